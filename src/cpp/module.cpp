@@ -1,0 +1,12 @@
+// Names the rooms of the extension. No logic here, ever.
+#include "rooms.hpp"
+
+PYBIND11_MODULE(_core, m) {
+    m.doc() = "oneDNN primitives and their attributes, as thin as they come. Use pyonednn_q.native.";
+    m.attr("__version__") = PYONEDNN_Q_VERSION;
+
+    pq::register_errors();
+    pq::register_runtime(m);
+    pq::register_memory(m);
+    pq::register_primitive(m);
+}

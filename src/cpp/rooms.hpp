@@ -1,0 +1,13 @@
+// The rooms of the extension; each is bound by register_<room>.cpp.
+#pragma once
+
+#include "common.hpp"
+
+namespace pq {
+
+void register_errors();
+void register_runtime(py::module_ &m);
+void register_memory(py::module_ &m);
+void register_primitive(py::module_ &m);
+
+} // namespace pq

@@ -1,0 +1,111 @@
+#include "runtime.hpp"
+
+#include "errors.hpp"
+
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+namespace pq {
+
+namespace {
+
+std::atomic<bool> engine_exists {false};
+std::atomic<bool> forked {false};
+
+void mark_forked() {
+    if (engine_exists.load()) forked.store(true);
+}
+
+struct IsaName {
+    dnnl_cpu_isa_t isa;
+    const char *name;
+};
+
+// Numbers, not enumerators, for what is newer than the floor's headers.
+constexpr std::array<IsaName, 14> isa_names {{
+        {dnnl_cpu_isa_default, "DEFAULT"},
+        {dnnl_cpu_isa_sse41, "SSE41"},
+        {dnnl_cpu_isa_avx, "AVX"},
+        {dnnl_cpu_isa_avx2, "AVX2"},
+        {dnnl_cpu_isa_avx2_vnni, "AVX2_VNNI"},
+        {dnnl_cpu_isa_avx2_vnni_2, "AVX2_VNNI_2"},
+        {dnnl_cpu_isa_avx512_core, "AVX512_CORE"},
+        {dnnl_cpu_isa_avx512_core_vnni, "AVX512_CORE_VNNI"},
+        {dnnl_cpu_isa_avx512_core_bf16, "AVX512_CORE_BF16"},
+        {dnnl_cpu_isa_avx512_core_fp16, "AVX512_CORE_FP16"},
+        {dnnl_cpu_isa_avx512_core_amx, "AVX512_CORE_AMX"},
+        {dnnl_cpu_isa_avx512_core_amx_fp16, "AVX512_CORE_AMX_FP16"},
+        {static_cast<dnnl_cpu_isa_t>(0x201ff), "AVX10_2"},
+        {static_cast<dnnl_cpu_isa_t>(0x22fff), "AVX10_2_AMX_2"},
+}};
+
+} // namespace
+
+void check_not_forked() {
+    if (forked.load(std::memory_order_relaxed)) throw ForkedFault();
+}
+
+dnnl_engine_t engine() {
+    check_not_forked();
+    // Leaked on purpose: primitives kept alive by the interpreter may outlive static destruction.
+    static dnnl_engine_t const cpu = [] {
+        require_library();
+        dnnl_engine_t created = nullptr;
+        PQ_CALL(engine_create, &created, dnnl_cpu, 0);
+        engine_exists.store(true);
+        pthread_atfork(nullptr, nullptr, &mark_forked);
+        return created;
+    }();
+    return cpu;
+}
+
+dnnl_stream_t stream() {
+    thread_local Stream own;
+    if (!own) {
+        dnnl_stream_t created = nullptr;
+        PQ_CALL(stream_create, &created, engine(), dnnl_stream_default_flags);
+        own.reset(created);
+    }
+    return own.get();
+}
+
+py::dict version() {
+    const dnnl_version_t *found = require_library().version();
+    py::dict result;
+    result["major"] = found->major;
+    result["minor"] = found->minor;
+    result["patch"] = found->patch;
+    result["hash"] = found->hash;
+    result["cpu_runtime"] = found->cpu_runtime;
+    result["gpu_runtime"] = found->gpu_runtime;
+    return result;
+}
+
+std::string effective_isa() {
+    check_not_forked();
+    const dnnl_cpu_isa_t isa = require_library().get_effective_cpu_isa();
+    for (const IsaName &known : isa_names)
+        if (known.isa == isa) return known.name;
+    return "UNKNOWN_" + std::to_string(static_cast<int>(isa));
+}
+
+void limit_isa(const std::string &name) {
+    check_not_forked();
+    require_library();
+    for (const IsaName &known : isa_names) {
+        if (name == known.name) {
+            PQ_CALL(set_max_cpu_isa, known.isa);
+            return;
+        }
+    }
+    std::string known_names;
+    for (const IsaName &known : isa_names)
+        known_names += (known_names.empty() ? "" : ", ") + std::string(known.name);
+    throw ArgumentFault("ArgumentError", "isa", "'" + name + "'", "one of " + known_names);
+}
+
+} // namespace pq

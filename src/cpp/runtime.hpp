@@ -1,0 +1,22 @@
+// Engine, stream, instruction set: what every primitive of the process shares.
+#pragma once
+
+#include "handle.hpp"
+
+namespace pq {
+
+// The one CPU engine, created at first use.
+dnnl_engine_t engine();
+
+// This thread's stream, created at first use and destroyed with the thread.
+dnnl_stream_t stream();
+
+// Throws ForkedFault in a child of a process that had already used the engine.
+void check_not_forked();
+
+py::dict version();
+std::string effective_isa();
+// Only before the first descriptor; later the library refuses (DnnlFault).
+void limit_isa(const std::string &name);
+
+} // namespace pq

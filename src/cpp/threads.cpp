@@ -1,0 +1,115 @@
+#include "threads.hpp"
+
+#include "errors.hpp"
+#include "library.hpp"
+#include "runtime.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+namespace pq {
+
+namespace {
+
+std::atomic<int> wanted {0}; // 0: never set
+
+struct OpenMP {
+    void (*set_num_threads)(int) = nullptr;
+    int (*get_max_threads)() = nullptr;
+
+    OpenMP() {
+        set_num_threads = reinterpret_cast<void (*)(int)>(find_symbol("omp_set_num_threads"));
+        get_max_threads = reinterpret_cast<int (*)()>(find_symbol("omp_get_max_threads"));
+    }
+};
+
+const OpenMP &openmp() {
+    static const OpenMP functions;
+    return functions;
+}
+
+// Binary layout of oneTBB's d1::global_control, part of the ABI that libtbb.so.12 keeps stable. Written
+// out because the runtime wheel comes without headers.
+struct GlobalControl {
+    std::size_t value = 0;
+    std::intptr_t reserved = 0;
+    int parameter = 0; // max_allowed_parallelism
+};
+
+struct TBB {
+    void (*create)(GlobalControl &) = nullptr;
+    void (*destroy)(GlobalControl &) = nullptr;
+    std::size_t (*active_value)(int) = nullptr;
+
+    TBB() {
+        create = reinterpret_cast<void (*)(GlobalControl &)>(
+                find_symbol("_ZN3tbb6detail2r16createERNS0_2d114global_controlE"));
+        destroy = reinterpret_cast<void (*)(GlobalControl &)>(
+                find_symbol("_ZN3tbb6detail2r17destroyERNS0_2d114global_controlE"));
+        active_value = reinterpret_cast<std::size_t (*)(int)>(
+                find_symbol("_ZN3tbb6detail2r127global_control_active_valueEi"));
+    }
+};
+
+const TBB &tbb() {
+    static const TBB functions;
+    return functions;
+}
+
+bool uses_openmp() {
+    return require_library().version()->cpu_runtime == DNNL_RUNTIME_OMP;
+}
+
+void limit_tbb(int n) {
+    static std::mutex guard;
+    static GlobalControl control;
+    static bool active = false;
+    const std::lock_guard<std::mutex> hold(guard);
+    if (active) tbb().destroy(control);
+    control = GlobalControl {};
+    control.value = static_cast<std::size_t>(n);
+    tbb().create(control);
+    active = true;
+}
+
+} // namespace
+
+int get_num_threads() {
+    check_not_forked();
+    if (uses_openmp()) {
+        apply_num_threads();
+        return openmp().get_max_threads != nullptr ? openmp().get_max_threads() : 1;
+    }
+    if (tbb().active_value == nullptr) return 1;
+    const auto allowed = static_cast<int>(std::min<std::size_t>(tbb().active_value(0), 1U << 20U));
+    if (wanted.load() != 0) return std::min(allowed, wanted.load());
+    return allowed;
+}
+
+void set_num_threads(int n) {
+    check_not_forked();
+    if (n < 1) throw ArgumentFault("ArgumentError", "n", std::to_string(n), "at least one thread");
+    const bool possible = uses_openmp() ? openmp().set_num_threads != nullptr : tbb().create != nullptr;
+    if (!possible) {
+        throw ArgumentFault("ArgumentError", "n", std::to_string(n),
+                "a library whose threading runtime can be limited (this one is sequential or unknown)");
+    }
+    wanted.store(n);
+    if (uses_openmp()) {
+        apply_num_threads();
+    } else {
+        limit_tbb(n);
+    }
+}
+
+void apply_num_threads() {
+    thread_local int applied = 0;
+    const int n = wanted.load(std::memory_order_relaxed);
+    if (n == applied || !uses_openmp()) return;
+    openmp().set_num_threads(n);
+    applied = n;
+}
+
+} // namespace pq

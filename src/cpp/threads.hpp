@@ -1,0 +1,16 @@
+// The number of threads the library uses, through the API of the runtime it was built with.
+#pragma once
+
+#include "common.hpp"
+
+namespace pq {
+
+int get_num_threads();
+
+// For primitives made from now on, in every thread. Throws ArgumentFault for n < 1.
+void set_num_threads(int n);
+
+// OpenMP keeps its setting per thread; called before each create and execute, it costs one comparison.
+void apply_num_threads();
+
+} // namespace pq
