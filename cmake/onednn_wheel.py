@@ -1,7 +1,7 @@
 """Print the include directory of the installed onednn-devel wheel, or nothing.
 
-The wheel has no CMake package, but pip keeps a record of its files. Run by cmake/OneDNN.cmake with the
-Python that the extension is built for.
+The wheel has no CMake package, but pip keeps a record of its files. Run by cmake/OneDNN.cmake with
+the Python that the extension is built for.
 """
 
 from __future__ import annotations

@@ -1,0 +1,90 @@
+"""oneDNN's INT8 primitives from Python: call, compose, predict and measure them.
+
+Importing this package imports nothing else. Each public name brings in its own room when it is
+first used, so that the algebra works without the extension, and ``doctor`` without NumPy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.attr import Attr as Attr
+    from pyonednn_q.compose.attr import Scale as Scale
+    from pyonednn_q.compose.attr import ZeroPoint as ZeroPoint
+    from pyonednn_q.compose.post_ops import BinaryPostOp as BinaryPostOp
+    from pyonednn_q.compose.post_ops import DepthwisePostOp as DepthwisePostOp
+    from pyonednn_q.compose.post_ops import EltwisePostOp as EltwisePostOp
+    from pyonednn_q.compose.post_ops import PReluPostOp as PReluPostOp
+    from pyonednn_q.compose.post_ops import SumPostOp as SumPostOp
+    from pyonednn_q.compose.problem import BinaryProblem as BinaryProblem
+    from pyonednn_q.compose.problem import ConvProblem as ConvProblem
+    from pyonednn_q.compose.problem import DeconvProblem as DeconvProblem
+    from pyonednn_q.compose.problem import EltwiseProblem as EltwiseProblem
+    from pyonednn_q.compose.problem import InnerProductProblem as InnerProductProblem
+    from pyonednn_q.compose.problem import MatMulProblem as MatMulProblem
+    from pyonednn_q.compose.problem import PoolingProblem as PoolingProblem
+    from pyonednn_q.compose.problem import ReorderProblem as ReorderProblem
+    from pyonednn_q.compose.problem import SoftmaxProblem as SoftmaxProblem
+    from pyonednn_q.compose.problem import SumProblem as SumProblem
+    from pyonednn_q.compose.tensor import TensorSpec as TensorSpec
+    from pyonednn_q.errors import AliasError as AliasError
+    from pyonednn_q.errors import ArgumentError as ArgumentError
+    from pyonednn_q.errors import DTypeError as DTypeError
+    from pyonednn_q.errors import Error as Error
+    from pyonednn_q.errors import ForkedError as ForkedError
+    from pyonednn_q.errors import KnownWrongError as KnownWrongError
+    from pyonednn_q.errors import LayoutError as LayoutError
+    from pyonednn_q.errors import LibraryError as LibraryError
+    from pyonednn_q.errors import OneDNNError as OneDNNError
+    from pyonednn_q.errors import ReferenceKernelError as ReferenceKernelError
+    from pyonednn_q.errors import SaturationError as SaturationError
+    from pyonednn_q.errors import ShapeError as ShapeError
+    from pyonednn_q.errors import UnsupportedError as UnsupportedError
+    from pyonednn_q.native import Prepared as Prepared
+    from pyonednn_q.native import prepare as prepare
+    from pyonednn_q.native.runtime import get_num_threads as get_num_threads
+    from pyonednn_q.native.runtime import set_num_threads as set_num_threads
+    from pyonednn_q.native.runtime import threads as threads
+    from pyonednn_q.qparams import Granularity as Granularity
+    from pyonednn_q.qparams import QParams as QParams
+
+    __version__: str
+
+# The imports above, as data for __getattr__; tests/pure/test_house.py keeps the two equal.
+_ROOMS = {
+    "compose.attr": "Attr Scale ZeroPoint",
+    "compose.post_ops": "BinaryPostOp DepthwisePostOp EltwisePostOp PReluPostOp SumPostOp",
+    "compose.problem": "BinaryProblem ConvProblem DeconvProblem EltwiseProblem InnerProductProblem "
+    "MatMulProblem PoolingProblem ReorderProblem SoftmaxProblem SumProblem",
+    "compose.tensor": "TensorSpec",
+    "errors": "AliasError ArgumentError DTypeError Error ForkedError KnownWrongError LayoutError "
+    "LibraryError OneDNNError ReferenceKernelError SaturationError ShapeError UnsupportedError",
+    "native": "Prepared prepare",
+    "native.runtime": "get_num_threads set_num_threads threads",
+    "qparams": "Granularity QParams",
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604 (the starred names are strings)
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        try:
+            value: object = version(__name__)
+        except PackageNotFoundError:  # run from the sources, never installed
+            value = "0+uninstalled"
+    elif name in _HOME:
+        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    else:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,234 @@
+"""``pyonednn-q doctor``: which oneDNN is used, whether it works, and what to do if not.
+
+The examination runs in a child process that writes down one fact after the other, so that a library
+which crashes or hangs is a finding too. Judging the facts is a pure function.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+Facts = dict[str, str]
+
+_TIMEOUT_S = 120
+_ORDER = (
+    *("package", "python", "numpy", "extension", "build", "library", "source", "onednn", "runtime"),
+    *("cpu", "isa", "vnni", "threads", "trial", "failure"),
+)
+
+_NO_NUMPY = "NumPy cannot be imported: pip install numpy"
+_NO_EXTENSION = "build the extension: pip install . (needs a C++17 compiler; see docs/install.md)"
+_NO_LIBRARY = (
+    "get a oneDNN: pip install onednn",
+    "or: conda install -c conda-forge 'onednn-cpu-omp>=3.7'",
+    "or, on Debian 13: apt install libdnnl-dev",
+    "or name one that is there: PYONEDNN_Q_LIBDNNL=/path/to/libdnnl.so.3",
+)
+_NO_SYCL_CPU = (
+    "SYCL finds the CPU through OCL_ICD_FILENAMES: unset it, or reinstall intel-opencl-rt"
+)
+_BROKEN = "oneDNN was found but does not work here: name another one with PYONEDNN_Q_LIBDNNL"
+_SYCL_COSTS = (
+    "the SYCL build works, but each call costs about 7 us more than with an OpenMP build "
+    "(conda-forge onednn-cpu-omp, Debian 13 libdnnl-dev)"
+)
+_THREADPOOL = "a threadpool build runs each call on one thread: prefer an OpenMP build"
+_NO_VNNI = (
+    "no VNNI at this ISA: pairs of u8*s8 products can saturate in 16 bits; "
+    "u8 sources with weights in [-64, 64] are safe"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether an INT8 call works here, and what the user can do."""
+
+    usable: bool
+    advice: tuple[str, ...]
+
+
+def main(argv: Sequence[str] = ()) -> int:
+    """Print facts, verdict and advice; return 0 when an INT8 call works, else 1."""
+    parser = argparse.ArgumentParser(prog="pyonednn-q doctor", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print facts and verdict as JSON")
+    options = parser.parse_args(argv)
+    facts = examine()
+    verdict = judge(facts)
+    if options.json:
+        print(json.dumps({**facts, "usable": verdict.usable, "advice": verdict.advice}, indent=2))
+    else:
+        for name in (name for name in _ORDER if name in facts):
+            print(f"{name:>10}  " + facts[name].replace("\n", "\n" + " " * 12))
+        print(f"{'verdict':>10}  {'usable' if verdict.usable else 'NOT usable'}")
+        for line in verdict.advice:
+            print(f"{'-':>10}  {line}")
+    return 0 if verdict.usable else 1
+
+
+def examine() -> Facts:
+    """Collect the facts in a child process; ``failure`` holds the first thing that went wrong."""
+    command = [sys.executable, "-m", "pyonednn_q.doctor"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as child:
+        try:
+            output, complaint = child.communicate(timeout=_TIMEOUT_S)
+            ending = _ending(child.returncode)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            output, complaint = child.communicate()
+            ending = f"no answer within {_TIMEOUT_S} s"
+    facts: Facts = {}
+    said = []
+    for line in output.splitlines():
+        if line.startswith(_MARK):
+            facts |= json.loads(line.removeprefix(_MARK))
+        elif "error" in line:  # the library's own words: oneDNN writes them to stdout
+            said.append(line)
+    if ending:
+        facts["failure"] = f"the examination ended with {ending}"
+        said += complaint.strip().splitlines()[-3:]
+    if "failure" in facts:
+        facts["failure"] = "\n".join([facts["failure"], *said])
+    return facts
+
+
+def judge(facts: Facts) -> Verdict:
+    """Turn facts into a verdict. Needs none of them in particular."""
+    runtime = facts.get("runtime", "")
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA")
+    advice = [f"the ISA is limited by ONEDNN_MAX_CPU_ISA={limit}"] if limit else []
+    if "failure" not in facts and facts.get("trial", "").startswith("right"):
+        if runtime.startswith("SYCL"):
+            advice.append(_SYCL_COSTS)
+        if runtime == "THREADPOOL":
+            advice.append(_THREADPOOL)
+        if facts.get("vnni") == "no":
+            advice.append(_NO_VNNI)
+        return Verdict(usable=True, advice=tuple(advice))
+    if "library" not in facts:
+        advice += _NO_LIBRARY
+    if "numpy" not in facts:
+        advice.append(_NO_NUMPY)
+    elif "/" not in facts.get("extension", ""):
+        advice.append(_NO_EXTENSION)
+    elif "library" in facts:
+        advice.append(_NO_SYCL_CPU if runtime.startswith("SYCL") else _BROKEN)
+    return Verdict(usable=False, advice=tuple(advice))
+
+
+def _ending(code: int) -> str:
+    if code < 0:
+        return f"signal {signal.Signals(-code).name}"
+    return f"exit code {code}" if code else ""
+
+
+# The rest runs in the child.
+
+_MARK = "doctor: "
+
+
+def _note(**facts: str) -> None:
+    # Written at once, for the next step may be the last; on a line of its own, for the library may
+    # have left one unfinished.
+    print("\n" + _MARK + json.dumps(facts), flush=True)
+
+
+def _see_python() -> None:
+    from pyonednn_q import __version__
+
+    _note(package=f"pyonednn_q {__version__} in {Path(__file__).parent}", cpu=_cpu_name())
+    _note(python=f"{platform.python_version()} {platform.machine()}, {sys.executable}")
+
+
+def _see_numpy() -> None:
+    import numpy as np
+
+    _note(numpy=np.__version__)
+
+
+def _see_extension() -> None:
+    from pyonednn_q.native.library import build_record, extension_path
+
+    _note(extension=str(extension_path() or "not built"))
+    record = build_record()
+    if record:
+        _note(build=f"headers of oneDNN {record.get('headers')} ({record.get('source')})")
+
+
+def _see_library() -> None:
+    from pyonednn_q.native.library import load
+
+    library = load()
+    version = ".".join(map(str, library.version))
+    _note(library=library.path, source=library.source)
+    _note(onednn=f"{version}, commit {library.commit}")
+    _note(runtime="SYCL on TBB threads" if library.runtime == "SYCL" else library.runtime)
+
+
+def _see_runtime() -> None:
+    from pyonednn_q.compose.implementation import has_vnni
+    from pyonednn_q.native import runtime
+
+    isa = runtime.isa()
+    _note(isa=isa, vnni="yes" if has_vnni(isa) else "no")
+    _note(threads=f"{runtime.get_num_threads()} on {len(os.sched_getaffinity(0))} CPUs")
+
+
+def _try_a_call() -> None:
+    import numpy as np
+
+    from pyonednn_q.compose.problem import MatMulProblem
+    from pyonednn_q.native import prepare
+
+    src = np.arange(64, dtype=np.uint8).reshape(4, 16)
+    wei = (np.arange(128) % 31 - 15).astype(np.int8).reshape(16, 8)
+    problem = MatMulProblem.of(src.shape, wei.shape, src="u8", wei="s8", dst="s32")
+    prepared = prepare(problem, wei=wei, allow_reference=True)
+    right = np.array_equal(prepared(src), src.astype(np.int64) @ wei.astype(np.int64))
+    _note(trial=f"{'right' if right else 'WRONG'}: u8*s8 matmul by {prepared.impl}")
+
+
+def _cpu_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+_STEPS: tuple[Callable[[], None], ...] = (
+    *(_see_python, _see_numpy, _see_extension, _see_library, _see_runtime, _try_a_call),
+)
+
+
+def _examine_here() -> None:
+    healthy = True
+    for step in _STEPS:
+        try:
+            step()
+        except Exception as error:  # whatever is broken is a finding
+            if healthy:  # later steps fail for the same cause
+                what = step.__name__.strip("_").replace("_", " ")
+                _note(failure=f"{what}: {type(error).__name__}: {error}")
+            healthy = False
+
+
+if __name__ == "__main__":
+    _examine_here()

@@ -1,0 +1,264 @@
+"""Which oneDNN to use: the candidates in their order, and what it takes to open one.
+
+The extension links no libdnnl; it opens the path it is handed. This module chooses that path:
+
+1. ``PYONEDNN_Q_LIBDNNL``, exclusively: when that one fails there is an error, not a surprise;
+2. the library of the CMake package that the extension was built with (recorded in ``_build.json``);
+3. the ``onednn`` wheel, found through its file record;
+4. what the system loader finds under its plain name.
+
+Everything here is the standard library: ``doctor`` must be able to ask without the extension.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyonednn_q.errors import LibraryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VARIABLE = "PYONEDNN_Q_LIBDNNL"
+FLOOR = (3, 7)
+WANTED = "3.7 or a later 3.x is needed"
+RUNTIMES = {1: "SEQ", 2: "OMP", 4: "TBB", 8: "THREADPOOL", 512: "SYCL"}
+
+
+# libdnnl.so comes with development packages; Debian 13 needs it: its soname is libdnnl.so.3.6.
+_SYSTEM_NAMES = ("libdnnl.so.3", "libdnnl.so")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A place where oneDNN may be; `absent` says why there is nothing to open, if so."""
+
+    source: str
+    path: str
+    absent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """An opened oneDNN. `runtime` is a value of `RUNTIMES`, `path` the file that was opened."""
+
+    path: str
+    source: str
+    version: tuple[int, int, int]
+    commit: str
+    runtime: str
+
+
+_loaded: list[Library] = []  # the last one, if any
+
+
+def find() -> tuple[Candidate, ...]:
+    """Return every candidate in the order in which they are tried."""
+    asked = os.environ.get(VARIABLE)
+    if asked:
+        path = str(Path(asked).expanduser().absolute()) if "/" in asked else asked
+        return (Candidate(VARIABLE, path),)
+    return (_recorded(), _wheel(), *(Candidate("system", name) for name in _SYSTEM_NAMES))
+
+
+def load(opener: Callable[[str], object] | None = None) -> Library:
+    """Open the first candidate that is a usable oneDNN, and remember it.
+
+    Cheap to repeat: the system loader keeps an opened library open.
+
+    Parameters
+    ----------
+    opener : callable, optional
+        Opens the path once more (the extension's ``load``); its LibraryError rejects the candidate.
+
+    Raises
+    ------
+    LibraryError
+        With every candidate and why it failed in ``tried``.
+    """
+    tried = []
+    for candidate in find():
+        try:
+            found = _open(candidate)
+            if opener is not None:
+                opener(found.path)
+        except (_UnfitError, LibraryError) as unfit:
+            tried.append((f"{candidate.source} {candidate.path}".strip(), str(unfit)))
+        else:
+            _loaded[:] = (found,)
+            return found
+    message = f"no usable oneDNN ({WANTED}); `pyonednn-q doctor` gives advice"
+    if VARIABLE in os.environ:
+        message += f"; nothing else is tried while {VARIABLE} is set"
+    raise LibraryError(message, tuple(tried))
+
+
+def loaded() -> Library:
+    """Return the library that the last `load` opened, loading one if there was none."""
+    return _loaded[0] if _loaded else load()
+
+
+def extension_path() -> Path | None:
+    """Return the file of the extension, which is not imported; None when it was never built."""
+    spec = importlib.util.find_spec("pyonednn_q._core")
+    return Path(spec.origin) if spec and spec.origin else None
+
+
+def build_record() -> dict[str, str | None]:
+    """Return what the build found (``library``, ``headers``, ``source``); empty when unknown."""
+    extension = extension_path()
+    record = extension.with_name("_build.json") if extension else None
+    if record is None or not record.exists():
+        return {}
+    try:
+        content = json.loads(record.read_text())
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _recorded() -> Candidate:
+    path = build_record().get("library")
+    if not path:
+        return Candidate("build", "", "the build used no oneDNN CMake package")
+    return Candidate("build", path)
+
+
+def _wheel() -> Candidate:
+    try:
+        files = _shared_objects(distribution("onednn"))
+    except PackageNotFoundError:
+        return Candidate("wheel onednn", "", "not installed")
+    path = files.get("libdnnl.so.3")
+    if path is None:
+        return Candidate("wheel onednn", "", "its file record lists no libdnnl.so.3")
+    return Candidate("wheel onednn", path)
+
+
+def _shared_objects(wheel: Distribution) -> dict[str, str]:
+    found = {}
+    for file in wheel.files or ():
+        if ".so" in file.name:
+            # The record is relative ("../../libdnnl.so.3"). Only the directory is resolved: an
+            # installer may link files to a cache, where they no longer stand beside each other.
+            place = Path(str(file.locate()))
+            found[file.name] = str(place.parent.resolve() / place.name)
+    return found
+
+
+@cache
+def _wheel_files() -> dict[str, str]:
+    """Shared objects of the onednn wheel and of all that it requires: file name -> path."""
+    found: dict[str, str] = {}
+    seen: set[str] = set()
+    queue = ["onednn"]
+    while queue:
+        name = queue.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        try:
+            wheel = distribution(name)
+        except PackageNotFoundError:
+            continue
+        found |= _shared_objects(wheel)
+        queue += [
+            re.split(r"[^\w.-]", required, maxsplit=1)[0] for required in wheel.requires or ()
+        ]
+    return found
+
+
+class _UnfitError(Exception):
+    """The candidate cannot be used."""
+
+
+class _Version(ctypes.Structure):
+    """dnnl_version_t."""
+
+    _fields_ = (
+        ("major", ctypes.c_int),
+        ("minor", ctypes.c_int),
+        ("patch", ctypes.c_int),
+        ("hash", ctypes.c_char_p),
+        ("cpu_runtime", ctypes.c_uint),
+        ("gpu_runtime", ctypes.c_uint),
+    )
+
+
+class _Origin(ctypes.Structure):
+    """Dl_info."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+def _open(candidate: Candidate) -> Library:
+    if candidate.absent:
+        raise _UnfitError(candidate.absent)
+    try:
+        library = _dlopen(candidate.path)
+        function = library.dnnl_version
+    except OSError as error:
+        raise _UnfitError(str(error)) from None
+    except AttributeError:
+        message = "has no function dnnl_version: it is not oneDNN"
+        raise _UnfitError(message) from None
+    function.restype = ctypes.POINTER(_Version)
+    found = function().contents
+    version = (found.major, found.minor, found.patch)
+    if not FLOOR <= version < (FLOOR[0] + 1,):
+        message = f"is oneDNN {'.'.join(map(str, version))}; {WANTED}"
+        raise _UnfitError(message)
+    runtime = RUNTIMES.get(found.cpu_runtime, f"unknown ({found.cpu_runtime})")
+    if runtime == "SYCL":
+        _show_cpu_to_sycl()
+    commit = (found.hash or b"").decode()
+    file = _file_of(ctypes.cast(function, ctypes.c_void_p)) or candidate.path
+    return Library(file, candidate.source, version, commit, runtime)
+
+
+def _dlopen(path: str) -> ctypes.CDLL:
+    """Open a library, and before it those of its dependencies that only the wheels have.
+
+    The wheels' libdnnl does not say where its dependencies are, so the loader's complaint
+    ("libtbb.so.12: cannot open shared object file") names the next one to open. Once open, it is
+    found by its soname.
+    """
+    opened = set()
+    while True:
+        try:
+            return ctypes.CDLL(path)
+        except OSError as error:
+            missing = str(error).split(":", 1)[0]
+            if missing == path or missing in opened or missing not in _wheel_files():
+                raise
+            opened.add(missing)
+            _dlopen(_wheel_files()[missing])
+
+
+def _show_cpu_to_sycl() -> None:
+    # SYCL reaches the CPU through an OpenCL driver. The wheel's one is registered nowhere, and
+    # without it no engine can be created. The variable is read with the first engine, later.
+    driver = _wheel_files().get("libintelocl.so")
+    if driver:
+        os.environ.setdefault("OCL_ICD_FILENAMES", driver)
+
+
+def _file_of(address: ctypes.c_void_p) -> str:
+    """Return the file that a function came from: a plain name was resolved by the system loader."""
+    origin = _Origin()
+    known = ctypes.CDLL(None).dladdr(address, ctypes.byref(origin))
+    return os.fsdecode(origin.file) if known and origin.file else ""
