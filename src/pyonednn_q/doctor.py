@@ -189,7 +189,7 @@ def _see_runtime() -> None:
     _note(threads=f"{runtime.get_num_threads()} on {len(os.sched_getaffinity(0))} CPUs")
 
 
-def _try_a_call() -> None:
+def _see_trial() -> None:
     import numpy as np
 
     from pyonednn_q.compose.problem import MatMulProblem
@@ -214,7 +214,7 @@ def _cpu_name() -> str:
 
 
 _STEPS: tuple[Callable[[], None], ...] = (
-    *(_see_python, _see_numpy, _see_extension, _see_library, _see_runtime, _try_a_call),
+    *(_see_python, _see_numpy, _see_extension, _see_library, _see_runtime, _see_trial),
 )
 
 
@@ -225,7 +225,7 @@ def _examine_here() -> None:
             step()
         except Exception as error:  # whatever is broken is a finding
             if healthy:  # later steps fail for the same cause
-                what = step.__name__.strip("_").replace("_", " ")
+                what = step.__name__.removeprefix("_see_")
                 _note(failure=f"{what}: {type(error).__name__}: {error}")
             healthy = False
 

@@ -1,0 +1,19 @@
+"""Print what building, running and the given extras need, one requirement a line.
+
+Without the oneDNN wheels: this is the list for those who bring their own oneDNN.
+
+    python .ci/requirements.py test | xargs -d '\\n' pip install
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+project = settings["project"]
+wanted = settings["build-system"]["requires"] + project["dependencies"]
+for extra in sys.argv[1:]:
+    wanted += project["optional-dependencies"][extra]
+print("\n".join(line for line in wanted if not line.startswith("onednn")))

@@ -1,0 +1,30 @@
+"""What every test run says about itself, and the skip for instruction sets that are not here."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.isa import skip_without
+
+
+def pytest_report_header() -> list[str]:
+    """Name the oneDNN under test: without it a result means nothing."""
+    header = [f"numpy {np.__version__}"]
+    try:
+        from pyonednn_q.native import library, runtime
+
+        version = ".".join(map(str, runtime.version()))
+        header.append(f"oneDNN {version} {runtime.threading_runtime()}, {library.loaded().path}")
+        header.append(f"isa {runtime.isa()}, {runtime.get_num_threads()} threads")
+    except ImportError as error:
+        header.append(f"oneDNN: none, only tests/pure can pass ({error})")
+    return header
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test marked ``needs_isa(level)`` when this process may use less."""
+    for marker in item.iter_markers("needs_isa"):
+        from pyonednn_q.native import runtime
+
+        skip_without(runtime.isa(), *marker.args)

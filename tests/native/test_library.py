@@ -1,0 +1,279 @@
+"""Finding and opening oneDNN: the order, the wheels' dependencies, and every way to be broken.
+
+Libraries are faked with a compiler, and opened in a child process: a fake must not become the
+oneDNN of this one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyonednn_q
+from pyonednn_q.errors import LibraryError
+from pyonednn_q.native import library
+
+COMPILER = shutil.which("g++") or shutil.which("c++") or shutil.which("gcc")
+
+FAKE = """
+struct Version { int major, minor, patch; const char* hash; unsigned cpu_runtime, gpu_runtime; };
+static const Version version = {%s, "cafe", %d, 0};
+extern "C" const Version* dnnl_version() { return &version; }
+"""
+
+CHILD = """
+import json, os, sys
+from pyonednn_q.errors import LibraryError
+from pyonednn_q.native import library
+try:
+    found = library.load()
+    answer = {"path": found.path, "source": found.source, "version": found.version,
+              "runtime": found.runtime, "ocl": os.environ.get("OCL_ICD_FILENAMES")}
+except LibraryError as error:
+    answer = {"error": str(error), "tried": error.tried}
+print(json.dumps(answer))
+"""
+
+
+def build(path: Path, source: str, *options: str) -> Path:
+    if COMPILER is None:
+        pytest.skip("needs a C++ compiler to fake libraries")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = path.with_suffix(".cpp")
+    text.write_text(source)
+    command = [
+        COMPILER,
+        "-shared",
+        "-fPIC",
+        "-xc++",
+        str(text),
+        "-xnone",
+        "-o",
+        str(path),
+        *options,
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    return path
+
+
+def fake(path: Path, version: str = "3, 8, 1", runtime: int = 2, *options: str) -> Path:
+    return build(path, FAKE % (version, runtime), f"-Wl,-soname,{path.name}", *options)
+
+
+def load_in_child(*, paths: tuple[Path, ...] = (), **environment: str) -> dict[str, Any]:
+    clean = {name: value for name, value in os.environ.items() if name != library.VARIABLE}
+    clean.pop("OCL_ICD_FILENAMES", None)
+    search = os.pathsep.join([*map(str, paths), clean.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    command = [sys.executable, "-c", CHILD]
+    child = subprocess.run(
+        command,
+        env={**clean, "PYTHONPATH": search, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr
+    answer = json.loads(child.stdout.splitlines()[-1])
+    assert isinstance(answer, dict)
+    return answer
+
+
+def install(site: Path, name: str, files: list[Path], requires: tuple[str, ...] = ()) -> None:
+    """Write what pip writes: metadata, and a record of files relative to the site directory."""
+    info = site / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    lines = ["Metadata-Version: 2.1", f"Name: {name}", "Version: 1.0"]
+    lines += [f"Requires-Dist: {required}" for required in requires]
+    (info / "METADATA").write_text("\n".join(lines) + "\n")
+    record = [os.path.relpath(file, site) for file in files] + [f"{info.name}/METADATA"]
+    (info / "RECORD").write_text("".join(f"{file},,\n" for file in record))
+
+
+def without_wheel(root: Path) -> Path:
+    """Return a directory whose onednn "wheel" is recorded but empty, which hides a real one."""
+    site = root / "no_wheel"
+    install(site, "onednn", [])
+    return site
+
+
+def test_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(library.VARIABLE, raising=False)
+    sources = [candidate.source for candidate in library.find()]
+    assert sources == ["build", "wheel onednn", "system", "system"]
+
+
+@pytest.mark.parametrize("given", ["lib/libdnnl.so", "/opt/lib/libdnnl.so", "~/libdnnl.so"])
+def test_the_variable_is_exclusive(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(library.VARIABLE, given)
+    (candidate,) = library.find()
+    assert candidate.source == library.VARIABLE
+    assert Path(candidate.path).is_absolute()
+    assert candidate.path.endswith(given.lstrip("~"))
+
+
+def test_the_variable_may_name_a_soname(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(library.VARIABLE, "libdnnl.so.3")
+    assert library.find()[0].path == "libdnnl.so.3"
+
+
+def test_an_asked_for_library_is_opened(tmp_path: Path) -> None:
+    path = fake(tmp_path / "libfake.so.3")
+    answer = load_in_child(PYONEDNN_Q_LIBDNNL=str(path))
+    assert answer["path"] == str(path)
+    assert answer["version"] == [3, 8, 1]
+    assert answer["runtime"] == "OMP"
+
+
+@pytest.mark.parametrize("version", ["3, 6, 9", "2, 9, 0", "4, 0, 0"])
+def test_another_version_is_refused_by_name(version: str, tmp_path: Path) -> None:
+    path = fake(tmp_path / "libfake.so.3", version)
+    answer = load_in_child(PYONEDNN_Q_LIBDNNL=str(path))
+    ((candidate, reason),) = answer["tried"]
+    assert str(path) in candidate
+    assert reason == f"is oneDNN {version.replace(', ', '.')}; {library.WANTED}"
+    assert "doctor" in answer["error"]
+    assert library.VARIABLE in answer["error"]
+
+
+def test_another_library_is_refused(tmp_path: Path) -> None:
+    path = build(tmp_path / "libother.so", 'extern "C" int something() { return 1; }')
+    answer = load_in_child(PYONEDNN_Q_LIBDNNL=str(path))
+    assert answer["tried"][0][1].startswith("has no function dnnl_version")
+
+
+@pytest.mark.parametrize("content", [None, "", "not a library"])
+def test_a_broken_file_is_one_error(content: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "libdnnl.so.3"
+    if content is not None:
+        path.write_text(content)
+    answer = load_in_child(PYONEDNN_Q_LIBDNNL=str(path))
+    assert len(answer["tried"]) == 1
+    assert "libdnnl.so.3" in answer["tried"][0][1]
+
+
+def test_every_failed_candidate_is_listed(tmp_path: Path) -> None:
+    hidden = library.Candidate("build", "", "the build used no oneDNN CMake package")
+    if library.find()[0] != hidden:
+        pytest.skip("the build recorded a library, which is then the first and works")
+    answer = load_in_child(paths=(without_wheel(tmp_path),))
+    if "path" in answer:
+        pytest.skip(f"the system has a oneDNN: {answer['path']}")
+    assert [name.split()[0] for name, _ in answer["tried"]] == [
+        "build",
+        "wheel",
+        "system",
+        "system",
+    ]
+    assert answer["tried"][1][1] == "its file record lists no libdnnl.so.3"
+
+
+def test_dependencies_come_from_the_wheels_that_are_required(tmp_path: Path) -> None:
+    # libdnnl.so.3 needs libfast.so.1, which needs libdeep.so.1; neither knows where the other is.
+    lib = tmp_path / "lib"
+    quiet = ("-Wl,--no-as-needed", f"-L{lib}")
+    deep = build(lib / "libdeep.so.1", "int deep = 1;", "-Wl,-soname,libdeep.so.1")
+    fast = build(
+        lib / "libfast.so.1", "int fast = 1;", *quiet, "-l:libdeep.so.1", "-Wl,-soname,libfast.so.1"
+    )
+    dnnl = fake(lib / "libdnnl.so.3", "3, 9, 0", 4, *quiet, "-l:libfast.so.1")
+    site = tmp_path / "python" / "site"
+    install(site, "onednn", [dnnl], ("fast-rt (>=1)",))
+    install(site, "fast-rt", [fast], ("deep_rt==1.*; sys_platform == 'linux'", "onednn"))
+    install(site, "deep-rt", [deep])
+    answer = load_in_child(paths=(site,), PYONEDNN_Q_LIBDNNL=str(dnnl))
+    assert answer.get("version") == [3, 9, 0], answer
+
+    shutil.rmtree(site / "deep_rt-1.0.dist-info")
+    answer = load_in_child(paths=(site,), PYONEDNN_Q_LIBDNNL=str(dnnl))
+    assert "libdeep.so.1" in answer["tried"][0][1]
+
+
+@pytest.mark.parametrize("set_by_user", [None, "/opt/other.so"])
+def test_sycl_is_shown_the_wheels_cpu_driver(set_by_user: str | None, tmp_path: Path) -> None:
+    dnnl = fake(tmp_path / "lib" / "libdnnl.so.3", "3, 13, 0", 512)
+    driver = tmp_path / "lib" / "libintelocl.so"
+    driver.touch()
+    site = tmp_path / "site"
+    install(site, "onednn", [dnnl, driver])
+    environment = {"OCL_ICD_FILENAMES": set_by_user} if set_by_user else {}
+    answer = load_in_child(paths=(site,), PYONEDNN_Q_LIBDNNL=str(dnnl), **environment)
+    assert answer["runtime"] == "SYCL"
+    assert answer["ocl"] == (set_by_user or str(driver))
+
+
+def test_other_runtimes_leave_the_environment_alone(tmp_path: Path) -> None:
+    dnnl = fake(tmp_path / "lib" / "libdnnl.so.3", "3, 13, 0", 2)
+    answer = load_in_child(PYONEDNN_Q_LIBDNNL=str(dnnl))
+    assert answer["ocl"] is None
+
+
+def pretend_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: str) -> None:
+    (tmp_path / "_build.json").write_text(record)
+    monkeypatch.setattr(library, "extension_path", lambda: tmp_path / "_core.so")
+    monkeypatch.delenv(library.VARIABLE, raising=False)
+
+
+def test_the_library_of_the_build_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend_build(tmp_path, monkeypatch, '{"library": "/gone/libdnnl.so", "source": "config"}')
+    assert library.find()[0] == library.Candidate("build", "/gone/libdnnl.so")
+
+
+def test_a_library_that_is_gone_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = library.loaded()
+    pretend_build(tmp_path, monkeypatch, '{"library": "/gone/libdnnl.so", "source": "config"}')
+    found = library.find()
+    monkeypatch.setattr(library, "find", lambda: (found[0], library.Candidate("next", here.path)))
+    again = library.load()
+    assert again.source == "next"
+    assert again.version == here.version
+
+
+@pytest.mark.parametrize("record", ["", "{", "[]", "{}", '{"library": null}'])
+def test_a_build_record_without_a_library(
+    record: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend_build(tmp_path, monkeypatch, record)
+    assert library.find()[0].absent
+
+
+def test_no_extension_means_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "extension_path", lambda: None)
+    assert library.build_record() == {}
+
+
+def test_an_opener_that_objects_rejects_the_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = library.loaded()
+    monkeypatch.setattr(library, "find", lambda: (library.Candidate("only", here.path),))
+
+    def object_to(path: str) -> None:
+        message = f"cannot use {Path(path).name}"
+        raise LibraryError(message, ())
+
+    with pytest.raises(LibraryError) as caught:
+        library.load(object_to)
+    assert caught.value.tried == ((f"only {here.path}", f"cannot use {Path(here.path).name}"),)
+    opened: list[str] = []
+    library.load(opened.append)
+    assert opened == [here.path]
+
+
+def test_the_extension_opened_what_was_found() -> None:
+    from pyonednn_q.native import runtime
+
+    assert runtime.version() == library.loaded().version
+
+
+def test_the_extension_and_the_package_are_one_version() -> None:
+    assert import_module("pyonednn_q._core").__version__ == pyonednn_q.__version__

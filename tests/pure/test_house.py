@@ -1,0 +1,150 @@
+"""The house rules that a machine can check."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyonednn_q
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "pyonednn_q"
+PURE = ("errors", "dtypes", "qparams", "compose")
+MAX_LINES = 400
+MAX_IGNORES = 10
+NO_NOUN = {"utils", "helpers", "common", "misc", "util", "helper"}
+CODE = {".py", ".pyi", ".cpp", ".hpp", ".cmake", ".sh"}
+
+SOURCES = sorted(
+    path
+    for room in ("src", "tests", "benchmarks", "examples", "cmake", ".ci")
+    for path in (ROOT / room).rglob("*")
+    if path.suffix in CODE or path.parent.name == ".ci"
+    if path.is_file()
+)
+MODULES = [path for path in SOURCES if path.suffix == ".py"]
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys; sys.path.insert(0, {str(ROOT / 'src')!r})\n{code}",
+    ]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def imported(path: Path) -> set[str]:
+    """Absolute names of all that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+    return found
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(MODULES) > 10
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in SOURCES}
+    assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > MAX_LINES} == {}
+
+
+def test_every_module_has_a_noun() -> None:
+    assert [path for path in MODULES if path.stem in NO_NOUN and PACKAGE in path.parents] == []
+
+
+def test_type_ignores_are_few() -> None:
+    assert sum(path.read_text().count("# type" + ": ignore") for path in MODULES) <= MAX_IGNORES
+
+
+def test_only_native_names_the_extension() -> None:
+    importers = [path for path in MODULES if "pyonednn_q._core" in imported(path)]
+    inside = [path for path in importers if PACKAGE in path.parents]
+    assert [path for path in inside if path.parent.name != "native"] == []
+
+
+def test_import_contracts() -> None:
+    pytest.importorskip("importlinter")
+    result = run_python(
+        "from importlinter.cli import lint_imports\n"
+        "sys.exit(lint_imports(config_filename='pyproject.toml', no_cache=True))"
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("room", PURE)
+def test_pure_rooms_import_without_the_extension(room: str) -> None:
+    result = run_python(
+        "sys.modules['pyonednn_q._core'] = None\n"
+        "import importlib, pkgutil\n"
+        f"room = importlib.import_module('pyonednn_q.{room}')\n"
+        "for found in pkgutil.walk_packages(getattr(room, '__path__', []), room.__name__ + '.'):\n"
+        "    importlib.import_module(found.name)\n"
+        "assert not [name for name in sys.modules if name.startswith('pyonednn_q.native')]"
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_importing_the_package_imports_no_room() -> None:
+    result = run_python(
+        "import pyonednn_q\n"
+        "print([name for name in sys.modules if name.startswith(('pyonednn_q.', 'numpy'))])"
+    )
+    assert result.stdout.strip() == "[]", result.stderr
+
+
+def test_public_names_are_the_typed_ones() -> None:
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    typed = {
+        alias.name: str(node.module).removeprefix("pyonednn_q.")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("pyonednn_q.")
+        for alias in node.names
+    }
+    assert typed == pyonednn_q._HOME
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, room in pyonednn_q._HOME.items() if "native" not in room]
+)
+def test_public_names_exist_and_are_documented(name: str) -> None:
+    assert getattr(pyonednn_q, name).__doc__
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = pyonednn_q.nonsense
+
+
+def test_versions_agree() -> None:
+    declared = project()["project"]["version"]
+    latest = re.search(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert latest is not None
+    assert latest[1] == declared
+    assert pyonednn_q.__version__ == version("pyonednn_q") == declared
+
+
+def test_cmake_lists_every_source() -> None:
+    listed = re.findall(r"src/cpp/(\w+\.cpp)", (ROOT / "CMakeLists.txt").read_text())
+    assert sorted(listed) == sorted(path.name for path in (ROOT / "src/cpp").glob("*.cpp"))
