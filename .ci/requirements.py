@@ -1,15 +1,16 @@
-"""Print what building, running and the given extras need, one requirement a line.
+r"""Print what building, running and the given extras need, one requirement a line.
 
 Without the oneDNN wheels: this is the list for those who bring their own oneDNN.
 
-    python .ci/requirements.py test | xargs -d '\\n' pip install
+    python .ci/requirements.py test | xargs -d '\n' pip install
 """
 
 from __future__ import annotations
 
 import sys
-import tomllib
 from pathlib import Path
+
+import tomllib
 
 settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
 project = settings["project"]
