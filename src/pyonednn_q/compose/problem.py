@@ -1,0 +1,41 @@
+"""What to compute: a primitive's tensors and parameters as one frozen value."""
+
+from __future__ import annotations
+
+from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
+from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
+from pyonednn_q.compose.pointwise import (
+    BinaryProblem,
+    EltwiseProblem,
+    ReorderProblem,
+    SoftmaxProblem,
+    SumProblem,
+)
+from pyonednn_q.compose.pooling import PoolingProblem
+
+Problem = (
+    ConvProblem
+    | DeconvProblem
+    | InnerProductProblem
+    | MatMulProblem
+    | EltwiseProblem
+    | BinaryProblem
+    | SumProblem
+    | SoftmaxProblem
+    | PoolingProblem
+    | ReorderProblem
+)
+
+__all__ = [
+    "BinaryProblem",
+    "ConvProblem",
+    "DeconvProblem",
+    "EltwiseProblem",
+    "InnerProductProblem",
+    "MatMulProblem",
+    "PoolingProblem",
+    "Problem",
+    "ReorderProblem",
+    "SoftmaxProblem",
+    "SumProblem",
+]

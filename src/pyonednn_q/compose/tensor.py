@@ -1,0 +1,217 @@
+"""A tensor as a primitive sees it: dimensions, data type, strides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose.argument import integers
+from pyonednn_q.errors import LayoutError, ShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+
+MAX_NDIM = 12
+MAX_BYTES = 2**63 - 1
+
+Boundary = tuple[tuple[int, ...], str, tuple[int, ...] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """Dimensions, data type and strides.
+
+    Parameters
+    ----------
+    dims : tuple of int
+        In oneDNN's logical order: (N, C, spatial) for activations. 1 to 12 dimensions, a dimension
+        may be 0.
+    dtype : str
+        A name of `pyonednn_q.dtypes`.
+    strides : tuple of int, optional
+        In elements, one per dimension. None leaves the layout to the library. The stride of a
+        dimension of 1 addresses nothing and NumPy puts anything there: it is kept as in a tensor
+        without gaps, so that equal layouts compare equal.
+
+    Raises
+    ------
+    ShapeError
+        Bad rank, a negative dimension, more than 2**63 - 1 bytes.
+    LayoutError
+        Negative strides, or elements that overlap. What oneDNN requires is required: by rising
+        stride, each stride is at least stride times dimension of the one before.
+    DTypeError
+        An unknown data type.
+    """
+
+    dims: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        dims = integers("dims", self.dims)
+        object.__setattr__(self, "dims", dims)
+        dtypes.checked(self.dtype)
+        if not 1 <= len(dims) <= MAX_NDIM:
+            raise ShapeError(
+                argument="dims", got=f"{len(dims)} dimensions", wanted=f"1 to {MAX_NDIM} of them"
+            )
+        if min(dims) < 0:
+            raise ShapeError(argument="dims", got=str(dims), wanted="no negative dimension")
+        if self.strides is not None:
+            strides = integers("strides", self.strides)
+            _check_strides(dims, strides)
+            object.__setattr__(self, "strides", _canonical(dims, strides))
+        if self.nbytes > MAX_BYTES:
+            raise ShapeError(
+                argument="dims", got=f"{dims}, {self.nbytes} bytes", wanted=f"at most {MAX_BYTES}"
+            )
+
+    @classmethod
+    def dense(cls, dims: Iterable[int], dtype: str) -> TensorSpec:
+        """Return a tensor in row-major order, without gaps."""
+        dims = integers("dims", dims)
+        return cls(dims, dtype, _packed(dims, range(len(dims))))
+
+    @classmethod
+    def channels_last(cls, dims: Iterable[int], dtype: str) -> TensorSpec:
+        """Return a tensor of logical order (N, C, spatial) whose channels lie together (NHWC).
+
+        Examples
+        --------
+        >>> TensorSpec.channels_last((1, 64, 56, 56), "u8").strides
+        (200704, 1, 3584, 64)
+        """
+        dims = integers("dims", dims)
+        return cls(dims, dtype, _packed(dims, _channels_last_order(len(dims))))
+
+    @classmethod
+    def of(cls, array: np.ndarray[Any, Any], argument: str = "array") -> TensorSpec:
+        """Return the tensor that `array` is.
+
+        Parameters
+        ----------
+        array : ndarray
+            Of any layout that NumPy allows.
+        argument : str
+            Its name, for the message.
+
+        Raises
+        ------
+        DTypeError
+            No primitive takes the array's dtype.
+        LayoutError
+            Negative or overlapping strides, or strides that are no multiple of the item.
+        """
+        name = dtypes.from_numpy(array.dtype, argument)
+        if any(step % array.itemsize for step in array.strides):
+            raise LayoutError(
+                argument, f"byte strides {array.strides}", f"multiples of {array.itemsize}"
+            )
+        return cls(array.shape, name, tuple(step // array.itemsize for step in array.strides))
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        product = 1
+        for dim in self.dims:
+            product *= dim
+        return product
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the first element to the end of the last, gaps included.
+
+        Without strides: bytes of the elements alone; the library may add padding.
+        """
+        elements = self.size
+        if self.strides is not None and elements:
+            steps = zip(self.dims, self.strides, strict=True)
+            elements = 1 + sum((dim - 1) * step for dim, step in steps)
+        return (elements * dtypes.bits(self.dtype) + 7) // 8
+
+    @property
+    def is_channels_last(self) -> bool:
+        """Whether neighbouring channels are neighbours in memory; a single channel always is."""
+        if self.strides is None or self.ndim < 2:
+            return False
+        return self.dims[1] == 1 or self.strides[1] == 1
+
+    def boundary(self) -> Boundary:
+        """Return what the extension receives: (dims, dtype, strides)."""
+        return self.dims, self.dtype, self.strides
+
+    def text(self) -> str:
+        """Return ``dtype:dims``, with ``@strides`` unless the tensor is row-major.
+
+        Examples
+        --------
+        >>> TensorSpec.dense((1, 64), "u8").text(), TensorSpec((1, 64), "s8").text()
+        ('u8:1x64', 's8:1x64@any')
+        """
+        plain = f"{self.dtype}:{cross(self.dims)}"
+        if self.strides is None:
+            return f"{plain}@any"
+        if self.strides == _packed(self.dims, range(self.ndim)):
+            return plain
+        if self.strides == _packed(self.dims, _channels_last_order(self.ndim)):
+            return f"{plain}@channels_last"
+        return f"{plain}@{cross(self.strides)}"
+
+
+def cross(values: Iterable[int]) -> str:
+    """Return integers as oneDNN writes dimensions: ``1x64x56x56``."""
+    return "x".join(map(str, values))
+
+
+def _channels_last_order(ndim: int) -> tuple[int, ...]:
+    return (0, *range(2, ndim), 1)[:ndim]
+
+
+def _packed(dims: tuple[int, ...], order: Iterable[int]) -> tuple[int, ...]:
+    """Strides without gaps; `order` lists the dimensions, outermost first."""
+    strides = [1] * len(dims)
+    step = 1
+    for axis in reversed(tuple(order)):
+        strides[axis] = step
+        step *= max(dims[axis], 1)
+    return tuple(strides)
+
+
+def _canonical(dims: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    """`strides`, where a dimension of 1 has the stride it has in a tensor without gaps."""
+    ndim = len(dims)
+    packed = [_packed(dims, order) for order in (range(ndim), _channels_last_order(ndim))]
+    if strides in packed:
+        return strides
+    for known in packed:
+        if all(d <= 1 or a == b for d, a, b in zip(dims, strides, known, strict=True)):
+            return known
+    filled = list(strides)
+    for axis in reversed(range(ndim)):
+        if dims[axis] == 1:
+            filled[axis] = filled[axis + 1] * dims[axis + 1] if axis + 1 < ndim else 1
+    return tuple(filled)
+
+
+def _check_strides(dims: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    if len(strides) != len(dims):
+        raise LayoutError(argument="strides", got=str(strides), wanted=f"{len(dims)} values")
+    if min(strides) < 0:
+        raise LayoutError(argument="strides", got=str(strides), wanted="no negative stride")
+    if 0 in dims:
+        return
+    needed = 1
+    for step, dim in sorted(pair for pair in zip(strides, dims, strict=True) if pair[1] > 1):
+        if step < needed:
+            wanted = f"strides at which elements of {dims} do not overlap"
+            raise LayoutError(argument="strides", got=str(strides), wanted=wanted)
+        needed = step * dim

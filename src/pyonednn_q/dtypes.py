@@ -1,0 +1,183 @@
+"""Names of data types, their ranges, and the NumPy dtypes that carry them.
+
+A name is oneDNN's without prefix. ``bf16``, ``s4`` and ``u4`` have no NumPy dtype of their own; the
+optional package ml_dtypes lends them one (4-bit values then take a byte each in NumPy, half a byte
+in a oneDNN tensor).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.errors import DTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import DTypeLike
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    bits: int
+    numpy: str  # attribute of numpy, or of ml_dtypes
+    lo: int | None = None  # None: a float
+    hi: int | None = None
+
+
+_TABLE = {
+    "u8": _Row(8, "uint8", 0, 255),
+    "s8": _Row(8, "int8", -128, 127),
+    "s32": _Row(32, "int32", -(2**31), 2**31 - 1),
+    "f32": _Row(32, "float32"),
+    "bf16": _Row(16, "bfloat16"),
+    "f16": _Row(16, "float16"),
+    "s4": _Row(4, "int4", -8, 7),
+    "u4": _Row(4, "uint4", 0, 15),
+}
+
+_BORROWED = ("bf16", "s4", "u4")
+
+NAMES = tuple(_TABLE)
+
+
+def checked(name: object, argument: str = "dtype", allowed: Collection[str] = NAMES) -> str:
+    """Return `name` if it is one of `allowed`.
+
+    Raises
+    ------
+    DTypeError
+        Naming `argument`.
+    """
+    if not isinstance(name, str) or name not in allowed:
+        raise DTypeError(argument, repr(name), f"one of {', '.join(allowed)}")
+    return name
+
+
+def bits(name: str) -> int:
+    """Return the number of bits of one value in a oneDNN tensor."""
+    return _TABLE[checked(name)].bits
+
+
+def is_integer(name: str) -> bool:
+    """Tell whether values are integers."""
+    return _TABLE[checked(name)].lo is not None
+
+
+def is_float(name: str) -> bool:
+    """Tell whether values are floating point."""
+    return not is_integer(name)
+
+
+def qmin(name: str) -> int:
+    """Return the smallest value of an integer type.
+
+    Raises
+    ------
+    DTypeError
+        `name` is a float type, or none at all.
+    """
+    lo = _TABLE[checked(name)].lo
+    if lo is None:
+        raise DTypeError(argument="dtype", got=name, wanted="an integer type")
+    return lo
+
+
+def qmax(name: str) -> int:
+    """Return the largest value of an integer type.
+
+    Raises
+    ------
+    DTypeError
+        `name` is a float type, or none at all.
+    """
+    hi = _TABLE[checked(name)].hi
+    if hi is None:
+        raise DTypeError(argument="dtype", got=name, wanted="an integer type")
+    return hi
+
+
+def has_bf16() -> bool:
+    """Tell whether `numpy_dtype` knows bf16, that is, whether ml_dtypes is installed."""
+    return _ml_dtypes() is not None
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """Return the NumPy dtype of `name`, in native byte order.
+
+    Raises
+    ------
+    DTypeError
+        The type needs ml_dtypes, which is not installed.
+
+    Examples
+    --------
+    >>> numpy_dtype("u8"), numpy_dtype("f32")
+    (dtype('uint8'), dtype('float32'))
+    """
+    row = _TABLE[checked(name)]
+    if name not in _BORROWED:
+        return np.dtype(row.numpy)
+    module = _ml_dtypes()
+    if module is None:
+        wanted = "the package ml_dtypes, which gives NumPy this type"
+        raise DTypeError(argument="dtype", got=name, wanted=wanted)
+    borrowed: np.dtype[Any] = np.dtype(getattr(module, row.numpy))
+    return borrowed
+
+
+def from_numpy(dtype: DTypeLike, argument: str = "dtype") -> str:
+    """Return the name of a NumPy dtype.
+
+    Parameters
+    ----------
+    dtype : dtype_like
+        What `numpy.dtype` accepts.
+    argument : str
+        Whose dtype it is, for the message.
+
+    Raises
+    ------
+    DTypeError
+        No primitive takes the dtype; the message says what to convert it to.
+
+    Examples
+    --------
+    >>> from_numpy("int8")
+    's8'
+    """
+    given = np.dtype(dtype)
+    native = given.newbyteorder("=")
+    name = _names().get(native)
+    if name is None:
+        raise DTypeError(argument, str(given), _ADVICE.get(given.name, _WANTED))
+    if native != given:
+        advice = f"native byte order: array.astype({native.name!r})"
+        raise DTypeError(argument, f"{given.name} in foreign byte order", advice)
+    return name
+
+
+_WANTED = "uint8, int8, int32, float32, float16, or bfloat16, int4, uint4 of ml_dtypes"
+_ADVICE = {
+    "bool": "array.view('uint8')",
+    "float64": "array.astype('float32')",
+    "int64": "array.astype('int32') if the values fit",
+}
+
+
+def _names() -> dict[np.dtype[Any], str]:
+    known = NAMES if has_bf16() else tuple(n for n in NAMES if n not in _BORROWED)
+    return {numpy_dtype(name): name for name in known}
+
+
+@functools.cache
+def _ml_dtypes() -> Any:  # noqa: ANN401 - a module that need not exist
+    try:
+        return importlib.import_module("ml_dtypes")
+    except ImportError:
+        return None

@@ -1,0 +1,218 @@
+"""Everything this package raises on purpose.
+
+Nothing else of ours may be imported here: every room, and the extension, raises from this list.
+An error names what it is about, what came and what would do, and keeps them as attributes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Reasons = tuple[tuple[str, str], ...]
+
+
+class Error(Exception):
+    """Base of all errors of this package."""
+
+
+class ArgumentError(Error, ValueError):
+    """An argument cannot be used.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument as the caller spells it.
+    got : str
+        What came.
+    wanted : str
+        What would do.
+
+    Examples
+    --------
+    >>> str(ArgumentError("strides", "(0, 1)", "values of at least 1"))
+    'strides: got (0, 1); wanted values of at least 1'
+    """
+
+    def __init__(self, argument: str, got: str, wanted: str) -> None:
+        super().__init__(argument, got, wanted)
+        self.argument = argument
+        self.got = got
+        self.wanted = wanted
+
+    def __str__(self) -> str:
+        return f"{self.argument}: got {self.got}; wanted {self.wanted}"
+
+
+class ShapeError(ArgumentError):
+    """Dimensions that do not fit: each other, the primitive, or memory."""
+
+
+class LayoutError(ArgumentError):
+    """Strides that no primitive can use."""
+
+
+class AliasError(ArgumentError):
+    """Two arrays share memory where they must not."""
+
+
+class DTypeError(ArgumentError, TypeError):
+    """A data type that does not fit."""
+
+
+class OneDNNError(Error, RuntimeError):
+    """The library refused a call.
+
+    Parameters
+    ----------
+    status : str
+        oneDNN's status without prefix, for example ``"invalid_arguments"``.
+    call : str
+        The C function that returned it.
+    problem : str
+        One-line text of the problem, empty when there is none.
+    detail : str
+        What else is known.
+    """
+
+    def __init__(self, status: str, call: str, problem: str, detail: str = "") -> None:
+        super().__init__(status, call, problem, detail)
+        self.status = status
+        self.call = call
+        self.problem = problem
+        self.detail = detail
+
+    def __str__(self) -> str:
+        head = f"{self.call}: {self.status}" if self.call else self.status
+        return "; ".join(part for part in (head, self.detail, self.problem) if part)
+
+
+class UnsupportedError(OneDNNError):
+    """No implementation that may be used exists for this problem, here.
+
+    Parameters
+    ----------
+    status, call, problem, detail : str
+        As in `OneDNNError`.
+    explain : callable, optional
+        Returns the (implementation, reason) pairs. Called once, when `reasons` or the text is first
+        read: finding the reasons costs a child process, and most callers only catch.
+    """
+
+    def __init__(
+        self,
+        status: str,
+        call: str,
+        problem: str,
+        detail: str = "",
+        *,
+        explain: Callable[[], Reasons] | None = None,
+    ) -> None:
+        super().__init__(status, call, problem, detail)
+        self._explain = explain
+        self._reasons: Reasons | None = None
+
+    @property
+    def reasons(self) -> Reasons:
+        """Pairs (implementation, why it refused), in the library's order; empty when unknown."""
+        if self._reasons is None:
+            explain, self._explain = self._explain, None
+            try:
+                self._reasons = tuple(explain()) if explain else ()
+            except Exception:  # the question must never hide the error it is about
+                self._reasons = ()
+        return self._reasons
+
+    def __str__(self) -> str:
+        lines = [super().__str__()]
+        lines += [f"  {implementation}: {reason}" for implementation, reason in self.reasons]
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = {**self.__dict__, "_reasons": self.reasons, "_explain": None}
+        return _blank, (type(self), self.args), state
+
+
+def _blank(cls: type[UnsupportedError], args: tuple[Any, ...]) -> UnsupportedError:
+    """Return an error without attributes: unpickling fills them in."""
+    return cls.__new__(cls, *args)
+
+
+class ReferenceKernelError(UnsupportedError):
+    """Only reference kernels would run, thousands of times slower, and they were not asked for."""
+
+
+class KnownWrongError(UnsupportedError):
+    """Every implementation on offer is known to compute this problem wrongly, or to crash.
+
+    Parameters
+    ----------
+    status, call, problem, detail, explain
+        As in `UnsupportedError`.
+    guards : tuple of str
+        Ids of the rows of the guard table that match.
+    """
+
+    def __init__(
+        self,
+        status: str,
+        call: str,
+        problem: str,
+        detail: str = "",
+        *,
+        guards: tuple[str, ...] = (),
+        explain: Callable[[], Reasons] | None = None,
+    ) -> None:
+        super().__init__(status, call, problem, detail, explain=explain)
+        self.guards = guards
+
+
+class SaturationError(UnsupportedError):
+    """Without VNNI, sums of two products would saturate in 16 bits (or weights lose a bit).
+
+    Parameters
+    ----------
+    status, call, problem, detail, explain
+        As in `UnsupportedError`.
+    channels : tuple of int
+        Output channels that are not exact for every source.
+    """
+
+    def __init__(
+        self,
+        status: str,
+        call: str,
+        problem: str,
+        detail: str = "",
+        *,
+        channels: tuple[int, ...] = (),
+        explain: Callable[[], Reasons] | None = None,
+    ) -> None:
+        super().__init__(status, call, problem, detail, explain=explain)
+        self.channels = channels
+
+
+class LibraryError(Error, ImportError):
+    """No usable oneDNN, or no usable extension.
+
+    Parameters
+    ----------
+    message : str
+        What is missing.
+    tried : tuple of (str, str)
+        Each candidate and why it failed.
+    """
+
+    def __init__(self, message: str, tried: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(message, tried)
+        self.message = message
+        self.tried = tuple(tried)
+
+    def __str__(self) -> str:
+        return "\n".join([self.message, *(f"  {what}: {why}" for what, why in self.tried)])
+
+
+class ForkedError(Error, RuntimeError):
+    """The process was forked after oneDNN had been used; its worker threads are gone."""
