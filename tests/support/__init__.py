@@ -1,0 +1,1 @@
+"""What the tests stand on: the oracle, fills, cases, threads, ISA. No test lives here."""

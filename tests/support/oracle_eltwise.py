@@ -1,0 +1,188 @@
+"""Every eltwise algorithm in float64, with what is known about the kernels' float32 error.
+
+Formulas: the table of oneDNN's eltwise page. Kernel errors of the transcendental algorithms
+are measured maxima of JIT kernels for x in [-12, 12], as (absolute, relative where |y| > 1e-3),
+rounded up to whole half-ulps of 1.0; outside that domain nothing was measured and the error
+is infinite, which no comparison accepts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from support.oracle_tracked import (
+    SUBNORMAL,
+    UNIT,
+    Tracked,
+    monotone,
+    mul,
+    multiply_add,
+    rounded,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.oracle_tracked import F64
+
+    Formula = Callable[[F64, float, float], F64]
+
+MEASURED_DOMAIN = 12.0
+# alg -> (absolute, relative where |y| > 1e-3), both in units of 2**-24.
+KERNEL_ERRORS: dict[str, tuple[float, float]] = {
+    "tanh": (2, 2),  # 7e-8 / 7e-8
+    "logistic": (2, 4),  # 8e-8 / 2e-7
+    "swish": (14, 4),  # 8e-7 / 2e-7
+    "elu": (2, 51),  # 1e-7 / 3e-6
+    "exp": (math.inf, 3),  # relative 1.6e-7
+    "gelu_tanh": (7, 1678),  # 4e-7 / 1e-4
+    "gelu_erf": (12, 10067),  # 7e-7 / 6e-4
+    "mish": (22, 8389),  # 1.3e-6 / 5e-4
+    "soft_relu": (19, 5034),  # 1.1e-6 / 3e-4
+    "log": (59, 1678),  # 3.5e-6 / 1e-4
+}
+_GELU_TANH_FIT = 0.044715
+_ERF = np.frompyfunc(math.erf, 1, 1)
+
+
+def _logistic(x: F64, alpha: float, beta: float) -> F64:
+    del alpha, beta
+    return np.asarray(1.0 / (1.0 + np.exp(-x)), dtype=np.float64)
+
+
+def _soft_relu(x: F64, alpha: float, beta: float) -> F64:
+    del beta
+    return np.asarray(np.logaddexp(0.0, alpha * x) / alpha, dtype=np.float64)
+
+
+def _gelu_tanh(x: F64, alpha: float, beta: float) -> F64:
+    del alpha, beta
+    inner = math.sqrt(2 / math.pi) * x * (1 + _GELU_TANH_FIT * x * x)
+    return 0.5 * x * (1 + np.tanh(inner))
+
+
+def _gelu_erf(x: F64, alpha: float, beta: float) -> F64:
+    del alpha, beta
+    return 0.5 * x * (1 + np.asarray(_ERF(x / math.sqrt(2)), dtype=np.float64))
+
+
+def _hardsigmoid(x: F64, alpha: float, beta: float) -> F64:
+    return np.clip(alpha * x + beta, 0.0, 1.0)
+
+
+_FORMULAS: dict[str, Formula] = {
+    "relu": lambda x, a, _: np.where(x > 0, x, a * x),
+    "tanh": lambda x, _, __: np.tanh(x),
+    "elu": lambda x, a, _: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0.0))),
+    "square": lambda x, _, __: x * x,
+    "abs": lambda x, _, __: np.abs(x),
+    "sqrt": lambda x, _, __: np.sqrt(x),
+    "linear": lambda x, a, b: a * x + b,
+    "soft_relu": _soft_relu,
+    "hardsigmoid": _hardsigmoid,
+    "logistic": _logistic,
+    "exp": lambda x, _, __: np.exp(x),
+    "gelu_tanh": _gelu_tanh,
+    "gelu_erf": _gelu_erf,
+    "swish": lambda x, a, _: x * _logistic(a * x, 0, 0),
+    "log": lambda x, _, __: np.log(x),
+    "clip": lambda x, a, b: np.minimum(np.maximum(x, a), b),
+    "clip_v2": lambda x, a, b: np.minimum(np.maximum(x, a), b),
+    "pow": lambda x, a, b: a * np.power(x, b),
+    "round": lambda x, _, __: np.rint(x),
+    "mish": lambda x, _, __: x * np.tanh(np.logaddexp(0.0, x)),
+    "hardswish": lambda x, a, b: x * _hardsigmoid(x, a, b),
+}
+ALGS = frozenset(_FORMULAS)
+# Bounds of |f(x) - f(x')| / |x - x'| for the functions that are not monotone.
+_SLOPES: dict[str, float] = {
+    "abs": 1.0,
+    "gelu_tanh": 1.13,
+    "gelu_erf": 1.13,
+    "swish": 1.1,
+    "mish": 1.1,
+}
+
+
+def evaluate(alg: str, x: F64, alpha: float = 0.0, beta: float = 0.0) -> F64:
+    """Return the exact meaning of an eltwise algorithm on float64 values."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return np.asarray(_FORMULAS[alg](x, alpha, beta), dtype=np.float64)
+
+
+def apply(alg: str, x: Tracked, alpha: float, beta: float) -> Tracked:
+    """Apply one eltwise step to a tracked value; alpha and beta are float32 in the library."""
+    alpha, beta = float(np.float32(alpha)), float(np.float32(beta))
+    if alg in _ROUNDED:
+        return _ROUNDED[alg](x, alpha, beta)
+    value = evaluate(alg, x.value, alpha, beta)
+    if alg in _SLOPES:
+        carried = Tracked(value, x.error * _SLOPES[alg])
+    else:
+        lo = evaluate(alg, x.value - x.error, alpha, beta)
+        hi = evaluate(alg, x.value + x.error, alpha, beta)
+        carried = monotone(x, lo, value, hi)
+    if alg in {"abs", "clip", "clip_v2", "round"}:
+        return carried  # selects or rounds to an integer: no rounding of its own
+    return Tracked(value, carried.error + _kernel_error(alg, x.value, value, alpha, beta))
+
+
+def _kernel_error(alg: str, x: F64, y: F64, alpha: float, beta: float) -> F64:
+    if alg == "sqrt":
+        return rounded(y, np.zeros_like(y)).error
+    if alg == "pow":
+        # Powers with a dedicated instruction are exact when representable, others never are.
+        plain = beta in {0.0, 0.5, 1.0, 2.0}
+        root = evaluate("pow", x, 1.0, beta)
+        first = rounded(root, np.zeros_like(y)).error * abs(alpha)
+        own = rounded(y, first).error
+        return own if plain else own + 2 * UNIT * np.abs(y)
+    absolute, relative = KERNEL_ERRORS[alg]
+    factor = {"elu": abs(alpha), "soft_relu": 1.0 / abs(alpha or 1.0)}.get(alg, 1.0)
+    bound = np.full_like(y, absolute * UNIT * factor)
+    tight = np.abs(y) > 1e-3 * factor if math.isfinite(absolute) else np.ones_like(y, dtype=bool)
+    bound = np.where(tight, np.minimum(bound, relative * UNIT * np.abs(y) + SUBNORMAL), bound)
+    inside = np.abs(x * (alpha if alg in {"swish", "soft_relu"} else 1.0)) <= MEASURED_DOMAIN
+    if alg == "elu":
+        return np.where(x > 0, 0.0, np.where(inside, bound, np.inf))
+    return np.where(inside, bound, np.inf)
+
+
+def _relu(x: Tracked, alpha: float, beta: float) -> Tracked:
+    del beta
+    below = mul(x, Tracked.exact(alpha))
+    value = np.where(x.value > 0, x.value, below.value)
+    # Near zero either side may be taken; both lie within the larger slope of each other.
+    error = np.where(x.value > 0, x.error * max(1.0, abs(alpha)), below.error)
+    error = np.where((x.value <= 0) & (x.error > 0), np.maximum(error, x.error), error)
+    return Tracked(value, error)
+
+
+def _square(x: Tracked, alpha: float, beta: float) -> Tracked:
+    del alpha, beta
+    return mul(x, x)
+
+
+def _linear(x: Tracked, alpha: float, beta: float) -> Tracked:
+    return multiply_add(x, Tracked.exact(alpha), Tracked.exact(beta))
+
+
+def _hardsigmoid_step(x: Tracked, alpha: float, beta: float) -> Tracked:
+    inner = _linear(x, alpha, beta)
+    return Tracked(np.clip(inner.value, 0.0, 1.0), inner.error)
+
+
+def _hardswish(x: Tracked, alpha: float, beta: float) -> Tracked:
+    return mul(x, _hardsigmoid_step(x, alpha, beta))
+
+
+_ROUNDED: dict[str, Callable[[Tracked, float, float], Tracked]] = {
+    "relu": _relu,
+    "square": _square,
+    "linear": _linear,
+    "hardsigmoid": _hardsigmoid_step,
+    "hardswish": _hardswish,
+}

@@ -1,0 +1,169 @@
+"""The primitives without a reduction over channels, up to their post-op chain."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from support import oracle_binary, oracle_eltwise
+from support.oracle_numbers import INTEGER_RANGES, as_float64, spread
+from support.oracle_tracked import (
+    UNIT,
+    Tracked,
+    add,
+    divide_or_reciprocal,
+    grid,
+    mul,
+    rounded,
+    summed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+    from pyonednn_q.compose.attr import Attr
+    from pyonednn_q.compose.problem import (
+        BinaryProblem,
+        EltwiseProblem,
+        PoolingProblem,
+        ReorderProblem,
+        SoftmaxProblem,
+        SumProblem,
+    )
+    from pyonednn_q.compose.tensor import TensorSpec
+
+    from support.oracle_tracked import F64
+
+    Arrays = Mapping[str, NDArray[Any]]
+
+# Relative error of a kernel's exp, in units of 2**-24 (see oracle_eltwise.KERNEL_ERRORS).
+_EXP_UNITS = oracle_eltwise.KERNEL_ERRORS["exp"][1]
+_LOG_UNITS = oracle_eltwise.KERNEL_ERRORS["log"][0]
+
+
+def _read(arrays: Arrays, name: str, spec: TensorSpec) -> F64:
+    return as_float64(arrays[name], spec.dtype).reshape(spec.dims)
+
+
+def _dequantized(name: str, spec: TensorSpec, attr: Attr, arrays: Arrays) -> Tracked:
+    """Return scale * (value - zero_point), each only where the attribute asks for it."""
+    x = Tracked.exact(_read(arrays, name, spec))
+    zero_point = getattr(attr, f"{name}_zero_point", None)
+    if zero_point is not None:
+        values = as_float64(arrays[f"{name}_zero_point"], zero_point.dtype)
+        shift = spread(values, zero_point.mask, zero_point.groups, spec.dims)
+        x = rounded(x.value - shift, x.error)
+    scale = getattr(attr, f"{name}_scale", None)
+    if scale is not None:
+        values = as_float64(arrays[f"{name}_scale"], scale.dtype)
+        x = mul(x, Tracked.exact(spread(values, scale.mask, scale.groups, spec.dims)))
+    return x
+
+
+def reorder(problem: ReorderProblem, attr: Attr, arrays: Arrays) -> Tracked:
+    """src_scale * (src - src_zero_point); dst scale and zero point follow after the chain."""
+    return _dequantized("src", problem.src, attr, arrays)
+
+
+def eltwise(problem: EltwiseProblem, attr: Attr, arrays: Arrays) -> Tracked:
+    """alg(src)."""
+    del attr
+    x = Tracked.exact(_read(arrays, "src", problem.src))
+    return oracle_eltwise.apply(problem.alg, x, problem.alpha, problem.beta)
+
+
+def binary(problem: BinaryProblem, attr: Attr, arrays: Arrays) -> Tracked:
+    """alg(src_scale * src, src1_scale * src1), both broadcast to dst."""
+    src = _dequantized("src", problem.src, attr, arrays)
+    src1 = _dequantized("src1", problem.src1, attr, arrays)
+    return oracle_binary.apply(problem.alg, src, src1)
+
+
+def sum_of(problem: SumProblem, attr: Attr, arrays: Arrays) -> Tracked:
+    """Sum over i of scales[i] * src_i."""
+    del attr
+    total = Tracked.exact(np.zeros(problem.dst.dims))
+    for index, (spec, scale) in enumerate(zip(problem.srcs, problem.scales, strict=True)):
+        term = Tracked.exact(_read(arrays, f"src_{index}", spec))
+        total = add(total, mul(term, Tracked.exact(np.float32(scale))))
+    return total
+
+
+def softmax(problem: SoftmaxProblem, attr: Attr, arrays: Arrays) -> Tracked:
+    """Softmax or log-softmax of the raw src; the src scale multiplies the result."""
+    src = _read(arrays, "src", problem.src)
+    axis, terms = problem.axis, problem.src.dims[problem.axis]
+    shifted = src - src.max(axis=axis, keepdims=True)
+    total = np.exp(shifted).sum(axis=axis, keepdims=True)
+    # Two kernel exponentials, a sum of `terms` numbers, a reciprocal, a product.
+    relative = (2 * _EXP_UNITS + terms + 3) * UNIT
+    if problem.log:
+        value = shifted - np.log(total)
+        error = relative + _LOG_UNITS * UNIT + UNIT * (np.abs(shifted) + np.abs(value))
+    else:
+        value = np.exp(shifted) / total
+        error = relative * value + 2.0**-126  # a kernel may flush subnormals
+    x = Tracked(value, error)
+    if attr.src_scale is not None:
+        scale = as_float64(arrays["src_scale"], attr.src_scale.dtype).reshape(())
+        x = mul(x, Tracked.exact(scale))
+    return x
+
+
+def pooling(problem: PoolingProblem, attr: Attr, arrays: Arrays) -> Tracked:
+    """Maximum or mean over a window; padding never wins and never adds."""
+    src = _read(arrays, "src", problem.src)
+    scale = getattr(attr, "src_scale", None)
+    x = _pool(src, problem)
+    if scale is not None:
+        values = as_float64(arrays["src_scale"], scale.dtype).reshape(())
+        x = mul(x, Tracked.exact(values))
+    return x
+
+
+def _pool(src: F64, problem: PoolingProblem) -> Tracked:
+    if problem.alg == "max":
+        return Tracked.exact(_windows(src, problem, -np.inf).max(axis=0))
+    windows = _windows(src, problem, 0.0)
+    magnitude = np.abs(windows).sum(axis=0)
+    terms = math.prod(problem.kernel)
+    if problem.src.dtype in INTEGER_RANGES:
+        total = Tracked.exact(windows.sum(axis=0))
+    else:
+        total = summed(windows.sum(axis=0), magnitude, terms, grid(src))
+    if problem.alg == "avg_include_padding":
+        count = np.asarray(float(terms))
+    else:
+        count = _windows(np.ones_like(src), problem, 0.0).sum(axis=0)
+    return divide_or_reciprocal(rounded(total.value, total.error), count)
+
+
+def _windows(src: F64, problem: PoolingProblem, outside: float) -> F64:
+    """Stack what each kernel position sees: (taps, *dst dims)."""
+    out = problem.dst.dims[2:]
+    pads = [
+        (lo, max(hi, (o - 1) * s + (k - 1) * d + 1 - lo - size))
+        for lo, hi, o, s, k, d, size in zip(
+            problem.padding_lo,
+            problem.padding_hi,
+            out,
+            problem.strides,
+            problem.kernel,
+            problem.dilation,
+            src.shape[2:],
+            strict=True,
+        )
+    ]
+    padded = np.pad(src, [(0, 0), (0, 0), *pads], constant_values=outside)
+    views = []
+    for tap in product(*(range(size) for size in problem.kernel)):
+        window = [slice(None)] * 2
+        for axis, position in enumerate(tap):
+            start, stride = position * problem.dilation[axis], problem.strides[axis]
+            window.append(slice(start, start + (out[axis] - 1) * stride + 1, stride))
+        views.append(padded[tuple(window)])
+    return np.stack(views)
