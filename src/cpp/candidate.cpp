@@ -3,7 +3,9 @@
 #include "dtypes.hpp"
 #include "errors.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 namespace pq {
@@ -13,6 +15,29 @@ namespace {
 void check_shape(const std::string &name, const py::array &array, const Dims &dims) {
     const Dims shape(array.shape(), array.shape() + array.ndim());
     if (shape != dims) throw ArgumentFault("ShapeError", name, dims_text(shape), dims_text(dims));
+}
+
+// Weights of a prelu post-op have no descriptor of their own: f32, one value per selected dimension, in
+// the physical order of dst.
+Layout prelu_layout(const Layout &dst, int mask) {
+    Dims dims = dst.dims();
+    for (std::size_t i = 0; i < dims.size(); ++i)
+        if ((mask & (1 << i)) == 0) dims[i] = 1;
+    std::vector<std::size_t> order(dims.size());
+    std::iota(order.begin(), order.end(), 0U);
+    if (dst.plain()) {
+        std::stable_sort(order.begin(), order.end(),
+                [&](std::size_t a, std::size_t b) { return dst.strides()[a] < dst.strides()[b]; });
+    } else {
+        std::reverse(order.begin(), order.end());
+    }
+    Dims strides(dims.size());
+    dnnl_dim_t stride = 1;
+    for (const std::size_t i : order) {
+        strides[i] = stride;
+        stride *= dims[i];
+    }
+    return Layout(TensorSpec {dims, dnnl_f32, strides});
 }
 
 } // namespace
@@ -37,6 +62,12 @@ bool Candidate::next() {
 }
 
 Layout Candidate::layout(const std::string &name) const {
+    for (std::size_t i = 0; i < attr_.post_ops.size(); ++i) {
+        const PostOp &op = attr_.post_ops[i];
+        if (op.kind == PostOp::Kind::prelu && name == "post_op_" + std::to_string(i)) {
+            return prelu_layout(layout("dst"), op.mask);
+        }
+    }
     const auto asked = problem_.tensors.find(name);
     const const_dnnl_memory_desc_t found
             = lib().primitive_desc_query_md(desc(), dnnl_query_exec_arg_md, argument(name, attr_));

@@ -1,0 +1,116 @@
+"""What a call from Python costs over the same primitive in a C++ loop.
+
+Per shape, in one process and interleaved: the loop inside the extension (`Prepared.time_calls`), the call
+with ``out=``, and the call that allocates its result. Medians over rounds; the difference of two medians is
+the overhead. Run ``python benchmarks/call_overhead.py`` (``--json FILE`` keeps the numbers).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pyonednn_q import native
+from pyonednn_q.compose.attr import Attr, Scale
+from pyonednn_q.compose.problem import ConvProblem, MatMulProblem, Problem
+
+MIN_BATCH_S = 2e-3
+
+
+@dataclass(frozen=True)
+class Row:
+    """One shape: microseconds per call, medians over rounds."""
+
+    shape: str
+    impl: str
+    loop_us: float
+    out_us: float
+    new_us: float
+
+    @property
+    def overhead_us(self) -> float:
+        """Microseconds that a call with ``out=`` adds to the C++ loop."""
+        return self.out_us - self.loop_us
+
+
+def problems() -> dict[str, Problem]:
+    """Return the shapes by name: one where nothing but overhead counts, up to a real layer."""
+    return {
+        "conv 1x16x4x4 1x1 16": ConvProblem.of((1, 16, 4, 4), (16, 16, 1, 1)),
+        "conv 1x64x14x14 3x3 64": ConvProblem.of((1, 64, 14, 14), (64, 64, 3, 3), padding=1),
+        "conv 1x64x56x56 3x3 64": ConvProblem.of((1, 64, 56, 56), (64, 64, 3, 3), padding=1),
+        "conv 1x256x14x14 1x1 256": ConvProblem.of((1, 256, 14, 14), (256, 256, 1, 1)),
+        "matmul 1x64 64x64": MatMulProblem.of((1, 64), (64, 64)),
+        "matmul 128x768 768x768": MatMulProblem.of((128, 768), (768, 768)),
+    }
+
+
+def measure(name: str, problem: Problem, rounds: int) -> Row:
+    """Time one shape, alternating between the three ways of calling it."""
+    rng = np.random.default_rng(0)
+    wei_dims = problem.tensors["wei"].dims
+    wei = rng.integers(-8, 9, wei_dims).astype(np.int8)
+    values = {"wei_scale": 0.01, "dst_scale": 1.0}
+    call = native.prepare(problem, Attr(wei_scale=Scale(), dst_scale=Scale()), wei=wei, values=values)
+    src, dst = call.empty("src"), call.empty("dst")
+    src[...] = rng.integers(0, 100, src.shape)
+
+    once = call.time_calls(src, dst, calls=20)
+    calls = max(5, int(MIN_BATCH_S / once))
+    ways: dict[str, Callable[[], float]] = {
+        "loop": lambda: call.time_calls(src, dst, calls=calls),
+        "out": lambda: _per_call(lambda: call(src, out=dst), calls),
+        "new": lambda: _per_call(lambda: call(src), calls),
+    }
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, run in ways.items():
+            times[way].append(run() * 1e6)
+    medians = {way: statistics.median(values) for way, values in times.items()}
+    return Row(name, call.impl, medians["loop"], medians["out"], medians["new"])
+
+
+def _per_call(run: Callable[[], object], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        run()
+    return (time.perf_counter() - start) / calls
+
+
+def main() -> int:
+    """Print a Markdown table; optionally keep the rows as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=41, help="interleaved rounds a shape")
+    parser.add_argument("--json", type=Path, help="write the rows there")
+    options = parser.parse_args()
+
+    runtime = native.runtime
+    version = ".".join(map(str, runtime.version()))
+    head = f"oneDNN {version} {runtime.threading_runtime()}, {runtime.isa()}, "
+    sys.stdout.write(head + f"{runtime.get_num_threads()} threads; microseconds, medians\n\n")
+    sys.stdout.write("| shape | implementation | C++ loop | call, out= | call, new dst | overhead |\n")
+    sys.stdout.write("|---|---|---:|---:|---:|---:|\n")
+    rows = []
+    for name, problem in problems().items():
+        row = measure(name, problem, options.rounds)
+        rows.append(asdict(row))
+        sys.stdout.write(
+            f"| {row.shape} | `{row.impl}` | {row.loop_us:.2f} | {row.out_us:.2f} "
+            f"| {row.new_us:.2f} | {row.overhead_us:+.2f} |\n"
+        )
+        sys.stdout.flush()
+    if options.json:
+        options.json.write_text(json.dumps({"oneDNN": version, "rows": rows}, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,13 @@
+"""The room of the extension: find and load oneDNN, prepare primitives, run them.
+
+The only importer of `pyonednn_q._core`, on first use. No algebra here: what a chain of FakeQuantize
+means is decided below, what a user types above.
+"""
+
+from __future__ import annotations
+
+from pyonednn_q.native import runtime
+from pyonednn_q.native.prepare import prepare
+from pyonednn_q.native.prepared import Prepared
+
+__all__ = ["Prepared", "prepare", "runtime"]

@@ -1,0 +1,160 @@
+"""Arrays in and out: what a caller passes, made into exactly what a primitive was prepared for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyonednn_q.compose.tensor import TensorSpec
+
+Array = np.ndarray[Any, Any]
+
+
+def empty(spec: TensorSpec) -> Array:
+    """Return an uninitialised array with the dims, dtype and physical layout of `spec`."""
+    dtype = dtypes.numpy_dtype(spec.dtype)
+    if spec.strides is None:
+        return np.empty(spec.dims, dtype)
+    order = sorted(range(spec.ndim), key=lambda axis: (-spec.strides[axis], axis))  # type: ignore[index]
+    dense = 1
+    for axis in reversed(order):
+        if spec.dims[axis] > 1 and spec.strides[axis] != dense:
+            return _empty_with_gaps(spec, dtype)
+        dense *= spec.dims[axis]
+    physical = np.empty([spec.dims[axis] for axis in order], dtype)
+    return physical.transpose(np.argsort(order))
+
+
+def _empty_with_gaps(spec: TensorSpec, dtype: np.dtype[Any]) -> Array:
+    assert spec.strides is not None
+    extent = 1 + sum((d - 1) * s for d, s in zip(spec.dims, spec.strides, strict=True))
+    strides = [s * dtype.itemsize for s in spec.strides]
+    return np.lib.stride_tricks.as_strided(np.empty(extent, dtype), spec.dims, strides)
+
+
+def checked(name: str, array: object, spec: TensorSpec) -> Array:
+    """Return `array` after checking that it is an array of the dims and dtype of `spec`.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument, what came and what would do.
+    """
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError(name, type(array).__name__, "a NumPy array")
+    dtype = dtypes.numpy_dtype(spec.dtype)
+    if array.dtype != dtype:
+        got = str(array.dtype)
+        if array.dtype.newbyteorder("=") == dtype:
+            got += " in foreign byte order"
+        raise DTypeError(name, got, f"{dtype}")
+    if array.shape != spec.dims:
+        raise ShapeError(name, str(array.shape), str(spec.dims))
+    return array
+
+
+def has_layout(array: Array, spec: TensorSpec) -> bool:
+    """Tell whether `array` lies in memory as `spec` says (strides of dimensions of 1 do not count)."""
+    assert spec.strides is not None
+    itemsize = array.dtype.itemsize
+    return array.flags.aligned and all(
+        d <= 1 or got == s * itemsize
+        for d, s, got in zip(spec.dims, spec.strides, array.strides, strict=True)
+    )
+
+
+def in_layout(array: Array, spec: TensorSpec) -> Array:
+    """Return `array`, copied into the layout of `spec` unless it already has it."""
+    if has_layout(array, spec):
+        return array
+    copy = empty(spec)
+    np.copyto(copy, array)
+    return copy
+
+
+def constant(name: str, value: object, dims: Sequence[int], dtype: str) -> Array:
+    """Return a constant operand as an aligned native array of `dims` and `dtype`.
+
+    A one-dimensional value of the right length may stand for `dims` (a bias, a per-channel operand).
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument, what came and what would do.
+    """
+    if not isinstance(value, (np.ndarray, np.generic)):
+        raise ArgumentError(name, type(value).__name__, "a NumPy array")
+    array = np.asarray(value)
+    wanted = dtypes.numpy_dtype(dtype)
+    if array.dtype != wanted:
+        raise DTypeError(name, str(array.dtype), str(wanted))
+    size = int(np.prod(dims))
+    if array.shape != tuple(dims) and (array.ndim > 1 or array.size != size):
+        raise ShapeError(name, str(array.shape), str(tuple(dims)))
+    aligned = np.require(array, requirements=["ALIGNED"])
+    whole = all(s >= 0 and s % array.itemsize == 0 for s in aligned.strides)
+    return (aligned if whole else np.ascontiguousarray(aligned)).reshape(tuple(dims))
+
+
+def packed_nibbles(array: Array) -> Array:
+    """Return 4-bit values (one a byte, row-major) as bytes of two values, low nibble first."""
+    low_bits = np.ascontiguousarray(array).astype(np.int8).view(np.uint8).ravel() & 0xF
+    if low_bits.size % 2:
+        low_bits = np.append(low_bits, np.uint8(0))
+    return np.ascontiguousarray(low_bits[0::2] | (low_bits[1::2] << 4))
+
+
+def scale_values(name: str, value: object, dtype: str) -> Array:
+    """Return scales as a flat array of `dtype`, each finite and positive after rounding to it.
+
+    Raises
+    ------
+    ArgumentError
+        A value is not a number, not finite or not positive.
+    """
+    values = _numbers(name, value).astype(np.float64)
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = values.astype(dtypes.numpy_dtype(dtype))
+    bad = ~(np.isfinite(rounded) & (rounded > 0))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ArgumentError(name, f"{values[at]} at {at}", f"finite positive values in {dtype}")
+    return rounded
+
+
+def zero_point_values(name: str, value: object, dtype: str, tensor_dtype: str) -> Array:
+    """Return zero points as a flat array of `dtype`, each inside the range of the tensor's type.
+
+    Raises
+    ------
+    ArgumentError
+        A value is not an integer or outside that range.
+    """
+    values = _numbers(name, value)
+    if values.dtype.kind not in "iu":
+        raise ArgumentError(name, str(values.dtype), "integers")
+    limits = tensor_dtype if dtypes.is_integer(tensor_dtype) else "s32"
+    lo, hi = dtypes.qmin(limits), dtypes.qmax(limits)
+    if values.size and (values.min() < lo or values.max() > hi):
+        worst = values.min() if values.min() < lo else values.max()
+        raise ArgumentError(name, str(worst), f"values from {lo} to {hi}, the range of {limits}")
+    return values.astype(dtypes.numpy_dtype(dtype))
+
+
+def _numbers(name: str, value: object) -> Array:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf" and not isinstance(value, np.ndarray):
+        raise ArgumentError(name, type(value).__name__, "numbers")
+    if array.dtype.kind in "OSUMmcb":
+        raise ArgumentError(name, str(array.dtype), "numbers")
+    if array.ndim > 1 and array.size != max(array.shape):
+        # Grouped values come as a table; their order is row-major.
+        array = np.ascontiguousarray(array)
+    return np.ascontiguousarray(array.reshape(-1))

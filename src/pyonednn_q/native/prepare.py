@@ -1,0 +1,191 @@
+"""From a problem, attributes and constants to a primitive ready to run."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.compose import saturation as pairs
+from pyonednn_q.compose.attr import Attr
+from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.errors import ArgumentError, SaturationError
+from pyonednn_q.native import arrays, runtime
+from pyonednn_q.native.prepared import Prepared
+from pyonednn_q.native.selection import Selection, select
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyonednn_q.compose.problem import Problem
+
+_OPERAND = re.compile(r"^post_op_\d+(_wei|_bias)?$")
+
+
+def prepare(
+    problem: Problem,
+    attr: Attr | None = None,
+    *,
+    wei: object = None,
+    bias: object = None,
+    values: Mapping[str, object] | None = None,
+    allow_reference: bool = False,
+    saturation: str = "refuse",
+) -> Prepared:
+    """Choose an implementation, pack the constants, and return a primitive ready to run.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to compute, for example ``ConvProblem.of(...)``.
+    attr : Attr, optional
+        Scales, zero points and post-ops (structure only; their values go into `values`).
+    wei : ndarray, optional
+        Weights in logical dims, packed once into the implementation's layout. Left out, they become an
+        argument of each call (a matmul of two activations).
+    bias : ndarray, optional
+        Bias of the problem's bias dims, or one-dimensional of that many values; in real units.
+    values : mapping, optional
+        Values under the names `attr` gives them: ``"wei_scale"``, ``"dst_scale"``, ``"src_zero_point"``,
+        ``"post_op_0"``, ... Binary operands left out become arguments of each call.
+    allow_reference : bool
+        Accept a reference loop where nothing faster takes the problem.
+    saturation : {"refuse", "allow"}
+        What to do with weights whose products can overflow 16 bits on a CPU without VNNI.
+
+    Returns
+    -------
+    Prepared
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        A bad argument, by name.
+    UnsupportedError
+        No implementation takes it; with the library's reasons. `ReferenceKernelError`,
+        `KnownWrongError` and `SaturationError` say which promise stood against it.
+    """
+    attr = attr if attr is not None else Attr()
+    if saturation not in {"refuse", "allow"}:
+        raise ArgumentError("saturation", repr(saturation), "'refuse' or 'allow'")
+    given = dict(values or {})
+    if wei is None:
+        problem = _with_plain_wei(problem)
+    tensors = problem.tensors
+    _check_names(problem, attr, given, wei, bias)
+    if tensors["dst"].size == 0:
+        return _empty(problem, attr, wei)
+
+    selection = select(problem, attr, allow_reference=allow_reference)
+    notes = [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
+    bound = _bind(selection, problem, attr, given, wei, bias)
+    notes += _check_saturation(problem, attr, selection, wei, saturation)
+    needed = (*tensors, *attr.runtime_names(problem))
+    inputs = tuple(name for name in needed if name not in bound and name != "dst")
+    specs = {name: _spec(selection, name) for name in (*inputs, "dst")}
+    core = runtime.core().Prepared(selection.candidate, [*inputs, "dst"], bound)
+    return Prepared(problem, attr, selection, inputs, bound, specs, core, tuple(notes))
+
+
+def _with_plain_wei(problem: Problem) -> Problem:
+    """Ask for weights as arrays have them: those of each call cannot be packed beforehand."""
+    if "wei" not in problem.tensors or problem.tensors["wei"].strides is not None:
+        return problem
+    spec = problem.tensors["wei"]
+    return dataclasses.replace(problem, wei=TensorSpec.dense(spec.dims, spec.dtype))
+
+
+def _check_names(
+    problem: Problem, attr: Attr, given: Mapping[str, object], wei: object, bias: object
+) -> None:
+    needed = attr.runtime_names(problem)
+    for name in given:
+        if name not in needed:
+            wanted = f"one of {', '.join(needed)}" if needed else "nothing: attr declares no values"
+            raise ArgumentError("values", repr(name), wanted)
+    for name in needed:
+        if name not in given and not _OPERAND.match(name):
+            raise ArgumentError(name, "nothing", "a value in `values`: attr declares it")
+    for name, value in (("wei", wei), ("bias", bias)):
+        if value is not None and name not in problem.tensors:
+            raise ArgumentError(name, "an array", f"None: a {problem.kind} without it")
+    if "bias" in problem.tensors and bias is None:
+        raise ArgumentError("bias", "None", f"an array of dims {problem.tensors['bias'].dims}")
+
+
+def _bind(
+    selection: Selection,
+    problem: Problem,
+    attr: Attr,
+    given: Mapping[str, object],
+    wei: object,
+    bias: object,
+) -> dict[str, Any]:
+    candidate = selection.candidate
+    bound: dict[str, Any] = {}
+    for name, value in (("wei", wei), ("bias", bias)):
+        if value is not None:
+            bound[name] = _pack(candidate, name, value, problem.tensors[name])
+    for name, value in given.items():
+        if _OPERAND.match(name):
+            layout = candidate.layout(name)
+            spec = TensorSpec(tuple(layout.dims), layout.dtype)
+            bound[name] = _pack(candidate, name, value, spec)
+        elif name.endswith("_scale"):
+            scale = getattr(attr, name)
+            bound[name] = candidate.hold(name, arrays.scale_values(name, value, scale.dtype))
+        else:
+            zero_point = getattr(attr, name)
+            tensor = problem.tensors[name.removesuffix("_zero_point")]
+            numbers = arrays.zero_point_values(name, value, zero_point.dtype, tensor.dtype)
+            bound[name] = candidate.hold(name, numbers)
+    return bound
+
+
+def _pack(candidate: Any, name: str, value: object, spec: TensorSpec) -> Any:  # noqa: ANN401
+    array = arrays.constant(name, value, spec.dims, spec.dtype)
+    if spec.dtype in {"s4", "u4"}:
+        return candidate.pack_nibbles(name, arrays.packed_nibbles(array))
+    return candidate.pack(name, array)
+
+
+def _check_saturation(
+    problem: Problem, attr: Attr, selection: Selection, wei: object, policy: str
+) -> list[str]:
+    if not isinstance(wei, np.ndarray) or selection.kind == "reference":
+        return []
+    channels = pairs.pair_overflow(wei, problem, runtime.isa())
+    if not channels:
+        return []
+    shown = ", ".join(map(str, channels[:8])) + (", ..." if len(channels) > 8 else "")
+    detail = (
+        f"{len(channels)} output channel(s) ({shown}) hold weights whose pairs of products can exceed "
+        f"16 bits on {runtime.isa()}, which has no VNNI: results would be silently wrong"
+    )
+    if policy == "allow":
+        return [detail]
+    text = f"{problem.text()} {attr.text()}".rstrip()
+    advice = "keep weights in [-64, 64] (even ones for s8 sources), or pass saturation='allow'"
+    raise SaturationError(
+        "refused", "checking the weights", text, f"{detail}; {advice}", channels=channels
+    )
+
+
+def _spec(selection: Selection, name: str) -> TensorSpec:
+    layout = selection.candidate.layout(name)
+    return TensorSpec(tuple(layout.dims), layout.dtype, layout.strides)
+
+
+def _empty(problem: Problem, attr: Attr, wei: object) -> Prepared:
+    """Return a primitive with nothing to compute; the library runs empty problems in a stub."""
+    inputs = tuple(name for name in problem.tensors if name not in {"dst", "bias"})
+    if wei is not None:
+        inputs = tuple(name for name in inputs if name != "wei")
+    specs = {name: _with_strides(problem.tensors[name]) for name in (*inputs, "dst")}
+    return Prepared(problem, attr, None, inputs, {}, specs, None, ("dst is empty: nothing runs",))
+
+
+def _with_strides(spec: TensorSpec) -> TensorSpec:
+    return spec if spec.strides is not None else TensorSpec.dense(spec.dims, spec.dtype)

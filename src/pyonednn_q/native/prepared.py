@@ -1,0 +1,177 @@
+"""A primitive made ready: weights packed once, every argument checked, safe from many threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.native import arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyonednn_q.compose.attr import Attr
+    from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.compose.tensor import TensorSpec
+    from pyonednn_q.native.arrays import Array
+    from pyonednn_q.native.selection import Selection
+
+
+class Prepared:
+    """One problem with its attributes, constants bound, on one chosen implementation.
+
+    Made by `prepare`. Calling it is safe from many threads at once: each call has a scratchpad of its
+    own and returns when its result is complete.
+
+    Attributes
+    ----------
+    problem, attr : the values it was prepared for
+    impl : str
+        The library's name of the implementation, ``"none"`` for an empty dst.
+    kind : str
+        ``"jit"``, ``"gemm"``, ``"reference"`` or ``"unknown"``.
+    notes : tuple of str
+        What a caller should know: implementations passed over and why, what may saturate.
+    inputs : tuple of str
+        Names of the arrays of each call, in order.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        attr: Attr,
+        selection: Selection | None,
+        inputs: tuple[str, ...],
+        bound: Mapping[str, Any],
+        specs: Mapping[str, TensorSpec],
+        core: Any,  # noqa: ANN401 - an object of the extension, None for an empty dst
+        notes: tuple[str, ...],
+    ) -> None:
+        self.problem = problem
+        self.attr = attr
+        self.impl = selection.impl if selection else "none"
+        self.kind = selection.kind if selection else "none"
+        self.skipped = selection.skipped if selection else ()
+        self.inputs = inputs
+        self.notes = notes
+        self.copies = dict.fromkeys((*inputs, "dst"), 0)
+        self._selection = selection
+        self._bound = dict(bound)
+        self._specs = dict(specs)
+        self._core = core
+        self._reads_dst = any(op.boundary()[0] == "sum" for op in attr.post_ops)
+
+    def __call__(self, *inputs: Array, out: Array | None = None) -> Array:
+        """Run the primitive.
+
+        Parameters
+        ----------
+        *inputs : ndarray
+            As named by `inputs`, each of the dims and dtype of the problem; any strides. An array in
+            another layout than `layout(name)` is copied into it first and counted in `copies`.
+        out : ndarray, optional
+            Written in place and returned. Required with a sum post-op, which reads it: it must hold
+            the values to add. Another layout than `layout("dst")` costs a copy, counted in `copies`.
+
+        Returns
+        -------
+        ndarray
+            dst, in logical dims (N, C, spatial); channels last in memory unless the problem says otherwise.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError, AliasError
+            Naming the argument, what came and what would do.
+        """
+        if len(inputs) != len(self.inputs):
+            raise ArgumentError("inputs", f"{len(inputs)} arrays", ", ".join(self.inputs))
+        ready = [self._input(name, array) for name, array in zip(self.inputs, inputs, strict=True)]
+        spec = self._specs["dst"]
+        if out is None:
+            if self._reads_dst:
+                raise ArgumentError("out", "None", "the array whose values the sum post-op adds")
+            dst = arrays.empty(spec)
+        else:
+            dst = self._output(out, spec)
+        if self._core is not None:
+            self._core.run(*ready, dst)
+        if out is None or dst is out:
+            return dst
+        np.copyto(out, dst)
+        return out
+
+    def layout(self, name: str) -> TensorSpec:
+        """Return dims, dtype and strides (in elements) of a call's argument, for copy-free calls."""
+        if name not in self._specs:
+            raise ArgumentError("name", repr(name), f"one of {', '.join(self._specs)}")
+        return self._specs[name]
+
+    def empty(self, name: str = "dst") -> Array:
+        """Return an uninitialised array in the layout of that argument."""
+        return arrays.empty(self.layout(name))
+
+    @property
+    def wei_bytes(self) -> int:
+        """Bytes of the packed weights, compensation included; 0 when they come with each call."""
+        return int(self._bound["wei"].nbytes) if "wei" in self._bound else 0
+
+    @property
+    def scratchpad_bytes(self) -> int:
+        """Bytes of scratch memory of one call at a time."""
+        return int(self._selection.candidate.scratchpad_bytes) if self._selection else 0
+
+    @property
+    def layouts(self) -> dict[str, str]:
+        """The layout of every argument in words, packed ones included."""
+        described = {
+            name: f"{s.dtype}{s.dims} strides {s.strides}" for name, s in self._specs.items()
+        }
+        described |= {name: repr(memory.layout) for name, memory in self._bound.items()}
+        return described
+
+    def attr_readback(self) -> dict[str, Any]:
+        """Return the attributes as the library itself holds them."""
+        return dict(self._selection.candidate.attr_readback()) if self._selection else {}
+
+    def time_calls(self, *inputs: Array, calls: int) -> float:
+        """Return seconds per call of a C++ loop over this primitive: its cost without Python.
+
+        Arrays must already be in `layout`; the last is dst.
+        """
+        if self._core is None:
+            raise ShapeError("dst", str(self._specs["dst"].dims), "a non-empty result to time")
+        return float(self._core.time_calls(inputs, calls)) / calls
+
+    def describe(self) -> str:
+        """Return what runs, in a few lines: problem, implementation, attributes, layouts, notes."""
+        lines = [
+            self.problem.text(),
+            f"  implementation  {self.impl} ({self.kind})",
+            f"  attributes      {self.attr.text() or 'none'}",
+        ]
+        lines += [f"  {name:<15} {text}" for name, text in self.layouts.items()]
+        lines.append(f"  scratchpad      {self.scratchpad_bytes} bytes a call")
+        lines += [f"  note            {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<Prepared {self.problem.text()} on {self.impl}>"
+
+    def _input(self, name: str, array: object) -> Array:
+        spec = self._specs[name]
+        given = arrays.checked(name, array, spec)
+        ready = arrays.in_layout(given, spec)
+        if ready is not given:
+            self.copies[name] += 1
+        return ready
+
+    def _output(self, out: object, spec: TensorSpec) -> Array:
+        given = arrays.checked("out", out, spec)
+        if not given.flags.writeable:
+            raise ArgumentError("out", "a read-only array", "a writeable one")
+        if arrays.has_layout(given, spec):
+            return given
+        self.copies["dst"] += 1
+        return arrays.in_layout(given, spec) if self._reads_dst else arrays.empty(spec)

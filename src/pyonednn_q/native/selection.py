@@ -1,0 +1,115 @@
+"""Which implementation runs: the first that is neither known to be wrong nor a reference loop.
+
+oneDNN offers implementations in its own order of preference and says nothing when the first is wrong
+(the guard table) or thousands of times slower than the second (reference loops). This walks its list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyonednn_q.compose import guards
+from pyonednn_q.compose.implementation import classify
+from pyonednn_q.errors import (
+    KnownWrongError,
+    OneDNNError,
+    ReferenceKernelError,
+    UnsupportedError,
+)
+from pyonednn_q.native import dispatch, runtime
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.attr import Attr
+    from pyonednn_q.compose.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An implementation that was offered and not taken."""
+
+    impl: str
+    why: str
+    guards: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The implementation taken and those passed over before it."""
+
+    candidate: Any
+    impl: str
+    kind: str
+    skipped: tuple[Skipped, ...]
+
+
+def first_candidate(problem: Problem, attr: Attr) -> Any:  # noqa: ANN401 - an object of the extension
+    """Return the library's first candidate, with errors that know the problem.
+
+    Raises
+    ------
+    UnsupportedError
+        No implementation takes the problem; the reasons are asked for when they are read.
+    OneDNNError
+        The library refused for another cause (bad arguments, memory).
+    """
+    text = f"{problem.text()} {attr.text()}".rstrip()
+    try:
+        return runtime.core().Candidate(problem.boundary(), attr.boundary(), text)
+    except UnsupportedError as error:
+        raise UnsupportedError(
+            error.status, error.call, text, explain=partial(dispatch.why, problem, attr)
+        ) from None
+    except OneDNNError as error:
+        raise OneDNNError(error.status, error.call, text, error.detail) from None
+
+
+def select(problem: Problem, attr: Attr, *, allow_reference: bool = False) -> Selection:
+    """Return the first implementation that may be trusted.
+
+    Raises
+    ------
+    UnsupportedError
+        No implementation takes the problem at all.
+    KnownWrongError
+        Every implementation that takes it computes it wrong, or only reference loops are left beside
+        those that do.
+    ReferenceKernelError
+        Only reference loops take it and `allow_reference` is false.
+    """
+    candidate = first_candidate(problem, attr)
+    facts = runtime.facts()
+    skipped: list[Skipped] = []
+    while True:
+        # A descriptor served from the library's cache can come without its name; the next one is then
+        # the same implementation, named.
+        impl = candidate.impl or (candidate.impl if candidate.next() else "")
+        matched = guards.matching(problem, attr, facts, impl)
+        kind = classify(impl)
+        if matched:
+            why = "; ".join(f"{guard.id}: {guard.effect}" for guard in matched)
+            skipped.append(Skipped(impl, why, tuple(guard.id for guard in matched)))
+        elif kind == "reference" and not allow_reference:
+            skipped.append(Skipped(impl, "a reference loop, up to 80 000 times slower"))
+        else:
+            return Selection(candidate, impl, kind, tuple(skipped))
+        if not candidate.next():
+            raise _nothing_left(problem, attr, tuple(skipped))
+
+
+def _nothing_left(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) -> UnsupportedError:
+    text = f"{problem.text()} {attr.text()}".rstrip()
+    rows = tuple(dict.fromkeys(row for entry in skipped for row in entry.guards))
+    explain = partial(_reasons, problem, attr, skipped)
+    call = "choosing an implementation"
+    if not rows:
+        detail = "only reference loops take it; pass allow_reference=True to run one all the same"
+        return ReferenceKernelError("refused", call, text, detail, explain=explain)
+    remedies = "; ".join(guard.remedy for guard in guards.GUARDS if guard.id in rows)
+    detail = f"oneDNN is known to compute this wrong ({', '.join(rows)}); instead: {remedies}"
+    return KnownWrongError("refused", call, text, detail, guards=rows, explain=explain)
+
+
+def _reasons(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) -> dispatch.Reasons:
+    return tuple((entry.impl, entry.why) for entry in skipped) + dispatch.why(problem, attr)

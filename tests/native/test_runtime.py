@@ -1,0 +1,120 @@
+"""Threads, instruction sets, forks: what the process shares."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from pyonednn_q import native
+from pyonednn_q.compose.problem import MatMulProblem
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.native import runtime
+
+from support.threads import run_together
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | environment,
+        check=False,
+    )
+
+
+def test_threads_are_set_and_restored() -> None:
+    before = runtime.get_num_threads()
+    with runtime.threads(1):
+        assert runtime.get_num_threads() == 1
+    assert runtime.get_num_threads() == before
+    with pytest.raises(ArgumentError, match="n: got 0"):
+        runtime.set_num_threads(0)
+
+
+def test_the_setting_reaches_other_threads() -> None:
+    with runtime.threads(1):
+        assert run_together(4, lambda _: runtime.get_num_threads()) == [[1]] * 4
+
+
+def test_one_thread_and_all_threads_agree() -> None:
+    problem = MatMulProblem.of((64, 96), (96, 80), dst="s32")
+    rng = np.random.default_rng(3)
+    src = rng.integers(0, 20, (64, 96)).astype(np.uint8)
+    wei = rng.integers(-4, 5, (96, 80)).astype(np.int8)
+    many = native.prepare(problem, wei=wei)(src)
+    with runtime.threads(1):
+        one = native.prepare(problem, wei=wei)(src)
+    np.testing.assert_array_equal(one, many)
+
+
+def test_isa_can_be_limited_before_first_use_only() -> None:
+    early = python(
+        """
+        from pyonednn_q.native import runtime
+        runtime.limit_isa("SSE41")
+        assert runtime.isa() == "SSE41"
+        try:
+            runtime.limit_isa("AVX2")
+        except Exception as error:
+            print(type(error).__name__)
+        try:
+            runtime.limit_isa("MMX")
+        except Exception as error:
+            print(error)
+        """,
+        ONEDNN_MAX_CPU_ISA="DEFAULT",
+    )
+    assert early.stdout.startswith("OneDNNError\nisa: got 'MMX'"), early
+
+
+def test_a_fork_after_use_is_an_error_not_a_hang() -> None:
+    child = python(
+        """
+        import os, sys
+        import numpy as np
+        from pyonednn_q import native
+        from pyonednn_q.compose.problem import MatMulProblem
+        from pyonednn_q.errors import ForkedError
+        call = native.prepare(MatMulProblem.of((8, 8), (8, 8), dst="s32"), wei=np.ones((8, 8), "i1"))
+        src = np.ones((8, 8), "u1")
+        call(src)
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                call(src)
+            except ForkedError:
+                try:
+                    native.prepare(MatMulProblem.of((8, 9), (9, 8), dst="s32"))
+                except ForkedError:
+                    code = 7
+            os._exit(code)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), call(src)[0, 0])
+        """
+    )
+    assert child.stdout == "7 8\n", child
+
+
+def test_a_fork_before_use_works() -> None:
+    child = python(
+        """
+        import os
+        import numpy as np
+        import pyonednn_q
+        from pyonednn_q import native
+        from pyonednn_q.compose.problem import MatMulProblem
+        pid = os.fork()
+        call = native.prepare(MatMulProblem.of((8, 8), (8, 8), dst="s32"), wei=np.ones((8, 8), "i1"))
+        right = bool((call(np.ones((8, 8), "u1")) == 8).all())
+        if pid == 0:
+            os._exit(7 if right else 1)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), right)
+        """
+    )
+    assert child.stdout == "7 True\n", child
