@@ -25,6 +25,8 @@ _ORDER = (
     *("cpu", "isa", "vnni", "threads", "trial", "failure"),
 )
 
+_NOT_BUILT = "not built"
+_INCOMPLETE = "the installation is incomplete: pip install --force-reinstall --no-deps ."
 _NO_NUMPY = "NumPy cannot be imported: pip install numpy"
 _NO_EXTENSION = "build the extension: pip install . (needs a C++17 compiler; see docs/install.md)"
 _NO_LIBRARY = (
@@ -36,7 +38,7 @@ _NO_LIBRARY = (
 _NO_SYCL_CPU = (
     "SYCL finds the CPU through OCL_ICD_FILENAMES: unset it, or reinstall intel-opencl-rt"
 )
-_BROKEN = "oneDNN was found but does not work here: name another one with PYONEDNN_Q_LIBDNNL"
+_BROKEN = "oneDNN does not work here: name another one with PYONEDNN_Q_LIBDNNL=/path/to/it"
 _SYCL_COSTS = (
     "the SYCL build works, but each call costs about 7 us more than with an OpenMP build "
     "(conda-forge onednn-cpu-omp, Debian 13 libdnnl-dev)"
@@ -120,13 +122,17 @@ def judge(facts: Facts) -> Verdict:
         if facts.get("vnni") == "no":
             advice.append(_NO_VNNI)
         return Verdict(usable=True, advice=tuple(advice))
-    if "library" not in facts:
-        advice += _NO_LIBRARY
-    if "numpy" not in facts:
+    step = facts.get("failure", "").split(":", 1)[0]
+    extension = facts.get("extension")
+    if step == "numpy":
         advice.append(_NO_NUMPY)
-    elif "/" not in facts.get("extension", ""):
+    elif step == "library":
+        advice += _NO_LIBRARY
+    elif extension is None:
+        advice.append(_INCOMPLETE)
+    if extension == _NOT_BUILT:
         advice.append(_NO_EXTENSION)
-    elif "library" in facts:
+    elif extension is not None and step not in {"numpy", "library"}:
         advice.append(_NO_SYCL_CPU if runtime.startswith("SYCL") else _BROKEN)
     return Verdict(usable=False, advice=tuple(advice))
 
@@ -164,7 +170,7 @@ def _see_numpy() -> None:
 def _see_extension() -> None:
     from pyonednn_q.native.library import build_record, extension_path
 
-    _note(extension=str(extension_path() or "not built"))
+    _note(extension=str(extension_path() or _NOT_BUILT))
     record = build_record()
     if record:
         _note(build=f"headers of oneDNN {record.get('headers')} ({record.get('source')})")

@@ -107,7 +107,7 @@ def test_main_prints_what_it_found(
 def test_judging_nothing_at_all() -> None:
     verdict = doctor.judge({})
     assert not verdict.usable
-    assert any("pip install onednn" in line for line in verdict.advice)
+    assert verdict.advice
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,15 @@ def test_judging_nothing_at_all() -> None:
         ({"runtime": "THREADPOOL"}, True, "one thread"),
         ({"vnni": "no"}, True, "[-64, 64]"),
         ({"trial": "WRONG: u8*s8 matmul by x"}, False, "PYONEDNN_Q_LIBDNNL"),
-        ({"failure": "try a call"}, False, "PYONEDNN_Q_LIBDNNL"),
-        ({"failure": "no CPU", "runtime": "SYCL on TBB threads"}, False, "OCL_ICD_FILENAMES"),
-        ({"failure": "x", "extension": "not built"}, False, "pip install ."),
+        ({"failure": "trial: x"}, False, "PYONEDNN_Q_LIBDNNL"),
+        (
+            {"failure": "trial: no CPU", "runtime": "SYCL on TBB threads"},
+            False,
+            "OCL_ICD_FILENAMES",
+        ),
+        ({"failure": "runtime: x", "extension": "not built"}, False, "pip install ."),
+        ({"failure": "library: x"}, False, "pip install onednn"),
+        ({"failure": "numpy: x"}, False, "pip install numpy"),
     ],
 )
 def test_advice(
