@@ -1,0 +1,305 @@
+"""Scales and zero points, and the only place where an axis becomes a oneDNN mask.
+
+A quantised tensor stands for
+
+    real = scale · (q − zero_point)
+
+and a primitive computes, with post-ops step_1 ... step_n:
+
+    acc[oc]  = Σ (src_q − src_zp) · (wei_q − wei_zp)            integers
+    x0       = src_scale · wei_scale[oc] · acc + bias[oc]       f32; the bias is not scaled
+    x(k+1)   = step_k(x(k))                                     f32, in order
+    dst_q    = saturate(rne(x(n) / dst_scale + dst_zp))         a float dst is a cast instead
+
+oneDNN adds the zero point before it rounds (to nearest, ties to even), ONNX's QuantizeLinear and
+`QParams.quantize` after: the two differ at ties when the zero point is odd.
+
+Examples
+--------
+>>> import numpy as np
+>>> src_q, wei_q = np.array([200, 10, 255], "u1"), np.array([[3, -5, 7], [0, 1, -1]], "i1")
+>>> src = QParams(0.5, 128, "u8")
+>>> wei = QParams([0.25, 0.5], 0, "s8", axis=0)
+>>> dst = QParams(2.0, 100, "u8")
+>>> acc = (wei_q.astype(int) - wei.zero_point[:, None]) @ (src_q.astype(int) - src.zero_point)
+>>> acc
+array([1695, -245])
+>>> x = src.scale * wei.scale * acc + np.array([1.0, -2.0])
+>>> np.array_equal(x, wei.dequantize(wei_q) @ src.dequantize(src_q) + [1.0, -2.0])
+True
+>>> np.clip(np.rint(x / dst.scale + dst.zero_point), 0, 255), dst.quantize(x)
+(array([206.,  68.]), array([206,  68], dtype=uint8))
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Array = np.ndarray[Any, Any]
+
+
+class Granularity(enum.Enum):
+    """How many values share a scale and a zero point."""
+
+    PER_TENSOR = "per_tensor"
+    PER_CHANNEL = "per_channel"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QParams:
+    """How a tensor is quantised: real = scale · (q − zero_point).
+
+    A value: compared by content, hashable, its arrays are copies that cannot be written.
+
+    Parameters
+    ----------
+    scale : float or (C,) array_like
+        Finite and positive. Kept as float, or as float64 array when `axis` is given.
+    zero_point : int or (C,) array_like of int
+        Within the range of `dtype`. With `axis`, one value stands for all channels, as in `scale`.
+    dtype : str
+        An integer type of `pyonednn_q.dtypes`.
+    axis : int, optional
+        The dimension that the channels run along; negative counts from the end. None: one scale
+        and one zero point for the tensor.
+
+    Raises
+    ------
+    ArgumentError, ShapeError, DTypeError
+        Naming the parameter.
+    """
+
+    scale: float | Array
+    zero_point: int | Array
+    dtype: str
+    axis: int | None = None
+
+    def __post_init__(self) -> None:
+        if not dtypes.is_integer(self.dtype):
+            raise DTypeError(argument="dtype", got=self.dtype, wanted="an integer type")
+        scale, zero_point = _scales(self.scale), _zero_points(self.zero_point, self.dtype)
+        if self.axis is None:
+            for name, values in (("scale", scale), ("zero_point", zero_point)):
+                if values.ndim:
+                    raise ShapeError(name, f"shape {values.shape}", "one value, or an axis")
+            object.__setattr__(self, "scale", float(scale))
+            object.__setattr__(self, "zero_point", int(zero_point))
+            return
+        shape = (
+            np.broadcast_shapes(scale.shape, zero_point.shape) if _fits(scale, zero_point) else ()
+        )
+        if len(shape) != 1 or shape[0] < 1:
+            got = f"shapes {scale.shape} of scale, {zero_point.shape} of zero_point"
+            wanted = "one value per channel, equally many"
+            raise ShapeError(argument="scale", got=got, wanted=wanted)
+        for name, values in (("scale", scale), ("zero_point", zero_point)):
+            object.__setattr__(self, name, _frozen(np.broadcast_to(values, shape)))
+
+    @property
+    def granularity(self) -> Granularity:
+        """Per tensor or per channel."""
+        return Granularity.PER_TENSOR if self.axis is None else Granularity.PER_CHANNEL
+
+    @property
+    def channels(self) -> int | None:
+        """Number of channels; None per tensor."""
+        return len(self.scale) if isinstance(self.scale, np.ndarray) else None
+
+    def quantize(self, x: ArrayLike) -> Array:
+        """Return saturate(rne(x / scale) + zero_point), as ONNX's QuantizeLinear does.
+
+        Computed in float64, rounding ties to even.
+
+        Parameters
+        ----------
+        x : array_like of float
+            Infinities saturate.
+
+        Returns
+        -------
+        ndarray
+            Of `dtype`, shaped like `x`.
+
+        Raises
+        ------
+        ArgumentError
+            A value is NaN.
+        ShapeError
+            `x` has another number of channels.
+        """
+        values = np.asarray(x, np.float64)
+        if np.isnan(values).any():
+            raise ArgumentError(argument="x", got="NaN", wanted="numbers")
+        scale, zero_point = self._along(values.shape)
+        with np.errstate(over="ignore"):
+            rounded = np.rint(values / scale) + zero_point
+        limits = dtypes.qmin(self.dtype), dtypes.qmax(self.dtype)
+        return np.asarray(np.clip(rounded, *limits)).astype(dtypes.numpy_dtype(self.dtype))
+
+    def dequantize(self, q: ArrayLike) -> Array:
+        """Return scale · (q − zero_point) in float64.
+
+        Parameters
+        ----------
+        q : array_like
+            Of `dtype`.
+
+        Raises
+        ------
+        DTypeError
+            `q` is of another type.
+        ShapeError
+            `q` has another number of channels.
+        """
+        values = np.asarray(q)
+        name = dtypes.from_numpy(values.dtype, "q")
+        if name != self.dtype:
+            raise DTypeError(argument="q", got=name, wanted=self.dtype)
+        scale, zero_point = self._along(values.shape)
+        real: Array = scale * (values.astype(np.float64) - zero_point)
+        return real
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, QParams) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, or the copy's arrays could be written.
+        return QParams, (self.scale, self.zero_point, self.dtype, self.axis)
+
+    def _key(self) -> tuple[Any, ...]:
+        values = (np.asarray(self.scale), np.asarray(self.zero_point))
+        return self.dtype, self.axis, *(value.tobytes() for value in values)
+
+    def _along(self, shape: tuple[int, ...]) -> tuple[float | Array, int | Array]:
+        """Scale and zero point, shaped to broadcast over an array of `shape`."""
+        if self.axis is None:
+            return self.scale, self.zero_point
+        channels = self.channels
+        if not -len(shape) <= self.axis < len(shape) or shape[self.axis] != channels:
+            wanted = f"{channels} along axis {self.axis}"
+            raise ShapeError(argument="x", got=f"shape {shape}", wanted=wanted)
+        aligned = [1] * len(shape)
+        aligned[self.axis] = -1
+        return np.reshape(self.scale, aligned), np.reshape(self.zero_point, aligned)
+
+
+def mask_from_axis(
+    kind: str, axis: int | None, ndims: int, groups: int = 1, arg: str = "wei"
+) -> int:
+    """Return the mask for one value per index along `axis`.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the primitive, for example ``"convolution"``.
+    axis : int or None
+        Dimension of the tensor as oneDNN orders it; None: one value. In grouped weights
+        (G, OC/G, IC/G, spatial), axis 0 means G and OC/G together, the output channels of all.
+    ndims : int
+        Number of dimensions of the tensor, the group dimension included.
+    groups : int
+        Number of groups; more than 1 in convolution and deconvolution only.
+    arg : str
+        ``"src"``, ``"wei"``, ``"dst"`` or ``"src1"``; groups matter in ``"wei"`` only.
+
+    Raises
+    ------
+    ArgumentError
+        No mask expresses the axis.
+
+    Examples
+    --------
+    >>> mask_from_axis("convolution", 0, 4), mask_from_axis("convolution", 0, 5, groups=2)
+    (1, 3)
+    >>> mask_from_axis("matmul", -1, 3), mask_from_axis("convolution", 1, 4, arg="dst")
+    (4, 2)
+    """
+    if axis is None:
+        return 0
+    if not -ndims <= axis < ndims:
+        raise ArgumentError(argument="axis", got=str(axis), wanted=f"one of {ndims} dimensions")
+    positive = axis % ndims
+    if not _is_grouped(kind, groups, arg):
+        return 1 << positive
+    if positive != 0:
+        raise ArgumentError(argument="axis", got=str(axis), wanted="0 in grouped weights")
+    return 0b11
+
+
+def axis_from_mask(
+    kind: str, mask: int, ndims: int, groups: int = 1, arg: str = "wei"
+) -> int | None:
+    """Return the axis that `mask` runs along; the inverse of `mask_from_axis`.
+
+    Raises
+    ------
+    ArgumentError
+        The mask is of no axis: of several dimensions, or beyond the tensor's.
+
+    Examples
+    --------
+    >>> axis_from_mask("convolution", 3, 5, groups=2), axis_from_mask("matmul", 0, 2)
+    (0, None)
+    """
+    if mask == 0:
+        return None
+    candidates = (0,) if _is_grouped(kind, groups, arg) else range(ndims)
+    for axis in candidates:
+        if mask_from_axis(kind, axis, ndims, groups, arg) == mask:
+            return axis
+    wanted = f"that of one axis of {ndims}" + (f", in {groups} groups" if groups > 1 else "")
+    raise ArgumentError(argument="mask", got=bin(mask), wanted=wanted)
+
+
+def _is_grouped(kind: str, groups: int, arg: str) -> bool:
+    if groups > 1 and kind not in ("convolution", "deconvolution"):
+        raise ArgumentError(argument="groups", got=str(groups), wanted=f"1 for a {kind}")
+    return groups > 1 and arg == "wei"
+
+
+def _scales(value: object) -> Array:
+    try:
+        scale = np.asarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(argument="scale", got=repr(value), wanted="numbers") from None
+    bad = ~(np.isfinite(scale) & (scale > 0))
+    if bad.any():
+        got = f"{scale[bad].flat[0]}"
+        raise ArgumentError(argument="scale", got=got, wanted="finite positive values")
+    return scale
+
+
+def _zero_points(value: object, dtype: str) -> Array:
+    zero_point = np.asarray(value)
+    if zero_point.dtype.kind not in "iu":
+        raise ArgumentError(argument="zero_point", got=repr(value), wanted="integers")
+    lo, hi = dtypes.qmin(dtype), dtypes.qmax(dtype)
+    bad = (zero_point < lo) | (zero_point > hi)
+    if bad.any():
+        got = f"{zero_point[bad].flat[0]}"
+        wanted = f"values from {lo} to {hi}, the range of {dtype}"
+        raise ArgumentError(argument="zero_point", got=got, wanted=wanted)
+    return zero_point.astype(np.int64)
+
+
+def _fits(scale: Array, zero_point: Array) -> bool:
+    return scale.ndim == 0 or zero_point.ndim == 0 or scale.shape == zero_point.shape
+
+
+def _frozen(values: Array) -> Array:
+    copy: Array = values.copy()
+    copy.flags.writeable = False
+    return copy
