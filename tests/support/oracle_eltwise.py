@@ -61,7 +61,7 @@ def _soft_relu(x: F64, alpha: float, beta: float) -> F64:
 def _gelu_tanh(x: F64, alpha: float, beta: float) -> F64:
     del alpha, beta
     inner = math.sqrt(2 / math.pi) * x * (1 + _GELU_TANH_FIT * x * x)
-    return 0.5 * x * (1 + np.tanh(inner))
+    return np.asarray(0.5 * x * (1 + np.tanh(inner)), dtype=np.float64)
 
 
 def _gelu_erf(x: F64, alpha: float, beta: float) -> F64:
