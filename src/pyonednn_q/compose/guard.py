@@ -1,0 +1,82 @@
+"""One fault of oneDNN, and what it takes to tell whether it strikes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.attr import Attr
+    from pyonednn_q.compose.problem import Problem
+
+Version = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the table asks about a process.
+
+    Parameters
+    ----------
+    version : (int, int, int)
+        Of the loaded oneDNN.
+    isa : str
+        The effective instruction set, as in ``ONEDNN_MAX_CPU_ISA``.
+    runtime : str
+        SEQ, OMP, TBB, THREADPOOL or SYCL. No row depends on it so far.
+    """
+
+    version: Version
+    isa: str
+    runtime: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One fault.
+
+    Parameters
+    ----------
+    id : str
+        Its name, stable.
+    since, until : (int, int, int) or None
+        First version with it and first version without; None: still there.
+    isas : callable
+        Takes the effective instruction set.
+    kinds : tuple of str
+        Kinds of problems.
+    impl : str or None
+        Regular expression searched in the implementation's name. None: all, reference loops too.
+    condition : callable
+        Takes problem and attributes; exact where the fault is understood, otherwise wider.
+    effect : str
+        What goes wrong.
+    remedy : str
+        What to do instead.
+    source : str
+        Where this is known from.
+    """
+
+    id: str
+    since: Version
+    until: Version | None
+    isas: Callable[[str], bool]
+    kinds: tuple[str, ...]
+    impl: str | None
+    condition: Callable[[Problem, Attr], bool]
+    effect: str
+    remedy: str
+    source: str
+
+    def matches(self, problem: Problem, attr: Attr, facts: Facts, impl: str) -> bool:
+        """Tell whether implementation `impl` has this fault on the problem, in that process."""
+        return (
+            self.since <= facts.version
+            and (self.until is None or facts.version < self.until)
+            and problem.kind in self.kinds
+            and (not impl or self.impl is None or re.search(self.impl, impl) is not None)
+            and self.isas(facts.isa)
+            and self.condition(problem, attr)
+        )
