@@ -256,6 +256,14 @@ def test_case_hands_out_what_a_call_needs() -> None:
     assert set(case.values) == {"wei_scale", "dst_scale"}
     assert len(case.inputs) == 1
     np.testing.assert_array_equal(case.out(), case.arrays["dst"])
+    case.out()[...] = 0
+    assert case.arrays["dst"].any()
+
+
+def test_dst_is_a_copy_in_every_layout() -> None:
+    for kind in parity.KINDS:
+        case = next(iter(parity_post_ops.sum_recipes(kind))).build()
+        assert not np.shares_memory(case.out(), case.arrays["dst"])
 
 
 def case_of_sum() -> tuple[Any, Attr]:
