@@ -98,7 +98,14 @@ void *Prepared::checked_data(const Slot &slot, const py::handle &object) const {
     if (slot.output && !array.writeable()) {
         throw ArgumentFault("ArgumentError", slot.name, "a read-only array", "a writeable one");
     }
-    return const_cast<void *>(array.data());
+    void *data = const_cast<void *>(array.data());
+    const auto address = reinterpret_cast<std::uintptr_t>(data);
+    const auto itemsize = static_cast<std::uintptr_t>(slot.dtype.itemsize());
+    if (address % itemsize != 0) {
+        throw ArgumentFault("LayoutError", slot.name, "an address that is no multiple of the item size",
+                "one that is a multiple of " + std::to_string(itemsize));
+    }
+    return data;
 }
 
 void Prepared::check_overlap(const std::vector<void *> &data) const {

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.native import arrays as native_arrays
-from pyonednn_q.native import prepare as module
-from pyonednn_q.native import runtime
+from pyonednn_q.native import preparation, runtime
 from pyonednn_q.native.selection import Selection, first_candidate
 
 if TYPE_CHECKING:
@@ -30,10 +29,9 @@ def first_result(
     candidate = first_candidate(problem, attr)
     impl = candidate.impl or (candidate.impl if candidate.next() else "")
     selection = Selection(candidate, impl, "unguarded", ())
-    bound = module._bind(
-        selection, problem, attr, values, arrays.get("wei"), arrays.get("bias")
-    )
-    specs = {name: module._spec(selection, name) for name in ("src", "dst")}
+    wei, bias = arrays.get("wei"), arrays.get("bias")
+    bound = preparation.bind(selection, problem, attr, values, wei, bias)
+    specs = {name: preparation.spec_of(selection, name) for name in ("src", "dst")}
     core = runtime.core().Prepared(candidate, ["src", "dst"], bound)
     dst = native_arrays.empty(specs["dst"])
     # Beyond the end of a short array lies whatever was there; make it the same each time.

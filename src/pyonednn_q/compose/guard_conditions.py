@@ -82,6 +82,13 @@ def wei_scale_along_k(problem: Problem, attr: Attr) -> bool:
     return scale is not None and not scale.groups and bool(scale.mask & along_k)
 
 
+def wei_scale_along_k_alone(problem: Problem, attr: Attr) -> bool:
+    """Match a scale per row of B and no more, without groups."""
+    scale = attr.wei_scale
+    n_bit = 1 << (problem.tensors["wei"].ndim - 1)
+    return scale is not None and wei_scale_along_k(problem, attr) and not scale.mask & n_bit
+
+
 def scale_groups(problem: Problem, attr: Attr) -> bool:
     """Match any groups; of those that the library accepts, (1, 1) and (32, 1) were seen."""
     return any(scale is not None and scale.groups for scale in (attr.src_scale, attr.wei_scale))
