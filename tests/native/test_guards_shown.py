@@ -15,7 +15,7 @@ import pytest
 from pyonednn_q import native
 from pyonednn_q.compose import guards
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import BinaryPostOp
+from pyonednn_q.compose.post_ops import BinaryPostOp, SumPostOp
 from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.compose.problem import (
     ConvProblem,
@@ -127,6 +127,16 @@ FAULTS = [
         Attr(wei_scale=Scale(3)),
         {"wei_scale": 2.0 ** (np.arange(128) % 7)},
     ),
+    *(
+        Fault(
+            "conv-sum-twice",
+            ConvProblem.of((1, 3, 1, 7), (oc, 3, 3, 3), padding=1),
+            Attr(dst_zero_point=ZeroPoint(), post_ops=(SumPostOp(),)),
+            {"dst_zero_point": 2},
+        )
+        for oc in (16, 32)
+        if runtime.isa() == {16: "SSE41", 32: "AVX2"}[oc]
+    ),
     Fault(
         "depthwise-wei-zero-point",
         ConvProblem.of((1, 32, 7, 7), (32, 1, 1, 3, 3), dst="s32"),
@@ -179,6 +189,7 @@ def test_the_library_is_wrong_and_we_are_not(fault: Fault) -> None:
     if not applies or not guard.isas(facts.isa):
         pytest.skip(f"{fault.row}: not in oneDNN {facts.version} on {facts.isa}")
     arrays, values = filled(fault)
+    arrays["dst"] = np.zeros(fault.problem.tensors["dst"].dims, "u1")
     expected = oracle.run(fault.problem, fault.attr, arrays | values)
 
     shown = run_child(first_result, fault.problem, fault.attr, arrays, values)

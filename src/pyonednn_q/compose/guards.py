@@ -319,6 +319,19 @@ GUARDS: tuple[Guard, ...] = (
         source="measured: 3.7.2, groups (1, 1) and (32, 1)",
     ),
     Guard(
+        id="conv-sum-twice",
+        since=_FLOOR,
+        until=None,
+        isas=_any,
+        kinds=_CONV,
+        impl=r"jit_uni_int8:",
+        condition=when.sum_with_ragged_channels,
+        effect="a column where threads share a row is computed twice, and the sum added twice",
+        remedy="the residual as a full-tensor binary add, or no zero points beside the sum",
+        source="measured: 3.7.2 and 3.13.2, AVX2 (32 output channels) and SSE41 (16), 3 input channels, "
+        "padded width, 1 and 3 rows: 24 of 1296 shapes",
+    ),
+    Guard(
         id="dilated-depthwise-sum",
         since=_FLOOR,
         until=None,
