@@ -43,7 +43,8 @@ def test_weights_are_the_nearest_integers(models: experiment.Models) -> None:
 
 
 def test_folded_scale_is_rounded_once(models: experiment.Models) -> None:
-    for layer in int8_layers(models, 64):
+    # 127: with 64, a power of two, the weight scales happen to be exact in float32.
+    for layer in int8_layers(models, 127):
         for folded, scale in zip(layer.wei_scale, np.ravel(layer.wei_q.scale), strict=True):
             assert folded == np.float32(float(layer.src_q.scale) * float(scale))
         assert layer.wei_scale.dtype == np.float32
