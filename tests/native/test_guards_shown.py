@@ -49,12 +49,12 @@ class Fault:
 
 def deconv(kernel: int, stride: int, src: str = "u8", padding: int = 0) -> DeconvProblem:
     wei = (16, 16, kernel, kernel)
-    return DeconvProblem.of(
-        (1, 16, 5, 5), wei, src=src, dst="s32", strides=stride, padding=padding
-    )
+    return DeconvProblem.of((1, 16, 5, 5), wei, src=src, dst="s32", strides=stride, padding=padding)
 
 
-def matmul(a: tuple[int, ...], b: tuple[int, ...], dst: str = "f32", *, plain: bool = False) -> MatMulProblem:
+def matmul(
+    a: tuple[int, ...], b: tuple[int, ...], dst: str = "f32", *, plain: bool = False
+) -> MatMulProblem:
     problem = MatMulProblem.of(a, b, dst=dst)
     if not plain:
         return problem
@@ -69,8 +69,12 @@ OPERAND = {"post_op_0": "fill"}
 FAULTS = [
     Fault("matmul-plain-b-k-tail", matmul((64, 197), (197, 64), plain=True)),
     Fault("matmul-plain-b-k-tail", matmul((2, 197, 100), (2, 100, 64), plain=True)),
-    Fault("conv-one-column-out", ConvProblem.of((1, 16, 9, 3), (16, 16, 3, 3), dst="s32", strides=2)),
-    Fault("conv-one-column-out", ConvProblem.of((2, 32, 12, 5), (32, 32, 3, 5), dst="s32", strides=3)),
+    Fault(
+        "conv-one-column-out", ConvProblem.of((1, 16, 9, 3), (16, 16, 3, 3), dst="s32", strides=2)
+    ),
+    Fault(
+        "conv-one-column-out", ConvProblem.of((2, 32, 12, 5), (32, 32, 3, 5), dst="s32", strides=3)
+    ),
     Fault(
         "grouped-conv-src-zero-point",
         ConvProblem.of((1, 12, 7, 7), (2, 16, 6, 3, 3), dst="s32", padding=1),
@@ -164,7 +168,9 @@ def filled(fault: Fault) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     rng = np.random.default_rng(5)
     tensors = fault.problem.tensors
     arrays = {
-        "src": rng.integers(0, 20, tensors["src"].dims).astype("u1" if tensors["src"].dtype == "u8" else "i1"),
+        "src": rng.integers(0, 20, tensors["src"].dims).astype(
+            "u1" if tensors["src"].dtype == "u8" else "i1"
+        ),
         "wei": (2 * rng.integers(-3, 4, tensors["wei"].dims)).astype("i1"),
     }
     if "bias" in tensors:
@@ -197,9 +203,13 @@ def test_the_library_is_wrong_and_we_are_not(fault: Fault) -> None:
         wrong = True
     else:
         impl, result = shown.value
-        assert guard.matches(fault.problem, fault.attr, facts, impl), f"{impl} is not the kernel at fault"
+        assert guard.matches(fault.problem, fault.attr, facts, impl), (
+            f"{impl} is not the kernel at fault"
+        )
         wrong = not expected.accepts(result).all()
-    assert wrong, f"oneDNN {facts.version} on {facts.isa} computes this right: is {fault.row} still needed?"
+    assert wrong, (
+        f"oneDNN {facts.version} on {facts.isa} computes this right: is {fault.row} still needed?"
+    )
 
     constants = {name: arrays[name] for name in ("wei", "bias") if name in arrays}
     try:
