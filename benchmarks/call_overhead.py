@@ -1,8 +1,9 @@
 """What a call from Python costs over the same primitive in a C++ loop.
 
-Per shape, in one process and interleaved: the loop inside the extension (`Prepared.time_calls`), the call
-with ``out=``, and the call that allocates its result. Medians over rounds; the difference of two medians is
-the overhead. Run ``python benchmarks/call_overhead.py`` (``--json FILE`` keeps the numbers).
+Per shape, in one process and interleaved: the loop inside the extension (`Prepared.time_calls`),
+the call with ``out=``, and the call that allocates its result. Medians over rounds; the difference
+of two medians is the overhead. Run ``python benchmarks/call_overhead.py`` (``--json FILE`` keeps
+the numbers).
 """
 
 from __future__ import annotations

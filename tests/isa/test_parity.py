@@ -1,8 +1,8 @@
 """Every dense primitive against the float64 oracle: equality, on whatever ISA this process runs.
 
-oneDNN fixes its instruction set at first use, so the matrix is processes: `.ci/isa` runs this folder
-under each ``ONEDNN_MAX_CPU_ISA``. Fills are clean, weights small and even, so that pairs of products
-cannot saturate without VNNI and every float32 step is exact.
+oneDNN fixes its instruction set at first use, so the matrix is processes: `.ci/isa` runs this
+folder under each ``ONEDNN_MAX_CPU_ISA``. Fills are clean, weights small and even, so that pairs of
+products cannot saturate without VNNI and every float32 step is exact.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+
 from pyonednn_q import native
 from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.errors import ReferenceKernelError, UnsupportedError
 from pyonednn_q.native import runtime
-
 from support import isa, parity, parity_post_ops
 
 if TYPE_CHECKING:
@@ -30,8 +30,15 @@ def row_is_what_was_asked_for() -> None:
         pytest.skip(reason)
 
 
+def prepare(case: Case, **options: Any) -> native.Prepared:
+    wei, bias = case.constants.get("wei"), case.constants.get("bias")
+    return native.prepare(
+        case.problem, case.attr, wei=wei, bias=bias, values=case.values, **options
+    )
+
+
 def run(case: Case, **options: Any) -> tuple[native.Prepared, np.ndarray]:
-    call = native.prepare(case.problem, case.attr, **case.constants, values=case.values, **options)
+    call = prepare(case, **options)
     return call, call(*case.inputs, out=case.out())
 
 
@@ -73,6 +80,6 @@ def test_nothing_needs_a_reference_loop_where_there_is_vnni() -> None:
     for recipe in parity.all_recipes():
         case = recipe.build()
         try:
-            native.prepare(case.problem, case.attr, **case.constants, values=case.values)
+            prepare(case)
         except UnsupportedError as error:
             pytest.fail(f"{case.text()}: {error}")

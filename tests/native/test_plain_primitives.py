@@ -1,4 +1,4 @@
-"""Eltwise, binary, sum, softmax, pooling and reorder, and the wider data types, against the oracle."""
+"""Eltwise, binary, sum, softmax, pooling, reorder and wider data types, against the oracle."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from pyonednn_q import native
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.post_ops import EltwisePostOp, SumPostOp
@@ -23,7 +24,6 @@ from pyonednn_q.compose.problem import (
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import KnownWrongError, OneDNNError, UnsupportedError
 from pyonednn_q.native import dispatch, runtime
-
 from support import isa, oracle
 from support.parity_post_ops import ELTWISE
 
@@ -39,8 +39,8 @@ def check(problem: Problem, attr: Attr | None = None, **arrays: Any) -> native.P
     attr = attr or Attr()
     names = attr.runtime_names(problem)
     values = {name: arrays[name] for name in names}
-    constants = {name: arrays[name] for name in ("wei", "bias") if name in problem.tensors}
-    call = native.prepare(problem, attr, values=values, allow_reference=True, **constants)
+    wei, bias = arrays.get("wei"), arrays.get("bias")
+    call = native.prepare(problem, attr, wei=wei, bias=bias, values=values, allow_reference=True)
     old = arrays.get("dst")
     out = None if old is None else np.array(old)
     got = call(*[arrays[name] for name in call.inputs], out=out)
@@ -83,7 +83,7 @@ def test_binary(alg: str, src1_dims: tuple[int, ...]) -> None:
 def test_binary_of_quantised_tensors_with_scales() -> None:
     problem = BinaryProblem(last("u8"), last("s8"), last("u8"), "add")
     attr = Attr(src_scale=Scale(), src1_scale=Scale(), post_ops=(EltwisePostOp("relu"),))
-    values = {"src_scale": np.float32([0.5]), "src1_scale": np.float32([2.0])}
+    values = {"src_scale": np.array([0.5], np.float32), "src1_scale": np.array([2.0], np.float32)}
     check(problem, attr, src=integers(0, 100), src1=integers(-9, 9, dtype="i1"), **values)
 
 
@@ -119,7 +119,7 @@ def test_a_reorder_quantises_ties_to_even(dst: str) -> None:
         ReorderProblem(last("f32", dims), last(dst, dims)),
         attr,
         src=halves,
-        dst_scale=np.float32([1.0]),
+        dst_scale=np.array([1.0], np.float32),
     )
 
 
@@ -133,7 +133,7 @@ def test_a_reorder_dequantises_per_channel(src: str) -> None:
         attr,
         src=values,
         src_scale=scale,
-        src_zero_point=np.int32([3]),
+        src_zero_point=np.array([3], np.int32),
     )
 
 
@@ -145,7 +145,7 @@ def test_a_reorder_quantises_per_channel() -> None:
         attr,
         src=integers(-40, 90, dtype="f4"),
         dst_scale=scale,
-        dst_zero_point=np.int32([4]),
+        dst_zero_point=np.array([4], np.int32),
     )
 
 
@@ -236,7 +236,7 @@ def test_a_refusal_carries_the_reasons_of_the_library() -> None:
             problem,
             attr,
             wei=np.ones((8, 8), np.int8),
-            values={"src_zero_point": np.int32([1] * 8)},
+            values={"src_zero_point": np.array([1] * 8, np.int32)},
         )
     assert caught.value.problem.startswith("matmul src:u8:4x8")
     assert ("gemm:jit", "unsupported attribute") in caught.value.reasons, caught.value

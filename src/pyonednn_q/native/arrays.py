@@ -63,7 +63,7 @@ def checked(name: str, array: object, spec: TensorSpec) -> Array:
 
 
 def has_layout(array: Array, spec: TensorSpec) -> bool:
-    """Tell whether `array` lies in memory as `spec` says (strides of dimensions of 1 do not count)."""
+    """Tell whether `array` lies in memory as `spec` says; strides of dimensions of 1 are free."""
     assert spec.strides is not None
     itemsize = array.dtype.itemsize
     return array.flags.aligned and all(
@@ -84,7 +84,7 @@ def in_layout(array: Array, spec: TensorSpec) -> Array:
 def constant(name: str, value: object, dims: Sequence[int], dtype: str) -> Array:
     """Return a constant operand as an aligned native array of `dims` and `dtype`.
 
-    A one-dimensional value of the right length may stand for `dims` (a bias, a per-channel operand).
+    A one-dimensional value of the right length may stand for `dims`: a bias, a per-channel operand.
 
     Raises
     ------

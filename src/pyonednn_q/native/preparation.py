@@ -45,13 +45,14 @@ def prepare(
     attr : Attr, optional
         Scales, zero points and post-ops (structure only; their values go into `values`).
     wei : ndarray, optional
-        Weights in logical dims, packed once into the implementation's layout. Left out, they become an
-        argument of each call (a matmul of two activations).
+        Weights in logical dims, packed once into the implementation's layout. Left out, they become
+        an argument of each call (a matmul of two activations).
     bias : ndarray, optional
         Bias of the problem's bias dims, or one-dimensional of that many values; in real units.
     values : mapping, optional
-        Values under the names `attr` gives them: ``"wei_scale"``, ``"dst_scale"``, ``"src_zero_point"``,
-        ``"post_op_0"``, ... Binary operands left out become arguments of each call.
+        Values under the names `attr` gives them: ``"wei_scale"``, ``"dst_scale"``,
+        ``"src_zero_point"``, ``"post_op_0"``, ... Binary operands left out become arguments of each
+        call.
     allow_reference : bool
         Accept a reference loop where nothing faster takes the problem.
     saturation : {"refuse", "allow"}
@@ -172,8 +173,9 @@ def _check_saturation(
         return []
     shown = ", ".join(map(str, channels[:8])) + (", ..." if len(channels) > 8 else "")
     detail = (
-        f"{len(channels)} output channel(s) ({shown}) hold weights that {runtime.isa()}, which has no "
-        "VNNI, does not compute exactly: pairs of products exceed 16 bits, or odd weights lose a bit"
+        f"{len(channels)} output channel(s) ({shown}) hold weights that {runtime.isa()}, which has "
+        "no VNNI, does not compute exactly: pairs of products exceed 16 bits, or odd weights lose "
+        "a bit"
     )
     if policy == "allow":
         return [detail]

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Prepared:
     """One problem with its attributes, constants bound, on one chosen implementation.
 
-    Made by `prepare`. Calling it is safe from many threads at once: each call has a scratchpad of its
-    own and returns when its result is complete.
+    Made by `prepare`. Calling it is safe from many threads at once: each call has a scratchpad of
+    its own and returns when its result is complete.
 
     Attributes
     ----------
@@ -73,16 +73,18 @@ class Prepared:
         Parameters
         ----------
         *inputs : ndarray
-            As named by `inputs`, each of the dims and dtype of the problem; any strides. An array in
-            another layout than `layout(name)` is copied into it first and counted in `copies`.
+            As named by `inputs`, each of the dims and dtype of the problem; any strides. An array
+            in another layout than `layout(name)` is copied into it first and counted in `copies`.
         out : ndarray, optional
-            Written in place and returned. Required with a sum post-op, which reads it: it must hold
-            the values to add. Another layout than `layout("dst")` costs a copy, counted in `copies`.
+            Written in place and returned. Required with a sum post-op, which reads it: it must
+            hold the values to add. Another layout than `layout("dst")` costs a copy, counted in
+            `copies`.
 
         Returns
         -------
         ndarray
-            dst, in logical dims (N, C, spatial); channels last in memory unless the problem says otherwise.
+            dst, in logical dims (N, C, spatial); channels last in memory unless the problem says
+            otherwise.
 
         Raises
         ------
@@ -97,8 +99,9 @@ class Prepared:
             dst = out
         if self._wei_at is not None:
             self._check_wei(inputs[self._wei_at] if self._wei_at < len(inputs) else None)
-        # The extension checks everything before it runs anything, so what fits goes straight through.
-        # What it refuses is looked at again here: copied into the right layout, or refused by name.
+        # The extension checks everything before it runs anything, so what fits goes straight
+        # through. What it refuses is looked at again here: copied into the right layout, or refused
+        # by name.
         try:
             self._run(*inputs, dst)
         except ArgumentError:
@@ -110,7 +113,7 @@ class Prepared:
         self._wei_at = self.inputs.index("wei")
 
     def layout(self, name: str) -> TensorSpec:
-        """Return dims, dtype and strides (in elements) of a call's argument, for copy-free calls."""
+        """Return dims, dtype and strides (in elements) of a call's argument, to call copy-free."""
         if name not in self._specs:
             raise ArgumentError("name", repr(name), f"one of {', '.join(self._specs)}")
         return self._specs[name]
@@ -135,7 +138,7 @@ class Prepared:
         described = {
             name: f"{s.dtype}{s.dims} strides {s.strides}" for name, s in self._specs.items()
         }
-        described |= {name: repr(memory.layout) for name, memory in self._bound.items()}
+        described |= {name: str(memory.layout) for name, memory in self._bound.items()}
         return described
 
     def attr_readback(self) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Which implementation runs: the first that is neither known to be wrong nor a reference loop.
 
-oneDNN offers implementations in its own order of preference and says nothing when the first is wrong
-(the guard table) or thousands of times slower than the second (reference loops). This walks its list.
+oneDNN offers implementations in its own order of preference and says nothing when the first is
+wrong (the guard table) or thousands of times slower than the second (reference loops). This walks
+its list.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ def select(problem: Problem, attr: Attr, *, allow_reference: bool = False) -> Se
     UnsupportedError
         No implementation takes the problem at all.
     KnownWrongError
-        Every implementation that takes it computes it wrong, or only reference loops are left beside
-        those that do.
+        Every implementation that takes it computes it wrong, or only reference loops are left
+        beside those that do.
     ReferenceKernelError
         Only reference loops take it and `allow_reference` is false.
     """
@@ -82,8 +83,8 @@ def select(problem: Problem, attr: Attr, *, allow_reference: bool = False) -> Se
     facts = runtime.facts()
     skipped: list[Skipped] = []
     while True:
-        # A descriptor served from the library's cache can come without its name; the next one is then
-        # the same implementation, named.
+        # A descriptor served from the library's cache can come without its name; the next one is
+        # then the same implementation, named.
         impl = candidate.impl or (candidate.impl if candidate.next() else "")
         matched = guards.matching(problem, attr, facts, impl)
         kind = classify(impl)
