@@ -20,6 +20,7 @@ void register_memory(py::module_& m) {
                  [](const Layout& self, const py::object& other) {
                      return py::isinstance<Layout>(other) && self == other.cast<const Layout&>();
                  })
+            .def("__str__", &Layout::text)
             .def("__repr__", [](const Layout& self) { return "Layout(" + self.text() + ")"; });
 
     py::class_<Memory, std::shared_ptr<Memory>>(m, "Memory",
