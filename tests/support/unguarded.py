@@ -8,10 +8,10 @@ import numpy as np
 
 from pyonednn_q.native import arrays as native_arrays
 from pyonednn_q.native import preparation, runtime
-from pyonednn_q.native.selection import Selection, first_candidate
+from pyonednn_q.native.selection import Selection, first_candidate, named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -26,15 +26,28 @@ def first_result(
     values: Mapping[str, NDArray[Any]],
 ) -> tuple[str, NDArray[Any]]:
     """Run the first implementation the library offers; return its name and dst."""
+    return next(results(problem, attr, arrays, values))
+
+
+def results(
+    problem: Problem,
+    attr: Attr,
+    arrays: Mapping[str, NDArray[Any]],
+    values: Mapping[str, NDArray[Any]],
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Run every implementation the library offers, in its order; give names and dst."""
     candidate = first_candidate(problem, attr)
-    impl = candidate.impl or (candidate.impl if candidate.next() else "")
-    selection = Selection(candidate, impl, "unguarded", ())
     wei, bias = arrays.get("wei"), arrays.get("bias")
-    bound = preparation.bind(selection, problem, attr, values, wei, bias)
-    specs = {name: preparation.spec_of(selection, name) for name in ("src", "dst")}
-    core = runtime.core().Prepared(candidate, ["src", "dst"], bound)
-    dst = native_arrays.empty(specs["dst"])
-    # Beyond the end of a short array lies whatever was there; make it the same each time.
-    dst[...] = np.zeros((), dst.dtype)
-    core.run(native_arrays.in_layout(arrays["src"], specs["src"]), dst)
-    return impl, np.array(dst)
+    while True:
+        impl = named(candidate)
+        selection = Selection(candidate, impl, "unguarded", ())
+        bound = preparation.bind(selection, problem, attr, values, wei, bias)
+        specs = {name: preparation.spec_of(selection, name) for name in ("src", "dst")}
+        core = runtime.core().Prepared(candidate, ["src", "dst"], bound)
+        dst = native_arrays.empty(specs["dst"])
+        # Beyond the end of a short array lies whatever was there; make it the same each time.
+        dst[...] = np.zeros((), dst.dtype)
+        core.run(native_arrays.in_layout(arrays["src"], specs["src"]), dst)
+        yield impl, np.array(dst)
+        if not candidate.next():
+            return

@@ -9,5 +9,6 @@ from __future__ import annotations
 from pyonednn_q.native import runtime
 from pyonednn_q.native.preparation import prepare
 from pyonednn_q.native.prepared import Prepared
+from pyonednn_q.native.selection import implementations
 
-__all__ = ["Prepared", "prepare", "runtime"]
+__all__ = ["Prepared", "implementations", "prepare", "runtime"]
