@@ -253,10 +253,11 @@ GUARDS: tuple[Guard, ...] = (
         isas=_any,
         kinds=_MATMUL,
         impl=r"^ref",
-        condition=when.wei_scale_along_k_alone,
-        effect="scales along K are read as scales along N by the reference loop too",
-        remedy="weight scales along N only",
-        source="measured: 3.13.2, AVX2 and SSE41, mask of K alone",
+        condition=when.wei_scale_of_single_rows,
+        effect="the reference loop is wrong as well",
+        remedy="weight scales along N only, or f32 scales in groups of several rows, (g, 1)",
+        source="measured: 3.13.2, AVX2 and SSE41: masks of K and of K and N, without groups and in "
+        "groups (1, 1), f32, f16 and bf16 scales, f32 and u8 dst",
     ),
     Guard(
         id="depthwise-wei-zero-point",
@@ -295,18 +296,6 @@ GUARDS: tuple[Guard, ...] = (
         source="measured: 3.13.2, groups (1, 16)",
     ),
     Guard(
-        id="matmul-half-scale-unit-groups",
-        since=_AFTER_3_7,
-        until=None,
-        isas=_any,
-        kinds=_MATMUL,
-        impl=None,
-        condition=when.half_scale_unit_groups,
-        effect="wrong values, from the reference loop too",
-        remedy="f32 scales, or f32 dst",
-        source="measured: 3.13.2, groups (1, 1), f16 and bf16 scales, u8 dst",
-    ),
-    Guard(
         id="matmul-scale-groups",
         since=_FLOOR,
         until=_BEFORE_3_13,
@@ -328,8 +317,8 @@ GUARDS: tuple[Guard, ...] = (
         condition=when.sum_with_ragged_channels,
         effect="a column where threads share a row is computed twice, and the sum added twice",
         remedy="the residual as a full-tensor binary add, or no zero points beside the sum",
-        source="measured: 3.7.2 and 3.13.2, AVX2 (32 output channels) and SSE41 (16), 3 input channels, "
-        "padded width, 1 and 3 rows: 24 of 1296 shapes",
+        source="measured: 3.7.2 and 3.13.2, AVX2 (32 output channels) and SSE41 (16), 3 input "
+        "channels, padded width, 1 and 3 rows: 24 of 1296 shapes",
     ),
     Guard(
         id="dilated-depthwise-sum",
