@@ -123,7 +123,7 @@ def _width(problem: Problem, attr: Attr, arrays: Arrays) -> float:
     return float(np.sqrt(np.mean(acc * acc)))
 
 
-def _without_bias(problem: Any) -> Any:  # noqa: ANN401  any of the dense problems
+def _without_bias(problem: Any) -> Any:
     return replace(problem, bias=None) if problem.bias is not None else problem
 
 

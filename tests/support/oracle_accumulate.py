@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
+
     from pyonednn_q.compose.attr import Attr, Scale
     from pyonednn_q.compose.problem import (
         ConvProblem,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
         InnerProductProblem,
         MatMulProblem,
     )
-
     from support.oracle_tracked import F64
 
     DenseProblem = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
