@@ -99,10 +99,14 @@ def _has_input_scale(attr: Attr) -> bool:
     return attr.src_scale is not None or attr.wei_scale is not None
 
 
+def _is_transcendental(attr: Attr) -> bool:
+    boundaries = [op.boundary() for op in attr.post_ops]
+    return any(kind == "eltwise" and rest[0] in TRANSCENDENTAL for kind, *rest in boundaries)
+
+
 def _target(problem: Problem, attr: Attr) -> float:
     """Return the typical size of the value that enters the post-op chain."""
-    algs = [op.alg for op in attr.post_ops if op.boundary()[0] == "eltwise"]  # type: ignore[union-attr]
-    if any(alg in TRANSCENDENTAL for alg in algs):
+    if _is_transcendental(attr):
         return _TRANSCENDENTAL_LIMIT / 4
     return 8.0 if attr.dst_scale is not None else _SPREAD[problem.tensors["dst"].dtype]
 
@@ -117,8 +121,7 @@ def _width(problem: Problem, attr: Attr, arrays: Arrays) -> float:
     acc = oracle.run(_without_bias(problem), bare, arrays).real
     if not acc.size:
         return 1.0
-    algs = [op.alg for op in attr.post_ops if op.boundary()[0] == "eltwise"]  # type: ignore[union-attr]
-    if any(alg in TRANSCENDENTAL for alg in algs):
+    if _is_transcendental(attr):
         return float(np.abs(acc).max()) / 2
     return float(np.sqrt(np.mean(acc * acc)))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -111,9 +111,9 @@ def _over_dst(name: str, values: F64 | None, problem: DenseProblem) -> F64 | Non
 
 def _reduction(problem: DenseProblem) -> Reduce:
     if problem.kind == "convolution":
-        return lambda src, wei: convolve(src, wei, problem)  # type: ignore[arg-type]
+        return lambda src, wei: convolve(src, wei, cast("ConvProblem", problem))
     if problem.kind == "deconvolution":
-        return lambda src, wei: deconvolve(src, wei, problem)  # type: ignore[arg-type]
+        return lambda src, wei: deconvolve(src, wei, cast("DeconvProblem", problem))
     return inner_product if problem.kind == "inner_product" else matmul
 
 
