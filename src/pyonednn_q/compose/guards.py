@@ -82,10 +82,10 @@ _DECONV = ("deconvolution",)
 _MATMUL = ("matmul",)
 
 # Patterns of names. Reference loops are right unless a row has no pattern; "gemm:jit" is a gemm.
-_FAST = r"brg|jit|gemm"
-_JIT = r"^(?!.*(?<!br)gemm).*(?:brg|jit)"
+_FAST = r"brg|brdgmm|jit|gemm"
+_JIT = r"^(?!.*(?<!br)gemm).*(?:brg|brdgmm|jit)"
 _AMX = r"amx"
-_JIT_BELOW_AMX = r"^(?!.*amx)(?!.*(?<!br)gemm).*(?:brg|jit)"
+_JIT_BELOW_AMX = r"^(?!.*amx)(?!.*(?<!br)gemm).*(?:brg|brdgmm|jit)"
 
 GUARDS: tuple[Guard, ...] = (
     Guard(
