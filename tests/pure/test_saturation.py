@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyonednn_q.compose.convolution import Layout
 from pyonednn_q.compose.implementation import ISA_ORDER
 from pyonednn_q.compose.problem import (
     ConvProblem,
@@ -142,8 +143,9 @@ def test_an_inner_product_pairs_along_the_source_s_memory() -> None:
     wei = np.zeros((3, 4, 1, 2), np.int8)
     wei[0, 0, 0, :] = 127  # neighbours when the width is innermost
     wei[1, :2, 0, 0] = 127  # neighbours when the channels are
-    for layout, wanted in (("channels_last", (1,)), ("dense", (0,))):
-        problem = InnerProductProblem.of((1, 4, 1, 2), 3, layout=layout)  # type: ignore[arg-type]
+    pairs: dict[Layout, tuple[int, ...]] = {"channels_last": (1,), "dense": (0,)}
+    for layout, wanted in pairs.items():
+        problem = InnerProductProblem.of((1, 4, 1, 2), 3, layout=layout)
         assert pair_overflow(wei, problem, "AVX2") == wanted
         assert pair_overflow(wei, problem, "AVX512_CORE") == (0, 1)
     undecided = InnerProductProblem(

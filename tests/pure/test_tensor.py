@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from itertools import product
+from random import Random
 
 import numpy as np
 import pytest
@@ -53,10 +54,10 @@ def test_accepted_strides_never_overlap(case: tuple[tuple[int, ...], tuple[int, 
 
 @given(small_dims, st.randoms(use_true_random=False))
 def test_every_transposed_slice_of_an_array_is_accepted(
-    dims: tuple[int, ...], random: object
+    dims: tuple[int, ...], random: Random
 ) -> None:
     order = list(range(len(dims)))
-    random.shuffle(order)  # type: ignore[attr-defined]
+    random.shuffle(order)
     wider = np.empty([dim + 2 for dim in dims], np.int32).transpose(order)
     view = wider[tuple(slice(1, n - 1) for n in wider.shape)]
     spec = TensorSpec.of(view)
