@@ -171,6 +171,14 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
         AVX512,
         "x64:gemm_s8u8s32:jit",
     ),
+    (
+        "matmul-src-scale-unit-groups",
+        M2,
+        Attr(src_scale=Scale(3, groups=(1, 1))),
+        NEW,
+        AMX,
+        "ref_int8:any",
+    ),
     ("matmul-scale-groups-along-n", M2, wei_scale(3, (1, 4)), NEW, AMX, "ref_int8:any"),
     *(
         ("matmul-scale-groups", M2, wei_scale(3, groups), OLD, AMX, MATMUL_AMX)

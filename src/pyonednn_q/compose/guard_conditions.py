@@ -94,6 +94,12 @@ def scale_groups(problem: Problem, attr: Attr) -> bool:
     return any(scale is not None and scale.groups for scale in (attr.src_scale, attr.wei_scale))
 
 
+def src_scale_unit_groups(problem: Problem, attr: Attr) -> bool:
+    """Match src scales in groups of one value."""
+    scale = attr.src_scale
+    return scale is not None and bool(scale.groups) and max(scale.groups) == 1
+
+
 def scale_groups_along_n(problem: Problem, attr: Attr) -> bool:
     """Match groups of more than one column of B."""
     scale = attr.wei_scale

@@ -284,6 +284,19 @@ GUARDS: tuple[Guard, ...] = (
         source="measured: 3.7.2 and 3.13.2, all AVX-512 levels",
     ),
     Guard(
+        id="matmul-src-scale-unit-groups",
+        since=_AFTER_3_7,
+        until=None,
+        isas=_any,
+        kinds=_MATMUL,
+        impl=None,
+        condition=when.src_scale_unit_groups,
+        effect="wrong values, from the reference loop",
+        remedy="src scales in groups of several columns, or a binary mul per row",
+        source="measured: 3.13.2, AVX2, groups (1, 1), f32 and u8 dst; 3.7.2 is right, and so "
+        "are groups of 16, 32 and 64",
+    ),
+    Guard(
         id="matmul-scale-groups-along-n",
         since=_AFTER_3_7,
         until=None,
@@ -299,13 +312,14 @@ GUARDS: tuple[Guard, ...] = (
         id="matmul-scale-groups",
         since=_FLOOR,
         until=_BEFORE_3_13,
-        isas=_any,
+        isas=_vector,
         kinds=_MATMUL,
         impl=_FAST,
         condition=when.scale_groups,
         effect="wrong values",
         remedy="no groups before oneDNN 3.13",
-        source="measured: 3.7.2, groups (1, 1) and (32, 1)",
+        source="measured: 3.7.2, brgemm, groups (1, 1) and (32, 1); AVX2 has the reference loop only, "
+        "which is right",
     ),
     Guard(
         id="conv-sum-twice",
