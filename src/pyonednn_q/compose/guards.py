@@ -318,8 +318,8 @@ GUARDS: tuple[Guard, ...] = (
         condition=when.scale_groups,
         effect="wrong values",
         remedy="no groups before oneDNN 3.13",
-        source="measured: 3.7.2, brgemm, groups (1, 1) and (32, 1); AVX2 has the reference loop only, "
-        "which is right",
+        source="measured: 3.7.2, brgemm, groups (1, 1) and (32, 1); AVX2 has only the "
+        "reference loop, which is right",
     ),
     Guard(
         id="conv-sum-twice",
