@@ -234,6 +234,7 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (deconv(3, 3), SRC_POINT, OLD, AMX, DECONV_AMX),
     (deconv(1, 3), SRC_POINT, OLD, AVX2, "conv:any+x64:gemm_s8u8s32:jit"),
     (deconv(1, 3), SRC_POINT, OLD, AVX2, "conv:any+ref:any"),
+    *((deconv(k, k + 1, "s8"), SRC_POINT, OLD, AVX2, "jit_uni_int8:avx2") for k in (1, 2, 3)),
     # Matmul operands.
     (M4, PLAIN, OLD, AMX, MATMUL_AMX),
     (MatMulProblem.of((2, 8, 16), (1, 16, 12)), PLAIN, OLD, AMX, MATMUL_AMX),
@@ -262,6 +263,7 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (M2, wei_scale(3, (16, 1)), NEW, AMX, MATMUL_AMX),
     (M2, wei_scale(3, (16, 1)), NEW, AVX2, "ref_int8:any"),
     (M2, wei_scale(3), OLD, AVX2, "ref_int8:any"),
+    (MatMulProblem.of((1, 1, 8, 16), (1, 1, 16, 12)), PLAIN, OLD, AMX, MATMUL_AMX),
     (depthwise(), SRC_POINT, OLD, AVX2_VNNI, "brdgmm_dw:avx2_vnni"),
     (CONV, Attr(wei_zero_point=ZeroPoint()), OLD, AVX2_VNNI, "brg_conv_fwd:avx2_vnni"),
     (ConvProblem.of((1, 16, 9, 9), (16, 16, 3, 3), bias="f32"), PLAIN, NEW, AMX, CONV_AMX),
@@ -276,6 +278,13 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
         "jit_uni_int8:avx2",
     ),
     (depthwise(dilation=1), SHIFTED_SUM, NEW, AVX2_VNNI, "brdgmm_dw:avx2_vnni"),
+    (
+        depthwise(),
+        Attr(post_ops=(EltwisePostOp("relu"), SumPostOp())),
+        NEW,
+        AVX2_VNNI,
+        "jit_uni_int8:avx2_vnni",
+    ),
     (depthwise(16), SHIFTED_SUM, NEW, AVX2_VNNI, "jit_uni_int8:avx2_vnni"),
     (depthwise(), SHIFTED_SUM, NEW, VNNI, "jit_int8:avx512_core"),
 ]
@@ -324,6 +333,14 @@ def test_fixed_faults_end_with_the_version_that_fixed_them() -> None:
     per_channel = Attr(dst_scale=Scale(2))
     assert ids(CONV, per_channel, (3, 8, 9)) == {"conv-per-channel-dst-scale"}
     assert ids(CONV, per_channel, (3, 9, 0)) == set()
+
+
+def test_a_source_whose_layout_is_open_may_become_channels_last() -> None:
+    known = InnerProductProblem.of((3, 4, 2, 2), 17)
+    undecided = InnerProductProblem(TensorSpec(known.src.dims, "u8"), known.wei, known.dst, None)
+    assert ids(undecided, isa=AVX2) == {"inner-product-spatial-packing"}
+    plain = InnerProductProblem(known.src, TensorSpec.dense(known.wei.dims, "s8"), known.dst, None)
+    assert ids(plain, isa=AVX2) == set()
 
 
 def test_prelu_slopes_count_as_operands() -> None:

@@ -88,12 +88,15 @@ def test_equal_content_is_an_equal_value() -> None:
 
 def test_a_value_cannot_be_changed() -> None:
     scales = np.ones(3)
-    params = pickle.loads(pickle.dumps(QParams(scales, 0, "u8", 0)))
+    params = QParams(scales, 0, "u8", 0)
     scales[0] = 7.0
     assert params == QParams([1.0, 1.0, 1.0], 0, "u8", 0)
-    for array in (params.scale, params.zero_point):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 2
+    values: tuple[Any, ...] = (params, pickle.loads(pickle.dumps(params)))
+    for value in values:
+        assert value == params
+        for array in (value.scale, value.zero_point):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 2
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, "x", [1.0, 0.0]])

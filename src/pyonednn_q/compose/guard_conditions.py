@@ -137,12 +137,15 @@ def risky_stride_with_s8(problem: Problem, attr: Attr) -> bool:
 
 
 def kernel_below_stride(problem: Problem, attr: Attr) -> bool:
-    """Match a kernel that reaches less far than the stride, with s8 source or src zero point."""
+    """Match a kernel 2 or more shorter than the stride, with s8 source or src zero point.
+
+    A dilated kernel counts by its reach. One shorter than the stride was always right.
+    """
     if not isinstance(problem, DeconvProblem):
         return False
     steps = zip(problem.window.reach, problem.strides, strict=True)
     compensated = problem.src.dtype == "s8" or attr.src_zero_point is not None
-    return compensated and any(reach < stride for reach, stride in steps)
+    return compensated and any(stride - reach > 1 for reach, stride in steps)
 
 
 def depthwise_wei_zero_point(problem: Problem, attr: Attr) -> bool:

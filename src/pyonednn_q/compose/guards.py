@@ -160,7 +160,8 @@ GUARDS: tuple[Guard, ...] = (
         condition=when.kernel_below_stride,
         effect="wrong values",
         remedy="u8 without zero point, its part as a full-tensor binary add",
-        source="measured: 3.7.2 all levels, 3.13.2 AVX2, kernel 1 at stride 3, 2 at stride 4",
+        source="measured: 3.7.2 all levels, 3.13.2 AVX2, kernel 1 at stride 3, 2 at stride 4; "
+        "on AVX2 208 and 204 of 220 problems, and none of 192 with a kernel one shorter",
     ),
     Guard(
         id="matmul-4d-broadcast-b",
