@@ -8,7 +8,8 @@ hardsigmoid    -> affine, clip    pow with exponent 1 -> affine
 from __future__ import annotations
 
 from pyonednn_q.expr.steps import Affine, Clip, Eltwise, PRelu, Round
-from pyonednn_q.rewrite.ends import Acc
+from pyonednn_q.rewrite.ends import Acc, Item
+from pyonednn_q.rewrite.progress import weight
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, rule
 from pyonednn_q.rewrite.rules.affine import absorbed, composed
 
@@ -81,8 +82,12 @@ def make_clip_of_hardsigmoid(before: Affine | Acc, eltwise: Eltwise) -> Outcome:
         taken = absorbed(before, inner)
         if isinstance(taken, Refusal):
             return taken
-        return (
-            (*taken, _UNIT) if len(taken) == 1 else Refusal(before.because or "no shift is taken")
-        )
-    both = composed(before, inner)
-    return both if isinstance(both, Refusal) else (both, _UNIT)
+        items: tuple[Item, ...] = (*taken, _UNIT)
+    else:
+        both = composed(before, inner)
+        if isinstance(both, Refusal):
+            return both
+        items = (both, _UNIT)
+    if weight(items) > weight((before, eltwise)):
+        return Refusal("its scale and shift would cost more outside than inside")
+    return items

@@ -11,7 +11,7 @@ import math
 
 from pyonednn_q.expr.steps import Affine, Clip, Round
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.rewrite.limits import is_noise
+from pyonednn_q.rewrite.limits import NOISE
 from pyonednn_q.rewrite.progress import weight
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, Rewrite, rule
 from pyonednn_q.rewrite.rules.homogeneity import carry_over_clip
@@ -83,22 +83,27 @@ def _left_form(first: Clip, affine: Affine, second: Clip) -> Rewrite | None:
     scale, shift = affine.scale, affine.shift
     if scale.least <= 0.0 <= scale.greatest and (scale.values() == 0.0).any():
         return None
-    # (b - t)/s, not b/s - t/s: the zero of a relu then lands on the zero point exactly.
-    one, other = (second.lo - shift) / scale, (second.hi - shift) / scale
-    lo, hi = one.rint(), other.rint()
-    if not (_is_level(one, lo) and _is_level(other, hi)):
+    lo, hi = _level(second.lo, scale, shift), _level(second.hi, scale, shift)
+    if lo is None or hi is None:
         return None
-    note = "" if (one, other) == (lo, hi) else f"bounds {one} and {other} taken as {lo} and {hi}"
     if scale.least < 0.0:
         lo, hi = lo.minimum(hi), lo.maximum(hi)
-    return Rewrite((_merged(first, Clip(lo, hi)), affine), note)
+    moved = (_merged(first, Clip(lo, hi)), affine)
+    exact = lo * scale + shift == second.lo and hi * scale + shift == second.hi
+    return Rewrite(moved, "" if exact else f"bounds of {second} taken as the levels {lo} and {hi}")
 
 
-def _is_level(bound: Vec, whole: Vec) -> bool:
-    """Whether every bound is open, or a whole number but for folding noise."""
-    if bound == whole:
-        return True
-    return bound.is_finite and is_noise(bound, whole)
+def _level(bound: Vec, scale: Vec, shift: Vec) -> Vec | None:
+    """Return (bound - shift)/scale if it is open, or whole but for folding noise."""
+    # Not bound/scale - shift/scale: the zero of a relu then lands on the zero point exactly.
+    level = (bound - shift) / scale
+    whole = level.rint()
+    if level == whole:
+        return whole
+    if not bound.is_finite:
+        return None
+    noise = abs(bound).maximum(abs(shift)) / abs(scale) * NOISE
+    return whole if (abs(level - whole).values() <= noise.values()).all() else None
 
 
 @rule(Clip, Affine, Round, exactness=REAL)

@@ -11,6 +11,7 @@ from pyonednn_q.expr.interval import Interval, after
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.limits import not_storable
+from pyonednn_q.rewrite.progress import weight
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, rule
 
 __all__ = [
@@ -71,13 +72,20 @@ def make_affine_of_negative_relu(x: Interval, step: Eltwise | PRelu) -> Outcome:
     return (Affine(slopes[step.alg]),) if step.alg in slopes else None
 
 
-@rule((Affine, Clip, Round, Eltwise, PRelu, Sum, Binary), exactness=REAL, ranged=True)
+@rule((Clip, Round, Eltwise, PRelu, Sum, Binary), exactness=REAL, ranged=True)
 def make_constant_of_step(x: Interval, step: Step) -> Outcome:
     """f(x) = 0*x + c, if f takes every x of its interval to the same c."""
-    if x.is_anything or (isinstance(step, Affine) and step.scale.is_all(0.0)):
+    if x.is_anything:
         return None
     y = after(step, x)
     if not (y.is_constant and y.lo.is_finite):
         return None
     problem = not_storable("constant", y.lo)
-    return Refusal(problem) if problem else (Affine(_ZERO, y.lo),)
+    if problem:
+        return Refusal(problem)
+    constant = Affine(_ZERO, y.lo)
+    if weight((constant,)) > weight((step,)):
+        return Refusal(
+            f"{step} always gives {y.lo}, but that constant would cost more than the step"
+        )
+    return (constant,)

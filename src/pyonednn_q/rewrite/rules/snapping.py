@@ -96,5 +96,6 @@ def _one_value(vec: Vec) -> Vec:
         abs(vec.least), abs(vec.greatest)
     ):
         return vec
-    low, high = Vec(vec.least).narrow(), Vec(vec.greatest).narrow()
-    return low if low == high else vec
+    if Vec(vec.least).narrow() != Vec(vec.greatest).narrow():
+        return vec
+    return Vec(vec.least + 0.5 * (vec.greatest - vec.least))
