@@ -145,6 +145,8 @@ def _constants(item: Item) -> list[float]:
         vecs = [item.scale, item.shift]
     elif isinstance(item, PRelu):
         vecs = [item.slope]
+    elif isinstance(item, Binary) and isinstance(item.operand, Vec):
+        vecs = [item.operand]
     elif isinstance(item, Sum):
         vecs = [Vec(item.scale)]
     elif isinstance(item, Eltwise) and not item.alg.startswith("clip"):
