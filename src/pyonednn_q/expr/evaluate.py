@@ -1,0 +1,193 @@
+"""evaluate: what a chain means, in float64; and in float32 with the operation order of post-ops.
+
+The float64 form is the definition. The float32 form does what oneDNN's post-ops do with a chain
+lowered step by step: constants are rounded to float32, a per-tensor affine is one fused
+multiply-add, everything else rounds after each operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.expr.algs import ALGS
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.fma import fma32
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.vec import Vec
+
+__all__ = ["evaluate", "evaluate_f32"]
+
+Array: TypeAlias = NDArray[Any]
+Operands: TypeAlias = "Mapping[str, ArrayLike] | None"
+S = TypeVar("S", bound=Step)
+
+
+def evaluate(
+    chain: Chain,
+    x: ArrayLike,
+    *,
+    axis: int = 1,
+    dst_before: ArrayLike | None = None,
+    operands: Operands = None,
+) -> NDArray[np.float64]:
+    """Compute a chain in float64.
+
+    Parameters
+    ----------
+    chain : Chain
+        The steps.
+    x : array_like
+        The value that enters.
+    axis : int
+        The channel axis of x; asked for only by per-channel constants.
+    dst_before : array_like, optional
+        What dst held before; needed by a Sum.
+    operands : mapping of str to array_like, optional
+        Values of the leaves, by name. A per-channel leaf is a 1-D array.
+
+    Returns
+    -------
+    ndarray of float64
+        The value that leaves, with the shape of x.
+
+    Examples
+    --------
+    >>> evaluate(Chain(Affine(2.0, 0.5), Round()), [[0.0, 1.0]]).tolist()
+    [[0.0, 2.0]]
+    """
+    return _Frame(np.float64, axis, dst_before, operands).run(chain, x)
+
+
+def evaluate_f32(
+    chain: Chain,
+    x: ArrayLike,
+    *,
+    axis: int = 1,
+    dst_before: ArrayLike | None = None,
+    operands: Operands = None,
+) -> NDArray[np.float32]:
+    """Compute a chain in float32, in the operation order of oneDNN's post-ops.
+
+    Parameters are those of `evaluate`. x is rounded to float32 first.
+    """
+    return _Frame(np.float32, axis, dst_before, operands).run(chain, x)
+
+
+class _Frame:
+    """The arrays that one evaluation reads, and its float type."""
+
+    def __init__(
+        self, kind: type[Any], axis: int, dst_before: ArrayLike | None, operands: Operands
+    ) -> None:
+        self.kind = kind
+        self.axis = axis
+        self.dst_before = dst_before
+        self.operands = operands or {}
+        self.shape: tuple[int, ...] = ()
+
+    def run(self, chain: Chain, x: ArrayLike) -> Array:
+        value = np.asarray(x).astype(self.kind)
+        self.shape = value.shape
+        # Overflow to infinity and 0 * inf are values here, as they are in a kernel.
+        with np.errstate(all="ignore"):
+            for step in chain:
+                value = np.asarray(_MEANING[type(step)](self, step, value))
+        return value
+
+    def constant(self, vec: Vec) -> Array:
+        """Shape a constant so that it broadcasts along the channel axis."""
+        if vec.array is None:
+            return np.asarray(self.kind(vec.least))
+        return self.along_channels(vec.array.astype(self.kind))
+
+    def along_channels(self, row: Array) -> Array:
+        if not -len(self.shape) <= self.axis < len(self.shape):
+            raise ArgumentError("axis", str(self.axis), f"an axis of shape {self.shape}")
+        if self.shape[self.axis] != len(row):
+            wanted = f"{len(row)} channels on axis {self.axis}"
+            raise ShapeError("x", f"shape {self.shape}", wanted)
+        dims = [1] * len(self.shape)
+        dims[self.axis] = len(row)
+        return row.reshape(dims)
+
+    def leaf(self, leaf: Leaf) -> Array:
+        if leaf.name not in self.operands:
+            raise ArgumentError("operands", f"no {leaf.name!r}", "a value for every leaf")
+        value = np.asarray(self.operands[leaf.name]).astype(self.kind)
+        return self.along_channels(value) if leaf.extent == "per_channel" else value
+
+    def fused(self, scale: Array, x: Array, shift: Array) -> Array:
+        return fma32(scale, x, shift) if self.kind is np.float32 else scale * x + shift
+
+
+def _affine(frame: _Frame, step: Affine, x: Array) -> Array:
+    scale, shift = frame.constant(step.scale), frame.constant(step.shift)
+    if step.scale.is_per_tensor and step.shift.is_per_tensor:
+        return frame.fused(scale, x, shift)
+    # Not fused: a per-channel constant becomes a binary post-op of its own.
+    return scale * x + shift
+
+
+def _clip(frame: _Frame, step: Clip, x: Array) -> Array:
+    return np.minimum(np.maximum(x, frame.constant(step.lo)), frame.constant(step.hi))
+
+
+def _round(_: _Frame, __: Round, x: Array) -> Array:
+    return np.rint(x)
+
+
+def _eltwise(frame: _Frame, step: Eltwise, x: Array) -> Array:
+    if step.alg == "linear":
+        kind = frame.kind
+        return frame.fused(np.asarray(kind(step.alpha)), x, np.asarray(kind(step.beta)))
+    return ALGS[step.alg](x, step.alpha, step.beta)
+
+
+def _prelu(frame: _Frame, step: PRelu, x: Array) -> Array:
+    return np.where(x >= 0, x, frame.constant(step.slope) * x)
+
+
+def _sum(frame: _Frame, step: Sum, x: Array) -> Array:
+    if frame.dst_before is None:
+        raise ArgumentError("dst_before", "nothing", "what dst held before: the chain has a Sum")
+    before = np.asarray(frame.dst_before).astype(frame.kind)
+    scale, zero_point = np.asarray(frame.kind(step.scale)), frame.kind(step.zero_point)
+    return frame.fused(scale, before - zero_point, x)
+
+
+_OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "max": np.maximum,
+    "min": np.minimum,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+    "le": np.less_equal,
+    "lt": np.less,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+
+
+def _binary(frame: _Frame, step: Binary, x: Array) -> Array:
+    operand = step.operand
+    other = frame.leaf(operand) if isinstance(operand, Leaf) else frame.constant(operand)
+    return _OPERATIONS[step.alg](x, other).astype(frame.kind)
+
+
+_MEANING: dict[type[Step], Callable[[_Frame, Any, Array], Array]] = {
+    Affine: _affine,
+    Clip: _clip,
+    Round: _round,
+    Eltwise: _eltwise,
+    PRelu: _prelu,
+    Sum: _sum,
+    Binary: _binary,
+}

@@ -1,0 +1,232 @@
+"""FakeQuantize: clamp to an input range, snap to equal levels, map onto an output range.
+
+    n = levels - 1
+    x <= il -> ol;  x > ih -> oh;  else  round((x - il)/(ih - il)*n)/n*(oh - ol) + ol
+
+Seen as a quantiser and a dequantiser, with ``S_i = (ih-il)/n``, ``Z_i = -il/S_i``,
+``S_o = (oh-ol)/n``, ``Z_o = -ol/S_o``::
+
+    q = clamp(round(x/S_i + Z_i), 0, n)          y = (q - Z_o)*S_o
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Round, Step
+from pyonednn_q.expr.vec import Vec, VecLike
+
+__all__ = ["MAX_LEVELS", "FakeQuantize"]
+
+MAX_LEVELS = 65536
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class FakeQuantize:
+    """FakeQuantize with constant ranges, per tensor or per channel.
+
+    Parameters
+    ----------
+    input_low, input_high : VecLike
+        Range that is divided into levels; low < high in every channel. Only with two levels may it
+        be empty in every channel: then it is a threshold (x above it gives output_high).
+    output_low, output_high : VecLike
+        What the first and the last level become; any order.
+    levels : int
+        2 to 65536.
+
+    Raises
+    ------
+    ArgumentError
+        For the forms that have no place in a chain: a range that is empty (with more than two
+        levels), reversed, not finite, or too narrow for its levels in float64.
+
+    Examples
+    --------
+    >>> fq = FakeQuantize(0, 2.55, 0, 255, 256)
+    >>> print(fq.chain())
+    clip(x, 0, 2.55) > 100*x > round(x)
+    """
+
+    input_low: Vec
+    input_high: Vec
+    output_low: Vec
+    output_high: Vec
+    levels: int
+
+    def __init__(
+        self,
+        input_low: VecLike,
+        input_high: VecLike,
+        output_low: VecLike,
+        output_high: VecLike,
+        levels: int = 256,
+    ) -> None:
+        names = ("input_low", "input_high", "output_low", "output_high")
+        given = (input_low, input_high, output_low, output_high)
+        for name, value in zip(names, given, strict=True):
+            vec = Vec(value)
+            if not vec.is_finite:
+                raise ArgumentError(name, str(vec), "finite numbers")
+            object.__setattr__(self, name, vec)
+        if isinstance(levels, bool) or int(levels) != levels or not 2 <= levels <= MAX_LEVELS:
+            raise ArgumentError("levels", str(levels), f"a whole number from 2 to {MAX_LEVELS}")
+        object.__setattr__(self, "levels", int(levels))
+        _ = self.channels
+        self._refuse_degenerate()
+
+    def _refuse_degenerate(self) -> None:
+        low, high = self.input_low, self.input_high
+        if self.is_threshold:
+            if self.levels == 2:
+                return
+            got = f"an empty range, both ends {low}"
+            raise ArgumentError(
+                "input_low", got, "input_low < input_high (or levels=2: a threshold)"
+            )
+        width = high - low
+        if width.least < 0.0:
+            got = f"a reversed range, width {width.first(lambda w: w < 0)}"
+            raise ArgumentError("input_low", got, "input_low < input_high in every channel")
+        if width.least == 0.0:
+            got = f"an empty range, width {width.first(lambda w: w == 0)}"
+            raise ArgumentError("input_low", got, "input_low < input_high in every channel")
+        with np.errstate(over="ignore"):
+            usable = width.is_finite and (Vec(1.0) / width * float(self.levels)).is_finite
+        if not usable:
+            got = f"a range of width {width}"
+            raise ArgumentError("input_high", got, "one that float64 can divide into levels")
+
+    @classmethod
+    def symmetric(
+        cls,
+        high: VecLike,
+        levels: int = 256,
+        *,
+        output_low: VecLike | None = None,
+        output_high: VecLike | None = None,
+    ) -> FakeQuantize:
+        """Build the signed range around zero, il = -ih*levels/(levels - 2), so that 0 stays 0.
+
+        Without an output range, the output range is the input range.
+        """
+        if levels <= 2:
+            raise ArgumentError("levels", str(levels), "at least 3: two levels have no zero")
+        top = Vec(high)
+        low = -(top * (levels / (levels - 2)))
+        return cls(
+            low,
+            top,
+            low if output_low is None else output_low,
+            top if output_high is None else output_high,
+            levels,
+        )
+
+    @property
+    def channels(self) -> int | None:
+        """How many channels the ranges have, or ``None`` if all are per tensor."""
+        found: int | None = None
+        for name in ("input_low", "input_high", "output_low", "output_high"):
+            channels = getattr(self, name).channels
+            if None not in (channels, found) and channels != found:
+                raise ShapeError(name, f"{channels} channels", f"{found} as the ranges before it")
+            found = found or channels
+        return found
+
+    @property
+    def is_threshold(self) -> bool:
+        """Whether the input range is empty in every channel."""
+        return self.input_low == self.input_high
+
+    @property
+    def scale_in(self) -> Vec:
+        """S_i, the width of one level of the input."""
+        self._need_levels("scale_in")
+        return (self.input_high - self.input_low) / float(self.levels - 1)
+
+    @property
+    def zero_in(self) -> Vec:
+        """Z_i, the (real) level of input 0."""
+        self._need_levels("zero_in")
+        return -self.input_low * self.levels_per_unit
+
+    @property
+    def levels_per_unit(self) -> Vec:
+        """1/S_i, computed as n/(ih - il): the scale into levels, with one rounding less."""
+        self._need_levels("levels_per_unit")
+        return Vec(float(self.levels - 1)) / (self.input_high - self.input_low)
+
+    @property
+    def scale_out(self) -> Vec:
+        """S_o, the width of one level of the output; negative where its range is reversed."""
+        return (self.output_high - self.output_low) / float(self.levels - 1)
+
+    @property
+    def zero_out(self) -> Vec:
+        """Z_o, the (real) level that becomes 0."""
+        return -self.output_low / self.scale_out
+
+    def _need_levels(self, name: str) -> None:
+        if self.is_threshold:
+            raise ArgumentError(name, "a threshold", "a range with input_low < input_high")
+
+    def chain(self) -> Chain:
+        """Write the same function as steps: clip, into levels, round, out of levels.
+
+        Steps that do nothing are left out. Exact in real arithmetic, up to the float64 rounding of
+        the constants.
+        """
+        if self.is_threshold:
+            out_of = Affine(self.output_high - self.output_low, self.output_low)
+            return Chain(Binary("gt", self.input_low), *_unless_identity(out_of))
+        return Chain(
+            *self.quantize_steps(), *_unless_identity(Affine(self.scale_out, self.output_low))
+        )
+
+    def quantize_steps(self) -> tuple[Step, ...]:
+        """Return the steps from x to the level q in 0..n."""
+        into = Affine(self.levels_per_unit, self.zero_in)
+        return (Clip(self.input_low, self.input_high), *_unless_identity(into), Round())
+
+    def __call__(self, x: ArrayLike, *, axis: int = 1) -> NDArray[np.float64]:
+        """Compute the definition in float64."""
+        return self._define(np.asarray(x, np.float64), axis, "core")
+
+    def evaluate_f32(
+        self, x: ArrayLike, *, axis: int = 1, order: FqOrder = "core"
+    ) -> NDArray[np.float32]:
+        """Compute the definition in float32, in its own operation order or in a shipping one."""
+        return self._define(np.asarray(x).astype(np.float32), axis, order)
+
+    def _define(
+        self, x: NDArray[np.float64] | NDArray[np.float32], axis: int, order: FqOrder
+    ) -> NDArray[Any]:
+        low, high = _along(self.input_low, x, axis), _along(self.input_high, x, axis)
+        first, last = _along(self.output_low, x, axis), _along(self.output_high, x, axis)
+        return fake_quantize(x, low, high, first, last, levels=self.levels, order=order)
+
+    def __str__(self) -> str:
+        into, out = (f"[{a}, {b}]" for a, b in (
+            (self.input_low, self.input_high), (self.output_low, self.output_high)))  # fmt: skip
+        return f"fake_quantize(x, {into} -> {out}, {self.levels} levels)"
+
+
+def _unless_identity(step: Affine) -> tuple[Step, ...]:
+    return () if step == Affine() else (step,)
+
+
+def _along(vec: Vec, x: NDArray[Any], axis: int) -> NDArray[np.float64]:
+    if vec.array is None:
+        return np.asarray(vec.least)
+    if not -x.ndim <= axis < x.ndim or x.shape[axis] != len(vec.array):
+        raise ShapeError("x", f"shape {x.shape}", f"{len(vec.array)} channels on axis {axis}")
+    dims = [1] * x.ndim
+    dims[axis] = len(vec.array)
+    return vec.array.reshape(dims)

@@ -1,0 +1,99 @@
+"""The float32 operation orders in which FakeQuantize is computed by shipping code.
+
+``core`` is the definition, bracket by bracket. ``fma`` is OpenVINO's CPU node and ``subgraph`` its
+fused elementwise code: the same real function, with other roundings, so codes next to a tie differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.fma import fma32
+
+__all__ = ["FqOrder", "fake_quantize"]
+
+FqOrder: TypeAlias = Literal["core", "fma", "subgraph"]
+Array: TypeAlias = NDArray[Any]
+
+
+def fake_quantize(
+    x: ArrayLike,
+    input_low: ArrayLike,
+    input_high: ArrayLike,
+    output_low: ArrayLike,
+    output_high: ArrayLike,
+    *,
+    levels: int,
+    order: FqOrder = "core",
+) -> Array:
+    """FakeQuantize of arrays, in the float type of x.
+
+    Parameters
+    ----------
+    x : array_like
+        float32 or float64. Anything else is taken as float32.
+    input_low, input_high, output_low, output_high : array_like
+        Ranges that broadcast to x. An empty input range (low == high) is a threshold: x at most
+        the range gives output_low, above it output_high. A reversed one follows the definition.
+    levels : int
+        At least 2.
+    order : {"core", "fma", "subgraph"}
+        Which roundings; the last two need input_low < input_high and round as float32 does.
+
+    Returns
+    -------
+    ndarray
+        Same shape and float type as x. NaN stays NaN in "core", becomes output_high in the others.
+
+    Examples
+    --------
+    >>> fake_quantize(np.float32([-1, 0.2, 9]), 0, 1, 0, 255, levels=256).tolist()
+    [0.0, 51.0, 255.0]
+    """
+    value = np.asarray(x)
+    kind = np.float64 if value.dtype == np.float64 and order == "core" else np.float32
+    value = value.astype(kind)
+    if isinstance(levels, bool) or int(levels) != levels or levels < 2:
+        raise ArgumentError("levels", str(levels), "a whole number of at least 2")
+    names = ("input_low", "input_high", "output_low", "output_high")
+    ranges = []
+    for name, given in zip(names, (input_low, input_high, output_low, output_high), strict=True):
+        ranges.append(np.asarray(given).astype(kind))
+        if not np.isfinite(ranges[-1]).all():
+            raise ArgumentError(name, "a value that is not finite", "finite ranges")
+    if order not in _ORDERS:
+        raise ArgumentError("order", repr(order), "one of " + ", ".join(_ORDERS))
+    if order != "core" and not (ranges[0] < ranges[1]).all():
+        raise ArgumentError("input_low", "an empty or reversed range", f"low < high in {order!r}")
+    with np.errstate(all="ignore"):
+        result = _ORDERS[order](value, ranges, np.asarray(kind(int(levels) - 1)))
+    return np.broadcast_to(result, value.shape)
+
+
+def _core(x: Array, ranges: list[Array], n: Array) -> Array:
+    il, ih, ol, oh = ranges
+    level = np.rint((x - il) / (ih - il) * n)
+    inside = level / n * (oh - ol) + ol
+    return np.where(x <= np.minimum(il, ih), ol, np.where(x > np.maximum(il, ih), oh, inside))
+
+
+def _fma(x: Array, ranges: list[Array], n: Array) -> Array:
+    il, ih, ol, oh = ranges
+    isc, ish, osc = n / (ih - il), (-il * n) / (ih - il), (oh - ol) / n
+    # fmin, then fmax: the vector instructions return the bound when x is NaN.
+    level = np.rint(fma32(isc, np.fmax(np.fmin(x, ih), il), ish))
+    return fma32(osc, level, ol)
+
+
+def _subgraph(x: Array, ranges: list[Array], n: Array) -> Array:
+    il, ih, ol, oh = ranges
+    isc, osc = n / (ih - il), (oh - ol) / n
+    level = np.rint(np.fmax(np.fmin(x, ih), il) * isc - il * isc)
+    return fma32(osc, level, ol)
+
+
+_ORDERS = {"core": _core, "fma": _fma, "subgraph": _subgraph}

@@ -1,0 +1,276 @@
+"""The seven steps a chain is made of: frozen values whose constructors reject nonsense.
+
+A step is a function of one value x (and of what it names). Formulas are in the class docstrings;
+`evaluate` computes them. No step knows about oneDNN's attributes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.expr.algs import ALGS
+from pyonednn_q.expr.vec import Vec, VecLike, number
+
+__all__ = [
+    "Affine",
+    "Binary",
+    "BinaryAlg",
+    "Clip",
+    "Eltwise",
+    "Extent",
+    "Leaf",
+    "PRelu",
+    "Round",
+    "Step",
+    "Sum",
+]
+
+BinaryAlg: TypeAlias = Literal[
+    "add", "mul", "max", "min", "div", "sub", "ge", "gt", "le", "lt", "eq", "ne"
+]
+Extent: TypeAlias = Literal["per_tensor", "per_channel", "full"]
+
+_BINARY_ALGS = get_args(BinaryAlg)
+_EXTENTS = get_args(Extent)
+_SUM_DTYPES = ("u8", "s8", "s32", "f32", "bf16", "f16")
+_SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/",
+    "ge": ">=", "gt": ">", "le": "<=", "lt": "<", "eq": "==", "ne": "!=",
+}  # fmt: skip
+_INF = math.inf
+_set = object.__setattr__
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Base of the seven steps."""
+
+    @property
+    def channels(self) -> int | None:
+        """How many channels the constants of this step have, or ``None`` if all are per tensor."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Affine(Step):
+    """y = scale*x + shift. A zero scale makes a constant."""
+
+    scale: Vec
+    shift: Vec
+
+    def __init__(self, scale: VecLike = 1.0, shift: VecLike = 0.0) -> None:
+        scale = scale if type(scale) is Vec else Vec(scale)
+        shift = shift if type(shift) is Vec else Vec(shift)
+        if not (scale.is_finite and shift.is_finite):
+            name, vec = ("scale", scale) if not scale.is_finite else ("shift", shift)
+            raise ArgumentError(name, str(vec), "finite numbers")
+        if scale.array is not None:
+            _same_channels("shift", scale, shift)
+        _set(self, "scale", scale)
+        _set(self, "shift", shift)
+
+    @property
+    def channels(self) -> int | None:
+        """Channels of scale or shift."""
+        return self.scale.channels or self.shift.channels
+
+    def __str__(self) -> str:
+        if self.scale.is_all(0.0):
+            return f"constant {self.shift}"
+        head = "x" if self.scale.is_all(1.0) else f"{self.scale}*x"
+        if self.shift.is_all(0.0):
+            return head
+        if self.shift.is_per_tensor and self.shift.least < 0.0:
+            return f"{head} - {number(-self.shift.least)}"
+        return f"{head} + {self.shift}"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Clip(Step):
+    """y = min(max(x, lo), hi), with lo <= hi in every channel; either side may be open."""
+
+    lo: Vec
+    hi: Vec
+
+    def __init__(self, lo: VecLike = -_INF, hi: VecLike = _INF) -> None:
+        lo = lo if type(lo) is Vec else Vec(lo)
+        hi = hi if type(hi) is Vec else Vec(hi)
+        if lo.array is not None:
+            _same_channels("hi", lo, hi)
+        if lo.greatest == _INF:
+            raise ArgumentError("lo", str(lo), "a number or -inf: nothing is above +inf")
+        if hi.least == -_INF:
+            raise ArgumentError("hi", str(hi), "a number or +inf: nothing is below -inf")
+        if lo.greatest > hi.least and bool((lo.values() > hi.values()).any()):
+            raise ArgumentError("lo", f"lo {lo} with hi {hi}", "lo <= hi in every channel")
+        _set(self, "lo", lo)
+        _set(self, "hi", hi)
+
+    @property
+    def channels(self) -> int | None:
+        """Channels of lo or hi."""
+        return self.lo.channels or self.hi.channels
+
+    def __str__(self) -> str:
+        if self.hi.is_all(_INF):
+            return f"max(x, {self.lo})"
+        if self.lo.is_all(-_INF):
+            return f"min(x, {self.hi})"
+        return f"clip(x, {self.lo}, {self.hi})"
+
+
+@dataclass(frozen=True, slots=True)
+class Round(Step):
+    """y = nearest whole number, ties to even."""
+
+    def __str__(self) -> str:
+        return "round(x)"
+
+
+@dataclass(frozen=True, slots=True)
+class Eltwise(Step):
+    """y = alg(x, alpha, beta), as oneDNN's table of eltwise algorithms defines it."""
+
+    alg: str
+    alpha: float = 0.0
+    beta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.alg not in ALGS:
+            raise ArgumentError("alg", repr(self.alg), "one of " + ", ".join(sorted(ALGS)))
+        _set(self, "alpha", float(self.alpha))
+        _set(self, "beta", float(self.beta))
+        names = ("alpha", "beta")
+        for name, value in zip(names, (self.alpha, self.beta), strict=True):
+            open_side = self.alg.startswith("clip") and not math.isnan(value)
+            if not (math.isfinite(value) or open_side):
+                raise ArgumentError(name, number(value), "a finite number")
+        for name in names[ALGS[self.alg].parameters :]:
+            if getattr(self, name) != 0.0:
+                raise ArgumentError(name, number(getattr(self, name)), f"0: {self.alg} ignores it")
+        if self.alg.startswith("clip") and not (self.alpha <= self.beta and self.alpha < _INF):
+            raise ArgumentError("alpha", number(self.alpha), f"at most beta = {number(self.beta)}")
+        if self.alg == "soft_relu" and self.alpha == 0.0:
+            raise ArgumentError("alpha", "0", "another number: soft_relu divides by alpha")
+
+    def __str__(self) -> str:
+        values = (self.alpha, self.beta)[: ALGS[self.alg].parameters]
+        if self.alg == "relu" and self.alpha == 0.0:
+            return "relu(x)"
+        return f"{self.alg}({', '.join(['x', *map(number, values)])})"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PRelu(Step):
+    """y = x if x >= 0 else slope*x."""
+
+    slope: Vec
+
+    def __init__(self, slope: VecLike) -> None:
+        _set(self, "slope", _finite("slope", slope))
+
+    @property
+    def channels(self) -> int | None:
+        """Channels of the slope."""
+        return self.slope.channels
+
+    def __str__(self) -> str:
+        return f"prelu(x, {self.slope})"
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Step):
+    """y = x + scale*(dst_before - zero_point), dst_before read as dtype (None: as dst's own)."""
+
+    scale: float = 1.0
+    zero_point: int = 0
+    dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        _set(self, "scale", float(self.scale))
+        if not math.isfinite(self.scale):
+            raise ArgumentError("scale", number(self.scale), "a finite number")
+        if not float(self.zero_point).is_integer():
+            raise ArgumentError("zero_point", str(self.zero_point), "a whole number")
+        _set(self, "zero_point", int(self.zero_point))
+        if self.dtype is not None and self.dtype not in _SUM_DTYPES:
+            raise DTypeError("dtype", repr(self.dtype), "one of " + ", ".join(_SUM_DTYPES))
+
+    def __str__(self) -> str:
+        read = "dst" if self.dtype is None else f"dst as {self.dtype}"
+        if self.zero_point:
+            sign, size = ("-", self.zero_point) if self.zero_point > 0 else ("+", -self.zero_point)
+            read = f"({read} {sign} {size})"
+        return f"x + {read}" if self.scale == 1.0 else f"x + {number(self.scale)}*{read}"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A tensor that is known only when the chain runs, named in a step.
+
+    Parameters
+    ----------
+    name : str
+        What the caller binds it by.
+    dtype : str
+        Data type of its elements.
+    extent : {"per_tensor", "per_channel", "full"}
+        One value, one per channel, or one per element.
+    """
+
+    name: str
+    dtype: str = "f32"
+    extent: Extent = "full"
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier():
+            raise ArgumentError("name", repr(self.name), "an identifier")
+        if self.dtype not in _SUM_DTYPES:
+            raise DTypeError("dtype", repr(self.dtype), "one of " + ", ".join(_SUM_DTYPES))
+        if self.extent not in _EXTENTS:
+            raise ArgumentError("extent", repr(self.extent), "one of " + ", ".join(_EXTENTS))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Binary(Step):
+    """y = alg(x, operand); x is always on the left, so constant - x is Affine(-1, constant)."""
+
+    alg: BinaryAlg
+    operand: Vec | Leaf
+
+    def __init__(self, alg: BinaryAlg, operand: VecLike | Leaf) -> None:
+        if alg not in _BINARY_ALGS:
+            raise ArgumentError("alg", repr(alg), "one of " + ", ".join(_BINARY_ALGS))
+        if not isinstance(operand, Leaf):
+            operand = _finite("operand", operand)
+            if alg == "div" and bool((operand.values() == 0.0).any()):
+                raise ArgumentError("operand", str(operand), "no zero: it divides")
+        _set(self, "alg", alg)
+        _set(self, "operand", operand)
+
+    @property
+    def channels(self) -> int | None:
+        """Channels of a constant operand."""
+        return self.operand.channels if isinstance(self.operand, Vec) else None
+
+    def __str__(self) -> str:
+        symbol = _SYMBOLS.get(self.alg)
+        return f"x {symbol} {self.operand}" if symbol else f"{self.alg}(x, {self.operand})"
+
+
+def _finite(name: str, value: VecLike) -> Vec:
+    vec = value if type(value) is Vec else Vec(value)
+    if not vec.is_finite:
+        raise ArgumentError(name, str(vec), "finite numbers")
+    return vec
+
+
+def _same_channels(name: str, left: Vec, right: Vec) -> None:
+    if left.array is not None and right.array is not None and len(left.array) != len(right.array):
+        raise ShapeError(name, f"{right.channels} channels", f"{left.channels}, or one value")

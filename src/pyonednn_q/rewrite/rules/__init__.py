@@ -1,0 +1,3 @@
+"""One family of rules per file; `catalogue` puts them in order."""
+
+from __future__ import annotations

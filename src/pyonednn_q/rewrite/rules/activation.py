@@ -1,0 +1,93 @@
+"""Rules that give eltwise steps and prelus their simplest form.
+
+relu           -> clip            linear -> affine          round -> round step
+clip, clip_v2  -> clip            prelu with one slope -> relu with that slope
+hardsigmoid    -> affine, clip    pow with exponent 1 -> affine
+"""
+
+from __future__ import annotations
+
+from pyonednn_q.expr.steps import Affine, Clip, Eltwise, PRelu, Round
+from pyonednn_q.rewrite.ends import Acc, Item
+from pyonednn_q.rewrite.progress import weight
+from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, rule
+from pyonednn_q.rewrite.rules.affine import absorbed, composed
+
+__all__ = [
+    "drop_relu_with_slope_one",
+    "make_affine_of_linear",
+    "make_affine_of_pow",
+    "make_clip_of_eltwise",
+    "make_clip_of_hardsigmoid",
+    "make_clip_of_relu",
+    "make_relu_of_prelu",
+    "make_round_of_eltwise",
+]
+
+_UNIT = Clip(0.0, 1.0)
+
+
+@rule(Eltwise, exactness=BITWISE)
+def make_clip_of_relu(eltwise: Eltwise) -> Outcome:
+    """relu(x, a) = clip(x, 0, inf), if a is 0."""
+    return (Clip(lo=0.0),) if eltwise.alg == "relu" and eltwise.alpha == 0.0 else None
+
+
+@rule(Eltwise, exactness=BITWISE)
+def drop_relu_with_slope_one(eltwise: Eltwise) -> Outcome:
+    """relu(x, a) = x, if a is 1."""
+    return () if eltwise.alg == "relu" and eltwise.alpha == 1.0 else None
+
+
+@rule(Eltwise, exactness=BITWISE)
+def make_clip_of_eltwise(eltwise: Eltwise) -> Outcome:
+    """Eltwise clip(x, a, b) = clip(x, a, b)."""
+    return (Clip(eltwise.alpha, eltwise.beta),) if eltwise.alg in {"clip", "clip_v2"} else None
+
+
+@rule(Eltwise, exactness=BITWISE)
+def make_affine_of_linear(eltwise: Eltwise) -> Outcome:
+    """Eltwise linear(x, a, b) = a*x + b."""
+    return (Affine(eltwise.alpha, eltwise.beta),) if eltwise.alg == "linear" else None
+
+
+@rule(Eltwise, exactness=BITWISE)
+def make_round_of_eltwise(eltwise: Eltwise) -> Outcome:
+    """Eltwise round(x) = round(x)."""
+    return (Round(),) if eltwise.alg == "round" else None
+
+
+@rule(Eltwise, exactness=REAL)
+def make_affine_of_pow(eltwise: Eltwise) -> Outcome:
+    """a*x**b = a*x, if b is 1."""
+    return (Affine(eltwise.alpha),) if eltwise.alg == "pow" and eltwise.beta == 1.0 else None
+
+
+@rule(PRelu, exactness=BITWISE)
+def make_relu_of_prelu(prelu: PRelu) -> Outcome:
+    """prelu(x, a) = relu(x, a), if a is one value."""
+    return (Eltwise("relu", prelu.slope.least),) if prelu.slope.array is None else None
+
+
+@rule((Affine, Acc), Eltwise, exactness=REAL)
+def make_clip_of_hardsigmoid(before: Affine | Acc, eltwise: Eltwise) -> Outcome:
+    """hardsigmoid(s*x + t, a, b) = clip((a*s)*x + (a*t + b), 0, 1).
+
+    Only behind an affine step or an accumulator that takes one: alone it is one post-op already.
+    """
+    if eltwise.alg != "hardsigmoid":
+        return None
+    inner = Affine(eltwise.alpha, eltwise.beta)
+    if isinstance(before, Acc):
+        taken = absorbed(before, inner)
+        if isinstance(taken, Refusal):
+            return taken
+        items: tuple[Item, ...] = (*taken, _UNIT)
+    else:
+        both = composed(before, inner)
+        if isinstance(both, Refusal):
+            return both
+        items = (both, _UNIT)
+    if weight(items) > weight((before, eltwise)):
+        return Refusal("its scale and shift would cost more outside than inside")
+    return items

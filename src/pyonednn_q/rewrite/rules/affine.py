@@ -1,0 +1,149 @@
+"""Rules on affine steps: compose, absorb, split, and what constants do to their neighbours.
+
+s2*(s1*x + t1) + t2        -> (s2*s1)*x + (s2*t1 + t2)
+s*x + s*u                  -> s*(x + u)
+f(constant)                -> constant
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.evaluate import evaluate
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.rewrite.ends import Acc
+from pyonednn_q.rewrite.limits import NOISE, not_storable, vanishes
+from pyonednn_q.rewrite.progress import weight
+from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, Rewrite, rule
+
+__all__ = [
+    "absorb_affine_in_acc",
+    "absorbed",
+    "compose_affines",
+    "composed",
+    "drop_before_constant",
+    "drop_identity_affine",
+    "fold_constant",
+    "split_per_channel_shift",
+]
+
+_ONE, _ZERO = Vec(1.0), Vec(0.0)
+
+
+@rule(Affine, exactness=BITWISE)
+def drop_identity_affine(affine: Affine) -> Outcome:
+    """1*x + 0 = x."""
+    return () if affine.scale.is_all(1.0) and affine.shift.is_all(0.0) else None
+
+
+@rule(Affine, Affine, exactness=REAL)
+def compose_affines(first: Affine, second: Affine) -> Outcome:
+    """s2*(s1*x + t1) + t2 = (s2*s1)*x + (s2*t1 + t2), if float32 can hold the constants.
+
+    Refused where it would cost more: a per-tensor shift before a per-channel scale becomes a
+    per-channel shift behind it.
+    """
+    both = composed(first, second)
+    if isinstance(both, Refusal):
+        return both
+    if weight((both,)) > weight((first, second)):
+        return Refusal("apart they need fewer per-channel constants than together")
+    return (both,)
+
+
+def composed(first: Affine, second: Affine) -> Affine | Refusal:
+    """Fold two affine steps into one, in float64, if float32 can hold the result."""
+    scale = second.scale * first.scale
+    shift = second.scale * first.shift + second.shift
+    problem = not_storable("scale", scale) or not_storable("shift", shift)
+    if problem:
+        return Refusal(problem)
+    if vanishes(scale, second.scale, first.scale):
+        return Refusal("the product of the scales is too small for float64")
+    return Affine(scale, shift)
+
+
+@rule(Acc, Affine, exactness=REAL)
+def absorb_affine_in_acc(acc: Acc, affine: Affine) -> Outcome:
+    """s*(w*acc + b) + t = (s*w)*acc + (s*b + t), if the primitive takes a scale s and a shift t.
+
+    A known bias is rescaled together with the weights, so it never blocks a scale, and s may have
+    any sign.
+    """
+    return absorbed(acc, affine)
+
+
+def absorbed(acc: Acc, affine: Affine) -> tuple[Acc] | tuple[Acc, Affine] | Refusal:
+    """Move an affine step into the left end; a shift that it does not take stays behind."""
+    scale = affine.scale
+    if not (scale.is_all(1.0) or acc.takes_scale.admits(scale)):
+        return Refusal(acc.because or f"the primitive takes no scale {scale}")
+    both = composed(Affine(acc.scale, acc.shift), affine)
+    if isinstance(both, Refusal):
+        return both
+    if acc.takes_shift.admits(both.shift) or both.shift == acc.shift:
+        return (acc.holding(both.scale, both.shift),)
+    if scale.is_all(1.0) or not acc.shift.is_all(0.0):
+        return Refusal(acc.because or f"the primitive takes no shift {both.shift}")
+    return (acc.holding(both.scale, acc.shift), Affine(_ONE, affine.shift))
+
+
+@rule((Affine, Clip, Round, Eltwise, PRelu, Sum, Binary), Affine, exactness=REAL)
+def drop_before_constant(step: Step, affine: Affine) -> Outcome:
+    """0*f(x) + t = 0*x + t, if f is finite for every finite x."""
+    if not affine.scale.is_all(0.0):
+        return None
+    if isinstance(step, Eltwise) and step.alg in {"log", "sqrt", "pow", "exp"}:
+        return Refusal(f"{step.alg} is not finite everywhere, and 0 times infinity is not 0")
+    if isinstance(step, Binary) and step.alg == "div" and isinstance(step.operand, Leaf):
+        return Refusal(f"{step.operand} may be 0, and 0 times infinity is not 0")
+    return (affine,)
+
+
+@rule(Affine, (Clip, Round, Eltwise, PRelu, Binary), exactness=REAL)
+def fold_constant(affine: Affine, step: Clip | Round | Eltwise | PRelu | Binary) -> Outcome:
+    """f(0*x + t) = 0*x + f(t), if float32 can hold f(t)."""
+    if not affine.scale.is_all(0.0):
+        return None
+    if isinstance(step, Binary) and isinstance(step.operand, Leaf):
+        return None
+    channels = affine.shift.channels or step.channels or 1
+    value = evaluate(Chain(step), affine.shift.spread(channels), axis=0)
+    if not np.isfinite(value).all():
+        return Refusal(f"{step} of {affine.shift} is not finite")
+    problem = not_storable("constant", Vec(value))
+    return Refusal(problem) if problem else (Affine(_ZERO, Vec(value)),)
+
+
+@rule(Affine, exactness=REAL)
+def split_per_channel_shift(affine: Affine) -> Outcome:
+    """s*x + t = s*(x + u), if t = u*s in every channel with one u for all of them.
+
+    A dequantiser's shift is per channel only because its scale is: -zero_point*scale. Apart, the
+    zero point is one number again. Quotients that differ by less than 2**-40 are one number; they
+    are taken from folds in float64.
+    """
+    scale, shift = affine.scale, affine.shift
+    if scale.array is None or shift.array is None:
+        return None
+    if bool((scale.array == 0.0).any()):
+        return Refusal(f"scale is {scale.first(lambda s: s == 0)}: nothing to divide the shift by")
+    before = shift / scale
+    middle = _middle(before)
+    error = abs(before - middle).greatest
+    if error > NOISE * max(1.0, abs(middle.least)):
+        return Refusal("shift/scale is not one number for all channels")
+    problem = not_storable("shift", middle)
+    if problem:
+        return Refusal(problem)
+    note = f"shift/scale {before} taken as {middle}" if error else ""
+    return Rewrite((Affine(_ONE, middle), Affine(scale, _ZERO)), note)
+
+
+def _middle(vec: Vec) -> Vec:
+    """Return the whole number in reach of folding noise, else the middle of the channels."""
+    middle = vec.least + 0.5 * (vec.greatest - vec.least)
+    nearest = float(round(middle))
+    return Vec(nearest if abs(nearest - middle) <= NOISE * max(1.0, abs(nearest)) else middle)

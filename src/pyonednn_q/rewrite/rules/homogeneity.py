@@ -1,0 +1,235 @@
+"""One rule that carries an affine step left over everything that lets it pass.
+
+A step f lets s*f(x) + t pass if some f' and (s', t') give s*f(x) + t = f'(s'*x + t'). The table:
+
+    =============== ==================== ========================================================
+    f               passes               f', s', t'
+    =============== ==================== ========================================================
+    clip(l, h)      s, t                 clip(s*l+t, s*h+t), swapped where s < 0;  s;  t
+    relu, slope a   s >= 0               same;  s
+                    s < 0, a > 0         slope 1/a;  a*s
+    prelu, slope a  per channel as relu  slope a or 1/a;  s or a*s
+    abs             s >= 0, s <= 0       same;  |s|;  the sign stays behind
+    square          s >= 0, s <= 0       same;  sqrt(|s|);  the sign stays behind
+    sqrt            s > 0, s < 0         same;  s*s;  the sign stays behind
+    pow             s per tensor         alpha*s;  1
+    sum             s per tensor, t      sum's scale*s;  s;  t
+    round           s = +-1, t even      same;  s;  t
+    binary mul, div s                    same;  s
+    binary add, sub t, if s is 1         same;  1;  t
+    =============== ==================== ========================================================
+
+(relu with slope 0 is a clip: s*relu(x) = min(s*x, 0) for s < 0.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.rewrite.limits import not_storable
+from pyonednn_q.rewrite.rule import Refusal
+
+__all__ = ["Carried", "carry", "carry_over_clip", "carry_over_round"]
+
+_INF = math.inf
+_ONE, _ZERO = Vec(1.0), Vec(0.0)
+_OVERFLOW = Refusal("a bound would overflow")
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """s*f(x) + t = sign*step(scale*x + shift)."""
+
+    step: Step
+    scale: Vec
+    shift: Vec = _ZERO
+    sign: float = 1.0
+
+
+def carry(step: Step, scale: Vec, shift: Vec) -> Carried | Refusal:
+    """Move scale*step(x) + shift to the other side of the step, or say why it cannot pass."""
+    return _TABLE[type(step)](step, scale, shift)
+
+
+def carry_over_clip(clip: Clip, scale: Vec, shift: Vec) -> Clip | Refusal:
+    """Return the clip that does behind an affine step what this one does before it."""
+    if scale.least > 0.0 and clip.lo.is_finite and clip.hi.is_finite:
+        least, greatest = clip.lo * scale + shift, clip.hi * scale + shift
+        return Clip(least, greatest) if least.is_finite and greatest.is_finite else _OVERFLOW
+    lo, hi = _mapped(clip.lo, scale, shift), _mapped(clip.hi, scale, shift)
+    if lo is None or hi is None:
+        return _OVERFLOW
+    return Clip(lo.minimum(hi), lo.maximum(hi)) if scale.least < 0.0 else Clip(lo, hi)
+
+
+def _mapped(bound: Vec, scale: Vec, shift: Vec) -> Vec | None:
+    """Return scale*bound + shift, or ``None`` if a finite bound would become infinite."""
+    if bound.is_finite:
+        moved = bound * scale + shift
+        return moved if moved.is_finite else None
+    # Where the scale is 0 the result is the shift, also for an open side.
+    factor = scale.values()
+    with np.errstate(invalid="ignore"):
+        moved = Vec(np.where(factor == 0.0, 0.0, bound.values() * factor)) + shift
+    closed = np.isfinite(bound.values())
+    return None if (closed & ~np.isfinite(moved.values())).any() else moved
+
+
+def carry_over_round(scale: Vec, shift: Vec) -> Refusal | None:
+    """Say why scale*round(x) + shift is not round(scale*x + shift), or ``None`` if it is."""
+    if not abs(scale).is_all(1.0):
+        return Refusal(
+            f"scale is {scale.first(lambda s: np.abs(s) != 1)}: only 1 and -1 pass a round"
+        )
+    if not shift.is_integer:
+        fraction = shift.first(lambda t: np.rint(t) != t)
+        return Refusal(f"shift is {fraction}: only whole numbers pass a round")
+    if not shift.is_even:
+        odd = shift.first(lambda t: t % 2 != 0)
+        return Refusal(f"shift is odd, {odd}: ties would go the other way")
+    return None
+
+
+def _clip(step: Clip, scale: Vec, shift: Vec) -> Carried | Refusal:
+    clip = carry_over_clip(step, scale, shift)
+    return clip if isinstance(clip, Refusal) else Carried(clip, scale, shift)
+
+
+def _round(step: Round, scale: Vec, shift: Vec) -> Carried | Refusal:
+    return carry_over_round(scale, shift) or Carried(step, scale, shift)
+
+
+def _eltwise(step: Eltwise, scale: Vec, shift: Vec) -> Carried | Refusal:
+    rule = _ELTWISE.get(step.alg)
+    if rule is None:
+        return Refusal(f"{step.alg} passes neither a scale nor a shift")
+    return rule(step, scale) if shift.is_all(0.0) else _no_shift(step.alg)
+
+
+def _no_shift(name: str) -> Refusal:
+    return Refusal(f"{name} passes no shift")
+
+
+def _relu(step: Eltwise, scale: Vec) -> Carried | Refusal:
+    if scale.least >= 0.0:
+        return Carried(step, scale)
+    bent = _bent(Vec(step.alpha), scale)
+    if isinstance(bent, Refusal):
+        return bent
+    slope, inner = bent
+    if slope.array is None:
+        return Carried(Eltwise("relu", slope.least), inner)
+    return Carried(PRelu(slope), inner)
+
+
+def _prelu(step: PRelu, scale: Vec, shift: Vec) -> Carried | Refusal:
+    if not shift.is_all(0.0):
+        return _no_shift("prelu")
+    if scale.least >= 0.0:
+        return Carried(step, scale)
+    bent = _bent(step.slope, scale)
+    return bent if isinstance(bent, Refusal) else Carried(PRelu(bent[0]), bent[1])
+
+
+def _bent(slope: Vec, scale: Vec) -> tuple[Vec, Vec] | Refusal:
+    """Turn a two-piece line over, where the scale is negative: slope 1/a, scale a*s."""
+    a, s = np.broadcast_arrays(slope.values(), scale.values())
+    turned = s < 0.0
+    flat = turned & (a <= 0.0)
+    if flat.any():
+        index = int(np.argmax(flat))
+        where = f" in channel {index}" if len(s) > 1 else ""
+        return Refusal(f"scale is negative{where} and slope {a[index]:g} is not above 0")
+    inverse = Vec(np.where(turned, 1.0 / np.where(turned, a, 1.0), a))
+    problem = not_storable("slope", inverse)
+    return Refusal(problem) if problem else (inverse, Vec(np.where(turned, a * s, s)))
+
+
+def _sign(scale: Vec, name: str) -> float | Refusal:
+    if scale.least >= 0.0:
+        return 1.0
+    if scale.greatest <= 0.0:
+        return -1.0
+    return Refusal(f"{name} passes one sign, and the scale is {scale.first(lambda s: s < 0)}")
+
+
+def _even(
+    inner: Callable[[Vec], Vec],
+) -> Callable[[Eltwise, Vec], Carried | Refusal]:
+    def over(step: Eltwise, scale: Vec) -> Carried | Refusal:
+        sign = _sign(scale, step.alg)
+        return sign if isinstance(sign, Refusal) else Carried(step, inner(abs(scale)), _ZERO, sign)
+
+    return over
+
+
+def _sqrt(step: Eltwise, scale: Vec) -> Carried | Refusal:
+    if scale.least <= 0.0 <= scale.greatest and (scale.values() == 0.0).any():
+        return Refusal("sqrt is not a number below 0, and 0 times that is not 0")
+    return _even(lambda s: s * s)(step, scale)
+
+
+def _pow(step: Eltwise, scale: Vec) -> Carried | Refusal:
+    if scale.array is not None:
+        return Refusal("pow has one alpha for all channels")
+    alpha = Vec(step.alpha) * scale
+    problem = not_storable("alpha", alpha)
+    if problem:
+        return Refusal(problem)
+    return Carried(replace(step, alpha=alpha.least), _ONE)
+
+
+def _sum(step: Sum, scale: Vec, shift: Vec) -> Carried | Refusal:
+    if scale.array is not None:
+        return Refusal("sum has one scale for all channels")
+    factor = Vec(step.scale) * scale
+    problem = not_storable("scale of sum", factor)
+    if problem:
+        return Refusal(problem)
+    return Carried(replace(step, scale=factor.least), scale, shift)
+
+
+def _binary(step: Binary, scale: Vec, shift: Vec) -> Carried | Refusal:
+    if not isinstance(step.operand, Leaf):
+        return Refusal(f"{step.alg} with a constant passes neither a scale nor a shift")
+    if step.alg in {"mul", "div"}:
+        return (
+            Carried(step, scale)
+            if shift.is_all(0.0)
+            else _no_shift(f"{step.alg} by {step.operand}")
+        )
+    if step.alg in {"add", "sub"}:
+        if scale.is_all(1.0):
+            return Carried(step, scale, shift)
+        return Refusal(f"{step.operand} is known only when the chain runs, so it cannot be scaled")
+    return Refusal(f"{step.alg} with {step.operand} passes neither a scale nor a shift")
+
+
+def _affine(_: Affine, __: Vec, ___: Vec) -> Refusal:
+    return Refusal("affine steps are composed, not passed")
+
+
+_ELTWISE: dict[str, Callable[[Eltwise, Vec], Carried | Refusal]] = {
+    "relu": _relu,
+    "abs": _even(lambda s: s),
+    "square": _even(lambda s: s.map(np.sqrt)),
+    "sqrt": _sqrt,
+    "pow": _pow,
+}
+
+_TABLE: dict[type[Step], Callable[[Any, Vec, Vec], Carried | Refusal]] = {
+    Affine: _affine,
+    Clip: _clip,
+    Round: _round,
+    Eltwise: _eltwise,
+    PRelu: _prelu,
+    Sum: _sum,
+    Binary: _binary,
+}
