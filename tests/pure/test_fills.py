@@ -11,17 +11,9 @@ from hypothesis import given, settings
 
 from pyonednn_q.compose.attr import Attr, Scale
 from pyonednn_q.compose.post_ops import EltwisePostOp
-from pyonednn_q.compose.problem import (
-    BinaryProblem,
-    EltwiseProblem,
-    MatMulProblem,
-    PoolingProblem,
-    ReorderProblem,
-    SoftmaxProblem,
-    SumProblem,
-)
+from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.compose.tensor import TensorSpec
-from support import fills, parity, parity_post_ops, random_cases, strategies
+from support import fills, parity, parity_plain, parity_post_ops, random_cases, strategies
 from support.cases import Recipe, laid_out
 from support.fill_tensors import WEI_LIMIT
 from support.oracle_convolution import convolve
@@ -113,6 +105,7 @@ def test_eq_and_ne_see_both_outcomes() -> None:
 def test_names_are_unique() -> None:
     names = [recipe.name for recipe in parity.all_recipes()]
     names += [recipe.name for recipe in parity_post_ops.all_recipes()]
+    names += [recipe.name for recipe in parity_plain.all_recipes()]
     assert len(names) == len(set(names))
     assert len(names) > 4000
 
@@ -129,47 +122,20 @@ def test_matrix_covers_what_it_promises() -> None:
     assert len(parity_post_ops.ELTWISE) == 21
 
 
-DENSE = TensorSpec.dense
-PLAIN: list[tuple[Any, Attr]] = [
-    (ReorderProblem(DENSE((4, 8), "f32"), DENSE((4, 8), "s8")), Attr(dst_scale=Scale())),
-    (ReorderProblem(DENSE((4, 8), "u8"), DENSE((4, 8), "f32")), Attr(src_scale=Scale(mask=2))),
-    (EltwiseProblem(DENSE((4, 8), "f32"), DENSE((4, 8), "f32"), "linear", 0.5, 2.0), Attr()),
-    (EltwiseProblem(DENSE((4, 8), "s8"), DENSE((4, 8), "s8"), "relu", 0.0, 0.0), Attr()),
-    (EltwiseProblem(DENSE((4, 8), "f32"), DENSE((4, 8), "f32"), "tanh", 0.0, 0.0), Attr()),
-    (EltwiseProblem(DENSE((4, 8), "f32"), DENSE((4, 8), "f32"), "log", 0.0, 0.0), Attr()),
-    (
-        BinaryProblem(DENSE((4, 8), "u8"), DENSE((1, 8), "s8"), DENSE((4, 8), "f32"), "mul"),
-        Attr(src_scale=Scale(), src1_scale=Scale()),
-    ),
-    (
-        SumProblem((DENSE((4, 8), "u8"), DENSE((4, 8), "u8")), (0.5, 2.0), DENSE((4, 8), "u8")),
-        Attr(),
-    ),
-    (SoftmaxProblem(DENSE((4, 8), "f32"), DENSE((4, 8), "f32"), 1), Attr()),
-    (
-        PoolingProblem(
-            DENSE((1, 4, 6, 6), "u8"),
-            DENSE((1, 4, 3, 3), "f32"),
-            "avg_include_padding",
-            (2, 2),
-            (2, 2),
-            (1, 1),
-            (0, 0),
-            (0, 0),
-        ),
-        Attr(),
-    ),
-]
+def test_primitives_without_weights_have_clean_fills() -> None:
+    for recipe in parity_plain.all_recipes():
+        case = recipe.build()
+        expected = case.expected()
+        assert expected.is_exact or fills.ends_transcendental(case.problem, case.attr), case.text()
+        assert expected.accepts(expected.dst).all()
+        assert len(np.unique(expected.dst)) > 1, case.text()
 
 
-@pytest.mark.parametrize("case", PLAIN, ids=lambda case: case[0].text())
-def test_primitives_without_weights_have_clean_fills(case: tuple[Any, Attr]) -> None:
-    problem, attr = case
-    filled = Recipe(problem.text(), problem, attr).build()
-    expected = filled.expected()
-    assert expected.is_exact or fills.ends_transcendental(problem, attr)
-    assert expected.accepts(expected.dst).all()
-    assert len(np.unique(expected.dst)) > 4
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_float_problems_have_clean_fills(dtype: str) -> None:
+    for kind in parity.KINDS:
+        for recipe in parity.float_recipes(kind, dtype):
+            assert recipe.build().expected().is_exact, recipe.name
 
 
 def test_a_chain_that_must_round_has_no_clean_fill() -> None:
@@ -256,6 +222,14 @@ def test_case_hands_out_what_a_call_needs() -> None:
     assert set(case.values) == {"wei_scale", "dst_scale"}
     assert len(case.inputs) == 1
     np.testing.assert_array_equal(case.out(), case.arrays["dst"])
+    case.out()[...] = 0
+    assert case.arrays["dst"].any()
+
+
+def test_dst_is_a_copy_in_every_layout() -> None:
+    for kind in parity.KINDS:
+        case = next(iter(parity_post_ops.sum_recipes(kind))).build()
+        assert not np.shares_memory(case.out(), case.arrays["dst"])
 
 
 def case_of_sum() -> tuple[Any, Attr]:

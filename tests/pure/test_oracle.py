@@ -199,6 +199,20 @@ def test_integer_dst_saturates_by_its_own_range(dst: str, expected: list[int]) -
     assert result.dst.ravel().tolist() == expected
 
 
+@pytest.mark.parametrize(("zero_point", "stored"), [(1, [2, 2]), (2, [2, 4])])
+def test_dst_zero_point_is_added_before_rounding(zero_point: int, stored: list[int]) -> None:
+    # acc = 1, 3 over a scale of 2: 0.5 + 1 and 1.5 + 1 are ties of their own.
+    problem = MatMulProblem.of((2, 1), (1, 1), dst="u8")
+    arrays: dict[str, Any] = {
+        "src": np.array([[1], [3]], np.uint8),
+        "wei": np.array([[1]], np.int8),
+        "dst_scale": np.array([2.0], np.float32),
+        "dst_zero_point": np.array([zero_point], np.int32),
+    }
+    attr = Attr(dst_scale=Scale(), dst_zero_point=ZeroPoint())
+    assert oracle.run(problem, attr, arrays).dst.ravel().tolist() == stored
+
+
 def test_bias_is_not_scaled() -> None:
     attr = Attr(wei_scale=Scale())
     arrays: dict[str, Any] = {**HAND, "wei_scale": np.array([2.0], np.float32)}

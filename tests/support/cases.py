@@ -13,6 +13,7 @@ from support.oracle_numbers import numpy_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
     from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.problem import Problem
     from pyonednn_q.compose.tensor import TensorSpec
@@ -106,5 +107,5 @@ def laid_out(array: Array, spec: TensorSpec) -> Array:
     if spec.strides is None or 0 in spec.dims:
         return np.array(array, order="C")
     order = sorted(range(len(spec.dims)), key=lambda axis: -spec.strides[axis])  # type: ignore[index]
-    physical = np.ascontiguousarray(np.transpose(array, order))
+    physical = np.array(np.transpose(array, order), order="C")  # a copy: dst is overwritten
     return np.transpose(physical, np.argsort(order))

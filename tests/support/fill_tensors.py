@@ -93,6 +93,9 @@ def _plain(
     alg = getattr(problem, "alg", "")
     if problem.kind == "binary" and name == "src1" and alg in {"mul", "div"}:
         return powers_of_two(rng, spec.dims, 0, 2, spec.dtype)
+    if problem.kind == "binary" and alg in COMPARISONS:
+        # Few values, so that equality happens and a scalar src1 leaves both outcomes.
+        return integers(rng, spec.dims, spec.dtype, 1 if name == "src1" else 3)
     limit = min(size.src, 128) if spec.dtype not in {"bf16", "f16"} else min(size.src, 15)
     if spec.dtype in INTEGER_RANGES:
         return integers(rng, spec.dims, spec.dtype, limit)

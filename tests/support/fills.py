@@ -23,7 +23,7 @@ from support.fill_tensors import (
     powers_of_two,
     tensors,
 )
-from support.oracle_eltwise import KERNEL_ERRORS
+from support.oracle_eltwise import TRANSCENDENTAL
 from support.oracle_numbers import INTEGER_RANGES, kept_dims, numpy_dtype
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _only_kernel_error(problem: Problem, attr: Attr, arrays: Arrays, result: ora
 
 def ends_transcendental(problem: Problem, attr: Attr) -> bool:
     """Tell whether the last float32 step is one that kernels approximate."""
-    inexact = {*KERNEL_ERRORS, "sqrt", "pow"}
+    inexact = TRANSCENDENTAL | {"sqrt", "pow"}
     if attr.post_ops:
         last: Any = attr.post_ops[-1]
         return last.boundary()[0] == "eltwise" and last.alg in inexact
@@ -102,7 +102,7 @@ def _has_input_scale(attr: Attr) -> bool:
 def _target(problem: Problem, attr: Attr) -> float:
     """Return the typical size of the value that enters the post-op chain."""
     algs = [op.alg for op in attr.post_ops if op.boundary()[0] == "eltwise"]  # type: ignore[union-attr]
-    if any(alg in KERNEL_ERRORS for alg in algs):
+    if any(alg in TRANSCENDENTAL for alg in algs):
         return _TRANSCENDENTAL_LIMIT / 4
     return 8.0 if attr.dst_scale is not None else _SPREAD[problem.tensors["dst"].dtype]
 
@@ -118,7 +118,7 @@ def _width(problem: Problem, attr: Attr, arrays: Arrays) -> float:
     if not acc.size:
         return 1.0
     algs = [op.alg for op in attr.post_ops if op.boundary()[0] == "eltwise"]  # type: ignore[union-attr]
-    if any(alg in KERNEL_ERRORS for alg in algs):
+    if any(alg in TRANSCENDENTAL for alg in algs):
         return float(np.abs(acc).max()) / 2
     return float(np.sqrt(np.mean(acc * acc)))
 

@@ -82,6 +82,13 @@ def wei_scale_along_k(problem: Problem, attr: Attr) -> bool:
     return scale is not None and not scale.groups and bool(scale.mask & along_k)
 
 
+def wei_scale_along_k_alone(problem: Problem, attr: Attr) -> bool:
+    """Match a scale per row of B and no more, without groups."""
+    scale = attr.wei_scale
+    n_bit = 1 << (problem.tensors["wei"].ndim - 1)
+    return scale is not None and wei_scale_along_k(problem, attr) and not scale.mask & n_bit
+
+
 def scale_groups(problem: Problem, attr: Attr) -> bool:
     """Match any groups; of those that the library accepts, (1, 1) and (32, 1) were seen."""
     return any(scale is not None and scale.groups for scale in (attr.src_scale, attr.wei_scale))
@@ -150,6 +157,20 @@ def int8_with_bf16_bias(problem: Problem, attr: Attr) -> bool:
     """Match 8-bit source and bf16 bias."""
     tensors = problem.tensors
     return tensors["src"].dtype in _INT8 and "bias" in tensors and tensors["bias"].dtype == "bf16"
+
+
+def sum_with_ragged_channels(problem: Problem, attr: Attr) -> bool:
+    """Match a sum beside a zero point, left padding, and channels that 4 does not divide.
+
+    Seen with 3 channels and few rows, when the width is split between threads; how it is split depends
+    on their number, so rows are not counted. Not seen with 4, 6, 7 and 16 channels.
+    """
+    if not isinstance(problem, ConvProblem) or problem.is_depthwise:
+        return False
+    shifted = attr.src_zero_point is not None or attr.dst_zero_point is not None
+    has_sum = any(isinstance(op, SumPostOp) for op in attr.post_ops)
+    ragged = (problem.ic // problem.groups) % 4 != 0
+    return has_sum and shifted and ragged and problem.padding_lo[-1] > 0
 
 
 def dilated_depthwise_sum(problem: Problem, attr: Attr) -> bool:
