@@ -16,16 +16,19 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.expr.interval import ANYTHING
-from pyonednn_q.expr.steps import Affine, Step
+from pyonednn_q.expr.steps import Affine, Clip, Step
 from pyonednn_q.expr.vec import Vec, number
 from pyonednn_q.rewrite.ends import Acc, Dst, Takes
-from pyonednn_q.rewrite.limits import FLT_MAX, FLT_MIN
+from pyonednn_q.rewrite.limits import FLT_MAX, FLT_MIN, not_storable
+from pyonednn_q.rewrite.progress import weight
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, Rewrite, rule
+from pyonednn_q.rewrite.rules.homogeneity import carry_over_clip
 from pyonednn_q.rewrite.ruleset import RuleSet
 
 __all__ = [
     "RIGHT_END",
     "left_end",
+    "move_scale_behind_clip_to_dst",
     "move_scale_to_dst",
     "move_shift_to_zero_point",
     "nearest_dst_scale",
@@ -33,6 +36,7 @@ __all__ = [
 ]
 
 _ONE, _ZERO = Vec(1.0), Vec(0.0)
+_FINITE = (Vec(-FLT_MAX), Vec(FLT_MAX))  # an open side of a clip is no number to store
 
 
 def left_end(facts: PrimitiveFacts) -> tuple[Acc, tuple[Step, ...]]:
@@ -117,7 +121,37 @@ def move_scale_to_dst(affine: Affine, dst: Dst) -> Outcome:
     return Rewrite((_with(dst, stored, shift),), note)
 
 
-RIGHT_END = RuleSet((move_shift_to_zero_point, move_scale_to_dst))
+@rule(Affine, Clip, Dst, exactness=REAL)
+def move_scale_behind_clip_to_dst(affine: Affine, clip: Clip, dst: Dst) -> Outcome:
+    """store(clip(s*x + k, l, h)) = store of clip(x, (l-k)/s, (h-k)/s) with scale 1/s, zero point k.
+
+    Where s is one number above 0 and k one whole number: the clip passes to the left, so that the
+    store can take the rest.
+    """
+    if not dst.is_integer:
+        return None
+    scale, shift = affine.scale, affine.shift
+    if scale.array is not None or scale.least <= 0.0:
+        return Refusal(f"scale {scale} is not one number above 0")
+    inverse = _ONE / scale
+    moved = carry_over_clip(clip, inverse, -shift * inverse)
+    if isinstance(moved, Refusal):
+        return moved
+    problem = not_storable("bound", moved.lo.clamp(*_FINITE)) or not_storable(
+        "bound", moved.hi.clamp(*_FINITE)
+    )
+    if problem:
+        return Refusal(problem)
+    if weight((moved,)) > weight((clip,)):
+        return Refusal("the clip would become per channel")
+    rule_of_store = move_shift_to_zero_point if scale.is_all(1.0) else move_scale_to_dst
+    stored = rule_of_store(affine, dst)
+    if isinstance(stored, Rewrite):
+        return Rewrite((moved, *stored.items), stored.note)
+    return (moved, *stored) if isinstance(stored, tuple) else stored
+
+
+RIGHT_END = RuleSet((move_shift_to_zero_point, move_scale_to_dst, move_scale_behind_clip_to_dst))
 
 
 def nearest_dst_scale(multiplier: float) -> tuple[float, float]:

@@ -113,8 +113,8 @@ Found = list[Carrier] | str
 
 
 def _linear(scale: Vec, shift: Vec) -> Carrier:
-    # The numbers as the kernel holds them: a plan states what is computed.
-    return Carrier(EltwisePostOp("linear", scale.narrow().least, shift.narrow().least))
+    # The numbers as the kernel holds them: a plan states what is computed. No -0.0.
+    return Carrier(EltwisePostOp("linear", scale.narrow().least, shift.narrow().least + 0.0))
 
 
 def _binary_with(alg: str, value: Vec, facts: PrimitiveFacts) -> Carrier:
