@@ -27,7 +27,7 @@ BIAS = np.arange(C) - 6.5
 
 
 def problem(kind: str, dst: str, src: str = "u8") -> Any:
-    types = {"src": src, "dst": dst, "bias": "f32"}
+    types: dict[str, Any] = {"src": src, "dst": dst, "bias": "f32"}
     match kind:
         case "convolution":
             return ConvProblem.of((2, 8, 6, 5), (C, 8, 3, 3), padding=1, **types)
@@ -91,7 +91,7 @@ def test_chain_on_every_primitive(name: str, dst: str, kind: str) -> None:
 
 @pytest.mark.parametrize("src", ["u8", "s8"])
 def test_quantised_convolution_needs_no_post_op(src: str) -> None:
-    """conv + bias + per-channel FakeQuantize to u8."""
+    """A convolution with bias and a per-channel FakeQuantize to u8."""
     layer = Layer.of(problem("convolution", "u8", src), seed=1)
     plan = compose(chains.fq(chains.STEP_PC, stored=True), facts_of(layer))
     assert plan.post_ops == ()

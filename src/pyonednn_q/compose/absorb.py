@@ -85,6 +85,8 @@ def move_shift_to_zero_point(affine: Affine, dst: Dst) -> Outcome:
     """
     if not dst.is_integer or not affine.scale.is_all(1.0) or affine.shift.is_all(0.0):
         return None
+    if not dst.is_plain:
+        return Refusal("dst has a scale or a zero point already")
     problem = _no_zero_point(affine.shift, dst)
     if problem:
         return problem

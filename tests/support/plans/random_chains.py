@@ -91,8 +91,9 @@ def _fq(rng: np.random.Generator, channels: int) -> Chain:
     low = width * float(rng.choice([0, -levels // 2, -2]))
     high = low + width * float(levels - 1)
     quantise_only = rng.random() < 0.3
-    out = (0.0, float(levels - 1)) if quantise_only else (low, high)
-    return FakeQuantize(low, high, *out, levels).chain()
+    if quantise_only:
+        return FakeQuantize(low, high, 0.0, float(levels - 1), levels).chain()
+    return FakeQuantize(low, high, low, high, levels).chain()
 
 
 _DRAWS: tuple[Callable[[np.random.Generator, int], Step | Chain], ...] = (
