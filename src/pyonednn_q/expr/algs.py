@@ -59,7 +59,8 @@ class Alg:
 
 
 def _relu(x: Array, alpha: Array) -> Array:
-    return np.where(x > 0, x, alpha * x)
+    # Kernels use max for a zero slope, and 0 * -inf is not a number.
+    return np.maximum(x, alpha) if alpha == 0 else np.where(x > 0, x, alpha * x)
 
 
 def _elu(x: Array, alpha: Array) -> Array:

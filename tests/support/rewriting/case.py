@@ -11,7 +11,7 @@ import numpy as np
 from pyonednn_q.rewrite.progress import falls
 from pyonednn_q.rewrite.rule import Outcome, Refusal, Rewrite, Rule
 from support.rewriting.draws import Window
-from support.rewriting.soundness import Near, check
+from support.rewriting.soundness import Near, check, check_float32
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,23 @@ class Case:
         Draws the arguments of the rule, most of them one step away from a border of its guards.
     reasons : tuple of str
         A piece of the text of every refusal; each must occur.
+    handed_on : tuple of str
+        Refusals that come from elsewhere and are met by other cases; these need not occur.
     near : Near or None
         Where the rule may differ, for rules that snap or approximate.
+    same_float32 : bool
+        Whether float32 must not notice, although the label does not promise it.
+    progresses : bool
+        Whether the measure must fall, as it must for a rule of the catalogue.
     """
 
     rule: Rule
     build: Callable[[Window], tuple[Any, ...]]
     reasons: tuple[str, ...] = ()
+    handed_on: tuple[str, ...] = ()
     near: Near | None = None
+    same_float32: bool = False
+    progresses: bool = True
 
     def items(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the window as plain items: without the interval, runs spliced in."""
@@ -54,7 +63,9 @@ class Case:
         interval = arguments[0] if self.rule.ranged else None
         old = self.items(arguments)
         check(old, new, self.rule.exactness, interval=interval, near=self.near)
-        assert falls(old, new), f"no progress from {old} to {new}"
+        if self.same_float32:
+            check_float32(old, new, interval)
+        assert not self.progresses or falls(old, new), f"no progress from {old} to {new}"
         return True
 
 

@@ -110,6 +110,9 @@ def _carried(w: Window) -> tuple[Affine | Acc, tuple[Step, ...], Affine]:
     run = tuple(_carrier(w) for _ in range(w.pick((1, 1, 1, 2))))
     if any(isinstance(step, Round) for step in run):
         return (w.affine(draws.signed_powers), run, _unit_affine(w))
+    if w.chance(10):
+        run = (w.pick((Eltwise("abs"), Eltwise("square"))), w.pick((Sum(0.5), w.clip())))
+        return (w.affine(draws.powers), run, Affine(w.vec(st.sampled_from((-4.0, -0.25)))))
     # Squares of powers of two, so that the roots a square asks for are exact.
     roots = st.sampled_from((0.25, 1.0, 4.0, 16.0, -4.0, -0.25))
     if w.chance(8):
@@ -120,27 +123,26 @@ def _carried(w: Window) -> tuple[Affine | Acc, tuple[Step, ...], Affine]:
     return (_anchor(w), run, last)
 
 
-_CARRIED_REASONS = (
+_TABLE_REASONS = (
     "passes no shift",
-    "is negative",
-    "one sign",
+    "passes neither a scale nor a shift",
+    "is not above 0",
+    "passes one sign",
+    "is not a number below 0",
     "sum has one scale",
     "pow has one alpha",
     "known only when the chain runs",
-    "neither a scale nor a shift",
-    "only 1 and -1 pass a round",
-    "only whole numbers pass a round",
-    "shift is odd",
-    "would not save",
-    "would leave a sign behind",
-    "run-time",
-    "beyond float32",
+    "pass a round",
+    "ties would go the other way",
+    "below float32",
+    "takes no scale",
+    "takes no shift",
 )
 
 CASES: tuple[Case, ...] = (
     Case(clip.drop_open_clip, _clip),
     Case(clip.make_constant_of_clip, _narrow_clip),
-    Case(clip.merge_clips, _two_clips),
+    Case(clip.merge_clips, _two_clips, ("fewer per-channel bounds",)),
     Case(clip.merge_clips_over_affine, _clip_affine_clip, ("would overflow", "cost more")),
     Case(
         clip.move_clip_behind_rounded_affine,
@@ -160,5 +162,10 @@ CASES: tuple[Case, ...] = (
         _round_clip_affine,
         ("shift is odd", "only whole numbers", "become per channel", "would overflow"),
     ),
-    Case(carry.carry_affine_left, _carried, _CARRIED_REASONS),
+    Case(
+        carry.carry_affine_left,
+        _carried,
+        ("would not save", "would leave a sign behind", "run-time", "beyond float32"),
+        _TABLE_REASONS,
+    ),
 )

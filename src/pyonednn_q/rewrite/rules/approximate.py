@@ -26,7 +26,8 @@ __all__ = [
 ]
 
 SHIFT_SPREAD = 5e-5  # levels that per-channel shifts may lie from their middle
-SHIFT_TO_RANGE = 1e-5  # a shift is negligible below this part of the range of levels
+SHIFT_TO_RANGE = 1e-5  # a shift is negligible below this part of the range of levels,
+MOST_LEVELS = 255.0  # of which no more are counted: 65 536 levels would hide half a level
 
 _ONE, _ZERO = Vec(1.0), Vec(0.0)
 
@@ -53,12 +54,17 @@ def level_shift(affine: Affine, rnd: Round) -> Outcome:
 
 @rule(Affine, Round, Clip, exactness=bounded(1))
 def drop_negligible_shift(affine: Affine, rnd: Round, clip: Clip) -> Outcome:
-    """clip(round(s*x + t), l, h) = clip(round(s*x), l, h) but near ties, if |t| < 1e-5*(h - l)."""
+    """clip(round(s*x + t), l, h) = clip(round(s*x), l, h) but near ties, if |t| < 1e-5*(h - l).
+
+    h - l counts as 255 at most, so no more than 0.00255 of a level is ever dropped.
+    """
     shift = abs(affine.shift)
     if affine.shift.is_all(0.0):
         return None
-    span = clip.hi - clip.lo
-    if not span.is_finite or shift.greatest >= SHIFT_TO_RANGE * span.least or shift.greatest >= 0.5:
+    if not (clip.lo.is_finite and clip.hi.is_finite):
+        return None
+    span = (clip.hi - clip.lo).minimum(MOST_LEVELS)
+    if shift.greatest >= SHIFT_TO_RANGE * span.least:
         return None
     note = f"shift {affine.shift} dropped"
     return Rewrite((Affine(affine.scale, _ZERO), rnd, clip), note, rate=2.0 * shift.greatest)
@@ -66,14 +72,17 @@ def drop_negligible_shift(affine: Affine, rnd: Round, clip: Clip) -> Outcome:
 
 @rule(Round, Affine, exactness=bounded(1))
 def move_odd_shift_before_round(rnd: Round, affine: Affine) -> Outcome:
-    """round(x) + k = round(x + k) but at ties, if k is odd in some channel."""
+    """s*round(x) + k = round(s*x + k) but at ties, if |s| = 1 and k is odd in some channel."""
     note = _odd(affine)
     return None if note is None else Rewrite((affine, rnd), note)
 
 
 @rule(Round, Clip, Affine, exactness=bounded(1))
 def move_odd_shift_before_clipped_round(rnd: Round, clip: Clip, affine: Affine) -> Outcome:
-    """clip(round(x), l, h) + k = clip(round(x + k), l + k, h + k) but at ties, if k is odd."""
+    """s*clip(round(x), l, h) + k = clip(round(s*x + k), l', h') but at ties, if |s| = 1, k is odd.
+
+    l' and h' are s*l + k and s*h + k, swapped where s is -1.
+    """
     note = _odd(affine)
     if note is None:
         return None
@@ -86,7 +95,9 @@ def move_odd_shift_before_clipped_round(rnd: Round, clip: Clip, affine: Affine) 
 
 
 def _odd(affine: Affine) -> str | None:
-    if not affine.scale.is_all(1.0) or not affine.shift.is_integer or affine.shift.is_even:
+    if not abs(affine.scale).is_all(1.0):
+        return None
+    if not affine.shift.is_integer or affine.shift.is_even:
         return None
     return f"shift {affine.shift}: exact ties go to the other neighbour"
 

@@ -17,7 +17,7 @@ _ONE, _ZERO = Vec(1.0), Vec(0.0)
 
 @rule(Binary, exactness=BITWISE)
 def make_affine_of_binary(binary: Binary) -> Outcome:
-    """X + c = 1*x + c, x - c = 1*x + (-c), x * c = c*x + 0, if c is a constant."""
+    """1*x + c = x + c, 1*x + (-c) = x - c, c*x + 0 = x * c, if c is a constant."""
     operand = binary.operand
     if not isinstance(operand, Vec):
         return None
@@ -30,7 +30,7 @@ def make_affine_of_binary(binary: Binary) -> Outcome:
 
 @rule(Binary, exactness=REAL)
 def make_affine_of_division(binary: Binary) -> Outcome:
-    """X / c = (1/c)*x, if c is a constant and float32 can hold 1/c.
+    """(1/c)*x = x / c, if c is a constant and float32 can hold 1/c.
 
     The reciprocal is rounded, so the last bit may differ unless c is a power of two.
     """

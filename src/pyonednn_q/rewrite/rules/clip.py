@@ -39,9 +39,13 @@ def merge_clips(first: Clip, second: Clip) -> Outcome:
     """clip(clip(x, l1, h1), l2, h2) = clip(x, clip(l1, l2, h2), clip(h1, l2, h2)).
 
     The bounds are clamped, not intersected: clip to [0, 1] and then to [2, 3] is 2 everywhere,
-    and the intersection of the two intervals is empty.
+    and the intersection of the two intervals is empty. Refused where that would make a bound per
+    channel that is not.
     """
-    return (_merged(first, second),)
+    both = _merged(first, second)
+    if weight((both,)) > weight((first, second)):
+        return Refusal("apart they need fewer per-channel bounds than together")
+    return (both,)
 
 
 def _merged(first: Clip, second: Clip) -> Clip:

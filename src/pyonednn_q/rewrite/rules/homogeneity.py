@@ -11,7 +11,7 @@ A step f lets s*f(x) + t pass if some f' and (s', t') give s*f(x) + t = f'(s'*x 
     prelu, slope a  per channel as relu  slope a or 1/a;  s or a*s
     abs             s >= 0, s <= 0       same;  |s|;  the sign stays behind
     square          s >= 0, s <= 0       same;  sqrt(|s|);  the sign stays behind
-    sqrt            s >= 0, s <= 0       same;  s*s;  the sign stays behind
+    sqrt            s > 0, s < 0         same;  s*s;  the sign stays behind
     pow             s per tensor         alpha*s;  1
     sum             s per tensor, t      sum's scale*s;  s;  t
     round           s = +-1, t even      same;  s;  t
@@ -170,6 +170,12 @@ def _even(
     return over
 
 
+def _sqrt(step: Eltwise, scale: Vec) -> Carried | Refusal:
+    if scale.least <= 0.0 <= scale.greatest and (scale.values() == 0.0).any():
+        return Refusal("sqrt is not a number below 0, and 0 times that is not 0")
+    return _even(lambda s: s * s)(step, scale)
+
+
 def _pow(step: Eltwise, scale: Vec) -> Carried | Refusal:
     if scale.array is not None:
         return Refusal("pow has one alpha for all channels")
@@ -214,7 +220,7 @@ _ELTWISE: dict[str, Callable[[Eltwise, Vec], Carried | Refusal]] = {
     "relu": _relu,
     "abs": _even(lambda s: s),
     "square": _even(lambda s: s.map(np.sqrt)),
-    "sqrt": _even(lambda s: s * s),
+    "sqrt": _sqrt,
     "pow": _pow,
 }
 

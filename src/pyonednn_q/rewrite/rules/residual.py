@@ -15,5 +15,5 @@ __all__ = ["drop_sum_of_nothing"]
 
 @rule(Sum, exactness=BITWISE)
 def drop_sum_of_nothing(residual: Sum) -> Outcome:
-    """X + s*(dst - z) = x, if s is 0."""
+    """s*(dst - z) + x = x, if s is 0."""
     return () if residual.scale == 0.0 else None

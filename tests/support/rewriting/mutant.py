@@ -1,0 +1,73 @@
+"""Mutant: a rule with one piece of its source changed, to see whether its property notices."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from pyonednn_q.rewrite.rule import Rule
+
+ROOM = "pyonednn_q.rewrite.rules."
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One wrong variant.
+
+    Attributes
+    ----------
+    rule : str
+        The rule whose property must fail.
+    old, new : str
+        What is replaced by what; old occurs exactly once.
+    module : str
+        The file of ``rules/`` it is in; by default the rule's own.
+    """
+
+    rule: str
+    old: str
+    new: str
+    module: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.old!r} -> {self.new!r}"
+
+    def build(self, home: str) -> Rule:
+        """Return the rule of the module ``home``, made from the changed source."""
+        with self.standing_in(home) as changed:
+            module = changed if changed.__name__ == home else _executed(home, _source(home))
+            rule = getattr(module, self.rule)
+        assert isinstance(rule, Rule)
+        return rule
+
+    @contextmanager
+    def standing_in(self, home: str = "") -> Iterator[ModuleType]:
+        """Put the changed module in the place of the real one while others import it."""
+        name = ROOM + self.module if self.module else home
+        source = _source(name)
+        if source.count(self.old) != 1:
+            msg = f"{self.old!r} occurs {source.count(self.old)} times in {name}"
+            raise LookupError(msg)
+        real = sys.modules[name]
+        module = ModuleType(name)
+        sys.modules[name] = module  # dataclasses look their module up while it is executed
+        try:
+            exec(compile(source.replace(self.old, self.new), name, "exec"), module.__dict__)
+            yield module
+        finally:
+            sys.modules[name] = real
+
+
+def _source(name: str) -> str:
+    return Path(str(import_module(name).__file__)).read_text()
+
+
+def _executed(name: str, source: str) -> ModuleType:
+    module = ModuleType(name)
+    exec(compile(source, name, "exec"), module.__dict__)
+    return module
