@@ -16,9 +16,13 @@ from pyonednn_q.compose.problem import (
     InnerProductProblem,
     MatMulProblem,
 )
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Binary, Leaf, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
+from support.oracle_numbers import convert
 from support.plans import chains
+from support.plans.random_chains import dirty_chain, random_chain
 from support.plans.runs import Layer, assert_equal, assert_near
 
 C = chains.CHANNELS
@@ -193,3 +197,79 @@ def test_exact_rounding_gives_the_integers_of_onnx(kind: str, with_bias: bool) -
     aligned[facts.axis] = C
     want = np.clip(np.rint(acc * multiplier.reshape(aligned)) + 131, 0, 255).astype(np.uint8)
     np.testing.assert_array_equal(got, want)
+
+
+KINDS = ("convolution", "1x1", "grouped", "deconvolution", "matmul")
+DIRTY = 2.0**-10  # levels: a dozen float32 roundings of values up to a thousand levels
+
+
+def drawn(seed: int, dsts: tuple[str, ...], draw: Any) -> tuple[Layer, Any]:
+    rng = np.random.default_rng(seed)
+    dst, kind = str(rng.choice(dsts)), str(rng.choice(KINDS))
+    chain = draw(rng, C)
+    if dst == "f32":
+        chain = Chain(*(replace(s, zero_point=0) if isinstance(s, Sum) else s for s in chain))
+    layer = Layer.of(problem(kind, dst), seed)
+    return layer, compose(chain, facts_of(layer))
+
+
+def test_random_chains_are_equal_on_clean_numbers(request: pytest.FixtureRequest) -> None:
+    count, ran = request.config.getoption("--random-problems"), 0
+    for seed in range(count):
+        layer, plan = drawn(seed, ("u8", "s8", "f32"), random_chain)
+        if plan.is_whole:
+            got, _ = layer.run(plan)
+            assert_equal(layer, plan, got)
+            ran += 1
+    assert ran > 0.9 * count
+
+
+def test_random_chains_differ_only_next_to_ties(request: pytest.FixtureRequest) -> None:
+    count, differ = request.config.getoption("--random-problems"), 0
+    for seed in range(count):
+        layer, plan = drawn(seed, ("u8", "s8"), dirty_chain)
+        if plan.is_whole:
+            got, _ = layer.run(plan)
+            assert_near(layer, plan, got, DIRTY)
+            differ += int((got != convert(layer.meaning(plan.chain, plan.facts), plan.dst)).sum())
+    # Were none different, the numbers would not be dirty.
+    assert differ < count
+
+
+WRONG: dict[str, Any] = {
+    "bias": lambda plan: replace(plan, bias=plan.bias + 0.5),
+    "wei_scale": lambda plan: replace(
+        plan, constants=tuple((name, vec * 2.0) for name, vec in plan.constants)
+    ),
+    "wei_factor": lambda plan: replace(plan, wei_factor=-plan.wei_factor),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_plan_is_noticed(name: str) -> None:
+    layer = Layer.of(problem("convolution", "u8"), seed=1)
+    plan = WRONG[name](compose(chains.chain("05_mul_add_fq_pc", "u8"), facts_of(layer)))
+    got, _ = layer.run(plan)
+    with pytest.raises(AssertionError):
+        assert_equal(layer, plan, got)
+    with pytest.raises(AssertionError):
+        assert_near(layer, plan, got)
+
+
+def test_operands_of_each_call() -> None:
+    """A gate per channel and a residual of dst's size, known only when the chain runs."""
+    rng = np.random.default_rng(9)
+    layer = Layer.of(problem("convolution", "u8"), seed=9)
+    gate = rng.integers(1, 4, C).astype(np.float32)
+    residual = rng.integers(-9, 9, layer.problem.dst.dims).astype(np.int8)
+    chain = Chain(
+        Binary("mul", Leaf("gate", "f32", "per_channel")),
+        Binary("add", Leaf("residual", "s8")),
+        chains.fq(chains.STEP_PC, stored=True),
+    )
+    plan = compose(chain, facts_of(layer), strict=True)
+    assert [leaf for _, leaf in plan.operands] == ["gate", "residual"]
+    layer = replace(layer, operands={"gate": gate, "residual": residual})
+    got, prepared = layer.run(plan)
+    assert prepared.kind == "jit"
+    assert_equal(layer, plan, got)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import Binary, Clip, Eltwise, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 
 CHANNELS = 16

@@ -25,13 +25,24 @@ def random_chain(rng: np.random.Generator, channels: int) -> Chain:
     Scales are powers of two of either sign, now and then 0; shifts and bounds are multiples of an
     eighth.
     """
+    return Chain(*_draw(rng, channels))
+
+
+def dirty_chain(rng: np.random.Generator, channels: int) -> Chain:
+    """Draw such a chain between scales that are no power of two, so that float32 rounds."""
+    first = Affine(rng.uniform(0.3, 1.5, channels), rng.uniform(-2.0, 2.0, channels))
+    last = Affine(float(rng.uniform(0.3, 1.5)), float(rng.uniform(-2.0, 2.0)))
+    return Chain(first, *_draw(rng, channels), last)
+
+
+def _draw(rng: np.random.Generator, channels: int) -> list[Step | Chain]:
     steps: list[Step | Chain] = []
     for _ in range(int(rng.integers(1, MAX_STEPS + 1))):
         draw = _DRAWS[int(rng.integers(len(_DRAWS)))]
         if draw is _sum and any(isinstance(step, Sum) for step in steps):
             continue
         steps.append(draw(rng, channels))
-    return Chain(*steps)
+    return steps
 
 
 def _vec(rng: np.random.Generator, channels: int, values: NDArray[np.float64]) -> Vec:

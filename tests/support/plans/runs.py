@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from support import oracle
 from support.oracle_numbers import INTEGER_RANGES, convert, numpy_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -77,7 +78,12 @@ class Layer:
 
     def bracket(self, chain: Chain, facts: PrimitiveFacts, near: float = NEAR) -> tuple[Array, ...]:
         """Return the ends between which a kernel that is off by `near` may land."""
-        ends = [self.meaning(_shifted(chain, shift), facts) for shift in (-near, 0.0, near)]
+        count = len(_places(chain))
+        ends = [
+            self.meaning(_shifted(chain, shifts), facts)
+            for shifts in product((-near, near), repeat=count)
+        ]
+        ends.append(self.meaning(chain, facts))
         return np.minimum.reduce(ends), np.maximum.reduce(ends)
 
     def run(self, plan: Plan, bias: Array | None = None) -> Any:
@@ -94,7 +100,10 @@ class Layer:
         )
         leaves = dict(plan.operands)
         inputs = [
-            self.src if name == "src" else self.operands[leaves[name]] for name in prepared.inputs
+            self.src
+            if name == "src"
+            else self.operands[leaves[name]].reshape(prepared.layout(name).dims)
+            for name in prepared.inputs
         ]
         reads_dst = any(op.boundary()[0] == "sum" for op in plan.post_ops)
         if not reads_dst:
@@ -110,22 +119,34 @@ def assert_equal(layer: Layer, plan: Plan, got: Array) -> None:
     np.testing.assert_array_equal(got, want)
 
 
-def assert_near(layer: Layer, plan: Plan, got: Array) -> None:
-    """Compare with the interval that errors of `NEAR` before each rounding span."""
-    low, high = layer.bracket(plan.chain, plan.facts)
+def assert_near(layer: Layer, plan: Plan, got: Array, near: float = NEAR) -> None:
+    """Compare with the interval that errors of `near` before each rounding span."""
+    low, high = layer.bracket(plan.chain, plan.facts, near)
     if plan.facts.dst in INTEGER_RANGES:
         low, high = (convert(end, plan.facts.dst).astype(np.float64) for end in (low, high))
     else:
         room = 4 * np.spacing(np.maximum(abs(low), abs(high)).astype(np.float32))
-        low, high = low - room - NEAR, high + room + NEAR
+        low, high = low - room - near, high + room + near
     assert ((low <= got) & (got <= high)).all(), (got[(low > got) | (got > high)], low, high)
 
 
-def _shifted(chain: Chain, shift: float) -> Chain:
-    """Move the value before each rounding, and behind each transcendental algorithm."""
-    steps: list[Any] = []
-    for step in chain:
-        inexact = isinstance(step, Eltwise) and ALGS[step.alg].transcendental
-        moved = [Affine(1.0, shift)]
-        steps += [*(moved if isinstance(step, Round) else []), step, *(moved if inexact else [])]
-    return Chain(*steps, Affine(1.0, shift))
+def _places(chain: Chain) -> list[int]:
+    """Return where float32 may turn a result over: before roundings, and at the end.
+
+    Behind a transcendental algorithm as well: kernels approximate it.
+    """
+    places = [len(chain)]
+    for index, step in enumerate(chain):
+        if isinstance(step, Round):
+            places.append(index)
+        elif isinstance(step, Eltwise) and ALGS[step.alg].transcendental:
+            places.append(index + 1)
+    return sorted(set(places))
+
+
+def _shifted(chain: Chain, shifts: Sequence[float]) -> Chain:
+    """Move the value by a shift at each place."""
+    steps: list[Any] = list(chain)
+    for place, shift in reversed(list(zip(_places(chain), shifts, strict=True))):
+        steps.insert(place, Affine(1.0, shift))
+    return Chain(*steps)
