@@ -22,6 +22,7 @@ from pyonednn_q.rewrite.ends import Acc, Dst, Takes
 from pyonednn_q.rewrite.limits import FLT_MAX, FLT_MIN, not_storable
 from pyonednn_q.rewrite.progress import weight
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, Rewrite, rule
+from pyonednn_q.rewrite.rules import store
 from pyonednn_q.rewrite.rules.homogeneity import carry_over_clip
 from pyonednn_q.rewrite.ruleset import RuleSet
 
@@ -153,7 +154,15 @@ def move_scale_behind_clip_to_dst(affine: Affine, clip: Clip, dst: Dst) -> Outco
     return (moved, *stored) if isinstance(stored, tuple) else stored
 
 
-RIGHT_END = RuleSet((move_shift_to_zero_point, move_scale_to_dst, move_scale_behind_clip_to_dst))
+# What a store without scale saturates anyway may be more with one, so that is asked again.
+RIGHT_END = RuleSet(
+    (
+        store.open_saturated_bounds,
+        move_shift_to_zero_point,
+        move_scale_to_dst,
+        move_scale_behind_clip_to_dst,
+    )
+)
 
 
 def nearest_dst_scale(multiplier: float) -> tuple[float, float]:

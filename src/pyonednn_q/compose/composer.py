@@ -18,7 +18,6 @@ from pyonednn_q.compose.form import Form, Left, split_left
 from pyonednn_q.compose.lower import Lowered, lower
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.record import records
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Step, Sum
@@ -36,7 +35,6 @@ Scales = Literal["folded", "separate"]
 
 NO_RULES = RuleSet(())
 _ONE = Vec(1.0)
-_WITH_RIGHT_END = CATALOGUE + RIGHT_END
 
 
 def compose(
@@ -128,7 +126,7 @@ def compose(
         because=lowered.reason,
         exactness=form.trace.exactness,
         rate=form.trace.rate,
-        trace=records(form.trace),
+        trace=form.trace,
     )
 
 
@@ -156,9 +154,8 @@ def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleS
     items: tuple[Item, ...] = (acc, *prefix, *chain, *store, right_end(facts, open_to_more=False))
     items, trace = rewrite(items, rules, policy)
     if len(rules):
-        more = _WITH_RIGHT_END if rules is CATALOGUE else rules + RIGHT_END
         items = (*items[:-1], right_end(facts, open_to_more=True))
-        items, further = rewrite(items, more, policy)
+        items, further = rewrite(items, RIGHT_END, policy)
         trace = trace + further
     first, last = items[0], items[-1]
     steps = tuple(item for item in items[1:-1] if isinstance(item, Step))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +13,14 @@ from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.capability import cost
 from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp
 from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.record import Record
+from pyonednn_q.compose.record import Record, records
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.rule import Exactness
+from pyonednn_q.rewrite.trace import Trace
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -64,8 +65,9 @@ class Plan:
         The weakest promise of the rewrites that were made.
     rate : float
         Upper bound for the fraction of evenly spread inputs that they may change.
-    trace : tuple of Record
-        What was rewritten, what was refused, and why.
+    trace : Trace or tuple of Record
+        What was rewritten, what was refused, and why; use `records`. Not compared: it follows from
+        what was composed.
     """
 
     facts: PrimitiveFacts
@@ -82,7 +84,13 @@ class Plan:
     because: str
     exactness: Exactness
     rate: float
-    trace: tuple[Record, ...]
+    trace: Trace | tuple[Record, ...] = field(compare=False, repr=False)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The trace as text: what was rewritten, what was refused, and why."""
+        # Written when somebody asks: numbers as text cost as much as composing.
+        return records(self.trace) if isinstance(self.trace, Trace) else self.trace
 
     @property
     def post_ops(self) -> tuple[PostOp, ...]:
@@ -192,14 +200,19 @@ class Plan:
         """Return the trace: every rewrite with its identity and label, every refusal with why."""
         if not self.trace:
             return "nothing was rewritten"
-        return "\n".join(line for record in self.trace for line in record.lines())
+        return "\n".join(line for record in self.records for line in record.lines())
+
+    def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
+        # Rules are functions; what they did is text.
+        plain = replace(self, trace=self.records)
+        return Plan, tuple(getattr(plain, f.name) for f in fields(plain))
 
     def __str__(self) -> str:
         return table.text(self)
 
     def to_json(self) -> str:
         """Return the plan as JSON text, with a schema number."""
-        return codec.dumps(self)
+        return codec.dumps(replace(self, trace=self.records))
 
     @staticmethod
     def from_json(text: str) -> Plan:
