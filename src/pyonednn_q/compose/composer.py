@@ -111,6 +111,7 @@ def compose(
         facts=facts,
         chain=chain,
         policy=policy,
+        exact_rounding=exact_rounding,
         attr=attr,
         constants=constants,
         operands=tuple(

@@ -92,7 +92,7 @@ def lower(steps: Sequence[Step], facts: PrimitiveFacts) -> Lowered:
     --------
     >>> facts = PrimitiveFacts("convolution", channels=2)
     >>> [op.text() for op in lower([Affine(2.0, 1.0), Clip([0, 1], 6)], facts).post_ops]
-    ['eltwise_linear:2.0:1.0', 'binary_max:f32:1x2x1x1:dense', 'eltwise_clip:-inf:6.0']
+    ['eltwise_linear:2.0:1.0', 'binary_max:f32:1x2x1x1', 'eltwise_clip:-inf:6.0']
     """
     carriers: list[Carrier] = []
     for taken, step in enumerate(steps):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose import codec, table
+from pyonednn_q.compose import benchdnn, codec, table
 from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.capability import cost
 from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp
@@ -40,7 +40,7 @@ class Plan:
 
     Attributes
     ----------
-    facts, chain, policy
+    facts, chain, policy, exact_rounding
         What was composed.
     attr : Attr
         Scales, zero points and post-ops.
@@ -73,6 +73,7 @@ class Plan:
     facts: PrimitiveFacts
     chain: Chain
     policy: str
+    exact_rounding: bool
     attr: Attr
     constants: tuple[tuple[str, Vec], ...]
     operands: tuple[tuple[str, str], ...]
@@ -157,7 +158,17 @@ class Plan:
         ----------
         wei : ndarray
             In logical dims, as the problem has them.
+
+        Raises
+        ------
+        DTypeError
+            Weights of another type than the plan is for: scaled, they would be rounded.
+        ArgumentError
+            A weight that has no opposite, in a channel that changes its sign.
         """
+        name = dtypes.from_numpy(wei.dtype, "wei")
+        if name != self.facts.wei:
+            raise DTypeError("wei", name, self.facts.wei)
         if self.wei_factor.is_all(1.0):
             return np.asarray(wei)
         factor = self.wei_factor.spread(self.facts.channels)
@@ -209,6 +220,10 @@ class Plan:
 
     def __str__(self) -> str:
         return table.text(self)
+
+    def benchdnn(self) -> str:
+        """Return the options that make benchdnn run the same types and attributes."""
+        return benchdnn.options(self)
 
     def to_json(self) -> str:
         """Return the plan as JSON text, with a schema number."""

@@ -104,5 +104,7 @@ def _summary(vec: Vec) -> str:
 def _verdict(plan: Plan) -> str:
     count = len(plan.post_ops)
     ops = "no post-op" if count == 0 else f"{count} post-op" + ("s" if count > 1 else "")
+    if plan.exact_rounding:
+        ops += "; the integers of ONNX"
     rate = f", at most {plan.rate:.3g} of results changed" if plan.rate else ""
     return f"{ops}; {plan.exactness}{rate}; estimated cost {plan.cost:.2f} of the bare primitive"

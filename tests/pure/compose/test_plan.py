@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from pyonednn_q.compose.primitive import PrimitiveFacts, acc_interval
 from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Sum
 from pyonednn_q.expr.vec import Vec
 from support.plans import chains
 from support.plans.golden import facts
@@ -48,7 +49,7 @@ def test_plan_is_a_value(plan: Plan) -> None:
         assert str(copy) == str(plan)
         assert copy.explain() == plan.explain()
     with pytest.raises(AttributeError):
-        plan.policy = "fast"  # type: ignore[misc]
+        setattr(plan, "policy", "fast")  # noqa: B010 - what mypy forbids, Python must too
 
 
 def test_json_is_standard_json() -> None:
@@ -164,9 +165,9 @@ def test_inner_product_refuses_a_source_zero_point() -> None:
     ],
     ids=str,
 )
-def test_contradictions_are_refused(change: dict[str, object], error: type[Exception]) -> None:
+def test_contradictions_are_refused(change: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
-        replace(FACTS, **change)  # type: ignore[arg-type]
+        replace(FACTS, **change)
 
 
 @pytest.mark.parametrize("src", ["u8", "s8"])
@@ -192,3 +193,37 @@ def test_known_weights_prove_a_relu_superfluous() -> None:
     of = ConvProblem.of((1, 2, 4, 4), wei.shape, dst="f32")
     assert compose(Chain(Eltwise("relu")), PrimitiveFacts.of(of, wei=wei)).post_ops == ()
     assert len(compose(Chain(Eltwise("relu")), PrimitiveFacts.of(of)).post_ops) == 1
+
+
+@pytest.mark.parametrize(
+    ("chain", "facts", "wanted"),
+    [
+        (Chain(), FACTS, "--dt=u8:s8:u8 --bia-dt=f32"),
+        (
+            Chain(Affine([2.0, 3.0]), Eltwise("tanh"), Affine(4.0, 3.0)),
+            replace(FACTS, src_zero_point=5),
+            (
+                "--dt=u8:s8:u8 --bia-dt=f32 --attr-scales=wei:per_dim_0+dst:common:0.25 "
+                "--attr-zero-points=src:common:5+dst:common:3 --attr-post-ops=tanh"
+            ),
+        ),
+        (
+            Chain(Sum(0.5, 3), PRelu([1.0, 2.0]), Eltwise("elu", 2.0), Clip(0, 6), Affine(2, 0.5)),
+            replace(FACTS, bias=None, dst="s8"),
+            "--dt=u8:s8:s8 --attr-post-ops=sum:0.5:3+prelu:per_dim_1+elu:2+clip:0:6+linear:2:0.5",
+        ),
+        (
+            Chain(Binary("add", Leaf("r", "s8"))),
+            replace(FACTS, bias=None, dst_dims=(2, 2, 3, 3)),
+            "--dt=u8:s8:u8 --attr-post-ops=add:s8:15:axb",
+        ),
+    ],
+)
+def test_benchdnn_options(chain: Chain, facts: PrimitiveFacts, wanted: str) -> None:
+    assert compose(chain, facts).benchdnn() == wanted
+
+
+def test_weights_of_another_type_are_refused() -> None:
+    plan = compose(Chain(Affine(2.0)), replace(FACTS, src="f32", wei="f32", dst="f32"))
+    with pytest.raises(DTypeError, match="f32"):
+        plan.wei(np.ones((2, 1, 1, 1), np.int8))

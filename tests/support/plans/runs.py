@@ -62,7 +62,8 @@ class Layer:
         if facts.src_zero_point is not None or facts.wei_zero_point is not None:
             names = ("src_zero_point", "wei_zero_point")
             points = {n: getattr(facts, n) for n in names if getattr(facts, n) is not None}
-            attr = Attr(**{name: ZeroPoint() for name in points})  # type: ignore[arg-type]
+            structure: dict[str, Any] = {name: ZeroPoint() for name in points}
+            attr = Attr(**structure)
             values |= {name: np.array([z], np.int32) for name, z in points.items()}
         acc = oracle.run(bare, attr, values).real
         affine = Affine(facts.folded_scale, 0.0)
