@@ -1,0 +1,206 @@
+"""Absorbing: what the two ends of a primitive take in, so that no post-op is needed for it.
+
+The left end is an `Acc` with the primitive's scale and bias. Rules of `rewrite` move affine steps
+into it, through everything that lets them pass. The right end is a `Dst`; the rules that fill its
+scale and zero point are here. They run after all others: what the left end takes is free and
+exact to one float32 rounding, what is left may go right.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose.capability import ACCEPTS
+from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.expr.interval import ANYTHING
+from pyonednn_q.expr.steps import Affine, Clip, Step
+from pyonednn_q.expr.vec import Vec, number
+from pyonednn_q.rewrite.ends import Acc, Dst, Takes
+from pyonednn_q.rewrite.limits import FLT_MAX, FLT_MIN, not_storable
+from pyonednn_q.rewrite.progress import weight
+from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, Rewrite, rule
+from pyonednn_q.rewrite.rules import store
+from pyonednn_q.rewrite.rules.homogeneity import carry_over_clip
+from pyonednn_q.rewrite.ruleset import RuleSet
+
+__all__ = [
+    "RIGHT_END",
+    "left_end",
+    "move_scale_behind_clip_to_dst",
+    "move_scale_to_dst",
+    "move_shift_to_zero_point",
+    "nearest_dst_scale",
+    "right_end",
+]
+
+_ONE, _ZERO = Vec(1.0), Vec(0.0)
+_FINITE = (Vec(-FLT_MAX), Vec(FLT_MAX))  # an open side of a clip is no number to store
+
+
+def left_end(facts: PrimitiveFacts) -> tuple[Acc, tuple[Step, ...]]:
+    """Return the accumulator with what the primitive applies to it, and steps that must follow.
+
+    Integers: src_scale · wei_scale as one weight scale, and the bias. With a bias whose values come
+    later, x0 itself is the unknown: a scale then multiplies weights and bias alike.
+
+    f32: scales and shifts go into the weights and the bias themselves. bf16 and f16 weights would
+    round again, so they take shifts only; when they have a scale, nothing, and dequantisation is a
+    step, before the bias.
+    """
+    accepts, scale = ACCEPTS[facts.kind], facts.folded_scale
+    takes, because = accepts.wei_scale, ""
+    if facts.wei in {"bf16", "f16"}:
+        takes, because = Takes.NOTHING, f"{facts.wei} weights would round again"
+    if facts.bias_later:
+        shift = accepts.bias if not because else Takes.NOTHING
+        return Acc(ANYTHING, takes_scale=takes, takes_shift=shift, because=because), ()
+    bias = facts.bias or _ZERO
+    if facts.bias_in_acc:
+        bias = bias * scale
+    if because and not scale.is_all(1.0):
+        because = f"{facts.wei} weights with a scale: the scale must come before the bias"
+        return Acc(facts.acc, because=because), (Affine(scale, bias),)
+    return Acc(facts.acc, scale, bias, takes, accepts.bias, because), ()
+
+
+def right_end(facts: PrimitiveFacts, *, open_to_more: bool) -> Dst:
+    """Return the store; `open_to_more` lets it take a scale and a zero point.
+
+    Only an integer dst takes them: for a float one, a scale is refused by newer versions, and
+    a linear post-op does the same.
+    """
+    if not open_to_more or not dtypes.is_integer(facts.dst):
+        return Dst(facts.dst)
+    accepts = ACCEPTS[facts.kind]
+    return Dst(facts.dst, takes_scale=accepts.dst_scale, takes_zero_point=accepts.dst_zero_point)
+
+
+@rule(Affine, Dst, exactness=BITWISE)
+def move_shift_to_zero_point(affine: Affine, dst: Dst) -> Outcome:
+    """store(x + k) = store of x with zero point k, if k is one whole number in the type's range.
+
+    The store adds its zero point before it rounds, which is where the shift stood.
+    """
+    if not dst.is_integer or not affine.scale.is_all(1.0) or affine.shift.is_all(0.0):
+        return None
+    if not dst.is_plain:
+        return Refusal("dst has a scale or a zero point already")
+    problem = _no_zero_point(affine.shift, dst)
+    if problem:
+        return problem
+    return (_with(dst, dst.scale, affine.shift),)
+
+
+@rule(Affine, Dst, exactness=REAL)
+def move_scale_to_dst(affine: Affine, dst: Dst) -> Outcome:
+    """store(s*x + k) = store of x with scale 1/s and zero point k, if s is one number above 0.
+
+    Kernels multiply by the float32 reciprocal of the scale, so the scale is chosen among the
+    neighbours of 1/s for the reciprocal that comes nearest to s.
+    """
+    scale, shift = affine.scale, affine.shift
+    if not dst.is_integer or scale.is_all(1.0):
+        return None
+    if not dst.is_plain:
+        return Refusal("dst has a scale or a zero point already")
+    if not dst.takes_scale.admits(scale):
+        what = "per channel" if scale.array is not None else "given"
+        return Refusal(f"the scale is {what}, and dst takes " + _plain_text(dst.takes_scale))
+    if scale.least <= 0.0:
+        return Refusal(f"scale {scale} is not above 0")
+    if not shift.is_all(0.0):
+        problem = _no_zero_point(shift, dst)
+        if problem:
+            return problem
+    if not (FLT_MIN <= scale.least <= FLT_MAX and FLT_MIN <= 1.0 / scale.least <= FLT_MAX):
+        return Refusal(f"the reciprocal of {scale} is beyond float32")
+    stored, applied = nearest_dst_scale(scale.least)
+    note = ""
+    if applied != scale.narrow().least:
+        note = f"kernels multiply by {number(applied)} instead of {scale}"
+    return Rewrite((_with(dst, stored, shift),), note)
+
+
+@rule(Affine, Clip, Dst, exactness=REAL)
+def move_scale_behind_clip_to_dst(affine: Affine, clip: Clip, dst: Dst) -> Outcome:
+    """store(clip(s*x + k, l, h)) = store of clip(x, (l-k)/s, (h-k)/s) with scale 1/s, zero point k.
+
+    Where s is one number above 0 and k one whole number: the clip passes to the left, so that the
+    store can take the rest.
+    """
+    if not dst.is_integer:
+        return None
+    scale, shift = affine.scale, affine.shift
+    if scale.array is not None or scale.least <= 0.0:
+        return Refusal(f"scale {scale} is not one number above 0")
+    inverse = _ONE / scale
+    moved = carry_over_clip(clip, inverse, -shift * inverse)
+    if isinstance(moved, Refusal):
+        return moved
+    problem = not_storable("bound", moved.lo.clamp(*_FINITE)) or not_storable(
+        "bound", moved.hi.clamp(*_FINITE)
+    )
+    if problem:
+        return Refusal(problem)
+    if weight((moved,)) > weight((clip,)):
+        return Refusal("the clip would become per channel")
+    rule_of_store = move_shift_to_zero_point if scale.is_all(1.0) else move_scale_to_dst
+    stored = rule_of_store(affine, dst)
+    if isinstance(stored, Rewrite):
+        return Rewrite((moved, *stored.items), stored.note)
+    return (moved, *stored) if isinstance(stored, tuple) else stored
+
+
+# What a store without scale saturates anyway may be more with one, so that is asked again.
+RIGHT_END = RuleSet(
+    (
+        store.open_saturated_bounds,
+        move_shift_to_zero_point,
+        move_scale_to_dst,
+        move_scale_behind_clip_to_dst,
+    )
+)
+
+
+def nearest_dst_scale(multiplier: float) -> tuple[float, float]:
+    """Return (d, fl(1/d)): the float32 dst scale whose reciprocal is nearest the multiplier.
+
+    Examples
+    --------
+    >>> nearest_dst_scale(4.0)
+    (0.25, 4.0)
+    >>> d, applied = nearest_dst_scale(1.2)
+    >>> applied == float(np.float32(1.2))
+    True
+    """
+    one = np.float32(1.0)
+    middle = np.float32(1.0 / multiplier)
+    near = (middle, np.nextafter(middle, np.float32(0.0)), np.nextafter(middle, np.float32(np.inf)))
+    best = min(near, key=lambda d: abs(float(one / d) - multiplier))
+    return float(best), float(one / best)
+
+
+def _with(dst: Dst, scale: float, shift: Vec) -> Dst:
+    zero_point = dst.zero_point + int(shift.least)
+    return Dst(dst.dtype, scale, zero_point, dst.takes_scale, dst.takes_zero_point)
+
+
+def _no_zero_point(shift: Vec, dst: Dst) -> Refusal | None:
+    """Say why a shift cannot be the zero point, or ``None``."""
+    if not dst.takes_zero_point.admits(shift):
+        what = "per channel" if shift.array is not None else "given"
+        return Refusal(f"the shift is {what}, and dst takes " + _plain_text(dst.takes_zero_point))
+    if not shift.is_integer:
+        return Refusal(f"shift {shift} is not a whole number")
+    assert dst.dtype is not None
+    lo, hi = dtypes.qmin(dst.dtype), dtypes.qmax(dst.dtype)
+    if not lo <= dst.zero_point + shift.least <= hi or not math.isfinite(shift.least):
+        return Refusal(f"zero point {shift} is outside {lo}..{hi}, the range of {dst.dtype}")
+    return None
+
+
+def _plain_text(takes: Takes) -> str:
+    return {"NOTHING": "none", "PER_TENSOR": "one for the tensor"}.get(takes.name, "one each")

@@ -1,0 +1,79 @@
+"""The options that make benchdnn run a plan's attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.vec import number
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.plan import Plan
+
+__all__ = ["options"]
+
+# benchdnn names masks by the dimensions they hold. Its per_oc means another mask per primitive.
+_POLICIES = {
+    0: "common",
+    1: "per_dim_0",
+    2: "per_dim_1",
+    3: "per_dim_01",
+    4: "per_dim_2",
+    8: "per_dim_3",
+}
+
+
+def options(plan: Plan) -> str:
+    """Return data types, bias, scales, zero points and post-ops as benchdnn takes them.
+
+    Scales of more than one value are drawn by benchdnn itself: its options have room for one.
+    """
+    facts, constants = plan.facts, dict(plan.constants)
+    words = [f"--dt={facts.src}:{facts.wei}:{plan.dst}"]
+    if plan.has_bias:
+        words.append(f"--bia-dt={plan.bias_dtype}")
+    scales, points = [], []
+    for tensor in ("src", "wei", "dst"):
+        scale, point = plan.attr.scale(tensor), plan.attr.zero_point(tensor)
+        if scale is not None:
+            value = constants[f"{tensor}_scale"]
+            shown = f":{number(value.least)}" if scale.mask == 0 else ""
+            scales.append(f"{tensor}:{_policy(scale.mask)}{shown}")
+        if point is not None:
+            value = constants[f"{tensor}_zero_point"]
+            points.append(f"{tensor}:{_policy(point.mask)}:{number(value.least)}")
+    post_ops = [_post_op(op) for op in plan.post_ops]
+    for name, parts in (("scales", scales), ("zero-points", points), ("post-ops", post_ops)):
+        if parts:
+            words.append(f"--attr-{name}={'+'.join(parts)}")
+    return " ".join(words)
+
+
+def _policy(mask: int) -> str:
+    if mask not in _POLICIES:
+        raise ArgumentError("mask", bin(mask), "one that benchdnn has a name for")
+    return _POLICIES[mask]
+
+
+def _post_op(op: PostOp) -> str:
+    if isinstance(op, SumPostOp):
+        parts = ["sum", number(op.scale), str(op.zero_point), op.dtype or ""]
+        return ":".join(parts).rstrip(":")
+    if isinstance(op, EltwisePostOp):
+        if op.beta:
+            return f"{op.alg}:{number(op.alpha)}:{number(op.beta)}"
+        # clip and linear need both: their defaults are no zeros.
+        if op.alpha or op.alg in {"clip", "clip_v2", "linear"}:
+            return f"{op.alg}:{number(op.alpha)}" + (":0" if op.alg in _TWO else "")
+        return op.alg
+    if isinstance(op, BinaryPostOp):
+        mask = sum(1 << axis for axis, dim in enumerate(op.src1.dims) if dim > 1)
+        tag = "" if mask & (mask - 1) == 0 else ":axb" if len(op.src1.dims) > 3 else ":abx"
+        return f"{op.alg}:{op.src1.dtype}:{mask}{tag}"
+    if isinstance(op, PReluPostOp):
+        return f"prelu:{_policy(op.mask)}"
+    raise ArgumentError("post_op", type(op).__name__, "a post-op that plans hold")
+
+
+_TWO = frozenset(("clip", "clip_v2", "linear", "hardsigmoid", "hardswish", "pow"))

@@ -1,0 +1,97 @@
+"""Frozen values to JSON and back, without loss: every float by its shortest round trip."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.post_ops import POST_OPS
+from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.compose.record import Record
+from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.interval import Interval
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Sum
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.rewrite.rule import Exactness
+
+__all__ = ["SCHEMA", "dumps", "loads"]
+
+SCHEMA = 1
+
+_STEPS = (Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Sum)
+_VALUES = (Attr, Scale, ZeroPoint, TensorSpec, Facts, PrimitiveFacts, Interval, Exactness, Record)
+_CLASSES: dict[str, type] = {cls.__name__: cls for cls in (*_STEPS, *_VALUES, *POST_OPS)}
+
+
+def dumps(value: object) -> str:
+    """Return a value as JSON text: `{"schema": 1, "value": ...}`."""
+    return json.dumps({"schema": SCHEMA, "value": _plain(value)}, allow_nan=False)
+
+
+def loads(text: str, classes: Mapping[str, type] | None = None) -> object:
+    """Return the value that `dumps` wrote.
+
+    Parameters
+    ----------
+    text : str
+        JSON.
+    classes : mapping, optional
+        Further dataclasses that may occur, by name.
+
+    Raises
+    ------
+    ArgumentError
+        Not such a text: no JSON, another schema, an unknown class or field.
+    """
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise ArgumentError("text", f"{problem}", "JSON") from problem
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA or "value" not in data:
+        got = f"schema {data.get('schema')}" if isinstance(data, dict) else type(data).__name__
+        raise ArgumentError("text", got, f"schema {SCHEMA}")
+    return _value(data["value"], {**_CLASSES, **(classes or {})})
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any field
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"is": "float", "value": repr(value)}
+    if isinstance(value, Vec):
+        channels = value.least if value.array is None else value.array.tolist()
+        return {"is": "Vec", "value": _plain(channels)}
+    if isinstance(value, Chain):
+        return {"is": "Chain", "steps": [_plain(step) for step in value]}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        plain = {field.name: _plain(getattr(value, field.name)) for field in fields}
+        return {"is": type(value).__name__, **plain}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _value(plain: Any, classes: Mapping[str, type]) -> Any:  # noqa: ANN401 - any field
+    if isinstance(plain, list):
+        return tuple(_value(item, classes) for item in plain)
+    if not isinstance(plain, dict):
+        return plain
+    name = plain.get("is")
+    fields = {key: _value(item, classes) for key, item in plain.items() if key != "is"}
+    try:
+        if name == "float":
+            return float(fields["value"])
+        if name == "Vec":
+            return Vec(fields["value"])
+        if name == "Chain":
+            return Chain(*fields["steps"])
+        return classes[str(name)](**fields)
+    except (KeyError, TypeError) as problem:
+        wanted = f"the fields of a {name}" if name in classes else "a class of a plan"
+        raise ArgumentError("text", f"{name} with {', '.join(fields)}", wanted) from problem

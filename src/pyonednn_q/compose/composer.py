@@ -1,0 +1,232 @@
+"""compose: a chain and the facts of a primitive in, a plan out.
+
+First everything is rewritten against a store that takes nothing, so that what can go left goes
+left: weight scale and bias are free and exact to one rounding. Then the store takes what remains
+at its side. What is still there becomes post-ops; what those cannot carry is left over.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pyonednn_q.compose.absorb import RIGHT_END, left_end, right_end
+from pyonednn_q.compose.argument import one_of
+from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.compose.capability import ACCEPTS
+from pyonednn_q.compose.exact import exact_form
+from pyonednn_q.compose.form import Form, Left, split_left
+from pyonednn_q.compose.lower import Lowered, lower
+from pyonednn_q.compose.plan import Plan
+from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.errors import ArgumentError, UnsupportedError
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Affine, Step, Sum
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.rewrite.catalogue import CATALOGUE
+from pyonednn_q.rewrite.driver import rewrite
+from pyonednn_q.rewrite.ends import Acc, Dst, Item
+from pyonednn_q.rewrite.limits import not_storable
+from pyonednn_q.rewrite.rule import Policy
+from pyonednn_q.rewrite.ruleset import RuleSet
+
+__all__ = ["NO_RULES", "compose"]
+
+Scales = Literal["folded", "separate"]
+
+NO_RULES = RuleSet(())
+_ONE = Vec(1.0)
+
+
+def compose(
+    chain: Chain,
+    facts: PrimitiveFacts,
+    policy: Policy = "real",
+    *,
+    rules: RuleSet = CATALOGUE,
+    scales: Scales = "folded",
+    exact_rounding: bool = False,
+    strict: bool = False,
+) -> Plan:
+    """Lower a chain onto a primitive.
+
+    Parameters
+    ----------
+    chain : Chain
+        From  x = src_scale · wei_scale · acc + bias  to the real value that is stored.
+    facts : PrimitiveFacts
+        Of the primitive.
+    policy : {"bitwise", "real", "fast"}
+        Which promises of rewrites are enough.
+    rules : RuleSet
+        `NO_RULES` lowers step by step, for comparison.
+    scales : {"folded", "separate"}
+        Folded: src and weight scale in one, folded in float64 and rounded once; all kernels then
+        agree bit for bit. Separate: oneDNN's two scales, whose order of multiplication differs
+        between kernels.
+    exact_rounding : bool
+        The integers of ONNX's QLinear operators: one float32 multiplier, rounded to nearest even
+        before the zero point is added.
+    strict : bool
+        Refuse steps that no post-op carries, instead of leaving them over.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ArgumentError
+        Facts that contradict each other or the primitive.
+    UnsupportedError
+        Steps are left over, and strict is set.
+
+    Examples
+    --------
+    >>> from pyonednn_q.expr.fake_quantize import FakeQuantize
+    >>> fq = FakeQuantize([0, 0], [2.55, 5.1], 0, 255)
+    >>> facts = PrimitiveFacts("convolution", 2, src_scale=0.5, bias=Vec([1.0, -1.0]))
+    >>> print(compose(fq.chain(), facts))
+    convolution u8 · s8 -> u8, 2 channels with bias
+    chain: clip(x, 0, [2.55, 5.1]) > [100, 50]*x > round(x)
+                 mask  shape  value
+      wei_scale  1     2      25 .. 50 (median 37.5)
+      bias             2      f32 -50 .. 100 (median 25)
+      store                   u8
+    no post-op; REAL; estimated cost 1.00 of the bare primitive
+    """
+    _check(facts)
+    one_of("scales", scales, ("folded", "separate"))
+    form = exact_form(chain, facts) if exact_rounding else _rewritten(chain, facts, policy, rules)
+    left = split_left(form.acc, facts)
+    steps = (*left.steps, *form.steps)
+    lowered = _lowered(steps, facts)
+    if lowered.reason and strict:
+        detail = f"no post-op for {Chain(*steps[lowered.taken :])}: {lowered.reason}"
+        raise UnsupportedError("refused", "composing", facts.text(), detail)
+    leftovers, dst = Chain(), form.dst
+    if lowered.reason:
+        leftovers, dst = Chain(*steps[lowered.taken :], *_store_steps(dst)), Dst(facts.dst)
+    attr, constants = _attributes(facts, left, dst, lowered, scales)
+    return Plan(
+        facts=facts,
+        chain=chain,
+        policy=policy,
+        exact_rounding=exact_rounding,
+        attr=attr,
+        constants=constants,
+        operands=tuple(
+            (f"post_op_{index}", carrier.leaf)
+            for index, carrier in enumerate(lowered.carriers)
+            if carrier.leaf is not None
+        ),
+        wei_factor=left.wei_factor,
+        bias=None if facts.bias_later or left.shift.is_all(0.0) else left.shift.narrow(),
+        bias_later=Affine(left.bias_scale, left.shift) if facts.bias_later else None,
+        bias_dtype=form.bias_dtype,
+        leftovers=leftovers,
+        because=lowered.reason,
+        exactness=form.trace.exactness,
+        rate=form.trace.rate,
+        trace=form.trace,
+    )
+
+
+def _check(facts: PrimitiveFacts) -> None:
+    """Refuse zero points that the primitive does not have, and scales that come too late."""
+    for name in ("src", "wei"):
+        argument = f"{name}_zero_point"
+        zero_point = getattr(facts, argument)
+        if zero_point is None:
+            continue
+        if not facts.is_int8:
+            wanted = f"None: {getattr(facts, name)} has no zero point"
+            raise ArgumentError(argument, str(zero_point), wanted)
+        if not getattr(ACCEPTS[facts.kind], argument):
+            wanted = f"None: no {facts.kind} takes one on generated code; a matmul does"
+            raise ArgumentError(argument, str(zero_point), wanted)
+    if facts.bias_later and facts.wei in {"bf16", "f16"} and not facts.folded_scale.is_all(1.0):
+        wanted = f"its values: a scale of {facts.wei} weights must come before the bias"
+        raise ArgumentError("bias", "values that come later", wanted)
+
+
+def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleSet) -> Form:
+    acc, prefix = left_end(facts)
+    store = _quantising(facts)
+    items: tuple[Item, ...] = (acc, *prefix, *chain, *store, right_end(facts, open_to_more=False))
+    items, trace = rewrite(items, rules, policy)
+    if len(rules):
+        items = (*items[:-1], right_end(facts, open_to_more=True))
+        items, further = rewrite(items, RIGHT_END, policy)
+        trace = trace + further
+    first, last = items[0], items[-1]
+    steps = tuple(item for item in items[1:-1] if isinstance(item, Step))
+    assert isinstance(first, Acc)
+    assert isinstance(last, Dst)
+    return Form(first, steps, last, trace)
+
+
+def _quantising(facts: PrimitiveFacts) -> tuple[Step, ...]:
+    step = Affine(_ONE / Vec(facts.dst_scale), float(facts.dst_zero_point))
+    return () if step == Affine() else (step,)
+
+
+def _store_steps(dst: Dst) -> tuple[Step, ...]:
+    """Return what the store would have done, for a store that comes after the leftovers."""
+    return () if dst.is_plain else (Affine(1.0 / dst.scale, float(dst.zero_point)),)
+
+
+def _lowered(steps: tuple[Step, ...], facts: PrimitiveFacts) -> Lowered:
+    """Lower the steps; if some are left over, none of the primitive's may read dst.
+
+    The primitive then stores f32, and what dst held before would be read as that.
+    """
+    lowered = lower(steps, facts)
+    if not lowered.reason:
+        return lowered
+    sums = [index for index, step in enumerate(steps[: lowered.taken]) if isinstance(step, Sum)]
+    if not sums or facts.dst == "f32":
+        return lowered
+    before = lower(steps[: sums[0]], facts)
+    return Lowered(before.carriers, before.taken, lowered.reason)
+
+
+def _attributes(
+    facts: PrimitiveFacts, left: Left, dst: Dst, lowered: Lowered, scales: Scales
+) -> tuple[Attr, tuple[tuple[str, Vec], ...]]:
+    wei_scale, src_scale = left.wei_scale, _ONE
+    if scales == "separate" and facts.is_int8:
+        src_scale = Vec(facts.src_scale).narrow()
+        wei_scale = wei_scale / src_scale
+        problem = not_storable("weight scale", wei_scale)
+        if problem:
+            raise ArgumentError("scales", "'separate'", f"'folded': {problem}")
+    dst_scale = Vec(dst.scale)
+    constants = [
+        ("src_scale", src_scale),
+        ("wei_scale", wei_scale.narrow()),
+        ("dst_scale", dst_scale),
+    ]
+    constants = [(name, vec) for name, vec in constants if not vec.is_all(1.0)]
+    given = dict(constants)
+    points = {
+        "src_zero_point": facts.src_zero_point,
+        "wei_zero_point": facts.wei_zero_point,
+        "dst_zero_point": dst.zero_point or None,
+    }
+    structure = {name: None if z is None else ZeroPoint() for name, z in points.items()}
+    constants += [(name, Vec(float(z))) for name, z in points.items() if z is not None]
+    constants += [
+        (f"post_op_{index}", carrier.value)
+        for index, carrier in enumerate(lowered.carriers)
+        if carrier.value is not None
+    ]
+    attr = Attr(
+        src_scale=Scale() if "src_scale" in given else None,
+        wei_scale=Scale(facts.wei_mask(wei_scale.narrow())) if "wei_scale" in given else None,
+        dst_scale=Scale() if "dst_scale" in given else None,
+        src_zero_point=structure["src_zero_point"],
+        wei_zero_point=structure["wei_zero_point"],
+        dst_zero_point=structure["dst_zero_point"],
+        post_ops=lowered.post_ops,
+    )
+    return attr, tuple(constants)

@@ -1,0 +1,105 @@
+"""The exact form: the integers of ONNX's QLinearConv and QLinearMatMul.
+
+    dst = saturate(rne(acc · M) + dst_zero_point),   M = f32(f32(src_scale · wei_scale) / dst_scale)
+
+Without a bias, M is the weight scale. A bias is in units of the accumulator and is added before M
+is applied: an s32 bias, then a multiplication by M. Either way one post-op rounds, and the zero
+point is added to whole numbers.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose.form import Form
+from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.errors import ArgumentError, DTypeError, UnsupportedError
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Round, Step
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.rewrite.catalogue import CANONICAL
+from pyonednn_q.rewrite.driver import rewrite
+from pyonednn_q.rewrite.ends import Acc, Dst, Takes
+from pyonednn_q.rewrite.rules import clip as clip_rules
+from pyonednn_q.rewrite.rules import store as store_rules
+from pyonednn_q.rewrite.ruleset import RuleSet
+from pyonednn_q.rewrite.trace import Trace
+
+__all__ = ["exact_form", "onnx_multiplier"]
+
+_CLIPS = CANONICAL + RuleSet(
+    (clip_rules.drop_open_clip, clip_rules.merge_clips, store_rules.open_saturated_bounds)
+)
+_WHOLE_IN_FLOAT32 = 2.0**24
+
+
+def onnx_multiplier(facts: PrimitiveFacts) -> Vec:
+    """Return f32(f32(src_scale · wei_scale) / dst_scale), each operation rounded to float32."""
+    src, dst = np.float32(facts.src_scale), np.float32(facts.dst_scale)
+    wei = facts.wei_scale.values().astype(np.float32)
+    return Vec((src * wei / dst).astype(np.float64))
+
+
+def exact_form(chain: Chain, facts: PrimitiveFacts) -> Form:
+    """Return the exact form of a chain of clips (relu among them), or refuse.
+
+    Raises
+    ------
+    DTypeError
+        dst is not an integer type.
+    ArgumentError
+        A bias in real units: ONNX's is in units of the accumulator.
+    UnsupportedError
+        The chain holds more than clips, or sums beyond 2**24 are possible with a bias.
+    """
+    if not dtypes.is_integer(facts.dst) or not facts.is_int8:
+        got = f"{facts.wei} to {facts.dst}"
+        raise DTypeError("exact_rounding", got, "8-bit weights and an integer dst")
+    if facts.has_bias and not facts.bias_in_acc:
+        wanted = "one in units of the accumulator (bias_in_acc)"
+        raise ArgumentError("bias", "a bias in real units", wanted)
+    dst = Dst(facts.dst, zero_point=facts.dst_zero_point)
+    clips, trace = _levels(chain, facts, dst)
+    multiplier = onnx_multiplier(facts)
+    if not facts.has_bias:
+        # An Acc that takes nothing more: its scale is the attribute, bit for bit.
+        return Form(Acc(facts.acc, multiplier), (Round(), *clips), dst, trace)
+    _check_bias(facts)
+    bias = facts.bias or Vec(0.0)
+    steps = (Affine(multiplier), Round(), *clips)
+    return Form(Acc(facts.acc, Vec(1.0), bias), steps, dst, trace, bias_dtype="s32")
+
+
+def _levels(chain: Chain, facts: PrimitiveFacts, dst: Dst) -> tuple[tuple[Step, ...], Trace]:
+    """Return the chain's clips in levels of dst, without those that the store makes superfluous."""
+    for step in chain:
+        is_relu = isinstance(step, Eltwise) and step.alg == "relu" and step.alpha == 0.0
+        if not (isinstance(step, Clip) or is_relu):
+            detail = f"{step}: with exact_rounding only clips and relu stand before the rounding"
+            raise UnsupportedError("refused", "composing", facts.text(), detail)
+    items, _ = rewrite((*chain, Dst()), _CLIPS, "bitwise")
+    levels = []
+    for item in items[:-1]:
+        assert isinstance(item, Clip)
+        levels.append(Clip(_level(item.lo, facts), _level(item.hi, facts)))
+    items, trace = rewrite((Acc(takes_scale=Takes.NOTHING), *levels, dst), _CLIPS, "bitwise")
+    return tuple(item for item in items if isinstance(item, Step)), trace
+
+
+def _level(bound: Vec, facts: PrimitiveFacts) -> Vec:
+    return (bound / facts.dst_scale).rint()
+
+
+def _check_bias(facts: PrimitiveFacts) -> None:
+    if facts.bias is None:
+        return
+    if not facts.bias.is_integer:
+        raise ArgumentError("bias", str(facts.bias), "whole numbers: units of the accumulator")
+    lo, hi = facts.acc.lo + facts.bias, facts.acc.hi + facts.bias
+    largest = max(abs(lo).greatest, abs(hi).greatest)
+    if math.isfinite(largest) and largest >= _WHOLE_IN_FLOAT32:
+        detail = f"sums can reach {largest:.0f}, and float32 is exact below 2**24"
+        raise UnsupportedError("refused", "composing", facts.text(), detail)

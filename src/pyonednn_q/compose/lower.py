@@ -1,0 +1,211 @@
+"""Lowering: steps to post-ops, one after the other, until one that no post-op can carry.
+
+=================  ============================  ==================================
+step               per tensor                    per channel
+=================  ============================  ==================================
+affine             linear                        binary mul, binary add
+clip               relu (0, inf), else clip      binary max, binary min
+round              round                         -
+eltwise            the same algorithm            -
+prelu              relu with a slope             prelu
+sum                sum                           -
+binary             the same, a scalar operand    the same, an operand {1, C, 1, 1}
+=================  ============================  ==================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyonednn_q.compose.capability import Ask, forbidden, operand_dims
+from pyonednn_q.compose.post_ops import (
+    BinaryPostOp,
+    EltwisePostOp,
+    PostOp,
+    PReluPostOp,
+    SumPostOp,
+)
+from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.rewrite.limits import FLT_MAX
+
+__all__ = ["Carrier", "Lowered", "lower"]
+
+_INF = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """One post-op with the value of its operand: a constant, a leaf of each call, or none."""
+
+    post_op: PostOp
+    value: Vec | None = None
+    leaf: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """Post-ops for the first steps of a sequence.
+
+    Attributes
+    ----------
+    carriers : tuple of Carrier
+        In order.
+    taken : int
+        How many steps they stand for.
+    reason : str
+        Why the next step stays behind; empty when none does.
+    """
+
+    carriers: tuple[Carrier, ...]
+    taken: int
+    reason: str = ""
+
+    @property
+    def post_ops(self) -> tuple[PostOp, ...]:
+        """The post-ops alone."""
+        return tuple(carrier.post_op for carrier in self.carriers)
+
+
+def lower(steps: Sequence[Step], facts: PrimitiveFacts) -> Lowered:
+    """Lower steps one by one, in order, without changing any.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        What follows scale and bias.
+    facts : PrimitiveFacts
+        Of the primitive that carries the post-ops.
+
+    Returns
+    -------
+    Lowered
+        Ends before the first step that has no post-op, or that `capability.NEVER_ASK` speaks
+        against.
+
+    Examples
+    --------
+    >>> facts = PrimitiveFacts("convolution", channels=2)
+    >>> [op.text() for op in lower([Affine(2.0, 1.0), Clip([0, 1], 6)], facts).post_ops]
+    ['eltwise_linear:2.0:1.0', 'binary_max:f32:1x2x1x1', 'eltwise_clip:-inf:6.0']
+    """
+    carriers: list[Carrier] = []
+    for taken, step in enumerate(steps):
+        found = _LOWER[type(step)](step, facts)
+        if isinstance(found, str):
+            return Lowered(tuple(carriers), taken, found)
+        for index, carrier in enumerate(found):
+            before = tuple(c.post_op for c in (*carriers, *found[:index]))
+            row = forbidden(Ask(carrier.post_op, before, facts))
+            if row is not None:
+                reason = f"{row.id}: {row.effect}; instead: {row.instead}"
+                return Lowered(tuple(carriers), taken, reason)
+        carriers.extend(found)
+    return Lowered(tuple(carriers), len(steps))
+
+
+Found = list[Carrier] | str
+
+
+def _linear(scale: Vec, shift: Vec) -> Carrier:
+    # The numbers as the kernel holds them: a plan states what is computed. No -0.0.
+    return Carrier(EltwisePostOp("linear", scale.narrow().least, shift.narrow().least + 0.0))
+
+
+def _binary_with(alg: str, value: Vec, facts: PrimitiveFacts) -> Carrier:
+    extent = "per_tensor" if value.is_per_tensor else "per_channel"
+    dims = operand_dims(facts, extent)
+    assert dims is not None
+    return Carrier(BinaryPostOp(alg, TensorSpec.dense(dims, "f32")), value.narrow())
+
+
+def _affine(step: Affine, facts: PrimitiveFacts) -> Found:
+    scale, shift = step.scale, step.shift
+    if scale.is_per_tensor and shift.is_per_tensor:
+        return [_linear(scale, shift)]
+    one, zero = Vec(1.0), Vec(0.0)
+    found: list[Carrier] = []
+    if not scale.is_per_tensor:
+        found.append(_binary_with("mul", scale, facts))
+    elif not scale.is_all(1.0):
+        found.append(_linear(scale, zero))
+    if not shift.is_per_tensor:
+        found.append(_binary_with("add", shift, facts))
+    elif not shift.is_all(0.0):
+        found.append(_linear(one, shift))
+    return found
+
+
+def _clip(step: Clip, facts: PrimitiveFacts) -> Found:
+    lo, hi = step.lo, step.hi
+    if lo.is_per_tensor and hi.is_per_tensor:
+        return [_bounds(lo, hi)]
+    found: list[Carrier] = []
+    for alg, bound, side in (("max", lo, -_INF), ("min", hi, _INF)):
+        if bound.is_all(side):
+            continue
+        if not bound.is_per_tensor:
+            # A side that is open in some channels only: the largest number is as good as none.
+            found.append(_binary_with(alg, bound.clamp(Vec(-FLT_MAX), Vec(FLT_MAX)), facts))
+        elif alg == "max":
+            found.append(_bounds(bound, Vec(_INF)))
+        else:
+            found.append(_bounds(Vec(-_INF), bound))
+    return found
+
+
+def _bounds(lo: Vec, hi: Vec) -> Carrier:
+    if lo.least == 0.0 and hi.least == _INF:
+        return Carrier(EltwisePostOp("relu"))
+    return Carrier(EltwisePostOp("clip", lo.narrow().least, hi.narrow().least))
+
+
+def _round(_: Round, __: PrimitiveFacts) -> Found:
+    return [Carrier(EltwisePostOp("round"))]
+
+
+def _eltwise(step: Eltwise, _: PrimitiveFacts) -> Found:
+    alpha, beta = Vec(step.alpha).narrow().least, Vec(step.beta).narrow().least
+    return [Carrier(EltwisePostOp(step.alg, alpha, beta))]
+
+
+def _prelu(step: PRelu, facts: PrimitiveFacts) -> Found:
+    if step.slope.is_per_tensor:
+        return [Carrier(EltwisePostOp("relu", step.slope.narrow().least))]
+    return [Carrier(PReluPostOp(facts.dst_mask(step.slope)), step.slope.narrow())]
+
+
+def _sum(step: Sum, facts: PrimitiveFacts) -> Found:
+    # Naming dst's own type costs the fast kernel on some machines.
+    dtype = None if step.dtype == facts.dst else step.dtype
+    return [Carrier(SumPostOp(Vec(step.scale).narrow().least, step.zero_point, dtype))]
+
+
+def _binary(step: Binary, facts: PrimitiveFacts) -> Found:
+    operand = step.operand
+    if not isinstance(operand, Leaf):
+        return [_binary_with(step.alg, operand, facts)]
+    dims = operand_dims(facts, operand.extent)
+    if dims is None:
+        return f"{operand} has dst's size, which is not known here: give dst_dims"
+    if operand.extent == "full" and facts.kind in {"convolution", "deconvolution"}:
+        spec = TensorSpec.channels_last(dims, operand.dtype)
+    else:
+        spec = TensorSpec.dense(dims, operand.dtype)
+    return [Carrier(BinaryPostOp(step.alg, spec), leaf=operand.name)]
+
+
+_LOWER: dict[type[Step], Callable[[Any, PrimitiveFacts], Found]] = {
+    Affine: _affine,
+    Clip: _clip,
+    Round: _round,
+    Eltwise: _eltwise,
+    PRelu: _prelu,
+    Sum: _sum,
+    Binary: _binary,
+}

@@ -1,0 +1,244 @@
+"""Plan: how a chain is computed by one primitive, as a value that can be read, stored and run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose import benchdnn, codec, table
+from pyonednn_q.compose.attr import Attr
+from pyonednn_q.compose.capability import cost
+from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp
+from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.compose.record import Record, records
+from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Affine
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.rewrite.rule import Exactness
+from pyonednn_q.rewrite.trace import Trace
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from pyonednn_q.compose.primitive import DenseProblem
+
+__all__ = ["Plan"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A chain lowered onto a primitive. Made by `compose`.
+
+    A value: hashable, comparable, picklable, and the same after a way through JSON.
+
+    Attributes
+    ----------
+    facts, chain, policy, exact_rounding
+        What was composed.
+    attr : Attr
+        Scales, zero points and post-ops.
+    constants : tuple of (str, Vec)
+        Their values, by the names of run-time values; rounded to float32.
+    operands : tuple of (str, str)
+        Operands that come with each call: run-time name and name of the leaf in the chain.
+    wei_factor : Vec
+        What the weights are multiplied by before they are packed: -1, 0 or 1 for integers.
+    bias : Vec or None
+        The bias to give to the primitive.
+    bias_later : Affine or None
+        How to compute it from the values that come later.
+    bias_dtype : str
+        f32, or s32 in the exact form.
+    leftovers : Chain
+        Steps that the primitive does not carry; it then stores f32, and the rest, the store to
+        facts.dst included, is to be computed from that.
+    because : str
+        Why there are any.
+    exactness : Exactness
+        The weakest promise of the rewrites that were made.
+    rate : float
+        Upper bound for the fraction of evenly spread inputs that they may change.
+    trace : Trace or tuple of Record
+        What was rewritten, what was refused, and why; use `records`. Not compared: it follows from
+        what was composed.
+    """
+
+    facts: PrimitiveFacts
+    chain: Chain
+    policy: str
+    exact_rounding: bool
+    attr: Attr
+    constants: tuple[tuple[str, Vec], ...]
+    operands: tuple[tuple[str, str], ...]
+    wei_factor: Vec
+    bias: Vec | None
+    bias_later: Affine | None
+    bias_dtype: str
+    leftovers: Chain
+    because: str
+    exactness: Exactness
+    rate: float
+    trace: Trace | tuple[Record, ...] = field(compare=False, repr=False)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The trace as text: what was rewritten, what was refused, and why."""
+        # Written when somebody asks: numbers as text cost as much as composing.
+        return records(self.trace) if isinstance(self.trace, Trace) else self.trace
+
+    @property
+    def post_ops(self) -> tuple[PostOp, ...]:
+        """The post-ops, in order."""
+        return self.attr.post_ops
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether the primitive is to have a bias."""
+        return self.bias is not None or self.bias_later is not None
+
+    @property
+    def dst(self) -> str:
+        """What the primitive stores: facts.dst, or f32 when steps are left over."""
+        return self.facts.dst if self.is_whole else "f32"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the primitive does everything, the store included."""
+        return not self.because
+
+    @property
+    def cost(self) -> float:
+        """Estimated time, in parts of the primitive without any post-op."""
+        return cost(self.post_ops, self.facts)
+
+    def values(self) -> dict[str, Array]:
+        """Return the constants as arrays, under the names that `native.prepare` takes."""
+        return {name: self._array(name, vec) for name, vec in self.constants}
+
+    def _array(self, name: str, vec: Vec) -> Array:
+        if name.endswith("_zero_point"):
+            return vec.values().astype(np.int32)
+        values = vec.values().astype(np.float32)
+        if not name.startswith("post_op_"):
+            return values
+        post_op = self.post_ops[int(name.removeprefix("post_op_"))]
+        if not isinstance(post_op, BinaryPostOp):
+            return values
+        aligned = [1] * self.facts.ndims
+        aligned[self.facts.axis] = len(values)
+        spread = np.broadcast_to(values.reshape(aligned), post_op.src1.dims)
+        return np.ascontiguousarray(spread)
+
+    def problem(self, problem: DenseProblem) -> DenseProblem:
+        """Return the problem to prepare: with the plan's bias, and with what the plan stores."""
+        got = (problem.kind, problem.dst.dims[self.facts.axis])
+        if got != (self.facts.kind, self.facts.channels):
+            wanted = f"a {self.facts.kind} with {self.facts.channels} channels"
+            raise ShapeError("problem", problem.text(), wanted)
+        bias: TensorSpec | None = None
+        if self.has_bias:
+            channels = self.facts.channels
+            lead = problem.dst.ndim - 1 if problem.kind == "matmul" else 0
+            dims = (*(1,) * lead, channels)
+            bias = TensorSpec.dense(dims, self.bias_dtype)
+        dst = replace(problem.dst, dtype=self.dst)
+        return replace(problem, bias=bias, dst=dst)
+
+    def wei(self, wei: NDArray[Any]) -> Array:
+        """Return the weights to prepare with: multiplied by `wei_factor`, in their own type.
+
+        Parameters
+        ----------
+        wei : ndarray
+            In logical dims, as the problem has them.
+
+        Raises
+        ------
+        DTypeError
+            Weights of another type than the plan is for: scaled, they would be rounded.
+        ArgumentError
+            A weight that has no opposite, in a channel that changes its sign.
+        """
+        name = dtypes.from_numpy(wei.dtype, "wei")
+        if name != self.facts.wei:
+            raise DTypeError("wei", name, self.facts.wei)
+        if self.wei_factor.is_all(1.0):
+            return np.asarray(wei)
+        factor = self.wei_factor.spread(self.facts.channels)
+        if self.facts.kind == "matmul":
+            aligned = factor
+        else:
+            lead = 2 if wei.ndim > self.facts.ndims and self.facts.kind != "inner_product" else 1
+            aligned = factor.reshape(wei.shape[:lead] + (1,) * (wei.ndim - lead))
+        if dtypes.is_integer(self.facts.wei):
+            lowest = dtypes.qmin(self.facts.wei)
+            if bool(((wei == lowest) & (aligned < 0)).any()):
+                wanted = f"no {lowest} in channels that change their sign (facts: wei_has_min)"
+                raise ArgumentError("wei", f"weights of {lowest}", wanted)
+        return np.asarray((wei * aligned).astype(wei.dtype))
+
+    def bias_values(self, bias: ArrayLike | None = None) -> Array | None:
+        """Return the bias to prepare with, or ``None`` for a primitive without.
+
+        Parameters
+        ----------
+        bias : array_like, optional
+            The values that were to come later; one per channel.
+        """
+        if self.bias_later is not None:
+            if bias is None:
+                wanted = f"{self.facts.channels} values: the plan was made without them"
+                raise ArgumentError("bias", "None", wanted)
+            later = self.bias_later
+            vec = later.scale * Vec(np.asarray(bias, np.float64)) + later.shift
+        elif bias is not None:
+            raise ArgumentError("bias", "values", "None: the plan has them already")
+        elif self.bias is None:
+            return None
+        else:
+            vec = self.bias
+        dtype = np.int32 if self.bias_dtype == "s32" else np.float32
+        return vec.spread(self.facts.channels).astype(dtype)
+
+    def explain(self) -> str:
+        """Return the trace: every rewrite with its identity and label, every refusal with why."""
+        if not self.trace:
+            return "nothing was rewritten"
+        return "\n".join(line for record in self.records for line in record.lines())
+
+    def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
+        # Rules are functions; what they did is text.
+        plain = replace(self, trace=self.records)
+        return Plan, tuple(getattr(plain, f.name) for f in fields(plain))
+
+    def __str__(self) -> str:
+        return table.text(self)
+
+    def benchdnn(self) -> str:
+        """Return the options that make benchdnn run the same types and attributes."""
+        return benchdnn.options(self)
+
+    def to_json(self) -> str:
+        """Return the plan as JSON text, with a schema number."""
+        return codec.dumps(replace(self, trace=self.records))
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        """Return the plan that `to_json` wrote.
+
+        Raises
+        ------
+        ArgumentError
+            Not the JSON of a plan, or of another schema.
+        """
+        plan = codec.loads(text, {"Plan": Plan})
+        if not isinstance(plan, Plan):
+            raise DTypeError("text", type(plan).__name__, "the JSON of a plan")
+        return plan

@@ -1,0 +1,285 @@
+"""PrimitiveFacts: what the composer must know of the primitive that a chain follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose.argument import instance, one_of, real, whole
+from pyonednn_q.compose.guard import Facts
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.expr.interval import ANYTHING, Interval
+from pyonednn_q.expr.vec import Vec, VecLike
+from pyonednn_q.qparams import mask_from_axis
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
+    from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
+
+    DenseProblem = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
+
+__all__ = ["KINDS", "PrimitiveFacts", "acc_interval"]
+
+KINDS = ("convolution", "deconvolution", "inner_product", "matmul")
+_INT8 = ("u8", "s8")
+_FLOATS = ("f32", "bf16", "f16")
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveFacts:
+    """A convolution, deconvolution, inner product or matmul, without its sizes.
+
+    The chain receives  x = src_scale · wei_scale[oc] · acc + bias[oc]  and what it gives is stored
+    as  saturate(rne(y / dst_scale + dst_zero_point)).
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    channels : int
+        Output channels; for matmul, columns.
+    src, wei, dst : str
+        Data types.
+    ndims, wei_ndims : int
+        Dimensions of dst and of the weights. One more in the weights: the group dimension.
+    src_scale, wei_scale : float and VecLike
+        What the integers of src and wei are worth; wei_scale per tensor or per output channel.
+    src_zero_point, wei_zero_point : int, optional
+        None: the primitive has none, which is another primitive than one with 0.
+    bias : VecLike, optional
+        Its values, when they are known.
+    bias_later : bool
+        There is a bias whose values come when the primitive is prepared.
+    bias_in_acc : bool
+        The bias is in units of the accumulator (whole numbers, worth src_scale · wei_scale each),
+        as in ONNX and TFLite; otherwise it is in real units, as oneDNN v3 takes it.
+    dst_scale, dst_zero_point : float and int
+        How dst is quantised.
+    acc : Interval, optional
+        What is known of the accumulator; `acc_interval` finds it from the weights.
+    wei_has_min : bool
+        Integer weights may hold the lowest value of their type, so that a channel of them cannot
+        change its sign.
+    dst_dims : tuple of int, optional
+        Needed only by operands of full size.
+    process : Facts, optional
+        Version and instruction set. None: what the composer asks for must hold for all.
+    """
+
+    kind: str
+    channels: int
+    src: str = "u8"
+    wei: str = "s8"
+    dst: str = "u8"
+    ndims: int = 4
+    wei_ndims: int = 4
+    src_scale: float = 1.0
+    wei_scale: Vec = Vec(1.0)  # noqa: RUF009 - Vec is frozen
+    src_zero_point: int | None = None
+    wei_zero_point: int | None = None
+    bias: Vec | None = None
+    bias_later: bool = False
+    bias_in_acc: bool = False
+    dst_scale: float = 1.0
+    dst_zero_point: int = 0
+    acc: Interval = ANYTHING
+    wei_has_min: bool = True
+    dst_dims: tuple[int, ...] | None = None
+    process: Facts | None = None
+
+    def __post_init__(self) -> None:
+        one_of("kind", self.kind, KINDS)
+        whole("channels", self.channels, lo=1)
+        whole("ndims", self.ndims, lo=2, hi=12)
+        for name in ("src", "wei", "dst"):
+            dtypes.checked(getattr(self, name), name)
+        if (self.src in _FLOATS) != (self.wei in _FLOATS) or (
+            self.is_int8 and self.src not in _INT8
+        ):
+            got = f"src {self.src} with wei {self.wei}"
+            raise DTypeError("src", got, "u8 or s8 with integer weights, or both floating")
+        object.__setattr__(self, "wei_scale", Vec(self.wei_scale))
+        if self.bias is not None:
+            object.__setattr__(self, "bias", Vec(self.bias))
+            if self.bias_later:
+                raise ArgumentError("bias_later", "True with a bias", "one of the two")
+        self._check_scales()
+        instance("acc", self.acc, Interval)
+        if self.dst_dims is not None and (
+            len(self.dst_dims) != self.ndims or self.dst_dims[self.axis] != self.channels
+        ):
+            wanted = f"{self.ndims} of them, {self.channels} channels on axis {self.axis}"
+            raise ShapeError("dst_dims", str(self.dst_dims), wanted)
+
+    def _check_scales(self) -> None:
+        for name in ("src_scale", "dst_scale"):
+            if real(name, getattr(self, name)) <= 0.0:
+                raise ArgumentError(name, str(getattr(self, name)), "a finite number above 0")
+        if not (self.wei_scale.is_finite and self.wei_scale.least > 0.0):
+            got = self.wei_scale.first(lambda s: ~(np.isfinite(s) & (s > 0)))
+            raise ArgumentError("wei_scale", got, "finite numbers above 0")
+        if self.bias is not None and not self.bias.is_finite:
+            raise ArgumentError("bias", str(self.bias), "finite numbers")
+        for name, vec in (("wei_scale", self.wei_scale), ("bias", self.bias)):
+            if vec is not None and vec.channels not in (None, self.channels):
+                raise ShapeError(name, f"{vec.channels} channels", f"{self.channels}, or one value")
+        if dtypes.is_integer(self.dst):
+            whole(
+                "dst_zero_point",
+                self.dst_zero_point,
+                lo=max(dtypes.qmin(self.dst), -(2**31)),
+                hi=dtypes.qmax(self.dst),
+            )
+        elif self.dst_zero_point:
+            raise ArgumentError("dst_zero_point", str(self.dst_zero_point), f"0 for {self.dst}")
+
+    @classmethod
+    def of(
+        cls,
+        problem: DenseProblem,
+        *,
+        wei: NDArray[Any] | None = None,
+        src_scale: float = 1.0,
+        wei_scale: VecLike = 1.0,
+        src_zero_point: int | None = None,
+        wei_zero_point: int | None = None,
+        bias: VecLike | None = None,
+        bias_in_acc: bool = False,
+        dst_scale: float = 1.0,
+        dst_zero_point: int = 0,
+        process: Facts | None = None,
+    ) -> PrimitiveFacts:
+        """Return the facts of a problem.
+
+        Parameters
+        ----------
+        problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
+            If it has a bias and none is given, the values of the bias come later.
+        wei : ndarray, optional
+            The weights. Known, they bound the accumulator, channel by channel.
+
+        Other parameters are those of the class.
+        """
+        axis = problem.dst.ndim - 1 if problem.kind == "matmul" else 1
+        is_int8 = dtypes.is_integer(problem.wei.dtype)
+        interval, has_min = ANYTHING, is_int8
+        if is_int8:
+            interval = Interval(integer=True)
+        if wei is not None and is_int8:
+            interval = acc_interval(problem, wei, src_zero_point or 0, wei_zero_point or 0)
+            has_min = bool((wei == dtypes.qmin(problem.wei.dtype)).any())
+        return cls(
+            kind=problem.kind,
+            channels=problem.dst.dims[axis],
+            src=problem.src.dtype,
+            wei=problem.wei.dtype,
+            dst=problem.dst.dtype,
+            ndims=problem.dst.ndim,
+            wei_ndims=problem.wei.ndim,
+            src_scale=src_scale,
+            wei_scale=Vec(wei_scale),
+            src_zero_point=src_zero_point,
+            wei_zero_point=wei_zero_point,
+            bias=None if bias is None else Vec(bias),
+            bias_later=bias is None and problem.bias is not None,
+            bias_in_acc=bias_in_acc,
+            dst_scale=dst_scale,
+            dst_zero_point=dst_zero_point,
+            acc=interval,
+            wei_has_min=has_min,
+            dst_dims=problem.dst.dims,
+            process=process,
+        )
+
+    @property
+    def is_int8(self) -> bool:
+        """Whether sums are of integers."""
+        return dtypes.is_integer(self.wei)
+
+    @property
+    def axis(self) -> int:
+        """The channel axis of dst."""
+        return self.ndims - 1 if self.kind == "matmul" else 1
+
+    @property
+    def folded_scale(self) -> Vec:
+        """src_scale · wei_scale, in float64."""
+        return self.wei_scale * self.src_scale
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether the primitive has a bias already."""
+        return self.bias is not None or self.bias_later
+
+    def wei_mask(self, vec: Vec) -> int:
+        """Return the mask of weight scales: one, or one per output channel."""
+        if vec.is_per_tensor:
+            return 0
+        if self.kind == "matmul":
+            return mask_from_axis(self.kind, self.wei_ndims - 1, self.wei_ndims)
+        in_groups = self.kind != "inner_product" and self.wei_ndims > self.ndims
+        # Any number of groups above 1 stands for "there is a group dimension".
+        return mask_from_axis(self.kind, 0, self.wei_ndims, groups=2 if in_groups else 1)
+
+    def dst_mask(self, vec: Vec) -> int:
+        """Return the mask of one value, or one per channel, in dst's dimensions."""
+        axis = None if vec.is_per_tensor else self.axis
+        return mask_from_axis(self.kind, axis, self.ndims, arg="dst")
+
+    def text(self) -> str:
+        """Return one readable line."""
+        bias = "" if not self.has_bias else " with bias"
+        process = self.process
+        where = "" if process is None else f", oneDNN {'.'.join(map(str, process.version))} on "
+        where += "" if process is None else process.isa
+        types = f"{self.src} · {self.wei} -> {self.dst}"
+        return f"{self.kind} {types}, {self.channels} channels{bias}{where}"
+
+
+def acc_interval(
+    problem: DenseProblem, wei: NDArray[Any], src_zero_point: int = 0, wei_zero_point: int = 0
+) -> Interval:
+    """Bound the accumulator of every output channel by its weights and the source's data type.
+
+    Exact for a source that may hold anything; padded places count as 0, so any part of the taps
+    may be missing.
+
+    Examples
+    --------
+    >>> from pyonednn_q.compose.problem import ConvProblem
+    >>> wei = np.array([[[[1]], [[-2]]], [[[3]], [[4]]]], np.int8)
+    >>> print(acc_interval(ConvProblem.of((1, 2, 5, 5), wei.shape), wei))
+    [[-510, 0], [255, 1785]] whole
+    """
+    if wei.shape != problem.wei.dims:
+        raise ShapeError("wei", str(wei.shape), str(problem.wei.dims))
+    least = dtypes.qmin(problem.src.dtype) - src_zero_point
+    greatest = dtypes.qmax(problem.src.dtype) - src_zero_point
+    values = wei.astype(np.float64) - wei_zero_point
+    if problem.kind == "matmul":
+        # (..., K, N): columns are channels, and a batch of weights shares one chain.
+        rows = np.moveaxis(values, -1, 0)
+        low, high = _sums(rows, least, greatest, keep=rows.ndim - 1)
+        low, high = low.reshape(len(rows), -1).min(axis=1), high.reshape(len(rows), -1).max(axis=1)
+    else:
+        dims = wei.shape
+        grouped = problem.kind != "inner_product" and len(dims) > problem.dst.ndim
+        rows = values.reshape(dims[0] * dims[1] if grouped else dims[0], -1)
+        low, high = _sums(rows, least, greatest, keep=1)
+    return Interval(Vec(low), Vec(high), integer=True)
+
+
+def _sums(
+    rows: NDArray[Any], least: float, greatest: float, keep: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    one, other = rows * least, rows * greatest
+    axes = tuple(range(keep, rows.ndim))
+    # With 0 among the possible products, as padding makes it, every bound holds for parts too.
+    low = np.minimum(np.minimum(one, other), 0.0).sum(axis=axes)
+    high = np.maximum(np.maximum(one, other), 0.0).sum(axis=axes)
+    return low, high

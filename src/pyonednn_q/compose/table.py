@@ -1,0 +1,110 @@
+"""The table that `print(plan)` shows: attributes and post-ops in the order in which they act."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
+from pyonednn_q.expr.vec import Vec, number
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.plan import Plan
+
+__all__ = ["text"]
+
+Row = tuple[str, str, str, str]
+_HEAD: Row = ("", "mask", "shape", "value")
+
+
+def text(plan: Plan) -> str:
+    """Return the plan as a table."""
+    rows = [_HEAD, *_before(plan)]
+    rows += [_post_op(plan, index, op) for index, op in enumerate(plan.post_ops)]
+    rows += _after(plan)
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = [f"{plan.facts.text()}", f"chain: {plan.chain}"]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
+        lines.append("  " + "  ".join((*cells, row[3])).rstrip())
+    lines.append(_verdict(plan))
+    return "\n".join(lines)
+
+
+def _before(plan: Plan) -> list[Row]:
+    rows = [_named(plan, name) for name in ("src_scale", "src_zero_point")]
+    if not plan.wei_factor.is_all(1.0):
+        rows.append(("wei factor", "", _shape(plan.wei_factor), _summary(plan.wei_factor)))
+    rows += [_named(plan, name) for name in ("wei_scale", "wei_zero_point")]
+    if plan.bias is not None:
+        rows.append(("bias", "", _shape(plan.bias), f"{plan.bias_dtype} {_summary(plan.bias)}"))
+    elif plan.bias_later is not None:
+        rows.append(("bias", "", "", str(plan.bias_later).replace("x", "bias")))
+    return [row for row in rows if row[0]]
+
+
+def _after(plan: Plan) -> list[Row]:
+    rows = [_named(plan, name) for name in ("dst_scale", "dst_zero_point")]
+    rows = [row for row in rows if row[0]]
+    rows.append(("store", "", "", plan.dst))
+    if not plan.is_whole:
+        rows.append(("left over", "", "", f"{plan.leftovers} > {plan.facts.dst}"))
+        rows.append(("because", "", "", plan.because))
+    return rows
+
+
+def _named(plan: Plan, name: str) -> Row:
+    structure = getattr(plan.attr, name)
+    if structure is None:
+        return ("", "", "", "")
+    vec = dict(plan.constants)[name]
+    return (name, str(structure.mask), _shape(vec), _summary(vec))
+
+
+def _post_op(plan: Plan, index: int, op: PostOp) -> Row:
+    name = f"post_op_{index}"
+    label = f"{index} {_label(op)}"
+    value = dict(plan.constants).get(name)
+    leaf = dict(plan.operands).get(name)
+    if isinstance(op, BinaryPostOp):
+        shape = "x".join(map(str, op.src1.dims))
+        return (label, "", shape, _summary(value) if value is not None else f"{leaf} of each call")
+    if isinstance(op, PReluPostOp):
+        assert value is not None
+        return (label, str(op.mask), _shape(value), _summary(value))
+    if isinstance(op, SumPostOp):
+        read = f"scale {number(op.scale)}, zero_point {op.zero_point}"
+        return (label, "", "", read + (f", read as {op.dtype}" if op.dtype else ""))
+    if isinstance(op, EltwisePostOp) and (op.alpha or op.beta):
+        return (label, "", "", f"alpha {number(op.alpha)}, beta {number(op.beta)}")
+    return (label, "", "", "")
+
+
+def _label(op: PostOp) -> str:
+    if isinstance(op, EltwisePostOp):
+        return f"eltwise {op.alg}"
+    if isinstance(op, BinaryPostOp):
+        return f"binary {op.alg}"
+    return "sum" if isinstance(op, SumPostOp) else "prelu"
+
+
+def _shape(vec: Vec) -> str:
+    return "1" if vec.is_per_tensor else str(vec.channels)
+
+
+def _summary(vec: Vec) -> str:
+    """One value, or how the channels spread."""
+    if vec.array is None:
+        return number(vec.least)
+    median = float(np.median(vec.array))
+    return f"{vec.least:.6g} .. {vec.greatest:.6g} (median {median:.6g})"
+
+
+def _verdict(plan: Plan) -> str:
+    count = len(plan.post_ops)
+    ops = "no post-op" if count == 0 else f"{count} post-op" + ("s" if count > 1 else "")
+    if plan.exact_rounding:
+        ops += "; the integers of ONNX"
+    rate = f", at most {plan.rate:.3g} of results changed" if plan.rate else ""
+    return f"{ops}; {plan.exactness}{rate}; estimated cost {plan.cost:.2f} of the bare primitive"

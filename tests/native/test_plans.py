@@ -1,0 +1,275 @@
+"""Plans run on real primitives, against the float64 meaning of the chains they were made from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyonednn_q.compose.composer import NO_RULES, compose
+from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.compose.problem import (
+    ConvProblem,
+    DeconvProblem,
+    InnerProductProblem,
+    MatMulProblem,
+)
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Binary, Leaf, Sum
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.native import runtime
+from support.oracle_numbers import convert
+from support.plans import chains
+from support.plans.random_chains import dirty_chain, random_chain
+from support.plans.runs import Layer, assert_equal, assert_near
+
+C = chains.CHANNELS
+WEI_SCALE = np.resize([0.5, 0.25, 1.0], C)
+BIAS = np.arange(C) - 6.5
+
+
+def problem(kind: str, dst: str, src: str = "u8") -> Any:
+    types: dict[str, Any] = {"src": src, "dst": dst, "bias": "f32"}
+    match kind:
+        case "convolution":
+            return ConvProblem.of((2, 8, 6, 5), (C, 8, 3, 3), padding=1, **types)
+        case "1x1":
+            return ConvProblem.of((2, 16, 5, 5), (C, 16, 1, 1), **types)
+        case "grouped":
+            return ConvProblem.of((2, 16, 6, 5), (2, C // 2, 8, 3, 3), padding=1, **types)
+        case "depthwise":
+            return ConvProblem.of((2, C, 6, 5), (C, 1, 1, 3, 3), padding=1, **types)
+        case "deconvolution":
+            return DeconvProblem.of((2, 8, 5, 4), (C, 8, 2, 2), strides=2, **types)
+        case "inner_product":
+            return InnerProductProblem.of((5, 24), C, **types)
+        case "matmul":
+            return MatMulProblem.of((7, 24), (24, C), **types)
+    raise AssertionError(kind)
+
+
+def facts_of(layer: Layer, **more: Any) -> PrimitiveFacts:
+    given: dict[str, Any] = {"src_scale": 0.5, "wei_scale": WEI_SCALE, "bias": BIAS} | more
+    return PrimitiveFacts.of(layer.problem, wei=layer.wei, process=runtime.facts(), **given)
+
+
+def check(layer: Layer, plan: Any, name: str, bias: Any = None) -> Any:
+    got, prepared = layer.run(plan, bias)
+    assert plan.is_whole, plan.because
+    assert prepared.kind != "reference"
+    if name in chains.TRANSCENDENTAL:
+        assert_near(layer, plan, got)
+    else:
+        assert_equal(layer, plan, got)
+    return prepared
+
+
+@pytest.mark.parametrize("dst", ["u8", "f32"])
+@pytest.mark.parametrize("name", chains.NAMES)
+def test_chain_on_convolution(name: str, dst: str) -> None:
+    layer = Layer.of(problem("convolution", dst), seed=chains.NAMES.index(name))
+    check(layer, compose(chains.chain(name, dst), facts_of(layer), strict=True), name)
+
+
+@pytest.mark.parametrize("name", chains.NAMES)
+def test_chain_lowered_step_by_step(name: str) -> None:
+    layer = Layer.of(problem("convolution", "u8"), seed=chains.NAMES.index(name))
+    check(layer, compose(chains.chain(name, "u8"), facts_of(layer), rules=NO_RULES), name)
+
+
+@pytest.mark.parametrize(
+    "kind", ["1x1", "grouped", "depthwise", "deconvolution", "inner_product", "matmul"]
+)
+@pytest.mark.parametrize("dst", ["u8", "s8", "f32"])
+@pytest.mark.parametrize(
+    "name",
+    ["05_mul_add_fq_pc", "02_relu_scale_shift", "11_mul_add_fq_mul_add", "prelu_mul_fq",
+     "relu_signed_mul_fq", "signed_mul_fq", "sum_mul_pt_fq_pt", "08_sum_elu_fq", "mul_zero_fq"],
+)  # fmt: skip
+def test_chain_on_every_primitive(name: str, dst: str, kind: str) -> None:
+    layer = Layer.of(problem(kind, dst), seed=3)
+    check(layer, compose(chains.chain(name, dst), facts_of(layer)), name)
+
+
+@pytest.mark.parametrize("src", ["u8", "s8"])
+def test_quantised_convolution_needs_no_post_op(src: str) -> None:
+    """A convolution with bias and a per-channel FakeQuantize to u8."""
+    layer = Layer.of(problem("convolution", "u8", src), seed=1)
+    plan = compose(chains.fq(chains.STEP_PC, stored=True), facts_of(layer))
+    assert plan.post_ops == ()
+    assert plan.attr.dst_scale is None
+    check(layer, plan, "fq_pc")
+
+
+@pytest.mark.parametrize("name", ["05_mul_add_fq_pc", "prelu_mul_fq", "signed_mul_fq"])
+def test_bias_that_comes_later(name: str) -> None:
+    layer = Layer.of(problem("convolution", "u8"), seed=2)
+    plan = compose(chains.chain(name, "u8"), facts_of(layer, bias=None))
+    got, _ = layer.run(plan, BIAS)
+    known = compose(chains.chain(name, "u8"), facts_of(layer))
+    assert_equal(layer, known, got)
+
+
+def test_negative_scale_with_weights_that_cannot_change_sign() -> None:
+    layer = Layer.of(problem("convolution", "u8"), seed=2)
+    facts = PrimitiveFacts.of(
+        layer.problem, src_scale=0.5, wei_scale=WEI_SCALE, bias=BIAS, process=runtime.facts()
+    )
+    plan = compose(chains.chain("signed_mul_fq", "u8"), facts)
+    assert [op.boundary()[:2] for op in plan.post_ops] == [("binary", "mul")]
+    check(layer, plan, "signed_mul_fq")
+
+
+@pytest.mark.parametrize("kind", ["convolution", "matmul"])
+@pytest.mark.parametrize(
+    "name", ["05_mul_add_fq_pc", "relu", "08_sum_elu_fq", "02_relu_scale_shift"]
+)
+def test_source_zero_point(name: str, kind: str) -> None:
+    layer = Layer.of(problem(kind, "u8"), seed=4)
+    plan = compose(chains.chain(name, "u8"), facts_of(layer, src_zero_point=3))
+    check(layer, plan, name)
+
+
+@pytest.mark.parametrize("kind", ["convolution", "matmul", "inner_product", "deconvolution"])
+@pytest.mark.parametrize("name", ["relu", "fq_pt", "prelu_pc", "sum", "elu", "06_fq_pt_relu"])
+def test_quantised_dst(name: str, kind: str) -> None:
+    """A chain that ends in real values, stored with a scale and a zero point."""
+    layer = Layer.of(problem(kind, "u8"), seed=5)
+    plan = compose(chains.chain(name, "f32"), facts_of(layer, dst_scale=0.5, dst_zero_point=18))
+    check(layer, plan, name)
+
+
+@pytest.mark.parametrize("kind", ["convolution", "matmul", "inner_product", "deconvolution"])
+@pytest.mark.parametrize("name", ["05_mul_add_fq_pc", "09_prelu_mul_add", "08_sum_elu_fq"])
+def test_float_primitive(name: str, kind: str) -> None:
+    """f32 weights take the scales into themselves: dequantisation comes before the bias."""
+    layer = _as_float(Layer.of(problem(kind, "f32"), seed=6))
+    plan = compose(chains.chain(name, "f32"), facts_of(layer))
+    assert plan.attr.wei_scale is None
+    check(layer, plan, name)
+
+
+def _as_float(layer: Layer) -> Layer:
+    of = layer.problem
+    of = replace(of, src=replace(of.src, dtype="f32"), wei=replace(of.wei, dtype="f32"))
+    return replace(
+        layer, problem=of, src=layer.src.astype(np.float32), wei=layer.wei.astype(np.float32)
+    )
+
+
+@pytest.mark.parametrize("scales", ["folded", "separate"])
+def test_scales_folded_and_separate(scales: Any) -> None:
+    layer = Layer.of(problem("convolution", "u8"), seed=7)
+    plan = compose(chains.chain("05_mul_add_fq_pc", "u8"), facts_of(layer), scales=scales)
+    assert (plan.attr.src_scale is not None) == (scales == "separate")
+    check(layer, plan, "05_mul_add_fq_pc")
+
+
+@pytest.mark.parametrize("kind", ["convolution", "1x1", "grouped", "deconvolution", "matmul"])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_exact_rounding_gives_the_integers_of_onnx(kind: str, with_bias: bool) -> None:
+    """One float32 multiplier, rounded to nearest even, then the (odd) zero point."""
+    layer = Layer.of(problem(kind, "u8"), seed=8)
+    rng = np.random.default_rng(8)
+    bias = rng.integers(-40, 40, C).astype(np.float64) if with_bias else np.zeros(C)
+    wei_scale = rng.uniform(0.01, 0.02, C)
+    wei_scale[0] = 0.5  # ties
+    more = {
+        "wei_scale": wei_scale,
+        "src_scale": 0.5,
+        "dst_scale": 0.5,
+        "dst_zero_point": 131,
+        "bias": bias,
+        "bias_in_acc": True,
+    }
+    facts = facts_of(layer, **more)
+    if not with_bias:
+        facts = replace(facts, bias=None)
+    plan = compose(chains.chain("empty", "u8"), facts, exact_rounding=True)
+    got, _ = layer.run(plan)
+    bare = replace(facts, wei_scale=Vec(1.0), src_scale=1.0, bias=Vec(bias), bias_in_acc=False)
+    acc = layer.x0(bare).astype(np.float32)
+    src, dst = np.float32(0.5), np.float32(0.5)
+    multiplier = src * wei_scale.astype(np.float32) / dst
+    aligned = [1] * acc.ndim
+    aligned[facts.axis] = C
+    want = np.clip(np.rint(acc * multiplier.reshape(aligned)) + 131, 0, 255).astype(np.uint8)
+    np.testing.assert_array_equal(got, want)
+
+
+KINDS = ("convolution", "1x1", "grouped", "deconvolution", "matmul")
+DIRTY = 2.0**-10  # levels: a dozen float32 roundings of values up to a thousand levels
+
+
+def drawn(seed: int, dsts: tuple[str, ...], draw: Any) -> tuple[Layer, Any]:
+    rng = np.random.default_rng(seed)
+    dst, kind = str(rng.choice(dsts)), str(rng.choice(KINDS))
+    chain = draw(rng, C)
+    if dst == "f32":
+        chain = Chain(*(replace(s, zero_point=0) if isinstance(s, Sum) else s for s in chain))
+    layer = Layer.of(problem(kind, dst), seed)
+    return layer, compose(chain, facts_of(layer))
+
+
+def test_random_chains_are_equal_on_clean_numbers(request: pytest.FixtureRequest) -> None:
+    count, ran = request.config.getoption("--random-problems"), 0
+    for seed in range(count):
+        layer, plan = drawn(seed, ("u8", "s8", "f32"), random_chain)
+        if plan.is_whole:
+            got, _ = layer.run(plan)
+            assert_equal(layer, plan, got)
+            ran += 1
+    assert ran > 0.9 * count
+
+
+def test_random_chains_differ_only_next_to_ties(request: pytest.FixtureRequest) -> None:
+    count, differ = request.config.getoption("--random-problems"), 0
+    for seed in range(count):
+        layer, plan = drawn(seed, ("u8", "s8"), dirty_chain)
+        if plan.is_whole:
+            got, _ = layer.run(plan)
+            assert_near(layer, plan, got, DIRTY)
+            differ += int((got != convert(layer.meaning(plan.chain, plan.facts), plan.dst)).sum())
+    # Were none different, the numbers would not be dirty.
+    assert differ < count
+
+
+WRONG: dict[str, Any] = {
+    "bias": lambda plan: replace(plan, bias=plan.bias + 0.5),
+    "wei_scale": lambda plan: replace(
+        plan, constants=tuple((name, vec * 2.0) for name, vec in plan.constants)
+    ),
+    "wei_factor": lambda plan: replace(plan, wei_factor=-plan.wei_factor),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_plan_is_noticed(name: str) -> None:
+    layer = Layer.of(problem("convolution", "u8"), seed=1)
+    plan = WRONG[name](compose(chains.chain("05_mul_add_fq_pc", "u8"), facts_of(layer)))
+    got, _ = layer.run(plan)
+    with pytest.raises(AssertionError):
+        assert_equal(layer, plan, got)
+    with pytest.raises(AssertionError):
+        assert_near(layer, plan, got)
+
+
+def test_operands_of_each_call() -> None:
+    """A gate per channel and a residual of dst's size, known only when the chain runs."""
+    rng = np.random.default_rng(9)
+    layer = Layer.of(problem("convolution", "u8"), seed=9)
+    gate = rng.integers(1, 4, C).astype(np.float32)
+    residual = rng.integers(-9, 9, layer.problem.dst.dims).astype(np.int8)
+    chain = Chain(
+        Binary("mul", Leaf("gate", "f32", "per_channel")),
+        Binary("add", Leaf("residual", "s8")),
+        chains.fq(chains.STEP_PC, stored=True),
+    )
+    plan = compose(chain, facts_of(layer), strict=True)
+    assert [leaf for _, leaf in plan.operands] == ["gate", "residual"]
+    layer = replace(layer, operands={"gate": gate, "residual": residual})
+    got, prepared = layer.run(plan)
+    assert prepared.kind == "jit"
+    assert_equal(layer, plan, got)

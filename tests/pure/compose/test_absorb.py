@@ -1,0 +1,161 @@
+"""The two ends: what they take, that it means the same, and what they refuse."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import strategies as st
+
+from pyonednn_q.compose import absorb
+from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.expr.steps import Affine, Clip
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.rewrite.ends import Dst, Takes
+from pyonednn_q.rewrite.rule import Refusal, Rewrite
+from support.rewriting import draws
+from support.rewriting.case import Case
+from support.rewriting.draws import Window, windows
+from support.rewriting.soundness import Unsound, check
+
+ALL = Takes.PER_TENSOR
+steered = settings(
+    max_examples=200,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def _dst(w: Window) -> Dst:
+    dtype = w.pick(("u8", "s8", "s8", "s32", "f32"))
+    takes_scale, takes_zero = w.pick(((ALL, ALL), (ALL, ALL), (ALL, Takes.NOTHING)))
+    if w.chance(15):
+        return Dst(dtype, 2.0, 1 if dtype != "f32" else 0, takes_scale, takes_zero)
+    return Dst(dtype, takes_scale=takes_scale, takes_zero_point=takes_zero)
+
+
+def _shifted(w: Window) -> tuple[Affine, Dst]:
+    shift = w.vec(w.pick((draws.whole, draws.quarters)), per_channel=w.chance(20))
+    return Affine(w.pick((1.0, 1.0, 1.0, 2.0)), shift), _dst(w)
+
+
+def _scaled(w: Window) -> tuple[Affine, Dst]:
+    scale = w.vec(
+        w.pick((draws.powers, draws.powers, draws.signed_powers)), per_channel=w.chance(15)
+    )
+    if w.chance(8):
+        scale = Vec(w.pick((2.0**-140, 2.0**127, 0.0)))
+    shift = w.pick((Vec(0.0), Vec(0.0), w.vec(draws.whole), Vec(0.25), Vec(1000.0)))
+    return Affine(scale, shift), _dst(w)
+
+
+def _clipped(w: Window) -> tuple[Affine, Clip, Dst]:
+    affine, dst = _scaled(w)
+    return affine, w.clip(per_channel=w.chance(20)), dst
+
+
+_ENDS = ("dst takes none", "per channel", "not a whole number", "outside")
+CASES = (
+    Case(absorb.move_shift_to_zero_point, _shifted, (*_ENDS, "already")),
+    Case(
+        absorb.move_scale_to_dst,
+        _scaled,
+        (*_ENDS, "not above 0", "already", "beyond float32"),
+    ),
+    Case(
+        absorb.move_scale_behind_clip_to_dst,
+        _clipped,
+        (*_ENDS, "not one number above 0", "already", "beyond float32", "below float32's",
+         "overflow"),
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule.name)
+def test_rule_keeps_its_promise(case: Case) -> None:
+    counts: Counter[str | bool] = Counter()
+
+    @steered
+    @given(windows(case.build))
+    def prove(arguments: tuple[Any, ...]) -> None:
+        counts[case.try_out(arguments)] += 1
+
+    prove()
+    assert counts[True] / counts.total() >= 0.1, counts
+    for said in counts:
+        assert isinstance(said, bool) or any(reason in said for reason in case.reasons), said
+
+
+WRONG = {
+    "zero point of the other sign": Dst("s8", 1.0, -3, ALL, ALL),
+    "zero point forgotten": Dst("s8", 1.0, 0, ALL, ALL),
+    "scale beside the shift": Dst("s8", 2.0, 3, ALL, ALL),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_store_is_noticed(name: str) -> None:
+    old = (Affine(1.0, 3.0), Dst("s8", takes_scale=ALL, takes_zero_point=ALL))
+    with pytest.raises(Unsound):
+        check(old, (WRONG[name],), absorb.move_shift_to_zero_point.exactness)
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0])
+def test_dst_scale_is_the_reciprocal(scale: float) -> None:
+    outcome = absorb.move_scale_to_dst(Affine(scale), Dst("u8", takes_scale=ALL))
+    assert isinstance(outcome, Rewrite)
+    assert outcome.items == (Dst("u8", 1.0 / scale, takes_scale=ALL),)
+    assert outcome.note == ""
+
+
+@settings(max_examples=500, derandomize=True, deadline=None)
+@given(st.floats(2.0**-60, 2.0**60))
+@example(1.2)
+def test_no_neighbour_has_a_nearer_reciprocal(multiplier: float) -> None:
+    stored, applied = absorb.nearest_dst_scale(multiplier)
+    one, d = np.float32(1), np.float32(stored)
+    assert applied == float(one / d)
+    near = d
+    for _ in range(4):
+        near = np.nextafter(near, np.float32(0))
+    off = abs(Fraction(applied) - Fraction(multiplier))
+    for _ in range(9):
+        assert abs(Fraction(float(one / near)) - Fraction(multiplier)) >= off
+        near = np.nextafter(near, np.float32(np.inf))
+
+
+def test_nearest_scale_beats_the_rounded_reciprocal() -> None:
+    """fl(1/fl(1/m)) is not m for about 14 % of all m; a neighbour repairs some of them."""
+    rng = np.random.default_rng(0)
+    wanted = rng.uniform(0.5, 1.0, 4000).astype(np.float32)
+    plain = np.float32(1) / (np.float32(1) / wanted)
+    chosen = np.array([absorb.nearest_dst_scale(float(m))[1] for m in wanted], np.float32)
+    assert (abs(chosen - wanted) <= abs(plain - wanted)).all()
+    assert (chosen != wanted).sum() <= (plain != wanted).sum()
+
+
+def test_float_dst_takes_nothing() -> None:
+    facts = PrimitiveFacts("convolution", 4, dst="f32")
+    assert absorb.right_end(facts, open_to_more=True) == Dst("f32")
+    assert absorb.move_scale_to_dst(Affine(2.0), Dst("f32", takes_scale=ALL)) is None
+
+
+def test_inner_product_takes_no_zero_point() -> None:
+    dst = absorb.right_end(PrimitiveFacts("inner_product", 4, ndims=2), open_to_more=True)
+    assert isinstance(absorb.move_shift_to_zero_point(Affine(1.0, 3.0), dst), Refusal)
+
+
+def test_half_weights_with_a_scale_are_scaled_before_the_bias() -> None:
+    facts = PrimitiveFacts(
+        "convolution", 4, src="bf16", wei="bf16", dst="f32", wei_scale=Vec(0.5), bias=Vec(2.0)
+    )
+    acc, steps = absorb.left_end(facts)
+    assert (acc.scale, acc.shift, acc.takes_shift) == (Vec(1), Vec(0), Takes.NOTHING)
+    assert steps == (Affine(0.5, 2.0),)

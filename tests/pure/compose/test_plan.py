@@ -1,0 +1,229 @@
+"""Plan: a value that can be compared, stored and read, and what it hands to a primitive."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyonednn_q.compose.composer import compose
+from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.plan import Plan
+from pyonednn_q.compose.primitive import PrimitiveFacts, acc_interval
+from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Sum
+from pyonednn_q.expr.vec import Vec
+from support.plans import chains
+from support.plans.golden import facts
+
+FACTS = PrimitiveFacts("convolution", 2, bias=Vec([3.0, -1.0]), wei_has_min=False)
+
+
+def every_plan() -> list[Plan]:
+    plans = [
+        compose(chains.chain(name, dst), facts(dst))
+        for name in chains.NAMES
+        for dst in ("u8", "f32")
+    ]
+    leaf = Chain(Eltwise("tanh"), Binary("add", Leaf("r")), Clip(hi=[1, 2]))
+    sized = replace(FACTS, dst_dims=(1, 2, 3, 3), process=Facts((3, 13, 2), "AVX2", "OMP"))
+    return [
+        *plans,
+        compose(leaf, FACTS),
+        compose(leaf, sized),
+        compose(Chain(), replace(FACTS, bias=None, bias_later=True)),
+    ]
+
+
+@pytest.mark.parametrize("plan", every_plan(), ids=lambda plan: str(plan.chain))
+def test_plan_is_a_value(plan: Plan) -> None:
+    for copy in (pickle.loads(pickle.dumps(plan)), Plan.from_json(plan.to_json())):
+        assert copy == plan
+        assert hash(copy) == hash(plan)
+        assert str(copy) == str(plan)
+        assert copy.explain() == plan.explain()
+    with pytest.raises(AttributeError):
+        setattr(plan, "policy", "fast")  # noqa: B010 - what mypy forbids, Python must too
+
+
+def test_json_is_standard_json() -> None:
+    text = compose(Chain(Eltwise("tanh"), Clip(hi=3)), FACTS).to_json()
+    json.loads(text, parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"schema": 2, "value": {}}', '{"schema": 1, "value": {"is": "os"}}',
+     '{"schema": 1, "value": {"is": "Plan", "attr": 3}}',
+     '{"schema": 1, "value": {"is": "Scale", "mask": 0, "color": 1}}',
+     '{"schema": 1, "value": 5}'],
+)  # fmt: skip
+def test_other_json_is_refused(text: str) -> None:
+    with pytest.raises((ArgumentError, DTypeError)):
+        Plan.from_json(text)
+
+
+def test_plans_of_different_constants_differ() -> None:
+    assert compose(Chain(Affine(2.0)), FACTS) != compose(Chain(Affine(3.0)), FACTS)
+
+
+def test_values_are_named_as_prepare_takes_them() -> None:
+    chain = Chain(
+        PRelu([0.5, 2.0]), Affine([1.0, 3.0], [1.0, 2.0]), Eltwise("tanh"), Affine(2.0, 5)
+    )
+    plan = compose(chain, replace(FACTS, src_zero_point=3, wei_scale=Vec([0.5, 0.25])))
+    problem = plan.problem(ConvProblem.of((1, 2, 4, 4), (2, 2, 1, 1), bias="f32"))
+    assert set(plan.values()) == set(plan.attr.runtime_names(problem))
+    assert plan.values()["src_zero_point"].dtype == np.int32
+    assert plan.values()["wei_scale"].tolist() == [0.5, 0.75]
+    assert plan.values()["post_op_1"].shape == (1, 2, 1, 1)
+
+
+def test_bias_goes_where_it_is_nothing() -> None:
+    plan = compose(Chain(Affine(1.0, [-3.0, 1.0])), FACTS)
+    assert plan.bias_values() is None
+    assert plan.problem(ConvProblem.of((1, 2, 4, 4), (2, 2, 1, 1), bias="f32")).bias is None
+
+
+def test_bias_comes_where_there_was_none() -> None:
+    plan = compose(Chain(Affine(1.0, [-3.0, 1.0])), replace(FACTS, bias=None))
+    problem = plan.problem(ConvProblem.of((1, 2, 4, 4), (2, 2, 1, 1)))
+    assert problem.bias is not None
+    matmul = PrimitiveFacts("matmul", 2, ndims=3, wei_ndims=3)
+    of = compose(Chain(Affine(1.0, [-3.0, 1.0])), matmul).problem(
+        MatMulProblem.of((2, 4, 3), (2, 3, 2))
+    )
+    assert of.bias is not None
+    assert of.bias.dims == (1, 1, 2)
+
+
+def test_bias_that_comes_later_is_rescaled() -> None:
+    later = replace(FACTS, bias=None, bias_later=True, wei_scale=Vec([0.5, 0.25]))
+    plan = compose(Chain(Affine([2.0, -4.0], [1.0, 0.0])), later)
+    values = plan.bias_values([3.0, 5.0])
+    assert values is not None
+    assert values.tolist() == [7.0, -20.0]
+    assert plan.wei_factor == Vec([1.0, -1.0])
+    with pytest.raises(ArgumentError, match="without them"):
+        plan.bias_values()
+    with pytest.raises(ArgumentError, match="already"):
+        compose(Chain(), FACTS).bias_values([1.0, 2.0])
+
+
+def test_weights_change_their_sign_and_vanish() -> None:
+    facts = replace(FACTS, channels=3, bias=None)
+    plan = compose(Chain(Affine([-2.0, 0.0, 0.5])), facts)
+    assert plan.wei_factor == Vec([-1.0, 0.0, 1.0])
+    assert dict(plan.constants)["wei_scale"] == Vec([2.0, 1.0, 0.5])
+    wei = np.full((3, 2, 1, 1), 5, np.int8)
+    assert plan.wei(wei)[:, 0, 0, 0].tolist() == [-5, 0, 5]
+    assert plan.wei(wei).dtype == np.int8
+    with pytest.raises(ArgumentError, match="-128"):
+        plan.wei(np.full((3, 2, 1, 1), -128, np.int8))
+
+
+def test_weights_of_groups() -> None:
+    facts = PrimitiveFacts("convolution", 4, wei_ndims=5, wei_has_min=False)
+    plan = compose(Chain(Affine([1.0, -1.0, 1.0, -1.0])), facts)
+    wei = np.ones((2, 2, 1, 1, 1), np.int8)
+    assert plan.wei(wei).reshape(-1).tolist() == [1, -1, 1, -1]
+
+
+def test_problem_of_another_shape_is_refused() -> None:
+    plan = compose(Chain(), FACTS)
+    with pytest.raises(ShapeError, match="2 channels"):
+        plan.problem(ConvProblem.of((1, 2, 4, 4), (3, 2, 1, 1)))
+    with pytest.raises(ShapeError, match="convolution"):
+        plan.problem(DeconvProblem.of((1, 2, 4, 4), (2, 2, 1, 1)))
+
+
+def test_inner_product_refuses_a_source_zero_point() -> None:
+    with pytest.raises(ArgumentError, match="matmul"):
+        compose(Chain(), PrimitiveFacts("inner_product", 2, ndims=2, src_zero_point=3))
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"kind": "pooling"}, ArgumentError),
+        ({"wei": "f32"}, DTypeError),
+        ({"src": "f32"}, DTypeError),
+        ({"src_scale": 0.0}, ArgumentError),
+        ({"wei_scale": Vec([1.0, -1.0])}, ArgumentError),
+        ({"wei_scale": Vec([1.0, 2.0, 3.0])}, ShapeError),
+        ({"bias": Vec([1.0, 2.0, 3.0])}, ShapeError),
+        ({"bias_later": True}, ArgumentError),
+        ({"dst_zero_point": 300}, ArgumentError),
+        ({"dst": "f32", "dst_zero_point": 3}, ArgumentError),
+        ({"dst_dims": (1, 3, 4, 4)}, ShapeError),
+    ],
+    ids=str,
+)
+def test_contradictions_are_refused(change: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        replace(FACTS, **change)
+
+
+@pytest.mark.parametrize("src", ["u8", "s8"])
+@pytest.mark.parametrize("zero_point", [0, 5])
+def test_acc_interval_is_reached(src: str, zero_point: int) -> None:
+    """Both ends are values that some source gives, so the interval is as narrow as it can be."""
+    rng = np.random.default_rng(0)
+    wei = rng.integers(-9, 9, (3, 4, 1, 1)).astype(np.int8)
+    of = ConvProblem.of((1, 4, 2, 2), wei.shape, src=src)
+    known = acc_interval(of, wei, zero_point)
+    lowest, highest = (0, 255) if src == "u8" else (-128, 127)
+    flat = wei.reshape(3, 4).astype(int)
+    for sign, ends in ((1, known.hi), (-1, known.lo)):
+        best = np.where(sign * flat > 0, highest, lowest) - zero_point
+        # A zero point is what padding holds, so a product may also be missing.
+        reached = flat * best
+        kept = np.where(sign * reached > 0, reached, 0).sum(axis=1)
+        assert ends == Vec(kept)
+
+
+def test_known_weights_prove_a_relu_superfluous() -> None:
+    wei = np.ones((2, 2, 1, 1), np.int8)
+    of = ConvProblem.of((1, 2, 4, 4), wei.shape, dst="f32")
+    assert compose(Chain(Eltwise("relu")), PrimitiveFacts.of(of, wei=wei)).post_ops == ()
+    assert len(compose(Chain(Eltwise("relu")), PrimitiveFacts.of(of)).post_ops) == 1
+
+
+@pytest.mark.parametrize(
+    ("chain", "facts", "wanted"),
+    [
+        (Chain(), FACTS, "--dt=u8:s8:u8 --bia-dt=f32"),
+        (
+            Chain(Affine([2.0, 3.0]), Eltwise("tanh"), Affine(4.0, 3.0)),
+            replace(FACTS, src_zero_point=5),
+            (
+                "--dt=u8:s8:u8 --bia-dt=f32 --attr-scales=wei:per_dim_0+dst:common:0.25 "
+                "--attr-zero-points=src:common:5+dst:common:3 --attr-post-ops=tanh"
+            ),
+        ),
+        (
+            Chain(Sum(0.5, 3), PRelu([1.0, 2.0]), Eltwise("elu", 2.0), Clip(0, 6), Affine(2, 0.5)),
+            replace(FACTS, bias=None, dst="s8"),
+            "--dt=u8:s8:s8 --attr-post-ops=sum:0.5:3+prelu:per_dim_1+elu:2+clip:0:6+linear:2:0.5",
+        ),
+        (
+            Chain(Binary("add", Leaf("r", "s8"))),
+            replace(FACTS, bias=None, dst_dims=(2, 2, 3, 3)),
+            "--dt=u8:s8:u8 --attr-post-ops=add:s8:15:axb",
+        ),
+    ],
+)
+def test_benchdnn_options(chain: Chain, facts: PrimitiveFacts, wanted: str) -> None:
+    assert compose(chain, facts).benchdnn() == wanted
+
+
+def test_weights_of_another_type_are_refused() -> None:
+    plan = compose(Chain(Affine(2.0)), replace(FACTS, src="f32", wei="f32", dst="f32"))
+    with pytest.raises(DTypeError, match="f32"):
+        plan.wei(np.ones((2, 1, 1, 1), np.int8))

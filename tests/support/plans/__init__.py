@@ -1,0 +1,1 @@
+"""Chains that other runtimes test, and what it takes to run a plan against their meaning."""
