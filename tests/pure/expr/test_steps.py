@@ -61,16 +61,16 @@ NONSENSE: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (lambda: Eltwise("soft_relu"), ArgumentError, "divides by alpha"),
     (lambda: PRelu([0.5, INF]), ArgumentError, "slope"),
     (lambda: Sum(INF), ArgumentError, "scale"),
-    (lambda: Sum(1, 0.5), ArgumentError, "zero_point: got 0.5"),  # type: ignore[arg-type]
+    (lambda: Sum(1, untyped(0.5)), ArgumentError, "zero_point: got 0.5"),
     (lambda: Sum(1, 0, "u4"), DTypeError, "dtype: got 'u4'"),
-    (lambda: Binary("pow", 1), ArgumentError, "alg: got 'pow'"),  # type: ignore[arg-type]
+    (lambda: Binary(untyped("pow"), 1), ArgumentError, "alg: got 'pow'"),
     (lambda: Binary("div", [1, 0]), ArgumentError, "no zero: it divides"),
     (lambda: Binary("add", INF), ArgumentError, "operand"),
     (lambda: Leaf("not a name"), ArgumentError, "name"),
     (lambda: Leaf("x", "f64"), DTypeError, "dtype"),
-    (lambda: Leaf("x", "f32", "row"), ArgumentError, "extent"),  # type: ignore[arg-type]
+    (lambda: Leaf("x", "f32", untyped("row")), ArgumentError, "extent"),
     (lambda: Chain(Affine([1, 2]), Round(), Clip([0, 1, 2])), ShapeError, r"steps\[2\]: got 3"),
-    (lambda: Chain("relu"), ArgumentError, "steps: got str"),  # type: ignore[arg-type]
+    (lambda: Chain(untyped("relu")), ArgumentError, "steps: got str"),
 )
 
 
@@ -100,7 +100,7 @@ def test_steps_are_frozen() -> None:
 
 
 @pytest.mark.parametrize("lo", [0, 0.0, np.float64(0), [0.0, 0.0], Vec(0)])
-def test_constants_may_be_anything_that_is_one(lo: Any) -> None:  # noqa: ANN401
+def test_constants_may_be_anything_that_is_one(lo: Any) -> None:
     assert Clip(lo, 6) == Clip(0, 6)
 
 
@@ -122,3 +122,8 @@ class TestChain:
     def test_prints_as_a_pipeline(self) -> None:
         assert str(self.CHAIN) == "[1, 2]*x > round(x) > clip(x, 0, 6)"
         assert str(Chain()) == "x"
+
+
+def untyped(value: Any) -> Any:
+    """Pass what the type checker would not let through."""
+    return value
