@@ -264,3 +264,16 @@ def test_a_known_wrong_reorder_is_refused() -> None:
     values = {"dst_scale": 1.0, "dst_zero_point": np.arange(16, dtype=np.int32)}
     with pytest.raises(KnownWrongError, match="one zero point for the tensor"):
         native.prepare(ReorderProblem(last("f32"), last("u8")), attr, values=values)
+
+
+@pytest.mark.parametrize("which", ["src", "wei", "both"])
+def test_a_matmul_of_transposed_operands(which: str) -> None:
+    """Transposed views go in without a copy where the problem says so."""
+    src_spec = TensorSpec((5, 32), "u8", (1, 5) if which != "wei" else (32, 1))
+    wei_spec = TensorSpec((32, 24), "s8", (1, 32) if which != "src" else (24, 1))
+    problem = MatMulProblem(src_spec, wei_spec, TensorSpec.dense((5, 24), "s32"), None)
+    src = integers(0, 50, (5, 32))
+    wei = integers(-9, 10, (32, 24), "i1")
+    laid_out = np.asfortranarray(src) if which != "wei" else src
+    call = check(problem, src=laid_out, wei=wei)
+    assert call.copies["src"] == 0
