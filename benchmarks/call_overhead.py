@@ -1,8 +1,9 @@
 """What a call from Python costs over the same primitive in a C++ loop.
 
-Per shape, in one process and interleaved: the loop inside the extension (`Prepared.time_calls`), the call
-with ``out=``, and the call that allocates its result. Medians over rounds; the difference of two medians is
-the overhead. Run ``python benchmarks/call_overhead.py`` (``--json FILE`` keeps the numbers).
+Per shape, in one process and interleaved: the loop inside the extension (`Prepared.time_calls`),
+the call with ``out=``, and the call that allocates its result. Medians over rounds; the difference
+of two medians is the overhead. Run ``python benchmarks/call_overhead.py`` (``--json FILE`` keeps
+the numbers).
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
     wei_dims = problem.tensors["wei"].dims
     wei = rng.integers(-8, 9, wei_dims).astype(np.int8)
     values = {"wei_scale": 0.01, "dst_scale": 1.0}
-    call = native.prepare(problem, Attr(wei_scale=Scale(), dst_scale=Scale()), wei=wei, values=values)
+    call = native.prepare(
+        problem, Attr(wei_scale=Scale(), dst_scale=Scale()), wei=wei, values=values
+    )
     src, dst = call.empty("src"), call.empty("dst")
     src[...] = rng.integers(0, 100, src.shape)
 
@@ -96,7 +99,9 @@ def main() -> int:
     version = ".".join(map(str, runtime.version()))
     head = f"oneDNN {version} {runtime.threading_runtime()}, {runtime.isa()}, "
     sys.stdout.write(head + f"{runtime.get_num_threads()} threads; microseconds, medians\n\n")
-    sys.stdout.write("| shape | implementation | C++ loop | call, out= | call, new dst | overhead |\n")
+    sys.stdout.write(
+        "| shape | implementation | C++ loop | call, out= | call, new dst | overhead |\n"
+    )
     sys.stdout.write("|---|---|---:|---:|---:|---:|\n")
     rows = []
     for name, problem in problems().items():

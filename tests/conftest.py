@@ -28,3 +28,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         from pyonednn_q.native import runtime
 
         skip_without(runtime.isa(), *marker.args)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Depth of the runs whose size is a matter of patience."""
+    parser.addoption(
+        "--random-problems", type=int, default=400, help="problems of the differential run"
+    )

@@ -1,4 +1,5 @@
-// The attributes of a primitive. The only place that sets scales and zero points or appends post-ops.
+// The attributes of a primitive. The only place that sets scales and zero points or appends
+// post-ops.
 #pragma once
 
 #include "handle.hpp"
@@ -6,7 +7,7 @@
 namespace pq {
 
 struct RuntimeValue { // a scale or zero point: structure only, its values are arguments of execute
-    std::string arg; // "src", "src1", "wei", "dst"
+    std::string arg;  // "src", "src1", "wei", "dst"
     int mask = 0;
     dnnl_data_type_t dtype = dnnl_f32;
     Dims groups;
@@ -19,8 +20,8 @@ struct PostOp {
     dnnl_data_type_t dtype = dnnl_data_type_undef;
     dnnl_alg_kind_t alg = dnnl_alg_kind_undef; // eltwise, binary
     float alpha = 0.0F, beta = 0.0F;
-    TensorSpec src1; // binary
-    int mask = 0; // prelu
+    TensorSpec src1;                                   // binary
+    int mask = 0;                                      // prelu
     dnnl_data_type_t wei_dtype = dnnl_data_type_undef; // depthwise
     dnnl_data_type_t bias_dtype = dnnl_data_type_undef;
     dnnl_data_type_t dst_dtype = dnnl_data_type_undef;
@@ -36,16 +37,16 @@ struct AttrSpec {
     bool deterministic = false;
 };
 
-AttrSpec attr_from_python(const py::dict &spec);
+AttrSpec attr_from_python(const py::dict& spec);
 
 // Always with user scratchpad mode: the library's own scratchpad is not safe with threads.
-Attribute make_attr(const AttrSpec &spec);
+Attribute make_attr(const AttrSpec& spec);
 
-// What the library says it holds, in the same form that attr_from_python reads (without scales and zero
-// points, for which the C API has no getter).
+// What the library says it holds, in the same form that attr_from_python reads (without scales and
+// zero points, for which the C API has no getter).
 py::dict attr_readback(const_dnnl_primitive_attr_t attr);
 
-dnnl_alg_kind_t eltwise_alg(const std::string &name);
-dnnl_alg_kind_t binary_alg(const std::string &name);
+dnnl_alg_kind_t eltwise_alg(const std::string& name);
+dnnl_alg_kind_t binary_alg(const std::string& name);
 
 } // namespace pq

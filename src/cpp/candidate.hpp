@@ -17,27 +17,27 @@ public:
     bool next();
 
     // The layout of an execution argument as this implementation wants it.
-    Layout layout(const std::string &name) const;
+    Layout layout(const std::string& name) const;
 
     std::size_t scratchpad_bytes() const;
     py::dict attr_readback() const;
 
     // Constant tensors (weights, bias, operands), copied into the layout this implementation wants.
-    std::shared_ptr<Memory> pack(const std::string &name, const py::array &array) const;
+    std::shared_ptr<Memory> pack(const std::string& name, const py::array& array) const;
 
     // Two 4-bit values a byte, low nibble first, row-major dims.
-    std::shared_ptr<Memory> pack_nibbles(const std::string &name, const py::array &bytes) const;
+    std::shared_ptr<Memory> pack_nibbles(const std::string& name, const py::array& bytes) const;
 
     // Scales and zero points: as many values as the mask and groups select.
-    std::shared_ptr<Memory> hold(const std::string &name, const py::array &values) const;
+    std::shared_ptr<Memory> hold(const std::string& name, const py::array& values) const;
 
-    const Problem &problem() const { return problem_; }
-    const AttrSpec &attr() const { return attr_; }
+    const Problem& problem() const { return problem_; }
+    const AttrSpec& attr() const { return attr_; }
     const_dnnl_primitive_desc_t desc() const { return desc_.get(); }
 
 private:
-    const RuntimeValue *runtime_value(const std::string &name) const;
-    dnnl_dim_t value_count(const std::string &name, const RuntimeValue &value) const;
+    const RuntimeValue* runtime_value(const std::string& name) const;
+    dnnl_dim_t value_count(const std::string& name, const RuntimeValue& value) const;
 
     Problem problem_;
     AttrSpec attr_;

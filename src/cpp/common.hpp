@@ -1,11 +1,11 @@
-// First include of every file of the extension: pybind11, oneDNN's C types, and the names we use for them.
+// First include of every file of the extension: pybind11, oneDNN's C types, and the names we use
+// for them.
 #pragma once
 
+#include <oneapi/dnnl/dnnl.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-
-#include <oneapi/dnnl/dnnl.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,8 @@
 
 namespace pq {
 
-// A bad argument: `kind` is the Python class (ShapeError, DTypeError, LayoutError, AliasError, ArgumentError).
+// A bad argument: `kind` is the Python class (ShapeError, DTypeError, LayoutError, AliasError,
+// ArgumentError).
 class ArgumentFault : public std::runtime_error {
 public:
     ArgumentFault(std::string kind_, std::string argument_, std::string got_, std::string wanted_);
@@ -36,9 +37,9 @@ public:
     ForkedFault();
 };
 
-const char *status_name(dnnl_status_t status);
+const char* status_name(dnnl_status_t status);
 
-inline void check(dnnl_status_t status, const char *call) {
+inline void check(dnnl_status_t status, const char* call) {
     if (status != dnnl_success) throw DnnlFault(status, call);
 }
 

@@ -1,4 +1,5 @@
-// The mutable half of a call: memory objects whose pointers a call sets, its scratchpad, its argument list.
+// The mutable half of a call: memory objects whose pointers a call sets, its scratchpad, its
+// argument list.
 #pragma once
 
 #include "memory.hpp"
@@ -15,7 +16,7 @@ struct Slot {
     bool output = false;
     py::dtype dtype;
     std::vector<py::ssize_t> strides_bytes; // of dimensions longer than 1; others may be anything
-    std::size_t extent = 0; // bytes from the first to one past the last element
+    std::size_t extent = 0;                 // bytes from the first to one past the last element
 };
 
 struct Frame {
@@ -25,8 +26,9 @@ struct Frame {
     std::vector<dnnl_exec_arg_t> arguments;
 };
 
-// Frames not in use. A call takes one and gives it back, so threads that share a primitive never share a
-// scratchpad, and no call allocates once as many frames exist as threads ever ran at the same time.
+// Frames not in use. A call takes one and gives it back, so threads that share a primitive never
+// share a scratchpad, and no call allocates once as many frames exist as threads ever ran at the
+// same time.
 class FramePool {
 public:
     std::unique_ptr<Frame> take();

@@ -23,21 +23,23 @@ std::shared_ptr<dnnl_memory_desc> share(dnnl_memory_desc_t desc) {
 
 // dnnl_memory_desc_query fails with invalid_arguments on opaque layouts, which is an answer here.
 template <typename Value>
-bool ask(const_dnnl_memory_desc_t desc, dnnl_query_t what, Value &value) {
+bool ask(const_dnnl_memory_desc_t desc, dnnl_query_t what, Value& value) {
     return lib().memory_desc_query(desc, what, &value) == dnnl_success;
 }
 
-dnnl_memory_desc_t create_desc(const TensorSpec &spec) {
+dnnl_memory_desc_t create_desc(const TensorSpec& spec) {
     dnnl_memory_desc_t created = nullptr;
     const auto ndims = static_cast<int>(spec.dims.size());
     if (ndims < 1 || ndims > DNNL_MAX_NDIMS) {
         throw ArgumentFault("ShapeError", "dims", dims_text(spec.dims), "1 to 12 dimensions");
     }
     if (!spec.strides) {
-        PQ_CALL(memory_desc_create_with_tag, &created, ndims, spec.dims.data(), spec.dtype, dnnl_format_tag_any);
+        PQ_CALL(memory_desc_create_with_tag, &created, ndims, spec.dims.data(), spec.dtype,
+                dnnl_format_tag_any);
     } else {
         if (spec.strides->size() != spec.dims.size()) {
-            throw ArgumentFault("LayoutError", "strides", dims_text(*spec.strides), "one stride per dimension");
+            throw ArgumentFault("LayoutError", "strides", dims_text(*spec.strides),
+                                "one stride per dimension");
         }
         PQ_CALL(memory_desc_create_with_strides, &created, ndims, spec.dims.data(), spec.dtype,
                 spec.strides->data());
@@ -47,14 +49,14 @@ dnnl_memory_desc_t create_desc(const TensorSpec &spec) {
 
 } // namespace
 
-std::string dims_text(const Dims &dims) {
+std::string dims_text(const Dims& dims) {
     std::string text = "(";
     for (std::size_t i = 0; i < dims.size(); ++i)
         text += (i == 0 ? "" : ", ") + std::to_string(dims[i]);
     return text + (dims.size() == 1 ? ",)" : ")");
 }
 
-TensorSpec tensor_from_python(const py::handle &boundary) {
+TensorSpec tensor_from_python(const py::handle& boundary) {
     const auto row = py::cast<py::tuple>(boundary);
     TensorSpec spec;
     spec.dims = row[0].cast<Dims>();
@@ -70,18 +72,18 @@ Layout::Layout(const_dnnl_memory_desc_t desc) {
     query();
 }
 
-Layout::Layout(const TensorSpec &spec) : desc_(share(create_desc(spec))) {
+Layout::Layout(const TensorSpec& spec) : desc_(share(create_desc(spec))) {
     query();
 }
 
 Layout Layout::vector(dnnl_dim_t count, dnnl_data_type_t dtype) {
-    return Layout(TensorSpec {{count}, dtype, Dims {1}});
+    return Layout(TensorSpec{{count}, dtype, Dims{1}});
 }
 
 void Layout::query() {
     int ndims = 0;
     ask(desc(), dnnl_query_ndims_s32, ndims);
-    const dnnl_dims_t *dims = nullptr;
+    const dnnl_dims_t* dims = nullptr;
     if (ndims > 0 && ask(desc(), dnnl_query_dims, dims)) dims_.assign(*dims, *dims + ndims);
     ask(desc(), dnnl_query_data_type, dtype_);
     nbytes_ = lib().memory_desc_get_size(desc());
@@ -89,43 +91,46 @@ void Layout::query() {
     // Plain: strides only, no inner blocks, nothing appended (compensation) and no padding.
     dnnl_format_kind_t kind = dnnl_format_kind_undef;
     int inner_blocks = 1;
-    const dnnl_dims_t *strides = nullptr;
-    const bool strided = ask(desc(), dnnl_query_format_kind, kind) && kind == dnnl_blocked
-            && ask(desc(), dnnl_query_inner_nblks_s32, inner_blocks) && inner_blocks == 0
-            && ask(desc(), dnnl_query_strides, strides);
+    const dnnl_dims_t* strides = nullptr;
+    const bool strided = ask(desc(), dnnl_query_format_kind, kind) && kind == dnnl_blocked &&
+                         ask(desc(), dnnl_query_inner_nblks_s32, inner_blocks) &&
+                         inner_blocks == 0 && ask(desc(), dnnl_query_strides, strides);
     if (!strided || ndims == 0) return;
     strides_.assign(*strides, *strides + ndims);
     dnnl_memory_desc_t rebuilt = nullptr;
-    if (lib().memory_desc_create_with_strides(&rebuilt, ndims, dims_.data(), dtype_, strides_.data())
-            == dnnl_success) {
+    if (lib().memory_desc_create_with_strides(&rebuilt, ndims, dims_.data(), dtype_,
+                                              strides_.data()) == dnnl_success) {
         const std::shared_ptr<dnnl_memory_desc> owner = share(rebuilt);
         plain_ = lib().memory_desc_equal(owner.get(), desc()) != 0;
     }
     if (!plain_) strides_.clear();
 }
 
-bool Layout::operator==(const Layout &other) const {
+bool Layout::operator==(const Layout& other) const {
     return lib().memory_desc_equal(desc(), other.desc()) != 0;
 }
 
 std::string Layout::text() const {
     std::string text = std::string(dtype_name(dtype_)) + dims_text(dims_);
-    return text + (plain_ ? " strides " + dims_text(strides_) : " packed, " + std::to_string(nbytes_) + " bytes");
+    return text + (plain_ ? " strides " + dims_text(strides_)
+                          : " packed, " + std::to_string(nbytes_) + " bytes");
 }
 
 AlignedBuffer::AlignedBuffer(std::size_t nbytes) : nbytes_(nbytes) {
-    const std::size_t rounded = std::max(cache_line, (nbytes + cache_line - 1) / cache_line * cache_line);
+    const std::size_t rounded =
+            std::max(cache_line, (nbytes + cache_line - 1) / cache_line * cache_line);
     if (rounded < nbytes) throw std::bad_alloc();
     data_.reset(std::aligned_alloc(cache_line, rounded));
     if (!data_) throw std::bad_alloc();
 }
 
-void AlignedBuffer::Free::operator()(void *pointer) const noexcept {
+void AlignedBuffer::Free::operator()(void* pointer) const noexcept {
     std::free(pointer);
 }
 
 Memory::Memory(Layout layout)
-    : layout_(std::move(layout)), buffer_(layout_.nbytes()), object_(make_memory(layout_, buffer_.data())) {
+    : layout_(std::move(layout)), buffer_(layout_.nbytes()),
+      object_(make_memory(layout_, buffer_.data())) {
     // Padding of packed layouts must not hold whatever the heap held before.
     std::memset(buffer_.data(), 0, buffer_.nbytes());
 }
@@ -143,16 +148,17 @@ py::array Memory::to_numpy() const {
     return py::array(dtype, shape, strides, data());
 }
 
-MemoryObject make_memory(const Layout &layout, void *data) {
+MemoryObject make_memory(const Layout& layout, void* data) {
     dnnl_memory_t created = nullptr;
     PQ_CALL(memory_create, &created, layout.desc(), engine(), data);
     return MemoryObject(created);
 }
 
-Layout layout_of(const std::string &argument, const py::array &array, dnnl_data_type_t dtype) {
+Layout layout_of(const std::string& argument, const py::array& array, dnnl_data_type_t dtype) {
     const py::dtype wanted = numpy_dtype(dtype);
     if (!array.dtype().equal(wanted)) {
-        throw ArgumentFault("DTypeError", argument, py::str(array.dtype()), std::string(py::str(wanted)));
+        throw ArgumentFault("DTypeError", argument, py::str(array.dtype()),
+                            std::string(py::str(wanted)));
     }
     TensorSpec spec;
     spec.dtype = dtype;
@@ -161,8 +167,9 @@ Layout layout_of(const std::string &argument, const py::array &array, dnnl_data_
     for (py::ssize_t i = 0; i < array.ndim(); ++i) {
         const py::ssize_t bytes = array.strides(i);
         if (bytes < 0 || bytes % array.itemsize() != 0) {
-            throw ArgumentFault("LayoutError", argument, "a stride of " + std::to_string(bytes) + " bytes",
-                    "non-negative strides that are multiples of the item size");
+            throw ArgumentFault("LayoutError", argument,
+                                "a stride of " + std::to_string(bytes) + " bytes",
+                                "non-negative strides that are multiples of the item size");
         }
         strides.push_back(bytes / array.itemsize());
     }
@@ -170,7 +177,7 @@ Layout layout_of(const std::string &argument, const py::array &array, dnnl_data_
     return Layout(spec);
 }
 
-void reorder(const Layout &src_layout, void *src, const Memory &dst) {
+void reorder(const Layout& src_layout, void* src, const Memory& dst) {
     apply_num_threads();
     dnnl_primitive_attr_t attr_created = nullptr;
     PQ_CALL(primitive_attr_create, &attr_created);
@@ -178,19 +185,21 @@ void reorder(const Layout &src_layout, void *src, const Memory &dst) {
     PQ_CALL(primitive_attr_set_scratchpad_mode, attr.get(), dnnl_scratchpad_mode_user);
 
     dnnl_primitive_desc_t desc_created = nullptr;
-    PQ_CALL(reorder_primitive_desc_create, &desc_created, src_layout.desc(), engine(), dst.layout().desc(), engine(),
-            attr.get());
+    PQ_CALL(reorder_primitive_desc_create, &desc_created, src_layout.desc(), engine(),
+            dst.layout().desc(), engine(), attr.get());
     const PrimitiveDesc desc(desc_created);
     dnnl_primitive_t created = nullptr;
     PQ_CALL(primitive_create, &created, desc.get());
     const Primitive primitive(created);
 
-    const Layout scratch_layout(lib().primitive_desc_query_md(desc.get(), dnnl_query_scratchpad_md, 0));
+    const Layout scratch_layout(
+            lib().primitive_desc_query_md(desc.get(), dnnl_query_scratchpad_md, 0));
     const AlignedBuffer scratch(scratch_layout.nbytes());
     const MemoryObject scratch_memory = make_memory(scratch_layout, scratch.data());
     const MemoryObject from = make_memory(src_layout, src);
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, dst.object()},
-            {DNNL_ARG_SCRATCHPAD, scratch_memory.get()}};
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from.get()},
+                                    {DNNL_ARG_TO, dst.object()},
+                                    {DNNL_ARG_SCRATCHPAD, scratch_memory.get()}};
     PQ_CALL(primitive_execute, primitive.get(), stream(), 3, args);
     PQ_CALL(stream_wait, stream());
 }

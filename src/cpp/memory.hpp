@@ -1,5 +1,5 @@
-// Layouts (oneDNN memory descriptors), owned aligned memory, and the checks an array must pass before the
-// library, which checks nothing, gets to see its pointer.
+// Layouts (oneDNN memory descriptors), owned aligned memory, and the checks an array must pass
+// before the library, which checks nothing, gets to see its pointer.
 #pragma once
 
 #include "handle.hpp"
@@ -8,22 +8,23 @@
 
 namespace pq {
 
-// The layout of one argument of a primitive: immutable, comparable, possibly opaque (packed weights).
+// The layout of one argument of a primitive: immutable, comparable, possibly opaque (packed
+// weights).
 class Layout {
 public:
     explicit Layout(const_dnnl_memory_desc_t desc);
-    explicit Layout(const TensorSpec &spec);
+    explicit Layout(const TensorSpec& spec);
 
     // A one-dimensional run of `count` values: scales and zero points.
     static Layout vector(dnnl_dim_t count, dnnl_data_type_t dtype);
 
     const_dnnl_memory_desc_t desc() const { return desc_.get(); }
     dnnl_data_type_t dtype() const { return dtype_; }
-    const Dims &dims() const { return dims_; }
-    const Dims &strides() const { return strides_; } // empty unless plain()
+    const Dims& dims() const { return dims_; }
+    const Dims& strides() const { return strides_; } // empty unless plain()
     bool plain() const { return plain_; }
     std::size_t nbytes() const { return nbytes_; }
-    bool operator==(const Layout &other) const;
+    bool operator==(const Layout& other) const;
     std::string text() const;
 
 private:
@@ -42,12 +43,12 @@ class AlignedBuffer {
 public:
     explicit AlignedBuffer(std::size_t nbytes);
 
-    void *data() const { return data_.get(); }
+    void* data() const { return data_.get(); }
     std::size_t nbytes() const { return nbytes_; }
 
 private:
     struct Free {
-        void operator()(void *pointer) const noexcept;
+        void operator()(void* pointer) const noexcept;
     };
 
     std::unique_ptr<void, Free> data_;
@@ -59,8 +60,8 @@ class Memory {
 public:
     explicit Memory(Layout layout);
 
-    const Layout &layout() const { return layout_; }
-    void *data() const { return buffer_.data(); }
+    const Layout& layout() const { return layout_; }
+    void* data() const { return buffer_.data(); }
     dnnl_memory_t object() const { return object_.get(); }
 
     // A copy as a NumPy array in logical dims; LayoutError when the layout is opaque.
@@ -72,17 +73,17 @@ private:
     MemoryObject object_;
 };
 
-MemoryObject make_memory(const Layout &layout, void *data);
+MemoryObject make_memory(const Layout& layout, void* data);
 
 // The layout of an array as it is, strides included. Throws DTypeError, LayoutError.
-Layout layout_of(const std::string &argument, const py::array &array, dnnl_data_type_t dtype);
+Layout layout_of(const std::string& argument, const py::array& array, dnnl_data_type_t dtype);
 
 // Copies src to dst, converting the layout (weights packing) and the data type.
-void reorder(const Layout &src_layout, void *src, const Memory &dst);
+void reorder(const Layout& src_layout, void* src, const Memory& dst);
 
 // Reads (dims, dtype name, strides or None).
-TensorSpec tensor_from_python(const py::handle &boundary);
+TensorSpec tensor_from_python(const py::handle& boundary);
 
-std::string dims_text(const Dims &dims);
+std::string dims_text(const Dims& dims);
 
 } // namespace pq

@@ -2,7 +2,8 @@
 #include "rooms.hpp"
 
 PYBIND11_MODULE(_core, m) {
-    m.doc() = "oneDNN primitives and their attributes, as thin as they come. Use pyonednn_q.native.";
+    m.doc() =
+            "oneDNN primitives and their attributes, as thin as they come. Use pyonednn_q.native.";
     m.attr("__version__") = PYONEDNN_Q_VERSION;
 
     pq::register_errors();

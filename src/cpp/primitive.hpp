@@ -10,24 +10,27 @@ class Prepared {
 public:
     using Bound = std::map<std::string, std::shared_ptr<Memory>>;
 
-    // `per_call` names the arguments of run, in order; everything else the primitive reads must be in
-    // `bound`. Throws ArgumentFault when an argument is missing or its layout is opaque per call.
-    Prepared(const Candidate &candidate, const std::vector<std::string> &per_call, Bound bound);
+    // `per_call` names the arguments of run, in order; everything else the primitive reads must be
+    // in `bound`. Throws ArgumentFault when an argument is missing or its layout is opaque per
+    // call.
+    Prepared(const Candidate& candidate, const std::vector<std::string>& per_call, Bound bound);
 
     // One call: checks every array, sets pointers, executes, waits. The last slot is dst.
-    void run(const py::args &arrays);
+    void run(const py::args& arrays);
 
     // Seconds of `calls` executions in a row, in C++ alone: what the library costs without Python.
-    double time_calls(const py::tuple &arrays, int calls);
+    double time_calls(const py::tuple& arrays, int calls);
 
     std::size_t frames() const { return pool_.size(); }
 
 private:
     std::unique_ptr<Frame> make_frame();
-    void *checked_data(const Slot &slot, const py::handle &object) const;
-    void check_overlap(const std::vector<void *> &data) const;
-    std::vector<void *> checked(const py::handle &arrays) const;
-    void execute(const Frame &frame) const;
+    // A frame with its pointers set, from the pool or new.
+    std::unique_ptr<Frame> frame_for(const std::vector<void*>& data);
+    void* checked_data(const Slot& slot, const py::handle& object) const;
+    void check_overlap(const std::vector<void*>& data) const;
+    std::vector<void*> checked(const py::handle& arrays) const;
+    void execute(const Frame& frame) const;
 
     Primitive primitive_;
     std::vector<Slot> slots_;

@@ -20,9 +20,10 @@ struct Problem {
 };
 
 // Reads (kind, {name: tensor}, params).
-Problem problem_from_python(const py::tuple &boundary, std::string text);
+Problem problem_from_python(const py::tuple& boundary, std::string text);
 
-// The first implementation the library offers. Throws DnnlFault (unimplemented when it offers none).
-PrimitiveDesc make_primitive_desc(const Problem &problem, dnnl_primitive_attr_t attr);
+// The first implementation the library offers. Throws DnnlFault (unimplemented when it offers
+// none).
+PrimitiveDesc make_primitive_desc(const Problem& problem, dnnl_primitive_attr_t attr);
 
 } // namespace pq

@@ -1,29 +1,33 @@
-#include "rooms.hpp"
-
 #include "dtypes.hpp"
 #include "memory.hpp"
+#include "rooms.hpp"
 
 namespace pq {
 
-void register_memory(py::module_ &m) {
+void register_memory(py::module_& m) {
     py::class_<Layout>(m, "Layout", "Layout of one argument; compares by descriptor, not by size.")
-            .def_property_readonly("dims", [](const Layout &self) { return py::tuple(py::cast(self.dims())); })
-            .def_property_readonly("dtype", [](const Layout &self) { return dtype_name(self.dtype()); })
+            .def_property_readonly(
+                    "dims", [](const Layout& self) { return py::tuple(py::cast(self.dims())); })
+            .def_property_readonly("dtype",
+                                   [](const Layout& self) { return dtype_name(self.dtype()); })
             .def_property_readonly("strides",
-                    [](const Layout &self) -> py::object {
-                        if (!self.plain()) return py::none();
-                        return py::tuple(py::cast(self.strides()));
-                    })
+                                   [](const Layout& self) -> py::object {
+                                       if (!self.plain()) return py::none();
+                                       return py::tuple(py::cast(self.strides()));
+                                   })
             .def_property_readonly("nbytes", &Layout::nbytes)
             .def("__eq__",
-                    [](const Layout &self, const py::object &other) {
-                        return py::isinstance<Layout>(other) && self == other.cast<const Layout &>();
-                    })
-            .def("__repr__", [](const Layout &self) { return "Layout(" + self.text() + ")"; });
+                 [](const Layout& self, const py::object& other) {
+                     return py::isinstance<Layout>(other) && self == other.cast<const Layout&>();
+                 })
+            .def("__str__", &Layout::text)
+            .def("__repr__", [](const Layout& self) { return "Layout(" + self.text() + ")"; });
 
-    py::class_<Memory, std::shared_ptr<Memory>>(m, "Memory", "Aligned memory that the extension owns.")
-            .def_property_readonly("layout", [](const Memory &self) { return self.layout(); })
-            .def_property_readonly("nbytes", [](const Memory &self) { return self.layout().nbytes(); })
+    py::class_<Memory, std::shared_ptr<Memory>>(m, "Memory",
+                                                "Aligned memory that the extension owns.")
+            .def_property_readonly("layout", [](const Memory& self) { return self.layout(); })
+            .def_property_readonly("nbytes",
+                                   [](const Memory& self) { return self.layout().nbytes(); })
             .def("to_numpy", &Memory::to_numpy, "A copy in logical dims; LayoutError when opaque.");
 }
 

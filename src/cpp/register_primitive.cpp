@@ -1,13 +1,13 @@
-#include "rooms.hpp"
-
 #include "primitive.hpp"
+#include "rooms.hpp"
 #include "runtime.hpp"
 
 namespace pq {
 
 namespace {
 
-std::unique_ptr<Candidate> make_candidate(const py::tuple &problem, const py::dict &attr, std::string text) {
+std::unique_ptr<Candidate> make_candidate(const py::tuple& problem, const py::dict& attr,
+                                          std::string text) {
     check_not_forked();
     Problem parsed = problem_from_python(problem, std::move(text));
     AttrSpec attributes = attr_from_python(attr);
@@ -16,16 +16,17 @@ std::unique_ptr<Candidate> make_candidate(const py::tuple &problem, const py::di
     return std::make_unique<Candidate>(std::move(parsed), std::move(attributes));
 }
 
-bool next_without_gil(Candidate &self) {
+bool next_without_gil(Candidate& self) {
     const py::gil_scoped_release release;
     return self.next();
 }
 
 } // namespace
 
-void register_primitive(py::module_ &m) {
+void register_primitive(py::module_& m) {
     py::class_<Candidate>(m, "Candidate", "One implementation for a problem; next() moves on.")
-            .def(py::init(&make_candidate), py::arg("problem"), py::arg("attr"), py::arg("text") = "")
+            .def(py::init(&make_candidate), py::arg("problem"), py::arg("attr"),
+                 py::arg("text") = "")
             .def_property_readonly("impl", &Candidate::impl)
             .def("next", &next_without_gil)
             .def("layout", &Candidate::layout, py::arg("name"))
@@ -36,11 +37,11 @@ void register_primitive(py::module_ &m) {
             .def("hold", &Candidate::hold, py::arg("name"), py::arg("values"));
 
     py::class_<Prepared>(m, "Prepared", "A primitive ready to run, safe from many threads at once.")
-            .def(py::init<const Candidate &, const std::vector<std::string> &, Prepared::Bound>(),
-                    py::arg("candidate"), py::arg("per_call"), py::arg("bound"))
+            .def(py::init<const Candidate&, const std::vector<std::string>&, Prepared::Bound>(),
+                 py::arg("candidate"), py::arg("per_call"), py::arg("bound"))
             .def("run", &Prepared::run, "Checks the arrays, executes into the last one, waits.")
             .def("time_calls", &Prepared::time_calls, py::arg("arrays"), py::arg("calls"),
-                    "Seconds of that many executions in a C++ loop.")
+                 "Seconds of that many executions in a C++ loop.")
             .def_property_readonly("frames", &Prepared::frames);
 }
 

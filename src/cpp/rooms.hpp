@@ -6,8 +6,8 @@
 namespace pq {
 
 void register_errors();
-void register_runtime(py::module_ &m);
-void register_memory(py::module_ &m);
-void register_primitive(py::module_ &m);
+void register_runtime(py::module_& m);
+void register_memory(py::module_& m);
+void register_primitive(py::module_& m);
 
 } // namespace pq

@@ -2,19 +2,18 @@
 
 #include "errors.hpp"
 
-#include <pthread.h>
-
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <pthread.h>
 #include <utility>
 
 namespace pq {
 
 namespace {
 
-std::atomic<bool> engine_exists {false};
-std::atomic<bool> forked {false};
+std::atomic<bool> engine_exists{false};
+std::atomic<bool> forked{false};
 
 void mark_forked() {
     if (engine_exists.load()) forked.store(true);
@@ -22,11 +21,11 @@ void mark_forked() {
 
 struct IsaName {
     dnnl_cpu_isa_t isa;
-    const char *name;
+    const char* name;
 };
 
 // Numbers, not enumerators, for what is newer than the floor's headers.
-constexpr std::array<IsaName, 14> isa_names {{
+constexpr std::array<IsaName, 14> isa_names{{
         {dnnl_cpu_isa_default, "DEFAULT"},
         {dnnl_cpu_isa_sse41, "SSE41"},
         {dnnl_cpu_isa_avx, "AVX"},
@@ -74,7 +73,7 @@ dnnl_stream_t stream() {
 }
 
 py::dict version() {
-    const dnnl_version_t *found = require_library().version();
+    const dnnl_version_t* found = require_library().version();
     py::dict result;
     result["major"] = found->major;
     result["minor"] = found->minor;
@@ -88,22 +87,22 @@ py::dict version() {
 std::string effective_isa() {
     check_not_forked();
     const dnnl_cpu_isa_t isa = require_library().get_effective_cpu_isa();
-    for (const IsaName &known : isa_names)
+    for (const IsaName& known : isa_names)
         if (known.isa == isa) return known.name;
     return "UNKNOWN_" + std::to_string(static_cast<int>(isa));
 }
 
-void limit_isa(const std::string &name) {
+void limit_isa(const std::string& name) {
     check_not_forked();
     require_library();
-    for (const IsaName &known : isa_names) {
+    for (const IsaName& known : isa_names) {
         if (name == known.name) {
             PQ_CALL(set_max_cpu_isa, known.isa);
             return;
         }
     }
     std::string known_names;
-    for (const IsaName &known : isa_names)
+    for (const IsaName& known : isa_names)
         known_names += (known_names.empty() ? "" : ", ") + std::string(known.name);
     throw ArgumentFault("ArgumentError", "isa", "'" + name + "'", "one of " + known_names);
 }

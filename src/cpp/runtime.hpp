@@ -17,6 +17,6 @@ void check_not_forked();
 py::dict version();
 std::string effective_isa();
 // Only before the first descriptor; later the library refuses (DnnlFault).
-void limit_isa(const std::string &name);
+void limit_isa(const std::string& name);
 
 } // namespace pq

@@ -13,7 +13,7 @@ namespace pq {
 
 namespace {
 
-std::atomic<int> wanted {0}; // 0: never set
+std::atomic<int> wanted{0}; // 0: never set
 
 struct OpenMP {
     void (*set_num_threads)(int) = nullptr;
@@ -25,13 +25,13 @@ struct OpenMP {
     }
 };
 
-const OpenMP &openmp() {
+const OpenMP& openmp() {
     static const OpenMP functions;
     return functions;
 }
 
-// Binary layout of oneTBB's d1::global_control, part of the ABI that libtbb.so.12 keeps stable. Written
-// out because the runtime wheel comes without headers.
+// Binary layout of oneTBB's d1::global_control, part of the ABI that libtbb.so.12 keeps stable.
+// Written out because the runtime wheel comes without headers.
 struct GlobalControl {
     std::size_t value = 0;
     std::intptr_t reserved = 0;
@@ -39,21 +39,21 @@ struct GlobalControl {
 };
 
 struct TBB {
-    void (*create)(GlobalControl &) = nullptr;
-    void (*destroy)(GlobalControl &) = nullptr;
+    void (*create)(GlobalControl&) = nullptr;
+    void (*destroy)(GlobalControl&) = nullptr;
     std::size_t (*active_value)(int) = nullptr;
 
     TBB() {
-        create = reinterpret_cast<void (*)(GlobalControl &)>(
+        create = reinterpret_cast<void (*)(GlobalControl&)>(
                 find_symbol("_ZN3tbb6detail2r16createERNS0_2d114global_controlE"));
-        destroy = reinterpret_cast<void (*)(GlobalControl &)>(
+        destroy = reinterpret_cast<void (*)(GlobalControl&)>(
                 find_symbol("_ZN3tbb6detail2r17destroyERNS0_2d114global_controlE"));
         active_value = reinterpret_cast<std::size_t (*)(int)>(
                 find_symbol("_ZN3tbb6detail2r127global_control_active_valueEi"));
     }
 };
 
-const TBB &tbb() {
+const TBB& tbb() {
     static const TBB functions;
     return functions;
 }
@@ -68,7 +68,7 @@ void limit_tbb(int n) {
     static bool active = false;
     const std::lock_guard<std::mutex> hold(guard);
     if (active) tbb().destroy(control);
-    control = GlobalControl {};
+    control = GlobalControl{};
     control.value = static_cast<std::size_t>(n);
     tbb().create(control);
     active = true;
@@ -91,10 +91,12 @@ int get_num_threads() {
 void set_num_threads(int n) {
     check_not_forked();
     if (n < 1) throw ArgumentFault("ArgumentError", "n", std::to_string(n), "at least one thread");
-    const bool possible = uses_openmp() ? openmp().set_num_threads != nullptr : tbb().create != nullptr;
+    const bool possible =
+            uses_openmp() ? openmp().set_num_threads != nullptr : tbb().create != nullptr;
     if (!possible) {
         throw ArgumentFault("ArgumentError", "n", std::to_string(n),
-                "a library whose threading runtime can be limited (this one is sequential or unknown)");
+                            "a library whose threading runtime can be limited (this one is "
+                            "sequential or unknown)");
     }
     wanted.store(n);
     if (uses_openmp()) {

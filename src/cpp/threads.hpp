@@ -10,7 +10,8 @@ int get_num_threads();
 // For primitives made from now on, in every thread. Throws ArgumentFault for n < 1.
 void set_num_threads(int n);
 
-// OpenMP keeps its setting per thread; called before each create and execute, it costs one comparison.
+// OpenMP keeps its setting per thread; called before each create and execute, it costs one
+// comparison.
 void apply_num_threads();
 
 } // namespace pq

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
+
 from pyonednn_q import native
-from pyonednn_q.compose.attr import Attr, Scale
+from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.post_ops import BinaryPostOp, SumPostOp
 from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
 from pyonednn_q.compose.tensor import TensorSpec
@@ -13,9 +17,13 @@ from pyonednn_q.errors import (
     AliasError,
     ArgumentError,
     DTypeError,
+    Error,
     LayoutError,
     ShapeError,
 )
+
+Array = np.ndarray[Any, Any]
+View = Callable[[Array], Array]
 
 PROBLEM = ConvProblem.of((2, 8, 6, 5), (16, 8, 3, 3), padding=1, dst="s32")
 RNG = np.random.default_rng(7)
@@ -23,7 +31,7 @@ WEI = RNG.integers(-4, 5, (16, 8, 3, 3)).astype(np.int8)
 SRC = RNG.integers(0, 20, (2, 8, 6, 5)).astype(np.uint8)
 
 
-def reference(src: np.ndarray) -> np.ndarray:
+def reference(src: Array) -> Array:
     """The bare convolution, tap by tap, in int64."""
     padded = np.pad(src.astype(np.int64), ((0, 0), (0, 0), (1, 1), (1, 1)))
     acc = np.zeros((2, 16, 6, 5), np.int64)
@@ -39,29 +47,30 @@ def conv() -> native.Prepared:
     return native.prepare(PROBLEM, wei=WEI)
 
 
-def channels_last(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+def channels_last(array: Array) -> Array:
+    last: Array = np.ascontiguousarray(array.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    return last
 
 
-def strided(array: np.ndarray) -> np.ndarray:
+def strided(array: Array) -> Array:
     wide = np.zeros((2, 8, 12, 10), array.dtype)
     wide[:, :, ::2, ::2] = array
     return wide[:, :, ::2, ::2]
 
 
-def reversed_view(array: np.ndarray) -> np.ndarray:
+def reversed_view(array: Array) -> Array:
     return np.ascontiguousarray(array[:, ::-1])[:, ::-1]
 
 
-def read_only(array: np.ndarray) -> np.ndarray:
+def read_only(array: Array) -> Array:
     frozen = channels_last(array)
     frozen.flags.writeable = False
     return frozen
 
 
-def odd_address(array: np.ndarray) -> np.ndarray:
-    raw = np.empty(array.size + 1, np.uint8)[1:]
-    view = raw.reshape(2, 6, 5, 8).transpose(0, 3, 1, 2)
+def odd_address(array: Array) -> Array:
+    raw: Array = np.empty(array.size + 1, np.uint8)[1:]
+    view: Array = raw.reshape(2, 6, 5, 8).transpose(0, 3, 1, 2)
     view[...] = array
     return view
 
@@ -78,12 +87,12 @@ def odd_address(array: np.ndarray) -> np.ndarray:
         odd_address,
     ],
 )
-def test_every_layout_of_src_gives_the_right_result(conv: native.Prepared, view) -> None:
+def test_every_layout_of_src_gives_the_right_result(conv: native.Prepared, view: View) -> None:
     np.testing.assert_array_equal(conv(view(SRC)), reference(SRC))
 
 
 @pytest.mark.parametrize("view", [channels_last, np.ascontiguousarray, np.asfortranarray, strided])
-def test_every_layout_of_out_is_written_in_place(conv: native.Prepared, view) -> None:
+def test_every_layout_of_out_is_written_in_place(conv: native.Prepared, view: View) -> None:
     out = view(np.full((2, 16, 6, 5), -1, np.int32)) if view is not strided else None
     if out is None:
         out = np.full((2, 16, 12, 10), -1, np.int32)[:, :, ::2, ::2]
@@ -114,7 +123,9 @@ def test_channels_last_arrays_are_not_copied() -> None:
         (None, ArgumentError, "src: got NoneType"),
     ],
 )
-def test_a_wrong_src_is_a_typed_error(conv: native.Prepared, array, error, message) -> None:
+def test_a_wrong_src_is_a_typed_error(
+    conv: native.Prepared, array: Any, error: type[Error], message: str
+) -> None:
     with pytest.raises(error, match=message):
         conv(array)
 
@@ -134,7 +145,9 @@ def test_foreign_byte_order_is_refused_by_name() -> None:
         ("here", ArgumentError, "out: got str"),
     ],
 )
-def test_a_wrong_out_is_a_typed_error(conv: native.Prepared, out, error, message) -> None:
+def test_a_wrong_out_is_a_typed_error(
+    conv: native.Prepared, out: Any, error: type[Error], message: str
+) -> None:
     with pytest.raises(error, match=message):
         conv(SRC, out=out)
 
@@ -178,7 +191,7 @@ def test_sum_needs_out_and_adds_what_it_holds() -> None:
 
 
 @pytest.mark.parametrize("src_dims", [(0, 8, 6, 5)])
-def test_an_empty_batch_gives_an_empty_result(src_dims) -> None:
+def test_an_empty_batch_gives_an_empty_result(src_dims: tuple[int, ...]) -> None:
     problem = ConvProblem.of(src_dims, (16, 8, 3, 3), padding=1, dst="s32")
     result = native.prepare(problem, wei=WEI)(np.empty(src_dims, np.uint8))
     assert result.shape == (0, 16, 6, 5)
@@ -211,9 +224,7 @@ def test_the_number_of_arrays_is_checked(conv: native.Prepared) -> None:
         ("src_zero_point", 1.5, "src_zero_point: got float64; wanted integers"),
     ],
 )
-def test_every_value_is_validated(name: str, value, message: str) -> None:
-    from pyonednn_q.compose.attr import ZeroPoint  # noqa: PLC0415
-
+def test_every_value_is_validated(name: str, value: object, message: str) -> None:
     attr = Attr(wei_scale=Scale(mask=1), src_zero_point=ZeroPoint())
     values = {"wei_scale": np.ones(16, np.float32), "src_zero_point": 3} | {name: value}
     with pytest.raises(ArgumentError, match=message):

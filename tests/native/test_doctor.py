@@ -88,7 +88,7 @@ def test_a_child_that_dies_is_a_finding(
     (tmp_path / "numpy.py").write_text(hazard)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     if "sleep" in hazard:
-        monkeypatch.setattr(doctor, "_TIMEOUT_S", 3)
+        monkeypatch.setattr(doctor, "_TIMEOUT_S", 6)
     facts = doctor.examine()
     assert expected in facts["failure"]
     assert "python" in facts  # what was known before is not lost

@@ -9,11 +9,11 @@ import textwrap
 
 import numpy as np
 import pytest
+
 from pyonednn_q import native
 from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
-
 from support.threads import run_together
 
 
@@ -81,7 +81,8 @@ def test_a_fork_after_use_is_an_error_not_a_hang() -> None:
         from pyonednn_q import native
         from pyonednn_q.compose.problem import MatMulProblem
         from pyonednn_q.errors import ForkedError
-        call = native.prepare(MatMulProblem.of((8, 8), (8, 8), dst="s32"), wei=np.ones((8, 8), "i1"))
+        wei = np.ones((8, 8), "i1")
+        call = native.prepare(MatMulProblem.of((8, 8), (8, 8), dst="s32"), wei=wei)
         src = np.ones((8, 8), "u1")
         call(src)
         pid = os.fork()
@@ -110,7 +111,8 @@ def test_a_fork_before_use_works() -> None:
         from pyonednn_q import native
         from pyonednn_q.compose.problem import MatMulProblem
         pid = os.fork()
-        call = native.prepare(MatMulProblem.of((8, 8), (8, 8), dst="s32"), wei=np.ones((8, 8), "i1"))
+        wei = np.ones((8, 8), "i1")
+        call = native.prepare(MatMulProblem.of((8, 8), (8, 8), dst="s32"), wei=wei)
         right = bool((call(np.ones((8, 8), "u1")) == 8).all())
         if pid == 0:
             os._exit(7 if right else 1)

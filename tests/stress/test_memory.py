@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from pyonednn_q import native
 from pyonednn_q.compose.attr import Attr, Scale
 from pyonednn_q.compose.problem import ConvProblem
@@ -14,7 +15,8 @@ from pyonednn_q.errors import ArgumentError, Error
 
 CYCLES = 10_000
 WARM = 1_500
-# One page of every hundredth cycle would be 400 KiB; a leaked frame or descriptor a cycle is over 8 MiB.
+# One page of every hundredth cycle would be 400 KiB; a leaked frame or descriptor a cycle is over
+# 8 MiB.
 ALLOWED_BYTES = 4 << 20
 
 

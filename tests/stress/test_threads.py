@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from pyonednn_q import native
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.post_ops import EltwisePostOp
 from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
-
 from support.threads import run_together
 
 THREADS = 16
@@ -39,8 +39,8 @@ def conv(channels: int) -> tuple[native.Prepared, np.ndarray]:
 def test_threads_that_share_one_primitive_agree_with_serial() -> None:
     call, first = conv(32)
     sources = [first.copy(order="K") for _ in range(THREADS)]
-    for index, src in enumerate(sources):
-        src += np.int8(index % 5)
+    for index in range(THREADS):
+        sources[index] += np.int8(index % 5)
     serial = [call(src) for src in sources]
     outs = [call.empty() for _ in range(THREADS)]
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
     from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.problem import (
         BinaryProblem,
@@ -35,14 +36,13 @@ if TYPE_CHECKING:
         SumProblem,
     )
     from pyonednn_q.compose.tensor import TensorSpec
-
     from support.oracle_tracked import F64
 
     Arrays = Mapping[str, NDArray[Any]]
 
-# Relative error of a kernel's exp, in units of 2**-24 (see oracle_eltwise.KERNEL_ERRORS).
-_EXP_UNITS = oracle_eltwise.KERNEL_ERRORS["exp"][1]
-_LOG_UNITS = oracle_eltwise.KERNEL_ERRORS["log"][0]
+# Errors of a kernel's exp (relative) and log (absolute), in units of 2**-24.
+_EXP_UNITS = oracle_eltwise.EXP_RELATIVE_ERROR
+_LOG_UNITS = oracle_eltwise.KERNEL_ERRORS["log"]
 
 
 def _read(arrays: Arrays, name: str, spec: TensorSpec) -> F64:

@@ -16,7 +16,6 @@ from pyonednn_q.compose.problem import (
     InnerProductProblem,
     MatMulProblem,
 )
-
 from support.cases import Recipe
 
 if TYPE_CHECKING:
@@ -145,6 +144,14 @@ def recipes(kind: str, shape: str, src: str, dst: str) -> Iterator[Recipe]:
         name = "-".join([start, bias or "nobias", scales, "+".join(points) or "nozp"])
         yield Recipe(name, of, attribute(of, scales, points))
     yield Recipe(f"{start}-bare", problem(kind, shape, src, dst, None), Attr())
+
+
+def float_recipes(kind: str, dtype: str = "f32") -> Iterator[Recipe]:
+    """Every shape with floating src, wei and dst: what a float layer beside ours runs."""
+    for shape, bias in product(SHAPES[kind], BIASES):
+        types = {"src": dtype, "wei": dtype, "dst": dtype, "bias": bias}
+        of: DenseProblem = PROBLEMS[kind].of(**SHAPES[kind][shape], **types)
+        yield Recipe(f"{kind}-{shape}-{dtype}-{bias or 'nobias'}", of, Attr())
 
 
 def cells() -> Iterator[tuple[str, str, str, str]]:

@@ -13,8 +13,9 @@ and both ends are reached. The pair is exact for every source if and only if the
     convolution family          so too, but the kernel halves the weights (ties to even) and doubles
                                 the result: nothing saturates, and an odd weight is not exact
 
-Measured on 3.7.2 and 3.13.2; 256-bit AVX2-VNNI, AVX512-VNNI and AMX are exact. So are the reference
-loops on any machine: ask only for the other implementations.
+Measured on 3.7.2 and 3.13.2: the s32 results of every implementation on SSE4.1 and AVX2 equal
+this model or the exact sum. 256-bit AVX2-VNNI, AVX512-VNNI and AMX are exact; so are depthwise u8
+and, on any machine, reference loops.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import whole
-from pyonednn_q.compose.implementation import has_vnni
+from pyonednn_q.compose.implementation import at_least, has_vnni
 from pyonednn_q.compose.problem import (
     ConvProblem,
     DeconvProblem,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.problem import Problem
 
 Array = np.ndarray[Any, Any]
+Weighted = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
 
 LO, HI = -(2**15), 2**15 - 1
 SAFE = 64  # 255 · (64 + 64) = 32640
@@ -57,12 +59,12 @@ def pair_overflow(
 ) -> tuple[int, ...]:
     """Return the output channels that some source makes inexact on `isa`.
 
-    Which pairs a kernel forms is known for convolution and deconvolution (neighbouring input
-    channels (2k, 2k+1) of one group at one tap), matmul (neighbours along K) and inner product of
-    two dimensions (likewise). It is not for an odd number of input channels per group beside
-    several taps, where a kernel may run taps and channels together, nor for an inner product with
-    spatial dimensions, whose order follows the layout: there, the two largest weights of a channel
-    count as a pair, and a channel may be returned that would be exact.
+    Which weights meet in a pair: neighbours (2k, 2k+1) among the input channels of one group at
+    one tap of a convolution or deconvolution, along K of a matmul, along the source's memory of an
+    inner product. Up to AVX2 this was compared value by value. With AVX512_CORE it is assumed,
+    except for an odd number of channels beside several taps, which a kernel may run together, and
+    for an inner product with spatial dimensions: there the two largest weights of a channel count
+    as a pair, and a channel may be returned that would be exact.
 
     Parameters
     ----------
@@ -97,49 +99,44 @@ def pair_overflow(
     if wei.shape != problem.wei.dims:
         raise ShapeError(argument="wei", got=str(wei.shape), wanted=str(problem.wei.dims))
 
-    is_conv = isinstance(problem, (ConvProblem, DeconvProblem))
-    if is_conv and problem.src.dtype == "s8":
-        is_odd = _by_channel(wei, problem) % 2 == 1
-        return _indices(np.any(is_odd, axis=(1, 2)))
+    weights = _in_runs(wei, problem)
+    if isinstance(problem, (ConvProblem, DeconvProblem)):
+        if problem.src.dtype == "s8":
+            return _indices(np.any(weights % 2 == 1, axis=(1, 2)))
+        if problem.is_depthwise:
+            return ()
     lo, hi = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
-    largest = hi if src_max is None else whole("src_max", src_max, lo=lo, hi=hi)
-    largest -= lo
-    if isinstance(problem, (ConvProblem, DeconvProblem)) and problem.is_depthwise:
-        return ()
-    weights = _by_channel(wei, problem)
-    return _indices(_overflows(weights, largest, paired=_pairs_are_known(weights, problem)))
+    largest = (hi if src_max is None else whole("src_max", src_max, lo=lo, hi=hi)) - lo
+    paired = _are_pairs_known(weights, problem, isa)
+    too_high = largest * _largest_sums(np.maximum(weights, 0), paired=paired) > HI
+    too_low = -largest * _largest_sums(np.maximum(-weights, 0), paired=paired) < LO
+    return _indices(too_high | too_low)
 
 
-def _by_channel(wei: Array, problem: Problem) -> Array:
-    """Weights as (output channel, tap, input channel), in 32 bits."""
+def _in_runs(wei: Array, problem: Weighted) -> Array:
+    """Weights in 32 bits as (output channel, run, position); pairs are neighbours within a run."""
     wide = wei.astype(np.int32)
     if isinstance(problem, MatMulProblem):
         return np.moveaxis(wide, -1, 0).reshape(problem.n, -1, problem.k)
     if isinstance(problem, InnerProductProblem):
-        return wide.reshape(problem.oc, 1, -1)
-    assert isinstance(problem, (ConvProblem, DeconvProblem))
+        runs_by_channel = problem.src.ndim > 2 and problem.src.is_channels_last
+        ordered = np.moveaxis(wide, 1, -1) if runs_by_channel else wide
+        return ordered.reshape(problem.oc, 1, -1)
     per_group = problem.ic // problem.groups
     return np.moveaxis(wide.reshape(problem.oc, per_group, -1), 1, 2)
 
 
-def _pairs_are_known(weights: Array, problem: Problem) -> bool:
+def _are_pairs_known(weights: Array, problem: Weighted, isa: str) -> bool:
     if isinstance(problem, MatMulProblem):
         return True
+    compared = not at_least(isa, "AVX512_CORE")
     if isinstance(problem, InnerProductProblem):
-        return problem.src.ndim == 2
+        return problem.src.ndim == 2 or (compared and problem.src.strides is not None)
     _, taps, channels = weights.shape
-    return bool(taps == 1 or channels % 2 == 0)
+    return compared or taps == 1 or channels % 2 == 0
 
 
-def _overflows(weights: Array, largest: int, *, paired: bool) -> Array:
-    """Per output channel: can a pair leave 16 bits, with sources from 0 to `largest`."""
-    up, down = np.maximum(weights, 0), np.maximum(-weights, 0)
-    most_up, most_down = (_largest_sum(side, paired=paired) for side in (up, down))
-    too_high: Array = (largest * most_up > HI) | (-largest * most_down < LO)
-    return too_high
-
-
-def _largest_sum(weights: Array, *, paired: bool) -> Array:
+def _largest_sums(weights: Array, *, paired: bool) -> Array:
     """Per output channel, the largest sum of a pair; unpaired weights may meet any other."""
     if not paired:
         flat = weights.reshape(len(weights), -1)

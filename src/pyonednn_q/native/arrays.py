@@ -7,36 +7,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyonednn_q.compose.tensor import TensorSpec
+    from collections.abc import Callable, Sequence
 
 Array = np.ndarray[Any, Any]
 
 
+def allocator(spec: TensorSpec) -> Callable[[], Array]:
+    """Return a function that returns uninitialised arrays of the dims, dtype and layout of `spec`.
+
+    What can be worked out before a call is worked out here, once.
+    """
+    dtype = dtypes.numpy_dtype(spec.dtype)
+    dims = spec.dims
+    strides = spec.strides
+    if strides is None or strides == TensorSpec.dense(dims, spec.dtype).strides:
+        return lambda: np.empty(dims, dtype)
+    if spec.nbytes != spec.size * dtype.itemsize:
+        steps = [step * dtype.itemsize for step in strides]
+        elements = spec.nbytes // dtype.itemsize
+        return lambda: np.lib.stride_tricks.as_strided(np.empty(elements, dtype), dims, steps)
+    order = sorted(range(spec.ndim), key=lambda axis: (-strides[axis], dims[axis] == 1, axis))
+    physical = tuple(dims[axis] for axis in order)
+    axes = tuple(order.index(axis) for axis in range(spec.ndim))
+    return lambda: np.empty(physical, dtype).transpose(axes)
+
+
 def empty(spec: TensorSpec) -> Array:
     """Return an uninitialised array with the dims, dtype and physical layout of `spec`."""
-    dtype = dtypes.numpy_dtype(spec.dtype)
-    if spec.strides is None:
-        return np.empty(spec.dims, dtype)
-    order = sorted(range(spec.ndim), key=lambda axis: (-spec.strides[axis], axis))  # type: ignore[index]
-    dense = 1
-    for axis in reversed(order):
-        if spec.dims[axis] > 1 and spec.strides[axis] != dense:
-            return _empty_with_gaps(spec, dtype)
-        dense *= spec.dims[axis]
-    physical = np.empty([spec.dims[axis] for axis in order], dtype)
-    return physical.transpose(np.argsort(order))
-
-
-def _empty_with_gaps(spec: TensorSpec, dtype: np.dtype[Any]) -> Array:
-    assert spec.strides is not None
-    extent = 1 + sum((d - 1) * s for d, s in zip(spec.dims, spec.strides, strict=True))
-    strides = [s * dtype.itemsize for s in spec.strides]
-    return np.lib.stride_tricks.as_strided(np.empty(extent, dtype), spec.dims, strides)
+    return allocator(spec)()
 
 
 def checked(name: str, array: object, spec: TensorSpec) -> Array:
@@ -61,7 +63,7 @@ def checked(name: str, array: object, spec: TensorSpec) -> Array:
 
 
 def has_layout(array: Array, spec: TensorSpec) -> bool:
-    """Tell whether `array` lies in memory as `spec` says (strides of dimensions of 1 do not count)."""
+    """Tell whether `array` lies in memory as `spec` says; strides of dimensions of 1 are free."""
     assert spec.strides is not None
     itemsize = array.dtype.itemsize
     return array.flags.aligned and all(
@@ -82,7 +84,7 @@ def in_layout(array: Array, spec: TensorSpec) -> Array:
 def constant(name: str, value: object, dims: Sequence[int], dtype: str) -> Array:
     """Return a constant operand as an aligned native array of `dims` and `dtype`.
 
-    A one-dimensional value of the right length may stand for `dims` (a bias, a per-channel operand).
+    A one-dimensional value of the right length may stand for `dims`: a bias, a per-channel operand.
 
     Raises
     ------

@@ -49,7 +49,7 @@ except Exception:
 
 
 def why(problem: Problem, attr: Attr) -> Reasons:
-    """Return (implementation, reason) for every implementation that refused, in the library's order.
+    """Return (implementation, reason) of every implementation that refused, in the library's order.
 
     Takes a few tenths of a second the first time; answers are kept.
     """
@@ -63,7 +63,7 @@ def _ask(question: str) -> Reasons:
     environment["ONEDNN_MAX_CPU_ISA"] = runtime.isa()
     environment[library.VARIABLE] = runtime.loaded().path
     environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-    answer = subprocess.run(  # noqa: S603 - our own interpreter, our own code
+    answer = subprocess.run(
         [sys.executable, "-c", _CHILD],
         input=question,
         capture_output=True,
@@ -78,9 +78,9 @@ def _ask(question: str) -> Reasons:
 def parse(log: str) -> Reasons:
     """Return the (implementation, reason) pairs of a dispatch log.
 
-    Lines come in two forms, after ``onednn_verbose,v1,primitive,create:dispatch,``: the long one names
-    primitive, engine, implementation and problem before the reason, the short one only a component;
-    both end with the source line that refused.
+    Lines come in two forms, after ``onednn_verbose,v1,primitive,create:dispatch,``: the long one
+    names primitive, engine, implementation and problem before the reason, the short one only a
+    component; both end with the source line that refused.
 
     Examples
     --------

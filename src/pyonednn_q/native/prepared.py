@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.compose.saturation import safe_by_range
+from pyonednn_q.errors import ArgumentError, SaturationError, ShapeError
 from pyonednn_q.native import arrays
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.problem import Problem
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 class Prepared:
     """One problem with its attributes, constants bound, on one chosen implementation.
 
-    Made by `prepare`. Calling it is safe from many threads at once: each call has a scratchpad of its
-    own and returns when its result is complete.
+    Made by `prepare`. Calling it is safe from many threads at once: each call has a scratchpad of
+    its own and returns when its result is complete.
 
     Attributes
     ----------
@@ -61,6 +62,9 @@ class Prepared:
         self._bound = dict(bound)
         self._specs = dict(specs)
         self._core = core
+        self._run: Callable[..., None] = core.run if core is not None else _run_nothing
+        self._wei_at: int | None = None
+        self._new_dst = arrays.allocator(specs["dst"])
         self._reads_dst = any(op.boundary()[0] == "sum" for op in attr.post_ops)
 
     def __call__(self, *inputs: Array, out: Array | None = None) -> Array:
@@ -69,41 +73,47 @@ class Prepared:
         Parameters
         ----------
         *inputs : ndarray
-            As named by `inputs`, each of the dims and dtype of the problem; any strides. An array in
-            another layout than `layout(name)` is copied into it first and counted in `copies`.
+            As named by `inputs`, each of the dims and dtype of the problem; any strides. An array
+            in another layout than `layout(name)` is copied into it first and counted in `copies`.
         out : ndarray, optional
-            Written in place and returned. Required with a sum post-op, which reads it: it must hold
-            the values to add. Another layout than `layout("dst")` costs a copy, counted in `copies`.
+            Written in place and returned. Required with a sum post-op, which reads it: it must
+            hold the values to add. Another layout than `layout("dst")` costs a copy, counted in
+            `copies`.
 
         Returns
         -------
         ndarray
-            dst, in logical dims (N, C, spatial); channels last in memory unless the problem says otherwise.
+            dst, in logical dims (N, C, spatial); channels last in memory unless the problem says
+            otherwise.
 
         Raises
         ------
         ArgumentError, DTypeError, ShapeError, AliasError
             Naming the argument, what came and what would do.
         """
-        if len(inputs) != len(self.inputs):
-            raise ArgumentError("inputs", f"{len(inputs)} arrays", ", ".join(self.inputs))
-        ready = [self._input(name, array) for name, array in zip(self.inputs, inputs, strict=True)]
-        spec = self._specs["dst"]
         if out is None:
             if self._reads_dst:
                 raise ArgumentError("out", "None", "the array whose values the sum post-op adds")
-            dst = arrays.empty(spec)
+            dst = self._new_dst()
         else:
-            dst = self._output(out, spec)
-        if self._core is not None:
-            self._core.run(*ready, dst)
-        if out is None or dst is out:
-            return dst
-        np.copyto(out, dst)
-        return out
+            dst = out
+        if self._wei_at is not None:
+            self._check_wei(inputs[self._wei_at] if self._wei_at < len(inputs) else None)
+        # The extension checks everything before it runs anything, so what fits goes straight
+        # through. What it refuses is looked at again here: copied into the right layout, or refused
+        # by name.
+        try:
+            self._run(*inputs, dst)
+        except ArgumentError:
+            return self._run_checked(inputs, dst)
+        return dst
+
+    def check_wei_of_each_call(self) -> None:
+        """Look at the weights of each call: beyond [-64, 64] they can saturate without VNNI."""
+        self._wei_at = self.inputs.index("wei")
 
     def layout(self, name: str) -> TensorSpec:
-        """Return dims, dtype and strides (in elements) of a call's argument, for copy-free calls."""
+        """Return dims, dtype and strides (in elements) of a call's argument, to call copy-free."""
         if name not in self._specs:
             raise ArgumentError("name", repr(name), f"one of {', '.join(self._specs)}")
         return self._specs[name]
@@ -128,7 +138,7 @@ class Prepared:
         described = {
             name: f"{s.dtype}{s.dims} strides {s.strides}" for name, s in self._specs.items()
         }
-        described |= {name: repr(memory.layout) for name, memory in self._bound.items()}
+        described |= {name: str(memory.layout) for name, memory in self._bound.items()}
         return described
 
     def attr_readback(self) -> dict[str, Any]:
@@ -159,6 +169,26 @@ class Prepared:
     def __repr__(self) -> str:
         return f"<Prepared {self.problem.text()} on {self.impl}>"
 
+    def _check_wei(self, wei: object) -> None:
+        if not isinstance(wei, np.ndarray) or wei.dtype.kind not in "iu" or safe_by_range(wei):
+            return  # safe, or refused by name in a moment
+        detail = (
+            "weights of this call leave [-64, 64], where sums of two products can exceed 16 bits: "
+            "this CPU level has no VNNI and the result could be silently wrong; "
+            "prepare with saturation='allow' to run it all the same"
+        )
+        raise SaturationError("refused", "checking the weights", self.problem.text(), detail)
+
+    def _run_checked(self, inputs: tuple[object, ...], out: object) -> Array:
+        if len(inputs) != len(self.inputs):
+            raise ArgumentError("inputs", f"{len(inputs)} arrays", ", ".join(self.inputs))
+        ready = [self._input(name, array) for name, array in zip(self.inputs, inputs, strict=True)]
+        given, dst = self._output(out)
+        self._run(*ready, dst)
+        if dst is not given:
+            np.copyto(given, dst)
+        return given
+
     def _input(self, name: str, array: object) -> Array:
         spec = self._specs[name]
         given = arrays.checked(name, array, spec)
@@ -167,11 +197,16 @@ class Prepared:
             self.copies[name] += 1
         return ready
 
-    def _output(self, out: object, spec: TensorSpec) -> Array:
+    def _output(self, out: object) -> tuple[Array, Array]:
+        spec = self._specs["dst"]
         given = arrays.checked("out", out, spec)
         if not given.flags.writeable:
             raise ArgumentError("out", "a read-only array", "a writeable one")
         if arrays.has_layout(given, spec):
-            return given
+            return given, given
         self.copies["dst"] += 1
-        return arrays.in_layout(given, spec) if self._reads_dst else arrays.empty(spec)
+        return given, arrays.in_layout(given, spec) if self._reads_dst else self._new_dst()
+
+
+def _run_nothing(*_arrays: object) -> None:
+    """Run an empty problem."""

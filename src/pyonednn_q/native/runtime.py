@@ -101,7 +101,8 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Set the number of threads of primitives prepared from now on, in every Python thread.
 
-    Primitives that exist keep the number they were prepared with (OpenMP) or share the new limit (TBB).
+    Primitives that exist keep the number they were prepared with (OpenMP) or share the new limit
+    (TBB).
 
     Raises
     ------

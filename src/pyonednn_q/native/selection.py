@@ -1,7 +1,8 @@
 """Which implementation runs: the first that is neither known to be wrong nor a reference loop.
 
-oneDNN offers implementations in its own order of preference and says nothing when the first is wrong
-(the guard table) or thousands of times slower than the second (reference loops). This walks its list.
+oneDNN offers implementations in its own order of preference and says nothing when the first is
+wrong (the guard table) or thousands of times slower than the second (reference loops). This walks
+its list.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q.compose import guards
+from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.implementation import classify
 from pyonednn_q.errors import (
     KnownWrongError,
@@ -21,7 +23,6 @@ from pyonednn_q.errors import (
 from pyonednn_q.native import dispatch, runtime
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.problem import Problem
 
 
@@ -32,6 +33,15 @@ class Skipped:
     impl: str
     why: str
     guards: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An implementation of the library's list, and what the guard table says of it."""
+
+    impl: str
+    kind: str
+    guards: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,34 @@ def first_candidate(problem: Problem, attr: Attr) -> Any:  # noqa: ANN401 - an o
         raise OneDNNError(error.status, error.call, text, error.detail) from None
 
 
+def implementations(problem: Problem, attr: Attr | None = None) -> tuple[Offer, ...]:
+    """Return every implementation the library offers, in its order of preference.
+
+    Raises
+    ------
+    UnsupportedError
+        It offers none.
+    """
+    attr = attr if attr is not None else Attr()
+    offers = []
+    candidate = first_candidate(problem, attr)
+    while True:
+        impl = named(candidate)
+        rows = guards.matching(problem, attr, runtime.facts(), impl)
+        offers.append(Offer(impl, classify(impl), tuple(guard.id for guard in rows)))
+        if not candidate.next():
+            return tuple(offers)
+
+
+def named(candidate: Any) -> str:  # noqa: ANN401
+    """Return the candidate's name, stepping once when it hides it.
+
+    A descriptor served from the library's cache can come without its name; the next one is then the
+    same implementation, named.
+    """
+    return str(candidate.impl or (candidate.impl if candidate.next() else ""))
+
+
 def select(problem: Problem, attr: Attr, *, allow_reference: bool = False) -> Selection:
     """Return the first implementation that may be trusted.
 
@@ -73,8 +111,8 @@ def select(problem: Problem, attr: Attr, *, allow_reference: bool = False) -> Se
     UnsupportedError
         No implementation takes the problem at all.
     KnownWrongError
-        Every implementation that takes it computes it wrong, or only reference loops are left beside
-        those that do.
+        Every implementation that takes it computes it wrong, or only reference loops are left
+        beside those that do.
     ReferenceKernelError
         Only reference loops take it and `allow_reference` is false.
     """
@@ -82,9 +120,7 @@ def select(problem: Problem, attr: Attr, *, allow_reference: bool = False) -> Se
     facts = runtime.facts()
     skipped: list[Skipped] = []
     while True:
-        # A descriptor served from the library's cache can come without its name; the next one is then
-        # the same implementation, named.
-        impl = candidate.impl or (candidate.impl if candidate.next() else "")
+        impl = named(candidate)
         matched = guards.matching(problem, attr, facts, impl)
         kind = classify(impl)
         if matched:

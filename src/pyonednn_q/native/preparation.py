@@ -10,6 +10,8 @@ import numpy as np
 
 from pyonednn_q.compose import saturation as pairs
 from pyonednn_q.compose.attr import Attr
+from pyonednn_q.compose.implementation import has_vnni
+from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, SaturationError
 from pyonednn_q.native import arrays, runtime
@@ -43,13 +45,14 @@ def prepare(
     attr : Attr, optional
         Scales, zero points and post-ops (structure only; their values go into `values`).
     wei : ndarray, optional
-        Weights in logical dims, packed once into the implementation's layout. Left out, they become an
-        argument of each call (a matmul of two activations).
+        Weights in logical dims, packed once into the implementation's layout. Left out, they become
+        an argument of each call (a matmul of two activations).
     bias : ndarray, optional
         Bias of the problem's bias dims, or one-dimensional of that many values; in real units.
     values : mapping, optional
-        Values under the names `attr` gives them: ``"wei_scale"``, ``"dst_scale"``, ``"src_zero_point"``,
-        ``"post_op_0"``, ... Binary operands left out become arguments of each call.
+        Values under the names `attr` gives them: ``"wei_scale"``, ``"dst_scale"``,
+        ``"src_zero_point"``, ``"post_op_0"``, ... Binary operands left out become arguments of each
+        call.
     allow_reference : bool
         Accept a reference loop where nothing faster takes the problem.
     saturation : {"refuse", "allow"}
@@ -72,7 +75,7 @@ def prepare(
         raise ArgumentError("saturation", repr(saturation), "'refuse' or 'allow'")
     given = dict(values or {})
     if wei is None:
-        problem = _with_plain_wei(problem)
+        problem = _with_wei_of_each_call(problem)
     tensors = problem.tensors
     _check_names(problem, attr, given, wei, bias)
     if tensors["dst"].size == 0:
@@ -80,20 +83,28 @@ def prepare(
 
     selection = select(problem, attr, allow_reference=allow_reference)
     notes = [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
-    bound = _bind(selection, problem, attr, given, wei, bias)
+    bound = bind(selection, problem, attr, given, wei, bias)
     notes += _check_saturation(problem, attr, selection, wei, saturation)
     needed = (*tensors, *attr.runtime_names(problem))
     inputs = tuple(name for name in needed if name not in bound and name != "dst")
-    specs = {name: _spec(selection, name) for name in (*inputs, "dst")}
+    specs = {name: spec_of(selection, name) for name in (*inputs, "dst")}
     core = runtime.core().Prepared(selection.candidate, [*inputs, "dst"], bound)
-    return Prepared(problem, attr, selection, inputs, bound, specs, core, tuple(notes))
+    prepared = Prepared(problem, attr, selection, inputs, bound, specs, core, tuple(notes))
+    if saturation == "refuse" and _must_check_wei(problem, selection, inputs):
+        prepared.check_wei_of_each_call()
+    return prepared
 
 
-def _with_plain_wei(problem: Problem) -> Problem:
+def _with_wei_of_each_call(problem: Problem) -> Problem:
     """Ask for weights as arrays have them: those of each call cannot be packed beforehand."""
-    if "wei" not in problem.tensors or problem.tensors["wei"].strides is not None:
+    if "wei" not in problem.tensors:
         return problem
     spec = problem.tensors["wei"]
+    if not isinstance(problem, MatMulProblem):
+        wanted = f"an array of dims {spec.dims}: only matmul is fast with weights of each call"
+        raise ArgumentError("wei", "None", wanted)
+    if spec.strides is not None:
+        return problem
     return dataclasses.replace(problem, wei=TensorSpec.dense(spec.dims, spec.dtype))
 
 
@@ -115,7 +126,7 @@ def _check_names(
         raise ArgumentError("bias", "None", f"an array of dims {problem.tensors['bias'].dims}")
 
 
-def _bind(
+def bind(
     selection: Selection,
     problem: Problem,
     attr: Attr,
@@ -123,6 +134,7 @@ def _bind(
     wei: object,
     bias: object,
 ) -> dict[str, Any]:
+    """Pack every constant that was given into what the chosen implementation wants."""
     candidate = selection.candidate
     bound: dict[str, Any] = {}
     for name, value in (("wei", wei), ("bias", bias)):
@@ -161,8 +173,9 @@ def _check_saturation(
         return []
     shown = ", ".join(map(str, channels[:8])) + (", ..." if len(channels) > 8 else "")
     detail = (
-        f"{len(channels)} output channel(s) ({shown}) hold weights whose pairs of products can exceed "
-        f"16 bits on {runtime.isa()}, which has no VNNI: results would be silently wrong"
+        f"{len(channels)} output channel(s) ({shown}) hold weights that {runtime.isa()}, which has "
+        "no VNNI, does not compute exactly: pairs of products exceed 16 bits, or odd weights lose "
+        "a bit"
     )
     if policy == "allow":
         return [detail]
@@ -173,7 +186,15 @@ def _check_saturation(
     )
 
 
-def _spec(selection: Selection, name: str) -> TensorSpec:
+def _must_check_wei(problem: Problem, selection: Selection, inputs: tuple[str, ...]) -> bool:
+    """Whether weights of each call can saturate, which only a look at each of them can tell."""
+    if "wei" not in inputs or selection.kind == "reference" or has_vnni(runtime.isa()):
+        return False
+    return {problem.tensors[name].dtype for name in ("src", "wei")} <= {"u8", "s8"}
+
+
+def spec_of(selection: Selection, name: str) -> TensorSpec:
+    """Return the layout in which the chosen implementation takes an argument of each call."""
     layout = selection.candidate.layout(name)
     return TensorSpec(tuple(layout.dims), layout.dtype, layout.strides)
 

@@ -1,0 +1,58 @@
+"""What the documents show runs, as they show it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCKS = [
+    pytest.param(block, id=f"{page.name}-{index}")
+    for page in PAGES
+    for index, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def run(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_blocks_run(block: str) -> None:
+    assert run("-c", block)
+
+
+def test_the_readme_shows_what_its_example_prints() -> None:
+    text = (ROOT / "README.md").read_text()
+    block = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    shown = re.search(r"```text\n(.*?)```", text, re.DOTALL)
+    assert block
+    assert shown
+    printed = run("-c", block[1])
+    # Which kernel runs, and so how weights are packed, is the machine's business.
+    own = re.compile(r"implementation|wei |scratchpad|note")
+
+    def common(lines: str) -> list[str]:
+        return [line for line in lines.splitlines() if not own.search(line)]
+
+    assert common(printed) == common(shown[1])
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_examples_run(example: Path) -> None:
+    assert run(str(example))
+
+
+def test_there_are_examples() -> None:
+    assert BLOCKS
+    assert EXAMPLES
