@@ -100,7 +100,7 @@ def test_steps_are_frozen() -> None:
 
 
 @pytest.mark.parametrize("lo", [0, 0.0, np.float64(0), [0.0, 0.0], Vec(0)])
-def test_constants_may_be_anything_that_is_one(lo: Any) -> None:  # noqa: ANN401
+def test_constants_may_be_anything_that_is_one(lo: Any) -> None:
     assert Clip(lo, 6) == Clip(0, 6)
 
 

@@ -22,7 +22,7 @@ class TestConstruction:
     @pytest.mark.parametrize(
         "value", [2, 2.0, [2.0], [2.0, 2.0, 2.0], np.float32(2), np.full(5, 2)]
     )
-    def test_equal_channels_are_one_value(self, value: Any) -> None:  # noqa: ANN401
+    def test_equal_channels_are_one_value(self, value: Any) -> None:
         vec = Vec(value)
         assert vec == Vec(2.0)
         assert (vec.array, vec.channels, vec.is_per_tensor) == (None, None, True)
@@ -46,7 +46,7 @@ class TestConstruction:
             (10**400, "401 digits"),
         ],
     )
-    def test_refuses_what_is_no_constant(self, value: Any, problem: str) -> None:  # noqa: ANN401
+    def test_refuses_what_is_no_constant(self, value: Any, problem: str) -> None:
         with pytest.raises(ArgumentError, match=problem):
             Vec(value)
 
@@ -111,7 +111,7 @@ class TestArithmetic:
         assert (a.maximum(b), a.minimum(b)) == (Vec(max(x, y)), Vec(min(x, y)))
 
     @pytest.mark.parametrize("divisor", [0.0, -0.0, [1.0, 0.0]])
-    def test_division_by_zero_is_refused(self, divisor: Any) -> None:  # noqa: ANN401
+    def test_division_by_zero_is_refused(self, divisor: Any) -> None:
         with pytest.raises(ArgumentError, match="divisor"):
             Vec(1.0) / divisor
 
@@ -159,7 +159,7 @@ class TestQuestions:
             ([float("inf"), 2.0], False, False),
         ],
     )
-    def test_whole_and_even(self, value: Any, integer: bool, even: bool) -> None:  # noqa: ANN401
+    def test_whole_and_even(self, value: Any, integer: bool, even: bool) -> None:
         assert (Vec(value).is_integer, Vec(value).is_even) == (integer, even)
 
     def test_is_all(self) -> None:
@@ -189,7 +189,7 @@ class TestText:
             (range(2048), "[0, 1, ..., 2047; 2048 channels]"),
         ],
     )
-    def test_is_short_and_round_trips(self, value: Any, text: str) -> None:  # noqa: ANN401
+    def test_is_short_and_round_trips(self, value: Any, text: str) -> None:
         assert str(Vec(list(value) if isinstance(value, range) else value)) == text
         assert repr(Vec(6)) == "Vec(6)"
 
