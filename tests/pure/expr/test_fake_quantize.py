@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -197,7 +197,7 @@ class TestValue:
         (lambda: FakeQuantize(-1.7e308, 1.7e308, 0, 1), "input_high"),
         (lambda: FakeQuantize(0, 1, 0, 1, 1), "levels: got 1"),
         (lambda: FakeQuantize(0, 1, 0, 1, 65537), "levels: got 65537"),
-        (lambda: FakeQuantize(0, 1, 0, 1, 2.5), "levels: got 2.5"),  # type: ignore[arg-type]
+        (lambda: FakeQuantize(0, 1, 0, 1, cast("Any", 2.5)), "levels: got 2.5"),
         (lambda: FakeQuantize([0, 1], [2, 3, 4], 0, 1), "input_high: got 3 channels"),
         (lambda: FakeQuantize.symmetric(1, 2), "two levels have no zero"),
         (lambda: FakeQuantize(1, 1, 0, 1, 2).scale_in, "scale_in: got a threshold"),
