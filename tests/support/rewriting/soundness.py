@@ -33,7 +33,7 @@ from support.rewriting.exact import (
 NAMES = ("res", "gate")
 WORLDS = tuple(
     World(Fraction(before), {name: Fraction(leaf) for name in NAMES})
-    for before, leaf in ((0, 2), (-3, Fraction(-3, 2)), (Fraction(15, 2), Fraction(1, 4)), (1, 0))
+    for before, leaf in ((0, 2), (-3, Fraction(-3, 2)), (7, Fraction(1, 4)), (1, 0))
 )
 _PLAIN = (World(Fraction(0), {}),)
 
