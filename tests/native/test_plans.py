@@ -141,6 +141,7 @@ def test_quantised_dst(name: str, kind: str) -> None:
     check(layer, plan, name)
 
 
+@pytest.mark.needs_isa("AVX2")  # below, a float sum runs on reference loops
 @pytest.mark.parametrize("kind", ["convolution", "matmul", "inner_product", "deconvolution"])
 @pytest.mark.parametrize("name", ["05_mul_add_fq_pc", "09_prelu_mul_add", "08_sum_elu_fq"])
 def test_float_primitive(name: str, kind: str) -> None:
