@@ -1,13 +1,12 @@
-"""Probe what the loaded oneDNN does with INT8 attributes, and write docs/support_matrix.md.
+"""Write docs/support_matrix.md, what oneDNN does, and docs/guards.md, what it does wrong.
 
-Every row is one problem with one attribute. Per instruction set (each in a process of its own, for the
-limit can be set once) the implementations the library offers are asked for, unguarded, and the first is
-classified: J just-in-time kernel, G GEMM and separate post-processing, r reference loop, x refused, a refused
-by the attribute itself. `known` is what an earlier study measured on an AMX machine, in the order AMX,
-AVX512_CORE_VNNI, AVX512_CORE, AVX2_VNNI, AVX2; a cell that differs from it is marked.
+Every row of the matrix is a few problems that should be answered alike. Per instruction set (each
+in a process of its own, for the limit can be set once) the library is asked for its first
+implementation, unguarded, and the name is classified.
 
-    python tools/support_matrix.py probe > part.json        # on each runtime
+    python tools/support_matrix.py probe > part.json        # with each oneDNN
     python tools/support_matrix.py write part*.json > docs/support_matrix.md
+    python tools/support_matrix.py guards > docs/guards.md
 """
 
 from __future__ import annotations
@@ -15,257 +14,291 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
+import support_rows
+import support_shapes
+from pyonednn_q.compose import guards
+from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.implementation import classify
-from pyonednn_q.compose.post_ops import (
-    BinaryPostOp,
-    EltwisePostOp,
-    PReluPostOp,
-    SumPostOp,
-)
-from pyonednn_q.compose.problem import (
-    ConvProblem,
-    DeconvProblem,
-    InnerProductProblem,
-    MatMulProblem,
-    Problem,
-)
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import OneDNNError, UnsupportedError
+from pyonednn_q.compose.problem import Problem
+from pyonednn_q.errors import OneDNNError
 from pyonednn_q.native import runtime
+from support_rows import Row
 
-LEVELS = ("AVX512_CORE_AMX", "AVX512_CORE_VNNI", "AVX512_CORE", "AVX2_VNNI", "AVX2")
+DECONV_GEMM = (
+    "A deconvolution falls back to a GEMM with separate post-processing, which takes operands of "
+    "any type in 3.7. The study's row does not tell deconvolutions apart."
+)
+
+# The order of the letters in `Row.known`; SSE41 behaves as AVX2.
+STUDIED = ("AVX512_CORE_AMX", "AVX512_CORE_VNNI", "AVX512_CORE", "AVX2_VNNI", "AVX2")
+LEVELS = (*STUDIED, "SSE41")
+STUDIED_VERSIONS = ((3, 13), (3, 7))
 LETTERS = {"jit": "J", "gemm": "G", "reference": "r", "unknown": "?"}
+SETTERS = ("dnnl_primitive_attr_set", "dnnl_post_ops_append")
+SECTIONS = (
+    "Shapes",
+    "Data types",
+    "Scales",
+    "Zero points",
+    "Post-ops",
+    "Sum",
+    "Operands",
+    "Layouts",
+)
 
-SCALED = Attr(src_scale=Scale(), wei_scale=Scale(), dst_scale=Scale())
+
+# Why a row differs from the study, by its title. Reasons are the library's own dispatch log.
+EXPLAINED = {
+    "inner product, 4-D source": (
+        "The wrapper of matmul that packs these weights wrongly is not offered on SSE41, where "
+        "its matmul cannot be made. The GEMM behind it is right."
+    ),
+    "deconv: f32 to u8, f32 bias": (
+        "The float convolutions inside a deconvolution need AVX2 at least. Without a bias there is "
+        "none on AVX2 either: see the row below it."
+    ),
+    "matmul: f32 src, s8 weights as floats, fpmath strict or any": (
+        "3.13 has `brg_matmul:avx2` for this, but not for fpmath bf16 and f16, where the reference "
+        "loop is left as in the study. The study does not say which mode it asked for."
+    ),
+    "matmul: weight scale per element": (
+        "The study gives one letter for all levels. On AVX2 brgemm refuses 8-bit matmuls of any "
+        "kind, and the GEMM takes these scales, wrongly as well."
+    ),
+    "matmul: weight scale, groups of 1 x 1": (
+        "3.7: on AVX2 brgemm refuses 8-bit matmuls and the GEMM refuses groups. The reference loop "
+        "that is left is right in 3.7. In 3.13 it is wrong, which was found after the study."
+    ),
+    "matmul: weight scale, groups of 32 x 1": (
+        "On AVX2 brgemm refuses 8-bit matmuls and the GEMM refuses groups. The reference loop that "
+        "is left is right."
+    ),
+    "inner product: reading dst as another type of its size": (
+        "AVX2 does it in the wrapper of matmul, which SSE41 does not have; the GEMM behind it "
+        "refuses the type of the sum."
+    ),
+    "deconv: bf16, per channel": DECONV_GEMM,
+    "deconv: f16, per channel": DECONV_GEMM,
+    "deconv: gaps between images": (
+        "The GEMM inside a deconvolution takes a src with gaps, though not a dst. The study has "
+        "one row for convolutions and deconvolutions."
+    ),
+}
 
 
 @dataclass(frozen=True)
-class Row:
-    """A question to the library, and what is known of the answer (3.13, then 3.7)."""
+class Cell:
+    """What a row gets: a letter for each kind of answer, and the implementations behind them."""
 
-    title: str
-    problem: Callable[[], Problem]
-    attr: Attr = SCALED
-    known: tuple[str, str] | None = None
+    letters: tuple[str, ...]
+    impls: tuple[str, ...]
 
-
-def conv(**kw: object) -> Callable[[], Problem]:
-    return lambda: ConvProblem.of((2, 64, 14, 14), (64, 64, 3, 3), padding=1, **kw)  # type: ignore[arg-type]
+    def text(self) -> str:
+        """Return the letters; several when the row's problems are not answered alike."""
+        return " ".join(self.letters)
 
 
-def depthwise(**kw: object) -> Callable[[], Problem]:
-    return lambda: ConvProblem.of((2, 64, 14, 14), (64, 1, 1, 3, 3), padding=1, **kw)  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class Part:
+    """The cells of one oneDNN, by instruction set and title."""
+
+    version: tuple[int, ...]
+    runtime: str
+    levels: dict[str, dict[str, Cell]]
+
+    @property
+    def name(self) -> str:
+        """Version and runtime, as a column says them."""
+        return f"{'.'.join(map(str, self.version))} {self.runtime}"
+
+    @classmethod
+    def read(cls, path: Path) -> Part:
+        """Return what `probe` wrote."""
+        told: dict[str, Any] = json.loads(path.read_text())
+        levels = {
+            level: {title: Cell(*map(tuple, cell)) for title, cell in cells.items()}
+            for level, cells in told["levels"].items()
+        }
+        return cls(tuple(told["version"]), told["runtime"], levels)
 
 
-def grouped(**kw: object) -> Callable[[], Problem]:
-    return lambda: ConvProblem.of((2, 64, 14, 14), (4, 16, 16, 3, 3), padding=1, **kw)  # type: ignore[arg-type]
+def rows() -> list[Row]:
+    """Return every row, in the order of the page."""
+    every = [*support_shapes.rows(), *support_rows.rows()]
+    return sorted(every, key=lambda row: SECTIONS.index(row.section))
 
 
-def deconv(**kw: object) -> Callable[[], Problem]:
-    return lambda: DeconvProblem.of((2, 64, 14, 14), (64, 64, 4, 4), strides=2, padding=1, **kw)  # type: ignore[arg-type]
+# --- asking -------------------------------------------------------------------------------------
 
 
-def inner(**kw: object) -> Callable[[], Problem]:
-    return lambda: InnerProductProblem.of((32, 64), 64, **kw)  # type: ignore[arg-type]
+def cell(row: Row) -> Cell:
+    """Ask the library for the first implementation of each problem of a row."""
+    found = {_first(problem, attr): None for problem, attr in row.asked}
+    letters = dict.fromkeys(letter for letter, _ in found)
+    return Cell(tuple(letters), tuple(dict.fromkeys(impl for _, impl in found if impl)))
 
 
-def matmul(**kw: object) -> Callable[[], Problem]:
-    return lambda: MatMulProblem.of((32, 64), (64, 64), **kw)  # type: ignore[arg-type]
-
-
-PRIMITIVES = {
-    "conv": conv,
-    "depthwise": depthwise,
-    "grouped": grouped,
-    "deconv": deconv,
-    "inner product": inner,
-    "matmul": matmul,
-}
-CONV_FAMILY = ("conv", "depthwise", "grouped", "deconv")
-WEI_MASK = {"grouped": 3, "depthwise": 3, "matmul": 2}
-DENSE = "JJJJG"
-ALL = "JJJJJ"
-
-
-def rows() -> Iterator[Row]:
-    """Every row, primitive by primitive."""
-    for name, make in PRIMITIVES.items():
-        base = ALL if name in CONV_FAMILY else DENSE
-        ndim = 4 if name in CONV_FAMILY else 2
-        dims = {4: (2, 64, 14, 14), 2: (32, 64)}[ndim]
-        if name == "deconv":
-            dims = (2, 64, 28, 28)
-        per_channel = (1, 64, 1, 1)[:ndim]
-        mask = WEI_MASK.get(name, 1)
-        yield from _dtype_rows(name, make, base)
-        yield Row(
-            f"{name}: wei scale per channel", make(), Attr(wei_scale=Scale(mask)), (base, base)
-        )
-        yield Row(
-            f"{name}: dst scale per channel",
-            make(),
-            Attr(dst_scale=Scale(2)),
-            {"matmul": ("GGGGG", "xxxxx"), "conv": ("xxxxx", ALL)}.get(name),
-        )
-        zero = ("xxxxx", "xxxxx") if name == "inner product" else (base, base)
-        yield Row(f"{name}: src zero point", make(), Attr(src_zero_point=ZeroPoint()), zero)
-        yield Row(f"{name}: dst zero point", make(), Attr(dst_zero_point=ZeroPoint()), zero)
-        wei_zero = {"matmul": (base, base), "depthwise": ("xxxxx", "JJxJx")}
-        yield Row(
-            f"{name}: wei zero point",
-            make(),
-            Attr(wei_zero_point=ZeroPoint()),
-            wei_zero.get(name, ("xxxxx", "xxxxx")),
-        )
-        yield from _post_op_rows(name, make, base, dims, per_channel)
-
-
-def _dtype_rows(name: str, make: Callable[..., Callable[[], Problem]], base: str) -> Iterator[Row]:
-    for src in ("u8", "s8"):
-        for dst in ("u8", "s8", "s32", "f32"):
-            known = (base, base)
-            yield Row(f"{name}: {src} src, {dst} dst", make(src=src, dst=dst), SCALED, known)
-    for bias in ("f32", "s32", "bf16"):
-        known = (base, base) if bias != "bf16" else None
-        yield Row(f"{name}: {bias} bias", make(bias=bias), SCALED, known)
-    for dst in ("bf16", "f16"):
-        yield Row(f"{name}: {dst} dst", make(dst=dst), SCALED)
-    refused = ("rrrrr", "rrrrr") if name == "matmul" else ("xxxxx", "xxxxx")
-    yield Row(f"{name}: u8 weights", make(wei="u8"), Attr(), refused)
-
-
-def _post_op_rows(
-    name: str,
-    make: Callable[..., Callable[[], Problem]],
-    base: str,
-    dims: tuple[int, ...],
-    per_channel: tuple[int, ...],
-) -> Iterator[Row]:
-    def attr(*ops: object) -> Attr:
-        return Attr(src_scale=Scale(), wei_scale=Scale(), dst_scale=Scale(), post_ops=ops)  # type: ignore[arg-type]
-
-    relu, clip = EltwisePostOp("relu"), EltwisePostOp("clip", 0.0, 6.0)
-    linear, rounded = EltwisePostOp("linear", 2.0, 1.0), EltwisePostOp("round")
-    mul = BinaryPostOp("mul", TensorSpec.dense(per_channel, "f32"))
-    add = BinaryPostOp("add", TensorSpec.dense(per_channel, "f32"))
-    layout = TensorSpec.channels_last if len(dims) > 2 else TensorSpec.dense
-    full = BinaryPostOp("add", layout(dims, "u8"))
-    both = (base, base)
-    yield Row(f"{name}: relu", make(), attr(relu), both)
-    yield Row(
-        f"{name}: linear, round, clip, linear", make(), attr(linear, rounded, clip, linear), both
-    )
-    yield Row(f"{name}: mul, add per channel", make(), attr(mul, add), both)
-    yield Row(f"{name}: prelu per channel", make(), attr(PReluPostOp(2)), both)
-    full_known = ("JJJJG", "JJJJG") if name == "deconv" else both
-    yield Row(f"{name}: add of a whole tensor", make(), attr(full), full_known)
-    yield Row(f"{name}: sum, relu", make(), attr(SumPostOp(0.5), relu), both)
-    with_zero = ("JJJJG", "GGGGG") if name == "inner product" else both
-    yield Row(f"{name}: sum with zero point", make(), attr(SumPostOp(0.5, 3)), with_zero)
-    late = both if name in CONV_FAMILY else ("JJJJr", "JJJJr")
-    yield Row(f"{name}: relu, sum", make(), attr(relu, SumPostOp(0.5)), late)
-
-
-def classify_row(row: Row) -> tuple[str, str]:
-    """Return the letter of the first implementation offered, and its name."""
+def _first(problem: Problem, attr: Attr) -> tuple[str, str]:
     try:
-        problem = row.problem()
-        candidate = runtime.core().Candidate(problem.boundary(), row.attr.boundary())
-    except UnsupportedError:
-        return "x", ""
+        candidate = runtime.core().Candidate(problem.boundary(), attr.boundary())
     except OneDNNError as error:
-        return ("a" if "attr" in error.call else "x"), ""
+        return ("a" if error.call.startswith(SETTERS) else "x"), ""
+    # A descriptor served from the library's cache can come without its name; the next one has it.
     impl = candidate.impl or (candidate.impl if candidate.next() else "")
-    return LETTERS[classify(impl)], impl
+    wrong = guards.matching(problem, attr, runtime.facts(), impl)
+    return LETTERS[classify(impl)] + ("!" if wrong else ""), impl
 
 
 def probe_here() -> dict[str, object]:
-    """Return the letters of every row in this process."""
-    cells = {row.title: classify_row(row) for row in rows()}
-    return {"isa": runtime.isa(), "version": runtime.version(), "cells": cells}
+    """Return every cell at this process's instruction set."""
+    cells = {row.title: tuple(asdict(cell(row)).values()) for row in rows()}
+    return {"isa": runtime.isa(), "cells": cells}
 
 
 def probe() -> dict[str, object]:
-    """Return the letters of every row at every level this machine has."""
-    found = {}
+    """Return every cell at every level this machine has."""
+    levels = {}
     for level in LEVELS:
-        environment = os.environ | {"ONEDNN_MAX_CPU_ISA": level}
-        answer = subprocess.run(
+        child = subprocess.run(
             [sys.executable, __file__, "here"],
-            capture_output=True,
+            stdout=subprocess.PIPE,
             text=True,
             check=True,
-            env=environment,
+            env=os.environ | {"ONEDNN_MAX_CPU_ISA": level},
         )
-        part = json.loads(answer.stdout)
-        if part["isa"] == level:
-            found[level] = part["cells"]
-    return {
-        "version": list(runtime.version()),
-        "runtime": runtime.threading_runtime(),
-        "levels": found,
-    }
+        answer = json.loads(child.stdout)
+        if answer["isa"] == level:
+            levels[level] = answer["cells"]
+    version, threading = runtime.version(), runtime.threading_runtime()
+    return {"version": version, "runtime": threading, "levels": levels}
 
 
-def write(parts: list[dict[str, object]]) -> Iterator[str]:
-    """Yield the lines of the Markdown table."""
-    yield "# What oneDNN does with INT8 attributes"
-    yield ""
-    yield "Written by `tools/support_matrix.py`; do not edit. First implementation offered, unguarded:"
-    yield "J just-in-time kernel, G GEMM and separate post-processing, r reference loop, x refused, a refused"
-    yield "by the attribute. **Bold** differs from what an earlier study measured on an AMX machine."
-    yield "Some of what is accepted is wrong: see [guards](guards.md)."
-    columns = [(part, level) for part in parts for level in part["levels"]]  # type: ignore[attr-defined]
-    heads = [
-        f"{'.'.join(map(str, part['version']))} {part['runtime']} {level}"  # type: ignore[arg-type]
-        for part, level in columns
-    ]
-    yield ""
-    yield f"| problem | {' | '.join(heads)} |"
-    yield "|---" * (len(heads) + 1) + "|"
-    differing = []
-    for row in rows():
-        cells = []
-        for part, level in columns:
-            letter, impl = part["levels"][level][row.title]  # type: ignore[index]
-            known = _known(row, part["version"], level)  # type: ignore[arg-type]
-            differs = known not in {None, letter}
-            cells.append(f"**{letter}** (was {known})" if differs else letter)
-            if differs:
-                differing.append(
-                    f"- {row.title}, {level}, {part['version']}: `{impl}`, was {known}"
-                )
-        yield f"| {row.title} | {' | '.join(cells)} |"
-    yield ""
-    yield f"Cells that differ from the earlier study: {len(differing)}."
-    yield from differing
+# --- telling ------------------------------------------------------------------------------------
 
 
-def _known(row: Row, version: list[int], level: str) -> str | None:
-    if row.known is None:
-        return None
-    newer, older = row.known
-    return (older if tuple(version[:2]) <= (3, 8) else newer)[LEVELS.index(level)]
+def known(row: Row, part: Part, level: str) -> str:
+    """Return the studied letter of a cell; empty when it is not known."""
+    if part.version[:2] not in STUDIED_VERSIONS:
+        return ""
+    told = row.known.split(" / ")
+    letters = re.findall(r"[JGrxa?]!?", told[-1] if part.version[:2] == (3, 7) else told[0])
+    if len(letters) == 1:
+        letters *= len(STUDIED)
+    letter = str(letters[STUDIED.index("AVX2" if level == "SSE41" else level)])
+    return "" if letter == "?" else letter
+
+
+def differs(row: Row, part: Part, level: str) -> bool:
+    """Tell whether a cell is not what the study saw."""
+    studied = known(row, part, level)
+    return bool(studied) and part.levels[level][row.title].letters != (studied,)
+
+
+def matrix_page(parts: Sequence[Part]) -> Iterator[str]:
+    """Give the lines of docs/support_matrix.md."""
+    yield from MATRIX_HEAD.splitlines()
+    columns = [(part, level) for part in parts for level in part.levels]
+    heads = [f"{part.name} {level}" for part, level in columns]
+    for section, members in groupby(rows(), key=lambda row: row.section):
+        yield f"\n## {section}\n"
+        yield f"| problem | {' | '.join(heads)} | earlier study |"
+        yield "|---|" + ":-:|" * (len(heads) + 1)
+        for row in members:
+            cells = [
+                f"**{found}**" if differs(row, part, level) else found
+                for part, level in columns
+                for found in [part.levels[level][row.title].text()]
+            ]
+            yield f"| {row.title} | {' | '.join(cells)} | {row.known} |"
+    yield from differences(columns)
+
+
+def differences(columns: Sequence[tuple[Part, str]]) -> Iterator[str]:
+    """Give the lines of the last section: each row that differs, and why."""
+    yield "\n## Differences\n"
+    differing = {row: [column for column in columns if differs(row, *column)] for row in rows()}
+    count = sum(len(where) for where in differing.values())
+    compared = sum(bool(known(row, *column)) for row in rows() for column in columns)
+    yield f"{count} of {compared} cells that the earlier study knows are different now."
+    for row, where in differing.items():
+        if not where:
+            continue
+        yield f"\n**{row.title}.** {EXPLAINED.get(row.title, NOT_EXPLAINED)}\n"
+        for part, level in where:
+            found = part.levels[level][row.title]
+            names = ", ".join(f"`{impl}`" for impl in found.impls) or "no implementation"
+            yield f"- {part.name} {level}: {found.text()} ({names}), was {known(row, part, level)}"
+
+
+def guards_page() -> Iterator[str]:
+    """Give the lines of docs/guards.md."""
+    yield from GUARDS_HEAD.splitlines()
+    for guard in guards.GUARDS:
+        levels = [level for level in LEVELS if guard.isas(level)]
+        where = "all instruction sets" if len(levels) == len(LEVELS) else ", ".join(levels)
+        since, until = (_short(version) for version in (guard.since, guard.until))
+        summary = (guard.condition.__doc__ or "").strip().splitlines()[0]
+        yield f"\n## {guard.id}\n"
+        yield f"- **Where**: {', '.join(guard.kinds).replace('_', ' ')}; {where}"
+        yield f"- **Versions**: from {since} " + (f"to before {until}" if until else "on")
+        yield f"- **When**: {summary.removeprefix('Match ').rstrip('.')}"
+        yield f"- **Effect**: {guard.effect}"
+        yield f"- **Remedy**: {guard.remedy}"
+        yield f"- **Source**: {guard.source}"
+
+
+def _short(version: tuple[int, int, int] | None) -> str:
+    return ".".join(map(str, version[:2])) if version else ""
+
+
+NOT_EXPLAINED = "Not explained yet."
+
+MATRIX_HEAD = """\
+# What oneDNN does with INT8 problems
+
+Written by `tools/support_matrix.py`; do not edit. Per oneDNN and instruction set, the first
+implementation that the library offers, before [guards](guards.md) and trust rules choose:
+
+- **J** generated code, **G** a matrix product with separate steps around it (15 to 200 times
+  slower), **r** a reference loop (1 000 times and more; refused unless allowed),
+- **x** refused, **a** refused by the attribute,
+- **!** known to be wrong, or not known to be right: stepped over or refused.
+
+The last column is what an earlier study measured on a machine with AMX, by the same rules: five
+letters for AVX512_CORE_AMX, AVX512_CORE_VNNI, AVX512_CORE, AVX2_VNNI and AVX2 (and SSE41), or one
+for all; 3.13 / 3.7 where they differ; ? where it does not say. **Bold**: not as in the study."""
+
+GUARDS_HEAD = """\
+# What oneDNN is known to compute wrong
+
+Written by `tools/support_matrix.py guards` from `pyonednn_q.compose.guards`; do not edit. An
+implementation that a row matches is stepped over; when nothing trusted is left, `prepare` raises
+`KnownWrongError` with the row's name and its remedy. Measured were 3.7.2 and 3.13.2: versions
+between the two count as having the faults of both unless the fix is known, later ones as having
+those of 3.13."""
 
 
 def main() -> int:
-    """Run one of the three verbs."""
+    """Run one of the verbs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("verb", choices=["probe", "here", "write"])
-    parser.add_argument("parts", nargs="*", type=Path)
+    parser.add_argument("verb", choices=["probe", "here", "write", "guards"])
+    parser.add_argument("parts", nargs="*", type=Path, help="what probe wrote, for write")
     options = parser.parse_args()
-    if options.verb == "write":
-        parts = [json.loads(path.read_text()) for path in options.parts]
-        sys.stdout.write("\n".join(write(parts)) + "\n")
+    if options.verb == "guards":
+        print("\n".join(guards_page()))
+    elif options.verb == "write":
+        print("\n".join(matrix_page([Part.read(path) for path in options.parts])))
     else:
-        json.dump(probe() if options.verb == "probe" else probe_here(), sys.stdout)
+        print(json.dumps(probe() if options.verb == "probe" else probe_here()))
     return 0
 
 

@@ -163,32 +163,34 @@ void Prepared::execute(const Frame& frame) const {
     PQ_CALL(stream_wait, stream());
 }
 
+std::unique_ptr<Frame> Prepared::frame_for(const std::vector<void*>& data) {
+    apply_num_threads();
+    std::unique_ptr<Frame> frame = pool_.take();
+    if (!frame) frame = make_frame();
+    for (std::size_t i = 0; i < data.size(); ++i)
+        PQ_CALL(memory_set_data_handle, frame->slots[i].get(), data[i]);
+    return frame;
+}
+
 void Prepared::run(const py::args& arrays) {
     check_not_forked();
     const std::vector<void*> data = checked(arrays);
     // The caller's tuple keeps the arrays alive; nothing of Python is touched until the GIL is
     // back.
     const py::gil_scoped_release release;
-    apply_num_threads();
-    std::unique_ptr<Frame> frame = pool_.take();
-    if (!frame) frame = make_frame();
-    for (std::size_t i = 0; i < data.size(); ++i)
-        PQ_CALL(memory_set_data_handle, frame->slots[i].get(), data[i]);
+    std::unique_ptr<Frame> frame = frame_for(data);
     execute(*frame);
     pool_.give_back(std::move(frame));
 }
 
 double Prepared::time_calls(const py::tuple& arrays, int calls) {
     check_not_forked();
-    if (calls < 1)
+    if (calls < 1) {
         throw ArgumentFault("ArgumentError", "calls", std::to_string(calls), "at least 1");
+    }
     const std::vector<void*> data = checked(arrays);
     const py::gil_scoped_release release;
-    apply_num_threads();
-    std::unique_ptr<Frame> frame = pool_.take();
-    if (!frame) frame = make_frame();
-    for (std::size_t i = 0; i < data.size(); ++i)
-        PQ_CALL(memory_set_data_handle, frame->slots[i].get(), data[i]);
+    std::unique_ptr<Frame> frame = frame_for(data);
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < calls; ++i)
         execute(*frame);

@@ -25,6 +25,8 @@ public:
 
 private:
     std::unique_ptr<Frame> make_frame();
+    // A frame with its pointers set, from the pool or new.
+    std::unique_ptr<Frame> frame_for(const std::vector<void*>& data);
     void* checked_data(const Slot& slot, const py::handle& object) const;
     void check_overlap(const std::vector<void*>& data) const;
     std::vector<void*> checked(const py::handle& arrays) const;

@@ -54,32 +54,32 @@ void check_spatial(const Problem& problem,
     }
 }
 
-dnnl_primitive_desc_t convolution(const Problem& p, dnnl_primitive_attr_t attr) {
+// Convolution and deconvolution are described alike.
+using Windowed = decltype(Library::convolution_forward_primitive_desc_create);
+
+dnnl_primitive_desc_t windowed(const Problem& p, dnnl_primitive_attr_t attr, Windowed create,
+                               dnnl_alg_kind_t alg, const char* call) {
     check_spatial(p, {{"strides", &p.strides},
                       {"dilation", &p.dilation},
                       {"padding_lo", &p.padding_lo},
                       {"padding_hi", &p.padding_hi}});
     const Dims zeros = dilates(p.dilation);
     dnnl_primitive_desc_t created = nullptr;
-    PQ_CALL(convolution_forward_primitive_desc_create, &created, engine(), dnnl_forward_inference,
-            dnnl_convolution_direct, tensor(p, "src").desc(), tensor(p, "wei").desc(),
-            optional_desc(p, "bias"), tensor(p, "dst").desc(), p.strides.data(), zeros.data(),
-            p.padding_lo.data(), p.padding_hi.data(), attr);
+    check(create(&created, engine(), dnnl_forward_inference, alg, tensor(p, "src").desc(),
+                 tensor(p, "wei").desc(), optional_desc(p, "bias"), tensor(p, "dst").desc(),
+                 p.strides.data(), zeros.data(), p.padding_lo.data(), p.padding_hi.data(), attr),
+          call);
     return created;
 }
 
+dnnl_primitive_desc_t convolution(const Problem& p, dnnl_primitive_attr_t attr) {
+    return windowed(p, attr, lib().convolution_forward_primitive_desc_create,
+                    dnnl_convolution_direct, "dnnl_convolution_forward_primitive_desc_create");
+}
+
 dnnl_primitive_desc_t deconvolution(const Problem& p, dnnl_primitive_attr_t attr) {
-    check_spatial(p, {{"strides", &p.strides},
-                      {"dilation", &p.dilation},
-                      {"padding_lo", &p.padding_lo},
-                      {"padding_hi", &p.padding_hi}});
-    const Dims zeros = dilates(p.dilation);
-    dnnl_primitive_desc_t created = nullptr;
-    PQ_CALL(deconvolution_forward_primitive_desc_create, &created, engine(), dnnl_forward_inference,
-            dnnl_deconvolution_direct, tensor(p, "src").desc(), tensor(p, "wei").desc(),
-            optional_desc(p, "bias"), tensor(p, "dst").desc(), p.strides.data(), zeros.data(),
-            p.padding_lo.data(), p.padding_hi.data(), attr);
-    return created;
+    return windowed(p, attr, lib().deconvolution_forward_primitive_desc_create,
+                    dnnl_deconvolution_direct, "dnnl_deconvolution_forward_primitive_desc_create");
 }
 
 dnnl_primitive_desc_t inner_product(const Problem& p, dnnl_primitive_attr_t attr) {

@@ -55,7 +55,7 @@ class Granularity(enum.Enum):
     PER_CHANNEL = "per_channel"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class QParams:
     """How a tensor is quantised: real = scale · (q − zero_point).
 
@@ -84,26 +84,29 @@ class QParams:
     dtype: str
     axis: int | None = None
 
-    def __post_init__(self) -> None:
-        if not dtypes.is_integer(self.dtype):
-            raise DTypeError(argument="dtype", got=self.dtype, wanted="an integer type")
-        scale, zero_point = _scales(self.scale), _zero_points(self.zero_point, self.dtype)
-        if self.axis is None:
-            for name, values in (("scale", scale), ("zero_point", zero_point)):
+    # Written by hand: it takes more types than the fields have.
+    def __init__(
+        self, scale: ArrayLike, zero_point: ArrayLike, dtype: str, axis: int | None = None
+    ) -> None:
+        if not dtypes.is_integer(dtype):
+            raise DTypeError(argument="dtype", got=dtype, wanted="an integer type")
+        object.__setattr__(self, "dtype", dtype)
+        object.__setattr__(self, "axis", axis)
+        scales, zero_points = _scales(scale), _zero_points(zero_point, dtype)
+        if axis is None:
+            for name, values in (("scale", scales), ("zero_point", zero_points)):
                 if values.ndim:
                     raise ShapeError(name, f"shape {values.shape}", "one value, or an axis")
-            object.__setattr__(self, "scale", float(scale))
-            object.__setattr__(self, "zero_point", int(zero_point))
+            object.__setattr__(self, "scale", float(scales))
+            object.__setattr__(self, "zero_point", int(zero_points))
             return
-        shape = (
-            np.broadcast_shapes(scale.shape, zero_point.shape) if _fits(scale, zero_point) else ()
-        )
-        if len(shape) != 1 or shape[0] < 1:
-            got = f"shapes {scale.shape} of scale, {zero_point.shape} of zero_point"
+        shapes = {values.shape for values in (scales, zero_points) if values.ndim}
+        if len(shapes) != 1 or len(shape := shapes.pop()) != 1 or shape[0] < 1:
+            got = f"shapes {scales.shape} of scale, {zero_points.shape} of zero_point"
             wanted = "one value per channel, equally many"
             raise ShapeError(argument="scale", got=got, wanted=wanted)
-        for name, values in (("scale", scale), ("zero_point", zero_point)):
-            object.__setattr__(self, name, _frozen(np.broadcast_to(values, shape)))
+        object.__setattr__(self, "scale", _frozen(scales, shape))
+        object.__setattr__(self, "zero_point", _frozen(zero_points, shape))
 
     @property
     def granularity(self) -> Granularity:
@@ -295,11 +298,7 @@ def _zero_points(value: object, dtype: str) -> Array:
     return zero_point.astype(np.int64)
 
 
-def _fits(scale: Array, zero_point: Array) -> bool:
-    return scale.ndim == 0 or zero_point.ndim == 0 or scale.shape == zero_point.shape
-
-
-def _frozen(values: Array) -> Array:
-    copy: Array = values.copy()
+def _frozen(values: Array, shape: tuple[int, ...]) -> Array:
+    copy: Array = np.broadcast_to(values, shape).copy()
     copy.flags.writeable = False
     return copy

@@ -28,6 +28,7 @@ from support.unguarded import results
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.compose.window import Padding
 
 FOLDED_PROBLEMS: list[tuple[Problem, int]] = [
     (ConvProblem.of((2, 16, 9, 9), (32, 16, 3, 3), padding=1, bias="f32"), 1),
@@ -70,9 +71,9 @@ def test_on3_folded_scales_give_the_same_integers_on_every_kernel(
 
 @pytest.mark.parametrize("src", ["u8", "s8"])
 @pytest.mark.parametrize("padding", [0, 1, ((2, 0), (0, 1))])
-def test_on4_padding_holds_the_zero_point(src: str, padding: object) -> None:
+def test_on4_padding_holds_the_zero_point(src: str, padding: Padding) -> None:
     """A source that is its zero point everywhere is zero everywhere, borders included."""
-    problem = ConvProblem.of((1, 16, 6, 6), (16, 16, 3, 3), padding=padding, src=src, dst="s32")  # type: ignore[arg-type]
+    problem = ConvProblem.of((1, 16, 6, 6), (16, 16, 3, 3), padding=padding, src=src, dst="s32")
     wei = (2 * np.random.default_rng(0).integers(-9, 9, (16, 16, 3, 3))).astype(np.int8)
     attr = Attr(src_zero_point=ZeroPoint())
     for zero_point in (-7, 0, 7, 100):

@@ -155,6 +155,12 @@ FAULTS = [
         {"wei_scale": 2.0 ** (np.arange(64) % 5)},
     ),
     Fault(
+        "matmul-src-scale-unit-groups",
+        matmul((8, 64), (64, 32)),
+        Attr(src_scale=Scale(3, groups=(1, 1))),
+        {"src_scale": 2.0 ** (np.arange(512) % 5)},
+    ),
+    Fault(
         "matmul-scale-groups-along-n",
         matmul((8, 64), (64, 32)),
         Attr(wei_scale=Scale(3, groups=(1, 16))),

@@ -29,7 +29,7 @@ CODE = {".py", ".pyi", ".cpp", ".hpp", ".cmake", ".sh"}
 
 SOURCES = sorted(
     path
-    for room in ("src", "tests", "benchmarks", "examples", "cmake", ".ci")
+    for room in ("src", "tests", "tools", "benchmarks", "examples", "cmake", ".ci")
     for path in (ROOT / room).rglob("*")
     if path.suffix in CODE or path.parent.name == ".ci"
     if path.is_file()
@@ -38,7 +38,8 @@ MODULES = [path for path in SOURCES if path.suffix == ".py"]
 
 
 def project() -> dict[str, Any]:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+    table: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return table
 
 
 def run_python(code: str) -> subprocess.CompletedProcess[str]:

@@ -286,7 +286,7 @@ def test_per_row_and_per_column_scales_of_matmul() -> None:
 
 
 @pytest.mark.parametrize("kind", [ConvProblem, DeconvProblem])
-def test_grouped_mask_gives_each_output_channel_its_scale(kind: Any) -> None:  # noqa: ANN401
+def test_grouped_mask_gives_each_output_channel_its_scale(kind: Any) -> None:
     problem = kind.of((1, 4, 1, 1), (2, 2, 2, 1, 1), dst="f32")
     scales = np.array([1.0, 2.0, 4.0, 8.0], np.float32)
     arrays: dict[str, Any] = {
@@ -314,6 +314,18 @@ def test_bare_s32_is_exact_and_a_scaled_one_is_not_promised() -> None:
     lo, hi = scaled.interval()
     assert lo.item() < acc < hi.item()
     assert hi.item() - lo.item() <= 8
+
+
+def test_accumulator_rounds_on_its_way_to_float32() -> None:
+    src = np.array([[255] * 518 + [14, 9]], np.uint8)
+    wei = np.array([127] * 519 + [1], np.int8).reshape(-1, 1)
+    problem = MatMulProblem.of((1, 520), (520, 1), dst="f32", bias="f32")
+    arrays: dict[str, Any] = {"src": src, "wei": wei, "bias": np.array([[1.0]], np.float32)}
+    result = oracle.run(problem, Attr(), arrays)
+    assert result.real.item() == 2**24 + 2
+    # f32(2**24 + 1) = 2**24; adding 1 is a tie that goes back to 2**24.
+    assert result.accepts(np.array([[2.0**24]], np.float32)).all()
+    assert not result.accepts(np.array([[2.0**24 - 2]], np.float32)).any()
 
 
 def test_accepts_only_the_one_answer_of_a_clean_problem() -> None:

@@ -146,6 +146,22 @@ def test_scale_bounds_hold_in_every_order(a: int, s: float, w: float) -> None:
         assert within(tracked, got)
 
 
+def test_scale_bounds_know_that_orders_round_differently_often() -> None:
+    # Small odd numbers: one order rounds once where another rounds twice.
+    for second in np.random.default_rng(0).integers(2**22, 2**23, size=200) * 2 + 1:
+        for a, first in ((3, 5), (7, 9), (11, 13)):
+            x, s, w = f32(a), f32(first), f32(second)
+            for one_way, other in ((s, w), (w, s)):
+                tracked = scaled(Tracked.exact(float(a)), np.float64(one_way), np.float64(other))
+                for got in ((x * s) * w, x * (s * w), (x * w) * s):
+                    assert within(tracked, got)
+
+
+def test_an_inexact_input_rounds_again() -> None:
+    moved = add(Tracked(np.asarray(1.0), np.asarray(0.25)), Tracked.exact(1.0))
+    assert moved.error > 0.25
+
+
 @given(a=finite, s=positive)
 def test_division_bounds_cover_the_reciprocal(a: float, s: float) -> None:
     tracked = divide_or_reciprocal(one(a), np.float64(f32(s)))

@@ -93,7 +93,7 @@ def test_sum_primitive() -> None:
     assert oracle.run(problem, Attr(), arrays).dst.tolist() == [-1.5, 3.0, 121.5]
 
 
-def softmax(values: Any, axis: int, *, log: bool = False) -> oracle.Result:  # noqa: ANN401
+def softmax(values: Any, axis: int, *, log: bool = False) -> oracle.Result:
     src = np.array(values, f32)
     problem = SoftmaxProblem(dense(src.shape, "f32"), dense(src.shape, "f32"), axis, log=log)
     return oracle.run(problem, Attr(), {"src": src})
@@ -125,7 +125,7 @@ def test_softmax_scales_apply_to_the_result() -> None:
     assert oracle.run(problem, attr, arrays).dst.tolist() == [[64, 64]]
 
 
-def pool_by_loops(src: Any, problem: PoolingProblem) -> Any:  # noqa: ANN401
+def pool_by_loops(src: Any, problem: PoolingProblem) -> Any:
     dst = np.zeros(problem.dst.dims)
     for index in np.ndindex(*dst.shape):
         seen, taps = [], 0

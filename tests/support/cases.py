@@ -104,8 +104,9 @@ class Recipe:
 
 def laid_out(array: Array, spec: TensorSpec) -> Array:
     """Copy values into the physical order of a spec; logical dims stay as they are."""
-    if spec.strides is None or 0 in spec.dims:
+    strides = spec.strides
+    if strides is None or 0 in spec.dims:
         return np.array(array, order="C")
-    order = sorted(range(len(spec.dims)), key=lambda axis: -spec.strides[axis])  # type: ignore[index]
+    order = sorted(range(len(spec.dims)), key=lambda axis: -strides[axis])
     physical = np.array(np.transpose(array, order), order="C")  # a copy: dst is overwritten
     return np.transpose(physical, np.argsort(order))

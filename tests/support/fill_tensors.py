@@ -149,7 +149,8 @@ def _binary(post_op: BinaryPostOp, size: Size, step: float, rng: np.random.Gener
 def old_dst(problem: Problem, post_ops: tuple[PostOp, ...], rng: np.random.Generator) -> Array:
     """Return what the sum post-op reads: whole numbers in the dtype that the sum reads them as."""
     spec: TensorSpec = problem.tensors["dst"]
-    read_as = next(op.dtype for op in post_ops if op.boundary()[0] == "sum") or spec.dtype  # type: ignore[union-attr]
+    named = next(op.boundary()[3] for op in post_ops if op.boundary()[0] == "sum")
+    read_as = spec.dtype if named == "undef" else named
     limit = {"s32": 200, "f32": 64, "bf16": 15, "f16": 15}.get(read_as, 255)
     values = integers(rng, spec.dims, read_as, limit)
     return values.view(numpy_dtype(spec.dtype))

@@ -107,7 +107,7 @@ def run(problem: Problem, attr: Attr, arrays: Arrays) -> Result:
     return _finish(x, plain.dst, attr, arrays, exact_s32=exact_s32)
 
 
-def _is_bare_s32(problem: Any, attr: Attr) -> bool:  # noqa: ANN401  read by attribute only
+def _is_bare_s32(problem: Any, attr: Attr) -> bool:
     """Tell whether the s32 accumulator is stored as it is, without passing through float32."""
     if problem.kind not in DENSE_KINDS or problem.dst.dtype != "s32":
         return False
@@ -116,7 +116,7 @@ def _is_bare_s32(problem: Any, attr: Attr) -> bool:  # noqa: ANN401  read by att
     return problem.bias is None and not asked and not attr.post_ops
 
 
-def _bias(problem: Any, arrays: Arrays) -> F64:  # noqa: ANN401  read by attribute only
+def _bias(problem: Any, arrays: Arrays) -> F64:
     bias: F64 = as_float64(arrays["bias"], problem.bias.dtype).reshape(problem.bias.dims)
     if problem.kind == "matmul":
         return bias
@@ -130,7 +130,7 @@ def _at_least_rank(x: Tracked, dims: tuple[int, ...]) -> Tracked:
 
 def _finish(
     x: Tracked,
-    dst: Any,  # noqa: ANN401  read by attribute only
+    dst: Any,
     attr: Attr,
     arrays: Arrays,
     *,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
+
     from pyonednn_q.compose.attr import Attr, Scale
     from pyonednn_q.compose.problem import (
         ConvProblem,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
         InnerProductProblem,
         MatMulProblem,
     )
-
     from support.oracle_tracked import F64
 
     DenseProblem = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
@@ -111,9 +111,9 @@ def _over_dst(name: str, values: F64 | None, problem: DenseProblem) -> F64 | Non
 
 def _reduction(problem: DenseProblem) -> Reduce:
     if problem.kind == "convolution":
-        return lambda src, wei: convolve(src, wei, problem)  # type: ignore[arg-type]
+        return lambda src, wei: convolve(src, wei, cast("ConvProblem", problem))
     if problem.kind == "deconvolution":
-        return lambda src, wei: deconvolve(src, wei, problem)  # type: ignore[arg-type]
+        return lambda src, wei: deconvolve(src, wei, cast("DeconvProblem", problem))
     return inner_product if problem.kind == "inner_product" else matmul
 
 

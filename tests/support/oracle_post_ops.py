@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
     from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp, PReluPostOp, SumPostOp
     from pyonednn_q.compose.tensor import TensorSpec
 

@@ -13,7 +13,6 @@ from pyonednn_q.compose.post_ops import (
     SumPostOp,
 )
 from pyonednn_q.compose.tensor import TensorSpec
-
 from support import parity
 from support.cases import Recipe
 

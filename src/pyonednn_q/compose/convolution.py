@@ -22,7 +22,8 @@ Layout = Literal["channels_last", "dense"]
 def laid_out(dims: Iterable[int], dtype: str, layout: str) -> TensorSpec:
     """Return a tensor without gaps, "channels_last" or "dense" (row-major)."""
     one_of("layout", layout, ("channels_last", "dense"))
-    return getattr(TensorSpec, layout)(dims, dtype)  # type: ignore[no-any-return]
+    make = TensorSpec.dense if layout == "dense" else TensorSpec.channels_last
+    return make(dims, dtype)
 
 
 def bias_spec(channels: int, dtype: str | None) -> TensorSpec | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyonednn_q import dtypes
 from pyonednn_q.compose.post_ops import BinaryPostOp, PReluPostOp, SumPostOp
 from pyonednn_q.compose.problem import (
     ConvProblem,
@@ -82,11 +81,12 @@ def wei_scale_along_k(problem: Problem, attr: Attr) -> bool:
     return scale is not None and not scale.groups and bool(scale.mask & along_k)
 
 
-def wei_scale_along_k_alone(problem: Problem, attr: Attr) -> bool:
-    """Match a scale per row of B and no more, without groups."""
+def wei_scale_of_single_rows(problem: Problem, attr: Attr) -> bool:
+    """Match a scale per row of B, or per element, in groups of one row or without groups."""
     scale = attr.wei_scale
-    n_bit = 1 << (problem.tensors["wei"].ndim - 1)
-    return scale is not None and wei_scale_along_k(problem, attr) and not scale.mask & n_bit
+    if scale is None or not scale.mask & 1 << (problem.tensors["wei"].ndim - 2):
+        return False
+    return len(scale.groups) < 2 or scale.groups[-2] == 1
 
 
 def scale_groups(problem: Problem, attr: Attr) -> bool:
@@ -94,18 +94,16 @@ def scale_groups(problem: Problem, attr: Attr) -> bool:
     return any(scale is not None and scale.groups for scale in (attr.src_scale, attr.wei_scale))
 
 
+def src_scale_unit_groups(problem: Problem, attr: Attr) -> bool:
+    """Match src scales in groups of one value."""
+    scale = attr.src_scale
+    return scale is not None and bool(scale.groups) and max(scale.groups) == 1
+
+
 def scale_groups_along_n(problem: Problem, attr: Attr) -> bool:
     """Match groups of more than one column of B."""
     scale = attr.wei_scale
     return scale is not None and bool(scale.groups) and scale.groups[-1] > 1
-
-
-def half_scale_unit_groups(problem: Problem, attr: Attr) -> bool:
-    """Match scales of 16 bits in groups of one, integer dst (seen with u8)."""
-    scale = attr.wei_scale
-    if scale is None or not scale.groups or max(scale.groups) > 1:
-        return False
-    return scale.dtype != "f32" and dtypes.is_integer(problem.tensors["dst"].dtype)
 
 
 # --- convolution and deconvolution --------------------------------------------------------------
@@ -139,12 +137,15 @@ def risky_stride_with_s8(problem: Problem, attr: Attr) -> bool:
 
 
 def kernel_below_stride(problem: Problem, attr: Attr) -> bool:
-    """Match a kernel that reaches less far than the stride, with s8 source or src zero point."""
+    """Match a kernel 2 or more shorter than the stride, with s8 source or src zero point.
+
+    A dilated kernel counts by its reach. One shorter than the stride was always right.
+    """
     if not isinstance(problem, DeconvProblem):
         return False
     steps = zip(problem.window.reach, problem.strides, strict=True)
     compensated = problem.src.dtype == "s8" or attr.src_zero_point is not None
-    return compensated and any(reach < stride for reach, stride in steps)
+    return compensated and any(stride - reach > 1 for reach, stride in steps)
 
 
 def depthwise_wei_zero_point(problem: Problem, attr: Attr) -> bool:
@@ -162,8 +163,8 @@ def int8_with_bf16_bias(problem: Problem, attr: Attr) -> bool:
 def sum_with_ragged_channels(problem: Problem, attr: Attr) -> bool:
     """Match a sum beside a zero point, left padding, and channels that 4 does not divide.
 
-    Seen with 3 channels and few rows, when the width is split between threads; how it is split depends
-    on their number, so rows are not counted. Not seen with 4, 6, 7 and 16 channels.
+    Seen with 3 channels and few rows, when the width is split between threads; how it is split
+    depends on their number, so rows are not counted. Not seen with 4, 6, 7 and 16 channels.
     """
     if not isinstance(problem, ConvProblem) or problem.is_depthwise:
         return False

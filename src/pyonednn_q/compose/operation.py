@@ -20,13 +20,14 @@ class Operation:
     __slots__ = ()
 
     kind: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # set by dataclass
 
     @property
     def tensors(self) -> dict[str, TensorSpec]:
         """The tensors that are present, by name, in the order of the fields."""
         return {
             name: value
-            for name in self.__dataclass_fields__  # type: ignore[attr-defined]
+            for name in self.__dataclass_fields__
             if isinstance(value := getattr(self, name), TensorSpec)
         }
 

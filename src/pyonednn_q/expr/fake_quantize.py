@@ -184,8 +184,8 @@ class FakeQuantize:
         the constants.
         """
         if self.is_threshold:
-            span = self.output_high - self.output_low
-            return Chain(Binary("gt", self.input_low), Affine(span, self.output_low))
+            out_of = Affine(self.output_high - self.output_low, self.output_low)
+            return Chain(Binary("gt", self.input_low), *_unless_identity(out_of))
         return Chain(
             *self.quantize_steps(), *_unless_identity(Affine(self.scale_out, self.output_low))
         )

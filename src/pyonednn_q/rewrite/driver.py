@@ -131,9 +131,11 @@ class _Sweep:
         """Record an outcome; tell whether the sequence changed."""
         before = tuple(self.items[index : index + length])
         if isinstance(outcome, Refusal):
+            # A run changes while its last item stays put; that is still the same refusal.
+            about = before[-1:] if rule.has_run else before
             seen = self.refusals.setdefault((rule.name, outcome.reason), [])
-            if before not in seen:
-                seen.append(before)
+            if about not in seen:
+                seen.append(about)
                 self.events.append(Event(rule, index, before, reason=outcome.reason))
             return False
         result = outcome if isinstance(outcome, Rewrite) else Rewrite(outcome or ())

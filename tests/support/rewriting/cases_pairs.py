@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import strategies as st
 
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import (
+    Affine,
+    Binary,
+    BinaryAlg,
+    Clip,
+    Eltwise,
+    Leaf,
+    PRelu,
+    Round,
+    Step,
+    Sum,
+)
 from pyonednn_q.rewrite.ends import Acc, Takes
 from pyonednn_q.rewrite.rules import carry, clip, rounding
 from support.rewriting import draws
@@ -72,26 +85,19 @@ def _round_clip_affine(w: Window) -> tuple[Round, Clip, Affine]:
 
 def _carrier(w: Window) -> Step:
     """Draw a step that lets something pass, most of the time."""
-    slope = w.pick((0.25, 0.5, 2.0, -1.0))
-    return w.pick(
-        (
-            w.clip(),
-            *[Eltwise("relu", slope)] * 4,
-            PRelu(w.vec(draws.powers)),
-            PRelu(w.vec(draws.signed_powers)),
-            Eltwise("abs"),
-            Eltwise("square"),
-            Eltwise("sqrt"),
-            Eltwise("pow", w.pick((0.5, -2.0, 2.0**100)), 2.0),
-            Sum(w.pick((0.5, 1.0, 2.0**100)), w.pick((0, 3))),
-            Round(),
-            Round(),
-            Round(),
-            Binary(w.pick(("add", "sub", "mul", "div", "max", "gt")), Leaf("res")),
-            Binary("gt", 0.5),
-            Eltwise("tanh"),
-        )
+    algs: tuple[BinaryAlg, ...] = ("add", "sub", "mul", "div", "max", "gt")
+    makers: tuple[Callable[[], Step], ...] = (
+        w.clip,
+        *[lambda: Eltwise("relu", w.pick((0.25, 0.5, 2.0, -1.0)))] * 4,
+        lambda: PRelu(w.vec(w.pick((draws.powers, draws.signed_powers)))),
+        lambda: Eltwise(w.pick(("abs", "square", "sqrt", "tanh"))),
+        lambda: Eltwise("pow", w.pick((0.5, -2.0, 2.0**100)), 2.0),
+        lambda: Sum(w.pick((0.5, 1.0, 2.0**100)), w.pick((0, 3))),
+        *[Round] * 3,
+        *[lambda: Binary(w.pick(algs), Leaf("res"))] * 2,
+        lambda: Binary("gt", 0.5),
     )
+    return w.make(makers)
 
 
 def _anchor(w: Window) -> Affine | Acc:

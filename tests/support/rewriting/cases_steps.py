@@ -114,12 +114,21 @@ def _acc_affine(w: Window) -> tuple[Acc, Affine]:
 
 
 def _any_step(w: Window) -> Step:
-    others: tuple[Step, ...] = (
-        Round(), Eltwise("relu", 0.25), Eltwise("exp"), Eltwise("log"), Eltwise("sqrt"),
-        Eltwise("pow", 1.0, 0.5), Eltwise("tanh"), Sum(0.5, 1), Binary("mul", Leaf("res")),
-        Binary("div", Leaf("res")), PRelu([0.5, 2.0][: w.channels] * (w.channels == 2) or 0.5),
-    )  # fmt: skip
-    return w.pick((w.affine(), w.clip(), *others, others[-2]))
+    makers: tuple[Callable[[], Step], ...] = (
+        w.affine,
+        w.clip,
+        Round,
+        lambda: Eltwise("relu", 0.25),
+        *[lambda: Eltwise(w.pick(("exp", "log", "sqrt", "tanh")))] * 3,
+        lambda: Eltwise("pow", 1.0, 0.5),
+        lambda: Sum(0.5, 1),
+        *[lambda: Binary(w.pick(_FACTORS), Leaf("res"))] * 2,
+        lambda: PRelu(w.vec(draws.powers)),
+    )
+    return w.make(makers)
+
+
+_FACTORS: tuple[BinaryAlg, ...] = ("mul", "div")
 
 
 def _before_constant(w: Window) -> tuple[Step, Affine]:
@@ -128,12 +137,18 @@ def _before_constant(w: Window) -> tuple[Step, Affine]:
 
 
 def _constant_folded(w: Window) -> tuple[Affine, Step]:
-    step = w.pick((w.clip(), Round(), Eltwise("relu", 0.5), PRelu(w.vec(draws.powers)),
-                   Eltwise("square"), Eltwise("exp"), Eltwise("log"), Binary("gt", 0.5),
-                   Binary("add", Leaf("res"))))  # fmt: skip
+    makers: tuple[Callable[[], Step], ...] = (
+        w.clip,
+        Round,
+        lambda: Eltwise("relu", 0.5),
+        lambda: PRelu(w.vec(draws.powers)),
+        *[lambda: Eltwise(w.pick(("square", "exp", "log")))] * 3,
+        lambda: Binary("gt", 0.5),
+        lambda: Binary("add", Leaf("res")),
+    )
     scale = w.vec(st.just(0.0)) if w.chance(85) else w.vec(draws.scales)
     shift = st.sampled_from((2.0**70, 0.0, 1.5)) if w.chance(30) else draws.eighths
-    return (Affine(scale, w.vec(shift)), step)
+    return (Affine(scale, w.vec(shift)), w.make(makers))
 
 
 def _splittable(w: Window) -> tuple[Affine]:

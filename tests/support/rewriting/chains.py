@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+
 from hypothesis import strategies as st
 
 from pyonednn_q.expr.interval import ANYTHING, Interval
@@ -19,38 +22,32 @@ from pyonednn_q.expr.steps import (
 )
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Acc, Dst, Item, Takes
+from pyonednn_q.rewrite.trace import Trace
 from support.rewriting import draws
 from support.rewriting.draws import Window, windows
+from support.rewriting.soundness import Near, check
 
 MOST_STEPS = 8
-BINARIES: tuple[BinaryAlg, ...] = ("add", "sub", "mul", "max", "min", "gt")
+BINARIES: tuple[BinaryAlg, ...] = ("mul", "max", "min", "gt")
+LEAF_ALGS: tuple[BinaryAlg, ...] = ("add", "mul", "max")
 
 
 def _step(w: Window, scales: draws.Values, shifts: draws.Values) -> Step:
     """Draw a step; affine steps, clips and rounds come most often."""
-    name = w.pick(
-        ("affine", "affine", "affine", "clip", "clip", "round", "round", "relu", "leaky", "prelu",
-         "abs", "sum", "leaf", "binary", "barrier", "quantize", "identity")
-    )  # fmt: skip
-    if name == "affine":
-        return Affine(w.vec(scales), w.vec(shifts) if w.chance(60) else 0.0)
-    if name == "binary":
-        return Binary(w.pick(BINARIES), w.vec(draws.signed_powers))
-    if name == "sum":
-        return Sum(w.pick((0.5, 1.0, -2.0)), w.pick((0, 3)), w.pick((None, "s8")))
-    makers: dict[str, Step] = {
-        "clip": w.clip(),
-        "round": Round(),
-        "relu": Eltwise("relu"),
-        "leaky": Eltwise("relu", w.pick((0.25, 0.5, -1.0))),
-        "prelu": PRelu(w.vec(draws.signed_powers)),
-        "abs": Eltwise("abs"),
-        "leaf": Binary(w.pick(("add", "mul", "max")), Leaf("res")),
-        "barrier": Eltwise(w.pick(("tanh", "logistic", "elu")), 0.0),
-        "quantize": Clip(w.pick((0.0, -128.0)), w.pick((127.0, 255.0))),
-        "identity": Affine(),
-    }
-    return makers[name]
+    makers: tuple[Callable[[], Step], ...] = (
+        *[lambda: Affine(w.vec(scales), w.vec(shifts) if w.chance(60) else 0.0)] * 3,
+        *[w.clip] * 2,
+        *[Round] * 2,
+        lambda: Eltwise("relu", w.pick((0.0, 0.25, 0.5, -1.0))),
+        lambda: PRelu(w.vec(draws.signed_powers)),
+        lambda: Eltwise(w.pick(("abs", "tanh", "logistic"))),
+        lambda: Sum(w.pick((0.5, 1.0, -2.0)), w.pick((0, 3)), w.pick((None, "s8"))),
+        lambda: Binary(w.pick(LEAF_ALGS), Leaf("res")),
+        lambda: Binary(w.pick(BINARIES), w.vec(scales)),
+        lambda: Clip(w.pick((0.0, -128.0)), w.pick((127.0, 255.0))),
+        Affine,
+    )
+    return w.make(makers)
 
 
 def _acc(w: Window) -> Acc:
@@ -81,3 +78,28 @@ def _items(w: Window) -> tuple[Item, ...]:
 
 
 chains = windows(_items)
+
+
+def keeps_promise(old: tuple[Item, ...], new: tuple[Item, ...], trace: Trace) -> None:
+    """Raise Unsound where a rewritten chain means something else than its trace admits."""
+    if any(event.note for event in trace.fired):
+        return  # snapped or approximated, by rules whose own properties bound it
+    smooth = any(isinstance(i, Eltwise) and i.alg in {"tanh", "logistic"} for i in old)
+    # What follows a transcendental is not dyadic, so its folds round; a tie is still a tie.
+    check(old, new, trace.exactness, near=Near(distance=Fraction(1, 2**40)) if smooth else None)
+
+
+def count_post_ops(items: tuple[Item, ...]) -> int:
+    """Count what a lowering step by step would append: per-channel constants one by one."""
+    return sum(_count(item) for item in items)
+
+
+def _count(item: Item) -> int:
+    if isinstance(item, (Acc, Dst)):
+        return 0
+    if isinstance(item, Affine):
+        parts = (not item.scale.is_all(1.0)) + (not item.shift.is_all(0.0))
+        return min(parts, 1) if item.channels is None else parts
+    if isinstance(item, Clip) and item.channels is not None:
+        return (item.lo.greatest > -draws.INF) + (item.hi.least < draws.INF)
+    return 1

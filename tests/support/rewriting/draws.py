@@ -44,6 +44,10 @@ class Window:
         choice: T = self.draw(st.sampled_from(options))
         return choice
 
+    def make(self, makers: Sequence[Callable[[], T]]) -> T:
+        """Make one of several values; nothing is drawn for the others."""
+        return self.pick(makers)()
+
     def chance(self, percent: int) -> bool:
         """Whether something that rare happens."""
         # Not integers(0, 99): Hypothesis prefers small ones.

@@ -33,7 +33,7 @@ from support.rewriting.exact import (
 NAMES = ("res", "gate")
 WORLDS = tuple(
     World(Fraction(before), {name: Fraction(leaf) for name in NAMES})
-    for before, leaf in ((0, 2), (-3, Fraction(-3, 2)), (Fraction(15, 2), Fraction(1, 4)), (1, 0))
+    for before, leaf in ((0, 2), (-3, Fraction(-3, 2)), (7, Fraction(1, 4)), (1, 0))
 )
 _PLAIN = (World(Fraction(0), {}),)
 
@@ -145,6 +145,8 @@ def _constants(item: Item) -> list[float]:
         vecs = [item.scale, item.shift]
     elif isinstance(item, PRelu):
         vecs = [item.slope]
+    elif isinstance(item, Binary) and isinstance(item.operand, Vec):
+        vecs = [item.operand]
     elif isinstance(item, Sum):
         vecs = [Vec(item.scale)]
     elif isinstance(item, Eltwise) and not item.alg.startswith("clip"):
@@ -173,7 +175,12 @@ _FLOATS = float32_inputs()
 
 def run_float32(items: Sequence[Item], x: NDArray[Any], channels: int) -> NDArray[Any]:
     """Evaluate steps, and a store at the end, as a kernel does in float32."""
-    steps = [item for item in items if isinstance(item, Step)]
+    steps: list[Step] = []
+    for item in items:
+        if isinstance(item, Acc):
+            steps += [Affine(item.scale), Affine(1.0, item.shift)]
+        elif isinstance(item, Step):
+            steps.append(item)
     rows = np.broadcast_to(np.asarray(x, np.float32), (channels, len(x)))
     leaves = {name: np.float32(1.25) for name in NAMES}
     y = evaluate_f32(Chain(*steps), rows, axis=0, dst_before=np.float32(3.0), operands=leaves)
@@ -191,6 +198,8 @@ def run_float32(items: Sequence[Item], x: NDArray[Any], channels: int) -> NDArra
 def check_float32(old: Sequence[Item], new: Sequence[Item], interval: Interval | None) -> None:
     """Raise Unsound where the items differ in float32, for any finite input."""
     channels = max(channels_of(old), channels_of(new))
+    acc = next((item for item in old if isinstance(item, Acc)), None)
+    interval = interval or (acc.interval if acc else None)
     x = _FLOATS
     if interval is not None and interval.integer:
         x = np.unique(np.rint(x[np.abs(x) < 2.0**24]))

@@ -1,0 +1,80 @@
+"""Whole chains, under every policy: the meaning is kept, rewriting ends, nothing gets dearer."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from pyonednn_q.rewrite.catalogue import CATALOGUE
+from pyonednn_q.rewrite.driver import rewrite
+from pyonednn_q.rewrite.ends import Item
+from pyonednn_q.rewrite.progress import weight
+from pyonednn_q.rewrite.rule import Policy
+from support.rewriting.chains import chains, count_post_ops, keeps_promise
+
+POLICIES: tuple[Policy, ...] = ("bitwise", "real", "fast")
+
+random_chains = settings(
+    max_examples=300,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def check_chain(items: tuple[Item, ...], policy: Policy) -> int:
+    """Check everything that holds of a rewritten chain; return how many rules fired."""
+    new, trace = rewrite(items, CATALOGUE, policy)
+    keeps_promise(items, new, trace)
+    assert weight(new) <= weight(items)
+    assert count_post_ops(new) <= count_post_ops(items)
+    again, rest = rewrite(new, CATALOGUE, policy)
+    assert not rest.fired, f"not a fixpoint: {rest.fired[0].lines()}"
+    assert again == new
+    return len(trace.fired)
+
+
+def check_chains(policy: Policy, how: settings) -> None:
+    fired: list[int] = []
+
+    @how
+    @given(chains)
+    def holds(items: tuple[Item, ...]) -> None:
+        fired.append(check_chain(items, policy))
+
+    holds()
+    assert sum(map(bool, fired)) > len(fired) / 2
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_meaning_is_kept(policy: Policy) -> None:
+    check_chains(policy, random_chains)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", POLICIES)
+def test_meaning_is_kept_on_20_000_chains(policy: Policy) -> None:
+    check_chains(policy, settings(random_chains, max_examples=20_000, derandomize=False))
+
+
+@settings(random_chains, max_examples=50)
+@given(chains)
+def test_trace_is_deterministic(items: tuple[Item, ...]) -> None:
+    first, second = (rewrite(items, CATALOGUE, "real") for _ in range(2))
+    assert first[0] == second[0]
+    assert first[1].text() == second[1].text()
+
+
+@settings(random_chains, max_examples=50)
+@given(chains)
+def test_trace_replays(items: tuple[Item, ...]) -> None:
+    new, trace = rewrite(items, CATALOGUE, "real")
+    work = items
+    for event in trace.fired:
+        end = event.at + len(event.before)
+        assert work[event.at : end] == event.before
+        assert event.after is not None
+        work = (*work[: event.at], *event.after, *work[end:])
+    assert work == new

@@ -1,0 +1,31 @@
+"""Pages that tools write are what the tools would write now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import support_matrix
+
+DOCS = Path(__file__).parents[2] / "docs"
+PROBE = "probe both runtimes again: see the top of tools/support_matrix.py"
+
+
+def test_the_guard_page_is_the_guard_table() -> None:
+    page = "\n".join(support_matrix.guards_page()) + "\n"
+    current = (DOCS / "guards.md").read_text() == page
+    assert current, "run: python tools/support_matrix.py guards > docs/guards.md"
+
+
+def test_the_support_matrix_answers_every_question() -> None:
+    page = (DOCS / "support_matrix.md").read_text()
+    lines = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    answered = {(line[0].removeprefix("| "), line[-1].removesuffix(" |")) for line in lines}
+    asked = {(row.title, row.known) for row in support_matrix.rows()}
+    assert asked <= answered, PROBE
+    assert len(asked) == len({title for title, _ in asked}), "two rows of one title"
+
+
+def test_every_difference_is_explained() -> None:
+    assert support_matrix.NOT_EXPLAINED not in (DOCS / "support_matrix.md").read_text()
+    titles = {row.title for row in support_matrix.rows()}
+    assert set(support_matrix.EXPLAINED) <= titles
