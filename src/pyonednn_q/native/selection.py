@@ -95,12 +95,14 @@ def implementations(problem: Problem, attr: Attr | None = None) -> tuple[Offer, 
 
 
 def named(candidate: Any) -> str:  # noqa: ANN401
-    """Return the candidate's name, stepping once when it hides it.
+    """Return the candidate's name, stepping on while it hides it.
 
-    A descriptor served from the library's cache can come without its name; the next one is then the
-    same implementation, named.
+    A descriptor served from the library's cache can come without its name; those behind it are the
+    same implementation again, and one of them is named.
     """
-    return str(candidate.impl or (candidate.impl if candidate.next() else ""))
+    while not candidate.impl and candidate.next():
+        pass
+    return str(candidate.impl)
 
 
 def select(problem: Problem, attr: Attr, *, allow_reference: bool = False) -> Selection:
