@@ -67,6 +67,18 @@ void translate(std::exception_ptr thrown) {
 
 } // namespace
 
+void set_python_error(std::exception_ptr thrown) noexcept {
+    try {
+        translate(std::move(thrown));
+    } catch (py::error_already_set& error) {
+        error.restore();
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+}
+
 void register_errors() {
     py::register_exception_translator(&translate);
 }

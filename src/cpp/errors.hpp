@@ -3,6 +3,7 @@
 
 #include "common.hpp"
 
+#include <exception>
 #include <stdexcept>
 
 namespace pq {
@@ -45,6 +46,9 @@ inline void check(dnnl_status_t status, const char* call) {
 
 // Calls a function of the table and throws DnnlFault, naming it, unless it succeeds.
 #define PQ_CALL(name, ...) ::pq::check(::pq::lib().name(__VA_ARGS__), "dnnl_" #name)
+
+// Sets the Python error that stands for a thrown fault; for code that pybind11 does not call.
+void set_python_error(std::exception_ptr thrown) noexcept;
 
 void register_errors();
 

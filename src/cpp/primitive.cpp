@@ -1,5 +1,6 @@
 #include "primitive.hpp"
 
+#include "buffer_pool.hpp"
 #include "dtypes.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 namespace pq {
@@ -42,11 +44,43 @@ Layout scratchpad_layout(const Candidate& candidate) {
     return Layout(found);
 }
 
+bool has_sum(const AttrSpec& attr) {
+    return std::any_of(attr.post_ops.begin(), attr.post_ops.end(),
+                       [](const PostOp& op) { return op.kind == PostOp::Kind::sum; });
+}
+
+// More than any primitive has: sources, operands of 32 post-ops, dst.
+constexpr std::size_t most_slots = 64;
+
+// NumPy's flags of arrays; pybind11 keeps its own copy private.
+constexpr int aligned_flag = 0x0100;
+constexpr int writeable_flag = 0x0400;
+
+// Whether an object is an array exactly as the slot wants it. Reads NumPy's struct and calls
+// nothing; what it turns down may still be usable.
+bool fits(const Slot& slot, PyObject* object) {
+    const auto& numpy = py::detail::npy_api::get();
+    if (Py_TYPE(object) != numpy.PyArray_Type_) return false;
+    const py::detail::PyArray_Proxy* const array = py::detail::array_proxy(object);
+    const Dims& dims = slot.layout.dims();
+    const int wanted = aligned_flag | (slot.output ? writeable_flag : 0);
+    if (array->descr != slot.dtype.ptr() || static_cast<std::size_t>(array->nd) != dims.size() ||
+        (array->flags & wanted) != wanted) {
+        return false;
+    }
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+        if (array->dimensions[i] != dims[i]) return false;
+        if (dims[i] > 1 && array->strides[i] != slot.strides_bytes[i]) return false;
+    }
+    return true;
+}
+
 } // namespace
 
 Prepared::Prepared(const Candidate& candidate, const std::vector<std::string>& per_call,
                    Bound bound)
-    : bound_(std::move(bound)), scratchpad_(scratchpad_layout(candidate)) {
+    : bound_(std::move(bound)), scratchpad_(scratchpad_layout(candidate)),
+      reads_dst_(has_sum(candidate.attr())) {
     apply_num_threads();
     std::vector<std::string> needed = attribute_arguments(candidate.attr());
     for (const auto& [name, layout] : candidate.problem().tensors)
@@ -123,9 +157,9 @@ void* Prepared::checked_data(const Slot& slot, const py::handle& object) const {
     return data;
 }
 
-void Prepared::check_overlap(const std::vector<void*>& data) const {
+const Slot* Prepared::overlapping(void* const* data) const {
     const Slot& dst = slots_.back();
-    const char* dst_begin = static_cast<const char*>(data.back());
+    const char* dst_begin = static_cast<const char*>(data[slots_.size() - 1]);
     for (std::size_t i = 0; i + 1 < slots_.size(); ++i) {
         const char* begin = static_cast<const char*>(data[i]);
         if (begin >= dst_begin + dst.extent || dst_begin >= begin + slots_[i].extent) continue;
@@ -134,10 +168,9 @@ void Prepared::check_overlap(const std::vector<void*>& data) const {
         const bool in_place = begin == dst_begin && slots_[i].extent == dst.extent &&
                               slots_[i].strides_bytes == dst.strides_bytes &&
                               slots_[i].name.compare(0, 8, "post_op_") == 0;
-        if (in_place) continue;
-        throw ArgumentFault("AliasError", slots_[i].name, "memory that overlaps dst",
-                            "memory apart from dst");
+        if (!in_place) return &slots_[i];
     }
+    return nullptr;
 }
 
 std::vector<void*> Prepared::checked(const py::handle& arrays) const {
@@ -152,8 +185,31 @@ std::vector<void*> Prepared::checked(const py::handle& arrays) const {
     for (std::size_t i = 0; i < given; ++i)
         data[i] = checked_data(slots_[i],
                                PyTuple_GET_ITEM(arrays.ptr(), static_cast<py::ssize_t>(i)));
-    check_overlap(data);
+    if (const Slot* const slot = overlapping(data.data())) {
+        throw ArgumentFault("AliasError", slot->name, "memory that overlaps dst",
+                            "memory apart from dst");
+    }
     return data;
+}
+
+py::object Prepared::new_dst() const {
+    const Slot& dst = slots_.back();
+    AlignedBuffer buffer = buffer_pool().take(dst.extent);
+    void* const data = buffer.data();
+    const py::capsule owner = owner_of(std::move(buffer));
+    const auto& numpy = py::detail::npy_api::get();
+    static_assert(sizeof(Py_intptr_t) == sizeof(dnnl_dim_t));
+    const Dims& dims = dst.layout.dims();
+    PyObject* const made = numpy.PyArray_NewFromDescr_(
+            numpy.PyArray_Type_, py::object(dst.dtype).release().ptr(),
+            static_cast<int>(dims.size()), reinterpret_cast<const Py_intptr_t*>(dims.data()),
+            reinterpret_cast<const Py_intptr_t*>(dst.strides_bytes.data()), data,
+            aligned_flag | writeable_flag, nullptr);
+    if (made == nullptr) throw py::error_already_set();
+    auto array = py::reinterpret_steal<py::object>(made);
+    if (numpy.PyArray_SetBaseObject_(made, py::object(owner).release().ptr()) != 0)
+        throw py::error_already_set();
+    return array;
 }
 
 void Prepared::execute(const Frame& frame) const {
@@ -163,24 +219,46 @@ void Prepared::execute(const Frame& frame) const {
     PQ_CALL(stream_wait, stream());
 }
 
-std::unique_ptr<Frame> Prepared::frame_for(const std::vector<void*>& data) {
+std::unique_ptr<Frame> Prepared::frame_for(void* const* data) {
     apply_num_threads();
     std::unique_ptr<Frame> frame = pool_.take();
     if (!frame) frame = make_frame();
-    for (std::size_t i = 0; i < data.size(); ++i)
+    for (std::size_t i = 0; i < slots_.size(); ++i)
         PQ_CALL(memory_set_data_handle, frame->slots[i].get(), data[i]);
     return frame;
 }
 
-void Prepared::run(const py::args& arrays) {
-    check_not_forked();
-    const std::vector<void*> data = checked(arrays);
-    // The caller's tuple keeps the arrays alive; nothing of Python is touched until the GIL is
-    // back.
+void Prepared::execute_once(void* const* data) {
+    // Whoever calls keeps the arrays alive; nothing of Python is touched until the GIL is back.
     const py::gil_scoped_release release;
     std::unique_ptr<Frame> frame = frame_for(data);
     execute(*frame);
     pool_.give_back(std::move(frame));
+}
+
+void Prepared::run(const py::args& arrays) {
+    check_not_forked();
+    execute_once(checked(arrays).data());
+}
+
+py::object Prepared::run_if_fitting(PyObject* const* objects, std::size_t count) {
+    const auto refused = py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    if (count != slots_.size() || count > most_slots) return refused;
+    check_not_forked();
+    const std::size_t last = count - 1;
+    for (std::size_t i = 0; i < last; ++i)
+        if (!fits(slots_[i], objects[i])) return refused;
+    const bool is_new = objects[last] == Py_None;
+    if (is_new ? reads_dst_ : !fits(slots_[last], objects[last])) return refused;
+
+    auto dst = is_new ? new_dst() : py::reinterpret_borrow<py::object>(objects[last]);
+    void* data[most_slots];
+    for (std::size_t i = 0; i < last; ++i)
+        data[i] = py::detail::array_proxy(objects[i])->data;
+    data[last] = py::detail::array_proxy(dst.ptr())->data;
+    if (!is_new && overlapping(data) != nullptr) return refused;
+    execute_once(data);
+    return dst;
 }
 
 double Prepared::time_calls(const py::tuple& arrays, int calls) {
@@ -190,7 +268,7 @@ double Prepared::time_calls(const py::tuple& arrays, int calls) {
     }
     const std::vector<void*> data = checked(arrays);
     const py::gil_scoped_release release;
-    std::unique_ptr<Frame> frame = frame_for(data);
+    std::unique_ptr<Frame> frame = frame_for(data.data());
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < calls; ++i)
         execute(*frame);

@@ -18,6 +18,10 @@ public:
     // One call: checks every array, sets pointers, executes, waits. The last slot is dst.
     void run(const py::args& arrays);
 
+    // The same for `count` objects, the last of them dst or None for a new array; returns dst.
+    // Returns NotImplemented and runs nothing unless every array fits as it is.
+    py::object run_if_fitting(PyObject* const* objects, std::size_t count);
+
     // Seconds of `calls` executions in a row, in C++ alone: what the library costs without Python.
     double time_calls(const py::tuple& arrays, int calls);
 
@@ -25,18 +29,22 @@ public:
 
 private:
     std::unique_ptr<Frame> make_frame();
-    // A frame with its pointers set, from the pool or new.
-    std::unique_ptr<Frame> frame_for(const std::vector<void*>& data);
+    // A frame with its pointers set (one a slot), from the pool or new.
+    std::unique_ptr<Frame> frame_for(void* const* data);
     void* checked_data(const Slot& slot, const py::handle& object) const;
-    void check_overlap(const std::vector<void*>& data) const;
+    // The slot whose array overlaps dst in a way that would change the result, or null.
+    const Slot* overlapping(void* const* data) const;
     std::vector<void*> checked(const py::handle& arrays) const;
+    py::object new_dst() const;
     void execute(const Frame& frame) const;
+    void execute_once(void* const* data);
 
     Primitive primitive_;
     std::vector<Slot> slots_;
     Bound bound_;
     std::vector<dnnl_exec_arg_t> bound_arguments_;
     Layout scratchpad_;
+    bool reads_dst_;
     FramePool pool_;
 };
 

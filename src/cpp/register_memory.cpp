@@ -1,3 +1,4 @@
+#include "buffer_pool.hpp"
 #include "dtypes.hpp"
 #include "memory.hpp"
 #include "rooms.hpp"
@@ -29,6 +30,19 @@ void register_memory(py::module_& m) {
             .def_property_readonly("nbytes",
                                    [](const Memory& self) { return self.layout().nbytes(); })
             .def("to_numpy", &Memory::to_numpy, "A copy in logical dims; LayoutError when opaque.");
+
+    using Statistics = BufferPool::Statistics;
+    py::class_<Statistics>(m, "BufferStatistics", "What the pool of result buffers holds and did.")
+            .def_readonly("taken", &Statistics::taken)
+            .def_readonly("reused", &Statistics::reused)
+            .def_readonly("held", &Statistics::held)
+            .def_readonly("held_bytes", &Statistics::held_bytes)
+            .def_readonly("limit", &Statistics::limit);
+    m.def("buffer_statistics", [] { return buffer_pool().statistics(); });
+    m.def(
+            "limit_buffers", [](std::size_t nbytes) { buffer_pool().set_limit(nbytes); },
+            py::arg("nbytes"), "How many bytes may wait in the pool.");
+    m.def("clear_buffers", [] { buffer_pool().clear(); }, "Frees what waits in the pool.");
 }
 
 } // namespace pq

@@ -1,4 +1,4 @@
-#include "primitive.hpp"
+#include "hot_call.hpp"
 #include "rooms.hpp"
 #include "runtime.hpp"
 
@@ -40,6 +40,8 @@ void register_primitive(py::module_& m) {
             .def(py::init<const Candidate&, const std::vector<std::string>&, Prepared::Bound>(),
                  py::arg("candidate"), py::arg("per_call"), py::arg("bound"))
             .def("run", &Prepared::run, "Checks the arrays, executes into the last one, waits.")
+            .def_property_readonly("hot_call", &hot_call,
+                                   "f(*inputs, out or None) -> dst, or NotImplemented.")
             .def("time_calls", &Prepared::time_calls, py::arg("arrays"), py::arg("calls"),
                  "Seconds of that many executions in a C++ loop.")
             .def_property_readonly("frames", &Prepared::frames);

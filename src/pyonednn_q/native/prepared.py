@@ -63,7 +63,7 @@ class Prepared:
         self._specs = dict(specs)
         self._core = core
         self._run: Callable[..., None] = core.run if core is not None else _run_nothing
-        self._wei_at: int | None = None
+        self._hot: Callable[..., Any] = core.hot_call if core is not None else _never_fits
         self._new_dst = arrays.allocator(specs["dst"])
         self._reads_dst = any(op.boundary()[0] == "sum" for op in attr.post_ops)
 
@@ -91,26 +91,20 @@ class Prepared:
         ArgumentError, DTypeError, ShapeError, AliasError
             Naming the argument, what came and what would do.
         """
-        if out is None:
-            if self._reads_dst:
-                raise ArgumentError("out", "None", "the array whose values the sum post-op adds")
-            dst = self._new_dst()
-        else:
-            dst = out
-        if self._wei_at is not None:
-            self._check_wei(inputs[self._wei_at] if self._wei_at < len(inputs) else None)
-        # The extension checks everything before it runs anything, so what fits goes straight
-        # through. What it refuses is looked at again here: copied into the right layout, or refused
-        # by name.
-        try:
-            self._run(*inputs, dst)
-        except ArgumentError:
-            return self._run_checked(inputs, dst)
-        return dst
+        # What fits goes straight through; anything else is looked at again: copied into the right
+        # layout, or refused by name.
+        dst = self._hot(*inputs, out)
+        return self._run_checked(inputs, out) if dst is NotImplemented else dst
 
     def check_wei_of_each_call(self) -> None:
         """Look at the weights of each call: beyond [-64, 64] they can saturate without VNNI."""
-        self._wei_at = self.inputs.index("wei")
+        at, run = self.inputs.index("wei"), self._hot
+
+        def checked(*arrays: object) -> object:
+            self._check_wei(arrays[at] if at + 1 < len(arrays) else None)
+            return run(*arrays)
+
+        self._hot = checked
 
     def layout(self, name: str) -> TensorSpec:
         """Return dims, dtype and strides (in elements) of a call's argument, to call copy-free."""
@@ -183,6 +177,10 @@ class Prepared:
         if len(inputs) != len(self.inputs):
             raise ArgumentError("inputs", f"{len(inputs)} arrays", ", ".join(self.inputs))
         ready = [self._input(name, array) for name, array in zip(self.inputs, inputs, strict=True)]
+        if out is None:
+            if self._reads_dst:
+                raise ArgumentError("out", "None", "the array whose values the sum post-op adds")
+            out = self._new_dst()
         given, dst = self._output(out)
         self._run(*ready, dst)
         if dst is not given:
@@ -210,3 +208,8 @@ class Prepared:
 
 def _run_nothing(*_arrays: object) -> None:
     """Run an empty problem."""
+
+
+def _never_fits(*_arrays: object) -> object:
+    """Leave an empty problem to the path that checks everything."""
+    return NotImplemented
