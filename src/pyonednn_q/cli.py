@@ -6,9 +6,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.guard import Facts
 
 _COMMANDS = {
     "doctor": "which oneDNN is used, whether it works, and what to do if not",
+    "explain": "how a layer becomes attributes and post-ops of oneDNN, and why",
     "demo": "classify handwritten digits in FP32 and INT8, and compare the two",
 }
 
@@ -27,5 +32,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if known.command is None:
         parser.print_help(sys.stderr)
         return 2
-    code: int = import_module(f"pyonednn_q.{known.command}").main(rest)
+    room = import_module(f"pyonednn_q.{known.command}")
+    # explain and native are siblings, and those never import each other: this is above both.
+    extras = {"here": _facts_here} if known.command == "explain" else {}
+    code: int = room.main(rest, **extras)
     return code
+
+
+def _facts_here() -> Facts:
+    from pyonednn_q.native import runtime
+
+    return runtime.facts()

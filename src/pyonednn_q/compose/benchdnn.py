@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
+from pyonednn_q.compose.tensor import cross
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.vec import number
 
 if TYPE_CHECKING:
+    from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
     from pyonednn_q.compose.plan import Plan
+    from pyonednn_q.compose.primitive import DenseProblem
 
-__all__ = ["options"]
+__all__ = ["command", "options"]
 
 # benchdnn names masks by the dimensions they hold. Its per_oc means another mask per primitive.
 _POLICIES = {
@@ -22,6 +27,49 @@ _POLICIES = {
     4: "per_dim_2",
     8: "per_dim_3",
 }
+
+
+_DRIVERS = {
+    "convolution": "conv",
+    "deconvolution": "deconv",
+    "inner_product": "ip",
+    "matmul": "matmul",
+}
+
+
+def command(plan: Plan, problem: DenseProblem) -> str:
+    """Return the whole line: driver, options, layouts and shapes."""
+    words = ["benchdnn", f"--{_DRIVERS[problem.kind]}"]
+    if isinstance(problem, MatMulProblem):
+        words += [options(plan), "--wtag=any"]
+        words += [f"--bia_mask={1 << (problem.dst.ndim - 1)}"] if plan.has_bias else []
+        words.append(f"{cross(problem.src.dims)}:{cross(problem.wei.dims)}")
+        return " ".join(words)
+    words += [f"--dir={'FWD_B' if plan.has_bias else 'FWD_I'}", options(plan)]
+    words += [] if isinstance(problem, InnerProductProblem) else ["--stag=axb", "--dtag=axb"]
+    words.append(_shapes(problem))
+    return " ".join(words)
+
+
+def _shapes(problem: ConvProblem | DeconvProblem | InnerProductProblem) -> str:
+    batch, ic = problem.src.dims[:2]
+    letters = "dhw"[5 - problem.src.ndim :]
+    parts = [f"mb{batch}ic{ic}{_each('i', letters, problem.src.dims[2:])}oc{problem.oc}"]
+    if isinstance(problem, InnerProductProblem):
+        return parts[0]
+    gaps = [dilation - 1 for dilation in problem.dilation]
+    parts += [
+        _each("o", letters, problem.dst.dims[2:]),
+        _each("k", letters, problem.window.kernel),
+        _each("s", letters, problem.strides),
+        _each("p", letters, problem.padding_lo),
+        _each("d", letters, gaps) if any(gaps) else "",
+    ]
+    return (f"g{problem.groups}" if problem.groups > 1 else "") + "".join(parts)
+
+
+def _each(name: str, letters: str, values: Sequence[int]) -> str:
+    return "".join(f"{name}{axis}{value}" for axis, value in zip(letters, values, strict=True))
 
 
 def options(plan: Plan) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose import benchdnn, codec, table
+from pyonednn_q.compose import benchdnn, codec, html, table
 from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.capability import cost
 from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp
@@ -221,9 +221,17 @@ class Plan:
     def __str__(self) -> str:
         return table.text(self)
 
-    def benchdnn(self) -> str:
-        """Return the options that make benchdnn run the same types and attributes."""
-        return benchdnn.options(self)
+    def _repr_html_(self) -> str:
+        return html.fragment(self)
+
+    def benchdnn(self, problem: DenseProblem | None = None) -> str:
+        """Return the options that make benchdnn run the same types and attributes.
+
+        With a problem, the whole line that runs it.
+        """
+        if problem is None:
+            return benchdnn.options(self)
+        return benchdnn.command(self, self.problem(problem))
 
     def to_json(self) -> str:
         """Return the plan as JSON text, with a schema number."""

@@ -64,12 +64,14 @@ class Record:
         lines.append(f"    before: {self.before}")
         if self.fired:
             lines.append(f"    after:  {self.after}")
-        if self.reason:
-            lines.append(f"    reason: {self.reason}")
-        if self.note:
-            rate = f"; changes at most {self.rate:.3g} of evenly spread inputs" if self.rate else ""
-            lines.append(f"    note:   {self.note}{rate}")
+        lines += [f"    {name + ':':<8}{text}" for name, text in self.remarks()]
         return tuple(lines)
+
+    def remarks(self) -> tuple[tuple[str, str], ...]:
+        """Return reason and note by name, as far as there are any."""
+        rate = f"; changes at most {self.rate:.3g} of evenly spread inputs" if self.rate else ""
+        both = (("reason", self.reason), ("note", self.note and self.note + rate))
+        return tuple((name, text) for name, text in both if text)
 
 
 def records(trace: Trace) -> tuple[Record, ...]:

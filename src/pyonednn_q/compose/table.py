@@ -12,24 +12,38 @@ from pyonednn_q.expr.vec import Vec, number
 if TYPE_CHECKING:
     from pyonednn_q.compose.plan import Plan
 
-__all__ = ["text"]
+__all__ = ["HEAD", "Row", "rows", "text", "verdict"]
 
 Row = tuple[str, str, str, str]
-_HEAD: Row = ("", "mask", "shape", "value")
+HEAD: Row = ("", "mask", "shape", "value")
 
 
 def text(plan: Plan) -> str:
     """Return the plan as a table."""
-    rows = [_HEAD, *_before(plan)]
-    rows += [_post_op(plan, index, op) for index, op in enumerate(plan.post_ops)]
-    rows += _after(plan)
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    table = [HEAD, *rows(plan)]
+    widths = [max(len(row[column]) for row in table) for column in range(3)]
     lines = [f"{plan.facts.text()}", f"chain: {plan.chain}"]
-    for row in rows:
+    for row in table:
         cells = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
         lines.append("  " + "  ".join((*cells, row[3])).rstrip())
-    lines.append(_verdict(plan))
+    lines.append(verdict(plan))
     return "\n".join(lines)
+
+
+def rows(plan: Plan) -> list[Row]:
+    """Return name, mask, shape and value of everything that acts, in order."""
+    post_ops = [_post_op(plan, index, op) for index, op in enumerate(plan.post_ops)]
+    return [*_before(plan), *post_ops, *_after(plan)]
+
+
+def verdict(plan: Plan) -> str:
+    """Return one line: how many post-ops, how exact, how dear."""
+    count = len(plan.post_ops)
+    ops = "no post-op" if count == 0 else f"{count} post-op" + ("s" if count > 1 else "")
+    if plan.exact_rounding:
+        ops += "; the integers of ONNX"
+    rate = f", at most {plan.rate:.3g} of results changed" if plan.rate else ""
+    return f"{ops}; {plan.exactness}{rate}; estimated cost {plan.cost:.2f} of the bare primitive"
 
 
 def _before(plan: Plan) -> list[Row]:
@@ -99,12 +113,3 @@ def _summary(vec: Vec) -> str:
         return number(vec.least)
     median = float(np.median(vec.array))
     return f"{vec.least:.6g} .. {vec.greatest:.6g} (median {median:.6g})"
-
-
-def _verdict(plan: Plan) -> str:
-    count = len(plan.post_ops)
-    ops = "no post-op" if count == 0 else f"{count} post-op" + ("s" if count > 1 else "")
-    if plan.exact_rounding:
-        ops += "; the integers of ONNX"
-    rate = f", at most {plan.rate:.3g} of results changed" if plan.rate else ""
-    return f"{ops}; {plan.exactness}{rate}; estimated cost {plan.cost:.2f} of the bare primitive"

@@ -1,0 +1,166 @@
+"""``pyonednn-q explain``: how a layer becomes attributes and post-ops, and why.
+
+LAYER is a preset, a TOML or JSON file, or - for standard input. docs/explain.md has all keys.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.implementation import ISA_ORDER, at_least
+from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.explain import presets, source
+from pyonednn_q.explain.description import POLICIES, read
+from pyonednn_q.explain.report import Report
+
+_FLOOR, _CEILING = (3, 7, 0), (4, 0, 0)
+_HEADINGS = {"layers": "layers", "subgraphs": "subgraphs", "chains": "chains behind a convolution"}
+
+
+def main(argv: Sequence[str] = (), *, here: Callable[[], Facts] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str
+        Its arguments.
+    here : callable, optional
+        Returns the facts of this process, which only the extension's room knows.
+
+    Returns
+    -------
+    int
+        0, or 2 when the description cannot be used; the reason is then on standard error.
+    """
+    options = _parser().parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that has no "·"
+    try:
+        _run(options, here)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader had enough; nothing may be written at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (Error, OSError) as error:
+        print(f"pyonednn-q explain: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _run(options: argparse.Namespace, here: Callable[[], Facts] | None) -> None:
+    if options.list:
+        print(_list())
+        return
+    if options.layer is None:
+        wanted = "a preset (--list), a file, or - for standard input"
+        raise ArgumentError("LAYER", "nothing", wanted)
+    tables = _tables(options.layer)
+    if isinstance(tables, dict):
+        tables = _changed(tables, options)
+    if options.show:
+        print(source.dumps(tables))
+        return
+    description = read(tables).on(_process(options, here))
+    report = Report.of(description, strict=options.strict)
+    if options.html is not None:
+        options.html.write_text(report.html(), "utf-8")
+    if options.json:
+        print(report.json())
+    else:
+        print(report.text(trace=options.trace, benchdnn=options.benchdnn))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="pyonednn-q explain", description=__doc__)
+    parser.add_argument("layer", nargs="?", metavar="LAYER", help="preset, file, or -")
+    parser.add_argument("--list", action="store_true", help="list the presets")
+    parser.add_argument("--show", action="store_true", help="print the description, as TOML")
+    parser.add_argument("--policy", choices=POLICIES, help="which rewrites may fire")
+    parser.add_argument("--dst", metavar="DTYPE", help="store this data type instead")
+    parser.add_argument("--strict", action="store_true", help="refuse steps that are left over")
+    parser.add_argument("--trace", action="store_true", help="tell every rewrite and refusal")
+    parser.add_argument("--benchdnn", action="store_true", help="add the line for benchdnn")
+    parser.add_argument("--json", action="store_true", help="print JSON instead")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="write a page as well")
+    parser.add_argument("--isa", help="plan for this instruction set, as in ONEDNN_MAX_CPU_ISA")
+    parser.add_argument("--version", help="and for this version of oneDNN: 3.7, 3.13.2")
+    parser.add_argument("--here", action="store_true", help="plan for the oneDNN of this process")
+    return parser
+
+
+def _list() -> str:
+    width = max(map(len, presets.names()))
+    lines = []
+    for file in presets.FILES:
+        lines.append(_HEADINGS[file])
+        lines += [
+            f"  {name:<{width}}  {presets.get(name)['title']}" for name in presets.names(file)
+        ]
+    return "\n".join(lines)
+
+
+def _tables(layer: str) -> Any:  # noqa: ANN401 - whatever the text says
+    if layer == "-":
+        return source.parse(_decoded(sys.stdin.buffer.read(), "standard input"), "standard input")
+    path = Path(layer)
+    if path.suffix in {".toml", ".json"} or len(path.parts) > 1 or path.is_file():
+        return source.parse(_decoded(path.read_bytes(), layer), layer)
+    return presets.get(layer)
+
+
+def _decoded(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise ArgumentError(name, str(problem), "text in UTF-8") from problem
+
+
+def _changed(tables: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    """Return the description with what the command line says instead."""
+    changed = dict(tables)
+    if options.policy is not None:
+        changed["policy"] = options.policy
+    if options.dst is not None:
+        dst = tables.get("dst")
+        changed["dst"] = {**(dst if isinstance(dst, dict) else {}), "dtype": options.dst}
+    return changed
+
+
+def _process(options: argparse.Namespace, here: Callable[[], Facts] | None) -> Facts | None:
+    if options.here:
+        if options.isa or options.version:
+            raise ArgumentError("--here", "--isa or --version", "one of the two ways to say where")
+        if here is None:
+            raise ArgumentError("--here", "no extension", "--isa and --version")
+        return here()
+    if options.isa is None and options.version is None:
+        return None
+    for name, value in (("--isa", options.isa), ("--version", options.version)):
+        if value is None:
+            raise ArgumentError(name, "nothing", "both --isa and --version, or neither")
+    return Facts(_version(options.version), _isa(options.isa), runtime="OMP")
+
+
+def _isa(text: str) -> str:
+    name = text.upper()
+    try:
+        at_least(name, ISA_ORDER[0])
+    except ArgumentError as error:
+        raise ArgumentError("--isa", error.got, error.wanted) from error
+    return name
+
+
+def _version(text: str) -> tuple[int, int, int]:
+    match = re.fullmatch(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", text)
+    if match is not None:
+        major, minor, patch = (int(part or 0) for part in match.groups())
+        if _FLOOR <= (major, minor, patch) < _CEILING:
+            return major, minor, patch
+    raise ArgumentError("--version", repr(text), "3.7 or a later 3.x, as in 3.7 or 3.13.2")

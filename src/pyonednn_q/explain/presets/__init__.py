@@ -1,0 +1,55 @@
+"""Presets: descriptions that come with the package, as TOML beside this file.
+
+A file may begin with a table ``usual``: what its presets have unless they say otherwise.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import sys
+from importlib import resources
+from typing import Any
+
+from pyonednn_q.errors import ArgumentError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["FILES", "get", "names"]
+
+FILES = ("layers", "subgraphs", "chains")
+
+
+def names(file: str | None = None) -> tuple[str, ...]:
+    """Return the names of all presets, or of those in one file."""
+    return tuple(name for name, (home, _) in _all().items() if file in (None, home))
+
+
+def get(name: str) -> dict[str, Any]:
+    """Return the description of a preset, as `read` takes it.
+
+    Raises
+    ------
+    ArgumentError
+        There is none of that name.
+    """
+    presets = _all()
+    if name not in presets:
+        near = difflib.get_close_matches(name, presets, 3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise ArgumentError("preset", repr(name), f"a name that --list shows{hint}")
+    return dict(presets[name][1])
+
+
+@functools.cache
+def _all() -> dict[str, tuple[str, dict[str, Any]]]:
+    found = {}
+    for file in FILES:
+        text = resources.files(__package__).joinpath(f"{file}.toml").read_text("utf-8")
+        tables = tomllib.loads(text)
+        usual = tables.pop("usual", {})
+        found.update({name: (file, {**usual, **table}) for name, table in tables.items()})
+    return found

@@ -1,0 +1,211 @@
+"""Table: typed reading of what a user wrote, where every complaint names the key by its path."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.expr.vec import Vec
+
+__all__ = ["Table", "at"]
+
+Name = TypeVar("Name", bound=str)
+
+_NONE: Mapping[str, str] = {}
+_ITSELF = {"value": ""}
+
+
+class Table:
+    """The keys and values of one table, each to be taken once, under its path.
+
+    Parameters
+    ----------
+    value : object
+        What stands there; refused unless it is a table.
+    path : str
+        Where that is, for example ``chain[2]``; empty at the top.
+    """
+
+    def __init__(self, value: object, path: str = "") -> None:
+        if not isinstance(value, dict):
+            raise ArgumentError(path or "description", _shown(value), "a table of keys")
+        self._values: dict[object, object] = value
+        self._asked: list[str] = []
+        self.here = path
+
+    def path(self, key: str) -> str:
+        """Return the path of a key of this table."""
+        return f"{self.here}.{key}" if self.here else key
+
+    def get(self, key: str) -> object:
+        """Return what stands under a key, ``None`` where nothing does."""
+        if key not in self._asked:
+            self._asked.append(key)
+        return self._values.get(key)
+
+    def end(self) -> None:
+        """Refuse the keys that nobody asked for."""
+        for key in self._values:
+            if key in self._asked:
+                continue
+            near = difflib.get_close_matches(str(key), self._asked, 1)
+            hint = f"did you mean {near[0]}? Keys are " if near else "one of "
+            raise ArgumentError(
+                self.path(str(key)), "an unknown key", hint + ", ".join(self._asked)
+            )
+
+    def table(self, key: str) -> Table:
+        """Return the table under a key; an empty one where nothing stands."""
+        value = self.get(key)
+        return Table({} if value is None else value, self.path(key))
+
+    def items(self, key: str) -> list[tuple[str, object]]:
+        """Return the items of the list under a key, each with its path."""
+        value = self.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise ArgumentError(self.path(key), _shown(value), "a list")
+        return [(f"{self.path(key)}[{index}]", item) for index, item in enumerate(value)]
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return the text under a key."""
+        value = self._or(key, default, "a text")
+        if not isinstance(value, str):
+            raise ArgumentError(self.path(key), _shown(value), "a text")
+        return value
+
+    def choice(self, key: str, allowed: Iterable[Name], default: Name | None = None) -> Name:
+        """Return the text under a key, one of those allowed."""
+        names = list(allowed)
+        value = self._or(key, default, f"one of {', '.join(names)}")
+        for name in names:
+            if name == value:
+                return name
+        near = difflib.get_close_matches(str(value), names, 1)
+        hint = f"did you mean {near[0]}? One of " if near else "one of "
+        raise ArgumentError(self.path(key), _shown(value), hint + ", ".join(names))
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Return true or false."""
+        value = self._or(key, default, "true or false")
+        if not isinstance(value, bool):
+            raise ArgumentError(self.path(key), _shown(value), "true or false")
+        return value
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """Return the number under a key."""
+        value = self._or(key, default, "a number")
+        if not _is_number(value):
+            raise ArgumentError(self.path(key), _shown(value), "a number")
+        return _float(value, self.path(key))
+
+    def whole(self, key: str, default: int | None = None, *, lo: int = -(2**31)) -> int:
+        """Return the whole number under a key."""
+        wanted = "a whole number" if lo < 0 else f"a whole number from {lo} on"
+        value = self._or(key, default, wanted)
+        if not _is_whole(value) or not lo <= value < 2**31:
+            raise ArgumentError(self.path(key), _shown(value), wanted)
+        return int(value)
+
+    def dims(self, key: str, *, lo: int = 1) -> tuple[int, ...]:
+        """Return the list of whole numbers under a key, none of them below `lo`."""
+        value = self._or(key, None, "a list of dimensions")
+        if not isinstance(value, list) or not value:
+            raise ShapeError(self.path(key), _shown(value), "a list of whole numbers")
+        for index, item in enumerate(value):
+            if not _is_whole(item) or not lo <= item < 2**31:
+                where = f"{self.path(key)}[{index}]"
+                raise ShapeError(where, _shown(item), f"a whole number from {lo} on")
+        return tuple(value)
+
+    def vec(self, key: str, channels: int, default: float | None = None) -> Vec:
+        """Return the constant under a key: one number, one per channel, or some that repeat."""
+        path = self.path(key)
+        value = self._or(key, default, f"a number, or {channels} of them")
+        if isinstance(value, dict):
+            cycle = Table(value, path)
+            values = _numbers(cycle.get("cycle"), cycle.path("cycle"))
+            cycle.end()
+            if len(values) > channels:
+                got = f"{len(values)} values to repeat"
+                raise ShapeError(cycle.path("cycle"), got, f"at most {channels}, the channels")
+            with at(path, _ITSELF):
+                return Vec(np.resize(np.array(values), channels))
+        values = _numbers(value if isinstance(value, list) else [value], path)
+        if len(values) not in (1, channels):
+            wanted = f"1, or {channels} as there are channels"
+            raise ShapeError(path, f"{len(values)} values", wanted)
+        with at(path, _ITSELF):
+            return Vec(values)
+
+    def _or(self, key: str, default: object, wanted: str) -> Any:  # noqa: ANN401 - anything
+        value = self.get(key)
+        if value is None:
+            if default is None:
+                raise ArgumentError(self.path(key), "nothing", wanted)
+            return default
+        return value
+
+
+@contextmanager
+def at(path: str, names: Mapping[str, str] = _NONE) -> Iterator[None]:
+    """Complain by path about what a constructor refuses.
+
+    Parameters
+    ----------
+    path : str
+        Where its arguments come from.
+    names : mapping
+        Keys, by the name of the argument, where the two differ; an empty one is the path itself.
+    """
+    try:
+        yield
+    except ArgumentError as error:
+        key = names.get(error.argument, error.argument)
+        where = ".".join(part for part in (path, key) if part)
+        raise type(error)(where, error.got, error.wanted) from error
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _numbers(value: object, path: str) -> list[float]:
+    if not isinstance(value, list) or not value:
+        raise ArgumentError(path, _shown(value), "a list of numbers")
+    for index, item in enumerate(value):
+        if not _is_number(item):
+            where = path if len(value) == 1 else f"{path}[{index}]"
+            raise ArgumentError(where, _shown(item), "a number")
+    return [_float(item, path) for item in value]
+
+
+def _float(value: float, path: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ArgumentError(path, _shown(value), "one that float64 can hold") from None
+
+
+def _shown(value: object) -> str:
+    """Name a value as short as a message needs it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if isinstance(value, int) and value.bit_length() > 64:  # Python refuses to print the longest
+        return f"a whole number of {value.bit_length()} bits"
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else f"{text[:50]}..."

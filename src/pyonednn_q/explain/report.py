@@ -1,0 +1,137 @@
+"""Report: a description and its plan, told as text, as JSON or as a page of HTML."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from pyonednn_q.compose.composer import NO_RULES
+from pyonednn_q.compose.plan import Plan
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.explain.description import Description
+
+__all__ = ["SCHEMA", "Report"]
+
+SCHEMA = 1
+
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; }}
+body {{ margin: 2rem auto; padding: 0 1rem; }}
+p {{ margin: .2em 0; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+{lines}
+{plan}
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What there is to tell about a layer.
+
+    Attributes
+    ----------
+    description : Description
+        The layer.
+    plan : Plan
+        How it is computed.
+    naive : Plan or None
+        The same chain lowered step by step; None where that is no alternative: rounded as ONNX
+        does, the form is fixed.
+    """
+
+    description: Description
+    plan: Plan
+    naive: Plan | None
+
+    @classmethod
+    def of(cls, description: Description, *, strict: bool = False) -> Report:
+        """Compose, and lower step by step for comparison."""
+        naive = None if description.exact_rounding else description.plan(rules=NO_RULES)
+        return cls(description, description.plan(strict=strict), naive)
+
+    def text(self, *, trace: bool = False, benchdnn: bool = False) -> str:
+        """Return the plan as a table, with the trace in short, or in full."""
+        head = [self.description.title] if self.description.title else []
+        parts = ["\n".join([*head, *self._about()]), str(self.plan), "\n".join(self._beside())]
+        parts.append(self.plan.explain() if trace else "\n".join(self._events()))
+        if benchdnn:
+            parts.append(self._benchdnn())
+        return "\n\n".join(part for part in parts if part)
+
+    def json(self) -> str:
+        """Return everything as JSON; `Plan.from_json` reads what stands under plan."""
+        process = self.description.facts.process
+        where = None if process is None else {"version": process.version, "isa": process.isa}
+        told: dict[str, Any] = {
+            "schema": SCHEMA,
+            "title": self.description.title,
+            "problem": self.description.problem.text(),
+            "process": where,
+            "dst_in_real_units": str(self.description.reading).replace("x", "dst"),
+            "plan": json.loads(self.plan.to_json()),
+            "step_by_step": None
+            if self.naive is None
+            else {"post_ops": len(self.naive.post_ops), "cost": self.naive.cost},
+            "benchdnn": self._benchdnn(),
+        }
+        return json.dumps(told, indent=2, ensure_ascii=False)
+
+    def html(self) -> str:
+        """Return a page that needs nothing else."""
+        title = escape(self.description.title or self.plan.facts.text())
+        lines = "\n".join(f"<p>{escape(line)}</p>" for line in (*self._about(), *self._beside()))
+        return _PAGE.format(title=title, lines=lines, plan=self.plan._repr_html_())
+
+    def _about(self) -> list[str]:
+        process = self.description.facts.process
+        if process is None:
+            where = "holds for every oneDNN from 3.7 on, on every instruction set"
+        else:
+            version = ".".join(map(str, process.version))
+            where = f"holds for oneDNN {version} on {process.isa}"
+        return [self.description.problem.text(), where]
+
+    def _beside(self) -> list[str]:
+        lines = []
+        if self.naive is not None:
+            count = len(self.naive.post_ops)
+            ops = f"{count} post-op{'' if count == 1 else 's'}"
+            left = "" if self.naive.is_whole else ", and steps left over"
+            lines.append(f"step by step: {ops}{left}, estimated cost {self.naive.cost:.2f}")
+        if self.description.reading:
+            reading = str(self.description.reading).replace("x", "dst")
+            lines.append(f"in real units: {reading}")
+        return lines
+
+    def _events(self) -> list[str]:
+        records = self.plan.records
+        fired = [record for record in records if record.fired]
+        if not records:
+            return ["nothing was rewritten"]
+        lines = [f"{len(fired)} rewritten, {len(records) - len(fired)} refused (--trace tells all)"]
+        for record in records:
+            mark = "+" if record.fired else "-"
+            said = "; ".join(text for _, text in record.remarks())
+            lines.append(f"  {mark} {record.rule} [{record.exactness}]" + (said and f": {said}"))
+        return lines
+
+    def _benchdnn(self) -> str:
+        try:
+            return self.plan.benchdnn(self.description.problem)
+        except ArgumentError as error:
+            return f"benchdnn cannot say this: {error}"

@@ -1,0 +1,83 @@
+"""Descriptions as text: TOML or JSON in, TOML out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pyonednn_q.errors import ArgumentError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["dumps", "parse"]
+
+
+def parse(text: str, name: str) -> Any:  # noqa: ANN401 - whatever the text says
+    """Return what a text says: JSON if it begins with a brace, as TOML never does, else TOML.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    name : str
+        What to call it in a complaint.
+
+    Raises
+    ------
+    ArgumentError
+        Neither of the two.
+    """
+    is_json = text.lstrip().startswith("{")
+    try:
+        if is_json:
+            return json.loads(text, object_pairs_hook=_once)
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ArgumentError(name, "tables in tables without end", "a few levels") from None
+    except ValueError as problem:  # both parsers' errors are
+        raise ArgumentError(name, str(problem), "JSON" if is_json else "TOML") from problem
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        names = [key for key, _ in pairs]
+        twice = next(key for key in names if names.count(key) > 1)
+        raise ArgumentError(twice, "the same key twice", "it once")
+    return table
+
+
+def dumps(tables: Mapping[str, Any]) -> str:
+    """Return a description as TOML, a key a line, the steps of its chain a line each.
+
+    Examples
+    --------
+    >>> print(dumps({"op": "matmul", "src": {"dims": [2, 3]}, "chain": ["relu"]}))
+    op = "matmul"
+    src = {dims = [2, 3]}
+    chain = [
+        "relu",
+    ]
+    """
+    lines = []
+    for key, value in tables.items():
+        if key == "chain" and value:
+            steps = "".join(f"    {_toml(step)},\n" for step in value)
+            lines.append(f"{key} = [\n{steps}]")
+        else:
+            lines.append(f"{key} = {_toml(value)}")
+    return "\n".join(lines)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    # JSON writes text, numbers, true and false as TOML does, but for infinities.
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
