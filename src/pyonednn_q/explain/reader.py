@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -83,13 +83,11 @@ class Table:
     def choice(self, key: str, allowed: Iterable[Name], default: Name | None = None) -> Name:
         """Return the text under a key, one of those allowed."""
         names = list(allowed)
-        value = self._or(key, default, f"one of {', '.join(names)}")
+        value = self._or(key, default, _one_of(names, None))
         for name in names:
             if name == value:
                 return name
-        near = difflib.get_close_matches(str(value), names, 1)
-        hint = f"did you mean {near[0]}? One of " if near else "one of "
-        raise ArgumentError(self.path(key), _shown(value), hint + ", ".join(names))
+        raise ArgumentError(self.path(key), _shown(value), _one_of(names, value))
 
     def flag(self, key: str, *, default: bool) -> bool:
         """Return true or false."""
@@ -170,6 +168,12 @@ def at(path: str, names: Mapping[str, str] = _NONE) -> Iterator[None]:
         key = names.get(error.argument, error.argument)
         where = ".".join(part for part in (path, key) if part)
         raise type(error)(where, error.got, error.wanted) from error
+
+
+def _one_of(names: Sequence[str], value: object) -> str:
+    near = difflib.get_close_matches(str(value), names, 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"one of {', '.join(names)}{hint}"
 
 
 def _is_whole(value: object) -> bool:

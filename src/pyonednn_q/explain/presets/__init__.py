@@ -5,6 +5,7 @@ A file may begin with a table ``usual``: what its presets have unless they say o
 
 from __future__ import annotations
 
+import copy
 import difflib
 import functools
 import sys
@@ -41,7 +42,7 @@ def get(name: str) -> dict[str, Any]:
         near = difflib.get_close_matches(name, presets, 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         raise ArgumentError("preset", repr(name), f"a name that --list shows{hint}")
-    return dict(presets[name][1])
+    return copy.deepcopy(presets[name][1])
 
 
 @functools.cache
