@@ -10,7 +10,7 @@ from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.compose.primitive import KINDS, PrimitiveFacts
 from pyonednn_q.errors import ShapeError
-from pyonednn_q.explain.reader import Table, at
+from pyonednn_q.explain.reader import Table, at, whole_numbers
 from pyonednn_q.expr.vec import Vec
 
 if TYPE_CHECKING:
@@ -161,8 +161,7 @@ def _per_dim(top: Table, key: str, usual: int) -> Any:  # noqa: ANN401 - int, li
         return top.whole(key, usual, lo=usual)
     if key != "padding" or not any(isinstance(item, list) for item in value):
         return top.dims(key, lo=usual)
-    pairs = [Table({"side": item}, path) for path, item in top.items(key)]
-    return [pair.dims("side", lo=usual) for pair in pairs]
+    return [whole_numbers(item, path, lo=usual) for path, item in top.items(key)]
 
 
 def _inner_product(tables: Tables, options: dict[str, Any]) -> DenseProblem:

@@ -12,7 +12,7 @@ import numpy as np
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.vec import Vec
 
-__all__ = ["Table", "at"]
+__all__ = ["Table", "at", "whole_numbers"]
 
 Name = TypeVar("Name", bound=str)
 
@@ -113,14 +113,7 @@ class Table:
 
     def dims(self, key: str, *, lo: int = 1) -> tuple[int, ...]:
         """Return the list of whole numbers under a key, none of them below `lo`."""
-        value = self._or(key, None, "a list of dimensions")
-        if not isinstance(value, list) or not value:
-            raise ShapeError(self.path(key), _shown(value), "a list of whole numbers")
-        for index, item in enumerate(value):
-            if not _is_whole(item) or not lo <= item < 2**31:
-                where = f"{self.path(key)}[{index}]"
-                raise ShapeError(where, _shown(item), f"a whole number from {lo} on")
-        return tuple(value)
+        return whole_numbers(self.get(key), self.path(key), lo=lo)
 
     def vec(self, key: str, channels: int, default: float | None = None) -> Vec:
         """Return the constant under a key: one number, one per channel, or some that repeat."""
@@ -168,6 +161,17 @@ def at(path: str, names: Mapping[str, str] = _NONE) -> Iterator[None]:
         key = names.get(error.argument, error.argument)
         where = ".".join(part for part in (path, key) if part)
         raise type(error)(where, error.got, error.wanted) from error
+
+
+def whole_numbers(value: object, path: str, *, lo: int) -> tuple[int, ...]:
+    """Return a list of whole numbers, none of them below `lo`, each of 32 bits at most."""
+    if not isinstance(value, list) or not value:
+        raise ShapeError(path, _shown(value), "a list of whole numbers")
+    for index, item in enumerate(value):
+        if not _is_whole(item) or not lo <= item < 2**31:
+            where = f"{path}[{index}]"
+            raise ShapeError(where, _shown(item), f"a whole number from {lo} on")
+    return tuple(value)
 
 
 def _one_of(names: Sequence[str], value: object) -> str:

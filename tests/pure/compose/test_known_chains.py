@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
@@ -79,6 +82,15 @@ def test_every_chain_is_counted() -> None:
 def test_post_op_counts(name: str) -> None:
     found = tuple(len(plan.post_ops) for dst in ("u8", "f32") for plan in plans(name, dst))
     assert found == COUNTS[name]
+
+
+@pytest.mark.parametrize("name", chains.NAMES)
+def test_the_page_shows_these_counts(name: str) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "composer.md").read_text()
+    row = re.search(rf"^\| `{name}`: .* \| (.*) \|$", page, re.MULTILINE)
+    composed_u8, naive_u8, composed_f32, naive_f32 = COUNTS[name]
+    assert row is not None
+    assert row[0].endswith(f"| {naive_u8} | **{composed_u8}** | {naive_f32} | **{composed_f32}** |")
 
 
 @pytest.mark.parametrize("name", chains.NAMES)

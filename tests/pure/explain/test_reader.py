@@ -86,7 +86,7 @@ WRONG: list[tuple[object, type[Exception], str]] = [
     (changed("strides", 0), ArgumentError, "strides: got 0; wanted a whole number from 1"),
     (changed("strides", [1, 0]), ShapeError, r"strides\[1\]: got 0"),
     (changed("strides", [1, 1, 1]), ShapeError, "strides: got"),
-    (changed("padding", [[1, 1], 1]), ShapeError, r"padding\[1\]\.side: got 1"),
+    (changed("padding", [[1, 1], 1]), ShapeError, r"padding\[1\]: got 1"),
     (changed("padding", [[1, 1, 1], [1, 1]]), ShapeError, "padding: got"),
     (changed("padding", -1), ArgumentError, "padding: got -1"),
     (changed("groups", 4), ShapeError, "groups: got 4; wanted one that divides 6"),

@@ -121,7 +121,8 @@ LINES = {
     "mb1ic64ih28iw28oc32oh56ow56kh4kw4sh2sw2ph1pw1",
     "classifier": "benchdnn --ip --dir=FWD_B --dt=u8:s8:f32 --bia-dt=f32 "
     "--attr-scales=wei:per_dim_0 mb8ic2048oc1000",
-    "attention_scores": "benchdnn --matmul --dt=s8:s8:f32 --attr-scales=wei:common:0.00010849999671336263 "
+    "attention_scores": "benchdnn --matmul --dt=s8:s8:f32 "
+    "--attr-scales=wei:common:0.00010849999671336263 "
     "--attr-post-ops=add:f32:7:abx --wtag=any 12x128x64:12x64x128",
     "transformer_projection": "benchdnn --matmul --dt=s8:s8:s8 --bia-dt=f32 "
     "--attr-scales=wei:per_dim_1 --wtag=any --bia_mask=2 128x768:768x768",

@@ -1,0 +1,147 @@
+"""The composer's pages say what the code does: what they show runs, what they list is complete."""
+
+from __future__ import annotations
+
+import doctest
+import io
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import composer_pages
+from pyonednn_q.compose.absorb import RIGHT_END
+from pyonednn_q.explain import main, presets, read
+from pyonednn_q.explain.description import POLICIES
+from pyonednn_q.explain.reader import Table
+from pyonednn_q.explain.source import parse
+from pyonednn_q.explain.steps import KINDS
+from pyonednn_q.expr.algs import ALGS
+from pyonednn_q.rewrite.catalogue import CATALOGUE
+from refusals import reasons
+
+DOCS = composer_pages.DOCS
+PAGES = sorted(DOCS.glob("*.md"))
+SESSIONS = [page for page in PAGES if "```pycon" in page.read_text()]
+WRITE = "run: python tools/composer_pages.py"
+
+
+def blocks(language: str, page: Path) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+def test_the_page_of_rules_is_current() -> None:
+    page = "\n".join(composer_pages.rules_page()) + "\n"
+    assert page == (DOCS / "rules.md").read_text(), WRITE
+
+
+def test_every_rule_has_its_paragraph() -> None:
+    page = (DOCS / "rules.md").read_text()
+    told = re.findall(r"^### (\w+)$", page, re.MULTILINE)
+    assert sorted(told) == sorted({rule.name for rule in (*CATALOGUE, *RIGHT_END)})
+    for rule in (*CATALOGUE, *RIGHT_END):
+        assert f"    {rule.identity}\n" in page
+        assert rule.argument in page
+
+
+def test_the_table_of_chains_is_current() -> None:
+    page = (DOCS / "composer.md").read_text()
+    assert page == composer_pages.with_table(page), WRITE
+    assert page.count("\n| `") > len(presets.names("chains"))
+
+
+def matches(reason: str, template: str) -> bool:
+    pattern = ".*".join(map(re.escape, template.split("…")))
+    return re.fullmatch(pattern, reason, re.DOTALL) is not None
+
+
+def test_every_refusal_that_is_seen_is_listed() -> None:
+    """The reasons of the page are read from the source; these come from traces."""
+    rules = {rule.name: rule for rule in (*CATALOGUE, *RIGHT_END)}
+    layers = [
+        composer_pages.with_dst({**presets.get(name), "policy": policy}, dst)
+        for name in presets.names("chains")
+        for policy in POLICIES
+        for dst in ("u8", "s8", "f32")
+    ]
+    refused = [record for layer in layers for record in layer.plan().records if record.reason]
+    assert len(refused) > 100
+    for record in refused:
+        listed = reasons(rules[record.rule])
+        assert any(matches(record.reason, template) for template in listed), record
+
+
+def test_reasons_are_found_through_tables_and_calls() -> None:
+    """The deepest way: a rule, a function, a table of functions, a closure, a function."""
+    listed = reasons(next(rule for rule in CATALOGUE if rule.name == "carry_affine_left"))
+    assert "… passes one sign, and the scale is …" in listed
+    assert "scale is …: only 1 and -1 pass a round" in listed
+    assert "it would not save a constant" in listed
+    assert "… would be beyond float32" in listed
+    assert "scale is not known" not in listed
+
+
+@pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.stem)
+def test_sessions_give_what_they_show(page: Path) -> None:
+    """A page is one session: its blocks know the names of those before them."""
+    told = io.StringIO()
+    names: dict[str, Any] = {}
+    for number, block in enumerate(blocks("pycon", page)):
+        session = doctest.DocTestParser().get_doctest(block, names, f"block {number}", None, None)
+        assert session.examples
+        runner = doctest.DocTestRunner(verbose=False)
+        failed, _ = runner.run(session, out=told.write, clear_globs=False)
+        names = session.globs
+        assert not failed, told.getvalue()
+
+
+def test_there_is_a_session() -> None:
+    assert DOCS / "composer.md" in SESSIONS
+
+
+@pytest.mark.parametrize("block", blocks("console", DOCS / "explain.md"))
+def test_commands_print_what_is_shown(
+    block: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, _, shown = block.partition("\n")
+    piped, _, call = command.removeprefix("$ ").rpartition("pyonednn-q explain ")
+    text = piped.removeprefix("echo '").removesuffix("' | ")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    code = main(call.split())
+    printed = capsys.readouterr()
+    assert code == (2 if printed.err else 0)
+    assert printed.out + printed.err == shown
+
+
+@pytest.mark.parametrize("block", blocks("toml", DOCS / "explain.md"))
+def test_descriptions_can_be_used(block: str) -> None:
+    assert read(parse(block, "block")).plan().is_whole
+
+
+def test_every_key_and_step_is_documented(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (DOCS / "explain.md").read_text()
+    for kind in set(KINDS) - set(ALGS):
+        assert f"`{kind}`" in page
+    asked: set[str] = set()
+    get = Table.get
+
+    def noting(table: Table, key: str) -> object:
+        asked.add(f"{table.here.partition('[')[0]}.{key}".removeprefix("."))
+        return get(table, key)
+
+    monkeypatch.setattr(Table, "get", noting)
+    steps = [
+        *("affine", "clip", "relu", "sum"),
+        {"step": "binary", "alg": "add", "leaf": "r"},
+        {"step": "eltwise", "alg": "elu", "alpha": 1},
+        {"step": "fake_quantize", "input_low": 0, "input_high": 1},
+        {"step": "prelu", "slope": 1},
+    ]
+    read({**presets.get("depthwise"), "chain": steps})
+    read(presets.get("qlinear_conv"))
+    assert {"bias.unit", "chain.slope", "chain.extent", "dst.fake_quantize.symmetric"} <= asked
+    for path in asked:
+        key = path.rpartition(".")[2]
+        assert re.search(rf"`(\w+\.)?{key}`|{key} = ", page), path
