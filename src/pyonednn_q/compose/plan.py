@@ -17,7 +17,7 @@ from pyonednn_q.compose.record import Record, records
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine
+from pyonednn_q.expr.steps import Affine, Binary, Leaf
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.rule import Exactness
 from pyonednn_q.rewrite.trace import Trace
@@ -114,6 +114,23 @@ class Plan:
         return not self.because
 
     @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The tensors that the chain names, each once, in the order in which they occur.
+
+        Raises
+        ------
+        ArgumentError
+            Two different leaves of one name.
+        """
+        operands = [step.operand for step in self.chain if isinstance(step, Binary)]
+        found: dict[str, Leaf] = {}
+        for leaf in operands:
+            if isinstance(leaf, Leaf) and found.setdefault(leaf.name, leaf) != leaf:
+                wanted = "one data type and one extent for a name"
+                raise ArgumentError("chain", f"two leaves called {leaf.name!r}", wanted)
+        return tuple(found.values())
+
+    @property
     def cost(self) -> float:
         """Estimated time, in parts of the primitive without any post-op."""
         return cost(self.post_ops, self.facts)
@@ -121,6 +138,12 @@ class Plan:
     def values(self) -> dict[str, Array]:
         """Return the constants as arrays, under the names that `native.prepare` takes."""
         return {name: self._array(name, vec) for name, vec in self.constants}
+
+    def operand_dims(self, name: str) -> tuple[int, ...]:
+        """Return the dimensions in which the primitive takes an operand, by its run-time name."""
+        post_op = self.post_ops[int(name.removeprefix("post_op_"))]
+        assert isinstance(post_op, BinaryPostOp)
+        return post_op.src1.dims
 
     def _array(self, name: str, vec: Vec) -> Array:
         if name.endswith("_zero_point"):

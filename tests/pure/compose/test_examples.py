@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-MODULES = ("absorb", "composer", "lower", "primitive")
+MODULES = ("absorb", "composer", "lower", "primitive", "stages")
 
 
 @pytest.mark.parametrize("name", MODULES)
