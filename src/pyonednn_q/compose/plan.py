@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from pyonednn_q.compose import benchdnn, codec, table
 from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.capability import cost
 from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp
-from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts
 from pyonednn_q.compose.record import Record, records
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
@@ -115,7 +116,7 @@ class Plan:
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        """The tensors that the chain names, each once, in the order in which they occur.
+        """The tensors that the chain names, and the facts, each once, as they occur.
 
         Raises
         ------
@@ -123,12 +124,22 @@ class Plan:
             Two different leaves of one name.
         """
         operands = [step.operand for step in self.chain if isinstance(step, Binary)]
-        found: dict[str, Leaf] = {}
+        found = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
         for leaf in operands:
             if isinstance(leaf, Leaf) and found.setdefault(leaf.name, leaf) != leaf:
                 wanted = "one data type and one extent for a name"
                 raise ArgumentError("chain", f"two leaves called {leaf.name!r}", wanted)
         return tuple(found.values())
+
+    @property
+    def acc_scale(self) -> Vec:
+        """What the primitive multiplies the accumulator by, weights' factor included.
+
+        An `acc_map` in units of the accumulator is to be multiplied by it before it is passed.
+        """
+        given = dict(self.constants)
+        scales = (given.get(name, Vec(1.0)) for name in ("src_scale", "wei_scale"))
+        return math.prod(scales, start=self.wei_factor)
 
     @property
     def cost(self) -> float:

@@ -108,7 +108,10 @@ class Staged:
 
 
 def _prepared(stage: Stage, allow_reference: bool) -> Prepared:
-    values = {name: vec.values().astype(np.float32) for name, vec in stage.values}
+    values = {
+        name: vec.values().astype(np.int32 if name.endswith("_zero_point") else np.float32)
+        for name, vec in stage.values
+    }
     return prepare(stage.problem, stage.attr, values=values, allow_reference=allow_reference)
 
 
