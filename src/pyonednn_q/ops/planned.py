@@ -257,12 +257,13 @@ class Planned:
         values[SRC] = flat.view(x)
         if before is not None:
             values[RESIDUAL] = flat.view(before)
-        dst = self.empty() if out is None else checked("out", out, self.dst)
-        if not dst.flags.writeable:
+        if out is None:
+            return flat.back(rest.staged(values))
+        if not checked("out", out, self.dst).flags.writeable:
             raise ArgumentError("out", "a read-only array", "a writeable one")
-        target = flat.view(dst)
-        if not np.shares_memory(target, dst):  # another layout than the primitive's
-            np.copyto(dst, flat.back(rest.staged(values)))
-        else:
+        target = flat.view(out)
+        if np.may_share_memory(target, out):
             rest.staged(values, target)
-        return dst
+        else:  # another layout than the primitive's
+            np.copyto(out, flat.back(rest.staged(values)))
+        return out

@@ -11,7 +11,6 @@ from pyonednn_q.compose.stages import SRC, stages
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.expr.chain import Chain
-from pyonednn_q.native.arrays import empty
 from pyonednn_q.ops.staged import Flat, Staged
 
 if TYPE_CHECKING:
@@ -59,13 +58,10 @@ class Quantiser:
             raise DTypeError("src", str(values.dtype), wanted)
         if values.shape != self.spec.dims:
             raise ShapeError("src", str(values.shape), str(self.spec.dims))
-        codes = empty(self.spec)
-        if self._staged is None:
-            source, reorder = self._reorder(values)
-            reorder({SRC: source}, codes)
-        else:
-            self._staged({SRC: self._flat.view(values)}, self._flat.view(codes))
-        return codes
+        if self._staged is not None:
+            return self._flat.back(self._staged({SRC: self._flat.view(values)}))
+        source, reorder = self._reorder(values)
+        return reorder({SRC: source})
 
     def _reorder(self, values: Array) -> tuple[Array, Staged]:
         """Return the values as a reorder can read them, and that reorder."""
