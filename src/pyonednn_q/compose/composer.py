@@ -29,7 +29,7 @@ from pyonednn_q.rewrite.limits import not_storable
 from pyonednn_q.rewrite.rule import Policy
 from pyonednn_q.rewrite.ruleset import RuleSet
 
-__all__ = ["NO_RULES", "compose"]
+__all__ = ["NO_RULES", "compose", "compose_chain"]
 
 Scales = Literal["folded", "separate"]
 
@@ -132,6 +132,10 @@ def compose(
         rate=form.trace.rate,
         trace=form.trace,
     )
+
+
+# Its public name: `pyonednn_q.compose` is the room.
+compose_chain = compose
 
 
 def _acc_map(facts: PrimitiveFacts) -> tuple[Step, ...]:

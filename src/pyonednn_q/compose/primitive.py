@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
     from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 
-    DenseProblem = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
+    DenseProblem: TypeAlias = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
 
 __all__ = ["ACC_MAP", "KINDS", "PrimitiveFacts", "acc_interval"]
 
