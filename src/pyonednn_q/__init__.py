@@ -14,11 +14,16 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.attr import Attr as Attr
     from pyonednn_q.compose.attr import Scale as Scale
     from pyonednn_q.compose.attr import ZeroPoint as ZeroPoint
+    from pyonednn_q.compose.composer import compose_chain as compose_chain
+    from pyonednn_q.compose.layer import Layer as Layer
+    from pyonednn_q.compose.layer_composer import compose_layer as compose_layer
+    from pyonednn_q.compose.plan import Plan as Plan
     from pyonednn_q.compose.post_ops import BinaryPostOp as BinaryPostOp
     from pyonednn_q.compose.post_ops import DepthwisePostOp as DepthwisePostOp
     from pyonednn_q.compose.post_ops import EltwisePostOp as EltwisePostOp
     from pyonednn_q.compose.post_ops import PReluPostOp as PReluPostOp
     from pyonednn_q.compose.post_ops import SumPostOp as SumPostOp
+    from pyonednn_q.compose.primitive import PrimitiveFacts as PrimitiveFacts
     from pyonednn_q.compose.problem import BinaryProblem as BinaryProblem
     from pyonednn_q.compose.problem import ConvProblem as ConvProblem
     from pyonednn_q.compose.problem import DeconvProblem as DeconvProblem
@@ -43,11 +48,26 @@ if TYPE_CHECKING:
     from pyonednn_q.errors import SaturationError as SaturationError
     from pyonednn_q.errors import ShapeError as ShapeError
     from pyonednn_q.errors import UnsupportedError as UnsupportedError
+    from pyonednn_q.expr.chain import Chain as Chain
+    from pyonednn_q.expr.fake_quantize import FakeQuantize as FakeQuantize
+    from pyonednn_q.expr.steps import Affine as Affine
+    from pyonednn_q.expr.steps import Binary as Binary
+    from pyonednn_q.expr.steps import Clip as Clip
+    from pyonednn_q.expr.steps import Eltwise as Eltwise
+    from pyonednn_q.expr.steps import Leaf as Leaf
+    from pyonednn_q.expr.steps import PRelu as PRelu
+    from pyonednn_q.expr.steps import Round as Round
+    from pyonednn_q.expr.steps import Sum as Sum
+    from pyonednn_q.expr.vec import Vec as Vec
     from pyonednn_q.native import Prepared as Prepared
     from pyonednn_q.native import prepare as prepare
     from pyonednn_q.native.runtime import get_num_threads as get_num_threads
     from pyonednn_q.native.runtime import set_num_threads as set_num_threads
     from pyonednn_q.native.runtime import threads as threads
+    from pyonednn_q.ops.layer import PreparedLayer as PreparedLayer
+    from pyonednn_q.ops.layer import prepare_layer as prepare_layer
+    from pyonednn_q.ops.planned import Planned as Planned
+    from pyonednn_q.ops.planned import prepare_plan as prepare_plan
     from pyonednn_q.qparams import Granularity as Granularity
     from pyonednn_q.qparams import QParams as QParams
 
@@ -56,14 +76,26 @@ if TYPE_CHECKING:
 # The imports above, as data for __getattr__; tests/pure/test_house.py keeps the two equal.
 _ROOMS = {
     "compose.attr": "Attr Scale ZeroPoint",
+    "compose.composer": "compose_chain",
+    "compose.layer": "Layer",
+    "compose.layer_composer": "compose_layer",
+    "compose.plan": "Plan",
     "compose.post_ops": "BinaryPostOp DepthwisePostOp EltwisePostOp PReluPostOp SumPostOp",
+    "compose.primitive": "PrimitiveFacts",
     "compose.problem": "BinaryProblem ConvProblem DeconvProblem EltwiseProblem InnerProductProblem "
     "MatMulProblem PoolingProblem ReorderProblem SoftmaxProblem SumProblem",
     "compose.tensor": "TensorSpec",
-    "errors": "AliasError ArgumentError DTypeError Error ForkedError KnownWrongError LayoutError "
-    "LibraryError OneDNNError ReferenceKernelError SaturationError ShapeError UnsupportedError",
+    "errors": "AliasError ArgumentError DTypeError Error ForkedError KnownWrongError "
+    "LayoutError LibraryError OneDNNError ReferenceKernelError SaturationError "
+    "ShapeError UnsupportedError",
+    "expr.chain": "Chain",
+    "expr.fake_quantize": "FakeQuantize",
+    "expr.steps": "Affine Binary Clip Eltwise Leaf PRelu Round Sum",
+    "expr.vec": "Vec",
     "native": "Prepared prepare",
     "native.runtime": "get_num_threads set_num_threads threads",
+    "ops.layer": "PreparedLayer prepare_layer",
+    "ops.planned": "Planned prepare_plan",
     "qparams": "Granularity QParams",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}

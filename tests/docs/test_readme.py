@@ -32,20 +32,23 @@ def test_blocks_run(block: str) -> None:
     assert run("-c", block)
 
 
-def test_the_readme_shows_what_its_example_prints() -> None:
-    text = (ROOT / "README.md").read_text()
-    block = re.search(r"```python\n(.*?)```", text, re.DOTALL)
-    shown = re.search(r"```text\n(.*?)```", text, re.DOTALL)
-    assert block
-    assert shown
-    printed = run("-c", block[1])
+SHOWN = re.findall(
+    r"```python\n(.*?)```(?:(?!```).)*```text\n(.*?)```",
+    (ROOT / "README.md").read_text(),
+    re.DOTALL,
+)
+
+
+@pytest.mark.parametrize(("block", "shown"), SHOWN)
+def test_the_readme_shows_what_its_examples_print(block: str, shown: str) -> None:
+    printed = run("-c", block)
     # Which kernel runs, and so how weights are packed, is the machine's business.
-    own = re.compile(r"implementation|wei |scratchpad|note")
+    own = re.compile(r"implementation|wei |scratchpad|note  ")
 
     def common(lines: str) -> list[str]:
         return [line for line in lines.splitlines() if not own.search(line)]
 
-    assert common(printed) == common(shown[1])
+    assert common(printed) == common(shown)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
@@ -55,4 +58,5 @@ def test_examples_run(example: Path) -> None:
 
 def test_there_are_examples() -> None:
     assert BLOCKS
+    assert len(SHOWN) >= 2
     assert EXAMPLES

@@ -10,50 +10,16 @@ import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.problem import (
-    ConvProblem,
-    DeconvProblem,
-    InnerProductProblem,
-    MatMulProblem,
-)
 from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.steps import Binary, Leaf, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
+from pyonednn_q.ops.planned import prepare_plan
 from support.oracle_numbers import convert
 from support.plans import chains
+from support.plans.problems import BIAS, WEI_SCALE, C, facts_of, problem
 from support.plans.random_chains import dirty_chain, random_chain
 from support.plans.runs import Layer, assert_equal, assert_near
-
-C = chains.CHANNELS
-WEI_SCALE = np.resize([0.5, 0.25, 1.0], C)
-BIAS = np.arange(C) - 6.5
-
-
-def problem(kind: str, dst: str, src: str = "u8") -> Any:
-    types: dict[str, Any] = {"src": src, "dst": dst, "bias": "f32"}
-    match kind:
-        case "convolution":
-            return ConvProblem.of((2, 8, 6, 5), (C, 8, 3, 3), padding=1, **types)
-        case "1x1":
-            return ConvProblem.of((2, 16, 5, 5), (C, 16, 1, 1), **types)
-        case "grouped":
-            return ConvProblem.of((2, 16, 6, 5), (2, C // 2, 8, 3, 3), padding=1, **types)
-        case "depthwise":
-            return ConvProblem.of((2, C, 6, 5), (C, 1, 1, 3, 3), padding=1, **types)
-        case "deconvolution":
-            return DeconvProblem.of((2, 8, 5, 4), (C, 8, 2, 2), strides=2, **types)
-        case "inner_product":
-            return InnerProductProblem.of((5, 24), C, **types)
-        case "matmul":
-            return MatMulProblem.of((7, 24), (24, C), **types)
-    raise AssertionError(kind)
-
-
-def facts_of(layer: Layer, **more: Any) -> PrimitiveFacts:
-    given: dict[str, Any] = {"src_scale": 0.5, "wei_scale": WEI_SCALE, "bias": BIAS} | more
-    return PrimitiveFacts.of(layer.problem, wei=layer.wei, process=runtime.facts(), **given)
 
 
 def check(layer: Layer, plan: Any, name: str, bias: Any = None) -> Any:
@@ -219,18 +185,12 @@ def test_random_chains_are_equal_on_clean_numbers(request: pytest.FixtureRequest
     count, ran = request.config.getoption("--random-problems"), 0
     for seed in range(count):
         layer, plan = drawn(seed, ("u8", "s8", "f32"), random_chain)
-        got, _ = layer.run(plan)
+        planned = prepare_plan(plan, layer.problem, wei=layer.wei)
+        has_sum = any(isinstance(step, Sum) for step in plan.chain)
+        got = planned(layer.src, residual=layer.before if has_sum else None)
         ran += plan.is_whole
-        assert_equal(layer, plan, got if plan.is_whole else finished(layer, plan, got))
+        assert_equal(layer, plan, got)
     assert ran > 0.9 * count
-
-
-def finished(layer: Layer, plan: Any, got: Any) -> Any:
-    """Do what the primitive left over: the steps, and the store."""
-    assert plan.dst == "f32"
-    before = layer.before.astype(np.float64)
-    y = evaluate(plan.leftovers, got, axis=plan.facts.axis, dst_before=before)
-    return convert(y, plan.facts.dst)
 
 
 def test_random_chains_differ_only_next_to_ties(request: pytest.FixtureRequest) -> None:

@@ -21,7 +21,7 @@ else:
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pyonednn_q"
-PURE = ("errors", "dtypes", "qparams", "expr", "rewrite", "compose", "explain")
+PURE = ("errors", "dtypes", "qparams", "expr", "rewrite", "quantize", "compose", "explain")
 MAX_LINES = 400
 MAX_IGNORES = 10
 NO_NOUN = {"utils", "helpers", "common", "misc", "util", "helper"}

@@ -54,7 +54,7 @@ def accumulate(problem: DenseProblem, attr: Attr, arrays: Arrays, *, bare: bool)
     src_free, wei_free = _free_axes(problem)
     src = _operand("src", problem, attr, arrays, src_free)
     wei = _operand("wei", problem, attr, arrays, wei_free)
-    reduce = _reduction(problem)
+    reduce = reduction(problem)
     integers = {problem.src.dtype, problem.wei.dtype} <= set(INTEGER_RANGES)
     if integers and src.before is None and wei.before is None:
         acc = Tracked.exact(reduce(src.real, wei.real))
@@ -109,7 +109,8 @@ def _over_dst(name: str, values: F64 | None, problem: DenseProblem) -> F64 | Non
     return full.reshape(1, -1, *rest)
 
 
-def _reduction(problem: DenseProblem) -> Reduce:
+def reduction(problem: DenseProblem) -> Reduce:
+    """Return the sum of products that the problem stands for, on plain arrays."""
     if problem.kind == "convolution":
         return lambda src, wei: convolve(src, wei, cast("ConvProblem", problem))
     if problem.kind == "deconvolution":

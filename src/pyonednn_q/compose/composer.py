@@ -17,10 +17,10 @@ from pyonednn_q.compose.exact import exact_form
 from pyonednn_q.compose.form import Form, Left, split_left
 from pyonednn_q.compose.lower import Lowered, lower
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.errors import ArgumentError, UnsupportedError
+from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts
+from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
 from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Step, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Leaf, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.driver import rewrite
@@ -29,7 +29,7 @@ from pyonednn_q.rewrite.limits import not_storable
 from pyonednn_q.rewrite.rule import Policy
 from pyonednn_q.rewrite.ruleset import RuleSet
 
-__all__ = ["NO_RULES", "compose"]
+__all__ = ["NO_RULES", "compose", "compose_chain"]
 
 Scales = Literal["folded", "separate"]
 
@@ -77,6 +77,8 @@ def compose(
     ------
     ArgumentError
         Facts that contradict each other or the primitive.
+    ShapeError
+        A chain for another number of channels.
     UnsupportedError
         Steps are left over, and strict is set.
 
@@ -95,10 +97,11 @@ def compose(
     no post-op; REAL; estimated cost 1.00 of the bare primitive
     """
     _check(facts)
+    _check_chain(chain, facts)
     one_of("scales", scales, ("folded", "separate"))
     form = exact_form(chain, facts) if exact_rounding else _rewritten(chain, facts, policy, rules)
     left = split_left(form.acc, facts)
-    steps = (*left.steps, *form.steps)
+    steps = (*_acc_map(facts), *left.steps, *form.steps)
     lowered = _lowered(steps, facts)
     if lowered.reason and strict:
         detail = f"no post-op for {Chain(*steps[lowered.taken :])}: {lowered.reason}"
@@ -131,6 +134,15 @@ def compose(
     )
 
 
+# Its public name: `pyonednn_q.compose` is the room.
+compose_chain = compose
+
+
+def _acc_map(facts: PrimitiveFacts) -> tuple[Step, ...]:
+    """Return what adds the map to the accumulator, scaled as that is: so before all else."""
+    return (Binary("add", Leaf(ACC_MAP)),) if facts.acc_map else ()
+
+
 def _check(facts: PrimitiveFacts) -> None:
     """Refuse zero points that the primitive does not have, and scales that come too late."""
     for name in ("src", "wei"):
@@ -147,6 +159,15 @@ def _check(facts: PrimitiveFacts) -> None:
     if facts.bias_later and facts.wei in {"bf16", "f16"} and not facts.folded_scale.is_all(1.0):
         wanted = f"its values: a scale of {facts.wei} weights must come before the bias"
         raise ArgumentError("bias", "values that come later", wanted)
+
+
+def _check_chain(chain: Chain, facts: PrimitiveFacts) -> None:
+    if chain.channels not in {None, facts.channels}:
+        wanted = f"{facts.channels}, or constants of the whole tensor"
+        raise ShapeError("chain", f"constants of {chain.channels} channels", wanted)
+    operands = [step.operand for step in chain if isinstance(step, Binary)]
+    if facts.acc_map and any(isinstance(op, Leaf) and op.name == ACC_MAP for op in operands):
+        raise ArgumentError("chain", f"a leaf called {ACC_MAP!r}", "another name: the map has it")
 
 
 def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleSet) -> Form:

@@ -70,13 +70,18 @@ class Guard:
     remedy: str
     source: str
 
-    def matches(self, problem: Problem, attr: Attr, facts: Facts, impl: str) -> bool:
-        """Tell whether implementation `impl` has this fault on the problem, in that process."""
+    def matches(self, problem: Problem, attr: Attr, facts: Facts | None, impl: str) -> bool:
+        """Tell whether implementation `impl` has this fault on the problem, in that process.
+
+        In some process, if `facts` is ``None``.
+        """
         return (
-            self.since <= facts.version
-            and (self.until is None or facts.version < self.until)
+            (facts is None or self._is_in(facts))
             and problem.kind in self.kinds
             and (not impl or self.impl is None or re.search(self.impl, impl) is not None)
-            and self.isas(facts.isa)
             and self.condition(problem, attr)
         )
+
+    def _is_in(self, facts: Facts) -> bool:
+        is_before = self.until is None or facts.version < self.until
+        return self.since <= facts.version and is_before and self.isas(facts.isa)

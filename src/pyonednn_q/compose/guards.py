@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["GUARDS", "Facts", "Guard", "matching"]
 
 
-def matching(problem: Problem, attr: Attr, facts: Facts, impl: str) -> tuple[Guard, ...]:
+def matching(problem: Problem, attr: Attr, facts: Facts | None, impl: str) -> tuple[Guard, ...]:
     """Return the rows that forbid an implementation for a problem.
 
     Parameters
@@ -36,8 +36,8 @@ def matching(problem: Problem, attr: Attr, facts: Facts, impl: str) -> tuple[Gua
         What is computed.
     attr : Attr
         Its attributes.
-    facts : Facts
-        Version and instruction set.
+    facts : Facts or None
+        Version and instruction set. None: of any process.
     impl : str
         The implementation's name. Empty matches whatever any implementation would.
 

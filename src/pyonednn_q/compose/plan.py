@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,12 @@ from pyonednn_q.compose import benchdnn, codec, html, table
 from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.capability import cost
 from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp
-from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts
 from pyonednn_q.compose.record import Record, records
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine
+from pyonednn_q.expr.steps import Affine, Binary, Leaf
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.rule import Exactness
 from pyonednn_q.rewrite.trace import Trace
@@ -114,6 +115,33 @@ class Plan:
         return not self.because
 
     @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The tensors that the chain names, and the facts, each once, as they occur.
+
+        Raises
+        ------
+        ArgumentError
+            Two different leaves of one name.
+        """
+        operands = [step.operand for step in self.chain if isinstance(step, Binary)]
+        found = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
+        for leaf in operands:
+            if isinstance(leaf, Leaf) and found.setdefault(leaf.name, leaf) != leaf:
+                wanted = "one data type and one extent for a name"
+                raise ArgumentError("chain", f"two leaves called {leaf.name!r}", wanted)
+        return tuple(found.values())
+
+    @property
+    def acc_scale(self) -> Vec:
+        """What the primitive multiplies the accumulator by, weights' factor included.
+
+        An `acc_map` in units of the accumulator is to be multiplied by it before it is passed.
+        """
+        given = dict(self.constants)
+        scales = (given.get(name, Vec(1.0)) for name in ("src_scale", "wei_scale"))
+        return math.prod(scales, start=self.wei_factor)
+
+    @property
     def cost(self) -> float:
         """Estimated time, in parts of the primitive without any post-op."""
         return cost(self.post_ops, self.facts)
@@ -121,6 +149,12 @@ class Plan:
     def values(self) -> dict[str, Array]:
         """Return the constants as arrays, under the names that `native.prepare` takes."""
         return {name: self._array(name, vec) for name, vec in self.constants}
+
+    def operand_dims(self, name: str) -> tuple[int, ...]:
+        """Return the dimensions in which the primitive takes an operand, by its run-time name."""
+        post_op = self.post_ops[int(name.removeprefix("post_op_"))]
+        assert isinstance(post_op, BinaryPostOp)
+        return post_op.src1.dims
 
     def _array(self, name: str, vec: Vec) -> Array:
         if name.endswith("_zero_point"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
     from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 
-    DenseProblem = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
+    DenseProblem: TypeAlias = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
 
-__all__ = ["KINDS", "PrimitiveFacts", "acc_interval"]
+__all__ = ["ACC_MAP", "KINDS", "PrimitiveFacts", "acc_interval"]
+
+ACC_MAP = "acc_map"  # the name of the operand that PrimitiveFacts.acc_map announces
 
 KINDS = ("convolution", "deconvolution", "inner_product", "matmul")
 _INT8 = ("u8", "s8")
@@ -62,6 +64,9 @@ class PrimitiveFacts:
         How dst is quantised.
     acc : Interval, optional
         What is known of the accumulator; `acc_interval` finds it from the weights.
+    acc_map : bool
+        A tensor of dst's dims, in units of the accumulator, is added to it: known when the
+        primitive is prepared. It stands in for a source zero point; `acc` is that of the sum.
     wei_has_min : bool
         Integer weights may hold the lowest value of their type, so that a channel of them cannot
         change its sign.
@@ -88,6 +93,7 @@ class PrimitiveFacts:
     dst_scale: float = 1.0
     dst_zero_point: int = 0
     acc: Interval = ANYTHING
+    acc_map: bool = False
     wei_has_min: bool = True
     dst_dims: tuple[int, ...] | None = None
     process: Facts | None = None
@@ -242,12 +248,16 @@ class PrimitiveFacts:
 
 
 def acc_interval(
-    problem: DenseProblem, wei: NDArray[Any], src_zero_point: int = 0, wei_zero_point: int = 0
+    problem: DenseProblem,
+    wei: NDArray[Any],
+    src_zero_point: float = 0,
+    wei_zero_point: float = 0,
+    src_range: tuple[int, int] | None = None,
 ) -> Interval:
     """Bound the accumulator of every output channel by its weights and the source's data type.
 
     Exact for a source that may hold anything; padded places count as 0, so any part of the taps
-    may be missing.
+    may be missing. A source that is known to hold less has a `src_range`, both ends included.
 
     Examples
     --------
@@ -258,8 +268,9 @@ def acc_interval(
     """
     if wei.shape != problem.wei.dims:
         raise ShapeError("wei", str(wei.shape), str(problem.wei.dims))
-    least = dtypes.qmin(problem.src.dtype) - src_zero_point
-    greatest = dtypes.qmax(problem.src.dtype) - src_zero_point
+    if src_range is None:
+        src_range = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
+    least, greatest = (end - src_zero_point for end in src_range)
     values = wei.astype(np.float64) - wei_zero_point
     if problem.kind == "matmul":
         # (..., K, N): columns are channels, and a batch of weights shares one chain.
@@ -271,7 +282,8 @@ def acc_interval(
         grouped = problem.kind != "inner_product" and len(dims) > problem.dst.ndim
         rows = values.reshape(dims[0] * dims[1] if grouped else dims[0], -1)
         low, high = _sums(rows, least, greatest, keep=1)
-    return Interval(Vec(low), Vec(high), integer=True)
+    whole_points = float(src_zero_point).is_integer() and float(wei_zero_point).is_integer()
+    return Interval(Vec(low), Vec(high), integer=whole_points)
 
 
 def _sums(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
+from pyonednn_q.compose.primitive import ACC_MAP
 from pyonednn_q.expr.vec import Vec, number
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["HEAD", "Row", "rows", "text", "verdict"]
 
 Row = tuple[str, str, str, str]
+_MAP = "what src's zero point adds up to at each place"
 HEAD: Row = ("", "mask", "shape", "value")
 
 
@@ -83,7 +85,9 @@ def _post_op(plan: Plan, index: int, op: PostOp) -> Row:
     leaf = dict(plan.operands).get(name)
     if isinstance(op, BinaryPostOp):
         shape = "x".join(map(str, op.src1.dims))
-        return (label, "", shape, _summary(value) if value is not None else f"{leaf} of each call")
+        if value is None:
+            return (label, "", shape, _MAP if leaf == ACC_MAP else f"{leaf} of each call")
+        return (label, "", shape, _summary(value))
     if isinstance(op, PReluPostOp):
         assert value is not None
         return (label, str(op.mask), _shape(value), _summary(value))

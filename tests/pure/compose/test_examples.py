@@ -7,7 +7,16 @@ import importlib
 
 import pytest
 
-MODULES = ("absorb", "composer", "lower", "primitive")
+MODULES = (
+    "absorb",
+    "composer",
+    "layer_composer",
+    "lower",
+    "primitive",
+    "quantising",
+    "stages",
+    "taps",
+)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -1,0 +1,159 @@
+"""Layer: float weights, FakeQuantizes and a chain, as integers and the plan of one primitive.
+
+    FQ_dst(chain(conv(FQ_src(src), FQ_wei(wei)) + bias))
+
+Source and weights become codes; what those are worth, and the bias, go into the plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
+from pyonednn_q.compose.plan import Plan
+from pyonednn_q.compose.primitive import ACC_MAP
+from pyonednn_q.compose.saturation import pair_overflow
+from pyonednn_q.compose.taps import wei_sums
+from pyonednn_q.compose.zero_point import SrcZeroPoint
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.evaluate import evaluate
+from pyonednn_q.expr.fq_forms import Codes
+from pyonednn_q.expr.vec import Vec
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from pyonednn_q.compose.primitive import DenseProblem
+
+__all__ = ["Layer"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """A quantised layer, ready to be prepared. Made by `compose_layer`.
+
+    A value: hashable, comparable, picklable.
+
+    Attributes
+    ----------
+    asked, problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
+        What was asked for, and what runs: an inner product with a zero point runs as a matmul.
+    plan : Plan
+        Of the primitive, for `problem`.
+    wei : ndarray of int8
+        Codes of the weights, in the dims of `problem`; read-only.
+    src, dst : Codes
+        How float values become codes of src, and what codes of dst stand for. dst is ``None`` when
+        the values of the chain are stored as they are.
+    zero_point : SrcZeroPoint
+        The code of real 0 in src, and what carries it.
+    off_by : Vec
+        How far from the formula the value before the chain may be, where a zero point next to a
+        whole number was taken for it; in real units.
+    notes : tuple of str
+        What was decided, and why.
+    """
+
+    asked: DenseProblem
+    problem: DenseProblem
+    plan: Plan
+    wei: NDArray[np.int8]
+    src: Codes
+    dst: Codes | None
+    zero_point: SrcZeroPoint
+    off_by: Vec
+    notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        wei = np.array(self.wei)
+        wei.flags.writeable = False
+        object.__setattr__(self, "wei", wei)
+
+    def operands(self) -> dict[str, NDArray[Any]]:
+        """Return the leaves of the plan that belong to the layer: the map of the zero point."""
+        if not self.plan.facts.acc_map:
+            return {}
+        facts = self.plan.facts
+        aligned = [1] * facts.ndims
+        aligned[facts.axis] = -1
+        scale = self.plan.acc_scale.values().reshape(aligned)
+        plain = self.wei.astype(np.float64) - (facts.wei_zero_point or 0)
+        added = -self.zero_point.in_map * scale * wei_sums(self.problem, plain)
+        dims = self.problem.dst.dims
+        return {ACC_MAP: np.broadcast_to(added.astype(np.float32), dims)}
+
+    def arranged(self, src: NDArray[Any]) -> NDArray[Any]:
+        """Return a source of the dims that were asked for in those that run."""
+        if not self.is_rearranged or src.shape != self.asked.src.dims:
+            return src  # refused by its own name, if it is of other dims
+        if _channels_come_last(self.asked):
+            src = np.moveaxis(src, 1, -1)
+        return src.reshape(self.problem.src.dims)
+
+    @property
+    def is_rearranged(self) -> bool:
+        """Whether the source that runs has other dims than the one that was asked for."""
+        return self.asked.kind != self.problem.kind
+
+    def dequantize(self, dst: ArrayLike) -> NDArray[np.float64]:
+        """Return the real values that stored ones stand for, in float64.
+
+        Raises
+        ------
+        ArgumentError
+            The layer stores integers and no FakeQuantize says what they stand for.
+        """
+        if self.dst is None:
+            if np.asarray(dst).dtype.kind in "iu":
+                wanted = "float values: the layer has no dst_fq that says what integers stand for"
+                raise ArgumentError("dst", str(np.asarray(dst).dtype), wanted)
+            return np.asarray(dst, np.float64)
+        return evaluate(Chain(*self.dst.dequantize), dst, axis=self.plan.facts.axis)
+
+    def saturating(self, isa: str) -> tuple[int, ...]:
+        """Return the output channels that an instruction set without VNNI does not compute exactly.
+
+        For the codes that `src` can hold; see `pyonednn_q.compose.saturation`.
+        """
+        wei = self.plan.wei(self.wei)
+        return pair_overflow(wei, self.problem, isa, src_max=self.src.qmax)
+
+    def __str__(self) -> str:
+        return "\n".join([self.asked.text(), *(f"  note: {n}" for n in self.notes), str(self.plan)])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Layer) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> tuple[type[Layer], tuple[object, ...]]:
+        # Through the constructor, or the copy's weights could be written.
+        return Layer, tuple(getattr(self, f.name) for f in fields(self))
+
+    def _key(self) -> tuple[object, ...]:
+        plain = (getattr(self, f.name) for f in fields(self) if f.name != "wei")
+        return (*plain, self.wei.tobytes())
+
+
+def as_matmul(
+    problem: InnerProductProblem, wei: NDArray[np.int8]
+) -> tuple[MatMulProblem, NDArray[np.int8]]:
+    """Return an inner product as a matmul: source and weights in one order of columns.
+
+    Columns follow the memory of src, so that a source without gaps is not copied.
+    """
+    n, *rest = problem.src.dims
+    if _channels_come_last(problem):
+        wei = np.moveaxis(wei, 1, -1)
+    columns = np.ascontiguousarray(wei.reshape(problem.oc, -1).T)
+    types = {name: spec.dtype for name, spec in problem.tensors.items() if name != "bias"}
+    return MatMulProblem.of((n, int(np.prod(rest))), columns.shape, **types), columns
+
+
+def _channels_come_last(problem: DenseProblem) -> bool:
+    return problem.src.ndim > 2 and problem.src.is_channels_last

@@ -1,0 +1,322 @@
+"""compose_layer: from float weights, FakeQuantizes and a chain to a `Layer`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose import guards
+from pyonednn_q.compose.argument import instance
+from pyonednn_q.compose.capability import ACCEPTS
+from pyonednn_q.compose.composer import compose
+from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
+from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
+from pyonednn_q.compose.layer import Layer, as_matmul
+from pyonednn_q.compose.primitive import PrimitiveFacts, acc_interval
+from pyonednn_q.compose.taps import channel_rows, from_channel_rows, meets_everywhere, wei_sums
+from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point, settled
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fq_forms import Codes, codes
+from pyonednn_q.expr.steps import Affine
+from pyonednn_q.expr.vec import Vec, VecLike
+from pyonednn_q.quantize.weights import max_abs_range, weight_codes
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from pyonednn_q.compose.guard import Facts
+    from pyonednn_q.compose.plan import Plan
+    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.compose.zero_point import Carrier
+    from pyonednn_q.expr.steps import Step
+    from pyonednn_q.rewrite.rule import Policy
+
+__all__ = ["compose_layer"]
+
+_DENSE = (ConvProblem, DeconvProblem, InnerProductProblem, MatMulProblem)
+_ZERO = Vec(0.0)
+
+
+def compose_layer(
+    problem: DenseProblem,
+    wei: ArrayLike,
+    bias: VecLike | None = None,
+    *,
+    src_fq: FakeQuantize,
+    wei_fq: FakeQuantize | None = None,
+    wei_levels: int = 255,
+    chain: Chain | None = None,
+    dst_fq: FakeQuantize | None = None,
+    process: Facts | None = None,
+    policy: Policy = "real",
+    strict: bool = False,
+    zero_point: Carrier | Literal["auto"] = "auto",
+    tolerance: float = 1e-4,
+) -> Layer:
+    """Quantise a float layer and compose its plan.
+
+    Parameters
+    ----------
+    problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
+        Dims, window and layout, and the data types of src (u8 or s8) and dst. Those of weights and
+        bias do not matter: they become s8 and f32.
+    wei : array_like of float
+        Weights in the problem's dims.
+    bias : VecLike, optional
+        One value per output channel, in real units.
+    src_fq : FakeQuantize
+        Of the activation, for the whole tensor; at most 256 levels, which fit into src's type.
+    wei_fq : FakeQuantize, optional
+        Of the weights, for the whole tensor or per output channel, symmetric (for matmul, a range
+        of the whole tensor may have a zero point). By default, each channel's largest magnitude.
+    wei_levels : int
+        Of that default. 255; or 129, codes within ±64, which CPUs without VNNI multiply exactly.
+    chain : Chain, optional
+        What follows the bias.
+    dst_fq : FakeQuantize, optional
+        Of the result. An integer dst stores its codes, a float one its values. Without it, dst
+        stores what the chain gives.
+    process : Facts, optional
+        Version and instruction set. None: what is composed must be right for all.
+    policy, strict
+        As in `compose`.
+    zero_point : {"auto", "attribute", "bias", "map"}
+        What carries the zero point of src; see `pyonednn_q.compose.zero_point`. Auto is the
+        attribute for whole numbers, unless the guard table says that it is computed wrong here.
+    tolerance : float
+        How far from a whole number, in levels, a zero point may be and still be taken for one.
+
+    Returns
+    -------
+    Layer
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        What does not fit, by name.
+    UnsupportedError
+        As `compose` raises it.
+
+    Examples
+    --------
+    >>> wei = np.array([[[[1.0]], [[-0.5]]], [[[0.25]], [[0.125]]]])
+    >>> problem = ConvProblem.of((1, 2, 5, 5), wei.shape)
+    >>> src_fq, dst_fq = FakeQuantize(-1, 1.55, -1, 1.55), FakeQuantize(0, 2.55, 0, 2.55)
+    >>> layer = compose_layer(problem, wei, [0.5, 0.0], src_fq=src_fq, dst_fq=dst_fq)
+    >>> layer.wei.reshape(2, 2).tolist()
+    [[127, -63], [127, 63]]
+    >>> layer.notes
+    ('source zero point 100 by attribute',)
+    """
+    instance("problem", problem, *_DENSE)
+    instance("src_fq", src_fq, FakeQuantize)
+    asked = replace(problem, wei=replace(problem.wei, dtype="s8"), bias=None)
+    values = np.asarray(wei, np.float64)
+    if values.shape != asked.wei.dims:
+        raise ShapeError("wei", str(values.shape), str(asked.wei.dims))
+    rows = channel_rows(asked, values)
+    if wei_fq is not None and wei_fq.channels not in {None, len(rows)}:
+        raise ShapeError("wei_fq", f"{wei_fq.channels} ranges", f"{len(rows)}, or one for all")
+    quantised = weight_codes(rows, wei_fq or max_abs_range(rows, wei_levels))
+    point = _wei_zero_point(quantised.zero_point, asked, tolerance)
+    draft = _Draft(
+        asked=asked,
+        src=_src_codes(src_fq, asked.src.dtype),
+        wei=from_channel_rows(asked, quantised.codes),
+        wei_scale=quantised.scale,
+        wei_zero_point=point,
+        wei_lost=max(abs(settled(z) - point) for z in quantised.zero_point.values()),
+        bias=_bias(bias, len(rows)),
+        chain=(chain or Chain()) + Chain(*_stored(dst_fq, asked.dst.dtype)),
+        dst=_dst_codes(dst_fq, asked.dst.dtype),
+        process=process,
+        policy=policy,
+        strict=strict,
+    )
+    carried = draft.carry(zero_point, tolerance)
+    layer, wrong = draft.layer(carried)
+    if wrong and zero_point == "auto":
+        carried = draft.carry("bias" if meets_everywhere(asked) else "map", tolerance)
+        layer, _ = draft.layer(carried, f"not by attribute: {', '.join(wrong)}")
+    return layer
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A layer but for what carries the zero point of its source."""
+
+    asked: DenseProblem
+    src: Codes
+    wei: NDArray[np.int8]
+    wei_scale: Vec
+    wei_zero_point: int
+    wei_lost: float
+    bias: Vec | None
+    chain: Chain
+    dst: Codes | None
+    process: Facts | None
+    policy: Policy
+    strict: bool
+
+    @property
+    def src_scale(self) -> float:
+        return _affine(self.src).scale.least
+
+    @property
+    def src_zero_point(self) -> float:
+        return -_affine(self.src).shift.least / self.src_scale
+
+    @property
+    def folded_scale(self) -> Vec:
+        return self.wei_scale * self.src_scale
+
+    @property
+    def plain_wei(self) -> NDArray[Any]:
+        return self.wei.astype(np.float64) - self.wei_zero_point
+
+    def carry(self, by: Carrier | Literal["auto"], tolerance: float) -> SrcZeroPoint:
+        return carry_zero_point(
+            self.asked, self.plain_wei, self.src_zero_point, by=by, tolerance=tolerance
+        )
+
+    def layer(self, carried: SrcZeroPoint, note: str = "") -> tuple[Layer, tuple[str, ...]]:
+        """Return the layer, and the rows of the guard table that its zero point brings up."""
+        problem, wei = self.asked, self.wei
+        notes = [] if carried.by == "nothing" else [_carried_text(carried)]
+        notes += [note] if note else []
+        has_attribute = carried.attribute is not None
+        if has_attribute and not ACCEPTS[problem.kind].src_zero_point:
+            assert isinstance(problem, InnerProductProblem)
+            problem, wei = as_matmul(problem, wei)
+            notes.append("an inner product takes no zero point: runs as a matmul")
+        plan = compose(
+            self.chain, self._facts(problem, wei, carried), self.policy, strict=self.strict
+        )
+        off_by = self._off_by(carried)
+        if off_by.greatest > 0.0:
+            notes.append(f"zero points rounded: off by at most {off_by.greatest:.3g}")
+        layer = Layer(
+            asked=self.asked,
+            problem=problem,
+            plan=plan,
+            wei=wei,
+            src=self.src,
+            dst=self.dst,
+            zero_point=carried,
+            off_by=off_by,
+            notes=tuple(notes),
+        )
+        return layer, self._wrong(problem, plan) if has_attribute else ()
+
+    def _facts(
+        self, problem: DenseProblem, wei: NDArray[np.int8], carried: SrcZeroPoint
+    ) -> PrimitiveFacts:
+        bias = self.bias
+        if not carried.shift.is_all(0.0):
+            bias = (bias or _ZERO) + carried.shift * self.folded_scale
+        facts = PrimitiveFacts.of(
+            problem,
+            wei=wei,
+            src_scale=self.src_scale,
+            wei_scale=self.wei_scale,
+            src_zero_point=carried.attribute,
+            wei_zero_point=self.wei_zero_point or None,
+            bias=bias,
+            process=self.process,
+        )
+        point = carried.attribute or carried.in_map
+        acc = acc_interval(problem, wei, point, self.wei_zero_point, (self.src.qmin, self.src.qmax))
+        return replace(facts, acc=acc, acc_map=carried.by == "map")
+
+    def _off_by(self, carried: SrcZeroPoint) -> Vec:
+        """Bound what rounded zero points do: first that of the weights, then that of src."""
+        rows = channel_rows(self.asked, self.plain_wei)
+        largest = max(abs(end - carried.value) for end in (self.src.qmin, self.src.qmax))
+        off = Vec(self.wei_lost * rows.shape[1] * largest)
+        if carried.lost:
+            sums = np.abs(wei_sums(self.asked, self.plain_wei))
+            axis = self.asked.dst.ndim - 1 if self.asked.kind == "matmul" else 1
+            most = np.moveaxis(sums, axis, 0).reshape(len(rows), -1).max(axis=1, initial=0.0)
+            off = off + Vec(abs(carried.lost) * most)
+        return off * self.folded_scale
+
+    def _wrong(self, problem: DenseProblem, plan: Plan) -> tuple[str, ...]:
+        """Return the ids of the guards that match with the zero point, and not without."""
+        whole, without = plan.problem(problem), replace(plan.attr, src_zero_point=None)
+        fine = {guard.id for guard in guards.matching(whole, without, self.process, "")}
+        rows = guards.matching(whole, plan.attr, self.process, "")
+        return tuple(guard.id for guard in rows if guard.id not in fine)
+
+
+def _affine(cut: Codes) -> Affine:
+    """Return how codes become real values."""
+    (step,) = cut.dequantize
+    assert isinstance(step, Affine)
+    return step
+
+
+def _src_codes(fq: FakeQuantize, dtype: str) -> Codes:
+    if dtype not in {"u8", "s8"}:
+        raise DTypeError("problem", f"a src of {dtype}", "u8 or s8")
+    if fq.channels is not None:
+        raise ArgumentError("src_fq", f"{fq.channels} ranges", "one for the whole tensor")
+    if fq.scale_out.least <= 0.0:
+        got = f"a scale of {fq.scale_out}"
+        raise ArgumentError("src_fq", got, "output_low < output_high")
+    return _fitting("src_fq", fq, dtype)
+
+
+def _dst_codes(fq: FakeQuantize | None, dtype: str) -> Codes | None:
+    return None if fq is None or dtypes.is_float(dtype) else _fitting("dst_fq", fq, dtype)
+
+
+def _stored(fq: FakeQuantize | None, dtype: str) -> tuple[Step, ...]:
+    """Return the steps from the chain's value to the one that is stored."""
+    cut = _dst_codes(fq, dtype)
+    if fq is None or cut is None:
+        return () if fq is None else fq.chain().steps
+    return cut.quantize
+
+
+def _fitting(argument: str, fq: FakeQuantize, dtype: str) -> Codes:
+    if fq.is_threshold:
+        raise ArgumentError(argument, "a threshold", "a range with input_low < input_high")
+    cut = codes(fq, signed=dtype == "s8")
+    if cut.qmin < dtypes.qmin(dtype) or cut.qmax > dtypes.qmax(dtype):
+        count = dtypes.qmax(dtype) - dtypes.qmin(dtype) + 1
+        raise ArgumentError(
+            argument, f"{fq.levels} levels", f"at most {count}, to fit into {dtype}"
+        )
+    return cut
+
+
+def _bias(bias: VecLike | None, channels: int) -> Vec | None:
+    if bias is None or isinstance(bias, Vec):
+        return bias
+    shape = np.shape(bias)  # equal values collapse in a Vec, however many there are
+    if shape not in {(), (channels,)}:
+        raise ShapeError("bias", f"shape {shape}", f"({channels},), or one value")
+    return Vec(bias)
+
+
+def _wei_zero_point(exact: Vec, problem: DenseProblem, tolerance: float) -> int:
+    """Return the zero point of the weights: 0, but for a matmul with one range for all."""
+    whole = exact.rint()
+    if abs(exact - whole).greatest <= tolerance:
+        if whole.is_all(0.0):
+            return 0
+        fits = -128.0 <= whole.least <= 127.0
+        if whole.is_per_tensor and fits and ACCEPTS[problem.kind].wei_zero_point:
+            return int(whole.least)
+    got = f"a range whose 0 is at code {exact.first(lambda z: z != 0.0)}"
+    wanted = "a symmetric one (FakeQuantize(-high, high, -high, high, 255))"
+    raise ArgumentError("wei_fq", got, f"{wanted}; only a matmul takes a whole one per tensor")
+
+
+def _carried_text(carried: SrcZeroPoint) -> str:
+    return f"source zero point {carried.value:.6g} by {carried.by}"

@@ -1,0 +1,220 @@
+"""Stages: a chain computed by primitives of its own, on values that lie in memory as f32.
+
+For what a primitive leaves over, and for quantising. Each stage is one binary primitive, x · 1,
+that carries as many steps as post-ops as it may: binary takes nearly all of them on generated code.
+
+- a residual and operands of other types are converted to f32 first (a reorder each);
+- prelu per channel, which binary does not take, is max(x, 0) + slope · min(x, 0): exact, as one of
+  the two is 0;
+- u8, s8 and f32 are stored by the last stage, everything else by a reorder from f32.
+
+Tensors are flat, (rows, channels) or (before, channels, after): with more dimensions before the
+channels, oneDNN 3.7 takes operands per channel on reference loops only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyonednn_q.compose.attr import Attr
+from pyonednn_q.compose.lower import Lowered, lower
+from pyonednn_q.compose.pointwise import BinaryProblem, ReorderProblem
+from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Leaf, PRelu, Step, Sum
+from pyonednn_q.expr.vec import Vec
+
+__all__ = ["DST", "RESIDUAL", "SRC", "Stage", "stages"]
+
+# Names of values, beside those of the leaves.
+SRC, DST, RESIDUAL = "src", "dst", "residual"
+
+_STORED = ("f32", "u8", "s8")  # what a binary primitive stores on generated code
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One primitive, and where its inputs come from.
+
+    Attributes
+    ----------
+    problem : BinaryProblem or ReorderProblem
+        Its ``src1``, if it has one, is the number 1.
+    attr : Attr
+        Post-ops.
+    values : tuple of (str, Vec)
+        Constants, by run-time name.
+    inputs : tuple of (str, str)
+        Run-time names (``src``, ``post_op_0``), and names of the values they take.
+    output : str
+        Name of the value it makes.
+    """
+
+    problem: BinaryProblem | ReorderProblem
+    attr: Attr
+    values: tuple[tuple[str, Vec], ...]
+    inputs: tuple[tuple[str, str], ...]
+    output: str
+
+    def spec(self, name: str) -> TensorSpec:
+        """Return dims and data type of an input, by its run-time name."""
+        if name in self.problem.tensors:
+            return self.problem.tensors[name]
+        post_op = self.attr.post_ops[int(name.removeprefix("post_op_"))]
+        spec: TensorSpec = getattr(post_op, "src1")  # noqa: B009 - only binary has inputs
+        return spec
+
+
+def stages(
+    chain: Chain, dims: tuple[int, ...], dst: str, *, residual: str | None = None
+) -> tuple[Stage, ...]:
+    """Compute a chain on f32 values by primitives of its own.
+
+    Parameters
+    ----------
+    chain : Chain
+        The steps.
+    dims : (rows, channels) or (before, channels, after)
+        Of the value, row-major.
+    dst : str
+        What to store at the end: rounded to nearest even and saturated, if it is an integer type.
+    residual : str, optional
+        Data type of what a Sum reads, where it does not say so itself.
+
+    Returns
+    -------
+    tuple of Stage
+        The first takes `SRC`, the last makes `DST`.
+
+    Examples
+    --------
+    >>> for stage in stages(Chain(Sum(0.5), Affine([1.0, 2.0])), (6, 2), "u8", residual="s8"):
+    ...     print(stage.problem.kind, stage.attr.text(), dict(stage.inputs), stage.output)
+    reorder  {'src': 'residual'} stage_0
+    binary eltwise_linear:0.5:0.0 {'src': 'stage_0'} stage_1
+    binary binary_add:f32:6x2 binary_mul:f32:1x2 {'src': 'src', 'post_op_0': 'stage_1'} dst
+    """
+    if len(dims) not in (2, 3):
+        raise ShapeError("dims", str(dims), "(rows, channels) or (before, channels, after)")
+    builder = _Builder(dims, residual, _prefix(chain))
+    for step in chain:
+        builder.take(step)
+    builder.store(dst)
+    return tuple(builder.stages)
+
+
+def _prefix(chain: Chain) -> str:
+    """Return what no leaf's name begins with, for the names of what stages make."""
+    operands = [step.operand for step in chain if isinstance(step, Binary)]
+    names = {operand.name for operand in operands if isinstance(operand, Leaf)}
+    for name in names & {SRC, DST, RESIDUAL}:
+        raise ArgumentError("chain", f"a leaf called {name!r}", "another name: this one is taken")
+    prefix = "stage_"
+    while any(name.startswith(prefix) for name in names):
+        prefix += "_"
+    return prefix
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Collects steps until a stage must end."""
+
+    dims: tuple[int, ...]
+    residual: str | None
+    prefix: str
+    value: str = SRC
+    steps: list[Step] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
+
+    def take(self, step: Step) -> None:
+        if isinstance(step, Sum):
+            self.steps.append(Binary("add", self._addend(step)))
+        elif isinstance(step, PRelu) and not step.slope.is_per_tensor:
+            self._end_stage()
+            below = self._run((Clip(hi=0.0), Affine(step.slope)), self.value)
+            self.steps += [Clip(lo=0.0), Binary("add", Leaf(below))]
+        elif isinstance(step, Binary) and isinstance(step.operand, Leaf):
+            self.steps.append(Binary(step.alg, self._as_f32(step.operand)))
+        else:
+            self.steps.append(step)
+
+    def store(self, dst: str) -> None:
+        if dst in _STORED:
+            self._run(tuple(self.steps), self.value, dst, DST)
+        else:
+            self._end_stage()
+            self._reorder(self.value, self.dims, "f32", dst, DST)
+
+    def _end_stage(self) -> None:
+        if self.steps:
+            self.value = self._run(tuple(self.steps), self.value)
+            self.steps.clear()
+
+    def _new_name(self) -> str:
+        return f"{self.prefix}{len(self.stages)}"
+
+    def _addend(self, step: Sum) -> Leaf:
+        """Return scale · (residual − zero_point) in f32."""
+        dtype = step.dtype or self.residual
+        if dtype is None:
+            raise ArgumentError("residual", "None", "the data type of what the Sum reads")
+        leaf = self._as_f32(Leaf(RESIDUAL, dtype))
+        if step.scale == 1.0 and not step.zero_point:
+            return leaf
+        # Two steps: whole numbers less a zero point are exact.
+        shift = [Affine(1.0, -float(step.zero_point))] if step.zero_point else []
+        return Leaf(self._run((*shift, Affine(step.scale)), leaf.name))
+
+    def _as_f32(self, leaf: Leaf) -> Leaf:
+        if leaf.dtype == "f32":
+            return leaf
+        dims = self._extent(leaf.extent)
+        name = self._reorder(leaf.name, dims, leaf.dtype, "f32", self._new_name())
+        return Leaf(name, "f32", leaf.extent)
+
+    def _extent(self, extent: str) -> tuple[int, ...]:
+        if extent == "full":
+            return self.dims
+        channels = self.dims[1] if extent == "per_channel" else 1
+        return (1, channels, *(1,) * (len(self.dims) - 2))
+
+    def _reorder(self, value: str, dims: tuple[int, ...], src: str, dst: str, output: str) -> str:
+        problem = ReorderProblem(TensorSpec.dense(dims, src), TensorSpec.dense(dims, dst))
+        self.stages.append(Stage(problem, Attr(), (), (("src", value),), output))
+        return output
+
+    def _run(self, steps: Sequence[Step], value: str, dst: str = "f32", output: str = "") -> str:
+        """Add the stages that carry the steps; return the name of what the last makes."""
+        while True:
+            carried = lower(steps, self._facts())
+            assert carried.taken or not steps, carried.reason
+            steps = steps[carried.taken :]
+            if not steps:
+                return self._binary(carried, value, dst, output or self._new_name())
+            value = self._binary(carried, value, "f32", self._new_name())
+
+    def _binary(self, carried: Lowered, value: str, dst: str, output: str) -> str:
+        problem = BinaryProblem(
+            src=TensorSpec.dense(self.dims, "f32"),
+            src1=TensorSpec.dense(self._extent("per_tensor"), "f32"),
+            dst=TensorSpec.dense(self.dims, dst),
+            alg="mul",
+        )
+        values, inputs = [], [("src", value)]
+        for index, carrier in enumerate(carried.carriers):
+            if carrier.value is not None:
+                values.append((f"post_op_{index}", carrier.value))
+            if carrier.leaf is not None:
+                inputs.append((f"post_op_{index}", carrier.leaf))
+        attr = Attr(post_ops=carried.post_ops)
+        self.stages.append(Stage(problem, attr, tuple(values), tuple(inputs), output))
+        return output
+
+    def _facts(self) -> PrimitiveFacts:
+        # What `take` leaves in is what all primitives take; an inner product is the row-major one.
+        return PrimitiveFacts(
+            "inner_product", self.dims[1], dst="f32", ndims=len(self.dims), dst_dims=self.dims
+        )

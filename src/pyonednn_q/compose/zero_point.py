@@ -1,0 +1,129 @@
+"""SrcZeroPoint: how a layer's source gets its zero point, which need not be a whole number.
+
+=========  ======================================================================================
+attribute  oneDNN subtracts it from the source, exactly; padded places count as real 0. Whole only.
+bias       −z · Σ wei joins the bias, where every tap meets the source everywhere.
+map        −z · Σ wei is added at every place, as a tensor of dst's size: right everywhere.
+=========  ======================================================================================
+
+All are the same in real arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose.argument import one_of
+from pyonednn_q.compose.taps import channel_rows, meets_everywhere
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.vec import Vec, number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyonednn_q.compose.primitive import DenseProblem
+
+__all__ = ["CARRIERS", "Carrier", "SrcZeroPoint", "carry_zero_point", "settled"]
+
+Carrier: TypeAlias = Literal["nothing", "attribute", "bias", "map"]
+
+CARRIERS = ("attribute", "bias", "map")
+
+_ZERO = Vec(0.0)
+_NOISE = 2.0**-36  # levels
+
+
+@dataclass(frozen=True, slots=True)
+class SrcZeroPoint:
+    """A zero point, and what carries it.
+
+    Attributes
+    ----------
+    value : float
+        The code of real 0.
+    by : {"nothing", "attribute", "bias", "map"}
+        What carries it.
+    shift : Vec
+        What the bias takes of it, in units of the accumulator.
+    lost : float
+        What none takes: less than the tolerance, and 0 where the bias can take it.
+    """
+
+    value: float
+    by: Carrier
+    shift: Vec = _ZERO
+    lost: float = 0.0
+
+    @property
+    def attribute(self) -> int | None:
+        """The zero point of the primitive; ``None`` where it has none."""
+        return round(self.value) if self.by == "attribute" else None
+
+    @property
+    def in_map(self) -> float:
+        """What the map takes of it."""
+        return self.value if self.by == "map" else 0.0
+
+
+def carry_zero_point(
+    problem: DenseProblem,
+    wei: NDArray[Any],
+    value: float,
+    *,
+    by: Carrier | Literal["auto"] = "auto",
+    tolerance: float = 1e-4,
+) -> SrcZeroPoint:
+    """Choose what carries a zero point.
+
+    Parameters
+    ----------
+    problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
+        With the integer type of the source.
+    wei : ndarray
+        What the source is multiplied with: codes of weights, less their own zero point.
+    value : float
+        The code of real 0.
+    by : {"auto", "attribute", "bias", "map"}
+        Auto: the attribute for whole numbers, the bias where that is enough, else the map.
+    tolerance : float
+        How far from a whole number the value may be and still be taken for one. What is lost
+        joins the bias where that is possible, and is reported elsewhere.
+
+    Raises
+    ------
+    ArgumentError
+        An explicit choice that is not possible.
+    """
+    one_of("zero_point", by, ("auto", *CARRIERS))
+    everywhere = meets_everywhere(problem)
+    value = settled(value)
+    rest = value - round(value)
+    lo, hi = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
+    can_snap = abs(rest) <= tolerance and lo <= round(value) <= hi
+    if can_snap and by in {"auto", "attribute"}:
+        carrier: Carrier = "attribute" if round(value) else "nothing"
+        if everywhere and rest:
+            return SrcZeroPoint(value, carrier, _shift(problem, wei, rest))
+        return SrcZeroPoint(value, carrier, lost=rest)
+    if by == "attribute":
+        wanted = f"a whole number from {lo} to {hi} for it; 'bias' or 'map' take any"
+        raise ArgumentError("zero_point", f"'attribute' for {number(value)}", wanted)
+    if by == "bias" and not everywhere:
+        wanted = "'map': some taps miss the source at some places"
+        raise ArgumentError("zero_point", "'bias'", wanted)
+    if by == "map" or not everywhere:
+        return SrcZeroPoint(value, "map")
+    return SrcZeroPoint(value, "bias", _shift(problem, wei, value))
+
+
+def settled(value: float) -> float:
+    """Return a zero point, whole if only the float64 rounding of a range's ends says otherwise."""
+    return float(round(value)) if abs(value - round(value)) <= _NOISE else value
+
+
+def _shift(problem: DenseProblem, wei: NDArray[Any], value: float) -> Vec:
+    return Vec(-value * channel_rows(problem, wei.astype(np.float64)).sum(axis=1))

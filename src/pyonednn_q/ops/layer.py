@@ -1,0 +1,130 @@
+"""prepare_layer: a quantised layer that takes float values or codes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.compose.argument import instance
+from pyonednn_q.compose.layer import Layer
+from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.ops.planned import Planned, prepare_plan
+from pyonednn_q.ops.quantiser import Quantiser
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = ["PreparedLayer", "prepare_layer"]
+
+Array = np.ndarray[Any, Any]
+
+
+def prepare_layer(
+    layer: Layer,
+    *,
+    operands: Mapping[str, Array] | None = None,
+    allow_reference: bool = False,
+    saturation: str = "refuse",
+) -> PreparedLayer:
+    """Prepare the primitive of a layer, and what quantises its source.
+
+    Parameters
+    ----------
+    layer : Layer
+        What `compose_layer` returned.
+    operands, allow_reference, saturation
+        As in `prepare_plan`.
+
+    Returns
+    -------
+    PreparedLayer
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError, UnsupportedError
+        As `prepare_plan` raises them.
+    """
+    instance("layer", layer, Layer)
+    planned = prepare_plan(
+        layer.plan,
+        layer.problem,
+        wei=layer.wei,
+        operands={**(operands or {}), **layer.operands()},
+        allow_reference=allow_reference,
+        saturation=saturation,
+    )
+    return PreparedLayer(layer, planned)
+
+
+class PreparedLayer:
+    """A layer ready to run. Made by `prepare_layer`; safe from many threads at once.
+
+    Attributes
+    ----------
+    layer : Layer
+        What is run.
+    planned : Planned
+        Its plan on its primitive.
+    quantize : Quantiser
+        Makes codes of float32 values, as calling the layer does.
+    """
+
+    def __init__(self, layer: Layer, planned: Planned) -> None:
+        self.layer = layer
+        self.planned = planned
+        self.quantize = Quantiser(layer.src, _codes_spec(layer, planned))
+
+    def __call__(
+        self,
+        src: Array,
+        *,
+        out: Array | None = None,
+        residual: Array | None = None,
+        **operands: Array,
+    ) -> Array:
+        """Run the layer.
+
+        Parameters
+        ----------
+        src : ndarray
+            Codes of the layer's source type, or float32 values, which are quantised first; of the
+            dims that were asked for, any strides.
+        out, residual, **operands
+            As in `Planned`.
+
+        Returns
+        -------
+        ndarray
+            dst.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError, AliasError
+            Naming the argument, what came and what would do.
+        """
+        if np.asarray(src).dtype.kind == "f":
+            src = self.quantize(src)
+        return self.planned(self.layer.arranged(src), out=out, residual=residual, **operands)
+
+    def dequantize(self, dst: Array) -> NDArray[np.float64]:
+        """Return the real values that a result stands for."""
+        return self.layer.dequantize(dst)
+
+    def describe(self) -> str:
+        """Return what was decided, the plan, and what runs."""
+        notes = [f"  note: {note}" for note in self.layer.notes]
+        return "\n".join([self.layer.asked.text(), *notes, self.planned.describe()])
+
+    def __repr__(self) -> str:
+        return f"<PreparedLayer {self.layer.asked.text()} on {self.planned.primitive.impl}>"
+
+
+def _codes_spec(layer: Layer, planned: Planned) -> TensorSpec:
+    """Return the tensor of codes that the primitive takes without a copy."""
+    if not layer.is_rearranged:
+        return planned.primitive.layout("src")
+    asked = layer.asked.src
+    return asked if asked.strides is not None else TensorSpec.dense(asked.dims, asked.dtype)

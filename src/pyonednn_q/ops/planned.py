@@ -1,0 +1,269 @@
+"""Planned: a plan on a prepared primitive, with what the primitive leaves over run after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose.argument import instance
+from pyonednn_q.compose.plan import Plan
+from pyonednn_q.compose.post_ops import SumPostOp
+from pyonednn_q.compose.stages import RESIDUAL, SRC, stages
+from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.errors import ArgumentError, DTypeError
+from pyonednn_q.expr.steps import Sum
+from pyonednn_q.native import Prepared, prepare
+from pyonednn_q.native.arrays import checked, empty
+from pyonednn_q.ops.operands import Operands
+from pyonednn_q.ops.staged import Flat, Staged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+    from pyonednn_q.compose.primitive import DenseProblem
+
+__all__ = ["Planned", "prepare_plan"]
+
+Array = np.ndarray[Any, Any]
+
+
+def prepare_plan(
+    plan: Plan,
+    problem: DenseProblem,
+    *,
+    wei: Array,
+    bias: ArrayLike | None = None,
+    operands: Mapping[str, Array] | None = None,
+    allow_reference: bool = False,
+    saturation: str = "refuse",
+) -> Planned:
+    """Prepare a plan's primitive, and the primitives of what it leaves over.
+
+    Parameters
+    ----------
+    plan : Plan
+        What `compose` returned.
+    problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
+        Of the kind, the channels and the data types that the plan was made for.
+    wei : ndarray
+        Weights in logical dims, as they were before composing: the plan's factor is applied here.
+    bias : array_like, optional
+        Values of a bias that was to come later; one per channel.
+    operands : mapping of str to ndarray, optional
+        Leaves of the chain that are the same in every call, by name.
+    allow_reference, saturation
+        As in `prepare`.
+
+    Returns
+    -------
+    Planned
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        A bad argument, by name.
+    UnsupportedError
+        As `prepare` raises it.
+    """
+    instance("plan", plan, Plan)
+    facts = plan.facts
+    whole = plan.problem(problem)
+    for name, dtype in (("src", facts.src), ("wei", facts.wei), ("dst", facts.dst)):
+        got = problem.tensors[name].dtype
+        if got != dtype:
+            raise DTypeError("problem", f"{name} of {got}", f"{dtype}, which the plan is for")
+    leaves = Operands.of(plan.leaves, problem.dst.dims, facts.axis)
+    fixed = {name: leaves.checked(name, value) for name, value in (operands or {}).items()}
+    values = plan.values()
+    for name, leaf in plan.operands:
+        if leaf in fixed:
+            values[name] = leaves.in_dims(leaf, fixed[leaf], plan.operand_dims(name))
+    primitive = prepare(
+        whole,
+        plan.attr,
+        wei=plan.wei(wei),
+        bias=plan.bias_values(bias),
+        values=values,
+        allow_reference=allow_reference,
+        saturation=saturation,
+    )
+    rest = None
+    if not plan.is_whole:
+        flat = Flat.of(primitive.layout("dst"), facts.axis)
+        left = stages(plan.leftovers, flat.dims, facts.dst, residual=facts.dst)
+        rest = Rest(flat, Staged(left, allow_reference=allow_reference))
+    return Planned(plan, primitive, leaves, fixed, rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What runs after the primitive, on its result seen flat."""
+
+    flat: Flat
+    staged: Staged
+
+
+class Planned:
+    """A plan ready to run. Made by `prepare_plan`; safe from many threads at once.
+
+    Attributes
+    ----------
+    plan : Plan
+        What is run.
+    primitive : Prepared
+        The primitive that carries it.
+    leaves : tuple of str
+        Operands that every call takes by keyword.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        primitive: Prepared,
+        operands: Operands,
+        fixed: Mapping[str, Array],
+        rest: Rest | None,
+    ) -> None:
+        self.plan = plan
+        self.primitive = primitive
+        self.leaves = tuple(name for name in operands.leaves if name not in fixed)
+        self._operands = operands
+        self._fixed = dict(fixed)
+        self._rest = rest
+        leaf_of = dict(plan.operands)
+        self._inputs = tuple(
+            (leaf_of[name], plan.operand_dims(name)) for name in primitive.inputs if name != SRC
+        )
+        self._sums = tuple(step for step in plan.chain if isinstance(step, Sum))
+        self._carries_sum = any(isinstance(op, SumPostOp) for op in plan.post_ops)
+        self._is_bare = not (self.leaves or self._sums or rest)
+
+    def __call__(
+        self,
+        src: Array,
+        *,
+        out: Array | None = None,
+        residual: Array | None = None,
+        **operands: Array,
+    ) -> Array:
+        """Run the plan.
+
+        Parameters
+        ----------
+        src : ndarray
+            Of the dims and data type of the problem; any strides.
+        out : ndarray, optional
+            Written in place and returned. If the chain has a Sum and no residual is given, it must
+            hold what the Sum reads.
+        residual : ndarray, optional
+            What a Sum reads, left as it is: of dst's dims, and of dst's data type or the one that
+            the Sum names.
+        **operands : ndarray
+            The chain's leaves, by name: of dst's dims, one value per channel, or one value.
+
+        Returns
+        -------
+        ndarray
+            dst.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError, AliasError
+            Naming the argument, what came and what would do.
+        """
+        if self._is_bare and residual is None and not operands:
+            return self.primitive(src, out=out)
+        given = self._fixed | self._given(operands)
+        before = self._before(out, residual)
+        inputs = [self._operands.in_dims(leaf, given[leaf], dims) for leaf, dims in self._inputs]
+        if self._rest is None:
+            return self.primitive(src, *inputs, out=self._target(out, before))
+        x = self.primitive(src, *inputs, out=self._target(None, before))
+        return self._finish(self._rest, x, given, before, out)
+
+    @property
+    def dst(self) -> TensorSpec:
+        """Dims, data type and strides of a result that needs no copy."""
+        return replace(self.primitive.layout("dst"), dtype=self.plan.facts.dst)
+
+    def empty(self) -> Array:
+        """Return an uninitialised array to pass as `out`, in the layout that needs no copy."""
+        return empty(self.dst)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a caller should know: the primitive's notes, and why anything is left over."""
+        because = (f"left over: {self.plan.because}",) if self.plan.because else ()
+        return (*self.primitive.notes, *because)
+
+    def describe(self) -> str:
+        """Return the plan, the primitive, and what runs after it."""
+        lines = [str(self.plan), self.primitive.describe()]
+        return "\n".join(lines if self._rest is None else [*lines, self._rest.staged.describe()])
+
+    def __repr__(self) -> str:
+        after = "" if self._rest is None else f", then {len(self._rest.staged.stages)} more"
+        return f"<Planned {self.primitive.problem.text()} on {self.primitive.impl}{after}>"
+
+    def _given(self, operands: Mapping[str, Array]) -> dict[str, Array]:
+        for name in operands:
+            if name not in self.leaves:
+                wanted = f"one of {', '.join(self.leaves)}" if self.leaves else "no operands"
+                raise ArgumentError("operands", repr(name), wanted)
+        return {name: self._operands.checked(name, operands.get(name)) for name in self.leaves}
+
+    def _before(self, out: Array | None, residual: Array | None) -> Array | None:
+        """Return what the Sum reads, or ``None`` if the chain has none."""
+        if not self._sums:
+            if residual is not None:
+                raise ArgumentError("residual", "an array", "None: the chain has no Sum")
+            return None
+        name, given = (
+            ("residual", residual) if out is None or residual is not None else ("out", out)
+        )
+        if given is None:
+            raise ArgumentError(name, "None", "the array that the Sum reads, or `out` with it")
+        dtype = dtypes.from_numpy(given.dtype, name)
+        wanted = {step.dtype or self.plan.facts.dst for step in self._sums}
+        if any(dtypes.bits(dtype) != dtypes.bits(other) for other in wanted):
+            raise DTypeError(name, dtype, f"{' or '.join(sorted(wanted))}, as the Sum reads it")
+        return checked(name, given, replace(self.dst, dtype=dtype))
+
+    def _target(self, out: Array | None, before: Array | None) -> Array | None:
+        """Return where the primitive stores: holding what its sum reads, if it has one."""
+        if not self._carries_sum or before is out:
+            return out
+        assert before is not None
+        dst = self.primitive.empty("dst") if out is None else out
+        np.copyto(checked("out", dst, self.primitive.layout("dst")), before.view(dst.dtype))
+        return dst
+
+    def _finish(
+        self,
+        rest: Rest,
+        x: Array,
+        given: Mapping[str, Array],
+        before: Array | None,
+        out: Array | None,
+    ) -> Array:
+        flat = rest.flat
+        leaves = self._operands.leaves
+        values = {name: flat.operand(array, leaves[name].extent) for name, array in given.items()}
+        values[SRC] = flat.view(x)
+        if before is not None:
+            values[RESIDUAL] = flat.view(before)
+        if out is None:
+            return flat.back(rest.staged(values))
+        if not checked("out", out, self.dst).flags.writeable:
+            raise ArgumentError("out", "a read-only array", "a writeable one")
+        target = flat.view(out)
+        if np.may_share_memory(target, out):
+            rest.staged(values, target)
+        else:  # another layout than the primitive's
+            np.copyto(out, flat.back(rest.staged(values)))
+        return out

@@ -1,0 +1,124 @@
+"""Staged: a chain of primitives of its own made ready, and arrays seen flat, as those take them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose.stages import DST, Stage
+from pyonednn_q.native import Prepared, prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyonednn_q.compose.tensor import TensorSpec
+
+__all__ = ["Flat", "Staged"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """How a tensor of many dimensions is one of (before, channels, after), in the order of memory.
+
+    Attributes
+    ----------
+    order : tuple of int
+        The dimensions, outermost first.
+    shape : tuple of int
+        Their lengths in that order.
+    dims : (before, channels) or (before, channels, after)
+        The flat ones.
+    """
+
+    order: tuple[int, ...]
+    shape: tuple[int, ...]
+    dims: tuple[int, ...]
+
+    @classmethod
+    def of(cls, spec: TensorSpec, axis: int) -> Flat:
+        """Return the flat form of a tensor with its channels on `axis`."""
+        assert spec.strides is not None
+        strides = spec.strides
+        # Dimensions of 1 keep their place beside their neighbours: their strides say nothing.
+        order = tuple(sorted(range(spec.ndim), key=lambda i: (-strides[i], spec.dims[i] == 1, i)))
+        shape = tuple(spec.dims[i] for i in order)
+        at = order.index(axis)
+        before, after = math.prod(shape[:at]), math.prod(shape[at + 1 :])
+        dims = (before, shape[at], after) if after > 1 else (before, shape[at])
+        return cls(order, shape, dims)
+
+    def view(self, array: Array) -> Array:
+        """Return an array flat: itself, or a copy if it lies in memory otherwise."""
+        flat: Array = array.transpose(self.order).reshape(self.dims)
+        return flat
+
+    def back(self, flat: Array) -> Array:
+        """Return a flat array in the tensor's own dimensions, without a copy."""
+        inverse = tuple(self.order.index(i) for i in range(len(self.order)))
+        array: Array = flat.reshape(self.shape).transpose(inverse)
+        return array
+
+    def operand(self, array: Array, extent: str) -> Array:
+        """Return the operand of a leaf, flat."""
+        if extent == "full":
+            return self.view(array)
+        channels = -1 if extent == "per_channel" else 1
+        return array.reshape((1, channels, *(1,) * (len(self.dims) - 2)))
+
+
+class Staged:
+    """Stages made ready to run, one after the other."""
+
+    def __init__(self, stages: tuple[Stage, ...], *, allow_reference: bool = False) -> None:
+        self.stages = stages
+        self.primitives = tuple(_prepared(stage, allow_reference) for stage in stages)
+
+    def __call__(self, given: Mapping[str, Array], out: Array | None = None) -> Array:
+        """Run all stages.
+
+        Parameters
+        ----------
+        given : mapping
+            Flat arrays by the names that stages give them, `SRC` among them.
+        out : ndarray, optional
+            Where to store the result, flat and row-major.
+        """
+        made = dict(given)
+        for stage, primitive in zip(self.stages, self.primitives, strict=True):
+            inputs = dict(stage.inputs)
+            arrays = [
+                _input(made, inputs.get(name), primitive.layout(name)) for name in primitive.inputs
+            ]
+            target = out if stage.output == DST else None
+            made[stage.output] = primitive(*arrays, out=target)
+        return made[DST]
+
+    def describe(self) -> str:
+        """Return a line for every stage: what it computes, and on which implementation."""
+        return "\n".join(
+            f"{stage.problem.kind} {stage.attr.text()}".rstrip() + f" on {primitive.impl}"
+            for stage, primitive in zip(self.stages, self.primitives, strict=True)
+        )
+
+
+def _prepared(stage: Stage, allow_reference: bool) -> Prepared:
+    values = {
+        name: vec.values().astype(np.int32 if name.endswith("_zero_point") else np.float32)
+        for name, vec in stage.values
+    }
+    return prepare(stage.problem, stage.attr, values=values, allow_reference=allow_reference)
+
+
+def _input(made: Mapping[str, Array], value: str | None, spec: TensorSpec) -> Array:
+    """Return a value with its bits read as `spec` says, as a sum may ask; or the number 1."""
+    dtype = dtypes.numpy_dtype(spec.dtype)
+    if value is None:
+        return np.ones(spec.dims, dtype)
+    array = made[value]
+    return array if array.dtype == dtype else array.view(dtype)

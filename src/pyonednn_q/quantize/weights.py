@@ -1,0 +1,111 @@
+"""Weights: float rows, one per output channel, to signed codes by a FakeQuantize.
+
+code = q + first        q = 0..levels-1, first = -(levels // 2)
+FQ(wei) = scale[oc] · (code − zero_point)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.vec import Vec
+
+__all__ = ["WeightCodes", "max_abs_range", "weight_codes"]
+
+_MAX_LEVELS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class WeightCodes:
+    """What a FakeQuantize makes of weights.
+
+    Attributes
+    ----------
+    codes : (channels, rest) ndarray of int8
+        Integers.
+    scale : Vec
+        What one step is worth, above 0.
+    zero_point : Vec
+        The code of real 0. Symmetric ranges have 0, up to the rounding of their ends.
+    """
+
+    codes: NDArray[np.int8]
+    scale: Vec
+    zero_point: Vec
+
+
+def max_abs_range(rows: ArrayLike, levels: int = 255) -> FakeQuantize:
+    """Return the symmetric range of each row that its largest magnitude spans.
+
+    Parameters
+    ----------
+    rows : (channels, rest) array_like
+        Weights.
+    levels : int
+        255: codes from -127 to 127, which can change their sign. 129: from -64 to 64, which a CPU
+        without VNNI multiplies exactly. An odd number, so that both ends are as far from 0.
+
+    Notes
+    -----
+    A row of zeros has no magnitude; it gets the range of 1, and codes of 0.
+
+    Examples
+    --------
+    >>> print(max_abs_range([[1.27, -0.5], [0.0, 0.0]]))
+    fake_quantize(x, [[-1.27, -1], [1.27, 1]] -> [[-1.27, -1], [1.27, 1]], 255 levels)
+    """
+    if isinstance(levels, bool) or levels % 2 != 1 or not 3 <= levels < _MAX_LEVELS:
+        raise ArgumentError("levels", str(levels), f"an odd number from 3 to {_MAX_LEVELS - 1}")
+    largest = np.abs(_rows(rows)).max(axis=1, initial=0.0)
+    high = Vec(np.where(largest > 0.0, largest, 1.0))
+    return FakeQuantize(-high, high, -high, high, levels)
+
+
+def weight_codes(rows: ArrayLike, fq: FakeQuantize) -> WeightCodes:
+    """Return the codes of weights, by the definition of the FakeQuantize in float64.
+
+    Parameters
+    ----------
+    rows : (channels, rest) array_like
+        Weights.
+    fq : FakeQuantize
+        Per channel, or one range for all. At most 256 levels, output_low < output_high.
+
+    Raises
+    ------
+    ArgumentError
+        Other levels or ranges, or weights that are no numbers.
+
+    Examples
+    --------
+    >>> rows = [[1.27, -0.5], [0.5, 0.2]]
+    >>> weight_codes(rows, max_abs_range(rows)).codes.tolist()
+    [[127, -50], [127, 51]]
+    """
+    values = _rows(rows)
+    if fq.levels > _MAX_LEVELS:
+        raise ArgumentError("wei_fq", f"{fq.levels} levels", f"at most {_MAX_LEVELS}: 8 bits")
+    scale = fq.scale_out
+    if scale.least <= 0.0:
+        got = f"a scale of {scale.first(lambda s: s <= 0)}"
+        raise ArgumentError("wei_fq", got, "output_low < output_high in every channel")
+    first = -(fq.levels // 2)
+    last = float(fq.levels - 1)
+    to_levels = FakeQuantize(fq.input_low, fq.input_high, 0.0, last, fq.levels)
+    codes = (np.rint(to_levels(values, axis=0)) + first).astype(np.int8)
+    return WeightCodes(codes, scale, fq.zero_out + float(first))
+
+
+def _rows(rows: ArrayLike) -> NDArray[Any]:
+    values = np.asarray(rows, np.float64)
+    if values.ndim != 2:
+        raise ShapeError("wei", f"shape {values.shape}", "(channels, rest)")
+    if not np.isfinite(values).all():
+        raise ArgumentError("wei", "values that are not finite", "finite numbers")
+    return values
