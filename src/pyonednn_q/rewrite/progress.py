@@ -63,6 +63,8 @@ def measure(items: Sequence[Item]) -> Measure:
         if isinstance(item, Affine):
             detail += (not item.scale.is_all(1.0)) + (not item.shift.is_all(0.0))
             grain += _grain(item.shift)
+        elif isinstance(item, Acc):
+            grain += _grain(item.shift)
         elif isinstance(item, Clip):
             detail += (item.lo.greatest > -_INF) + (item.hi.least < _INF)
     return weight(items), len(items), strangeness, disorder, detail, grain

@@ -178,11 +178,13 @@ def _near_whole(w: Window) -> Vec:
     return w.vec(draws.whole) + w.vec(_noise if w.chance(70) else _more)
 
 
-def _shift_before(w: Window) -> tuple[Affine, Round | Dst]:
+def _shift_before(w: Window) -> tuple[Affine | Acc, Round | Dst]:
     ends: tuple[Round | Dst, ...] = (
         Round(), Round(), Dst("u8"), Dst("s8"), Dst("f32"), Dst("u8", scale=2.0)
     )  # fmt: skip
-    return (Affine(w.vec(draws.powers), _near_whole(w)), w.pick(ends))
+    scale, shift = w.vec(draws.powers), _near_whole(w)
+    first = Acc(scale=scale, shift=shift) if w.chance(30) else Affine(scale, shift)
+    return (first, w.pick(ends))
 
 
 def _shift_after(w: Window) -> tuple[Round, Affine]:

@@ -135,6 +135,11 @@ MUTANTS = (
         "if isinstance(end, Dst) and not (end.is_integer and end.scale == 1.0):",
         "if False:",
     ),
+    Mutant(
+        "snap_shift_before_round",
+        "affine.holding(affine.scale, whole)",
+        "affine.holding(whole, affine.shift)",
+    ),
     Mutant("snap_shift_after_round", "or not is_noise(shift, whole)", ""),
     Mutant(
         "snap_shift_after_round",

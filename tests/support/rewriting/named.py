@@ -25,13 +25,13 @@ MUL, ADD = Affine([2.0, 0.5, 1.5]), Affine(1.0, [0.25, -1.0, 3.0])
 DIV, SUB = Binary("div", [2.0, 4.0, 8.0]), Binary("sub", [1.0, 2.0, 3.0])
 MUL_NEGATIVE = Affine([2.0, -0.5, 1.5])
 RELU, SIGMOID = Eltwise("relu"), Eltwise("logistic")
-HIGH = [1.27, 2.54, 5.08]
+LOW, HIGH = [-1.28, -2.56, -5.12], [1.27, 2.54, 5.08]
 
 U8_PC = FakeQuantize(0, [2.55, 5.1, 1.275], 0, 255)
 U8_PT = FakeQuantize(0, 2.55, 0, 255)
-S8_PC = FakeQuantize.symmetric(HIGH, output_low=-128, output_high=127)
-FQ_PT = FakeQuantize.symmetric(2.54)
-FQ_PC = FakeQuantize.symmetric(HIGH)
+S8_PC = FakeQuantize(LOW, HIGH, -128, 127)
+FQ_PT = FakeQuantize(-2.56, 2.54, -2.56, 2.54)
+FQ_PC = FakeQuantize(LOW, HIGH, LOW, HIGH)
 FQ_UNIT = FakeQuantize(0, 1, 0, 1)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyonednn_q.expr.steps import Affine, Clip, Round
 from pyonednn_q.expr.vec import Vec, number
-from pyonednn_q.rewrite.ends import Dst
+from pyonednn_q.rewrite.ends import Acc, Dst, Item
 from pyonednn_q.rewrite.limits import NOISE, is_noise
 from pyonednn_q.rewrite.rule import REAL, Outcome, Rewrite, rule
 
@@ -36,9 +36,12 @@ def snap_scale_to_one(affine: Affine) -> Outcome:
     return Rewrite((Affine(_ONE, affine.shift),), note)
 
 
-@rule(Affine, (Round, Dst), exactness=REAL)
-def snap_shift_before_round(affine: Affine, end: Round | Dst) -> Outcome:
-    """round(s*x + t) = round(s*x + k), if every t is within 2**-40 of a whole number k."""
+@rule((Affine, Acc), (Round, Dst), exactness=REAL)
+def snap_shift_before_round(affine: Affine | Acc, end: Round | Dst) -> Outcome:
+    """round(s*x + t) = round(s*x + k), if every t is within 2**-40 of a whole number k.
+
+    A bias that is nothing but such noise would cost a primitive its form without a bias.
+    """
     if isinstance(end, Dst) and not (end.is_integer and end.scale == 1.0):
         return None
     return _snapped(affine, affine, end)
@@ -77,7 +80,7 @@ def collapse_equal_channels(affine: Affine) -> Outcome:
     return Rewrite((Affine(scale, shift),), "; ".join(parts))
 
 
-def _snapped(affine: Affine, *window: Round | Clip | Affine | Dst) -> Outcome:
+def _snapped(affine: Affine | Acc, *window: Item) -> Outcome:
     shift = affine.shift
     # The ends tell cheaply that nothing can be near: most shifts are not.
     if abs(shift.least - round(shift.least)) > NOISE:
@@ -86,7 +89,9 @@ def _snapped(affine: Affine, *window: Round | Clip | Affine | Dst) -> Outcome:
     if whole == shift or not is_noise(shift, whole):
         return None
     off = abs(shift - whole).greatest
-    snapped = Affine(affine.scale, whole)
+    snapped: Item = Affine(affine.scale, whole)
+    if isinstance(affine, Acc):
+        snapped = affine.holding(affine.scale, whole)
     items = tuple(snapped if item is affine else item for item in window)
     return Rewrite(items, f"shift {shift} taken as {whole}, off by {number(off)} levels")
 
