@@ -113,14 +113,18 @@ class FakeQuantize:
         output_low: VecLike | None = None,
         output_high: VecLike | None = None,
     ) -> FakeQuantize:
-        """Build the signed range around zero, il = -ih*levels/(levels - 2), so that 0 stays 0.
+        """Build the signed range around zero in which 0 is a level and stays 0.
+
+        An odd number of levels lies evenly around its middle: il = -ih. An even number has one
+        more below 0 than above, il = -ih*levels/(levels - 2); taken is the number beside it for
+        which the definition, computed in float64, gives 0 and not the last bit of something.
 
         Without an output range, the output range is the input range.
         """
         if levels <= 2:
             raise ArgumentError("levels", str(levels), "at least 3: two levels have no zero")
         top = Vec(high)
-        low = -(top * (levels / (levels - 2)))
+        low = -top if levels % 2 else _below_zero(top, levels)
         return cls(
             low,
             top,
@@ -216,6 +220,16 @@ class FakeQuantize:
         into, out = (f"[{a}, {b}]" for a, b in (
             (self.input_low, self.input_high), (self.output_low, self.output_high)))  # fmt: skip
         return f"fake_quantize(x, {into} -> {out}, {self.levels} levels)"
+
+
+def _below_zero(high: Vec, levels: int) -> Vec:
+    """Return il beside -ih*levels/(levels - 2) that makes m/n*(ih - il) + il 0, m = levels/2."""
+    level = (levels // 2) / (levels - 1)
+    low = -(high * (levels / (levels - 2)))
+    # Both operations never fall, so this walks one way; it halves its distance with every step.
+    while (nearer := -((high - low) * level)) != low:
+        low = nearer
+    return low
 
 
 def _unless_identity(step: Affine) -> tuple[Step, ...]:

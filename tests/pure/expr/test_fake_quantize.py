@@ -18,7 +18,6 @@ from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
 from pyonednn_q.expr.steps import Affine, Clip, Round
-from pyonednn_q.expr.vec import Vec
 
 Array = np.ndarray[Any, Any]
 LEVELS = (2, 3, 15, 16, 255, 256, 65535, 65536)
@@ -168,14 +167,6 @@ class TestChain:
         assert isinstance(clip, Clip)
         assert isinstance(into, Affine)
         assert (clip.lo * into.scale + into.shift).is_all(0.0)
-
-    def test_symmetric_range_maps_zero_to_zero(self) -> None:
-        for levels in (4, 16, 254, 256):
-            fq = FakeQuantize.symmetric([0.7, 3.3], levels)
-            # The definition's own noise: one rounding of the last addition.
-            assert np.abs(fq(np.zeros((1, 2)))).max() <= np.spacing(7.0)
-            assert abs(fq.zero_in - levels / 2).greatest < 1e-9
-        assert FakeQuantize.symmetric(127, 256).input_low == Vec(-128.0)
 
 
 class TestValue:
