@@ -24,6 +24,7 @@ __all__ = [
     "fq_params",
     "pure_scale",
     "quantizes_to",
+    "scale_alone",
 ]
 
 
@@ -131,6 +132,37 @@ def quantizes_to(fq: FakeQuantize, *, tolerance: float = 0.0) -> str | None:
     if not _is_near(fq.scale_out, 1.0, tolerance) or not _is_near_integer(fq.output_low, tolerance):
         return None
     return _narrowest(fq.output_low.rint(), fq.levels)
+
+
+def scale_alone(fq: FakeQuantize, dtype: str, *, tolerance: float = 1e-4) -> Vec | None:
+    """Return 1/S_i if storing x/S_i in an integer type is the whole FakeQuantize, or ``None``.
+
+    The store rounds and saturates. So its codes must be the output levels, first to last, and 0
+    must be stored as 0: in u8, il = 0 and output levels 0..255; in s8, Z_i = 128 and output levels
+    -128..127.
+
+    Parameters
+    ----------
+    fq : FakeQuantize
+        Any.
+    dtype : str
+        An integer type.
+    tolerance : float
+        How far Z_i and the output levels may be from these numbers, in levels.
+
+    Examples
+    --------
+    >>> fq = FakeQuantize.symmetric(0.5, output_low=-128, output_high=127)
+    >>> scale_alone(fq, "s8"), scale_alone(fq, "u8")
+    (Vec(254), None)
+    """
+    lo, hi = dtypes.qmin(dtype), dtypes.qmax(dtype)
+    if fq.is_threshold or fq.levels != hi - lo + 1:
+        return None
+    ends = ((fq.zero_in, -lo), (fq.output_low, lo), (fq.output_high, hi))
+    if all(_is_near(vec, float(value), tolerance) for vec, value in ends):
+        return fq.levels_per_unit
+    return None
 
 
 def dequantizes_from(fq: FakeQuantize, *, tolerance: float = 0.0) -> str | None:
