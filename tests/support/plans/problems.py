@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 C = chains.CHANNELS
 WEI_SCALE = np.resize([0.5, 0.25, 1.0], C)
 BIAS = np.arange(C) - 6.5
+KINDS = (
+    "convolution", "1x1", "grouped", "depthwise", "deconvolution", "inner_product", "matmul"
+)  # fmt: skip
 
 
-def problem(kind: str, dst: str, src: str = "u8") -> Any:
-    types: dict[str, Any] = {"src": src, "dst": dst, "bias": "f32"}
+def problem(kind: str, dst: str, src: str = "u8", *, bias: str | None = "f32") -> Any:
+    types: dict[str, Any] = {"src": src, "dst": dst, "bias": bias}
     match kind:
         case "convolution":
             return ConvProblem.of((2, 8, 6, 5), (C, 8, 3, 3), padding=1, **types)
