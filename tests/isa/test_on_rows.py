@@ -1,6 +1,7 @@
-"""Rows ON2 to ON5, ON7 and ON9 of the numerics checklist: what oneDNN's INT8 primitives must do.
+"""Rows ON2, ON4, ON5, ON7 and ON9 of the numerics checklist: what INT8 primitives must do.
 
 ON2, ON4 and ON5 at large are `test_parity.py`; here is what a matrix of clean fills cannot show.
+ON3, ON6 and ON8 have modules of their own in `tests/rows`.
 """
 
 from __future__ import annotations
@@ -16,57 +17,14 @@ from pyonednn_q.compose.implementation import classify
 from pyonednn_q.compose.post_ops import DepthwisePostOp, EltwisePostOp, SumPostOp
 from pyonednn_q.compose.problem import (
     ConvProblem,
-    DeconvProblem,
-    InnerProductProblem,
-    MatMulProblem,
     ReorderProblem,
 )
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import UnsupportedError
 from support import parity
-from support.unguarded import results
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.problem import Problem
     from pyonednn_q.compose.window import Padding
-
-FOLDED_PROBLEMS: list[tuple[Problem, int]] = [
-    (ConvProblem.of((2, 16, 9, 9), (32, 16, 3, 3), padding=1, bias="f32"), 1),
-    (ConvProblem.of((2, 16, 9, 9), (32, 16, 1, 1), bias="f32"), 1),
-    (ConvProblem.of((2, 32, 9, 9), (32, 1, 1, 3, 3), padding=1, bias="f32"), 3),
-    (ConvProblem.of((2, 16, 9, 9), (32, 16, 3, 3), padding=1, src="s8", dst="s8", bias="f32"), 1),
-    (DeconvProblem.of((2, 16, 6, 6), (16, 16, 4, 4), strides=2, padding=1, bias="f32"), 1),
-    (InnerProductProblem.of((40, 64), 48, bias="f32"), 1),
-    (MatMulProblem.of((40, 64), (64, 48), bias="f32"), 2),
-]
-
-
-@pytest.mark.parametrize(
-    ("problem", "mask"), FOLDED_PROBLEMS, ids=[problem.text() for problem, _ in FOLDED_PROBLEMS]
-)
-def test_on3_folded_scales_give_the_same_integers_on_every_kernel(
-    problem: Problem, mask: int
-) -> None:
-    """Scales chosen near ties, folded into one weight scale, in float64, rounded once."""
-    rng = np.random.default_rng(3)
-    dims = {name: spec.dims for name, spec in problem.tensors.items()}
-    src_dtype = np.uint8 if problem.tensors["src"].dtype == "u8" else np.int8
-    src = rng.integers(0, 64, dims["src"]).astype(src_dtype)
-    wei = (2 * rng.integers(-20, 21, dims["wei"])).astype(np.int8)
-    channels = 32 if mask == 3 else problem.tensors["dst"].dims[1]
-    attr = Attr(wei_scale=Scale(mask))
-    compared = 0
-    for _ in range(8):
-        # Odd multiples of half a step over small integers: products land on and beside ties.
-        scale = (rng.integers(1, 200, channels) + 0.5) / rng.integers(100, 4000, channels)
-        bias = (rng.integers(-40, 40, dims["bias"]) / 2).astype(np.float32)
-        values = {"wei_scale": scale.astype(np.float32)}
-        answers = dict(results(problem, attr, {"src": src, "wei": wei, "bias": bias}, values))
-        first, *others = answers.items()
-        for impl, answer in others:
-            np.testing.assert_array_equal(answer, first[1], err_msg=f"{impl} against {first[0]}")
-        compared += len(others)
-    assert compared, "only one implementation: nothing was compared"
 
 
 @pytest.mark.parametrize("src", ["u8", "s8"])

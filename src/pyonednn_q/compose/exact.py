@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.form import Form
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.errors import ArgumentError, DTypeError, UnsupportedError
@@ -62,15 +63,18 @@ def exact_form(chain: Chain, facts: PrimitiveFacts) -> Form:
         wanted = "one in units of the accumulator (bias_in_acc)"
         raise ArgumentError("bias", "a bias in real units", wanted)
     dst = Dst(facts.dst, zero_point=facts.dst_zero_point)
-    clips, trace = _levels(chain, facts, dst)
+    levels, trace = _levels(chain, facts, dst)
+    steps: tuple[Step, ...] = (Round(), *levels)
+    if dst.zero_point and ACCEPTS[facts.kind].dst_zero_point is Takes.NOTHING:
+        # Behind the round it is added to whole numbers, which a post-op does as exactly.
+        steps, dst = (*steps, Affine(1.0, float(dst.zero_point))), Dst(facts.dst)
     multiplier = onnx_multiplier(facts)
     if not facts.has_bias:
         # An Acc that takes nothing more: its scale is the attribute, bit for bit.
-        return Form(Acc(facts.acc, multiplier), (Round(), *clips), dst, trace)
+        return Form(Acc(facts.acc, multiplier), steps, dst, trace)
     _check_bias(facts)
-    bias = facts.bias or Vec(0.0)
-    steps = (Affine(multiplier), Round(), *clips)
-    return Form(Acc(facts.acc, Vec(1.0), bias), steps, dst, trace, bias_dtype="s32")
+    acc = Acc(facts.acc, Vec(1.0), facts.bias or Vec(0.0))
+    return Form(acc, (Affine(multiplier), *steps), dst, trace, bias_dtype="s32")
 
 
 def _levels(chain: Chain, facts: PrimitiveFacts, dst: Dst) -> tuple[tuple[Step, ...], Trace]:
