@@ -26,7 +26,7 @@ from pyonednn_q.compose.problem import (
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.vec import Vec
 from support.plans.runs import Layer
-from support.rows.runs import sums
+from support.rows.runs import Run, sums
 from support.unguarded import results
 
 # Each with the mask of its weight scales: bit 0, with groups bits 0 and 1, matmul its last.
@@ -80,6 +80,24 @@ def test_folded_is_the_default(problem: Any, mask: int) -> None:
         apart = compose(Chain(), facts, scales="separate")
         assert (apart.attr.src_scale, apart.attr.wei_scale) == (Scale(), Scale(wanted))
         assert dict(apart.constants)["src_scale"] == Vec(0.7).narrow()
+
+
+@pytest.mark.parametrize("scales", ["folded", "separate"])
+@pytest.mark.parametrize(("problem", "mask"), PROBLEMS, ids=IDS)
+def test_both_forms_mean_the_formula(problem: Any, mask: int, scales: Any, run: Run) -> None:
+    """On dyadic numbers, where no order of operations shows: with a bias, and a scale of dst."""
+    layer, bias = filled(problem, np.random.default_rng(6))
+    layer = replace(layer, before=np.zeros(problem.dst.dims, np.uint8))
+    wei_scale = np.resize([0.25, 0.5, 0.125], problem.dst.dims[1])
+    facts = PrimitiveFacts.of(
+        problem, wei=layer.wei, src_scale=0.25, wei_scale=wei_scale, bias=bias.reshape(-1),
+        dst_scale=0.5, dst_zero_point=3,
+    )  # fmt: skip
+    plan = compose(Chain(), facts, scales=scales, strict=True)
+    assert (plan.attr.src_scale is None) == (scales == "folded")
+    assert plan.attr.wei_scale == Scale(mask)
+    x = 0.25 * along(problem, wei_scale) * sums(layer) + along(problem, bias)
+    np.testing.assert_array_equal(run(layer, plan), stored(problem, x / 0.5 + 3))
 
 
 @pytest.mark.executed

@@ -26,6 +26,7 @@ from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.errors import ArgumentError, DTypeError, UnsupportedError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Step
+from pyonednn_q.expr.vec import Vec
 from support.plans.chains import CHANNELS as C
 from support.plans.problems import KINDS, problem
 from support.plans.runs import Layer
@@ -96,6 +97,22 @@ def test_the_recipes(recipe: str) -> None:
     else:
         assert (plan.attr.wei_scale, plan.bias_dtype) == (None, "s32")
         assert kinds == [("binary", "mul"), ("eltwise", "round")]
+
+
+@pytest.mark.parametrize("recipe", ["A", "B"])
+def test_the_multiplier_is_rounded_twice_as_there(recipe: str) -> None:
+    """The product to float32, then the quotient; rounded once it would often be another number."""
+    channels, rng = 1000, np.random.default_rng(3)
+    scales = rng.uniform(0.001, 0.1, channels)
+    facts = PrimitiveFacts(
+        "convolution", channels, src_scale=0.0371, wei_scale=Vec(scales), dst_scale=0.0293,
+        bias=None if recipe == "A" else Vec(5.0), bias_in_acc=True,
+    )  # fmt: skip
+    plan = compose(Chain(), facts, exact_rounding=True)
+    want = F(0.0371) * scales.astype(F) / F(0.0293)
+    got = plan.values()["wei_scale" if recipe == "A" else "post_op_0"]
+    np.testing.assert_array_equal(got.reshape(-1), want)
+    assert (want != (0.0371 * scales / 0.0293).astype(F)).any()
 
 
 def test_an_inner_product_adds_its_zero_point_by_a_post_op() -> None:

@@ -191,8 +191,9 @@ def test_the_last_multiplication_is_the_dst_scale(factor: float, kind: str, run:
     plan = composed(layer, Round(), Affine(factor), scale=0.5)
     assert kinds_of(plan) == ["eltwise_round"]
     assert "move_scale_to_dst" in fired(plan)
+    applied = np.float32(1) / plan.values()["dst_scale"]
+    assert abs(float(applied[0]) / factor - 1) <= 2 * UNIT, "no nearer reciprocal was looked for"
     place = factor * np.rint(0.5 * sums(layer))
-    # The reciprocal is within an ulp of the factor, and there is one product.
     near = np.abs(place - np.floor(place) - 0.5) <= 3 * UNIT * abs(place) * (1 + 2.0**-20)
     assert (np.abs(run(layer, plan) - np.clip(np.rint(place), 0, 255)) <= near).all()
 

@@ -64,6 +64,15 @@ MUST_NOT = {
         refused="shift is odd, -127: ties would go the other way",
         dst="s8",
     ),
+    "3, an odd shift right behind the round": case(
+        BLOCK,
+        Affine(2.0),
+        Round(),
+        Affine(1.0, -127.0),
+        left=[BLOCKED, "eltwise_linear:2.0:0.0", "eltwise_round", "eltwise_linear:1.0:-127.0"],
+        meaning=lambda x, _: np.rint(2 * block(x)) - 127,
+        refused="shift is odd, -127: ties would go the other way",
+    ),
     "4, 255 levels in u8": case(
         fq(0, 255),
         left=["eltwise_clip:-inf:254.0"],
