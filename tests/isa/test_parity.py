@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
-from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.errors import ReferenceKernelError, UnsupportedError
 from pyonednn_q.native import runtime
 from support import isa, parity, parity_post_ops
@@ -74,12 +73,16 @@ def test_post_ops(kind: str, family: str) -> None:
         check(recipe)
 
 
-def test_nothing_needs_a_reference_loop_where_there_is_vnni() -> None:
-    if not has_vnni(runtime.isa()):
-        pytest.skip(f"{runtime.isa()} has no VNNI: some kernels exist from there on only")
+# A depthwise deconvolution of signed input runs on a GEMM, which takes it with a bias or any
+# attribute, a scale of 1 included, but not bare with a signed dst. So on every instruction set.
+REFERENCE_ONLY = {"deconvolution-depthwise-s8-s8-bare"}
+
+
+def test_only_what_is_named_here_needs_a_reference_loop() -> None:
+    refused: dict[str, str] = {}
     for recipe in parity.all_recipes():
-        case = recipe.build()
         try:
-            prepare(case)
+            prepare(recipe.build())
         except UnsupportedError as error:
-            pytest.fail(f"{case.text()}: {error}")
+            refused[recipe.name] = str(error)
+    assert refused.keys() == REFERENCE_ONLY, refused

@@ -24,17 +24,22 @@ def grid(alg: str) -> np.ndarray:
     return np.maximum(np.abs(x), oracle_eltwise.SMALLEST_LOG) if alg == "log" else x
 
 
+def level_of(impl: str) -> int:
+    """Which column of the table a kernel's name belongs to; AVX10 is AVX-512 under a new name."""
+    named = impl.replace("avx10", "avx512")
+    return next(at for at, level in enumerate(oracle_eltwise.LEVELS) if level in named)
+
+
 @pytest.mark.parametrize("alg", sorted(oracle_eltwise.TRANSCENDENTAL))
 def test_kernel_stays_within_the_table_and_the_table_is_sharp(alg: str) -> None:
     x = grid(alg)
     alpha = 1.0 if alg in {"elu", "swish", "soft_relu"} else 0.0
     spec = TensorSpec.dense(x.shape, "f32")
-    got = native.prepare(EltwiseProblem(spec, spec, alg, alpha, 0.0), Attr())(x)
+    call = native.prepare(EltwiseProblem(spec, spec, alg, alpha, 0.0), Attr())
     exact = oracle_eltwise.evaluate(alg, x.astype(np.float64), alpha)
-    error = np.abs(got.astype(np.float64) - exact)
+    error = np.abs(call(x).astype(np.float64) - exact)
     if alg == "exp":
-        error, allowed = error / exact, float(oracle_eltwise.EXP_RELATIVE_ERROR)
-    else:
-        allowed = oracle_eltwise.KERNEL_ERRORS[alg]
+        error /= exact
+    allowed = oracle_eltwise.KERNEL_ERRORS[alg][level_of(call.impl)]
     worst = float(error.max()) / UNIT
-    assert allowed / 4 <= worst <= allowed
+    assert 0.8 * allowed <= worst <= allowed, call.impl

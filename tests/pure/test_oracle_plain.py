@@ -102,7 +102,7 @@ def softmax(values: Any, axis: int, *, log: bool = False) -> oracle.Result:
 def test_softmax_by_hand() -> None:
     result = softmax([[0.0, math.log(3)], [1.0, 1.0]], 1)
     np.testing.assert_allclose(result.real, [[0.25, 0.75], [0.5, 0.5]], rtol=0, atol=1e-7)
-    assert (result.error < 1e-6).all()
+    assert (result.error < 2e-6).all()  # two exponentials, SSE41 counted
 
 
 def test_softmax_identities() -> None:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, NDArray[Any]]
 
 # Errors of a kernel's exp (relative) and log (absolute), in units of 2**-24.
-_EXP_UNITS = oracle_eltwise.EXP_RELATIVE_ERROR
-_LOG_UNITS = oracle_eltwise.KERNEL_ERRORS["log"]
+_EXP_UNITS = oracle_eltwise.kernel_error("exp")
+_LOG_UNITS = oracle_eltwise.kernel_error("log")
 
 
 def _read(arrays: Arrays, name: str, spec: TensorSpec) -> F64:
