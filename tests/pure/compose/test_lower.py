@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Ro
 from pyonednn_q.expr.vec import Vec
 
 CONV = PrimitiveFacts("convolution", 3)
+BF16 = PrimitiveFacts("convolution", 3, src="bf16", wei="bf16", dst="f32")
 AVX2, AMX = (Facts((3, 13, 2), isa, "OMP") for isa in ("AVX2", "AVX512_CORE_AMX"))
 
 
@@ -101,6 +103,7 @@ def test_masks_and_shapes(facts: PrimitiveFacts, wei_mask: int, prelu_mask: int,
         ("float_sum_with_zero_point", PrimitiveFacts("convolution", 3, dst="f32"), [Sum(1.0, 3)]),
         ("late_sum", PrimitiveFacts("matmul", 3, ndims=2, process=AVX2), [Round(), Sum()]),
         ("late_sum", PrimitiveFacts("matmul", 3, ndims=2), [Round(), Sum()]),
+        ("late_sum_of_bf16", BF16, [Round(), Sum()]),
         ("sum_with_dtype", PrimitiveFacts("deconvolution", 3), [Sum(1.0, 0, "s8")]),
         (
             "sum_zero_point_in_inner_product",
@@ -121,7 +124,10 @@ def test_what_is_never_asked_for(row: str, facts: PrimitiveFacts, steps: list[An
     assert lowered.taken == len(steps) - 1
 
 
-@pytest.mark.parametrize("facts", [PrimitiveFacts("matmul", 3, ndims=2, process=AMX), CONV])
+@pytest.mark.parametrize(
+    "facts",
+    [PrimitiveFacts("matmul", 3, ndims=2, process=AMX), CONV, replace(BF16, process=AMX)],
+)
 def test_late_sum_where_it_is_fast(facts: PrimitiveFacts) -> None:
     assert lower([Round(), Sum()], facts).reason == ""
 

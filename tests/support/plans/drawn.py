@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q import dtypes
 from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.primitive import PrimitiveFacts
@@ -63,7 +64,7 @@ def dirty(seed: int) -> Drawn:
         at = int(rng.integers(1, len(chain)))
         chain = Chain(*chain.steps[:at], Eltwise(alg, alpha), *chain.steps[at:])
     more = _scales(rng, layer)
-    if layer.problem.dst.dtype != "f32" and rng.random() < 0.5:
+    if dtypes.is_integer(layer.problem.dst.dtype) and rng.random() < 0.5:
         more |= {
             "dst_scale": float(rng.uniform(0.5, 2.0)),
             "dst_zero_point": int(rng.integers(0, 100)),
@@ -72,10 +73,20 @@ def dirty(seed: int) -> Drawn:
     return _on_a_tie(rng, one) if rng.random() < 0.5 else one
 
 
+def floating(seed: int, dtype: str) -> Drawn:
+    """Draw a layer of floats, stored as they are or as f32."""
+    rng = np.random.default_rng(seed)
+    dst = dtype if rng.random() < 0.5 else "f32"
+    layer = _normal(rng, Layer.of(problem(str(rng.choice(KINDS)), dst, dtype, dtype), seed))
+    more = _scales(rng, layer)
+    return _drawn(rng, layer, dirty_chain(rng, CHANNELS), rng.uniform(-20.0, 20.0, CHANNELS), more)
+
+
 def filled(of: Any, seed: int) -> tuple[Layer, PrimitiveFacts]:
     """Fill a problem with dirty numbers."""
     rng = np.random.default_rng(seed)
-    layer = _wide(rng, Layer.of(of, seed))
+    fill = _wide if dtypes.is_integer(of.src.dtype) else _normal
+    layer = fill(rng, Layer.of(of, seed))
     more = _scales(rng, layer) | {"bias": rng.uniform(-20.0, 20.0, CHANNELS)}
     return layer, PrimitiveFacts.of(of, wei=layer.wei, process=runtime.facts(), **more)
 
@@ -98,6 +109,12 @@ def _wide(rng: np.random.Generator, layer: Layer) -> Layer:
     low, high = (0, 256) if is_u8 else (-128, 128)
     wei = rng.integers(-32, 33, layer.wei.shape) * (1 if is_u8 else 2)
     src = rng.integers(low, high, layer.src.shape)
+    return replace(layer, src=src.astype(layer.src.dtype), wei=wei.astype(layer.wei.dtype))
+
+
+def _normal(rng: np.random.Generator, layer: Layer) -> Layer:
+    """Fill a layer of floats with numbers that use all of their digits."""
+    src, wei = (rng.normal(size=array.shape) for array in (layer.src, layer.wei))
     return replace(layer, src=src.astype(layer.src.dtype), wei=wei.astype(layer.wei.dtype))
 
 
@@ -130,11 +147,13 @@ def _drawn(
         )
         at = int(rng.integers(len(chain) + 1))
         chain = Chain(*chain.steps[:at], *leaves, *chain.steps[at:])
-    if of.dst.dtype == "f32":
+    if not dtypes.is_integer(of.dst.dtype):
         chain = Chain(*(replace(s, zero_point=0) if isinstance(s, Sum) else s for s in chain))
-    if ACCEPTS[of.kind].src_zero_point and rng.random() < 0.25:
+    is_int8 = dtypes.is_integer(of.wei.dtype)
+    if is_int8 and ACCEPTS[of.kind].src_zero_point and rng.random() < 0.25:
         more["src_zero_point"] = int(rng.integers(0, 8))
-    fate = rng.random()
+    # A scale of 16-bit weights comes before the bias, which must be known then.
+    fate = rng.random() * (1.0 if is_int8 or of.wei.dtype == "f32" else 0.6)
     if fate < 0.6:
         more["bias"] = bias
     elif fate < 0.8:

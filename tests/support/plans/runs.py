@@ -14,7 +14,7 @@ from pyonednn_q.expr.steps import Affine
 from pyonednn_q.expr.vec import Vec
 from support import oracle
 from support.oracle_numbers import INTEGER_RANGES, convert, numpy_dtype
-from support.oracle_tracked import Tracked
+from support.oracle_tracked import UNIT, Tracked
 from support.plans.reach import Reach, World
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Layer:
         return cls(problem, src, wei, before.astype(numpy_dtype(dst_dtype)), operands or {})
 
     def acc(self, facts: PrimitiveFacts) -> Tracked:
-        """Return the sum of products, and what float32 sums may miss of it."""
+        """Return the sum of products, and what float32 may miss of it: in sums, and in weights."""
         bare = replace(self.problem, bias=None, dst=replace(self.problem.dst, dtype="f32"))
         values = {"src": self.src, "wei": self.wei}
         attr = Attr()
@@ -66,7 +66,11 @@ class Layer:
             attr = Attr(**structure)
             values |= {name: np.array([z], np.int32) for name, z in points.items()}
         result = oracle.run(bare, attr, values)
-        return Tracked(result.real, result.error)
+        if facts.is_int8:
+            return Tracked(result.real, result.error)
+        # Weights of f32 take scales into themselves, rounded once more.
+        sizes = oracle.run(bare, attr, {name: abs(value) for name, value in values.items()})
+        return Tracked(result.real, result.error + UNIT * sizes.real)
 
     def bias(self, facts: PrimitiveFacts) -> Vec:
         """Return the bias in real units, whether the plan knew it or not."""
