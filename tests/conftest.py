@@ -42,3 +42,4 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--random-problems", type=int, default=400, help="problems of the differential run"
     )
+    parser.addoption("--random-plans", type=int, default=2000, help="plans drawn and executed")

@@ -14,6 +14,7 @@ from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.vec import Vec
 from pyonednn_q.ops.planned import Planned, prepare_plan
 from support.oracle_numbers import numpy_dtype
 from support.plans import chains
@@ -48,7 +49,7 @@ LEFT = {
                       rules=False),
     "two sums": Left("sums_that_differ", (Sum(), Sum(0.5))),
     "prelu after": Left("sums_that_differ", (Sum(), Sum(0.5), PRelu(SLOPE), Affine(SLOPE, 1.0))),
-    "fq after": Left("sums_that_differ", (Sum(), Sum(0.5), chains.FQ_PC)),
+    "fq after": Left("sums_that_differ", (Sum(), Sum(0.5), chains.fq(chains.STEP_PC))),
     "grouped": Left("sums_that_differ", (Sum(), Sum(-0.5), Binary("max", ADD)), "grouped"),
     "float": Left("float_sum_with_zero_point", (Sum(1.0, 3),), dst=("f32",)),
     "late": Left("late_sum", (Eltwise("relu"), Sum(0.5, 0)), "matmul", AVX2),
@@ -137,7 +138,7 @@ def test_leftovers_of_a_quantised_dst(name: str) -> None:
 
 def test_transcendental_leftovers() -> None:
     layer = Layer.of(problem("convolution", "u8"), seed=3)
-    chain = Chain(Sum(), Sum(0.5), Eltwise("elu", 2.0), chains.fq(chains.STEP_PT, stored=True))
+    chain = Chain(Sum(), Sum(0.5), Eltwise("elu", 2.0), chains.fq(Vec(0.25), stored=True))
     plan = compose(chain, facts_of(layer))
     got = prepare_plan(plan, layer.problem, wei=layer.wei)(layer.src, residual=layer.before)
     assert_near(layer, plan, got)

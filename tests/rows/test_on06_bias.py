@@ -23,7 +23,7 @@ from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.vec import Vec
 from support.oracle_numbers import convert
 from support.plans.chains import CHANNELS as C
-from support.plans.problems import KINDS, problem
+from support.plans.problems import USUAL_KINDS, problem
 from support.plans.runs import Layer
 from support.rows.runs import Run, sums
 from support.unguarded import results
@@ -82,7 +82,7 @@ def test_the_primitive_adds_its_bias_unscaled(dtype: str) -> None:
 
 @pytest.mark.parametrize("later", [False, True])
 @pytest.mark.parametrize("in_acc", MEANINGS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", USUAL_KINDS)
 def test_every_primitive_on_dyadic_numbers(kind: str, in_acc: bool, later: bool, run: Run) -> None:
     """Per channel, with a FakeQuantize behind it, known early or late: exactly the formula."""
     layer = Layer.of(problem(kind, "u8", bias="f32" if later else None), seed=6)

@@ -28,7 +28,7 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Step
 from pyonednn_q.expr.vec import Vec
 from support.plans.chains import CHANNELS as C
-from support.plans.problems import KINDS, problem
+from support.plans.problems import USUAL_KINDS, problem
 from support.plans.runs import Layer
 from support.rows.runs import Run, by_formula, on_primitive, sums
 from support.unguarded import results
@@ -74,7 +74,7 @@ def biases(recipe: str) -> Any:
 @pytest.mark.parametrize("name", SCALES)
 @pytest.mark.parametrize("recipe", ["A", "B"])
 @pytest.mark.parametrize(("src", "dst"), [("u8", "u8"), ("s8", "s8"), ("u8", "s8")])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", USUAL_KINDS)
 def test_no_element_differs(
     kind: str, src: str, dst: str, recipe: str, name: str, zero_point: int, run: Run
 ) -> None:
@@ -125,7 +125,7 @@ def test_an_inner_product_adds_its_zero_point_by_a_post_op() -> None:
 
 @pytest.mark.executed
 @pytest.mark.parametrize("recipe", ["A", "B"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", USUAL_KINDS)
 def test_on_every_implementation(kind: str, recipe: str) -> None:
     compared = 0
     for seed, name in enumerate(SCALES):

@@ -21,7 +21,7 @@ from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Eltwise, Step, Sum
 from support.oracle_convolution import convolve, deconvolve
 from support.plans.chains import CHANNELS as C
-from support.plans.problems import KINDS, problem
+from support.plans.problems import USUAL_KINDS, problem
 from support.plans.runs import Layer
 from support.rows.runs import Run
 
@@ -118,14 +118,14 @@ RANGES = [
 
 @pytest.mark.parametrize(("name", "per_channel"), RANGES)
 @pytest.mark.parametrize("dst", LIMITS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", USUAL_KINDS)
 def test_dst_is_ov1_of_the_float_layer(
     kind: str, name: str, dst: str, per_channel: bool, run: Run
 ) -> None:
     judge(Layer.of(problem(kind, dst), seed=14), CHAINS[name], per_channel, run)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", USUAL_KINDS)
 def test_signed_sources(kind: str, run: Run) -> None:
     judge(Layer.of(problem(kind, "u8", "s8"), seed=15), CHAINS["nothing"], True, run)
 

@@ -140,6 +140,10 @@ def _late_sum(ask: Ask) -> bool:
     return isinstance(ask.post_op, SumPostOp) and bool(ask.before)
 
 
+def _late_sum_of_bf16(ask: Ask) -> bool:
+    return ask.facts.wei == "bf16" and _late_sum(ask)
+
+
 def _sum_of_another_size(ask: Ask) -> bool:
     op = ask.post_op
     if not isinstance(op, SumPostOp) or op.dtype is None:
@@ -211,6 +215,14 @@ NEVER_ASK: tuple[NeverAsk, ...] = (
         "a sum behind other post-ops runs on reference loops without VNNI",
         "sum first, or a full-tensor binary add",
         isas=_below_vnni,
+    ),
+    NeverAsk(
+        "late_sum_of_bf16",
+        ("convolution", *_DENSE),
+        _late_sum_of_bf16,
+        "a sum behind other post-ops runs on reference loops where the CPU multiplies no bf16",
+        "sum first, or a full-tensor binary add",
+        isas=lambda isa: not at_least(isa, "AVX512_CORE_BF16"),
     ),
     NeverAsk(
         "sum_with_dtype",

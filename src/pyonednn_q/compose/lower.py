@@ -177,7 +177,10 @@ def _eltwise(step: Eltwise, _: PrimitiveFacts) -> Found:
 def _prelu(step: PRelu, facts: PrimitiveFacts) -> Found:
     if step.slope.is_per_tensor:
         return [Carrier(EltwisePostOp("relu", step.slope.narrow().least))]
-    return [Carrier(PReluPostOp(facts.dst_mask(step.slope)), step.slope.narrow())]
+    dims = operand_dims(facts, "per_channel")
+    assert dims is not None
+    mask = sum(1 << axis for axis, dim in enumerate(dims) if dim > 1)
+    return [Carrier(PReluPostOp(mask), step.slope.narrow())]
 
 
 def _sum(step: Sum, facts: PrimitiveFacts) -> Found:

@@ -11,7 +11,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.compose import benchdnn, codec, html, table
 from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.capability import cost
+from pyonednn_q.compose.capability import cost, operand_dims
 from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp
 from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts
 from pyonednn_q.compose.record import Record, records
@@ -163,12 +163,15 @@ class Plan:
         if not name.startswith("post_op_"):
             return values
         post_op = self.post_ops[int(name.removeprefix("post_op_"))]
-        if not isinstance(post_op, BinaryPostOp):
-            return values
         aligned = [1] * self.facts.ndims
         aligned[self.facts.axis] = len(values)
-        spread = np.broadcast_to(values.reshape(aligned), post_op.src1.dims)
-        return np.ascontiguousarray(spread)
+        if isinstance(post_op, BinaryPostOp):
+            spread = np.broadcast_to(values.reshape(aligned), post_op.src1.dims)
+            return np.ascontiguousarray(spread)
+        # Slopes, one per channel; again for every batch where the post-op's mask says so.
+        dims = operand_dims(self.facts, "per_channel")
+        assert dims is not None
+        return np.broadcast_to(values.reshape(aligned), dims).ravel()
 
     def problem(self, problem: DenseProblem) -> DenseProblem:
         """Return the problem to prepare: with the plan's bias, and with what the plan stores."""

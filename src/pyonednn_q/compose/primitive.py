@@ -232,11 +232,6 @@ class PrimitiveFacts:
         # Any number of groups above 1 stands for "there is a group dimension".
         return mask_from_axis(self.kind, 0, self.wei_ndims, groups=2 if in_groups else 1)
 
-    def dst_mask(self, vec: Vec) -> int:
-        """Return the mask of one value, or one per channel, in dst's dimensions."""
-        axis = None if vec.is_per_tensor else self.axis
-        return mask_from_axis(self.kind, axis, self.ndims, arg="dst")
-
     def text(self) -> str:
         """Return one readable line."""
         bias = "" if not self.has_bias else " with bias"

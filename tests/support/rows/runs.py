@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from pyonednn_q.compose.attr import Attr, ZeroPoint
+from pyonednn_q.expr.vec import Vec
 from support import oracle
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def result(layer: Layer, plan: Plan, bias: Any = None) -> oracle.Result:
 
 def on_primitive(layer: Layer, plan: Plan, bias: Any = None) -> Any:
     """Run on the library that is loaded, on generated code."""
-    got, prepared = layer.run(plan, bias)
+    late = layer if bias is None else replace(layer, later=Vec(bias))
+    got, prepared = late.run(plan)
     assert prepared.kind != "reference", prepared.impl
     return got
 
