@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from support.isa import skip_without
+
+# A deadline would measure what else the machine is doing.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 def pytest_report_header() -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import overload
 
-from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.expr.steps import Step
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.expr.steps import Binary, Leaf, Step, Sum
 
 __all__ = ["Chain"]
 
@@ -25,6 +25,8 @@ class Chain:
     ------
     ShapeError
         When two steps disagree about the number of channels.
+    DTypeError
+        When two sums read dst as different types, or two steps name one leaf in different ways.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class Chain:
                 raise ArgumentError("steps", type(step).__name__, "steps or chains")
         object.__setattr__(self, "steps", tuple(flat))
         _count_channels(flat)
+        _check_readings(flat)
 
     @property
     def channels(self) -> int | None:
@@ -83,3 +86,23 @@ def _count_channels(steps: Iterable[Step]) -> int | None:
             raise ShapeError(name, f"{channels} channels", f"{found} as before it")
         found = channels
     return found
+
+
+def _check_readings(steps: Iterable[Step]) -> None:
+    """Refuse a tensor that is read in two ways: its bytes mean one thing."""
+    known: dict[str, str] = {}
+    for index, step in enumerate(steps):
+        name, reading = _reading(step)
+        before = known.setdefault(name, reading)
+        if reading != before:
+            argument = f"steps[{index}]"
+            raise DTypeError(argument, f"{name} as {reading}", f"{before}, as before it")
+
+
+def _reading(step: Step) -> tuple[str, str]:
+    """Name what a step reads beside x, and as what."""
+    if isinstance(step, Sum):
+        return "dst", step.dtype or "its own type"
+    if isinstance(step, Binary) and isinstance(step.operand, Leaf):
+        return f"operand {step.operand}", f"{step.operand.extent} {step.operand.dtype}"
+    return "", ""

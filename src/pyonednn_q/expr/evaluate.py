@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.chain import Chain
@@ -46,7 +47,7 @@ def evaluate(
     axis : int
         The channel axis of x; asked for only by per-channel constants.
     dst_before : array_like, optional
-        What dst held before; needed by a Sum.
+        What dst held before, as the Sum reads it; needed by a Sum.
     operands : mapping of str to array_like, optional
         Values of the leaves, by name. A per-channel leaf is a 1-D array.
 
@@ -54,6 +55,13 @@ def evaluate(
     -------
     ndarray of float64
         The value that leaves, with the shape of x.
+
+    Raises
+    ------
+    ArgumentError
+        Something that a step reads is missing, or holds what its data type cannot.
+    ShapeError
+        x does not have as many channels as the constants.
 
     Examples
     --------
@@ -118,8 +126,17 @@ class _Frame:
     def leaf(self, leaf: Leaf) -> Array:
         if leaf.name not in self.operands:
             raise ArgumentError("operands", f"no {leaf.name!r}", "a value for every leaf")
-        value = np.asarray(self.operands[leaf.name]).astype(self.kind)
+        value = self.read("operands", self.operands[leaf.name], leaf.dtype)
         return self.along_channels(value) if leaf.extent == "per_channel" else value
+
+    def read(self, name: str, given: ArrayLike, dtype: str | None) -> Array:
+        """Return what comes from outside; a value that its type cannot hold has no meaning."""
+        value = np.asarray(given)
+        if dtype is not None and dtypes.is_integer(dtype):
+            whole = np.clip(np.rint(value), dtypes.qmin(dtype), dtypes.qmax(dtype))
+            if (whole != value).any():
+                raise ArgumentError(name, f"{value[whole != value].flat[0]}", f"values of {dtype}")
+        return value.astype(self.kind)
 
     def fused(self, scale: Array, x: Array, shift: Array) -> Array:
         return fma32(scale, x, shift) if self.kind is np.float32 else scale * x + shift
@@ -155,7 +172,7 @@ def _prelu(frame: _Frame, step: PRelu, x: Array) -> Array:
 def _sum(frame: _Frame, step: Sum, x: Array) -> Array:
     if frame.dst_before is None:
         raise ArgumentError("dst_before", "nothing", "what dst held before: the chain has a Sum")
-    before = np.asarray(frame.dst_before).astype(frame.kind)
+    before = frame.read("dst_before", frame.dst_before, step.dtype)
     scale, zero_point = np.asarray(frame.kind(step.scale)), frame.kind(step.zero_point)
     return frame.fused(scale, before - zero_point, x)
 

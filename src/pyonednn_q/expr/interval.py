@@ -84,24 +84,15 @@ def constant_channels(chain: Chain, x: Interval) -> tuple[tuple[int | None, floa
     return tuple((int(c), float(values[c])) for c in same)
 
 
-def _scaled(bound: Vec, scale: Vec) -> Vec:
-    if bound.is_finite or not scale.least <= 0.0 <= scale.greatest:
-        return bound * scale
-    # A zero scale wins over an infinite bound: 0*x is 0 for every x.
-    factor = scale.values()
-    with np.errstate(invalid="ignore"):
-        return Vec(np.where(factor == 0.0, 0.0, bound.values() * factor))
-
-
 def _affine(step: Affine, x: Interval) -> Interval:
     scale = step.scale
     integer = x.integer and scale.is_integer and step.shift.is_integer
     if x.is_anything and not scale.least <= 0.0 <= scale.greatest:
         return Interval(integer=True) if integer else ANYTHING
     if scale.least >= 0.0:
-        lo, hi = _scaled(x.lo, scale), _scaled(x.hi, scale)
+        lo, hi = x.lo.scaled(scale), x.hi.scaled(scale)
     else:
-        one, other = _scaled(x.lo, scale), _scaled(x.hi, scale)
+        one, other = x.lo.scaled(scale), x.hi.scaled(scale)
         lo, hi = one.minimum(other), one.maximum(other)
     if not step.shift.is_all(0.0):
         lo, hi = lo + step.shift, hi + step.shift
@@ -136,7 +127,7 @@ def _bent(slope: Vec, x: Interval) -> Interval:
 def _bend(slope: Vec, end: Vec) -> Vec:
     if end.least >= 0.0:
         return end
-    bent = _scaled(end, slope)
+    bent = end.scaled(slope)
     if end.greatest < 0.0:
         return bent
     channels = end.channels or bent.channels or 1

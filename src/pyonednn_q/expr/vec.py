@@ -181,6 +181,14 @@ class Vec:
         """Return the smaller value of each channel."""
         return _binary(_smaller, self, other)
 
+    def scaled(self, scale: Vec) -> Vec:
+        """Scale the bound of a range: 0*x is 0 for every x, so 0 times an open bound is 0."""
+        if self.is_finite or not scale.least <= 0.0 <= scale.greatest:
+            return self * scale
+        factor = scale.values()
+        with np.errstate(invalid="ignore"):
+            return _channels(np.where(factor == 0.0, 0.0, self.values() * factor))
+
     def clamp(self, lo: Vec, hi: Vec) -> Vec:
         """min(max(self, lo), hi) in every channel."""
         return self.maximum(lo).minimum(hi)

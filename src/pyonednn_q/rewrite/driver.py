@@ -58,12 +58,13 @@ class _Sweep:
 
     def __init__(self, items: Sequence[Item], table: Table, limit: int) -> None:
         self.items = list(items)
+        self.kinds: list[type] = list(map(type, items))
         self.table = table
         self.limit = limit
         self.events: list[Event] = []
         self.refusals: dict[tuple[str, str], list[tuple[Item, ...]]] = {}
         self.idle: dict[tuple[object, ...], object] = {}  # windows of run rules that did not fire
-        self.known: list[Interval] = []  # what enters item 0, 1, ...; as far as anybody asked
+        self.known: list[Interval] = [ANYTHING]  # what enters item 0, 1, ...; as far as asked
 
     def run(self) -> None:
         fired = index = 0
@@ -79,53 +80,39 @@ class _Sweep:
 
     def step(self, index: int) -> bool:
         """Try every rule on the windows that begin here; tell whether one fired."""
-        items = self.items
-        second = type(items[index + 1]) if index + 1 < len(items) else type(None)
-        for candidate in self.table[type(items[index]), second]:
-            length, window = self.match(candidate, index)
+        items, table = self.items, self.table
+        for candidate in table[tuple(self.kinds[index : index + table.width])]:
+            rule, function, length, closing, ranged = candidate
             if not length:
-                continue
-            if not candidate.length:
-                fired = self.step_run(candidate, index, length, window)
+                fired = self.step_run(candidate, index, self.closed(closing, index + 2))
             else:
-                args = (self.interval(index), *window) if candidate.ranged else window
-                outcome = candidate.function(*args)
-                fired = outcome is not None and self.settle(candidate.rule, index, length, outcome)
+                window = items[index : index + length]
+                outcome = function(self.interval(index), *window) if ranged else function(*window)
+                fired = outcome is not None and self.settle(rule, index, length, outcome)
             if fired:
                 return True
         return False
 
-    def step_run(
-        self, candidate: Candidate, index: int, length: int, window: Sequence[object]
-    ) -> bool:
+    def closed(self, closing: tuple[type, ...], index: int) -> int:
+        """Return the end of the run that an item of these types closes, from a place on, or 0."""
+        for end in range(index, len(self.kinds)):
+            if self.kinds[end] in closing:
+                return end + 1
+        return 0
+
+    def step_run(self, candidate: Candidate, index: int, end: int) -> bool:
         """Try a run rule, the dearest kind, unless it has seen these very items."""
-        items = self.items[index : index + length]
-        key = (candidate.rule.name, *map(id, items))
+        if not end:
+            return False
+        first, *run, last = self.items[index:end]
+        key = (candidate.rule.name, id(first), *map(id, run), id(last))
         if key in self.idle:
             return False
-        outcome = candidate.function(*window)
-        if outcome is not None and self.settle(candidate.rule, index, length, outcome):
+        outcome = candidate.function(first, tuple(run), last)
+        if outcome is not None and self.settle(candidate.rule, index, end - index, outcome):
             return True
-        self.idle[key] = items  # kept alive, or another item could get the same id
+        self.idle[key] = first, run, last  # kept alive, or another item could get the same id
         return False
-
-    def match(self, candidate: Candidate, index: int) -> tuple[int, Sequence[object]]:
-        items, length, rest = self.items, candidate.length, candidate.rest
-        if length:
-            if rest:
-                if index + length > len(items):
-                    return 0, ()
-                for offset, types in enumerate(rest, index + 2):
-                    if type(items[offset]) not in types:
-                        return 0, ()
-            return length, items[index : index + length]
-        closing = rest[0]
-        for end in range(index + 1, len(items)):
-            if type(items[end]) in closing:
-                if end == index + 1:
-                    break
-                return end + 1 - index, (items[index], tuple(items[index + 1 : end]), items[end])
-        return 0, ()
 
     def settle(self, rule: Rule, index: int, length: int, outcome: Outcome) -> bool:
         """Record an outcome; tell whether the sequence changed."""
@@ -136,34 +123,31 @@ class _Sweep:
             seen = self.refusals.setdefault((rule.name, outcome.reason), [])
             if about not in seen:
                 seen.append(about)
-                self.events.append(Event(rule, index, before, reason=outcome.reason))
+                self.events.append(Event(rule, index, before, None, outcome.reason))
             return False
-        result = outcome if isinstance(outcome, Rewrite) else Rewrite(outcome or ())
-        assert falls(before, result.items), f"{rule.name} makes no progress on {before}"
-        event = Event(rule, index, before, result.items, note=result.note, rate=result.rate)
-        self.events.append(event)
-        self.items[index : index + length] = result.items
-        del self.known[index + 1 if index else 0 :]
+        if isinstance(outcome, Rewrite):
+            new, note, rate = outcome.items, outcome.note, outcome.rate
+        else:
+            new, note, rate = outcome or (), "", 0.0
+        assert falls(before, new), f"{rule.name} makes no progress on {before}"
+        self.events.append(Event(rule, index, before, new, "", note, rate))
+        self.items[index : index + length] = new
+        self.kinds[index : index + length] = map(type, new)
+        del self.known[index + 1 :]
         return True
 
     def back_from(self, index: int) -> int:
         """Return the first place whose window may reach the change at this place."""
-        start = index - self.table.look_back
-        for types in self.table.openers:
-            place = index - 1
-            while place >= 0 and type(self.items[place]) not in types:
-                place -= 1
-            if place >= 0:
-                start = min(start, place)
+        start = index + 1 - self.table.width
+        for opener in self.table.openers if start > 0 else ():
+            nearest = (place for place in range(index - 1, -1, -1) if self.kinds[place] in opener)
+            start = min(start, next(nearest, start))
         return max(start, 0)
 
     def interval(self, index: int) -> Interval:
         """Return what is known of the value that enters an item."""
         known = self.known
-        if not known:
-            known.append(ANYTHING)
-        while len(known) <= index:
-            item = self.items[len(known) - 1]
+        for item in self.items[len(known) - 1 : index]:
             if isinstance(item, Acc):
                 known.append(item.leaving)
             else:

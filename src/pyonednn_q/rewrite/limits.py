@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pyonednn_q.expr.vec import Float64, Vec
 
-__all__ = ["FLT_MAX", "FLT_MIN", "NOISE", "is_noise", "not_storable", "vanishes"]
+__all__ = ["FLT_MAX", "FLT_MIN", "NOISE", "is_noise", "not_storable", "overflows", "vanishes"]
 
 FLT_MAX = float(np.finfo(np.float32).max)
 FLT_MIN = float(np.finfo(np.float32).smallest_normal)
@@ -35,6 +35,13 @@ def not_storable(name: str, vec: Vec) -> str | None:
     elif not _too_small(vec.array).any():
         return None
     return f"{name} {vec.first(_too_small)} would be below float32's normal range"
+
+
+def overflows(bound: Vec, moved: Vec) -> bool:
+    """Tell whether a bound that closed its side has moved beyond float32, where it closes none."""
+    if moved.least >= -FLT_MAX and moved.greatest <= FLT_MAX:
+        return False
+    return bool((np.isfinite(bound.values()) & _too_large(moved.values())).any())
 
 
 def vanishes(product: Vec, left: Vec, right: Vec) -> bool:

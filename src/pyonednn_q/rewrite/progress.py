@@ -18,7 +18,8 @@ strangeness), and a permutation changes no pair with an item outside.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +27,7 @@ from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Ro
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Acc, Dst, Item
 
-__all__ = ["PER_CHANNEL", "PER_TENSOR", "Measure", "falls", "measure", "weight"]
-
-Measure: TypeAlias = tuple[int, int, int, int, int, int]
+__all__ = ["MEASURE", "PER_CHANNEL", "PER_TENSOR", "falls", "weight"]
 
 PER_TENSOR = 1
 PER_CHANNEL = 4
@@ -41,6 +40,16 @@ _RANK: dict[type, int] = {
 _PLACE: dict[type, int] = {Affine: 0, Round: 1, Clip: 2}
 
 
+def falls(old: Sequence[Item], new: Sequence[Item]) -> bool:
+    """Tell whether replacing old by new is progress."""
+    # Place by place: the first two decide most rewrites, the last one reads every channel.
+    for place in MEASURE:
+        before, after = place(old), place(new)
+        if before != after:
+            return after < before
+    return False
+
+
 def weight(items: Sequence[Item]) -> int:
     """Cost of the items as post-ops."""
     total = 0
@@ -50,35 +59,34 @@ def weight(items: Sequence[Item]) -> int:
     return total
 
 
-def measure(items: Sequence[Item]) -> Measure:
-    """Everything that decides whether a rewrite is progress."""
-    strangeness = disorder = detail = grain = 0
-    places: list[int] = []
+def strangeness(items: Sequence[Item]) -> int:
+    """How far the kinds of the items are from the simplest."""
+    return sum(_RANK[type(item)] for item in items)
+
+
+def disorder(items: Sequence[Item]) -> int:
+    """How many pairs are out of the normal form."""
+    places = [_PLACE.get(type(item), 1) for item in items]
+    return sum(one > other for one, other in combinations(places, 2))
+
+
+def detail(items: Sequence[Item]) -> int:
+    """How many bounds, scales and shifts do something."""
+    total = 0
     for item in items:
-        kind = type(item)
-        strangeness += _RANK[kind]
-        place = _PLACE.get(kind, 1)
-        disorder += sum(1 for earlier in places if earlier > place)
-        places.append(place)
         if isinstance(item, Affine):
-            detail += (not item.scale.is_all(1.0)) + (not item.shift.is_all(0.0))
-            grain += _grain(item.shift)
-        elif isinstance(item, Acc):
-            grain += _grain(item.shift)
+            total += (not item.scale.is_all(1.0)) + (not item.shift.is_all(0.0))
         elif isinstance(item, Clip):
-            detail += (item.lo.greatest > -_INF) + (item.hi.least < _INF)
-    return weight(items), len(items), strangeness, disorder, detail, grain
+            total += (item.lo.greatest > -_INF) + (item.hi.least < _INF)
+    return total
 
 
-def falls(old: Sequence[Item], new: Sequence[Item]) -> bool:
-    """Tell whether replacing old by new is progress."""
-    # The first two places decide most rewrites; the others read every channel.
-    before, after = weight(old), weight(new)
-    if before != after:
-        return after < before
-    if len(old) != len(new):
-        return len(new) < len(old)
-    return measure(new) < measure(old)
+def grain(items: Sequence[Item]) -> int:
+    """How many channels have a shift that is not a whole number."""
+    return sum(_grain(item.shift) for item in items if isinstance(item, (Affine, Acc)))
+
+
+MEASURE = (weight, len, strangeness, disorder, detail, grain)
 
 
 def _part(vec: Vec) -> int:

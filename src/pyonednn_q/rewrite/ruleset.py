@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.rewrite.rule import RUN, Outcome, Policy, Rule, permits
+from pyonednn_q.rewrite.rule import RUN, Outcome, Pattern, Policy, Rule, permits
 
 __all__ = ["Candidate", "RuleSet", "Table"]
 
 
+Kinds: TypeAlias = tuple[type, ...]
+
+
 class Candidate(NamedTuple):
-    """A rule whose first two places match, with the rest of its pattern ready to test."""
+    """A rule that may match where a table was asked, with what the driver needs to apply it."""
 
     rule: Rule
     function: Callable[..., Outcome]
     length: int  # 0: a run
-    rest: tuple[frozenset[type], ...]  # types of places 3 and on; of the closing place for a run
+    closing: tuple[type, ...]  # what ends a run
     ranged: bool
 
 
-class Table(dict[tuple[type, type], tuple[Candidate, ...]]):
-    """Candidates by the types of the first two items, filled as they are met."""
+class Table(dict[Kinds, tuple[Candidate, ...]]):
+    """Candidates by the types of the next items, as many as `width`; filled as they are met."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         super().__init__()
         self.rules = rules
-        fixed = [len(rule.pattern) for rule in rules if not rule.has_run]
-        self.look_back = max(fixed, default=1) - 1
-        self.openers = tuple({frozenset(rule.pattern[0]) for rule in rules if rule.has_run})
+        self.width = max((len(rule.pattern) for rule in rules), default=1)
+        self.openers = tuple({rule.pattern[0] for rule in rules if rule.has_run})
 
-    def __missing__(self, key: tuple[type, type]) -> tuple[Candidate, ...]:
-        found = tuple(_candidate(rule) for rule in self.rules if _may_start(rule, *key))
-        self[key] = found
+    def __missing__(self, kinds: Kinds) -> tuple[Candidate, ...]:
+        found = tuple(_candidate(rule) for rule in self.rules if _may_match(rule.pattern, kinds))
+        self[kinds] = found
         return found
 
 
@@ -71,15 +74,15 @@ class RuleSet:
         return len(self.rules)
 
 
-def _may_start(rule: Rule, first: type, second: type) -> bool:
-    pattern = rule.pattern
-    if first not in pattern[0]:
+def _may_match(pattern: Pattern, kinds: Kinds) -> bool:
+    if len(pattern) > len(kinds) or kinds[0] not in pattern[0]:
         return False
-    return len(pattern) == 1 or RUN in pattern[1] or second in pattern[1]
+    if pattern[1:2] == ((RUN,),):
+        # What closes the run may come later, but not before there is something in it.
+        return kinds[1] not in pattern[2]
+    return all(map(operator.contains, pattern, kinds))
 
 
 def _candidate(rule: Rule) -> Candidate:
-    pattern = rule.pattern
-    rest = tuple(frozenset(place) for place in pattern[2:])
-    length = 0 if rule.has_run else len(pattern)
-    return Candidate(rule, rule.function, length, rest, rule.ranged)
+    length, closing = (0, rule.pattern[2]) if rule.has_run else (len(rule.pattern), ())
+    return Candidate(rule, rule.function, length, closing, rule.ranged)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyonednn_q.rewrite.ends import Item
 from pyonednn_q.rewrite.rule import BITWISE, Exactness, Rule
@@ -11,8 +12,7 @@ from pyonednn_q.rewrite.rule import BITWISE, Exactness, Rule
 __all__ = ["Event", "Trace"]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """A rule met its shape, and fired (``after`` is set) or refused (``reason`` is set).
 
     Attributes
@@ -80,13 +80,14 @@ class Trace:
     @property
     def exactness(self) -> Exactness:
         """The weakest promise made; levels of bounded rewrites add up."""
-        weakest = max((event.rule.exactness for event in self.fired), default=BITWISE)
-        return Exactness(weakest.rank, sum(e.rule.exactness.levels for e in self.fired))
+        made = [event.rule.exactness for event in self.events if event.after is not None]
+        rank = max((exactness.rank for exactness in made), default=BITWISE.rank)
+        return Exactness(rank, sum(exactness.levels for exactness in made))
 
     @property
     def rate(self) -> float:
         """Upper bound for the fraction of evenly spread inputs that any rewrite changed."""
-        return min(1.0, sum(event.rate for event in self.fired))
+        return min(1.0, sum(event.rate for event in self.events))
 
     def text(self) -> str:
         """Return the whole trace as stable text: shortest round-trip numbers, nothing else."""

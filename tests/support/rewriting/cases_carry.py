@@ -125,8 +125,8 @@ def _mutant(row: str, old: str, new: str) -> Mutant:
 
 MUTANTS = (
     _mutant("clip", "if scale.least < 0.0 else Clip(lo, hi)", "if False else Clip(lo, hi)"),
-    _mutant("clip", "np.where(factor == 0.0, 0.0, bound.values() * factor)", "bound.values()"),
-    _mutant("clip", "if scale.least > 0.0 and clip.lo.is_finite", "if clip.lo.is_finite"),
+    _mutant("clip", "clip.lo.scaled(scale)", "clip.lo * scale"),
+    _mutant("clip", "clip.hi.scaled(scale)", "clip.hi"),
     _mutant("relu", _PASSES_RELU, _PASSES_RELU.replace("scale.least >= 0.0", "True")),
     _mutant("relu", _PASSES_RELU, _PASSES_RELU.replace("least", "greatest")),
     _mutant("relu", "flat = turned & (a <= 0.0)", "flat = turned & (a > 9.0)"),

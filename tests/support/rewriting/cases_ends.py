@@ -144,7 +144,7 @@ def _odd_after(w: Window) -> tuple[Round, Affine]:
 
 def _odd_after_clip(w: Window) -> tuple[Round, Clip, Affine]:
     if w.chance(8):
-        return (Round(), Clip(-(2.0**1023) * 1.5, 0.0), Affine(1.0, [-1.0, -(2.0**1023) * 1.5]))
+        return (Round(), Clip(-(2.0**127), 0.0), Affine(1.0, [-1.0, -(2.0**127)]))
     return (Round(), w.clip(draws.whole), _odd(w))
 
 

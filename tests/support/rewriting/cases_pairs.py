@@ -31,7 +31,7 @@ def _clip(w: Window) -> tuple[Clip]:
 
 
 def _narrow_clip(w: Window) -> tuple[Clip]:
-    point = w.vec(draws.quarters)
+    point = w.vec(draws.quarters if w.chance(80) else draws.extremes)
     return (Clip(point, point) if w.chance(50) else w.clip(draws.whole),)
 
 
@@ -39,11 +39,18 @@ def _two_clips(w: Window) -> tuple[Clip, Clip]:
     return (w.clip(), w.clip())
 
 
+def _far_clip(w: Window) -> Clip:
+    """Draw a clip one side of which passes 2**60 and the other does not."""
+    return w.pick((Clip(-(2.0**100), 2.0**40), Clip(-(2.0**40), 2.0**100), Clip(hi=2.0**100)))
+
+
 def _clip_affine_clip(w: Window) -> tuple[Clip, Affine, Clip]:
     if w.chance(20):
         return (Clip(-1.0, 2.0**40), Affine(w.vec(draws.extremes)), w.clip())
     if w.chance(10):
-        return (Clip(-(2.0**1000), 2.0**1000), Affine(-(2.0**100)), w.clip())
+        return (_far_clip(w), Affine(-(2.0**60)), w.clip())
+    if w.chance(10):
+        return (w.clip(draws.even), Affine(w.pick((2.0**-60, -(2.0**-60)))), _far_clip(w))
     scale = draws.scales if w.chance(20) else draws.signed_powers
     middle = Affine(w.vec(scale), w.vec(draws.even))
     return (w.clip(draws.whole), middle, w.clip(draws.even))
@@ -51,7 +58,7 @@ def _clip_affine_clip(w: Window) -> tuple[Clip, Affine, Clip]:
 
 def _clip_affine_round(w: Window) -> tuple[Clip, Affine, Round]:
     if w.chance(10):
-        return (Clip(-(2.0**1000), 2.0**1000), Affine(w.pick((2.0**100, -(2.0**100)))), Round())
+        return (_far_clip(w), Affine(w.pick((2.0**60, -(2.0**60)))), Round())
     return (w.clip(), w.affine(draws.scales if w.chance(30) else draws.signed_powers), Round())
 
 
@@ -79,7 +86,7 @@ def _round_affine(w: Window) -> tuple[Round, Affine]:
 
 def _round_clip_affine(w: Window) -> tuple[Round, Clip, Affine]:
     if w.chance(5):
-        return (Round(), Clip(-(2.0**1023) * 1.5, 0.0), Affine(1.0, 2.0**1023 * -1.5))
+        return (Round(), Clip(-(2.0**127), 0.0), Affine(1.0, -(2.0**127)))
     return (Round(), w.clip(draws.whole), _unit_affine(w))
 
 
@@ -147,7 +154,7 @@ _TABLE_REASONS = (
 
 CASES: tuple[Case, ...] = (
     Case(clip.drop_open_clip, _clip),
-    Case(clip.make_constant_of_clip, _narrow_clip),
+    Case(clip.make_constant_of_clip, _narrow_clip, ("below float32",)),
     Case(clip.merge_clips, _two_clips, ("fewer per-channel bounds",)),
     Case(clip.merge_clips_over_affine, _clip_affine_clip, ("would overflow", "cost more")),
     Case(

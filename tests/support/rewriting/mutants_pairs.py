@@ -12,8 +12,9 @@ MUTANTS = (
     # clip
     Mutant("drop_open_clip", "clip.lo.greatest == -_INF and", ""),
     Mutant("drop_open_clip", "and clip.hi.least == _INF", ""),
-    Mutant("make_constant_of_clip", "if clip.lo == clip.hi", "if clip.lo.least == clip.hi.least"),
-    Mutant("make_constant_of_clip", "if clip.lo == clip.hi", "if clip.lo.is_finite"),
+    Mutant("make_constant_of_clip", "if clip.lo != clip.hi", "if clip.lo.least != clip.hi.least"),
+    Mutant("make_constant_of_clip", "if clip.lo != clip.hi", "if not clip.lo.is_finite"),
+    Mutant("make_constant_of_clip", "Refusal(problem) if problem else", ""),
     # The intersection of the intervals, which is what others ship.
     Mutant("merge_clips", _MERGED, "Clip(first.lo.maximum(lo), first.hi.minimum(hi))"),
     Mutant(
@@ -48,6 +49,8 @@ MUTANTS = (
         _HOME,
     ),
     Mutant("move_clip_behind_rounded_affine", "carried.lo.rint()", "(carried.lo - 0.25).rint()"),
+    Mutant("move_clip_behind_rounded_affine", "overflows(clip.lo, lo) or", "", _HOME),
+    Mutant("move_clip_behind_rounded_affine", "or overflows(clip.hi, hi)", "", _HOME),
     Mutant(
         "move_clip_behind_rounded_affine", "if weight((behind,)) > weight((clip,)):", "if False:"
     ),
@@ -67,10 +70,11 @@ MUTANTS = (
     ),
     Mutant(
         "move_clip_behind_rounded_affine",
-        "np.where(factor == 0.0, 0.0, bound.values() * factor)",
-        "bound.values() * factor",
+        "clip.hi.scaled(scale)",
+        "clip.hi * scale",
         _HOME,
     ),
+    Mutant("merge_clips_over_affine", "if overflows(bound, level):", "if False:"),
     Mutant("merge_clips_over_affine", _SWAP, _SWAP.replace("scale.least < 0.0", "False")),
     Mutant("merge_clips_over_affine", _SWAP, _SWAP.replace("least", "greatest")),
     # rounding

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import cycle
-from math import isinf
+from math import inf, isinf
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate_f32
 from pyonednn_q.expr.interval import Interval
-from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Acc, Dst, Item
 from pyonednn_q.rewrite.rule import BITWISE, Exactness
@@ -31,10 +31,10 @@ from support.rewriting.exact import (
 )
 
 NAMES = ("res", "gate")
-WORLDS = tuple(
-    World(Fraction(before), {name: Fraction(leaf) for name in NAMES})
-    for before, leaf in ((0, 2), (-3, Fraction(-3, 2)), (7, Fraction(1, 4)), (1, 0))
-)
+# What dst may hold before, by the type that sums read it as; fractions wherever it can.
+_BEFORE = {"u8": (0, 255, 7, 1), "s8": (0, -128, 7, 1), "s32": (0, -(2**31), 7, 1)}
+_BEFORE_IN_FLOATS = (0, -3, 7.5, 1)
+_LEAVES = (2, -1.5, 0.25, 0)
 _PLAIN = (World(Fraction(0), {}),)
 
 
@@ -54,6 +54,15 @@ class Unsound(AssertionError):
     """A rewrite broke its promise; the text is a reproduction."""
 
 
+@dataclass(frozen=True)
+class Claim:
+    """What some items are said to have been rewritten to, and with which promise."""
+
+    items: Sequence[Item]
+    exactness: Exactness
+    near: Near = Near()
+
+
 def check(
     old: Sequence[Item],
     new: Sequence[Item],
@@ -63,36 +72,65 @@ def check(
     near: Near | None = None,
 ) -> None:
     """Raise Unsound where the new items mean something else than the old ones."""
-    for item in new:
-        _check_storable(item, old)
-    for channel in range(max(channels_of(old), channels_of(new))):
-        _check_channel(old, new, channel, interval, near or Near())
-    if exactness == BITWISE:
-        check_float32(old, new, interval)
+    check_claims(old, (Claim(new, exactness, near or Near()),), interval)
+
+
+def check_claims(
+    old: Sequence[Item], claims: Sequence[Claim], interval: Interval | None = None
+) -> None:
+    """Raise Unsound where a claim about the old items is wrong; they are computed once for all."""
+    for claim in claims:
+        for item in claim.items:
+            _check_storable(item, old)
+    for channel in range(max(map(channels_of, (old, *(claim.items for claim in claims))))):
+        _check_channel(old, claims, channel, interval)
+    for claim in claims:
+        if claim.exactness == BITWISE:
+            check_float32(old, claim.items, interval)
 
 
 def _worlds(items: Sequence[Item]) -> tuple[World, ...]:
     reads = any(
         isinstance(i, Sum) or (isinstance(i, Binary) and isinstance(i.operand, Leaf)) for i in items
     )
-    return WORLDS if reads else _PLAIN
+    if not reads:
+        return _PLAIN
+    befores = _BEFORE.get(_reading(items), _BEFORE_IN_FLOATS)
+    return tuple(
+        World(Fraction(before), {name: Fraction(leaf) for name in NAMES})
+        for before, leaf in zip(befores, _LEAVES, strict=True)
+    )
+
+
+def _reading(items: Sequence[Item]) -> str:
+    """Return the type that sums read dst as: the one they name, else dst's own."""
+    named = [item.dtype for item in items if isinstance(item, (Sum, Dst)) and item.dtype]
+    return named[0] if named else ""
 
 
 def _check_channel(
-    old: Sequence[Item], new: Sequence[Item], channel: int, interval: Interval | None, near: Near
+    old: Sequence[Item], claims: Sequence[Claim], channel: int, interval: Interval | None
 ) -> None:
-    was, now, entering = meaning(old, channel), meaning(new, channel), _entering(old, channel)
+    was, entering = meaning(old, channel), _entering(old, channel)
+    nows = [(claim, meaning(claim.items, channel)) for claim in claims]
+    points = telling_points(old, channel)
+    for claim in claims:
+        points |= telling_points(claim.items, channel, neighbours=False)
+    inputs = _inputs(points, old, channel, interval)
     # Each input meets one world: all pairs would cost three times as much and find no more.
-    for x, world in zip(_inputs(old, new, channel, interval), cycle(_worlds(old)), strict=False):
-        before, after = was(x, world), now(x, world)
-        if before == after or _may_differ(near, before, after, partial(entering, x, world)):
-            continue
-        msg = (
-            f"x = {x} in channel {channel}, {world}:\n"
-            f"  {' > '.join(map(str, old))} is {before}\n"
-            f"  {' > '.join(map(str, new)) or 'x'} is {after}"
-        )
-        raise Unsound(msg)
+    for x, world in zip(inputs, cycle(_worlds(old)), strict=False):
+        before = was(x, world)
+        for claim, now in nows:
+            after = now(x, world)
+            enters = partial(entering, x, world)
+            if before == after or _may_differ(claim.near, before, after, enters):
+                continue
+            msg = (
+                f"x = {x} in channel {channel}, {world}:\n"
+                f"  {' > '.join(map(str, old))} is {before}\n"
+                f"  {' > '.join(map(str, claim.items)) or 'x'} is {after}"
+            )
+            raise Unsound(msg)
 
 
 def _may_differ(near: Near, before: Number, after: Number, entering: Callable[[], Number]) -> bool:
@@ -115,28 +153,37 @@ def _entering(old: Sequence[Item], channel: int) -> Callable[[Fraction, World], 
 
 
 def _inputs(
-    old: Sequence[Item], new: Sequence[Item], channel: int, interval: Interval | None
+    points: set[Fraction], old: Sequence[Item], channel: int, interval: Interval | None
 ) -> Iterator[Fraction]:
-    points = telling_points(old, channel) | telling_points(new, channel, neighbours=False)
+    """Yield the points that the old items may meet, and the ends of what enters them."""
     acc = next((item for item in old if isinstance(item, Acc)), None)
     known = interval or (acc.interval if acc else Interval())
     lo, hi = at(known.lo, channel), at(known.hi, channel)
     for end in (lo, hi):
         if not isinf(end):
             points.add(Fraction(end))
-    for point in sorted(points):
+    # Any order that is the same in every run; comparing fractions would take longest of all.
+    for point in sorted(points, key=Fraction.as_integer_ratio):
         x = Fraction(round(point)) if known.integer else point
         if (isinf(lo) or x >= lo) and (isinf(hi) or x <= hi):
             yield x
 
 
 def _check_storable(item: Item, old: Sequence[Item]) -> None:
-    """No constant may leave float32's normal range that all constants were in before."""
-    if all(_storable(value) for other in old for value in _constants(other)):
-        for value in _constants(item):
-            if not _storable(value):
-                msg = f"{value!r} in {item}, made from {' > '.join(map(str, old))}"
-                raise Unsound(msg)
+    """No constant may leave the range of float32 that all constants were in before."""
+    if any(_out_of_range(other) for other in old):
+        return
+    for value in _out_of_range(item):
+        msg = f"{value!r} in {item}, made from {' > '.join(map(str, old))}"
+        raise Unsound(msg)
+
+
+def _out_of_range(item: Item) -> list[float]:
+    """Constants beyond float32's normal range; of a bound, those that are infinite in float32."""
+    if isinstance(item, Clip):
+        bounds = (float(value) for vec in (item.lo, item.hi) for value in vec.values())
+        return [bound for bound in bounds if 2.0**128 <= abs(bound) < inf]
+    return [value for value in _constants(item) if not _storable(value)]
 
 
 def _constants(item: Item) -> list[float]:
@@ -183,7 +230,7 @@ def run_float32(items: Sequence[Item], x: NDArray[Any], channels: int) -> NDArra
             steps.append(item)
     rows = np.broadcast_to(np.asarray(x, np.float32), (channels, len(x)))
     leaves = {name: np.float32(1.25) for name in NAMES}
-    y = evaluate_f32(Chain(*steps), rows, axis=0, dst_before=np.float32(3.0), operands=leaves)
+    y = evaluate_f32(Chain(*steps), rows, axis=0, dst_before=3.0, operands=leaves)
     last = items[-1] if items else None
     if isinstance(last, Dst) and last.dtype in RANGES:
         lo, hi = RANGES[last.dtype]

@@ -11,7 +11,7 @@ import math
 
 from pyonednn_q.expr.steps import Affine, Clip, Round
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.rewrite.limits import NOISE
+from pyonednn_q.rewrite.limits import NOISE, not_storable, overflows
 from pyonednn_q.rewrite.progress import weight
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, Rewrite, rule
 from pyonednn_q.rewrite.rules.homogeneity import carry_over_clip
@@ -55,8 +55,11 @@ def _merged(first: Clip, second: Clip) -> Clip:
 
 @rule(Clip, exactness=REAL)
 def make_constant_of_clip(clip: Clip) -> Outcome:
-    """clip(x, c, c) = 0*x + c."""
-    return (Affine(_ZERO, clip.lo),) if clip.lo == clip.hi else None
+    """clip(x, c, c) = 0*x + c, if float32 can hold c."""
+    if clip.lo != clip.hi:
+        return None
+    problem = not_storable("constant", clip.lo)
+    return Refusal(problem) if problem else (Affine(_ZERO, clip.lo),)
 
 
 @rule(Clip, Affine, Clip, exactness=REAL)
@@ -101,6 +104,8 @@ def _level(bound: Vec, scale: Vec, shift: Vec) -> Vec | None:
     """Return (bound - shift)/scale if it is open, or whole but for folding noise."""
     # Not bound/scale - shift/scale: the zero of a relu then lands on the zero point exactly.
     level = (bound - shift) / scale
+    if overflows(bound, level):
+        return None
     whole = level.rint()
     if level == whole:
         return whole

@@ -33,14 +33,14 @@ import numpy as np
 
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.rewrite.limits import not_storable
+from pyonednn_q.rewrite.limits import not_storable, overflows
 from pyonednn_q.rewrite.rule import Refusal
 
 __all__ = ["Carried", "carry", "carry_over_clip", "carry_over_round"]
 
 _INF = math.inf
 _ONE, _ZERO = Vec(1.0), Vec(0.0)
-_OVERFLOW = Refusal("a bound would overflow")
+_OVERFLOW = Refusal("a bound would overflow float32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +60,11 @@ def carry(step: Step, scale: Vec, shift: Vec) -> Carried | Refusal:
 
 def carry_over_clip(clip: Clip, scale: Vec, shift: Vec) -> Clip | Refusal:
     """Return the clip that does behind an affine step what this one does before it."""
-    if scale.least > 0.0 and clip.lo.is_finite and clip.hi.is_finite:
-        least, greatest = clip.lo * scale + shift, clip.hi * scale + shift
-        return Clip(least, greatest) if least.is_finite and greatest.is_finite else _OVERFLOW
-    lo, hi = _mapped(clip.lo, scale, shift), _mapped(clip.hi, scale, shift)
-    if lo is None or hi is None:
+    # Where the scale is 0 the result is the shift, also for an open side.
+    lo, hi = clip.lo.scaled(scale) + shift, clip.hi.scaled(scale) + shift
+    if overflows(clip.lo, lo) or overflows(clip.hi, hi):
         return _OVERFLOW
     return Clip(lo.minimum(hi), lo.maximum(hi)) if scale.least < 0.0 else Clip(lo, hi)
-
-
-def _mapped(bound: Vec, scale: Vec, shift: Vec) -> Vec | None:
-    """Return scale*bound + shift, or ``None`` if a finite bound would become infinite."""
-    if bound.is_finite:
-        moved = bound * scale + shift
-        return moved if moved.is_finite else None
-    # Where the scale is 0 the result is the shift, also for an open side.
-    factor = scale.values()
-    with np.errstate(invalid="ignore"):
-        moved = Vec(np.where(factor == 0.0, 0.0, bound.values() * factor)) + shift
-    closed = np.isfinite(bound.values())
-    return None if (closed & ~np.isfinite(moved.values())).any() else moved
 
 
 def carry_over_round(scale: Vec, shift: Vec) -> Refusal | None:
