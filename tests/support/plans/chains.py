@@ -15,7 +15,7 @@ from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.vec import Vec
 
 CHANNELS = 16
-STEP_PC = Vec(np.resize([0.25, 0.5, 1.0], CHANNELS))
+STEP_PT, STEP_PC = Vec(0.25), Vec(np.resize([0.25, 0.5, 1.0], CHANNELS))
 NAMES = presets.names("chains")
 
 # What no kernel computes exactly: kernels agree with float64 to about this, absolutely.
@@ -37,3 +37,6 @@ def fq(step: Vec, *, stored: bool = False) -> Chain:
     """256 levels from 0, back to real values, or kept as levels where they are stored."""
     high = step * 255.0
     return FakeQuantize(0.0, high, 0.0, 255.0 if stored else high).chain()
+
+
+FQ_PC = fq(STEP_PC)
