@@ -136,9 +136,7 @@ def test_levels_that_are_the_type_are_stored_as_they_are() -> None:
     assert store(plain, "u8").reading == Chain()
     assert len(store(plain, "s8").reading) == 1
     narrow = {"symmetric": 1.27, "levels": 255, "output_low": -127, "output_high": 127}
-    assert (
-        store(narrow, "s8").chain == FakeQuantize(-1.27 * 255 / 253, 1.27, -127, 127, 255).chain()
-    )
+    assert store(narrow, "s8").chain == FakeQuantize(-1.27, 1.27, -127, 127, 255).chain()
     bits = {"input_low": 0, "input_high": 0, "output_high": 1, "output_low": 0, "levels": 2}
     assert str(store(bits, "u8").chain) == "x > 0"
 

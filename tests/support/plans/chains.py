@@ -22,7 +22,8 @@ NAMES = presets.names("chains")
 TRANSCENDENTAL = {"elu", "gelu", "sigmoid", "tanh", "swish", "soft_plus", "hswish", "mish"} | {
     "hsigmoid", "10_bias_gelu", "07_fq_pc_sigmoid_fq_pc", "07_fq_pc_sigmoid_fq_pt",
     "08_sum_elu_fq", "13_sigmoid_fq_fq", "mul_minus_30_fq", "mul_minus_17_fq_reversed",
-    "14_clamp_fq_disjoint", "mul_subnormal_fq", "mul_zero_fq",
+    "14_clamp_fq_disjoint", "mul_subnormal_fq", "mul_zero_fq", "sqrt", "swish_fq", "mul_30_fq",
+    "sum_sigmoid", "sum_fq_pc_sigmoid_fq_pc", "sum_sigmoid_fq_fq",
 }  # fmt: skip
 
 
