@@ -47,7 +47,7 @@ def stored(y: Any) -> Any:
 
 
 def test_negative_multiplier_across_relu() -> None:
-    """A relu times -30 is never above 0; folded through the relu it would be."""
+    """A relu times -30 is never above 0; folded through the relu, acc = -10 would give 255."""
     fq = FakeQuantize(0, 2.55, 0, 255).chain()
     for bend in (Eltwise("relu"), PRelu([0.0, 0.0])):
         plan = compose(Chain(bend, Binary("mul", -30.0), fq), FACTS)
@@ -100,6 +100,13 @@ def test_odd_shift_of_a_narrow_range() -> None:
     plan = compose(fq.chain(), facts)
     want = fq(0.5 * ACC, axis=0)
     np.testing.assert_array_equal(run(plan), want)
+
+
+def test_thresholds_reach_their_operand() -> None:
+    """Not zeros: each channel is compared with its own."""
+    plan = compose(FakeQuantize([2, -5], [2, -5], 0, 1, 2).chain(), FACTS)
+    assert plan.values()["post_op_0"].reshape(-1).tolist() == [2, -5]
+    np.testing.assert_array_equal(run(plan), np.array([[2], [-5]]) < ACC)
 
 
 def test_nothing_is_emitted_for_one_and_zero() -> None:

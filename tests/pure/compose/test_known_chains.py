@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.compose.plan import Plan
+from pyonednn_q.errors import ShapeError
+from pyonednn_q.explain import presets
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fq_orders import fake_quantize
+from pyonednn_q.expr.steps import Binary
 from support.plans import chains
-from support.plans.golden import FOLDER, facts, text
+from support.plans.golden import FOLDER, SUBGRAPHS, facts, subgraph_text, text
+from support.plans.problems import problem
+from support.plans.runs import Layer
+from support.rows.runs import by_formula, result
 
 # name: (u8 composed, u8 step by step, f32 composed, f32 step by step)
 COUNTS = {
@@ -22,6 +33,7 @@ COUNTS = {
     "clamp": (1, 1, 1, 1),
     "tanh": (1, 1, 1, 1),
     "abs": (1, 1, 1, 1),
+    "sqrt": (2, 2, 2, 2),
     "swish": (1, 1, 1, 1),
     "soft_plus": (1, 1, 1, 1),
     "hswish": (1, 1, 1, 1),
@@ -33,7 +45,9 @@ COUNTS = {
     "mul_pc": (0, 1, 0, 1),
     "add_pt": (0, 1, 0, 1),
     "add_pc": (0, 1, 0, 1),
+    "sub_pt": (0, 1, 0, 1),
     "sub_pc": (0, 1, 0, 1),
+    "div_pt": (0, 1, 0, 1),
     "div_pc": (0, 1, 0, 1),
     "sum": (1, 1, 1, 1),
     "01_relu_add": (1, 2, 1, 2),
@@ -55,11 +69,21 @@ COUNTS = {
     "13_sigmoid_fq_fq": (2, 10, 5, 11),
     "14_clamp_fq": (2, 5, 4, 6),
     "14_clamp_fq_disjoint": (0, 4, 0, 5),
+    "sum_sigmoid": (2, 2, 2, 2),
+    "sum_relu_scale_shift": (3, 4, 3, 4),
+    "sum_fq_pt_relu": (3, 6, 4, 6),
+    "sum_fq_pc_relu": (5, 7, 5, 7),
+    "sum_fq_pc_sigmoid_fq_pc": (7, 11, 10, 12),
+    "sum_mul_add_fq_mul_add": (6, 10, 6, 10),
+    "sum_div_sub_fq": (2, 7, 5, 8),
+    "sum_sigmoid_fq_fq": (3, 11, 6, 12),
+    "swish_fq": (1, 4, 5, 5),
     "sum_fq_pt_relu_fq": (3, 9, 6, 10),
     "relu_signed_mul_fq": (1, 6, 4, 7),
     "prelu_mul_fq": (1, 6, 4, 7),
     "signed_mul_fq": (0, 5, 3, 6),
     "sum_mul_pt_fq_pt": (1, 4, 3, 4),
+    "mul_30_fq": (0, 4, 3, 5),
     "mul_minus_30_fq": (0, 4, 3, 5),
     "mul_minus_17_fq_reversed": (0, 4, 3, 5),
     "mul_subnormal_fq": (2, 4, 5, 5),
@@ -104,6 +128,52 @@ def test_composing_never_costs_more(name: str, dst: str) -> None:
 @pytest.mark.parametrize("name", chains.NAMES)
 def test_golden_text(name: str) -> None:
     assert text(name) == (FOLDER / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize("name", presets.names("subgraphs"))
+def test_golden_text_of_a_subgraph(name: str) -> None:
+    assert subgraph_text(name) == (SUBGRAPHS / f"{name}.txt").read_text()
+    assert {path.stem for path in SUBGRAPHS.glob("*.txt")} == set(presets.names("subgraphs"))
+
+
+SCALES, RANGES = (
+    (30, -30, -17, -1.23e-44, 0),
+    ((-1, 5, -5, 1), (2, 4, -4, -2), (-1.28, 1.27), (0, 2.55)),
+)
+
+
+@pytest.mark.parametrize("dst", ["u8", "s8", "f32"])
+@pytest.mark.parametrize("ends", RANGES)
+@pytest.mark.parametrize("scale", SCALES)
+def test_scale_and_fake_quantize_of_any_range(
+    scale: float, ends: tuple[float, ...], dst: str
+) -> None:
+    """Every pair of the subgraph `fuse_scaleshift_and_fakequantize`, whole, against the formula."""
+    low, high, *out = ends
+    first, last = out or ends
+    lowest = {"u8": 0, "s8": -128}.get(dst)
+    stored = (first, last) if lowest is None else (lowest, lowest + 255)
+    chain = Chain(Binary("mul", scale), FakeQuantize(low, high, *stored).chain())
+    plan = compose(chain, facts(dst), strict=True)
+    layer = Layer.of(problem("convolution", dst), seed=1)
+    x = result(layer, compose(Chain(), facts("f32"))).real
+    place = np.clip((scale * x - low) / (high - low) * 255, 0, 255)
+    got = (by_formula(layer, plan).astype(float) - stored[0]) / (stored[1] - stored[0]) * 255
+    off = abs(got - np.rint(place))
+    near = abs(place % 1 - 0.5) < 2.0**-10
+    assert (off < 2.0**-10)[~near].all()
+    assert (off < 1 + 2.0**-10).all()
+    assert near.mean() < 0.5 or abs(scale) < 1
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 1, 1), (2, 16, 5, 4)], ids=["per batch", "full tensor"])
+def test_fake_quantize_of_other_granularities_is_no_step(shape: tuple[int, ...]) -> None:
+    """Ranges per batch or per element cannot be fused: refused by name. Arrays may have them."""
+    low, high = np.zeros(shape), np.linspace(1.0, 2.0, math.prod(shape)).reshape(shape)
+    with pytest.raises(ShapeError, match="one value, or one value per channel"):
+        FakeQuantize(low, high, 0, 255)
+    x = np.full((2, 16, 5, 4), 0.5, np.float32)
+    assert fake_quantize(x, low, high, 0, 255, levels=256).shape == x.shape
 
 
 @pytest.mark.parametrize("name", chains.NAMES)

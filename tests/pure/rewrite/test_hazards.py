@@ -12,6 +12,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fq_orders import fake_quantize
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, PRelu, Round
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Acc, Dst, Takes
@@ -134,17 +135,29 @@ def test_reversed_subtraction_is_not_a_scale_shift() -> None:
     assert evaluate(Chain(Affine(-1.0, 3.0)), [[1.0]]).item() == 2.0
 
 
+def test_reversed_division_is_not_a_scale() -> None:
+    """Hazard 6: const / x was taken for x / const. A constant over x is a power of x."""
+    assert normalise(Chain(Binary("div", 4.0))).chain == Chain(Affine(0.25))
+    over = Chain(Eltwise("pow", 4.0, -1.0))
+    assert normalise(over, acc=TAKER).chain == over
+    assert evaluate(over, [[8.0]]).item() == 0.5
+
+
 @pytest.mark.parametrize("levels", [3, 256])
 def test_empty_range_is_refused_early(levels: int) -> None:
     """Hazard 7: il == ih gave NaN parameters."""
     with pytest.raises(ArgumentError, match=r"input_low.*empty range.*levels=2"):
         FakeQuantize(0.5, 0.5, 0, 255, levels)
+    x = np.array([0.25, 0.5, 0.75], np.float32)
+    assert fake_quantize(x, 0.5, 0.5, 0, 255, levels=levels).tolist() == [0, 0, 255]
 
 
 def test_reversed_range_is_refused_early() -> None:
-    """Hazard 8: il > ih had four behaviours."""
+    """Hazard 8: il > ih had four behaviours: falling levels, or one level for all."""
     with pytest.raises(ArgumentError, match="reversed range, width -2"):
         FakeQuantize(1, -1, 0, 255)
+    x = np.array([-2, -0.5, 0.5, 2], np.float32)
+    assert fake_quantize(x, 1, -1, 0, 255, levels=256).tolist() == [0, 191, 64, 255]
 
 
 def test_threshold_is_the_threshold() -> None:

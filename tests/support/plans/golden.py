@@ -11,10 +11,12 @@ import numpy as np
 
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.explain import presets, read
 from pyonednn_q.expr.vec import Vec
 from support.plans import chains
 
 FOLDER = Path(__file__).parents[2] / "pure" / "compose" / "golden"
+SUBGRAPHS = FOLDER / "subgraphs"
 DSTS = ("u8", "f32")
 
 
@@ -41,7 +43,15 @@ def text(name: str) -> str:
     return "\n".join(parts)
 
 
+def subgraph_text(name: str) -> str:
+    """Return the plan of a subgraph, which says itself what it stores, with its trace."""
+    plan = read(presets.get(name)).plan(strict=True)
+    return "\n".join([str(plan), "", plan.explain(), ""])
+
+
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
+    SUBGRAPHS.mkdir(exist_ok=True, parents=True)
+    for name in presets.names("subgraphs"):
+        (SUBGRAPHS / f"{name}.txt").write_text(subgraph_text(name))
     for name in chains.NAMES:
         (FOLDER / f"{name}.txt").write_text(text(name))

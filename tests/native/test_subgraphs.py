@@ -1,0 +1,43 @@
+"""The subgraphs among the presets, run on primitives: whole layers with scales of any value."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyonednn_q.explain import presets, read
+from pyonednn_q.native import runtime
+from support.oracle_numbers import INTEGER_RANGES, numpy_dtype
+from support.plans.runs import Layer, assert_near
+from support.rows.runs import result
+
+NEAR = 2.0**-10  # levels: a dozen float32 roundings of values up to a thousand levels
+
+
+def filled(problem: Any, seed: int) -> Layer:
+    """Sources over their whole range; weights small and even: no ISA saturates."""
+    rng = np.random.default_rng(seed)
+    low, high = INTEGER_RANGES[problem.src.dtype]
+    src = rng.integers(low, high, problem.src.dims).astype(numpy_dtype(problem.src.dtype))
+    wei = 2 * rng.integers(-31, 32, problem.wei.dims).astype(np.int8)
+    return replace(Layer.of(problem, seed), src=src, wei=wei)
+
+
+@pytest.mark.parametrize("name", presets.names("subgraphs"))
+def test_subgraph(name: str) -> None:
+    described = read(presets.get(name)).on(runtime.facts())
+    layer = filled(described.problem, seed=presets.names().index(name))
+    plan = described.plan(strict=True)
+    got, prepared = layer.run(plan)
+    assert prepared.kind != "reference"
+    assert len(np.unique(got)) > 20
+    if described.facts.dst in INTEGER_RANGES:
+        assert_near(layer, plan, got, NEAR)  # next to a tie either neighbour is right
+        return
+    # What the plan says, each of whose constants was rounded once: scale and bias (below 1/2).
+    said, meant = result(layer, plan), layer.meaning(described.chain, described.facts)
+    assert said.accepts(got).all()
+    assert (abs(said.real - meant) <= 2.0**-24 * (abs(meant) + 1.0)).all()
