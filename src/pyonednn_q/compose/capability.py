@@ -1,4 +1,4 @@
-"""Capability: what each primitive takes at full speed, what never to ask for, and what it costs.
+"""Capability: what each primitive takes at full speed, and what never to ask for.
 
 Data, measured with oneDNN 3.7 and 3.13 on AMX, AVX512 and AVX2; functions only look rows up. What
 is accepted and computed wrongly is in `guards`, which `native` consults for every primitive.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.guard import Version
@@ -16,9 +15,7 @@ from pyonednn_q.compose.implementation import at_least, has_amx
 from pyonednn_q.compose.post_ops import (
     MAX_POST_OPS,
     BinaryPostOp,
-    EltwisePostOp,
     PostOp,
-    PReluPostOp,
     SumPostOp,
 )
 from pyonednn_q.compose.primitive import PrimitiveFacts
@@ -26,13 +23,10 @@ from pyonednn_q.rewrite.ends import Takes
 
 __all__ = [
     "ACCEPTS",
-    "COSTS",
     "NEVER_ASK",
     "Accepts",
     "Ask",
-    "Cost",
     "NeverAsk",
-    "cost",
     "forbidden",
     "operand_dims",
 ]
@@ -280,81 +274,3 @@ def operand_dims(facts: PrimitiveFacts, extent: str) -> tuple[int, ...] | None:
         if is_batched and swapped and facts.dst_dims is not None:
             dims[0] = facts.dst_dims[0]
     return tuple(dims)
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What one post-op adds to a convolution, in parts of the bare one.
-
-    Measured on 64 channels of 56x56, 3x3, one thread, as increments of chains that hold it; on an
-    output-bound 1x1 they weigh twice as much.
-    """
-
-    amx: float
-    vnni: float
-    avx2: float
-
-
-COSTS: dict[str, Cost] = {
-    "relu": Cost(0.0, 0.01, 0.0),
-    "sum": Cost(0.01, 0.03, 0.01),
-    "eltwise": Cost(0.12, 0.02, 0.01),
-    "hardswish": Cost(0.64, 0.06, 0.02),
-    "transcendental": Cost(3.3, 0.28, 0.13),
-    "prelu": Cost(0.25, 0.04, 0.02),
-    "binary_per_channel": Cost(0.54, 0.025, 0.01),
-    "binary_full": Cost(0.19, 0.05, 0.02),
-    "src_zero_point": Cost(0.32, 0.09, 0.22),
-    "dst_zero_point": Cost(0.0, 0.0, 0.0),
-    "dst_scale": Cost(0.0, 0.0, 0.0),
-}
-
-_TRANSCENDENTAL = frozenset(
-    (
-        "tanh",
-        "elu",
-        "soft_relu",
-        "logistic",
-        "exp",
-        "gelu_tanh",
-        "gelu_erf",
-        "swish",
-        "mish",
-        "log",
-        "pow",
-    )
-)
-
-
-def cost(post_ops: tuple[PostOp, ...], facts: PrimitiveFacts) -> float:
-    """Estimate the time of a primitive with these post-ops, the bare one being 1."""
-    column = _column(facts)
-    rows = [_row(op) for op in post_ops]
-    rows += ["src_zero_point"] if facts.src_zero_point is not None else []
-    return 1.0 + sum(column(COSTS[row]) for row in rows)
-
-
-def _column(facts: PrimitiveFacts) -> Callable[[Cost], float]:
-    if facts.process is None or has_amx(facts.process.isa):
-        return lambda row: row.amx
-    if _below_vnni(facts.process.isa):
-        return lambda row: row.avx2
-    return lambda row: row.vnni
-
-
-def _row(op: Any) -> str:  # noqa: ANN401 - any post-op
-    if isinstance(op, EltwisePostOp):
-        if op.alg in {"hardswish", "hardsigmoid"}:
-            return "hardswish"
-        if op.alg == "relu":
-            return "relu"
-        return "transcendental" if op.alg in _TRANSCENDENTAL else "eltwise"
-    if isinstance(op, SumPostOp):
-        return "sum"
-    if isinstance(op, PReluPostOp):
-        return "prelu"
-    return "binary_full" if _is_full_shape(op.src1.dims) else "binary_per_channel"
-
-
-def _is_full_shape(dims: tuple[int, ...]) -> bool:
-    return sum(dim > 1 for dim in dims) > 1

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.compose.choice import Choice, Option
 from pyonednn_q.compose.guard import Facts
 from pyonednn_q.compose.post_ops import POST_OPS
 from pyonednn_q.compose.primitive import PrimitiveFacts
@@ -26,7 +27,19 @@ __all__ = ["SCHEMA", "dumps", "loads"]
 SCHEMA = 1
 
 _STEPS = (Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Sum)
-_VALUES = (Attr, Scale, ZeroPoint, TensorSpec, Facts, PrimitiveFacts, Interval, Exactness, Record)
+_VALUES = (
+    Attr,
+    Scale,
+    ZeroPoint,
+    TensorSpec,
+    Facts,
+    PrimitiveFacts,
+    Interval,
+    Exactness,
+    Record,
+    Choice,
+    Option,
+)
 _CLASSES: dict[str, type] = {cls.__name__: cls for cls in (*_STEPS, *_VALUES, *POST_OPS)}
 
 

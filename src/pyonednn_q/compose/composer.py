@@ -7,6 +7,7 @@ at its side. What is still there becomes post-ops; what those cannot carry is le
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from pyonednn_q.compose.absorb import RIGHT_END, left_end, right_end
@@ -102,7 +103,9 @@ def compose(
     form = exact_form(chain, facts) if exact_rounding else _rewritten(chain, facts, policy, rules)
     left = split_left(form.acc, facts)
     steps = (*_acc_map(facts), *left.steps, *form.steps)
-    lowered = _lowered(steps, facts)
+    # Without rules nothing is chosen either; the exact form's bits are promised.
+    chosen: Policy | None = "bitwise" if exact_rounding else policy
+    lowered = _lowered(steps, facts, chosen if len(rules) else None)
     if lowered.reason and strict:
         detail = f"no post-op for {Chain(*steps[lowered.taken :])}: {lowered.reason}"
         raise UnsupportedError("refused", "composing", facts.text(), detail)
@@ -128,9 +131,10 @@ def compose(
         bias_dtype=form.bias_dtype,
         leftovers=leftovers,
         because=lowered.reason,
-        exactness=form.trace.exactness,
+        exactness=max([form.trace.exactness, *(c.taken.exactness for c in lowered.choices)]),
         rate=form.trace.rate,
         trace=form.trace,
+        choices=lowered.choices,
     )
 
 
@@ -196,19 +200,19 @@ def _store_steps(dst: Dst) -> tuple[Step, ...]:
     return () if dst.is_plain else (Affine(1.0 / dst.scale, float(dst.zero_point)),)
 
 
-def _lowered(steps: tuple[Step, ...], facts: PrimitiveFacts) -> Lowered:
+def _lowered(steps: tuple[Step, ...], facts: PrimitiveFacts, policy: Policy | None) -> Lowered:
     """Lower the steps; if some are left over, none of the primitive's may read dst.
 
     The primitive then stores f32, and what dst held before would be read as that.
     """
-    lowered = lower(steps, facts)
+    lowered = lower(steps, facts, policy)
     if not lowered.reason:
         return lowered
     sums = [index for index, step in enumerate(steps[: lowered.taken]) if isinstance(step, Sum)]
     if not sums or facts.dst == "f32":
         return lowered
-    before = lower(steps[: sums[0]], facts)
-    return Lowered(before.carriers, before.taken, lowered.reason)
+    before = lower(steps[: sums[0]], facts, policy)
+    return replace(before, reason=lowered.reason)
 
 
 def _attributes(

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyonednn_q.compose.capability import Ask, forbidden, operand_dims
+from pyonednn_q.compose.carrier import Carrier, binary, linear
+from pyonednn_q.compose.choice import Choice, choose
 from pyonednn_q.compose.post_ops import (
     BinaryPostOp,
     EltwisePostOp,
@@ -33,19 +35,11 @@ from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.limits import FLT_MAX
+from pyonednn_q.rewrite.rule import Policy
 
-__all__ = ["Carrier", "Lowered", "lower"]
+__all__ = ["Lowered", "lower"]
 
 _INF = math.inf
-
-
-@dataclass(frozen=True, slots=True)
-class Carrier:
-    """One post-op with the value of its operand: a constant, a leaf of each call, or none."""
-
-    post_op: PostOp
-    value: Vec | None = None
-    leaf: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +54,14 @@ class Lowered:
         How many steps they stand for.
     reason : str
         Why the next step stays behind; empty when none does.
+    choices : tuple of Choice
+        Steps that could have been lowered in other ways.
     """
 
     carriers: tuple[Carrier, ...]
     taken: int
     reason: str = ""
+    choices: tuple[Choice, ...] = ()
 
     @property
     def post_ops(self) -> tuple[PostOp, ...]:
@@ -72,7 +69,7 @@ class Lowered:
         return tuple(carrier.post_op for carrier in self.carriers)
 
 
-def lower(steps: Sequence[Step], facts: PrimitiveFacts) -> Lowered:
+def lower(steps: Sequence[Step], facts: PrimitiveFacts, policy: Policy | None = None) -> Lowered:
     """Lower steps one by one, in order, without changing any.
 
     Parameters
@@ -81,6 +78,8 @@ def lower(steps: Sequence[Step], facts: PrimitiveFacts) -> Lowered:
         What follows scale and bias.
     facts : PrimitiveFacts
         Of the primitive that carries the post-ops.
+    policy : {"bitwise", "real", "fast"}, optional
+        Take the cheapest post-ops that promise enough. None: those of the table.
 
     Returns
     -------
@@ -95,49 +94,45 @@ def lower(steps: Sequence[Step], facts: PrimitiveFacts) -> Lowered:
     ['eltwise_linear:2.0:1.0', 'binary_max:f32:1x2x1x1', 'eltwise_clip:-inf:6.0']
     """
     carriers: list[Carrier] = []
+    before: tuple[PostOp, ...] = ()
+    choices: list[Choice] = []
     for taken, step in enumerate(steps):
         found = _LOWER[type(step)](step, facts)
         if isinstance(found, str):
-            return Lowered(tuple(carriers), taken, found)
-        for index, carrier in enumerate(found):
-            before = tuple(c.post_op for c in (*carriers, *found[:index]))
-            row = forbidden(Ask(carrier.post_op, before, facts))
+            return Lowered(tuple(carriers), taken, found, tuple(choices))
+        choice = None
+        if policy is not None:
+            found, choice = choose(step, found, before, facts, policy)
+        after = before
+        for carrier in found:
+            row = forbidden(Ask(carrier.post_op, after, facts))
             if row is not None:
                 reason = f"{row.id}: {row.effect}; instead: {row.instead}"
-                return Lowered(tuple(carriers), taken, reason)
+                return Lowered(tuple(carriers), taken, reason, tuple(choices))
+            after = (*after, carrier.post_op)
         carriers.extend(found)
-    return Lowered(tuple(carriers), len(steps))
+        choices += [choice] if choice else []
+        before = after
+    return Lowered(tuple(carriers), len(steps), "", tuple(choices))
 
 
-Found = list[Carrier] | str
-
-
-def _linear(scale: Vec, shift: Vec) -> Carrier:
-    # The numbers as the kernel holds them: a plan states what is computed. No -0.0.
-    return Carrier(EltwisePostOp("linear", scale.narrow().least, shift.narrow().least + 0.0))
-
-
-def _binary_with(alg: str, value: Vec, facts: PrimitiveFacts) -> Carrier:
-    extent = "per_tensor" if value.is_per_tensor else "per_channel"
-    dims = operand_dims(facts, extent)
-    assert dims is not None
-    return Carrier(BinaryPostOp(alg, TensorSpec.dense(dims, "f32")), value.narrow())
+Found = Sequence[Carrier] | str
 
 
 def _affine(step: Affine, facts: PrimitiveFacts) -> Found:
     scale, shift = step.scale, step.shift
     if scale.is_per_tensor and shift.is_per_tensor:
-        return [_linear(scale, shift)]
+        return [linear(scale, shift)]
     one, zero = Vec(1.0), Vec(0.0)
     found: list[Carrier] = []
     if not scale.is_per_tensor:
-        found.append(_binary_with("mul", scale, facts))
+        found.append(binary("mul", scale, facts))
     elif not scale.is_all(1.0):
-        found.append(_linear(scale, zero))
+        found.append(linear(scale, zero))
     if not shift.is_per_tensor:
-        found.append(_binary_with("add", shift, facts))
+        found.append(binary("add", shift, facts))
     elif not shift.is_all(0.0):
-        found.append(_linear(one, shift))
+        found.append(linear(one, shift))
     return found
 
 
@@ -151,7 +146,7 @@ def _clip(step: Clip, facts: PrimitiveFacts) -> Found:
             continue
         if not bound.is_per_tensor:
             # A side that is open in some channels only: the largest number is as good as none.
-            found.append(_binary_with(alg, bound.clamp(Vec(-FLT_MAX), Vec(FLT_MAX)), facts))
+            found.append(binary(alg, bound.clamp(Vec(-FLT_MAX), Vec(FLT_MAX)), facts))
         elif alg == "max":
             found.append(_bounds(bound, Vec(_INF)))
         else:
@@ -192,7 +187,7 @@ def _sum(step: Sum, facts: PrimitiveFacts) -> Found:
 def _binary(step: Binary, facts: PrimitiveFacts) -> Found:
     operand = step.operand
     if not isinstance(operand, Leaf):
-        return [_binary_with(step.alg, operand, facts)]
+        return [binary(step.alg, operand, facts)]
     dims = operand_dims(facts, operand.extent)
     if dims is None:
         return f"{operand} has dst's size, which is not known here: give dst_dims"

@@ -11,7 +11,9 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.compose import benchdnn, codec, html, table
 from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.capability import cost, operand_dims
+from pyonednn_q.compose.capability import operand_dims
+from pyonednn_q.compose.choice import Choice
+from pyonednn_q.compose.cost import cost
 from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp
 from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts
 from pyonednn_q.compose.record import Record, records
@@ -69,6 +71,8 @@ class Plan:
     trace : Trace or tuple of Record
         What was rewritten, what was refused, and why; use `records`. Not compared: it follows from
         what was composed.
+    choices : tuple of Choice
+        Steps that other post-ops could have carried, and what each would have cost.
     """
 
     facts: PrimitiveFacts
@@ -87,6 +91,7 @@ class Plan:
     exactness: Exactness
     rate: float
     trace: Trace | tuple[Record, ...] = field(compare=False, repr=False)
+    choices: tuple[Choice, ...] = ()
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -168,6 +173,8 @@ class Plan:
         if isinstance(post_op, BinaryPostOp):
             spread = np.broadcast_to(values.reshape(aligned), post_op.src1.dims)
             return np.ascontiguousarray(spread)
+        if len(values) == 1:
+            return values
         # Slopes, one per channel; again for every batch where the post-op's mask says so.
         dims = operand_dims(self.facts, "per_channel")
         assert dims is not None
@@ -245,10 +252,10 @@ class Plan:
         return vec.spread(self.facts.channels).astype(dtype)
 
     def explain(self) -> str:
-        """Return the trace: every rewrite with its identity and label, every refusal with why."""
-        if not self.trace:
-            return "nothing was rewritten"
-        return "\n".join(line for record in self.records for line in record.lines())
+        """Return every rewrite with its identity and label, every refusal and choice with why."""
+        lines = [line for record in self.records for line in record.lines()]
+        lines = lines or ["nothing was rewritten"]
+        return "\n".join(lines + [f"chosen for {choice}" for choice in self.choices])
 
     def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
         # Rules are functions; what they did is text.

@@ -67,6 +67,7 @@ def _after(plan: Plan) -> list[Row]:
     if not plan.is_whole:
         rows.append(("left over", "", "", f"{plan.leftovers} > {plan.facts.dst}"))
         rows.append(("because", "", "", plan.because))
+    rows += [("chosen", "", "", str(choice)) for choice in plan.choices]
     return rows
 
 
