@@ -117,4 +117,5 @@ def _summary(vec: Vec) -> str:
     if vec.array is None:
         return number(vec.least)
     median = float(np.median(vec.array))
-    return f"{vec.least:.6g} .. {vec.greatest:.6g} (median {median:.6g})"
+    least, greatest = vec.least + 0.0, vec.greatest + 0.0  # no -0
+    return f"{least:.6g} .. {greatest:.6g} (median {median:.6g})"

@@ -20,7 +20,7 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 
-__all__ = ["ANYTHING", "Interval", "after", "constant_channels", "of_dtype"]
+__all__ = ["ANYTHING", "Interval", "affine", "after", "constant_channels", "of_dtype"]
 
 _INF = math.inf
 _OPEN_LO, _OPEN_HI = Vec(-_INF), Vec(_INF)
@@ -84,9 +84,9 @@ def constant_channels(chain: Chain, x: Interval) -> tuple[tuple[int | None, floa
     return tuple((int(c), float(values[c])) for c in same)
 
 
-def _affine(step: Affine, x: Interval) -> Interval:
-    scale = step.scale
-    integer = x.integer and scale.is_integer and step.shift.is_integer
+def affine(scale: Vec, shift: Vec, x: Interval) -> Interval:
+    """Bound scale*x + shift."""
+    integer = x.integer and scale.is_integer and shift.is_integer
     if x.is_anything and not scale.least <= 0.0 <= scale.greatest:
         return Interval(integer=True) if integer else ANYTHING
     if scale.least >= 0.0:
@@ -94,9 +94,11 @@ def _affine(step: Affine, x: Interval) -> Interval:
     else:
         one, other = x.lo.scaled(scale), x.hi.scaled(scale)
         lo, hi = one.minimum(other), one.maximum(other)
-    if not step.shift.is_all(0.0):
-        lo, hi = lo + step.shift, hi + step.shift
-    return Interval(lo, hi, integer)
+    return Interval(lo + shift, hi + shift, integer)
+
+
+def _affine(step: Affine, x: Interval) -> Interval:
+    return affine(step.scale, step.shift, x)
 
 
 def _clip(step: Clip, x: Interval) -> Interval:
@@ -159,8 +161,7 @@ def _prelu(step: PRelu, x: Interval) -> Interval:
 
 def _sum(step: Sum, x: Interval) -> Interval:
     before = of_dtype(step.dtype)
-    offset = Affine(step.scale, -step.scale * step.zero_point)
-    return _added(x, _affine(offset, before))
+    return _added(x, affine(Vec(step.scale), Vec(-step.scale * step.zero_point), before))
 
 
 def _added(x: Interval, y: Interval) -> Interval:

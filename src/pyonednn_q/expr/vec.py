@@ -8,7 +8,6 @@ about the numbers and never about how they were written.
 from __future__ import annotations
 
 import math
-import operator
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from pyonednn_q.errors import ArgumentError, ShapeError
 
-__all__ = ["Float64", "Vec", "VecLike"]
+__all__ = ["Float64", "Vec", "VecLike", "nearest_float32", "nearest_whole", "number"]
 
 Float64: TypeAlias = NDArray[np.float64]
 VecLike: TypeAlias = "Vec | float | Sequence[float] | NDArray[Any]"
@@ -120,16 +119,16 @@ class Vec:
     def rint(self) -> Vec:
         """Nearest whole numbers, ties to even; infinities stay."""
         if self.array is None:
-            value = self.least
-            return _scalar(float(round(value)) if math.isfinite(value) else value)
-        return _channels(np.rint(self.array))
+            return _scalar(nearest_whole(self.least))
+        return _ended(np.rint(self.array), nearest_whole(self.least), nearest_whole(self.greatest))
 
     def narrow(self) -> Vec:
         """Round every channel to the nearest float32 value (beyond its range: infinite)."""
         if self.array is None:
-            return _scalar(_narrow(self.least))
+            return _scalar(nearest_float32(self.least))
         with np.errstate(over="ignore", under="ignore"):
-            return _channels(self.array.astype(np.float32).astype(np.float64))
+            array = self.array.astype(np.float32).astype(np.float64)
+        return _ended(array, nearest_float32(self.least), nearest_float32(self.greatest))
 
     def first(self, condition: Callable[[Any], Any]) -> str:
         """Name the first channel that meets a condition, for a reason that a reader can act on."""
@@ -139,34 +138,51 @@ class Vec:
         return f"{number(float(self.array[index]))} in channel {index}"
 
     def __add__(self, other: VecLike) -> Vec:
-        if type(other) is Vec and self.array is None and other.array is None:
-            return _scalar(self.least + other.least)
-        return _binary(operator.add, self, other)
+        right = other if type(other) is Vec else Vec(other)
+        if right.array is None:
+            return self if right.least == 0.0 else _plus(self, right.least)
+        if self.array is None:
+            return right if self.least == 0.0 else _plus(right, self.least)
+        return _channels(np.add(*_paired(self.array, right.array)))
 
     __radd__ = __add__
 
+    def __sub__(self, other: VecLike) -> Vec:
+        right = other if type(other) is Vec else Vec(other)
+        if right.array is None:
+            return self if right.least == 0.0 else _plus(self, -right.least)
+        if self.array is None:
+            return _plus(-right, self.least)
+        return _channels(np.subtract(*_paired(self.array, right.array)))
+
     def __mul__(self, other: VecLike) -> Vec:
-        if type(other) is Vec and self.array is None and other.array is None:
-            return _scalar(self.least * other.least)
-        return _binary(operator.mul, self, other)
+        right = other if type(other) is Vec else Vec(other)
+        if right.array is None:
+            return self if right.least == 1.0 else _times(self, right.least)
+        if self.array is None:
+            return right if self.least == 1.0 else _times(right, self.least)
+        return _channels(np.multiply(*_paired(self.array, right.array)))
 
     __rmul__ = __mul__
-
-    def __sub__(self, other: VecLike) -> Vec:
-        if type(other) is Vec and self.array is None and other.array is None:
-            return _scalar(self.least - other.least)
-        return _binary(operator.sub, self, other)
 
     def __truediv__(self, other: VecLike) -> Vec:
         divisor = other if type(other) is Vec else Vec(other)
         if divisor.least <= 0.0 <= divisor.greatest and bool((divisor.values() == 0.0).any()):
             raise ArgumentError("divisor", str(divisor), "no zero in any channel")
-        return _binary(operator.truediv, self, divisor)
+        by = divisor.least
+        if divisor.array is not None:
+            if self.array is None:
+                return _channels(self.least / divisor.array)
+            return _channels(np.divide(*_paired(self.array, divisor.array)))
+        if self.array is None:
+            return _scalar(self.least / by)
+        ends = (self.least / by, self.greatest / by)
+        return _ended(self.array / by, *(ends if by > 0.0 else reversed(ends)))
 
     def __neg__(self) -> Vec:
         if self.array is None:
             return _scalar(-self.least)
-        return _channels(-self.array)
+        return _ended(-self.array, -self.greatest, -self.least)
 
     def __abs__(self) -> Vec:
         if self.least >= 0.0:
@@ -175,15 +191,34 @@ class Vec:
 
     def maximum(self, other: VecLike) -> Vec:
         """Return the larger value of each channel."""
-        return _binary(_larger, self, other)
+        right = other if type(other) is Vec else Vec(other)
+        if self.array is not None and right.array is not None:
+            return _channels(np.maximum(*_paired(self.array, right.array)))
+        if self.least >= right.greatest:
+            return self
+        if self.greatest <= right.least:
+            return right
+        ends = max(self.least, right.least), max(self.greatest, right.greatest)
+        return _ended(np.maximum(_row(self), _row(right)), *ends)
 
     def minimum(self, other: VecLike) -> Vec:
         """Return the smaller value of each channel."""
-        return _binary(_smaller, self, other)
+        right = other if type(other) is Vec else Vec(other)
+        if self.array is not None and right.array is not None:
+            return _channels(np.minimum(*_paired(self.array, right.array)))
+        if self.greatest <= right.least:
+            return self
+        if self.least >= right.greatest:
+            return right
+        ends = min(self.least, right.least), min(self.greatest, right.greatest)
+        return _ended(np.minimum(_row(self), _row(right)), *ends)
 
     def scaled(self, scale: Vec) -> Vec:
         """Scale the bound of a range: 0*x is 0 for every x, so 0 times an open bound is 0."""
-        if self.is_finite or not scale.least <= 0.0 <= scale.greatest:
+        least, greatest = self.least, self.greatest
+        if scale.least > 0.0 and (greatest == -_INF or least == _INF):
+            return self
+        if (least > -_INF and greatest < _INF) or not scale.least <= 0.0 <= scale.greatest:
             return self * scale
         factor = scale.values()
         with np.errstate(invalid="ignore"):
@@ -300,25 +335,51 @@ def _channels(array: Float64) -> Vec:
     return vec
 
 
-def _binary(function: Callable[[Any, Any], Any], left: Vec, right: VecLike) -> Vec:
-    other = right if type(right) is Vec else Vec(right)
-    a, b = left.array, other.array
-    if a is None and b is None:
-        return _scalar(function(left.least, other.least))
-    if a is not None and b is not None and len(a) != len(b):
-        raise ShapeError("channels", str(len(b)), f"{len(a)} as the other operand has")
-    return _channels(function(left.least if a is None else a, other.least if b is None else b))
+def _ended(array: Float64, least: float, greatest: float) -> Vec:
+    """Make a Vec whose ends are known: they went through a monotone function as the others did."""
+    if not least < greatest:
+        return _channels(array)  # all equal, or not a number
+    vec = Vec.__new__(Vec)
+    array.flags.writeable = False
+    _set(vec, "array", array)
+    _set(vec, "least", least)
+    _set(vec, "greatest", greatest)
+    return vec
 
 
-def _larger(a: Float64 | float, b: Float64 | float) -> Float64 | float:
-    return max(a, b) if isinstance(a, float) and isinstance(b, float) else np.maximum(a, b)
+def _plus(vec: Vec, term: float) -> Vec:
+    if vec.array is None:
+        return _scalar(vec.least + term)
+    return _ended(vec.array + term, vec.least + term, vec.greatest + term)
 
 
-def _smaller(a: Float64 | float, b: Float64 | float) -> Float64 | float:
-    return min(a, b) if isinstance(a, float) and isinstance(b, float) else np.minimum(a, b)
+def _times(vec: Vec, factor: float) -> Vec:
+    if vec.array is None:
+        return _scalar(vec.least * factor)
+    if 0.0 < factor < _INF:
+        return _ended(vec.array * factor, vec.least * factor, vec.greatest * factor)
+    if -_INF < factor < 0.0:
+        return _ended(vec.array * factor, vec.greatest * factor, vec.least * factor)
+    return _channels(vec.array * factor)
 
 
-def _narrow(value: float) -> float:
+def _row(vec: Vec) -> Float64 | float:
+    return vec.least if vec.array is None else vec.array
+
+
+def _paired(left: Float64, right: Float64) -> tuple[Float64, Float64]:
+    if len(left) != len(right):
+        raise ShapeError("channels", str(len(right)), f"{len(left)} as the other operand has")
+    return left, right
+
+
+def nearest_whole(value: float) -> float:
+    """Round to the nearest whole number, ties to even; infinities stay."""
+    return float(round(value)) if math.isfinite(value) else value
+
+
+def nearest_float32(value: float) -> float:
+    """Round to the nearest float32 value; beyond its range that is infinite."""
     # struct rounds to nearest as a C cast does, several times faster than a NumPy scalar.
     try:
         return float(struct.unpack("f", struct.pack("f", value))[0])

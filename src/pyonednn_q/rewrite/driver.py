@@ -63,7 +63,7 @@ class _Sweep:
         self.limit = limit
         self.events: list[Event] = []
         self.refusals: dict[tuple[str, str], list[tuple[Item, ...]]] = {}
-        self.idle: dict[tuple[object, ...], object] = {}  # windows of run rules that did not fire
+        self.idle: dict[str, list[list[Item]]] = {}  # windows on which run rules did not fire
         self.known: list[Interval] = [ANYTHING]  # what enters item 0, 1, ...; as far as asked
 
     def run(self) -> None:
@@ -101,17 +101,17 @@ class _Sweep:
         return 0
 
     def step_run(self, candidate: Candidate, index: int, end: int) -> bool:
-        """Try a run rule, the dearest kind, unless it has seen these very items."""
+        """Try a run rule, the dearest kind, unless it has seen the same items before."""
         if not end:
             return False
-        first, *run, last = self.items[index:end]
-        key = (candidate.rule.name, id(first), *map(id, run), id(last))
-        if key in self.idle:
+        window = self.items[index:end]
+        idle = self.idle.setdefault(candidate.rule.name, [])
+        if window in idle:
             return False
-        outcome = candidate.function(first, tuple(run), last)
+        outcome = candidate.function(window[0], tuple(window[1:-1]), window[-1])
         if outcome is not None and self.settle(candidate.rule, index, end - index, outcome):
             return True
-        self.idle[key] = first, run, last  # kept alive, or another item could get the same id
+        idle.append(window)
         return False
 
     def settle(self, rule: Rule, index: int, length: int, outcome: Outcome) -> bool:

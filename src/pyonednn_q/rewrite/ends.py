@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.interval import ANYTHING, Interval, after
+from pyonednn_q.expr.interval import ANYTHING, Interval, affine
 from pyonednn_q.expr.steps import Affine, Step
 from pyonednn_q.expr.vec import Vec
 
@@ -65,7 +65,7 @@ class Acc:
     @property
     def leaving(self) -> Interval:
         """What is known of x0."""
-        return after(Affine(self.scale, self.shift), self.interval)
+        return affine(self.scale, self.shift, self.interval)
 
     def holding(self, scale: Vec, shift: Vec) -> Acc:
         """Return the same end with another scale and shift."""

@@ -41,6 +41,8 @@ def overflows(bound: Vec, moved: Vec) -> bool:
     """Tell whether a bound that closed its side has moved beyond float32, where it closes none."""
     if moved.least >= -FLT_MAX and moved.greatest <= FLT_MAX:
         return False
+    if bound.array is None and moved.array is None:
+        return bound.is_finite
     return bool((np.isfinite(bound.values()) & _too_large(moved.values())).any())
 
 

@@ -61,7 +61,7 @@ def weight(items: Sequence[Item]) -> int:
 
 def strangeness(items: Sequence[Item]) -> int:
     """How far the kinds of the items are from the simplest."""
-    return sum(_RANK[type(item)] for item in items)
+    return sum(map(_RANK.__getitem__, map(type, items)))
 
 
 def disorder(items: Sequence[Item]) -> int:

@@ -131,9 +131,7 @@ MUTANTS = (
     _mutant("relu", _PASSES_RELU, _PASSES_RELU.replace("least", "greatest")),
     _mutant("relu", "flat = turned & (a <= 0.0)", "flat = turned & (a > 9.0)"),
     _mutant("relu", "flat = turned & (a <= 0.0)", "flat = turned & (a == 0.0)"),
-    _mutant(
-        "relu", "return rule(step, scale) if shift.is_all(0.0)", "return rule(step, scale) if True"
-    ),
+    _mutant("relu", "(step, scale) if shift.is_all(0.0) else _no_shift(step.alg)", "(step, scale)"),
     _mutant("prelu", _PASSES_PRELU, _PASSES_PRELU.replace("scale.least >= 0.0", "True")),
     _mutant("prelu", _PASSES_PRELU, _PASSES_PRELU.replace("least", "greatest")),
     _mutant("prelu", "np.where(turned, a * s, s)", "s"),
@@ -177,11 +175,12 @@ MUTANTS = (
     _mutant("round", "if not shift.is_even:", "if shift.least % 2.0:"),
     _mutant("leaf", "if scale.is_all(1.0):", "if True:"),
     _mutant("leaf", "if scale.is_all(1.0):", "if scale.least == 1.0:"),
-    _mutant("leaf", 'step.alg in {"mul", "div"}', 'step.alg in {"mul", "div", "max"}'),
-    _mutant("leaf", 'step.alg in {"add", "sub"}', 'step.alg in {"add", "sub", "max"}'),
+    _mutant("leaf", 'step.alg in {"mul", "div"}', 'step.alg in {"mul", "div", "add"}'),
+    _mutant("leaf", 'not in {"add", "sub", "mul", "div"}', 'not in {"add", "sub", "mul", "max"}'),
+    _mutant("leaf", 'not in {"add", "sub", "mul", "div"}', 'in {"div"}'),
     _mutant(
         "leaf",
-        "if shift.is_all(0.0)\n            else _no_shift(f",
-        "if True\n            else _no_shift(f",
+        "if shift.is_all(0.0):\n            return Carried(step",
+        "if True:\n            return Carried(step",
     ),
 )

@@ -38,24 +38,12 @@ MUTANTS = (
     Mutant("make_constant_of_step", 'problem = not_storable("constant", y.lo)', "problem = None"),
     Mutant("make_constant_of_step", "if weight((constant,)) > weight((step,)):", "if False:"),
     # store
-    Mutant(
-        "open_saturated_bounds",
-        "_stored(clip.lo, dst).greatest <=",
-        "_stored(clip.lo, dst).least <=",
-    ),
-    Mutant(
-        "open_saturated_bounds",
-        "_stored(clip.hi, dst).least >=",
-        "_stored(clip.hi, dst).greatest >=",
-    ),
-    Mutant(
-        "open_saturated_bounds",
-        "_stored(clip.lo, dst).greatest <= dtypes.qmin(dst.dtype)",
-        "_stored(clip.lo, dst).greatest <= 1",
-    ),
+    Mutant("open_saturated_bounds", "= clip.lo.greatest, clip.hi", "= clip.lo.least, clip.hi"),
+    Mutant("open_saturated_bounds", "greatest, clip.hi.least", "greatest, clip.hi.greatest"),
+    Mutant("open_saturated_bounds", "<= dtypes.qmin(dst.dtype)", "<= 1"),
     Mutant("open_saturated_bounds", ">= dtypes.qmax(dst.dtype)", ">= 127"),
-    Mutant("open_saturated_bounds", "+ float(dst.zero_point)", ""),
-    Mutant("open_saturated_bounds", "narrow / dst.scale", "narrow"),
+    Mutant("open_saturated_bounds", "+ dst.zero_point", ""),
+    Mutant("open_saturated_bounds", "(bound) / dst.scale", "(bound)"),
     Mutant(
         "open_saturated_bounds",
         "if dst.dtype is None or not dst.is_integer:",

@@ -111,13 +111,13 @@ MUTANTS = (
     Mutant("carry_affine_left", "rest.scale * sign, rest.shift", "rest.scale, rest.shift"),
     Mutant(
         "carry_affine_left",
-        "(Affine(_ONE, early), Affine(scale, _ZERO))",
-        "(Affine(_ONE, shift), Affine(scale, _ZERO))",
+        "yield Affine(_ONE, early), Affine(scale, _ZERO)",
+        "yield Affine(_ONE, shift), Affine(scale, _ZERO)",
     ),
     Mutant(
         "carry_affine_left",
-        "(Affine(scale, _ZERO), Affine(_ONE, shift))",
-        "(Affine(scale, _ZERO), Affine(_ONE, shift * scale))",
+        "yield Affine(scale, _ZERO), Affine(_ONE, shift)",
+        "yield Affine(scale, _ZERO), Affine(_ONE, shift * scale)",
     ),
     Mutant("carry_affine_left", "(*head, *reversed(passed), *tail)", "(*head, *passed, *tail)"),
 )

@@ -25,12 +25,13 @@ __all__ = [
 ]
 
 _UNIT = Clip(0.0, 1.0)
+_POSITIVE = Clip(lo=0.0)
 
 
 @rule(Eltwise, exactness=BITWISE)
 def make_clip_of_relu(eltwise: Eltwise) -> Outcome:
     """relu(x, a) = clip(x, 0, inf), if a is 0."""
-    return (Clip(lo=0.0),) if eltwise.alg == "relu" and eltwise.alpha == 0.0 else None
+    return (_POSITIVE,) if eltwise.alg == "relu" and eltwise.alpha == 0.0 else None
 
 
 @rule(Eltwise, exactness=BITWISE)

@@ -53,7 +53,7 @@ def compose_affines(first: Affine, second: Affine) -> Outcome:
     return (both,)
 
 
-def composed(first: Affine, second: Affine) -> Affine | Refusal:
+def composed(first: Affine | Acc, second: Affine) -> Affine | Refusal:
     """Fold two affine steps into one, in float64, if float32 can hold the result."""
     scale = second.scale * first.scale
     shift = second.scale * first.shift + second.shift
@@ -80,7 +80,7 @@ def absorbed(acc: Acc, affine: Affine) -> tuple[Acc] | tuple[Acc, Affine] | Refu
     scale = affine.scale
     if not (scale.is_all(1.0) or acc.takes_scale.admits(scale)):
         return Refusal(acc.because or f"the primitive takes no scale {scale}")
-    both = composed(Affine(acc.scale, acc.shift), affine)
+    both = composed(acc, affine)
     if isinstance(both, Refusal):
         return both
     if acc.takes_shift.admits(both.shift) or both.shift == acc.shift:

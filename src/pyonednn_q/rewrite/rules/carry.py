@@ -6,6 +6,8 @@ the shift alone, and whether that is worth it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pyonednn_q.expr.steps import Affine, Step
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Acc, Takes
@@ -13,7 +15,7 @@ from pyonednn_q.rewrite.limits import not_storable
 from pyonednn_q.rewrite.progress import falls
 from pyonednn_q.rewrite.rule import REAL, RUN, Outcome, Refusal, rule
 from pyonednn_q.rewrite.rules.affine import absorbed, composed
-from pyonednn_q.rewrite.rules.homogeneity import carry
+from pyonednn_q.rewrite.rules.homogeneity import bars, carry
 
 __all__ = ["carry_affine_left"]
 
@@ -32,6 +34,10 @@ def carry_affine_left(anchor: Affine | Acc, run: tuple[Step, ...], last: Affine)
         return Refusal(anchor.because) if anchor.because else None
     if last.scale.is_all(0.0):
         return None
+    for step in reversed(run):
+        barred = bars(step)
+        if barred:
+            return barred
     window = (anchor, *run, last)
     reasons: list[str] = []
     for part, rest in _parts(last):
@@ -45,18 +51,17 @@ def carry_affine_left(anchor: Affine | Acc, run: tuple[Step, ...], last: Affine)
     return Refusal(reasons[0])
 
 
-def _parts(last: Affine) -> list[tuple[Affine, Affine]]:
-    """Ways to split an affine step into what is carried and what stays behind."""
+def _parts(last: Affine) -> Iterator[tuple[Affine, Affine]]:
+    """Yield ways to split an affine step into what is carried and what stays behind."""
     scale, shift = last.scale, last.shift
-    parts = [(last, _IDENTITY)]
+    yield last, _IDENTITY
     if shift.is_all(0.0) or scale.is_all(1.0):
-        return parts
-    parts.append((Affine(scale, _ZERO), Affine(_ONE, shift)))
+        return
+    yield Affine(scale, _ZERO), Affine(_ONE, shift)
     if not scale.least <= 0.0 <= scale.greatest or not (scale.values() == 0.0).any():
         early = shift / scale
         if early.is_finite and not not_storable("shift", early):
-            parts.append((Affine(_ONE, early), Affine(scale, _ZERO)))
-    return parts
+            yield Affine(_ONE, early), Affine(scale, _ZERO)
 
 
 def _carried(
@@ -91,5 +96,5 @@ def _carried(
             return taken
         head = taken
     behind = rest if sign == 1.0 else Affine(rest.scale * sign, rest.shift)
-    tail = () if behind == _IDENTITY else (behind,)
+    tail = () if behind is _IDENTITY else (behind,)
     return (*head, *reversed(passed), *tail)

@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,15 +36,14 @@ from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.limits import not_storable, overflows
 from pyonednn_q.rewrite.rule import Refusal
 
-__all__ = ["Carried", "carry", "carry_over_clip", "carry_over_round"]
+__all__ = ["Carried", "bars", "carry", "carry_over_clip", "carry_over_round"]
 
 _INF = math.inf
 _ONE, _ZERO = Vec(1.0), Vec(0.0)
 _OVERFLOW = Refusal("a bound would overflow float32")
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(NamedTuple):
     """s*f(x) + t = sign*step(scale*x + shift)."""
 
     step: Step
@@ -55,7 +54,19 @@ class Carried:
 
 def carry(step: Step, scale: Vec, shift: Vec) -> Carried | Refusal:
     """Move scale*step(x) + shift to the other side of the step, or say why it cannot pass."""
-    return _TABLE[type(step)](step, scale, shift)
+    return bars(step) or _TABLE[type(step)](step, scale, shift)
+
+
+def bars(step: Step) -> Refusal | None:
+    """Say why no scale and no shift can pass a step, or ``None`` if some may."""
+    if isinstance(step, Eltwise):
+        return None if step.alg in _ELTWISE else _no_pass(step.alg)
+    if isinstance(step, Binary):
+        if not isinstance(step.operand, Leaf):
+            return _no_pass(f"{step.alg} with a constant")
+        if step.alg not in {"add", "sub", "mul", "div"}:
+            return _no_pass(f"{step.alg} with {step.operand}")
+    return None
 
 
 def carry_over_clip(clip: Clip, scale: Vec, shift: Vec) -> Clip | Refusal:
@@ -92,10 +103,11 @@ def _round(step: Round, scale: Vec, shift: Vec) -> Carried | Refusal:
 
 
 def _eltwise(step: Eltwise, scale: Vec, shift: Vec) -> Carried | Refusal:
-    rule = _ELTWISE.get(step.alg)
-    if rule is None:
-        return Refusal(f"{step.alg} passes neither a scale nor a shift")
-    return rule(step, scale) if shift.is_all(0.0) else _no_shift(step.alg)
+    return _ELTWISE[step.alg](step, scale) if shift.is_all(0.0) else _no_shift(step.alg)
+
+
+def _no_pass(name: str) -> Refusal:
+    return Refusal(f"{name} passes neither a scale nor a shift")
 
 
 def _no_shift(name: str) -> Refusal:
@@ -182,19 +194,13 @@ def _sum(step: Sum, scale: Vec, shift: Vec) -> Carried | Refusal:
 
 
 def _binary(step: Binary, scale: Vec, shift: Vec) -> Carried | Refusal:
-    if not isinstance(step.operand, Leaf):
-        return Refusal(f"{step.alg} with a constant passes neither a scale nor a shift")
     if step.alg in {"mul", "div"}:
-        return (
-            Carried(step, scale)
-            if shift.is_all(0.0)
-            else _no_shift(f"{step.alg} by {step.operand}")
-        )
-    if step.alg in {"add", "sub"}:
-        if scale.is_all(1.0):
-            return Carried(step, scale, shift)
-        return Refusal(f"{step.operand} is known only when the chain runs, so it cannot be scaled")
-    return Refusal(f"{step.alg} with {step.operand} passes neither a scale nor a shift")
+        if shift.is_all(0.0):
+            return Carried(step, scale)
+        return _no_shift(f"{step.alg} by {step.operand}")
+    if scale.is_all(1.0):
+        return Carried(step, scale, shift)
+    return Refusal(f"{step.operand} is known only when the chain runs, so it cannot be scaled")
 
 
 def _affine(_: Affine, __: Vec, ___: Vec) -> Refusal:

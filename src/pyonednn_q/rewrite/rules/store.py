@@ -9,7 +9,7 @@ import math
 
 from pyonednn_q import dtypes
 from pyonednn_q.expr.steps import Clip, Round
-from pyonednn_q.expr.vec import Vec
+from pyonednn_q.expr.vec import Vec, nearest_float32, nearest_whole
 from pyonednn_q.rewrite.ends import Dst
 from pyonednn_q.rewrite.rule import BITWISE, Outcome, Refusal, rule
 
@@ -54,18 +54,19 @@ def open_saturated_bounds(clip: Clip, dst: Dst) -> Outcome:
     """
     if dst.dtype is None or not dst.is_integer:
         return None
-    lo = clip.lo.greatest > -_INF and _stored(clip.lo, dst).greatest <= dtypes.qmin(dst.dtype)
-    hi = clip.hi.least < _INF and _stored(clip.hi, dst).least >= dtypes.qmax(dst.dtype)
+    # A store never falls, so the highest l and the lowest h speak for all channels.
+    highest, lowest = clip.lo.greatest, clip.hi.least
+    lo = highest > -_INF and _stored(highest, dst) <= dtypes.qmin(dst.dtype)
+    hi = lowest < _INF and _stored(lowest, dst) >= dtypes.qmax(dst.dtype)
     if not (lo or hi):
         return _inside(clip, dst)
     lower, upper = _OPEN_LO if lo else clip.lo, _OPEN_HI if hi else clip.hi
     return (dst,) if lower is _OPEN_LO and upper is _OPEN_HI else (Clip(lower, upper), dst)
 
 
-def _stored(bound: Vec, dst: Dst) -> Vec:
+def _stored(bound: float, dst: Dst) -> float:
     # As float32, which is what a kernel clips with; rounded before saturation.
-    narrow = bound.narrow()
-    return (narrow if dst.is_plain else narrow / dst.scale + float(dst.zero_point)).rint()
+    return nearest_whole(nearest_float32(bound) / dst.scale + dst.zero_point)
 
 
 def _inside(clip: Clip, dst: Dst) -> Refusal:
