@@ -88,15 +88,8 @@ def quantise(case: Case, sample: Sample) -> Quantised:
     """Return a sample in the data types of `case`."""
     precision = case.precision
     if not precision.is_int8:
-        src, wei, dst = (
-            values.astype(dtypes.numpy_dtype(name), copy=False)
-            for values, name in (
-                (sample.src, precision.src),
-                (sample.wei, precision.wei),
-                (sample.residual, precision.dst),
-            )
-        )
-        return Quantised(src, wei, dst, 1.0, np.ones(1))
+        src, wei = _as(sample.src, precision.src), _as(sample.wei, precision.wei)
+        return Quantised(src, wei, _as(sample.residual, precision.dst), 1.0, np.ones(1))
     src_scale = _SRC_RANGE / dtypes.qmax(precision.src)
     wei_scale = _wei_scales(case.shape, sample.wei)
     return Quantised(
@@ -120,16 +113,20 @@ def _levels(values: Float32, scale: object, dtype: str) -> Array:
     levels: Array = values / np.asarray(scale, np.float32)
     np.rint(levels, out=levels)
     np.clip(levels, dtypes.qmin(dtype), dtypes.qmax(dtype), out=levels)
-    stored: Array = levels.astype(dtypes.numpy_dtype(dtype))
-    return stored
+    return _as(levels, dtype)
 
 
 def _stored_residual(residual: Float32, precision: Precision) -> Array:
     scale = residual_scale(precision.dst)
     if not dtypes.is_integer(precision.dst):
-        return residual.astype(dtypes.numpy_dtype(precision.dst))
+        return _as(residual, precision.dst)
     clipped = np.minimum(residual, np.float32(RESIDUAL_RANGE))
-    return np.rint(clipped / np.float32(scale)).astype(dtypes.numpy_dtype(precision.dst))
+    return _as(np.rint(clipped / np.float32(scale)), precision.dst)
+
+
+def _as(values: Float32, dtype: str) -> Array:
+    converted: Array = values.astype(dtypes.numpy_dtype(dtype), copy=False)
+    return converted
 
 
 def _wei_scales(shape: Shape, wei: Float32) -> NDArray[np.float64]:

@@ -12,8 +12,9 @@ from pyonednn_q.bench.case import Case, Setting, repro
 from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.run import Row, Run, metadata
+from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.bench.timing import Budget, Timed, interleaved
-from pyonednn_q.bench.trial import Trial, sqnr_db
+from pyonednn_q.bench.trial import Trial
 from pyonednn_q.compose.problem import EltwiseProblem
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import DTypeError, UnsupportedError

@@ -41,9 +41,9 @@ class Precision:
             No such types, or no primitive takes them together.
         """
         parts = _NAME.findall(name)
-        if "".join(parts) != name or len(parts) not in {1, 3}:
+        if "".join(parts) != name or len(parts) != (1 if name in FLOATS else 3):
             raise DTypeError("dtype", repr(name), _WANTED)
-        src, wei, dst = parts * 3 if len(parts) == 1 else parts
+        src, wei, dst = parts * 3 if name in FLOATS else parts
         quantised = src in _ACTIVATIONS and wei == "s8" and dst in _STORED
         floating = src in FLOATS and wei == src and dst in {src, "f32"}
         if not (quantised or floating):
@@ -53,7 +53,9 @@ class Precision:
     @property
     def name(self) -> str:
         """The name that `parse` reads."""
-        return self.src if self.src == self.wei == self.dst else self.src + self.wei + self.dst
+        if self.src in FLOATS and self.src == self.dst:
+            return self.src
+        return self.src + self.wei + self.dst
 
     @property
     def is_int8(self) -> bool:

@@ -22,7 +22,7 @@ from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.compose.problem import EltwiseProblem, MatMulProblem
 from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import UnsupportedError
+from pyonednn_q.errors import DTypeError, UnsupportedError
 
 __all__ = ["PEAK_PROBLEMS", "Limits", "probe"]
 
@@ -121,7 +121,7 @@ def _peak(precision: Precision) -> float:
         shape = Shape.parse(text)
         try:
             trial = Trial.of(Case(shape, precision), Sample.of(shape, with_residual=False))
-        except UnsupportedError:
+        except (UnsupportedError, DTypeError):
             continue
         best = max(best, shape.ops / _least(trial.seconds, 1) / 1e9)
     return best

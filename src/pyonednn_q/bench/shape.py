@@ -241,6 +241,8 @@ class Shape:
         layout = options.pop("wei", "")
         if layout not in {"", "transposed"}:
             raise ArgumentError("wei", layout, "transposed")
+        if options and kind not in _WINDOWED:
+            raise ArgumentError("problem", repr(text), f"no {', '.join(options)} in a {kind}")
         spatial = len(src) - 2
         return cls(
             kind,

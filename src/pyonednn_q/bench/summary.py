@@ -6,15 +6,15 @@ other, so ratios within a run resample rounds; ratios of two runs resample each 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pyonednn_q.errors import ArgumentError
 
-__all__ = ["Ratio", "Summary", "paired_ratio", "summarise", "unpaired_ratio"]
+__all__ = ["Ratio", "Summary", "paired_ratio", "sqnr_db", "summarise", "unpaired_ratio"]
 
 CONFIDENCE = 0.95
 LEAST = 6  # with fewer samples even their whole range covers the median less than 19 times of 20
@@ -61,7 +61,7 @@ class Ratio:
         return f"{self.value:.2f}x" if self.is_significant else "not significant"
 
 
-def summarise(samples: Sequence[float]) -> Summary:
+def summarise(samples: ArrayLike) -> Summary:
     """Summarise samples; below `LEAST` of them the interval is their whole range and more.
 
     Raises
@@ -77,9 +77,7 @@ def summarise(samples: Sequence[float]) -> Summary:
     return Summary(len(values), median, q1, q3, lo, hi)
 
 
-def paired_ratio(
-    above: Sequence[float], below: Sequence[float], confidence: float = CONFIDENCE
-) -> Ratio:
+def paired_ratio(above: ArrayLike, below: ArrayLike, confidence: float = CONFIDENCE) -> Ratio:
     """Return median(above) / median(below), for samples taken in the same rounds.
 
     Raises
@@ -94,9 +92,7 @@ def paired_ratio(
     return _ratio(one, other, rounds, rounds, confidence)
 
 
-def unpaired_ratio(
-    above: Sequence[float], below: Sequence[float], confidence: float = CONFIDENCE
-) -> Ratio:
+def unpaired_ratio(above: ArrayLike, below: ArrayLike, confidence: float = CONFIDENCE) -> Ratio:
     """Return median(above) / median(below), for samples of two runs.
 
     Raises
@@ -108,10 +104,28 @@ def unpaired_ratio(
     return _ratio(one, other, _draws(len(one), 3), _draws(len(other), 4), confidence)
 
 
-def _checked(name: str, samples: Sequence[float]) -> NDArray[np.float64]:
+def sqnr_db(exact: NDArray[Any], approximate: NDArray[Any]) -> float:
+    """Return the signal-to-quantisation-noise ratio in decibels.
+
+    Parameters
+    ----------
+    exact, approximate : arrays of one shape
+        What should be, and the real values of what is.
+
+    Returns
+    -------
+    float
+        10 log10(signal power / noise power); infinite when nothing differs.
+    """
+    signal = float(np.square(exact, dtype=np.float64).sum())
+    noise = float(np.square(exact.astype(np.float64) - approximate).sum())
+    return 10 * float(np.log10(signal / noise)) if noise else float("inf")
+
+
+def _checked(name: str, samples: ArrayLike) -> NDArray[np.float64]:
     values = np.asarray(samples, np.float64)
-    if values.ndim != 1 or not len(values) or not (values > 0).all():
-        raise ArgumentError(name, f"{len(values)} samples", "times above 0, at least one")
+    if values.ndim != 1 or not values.size or not (values > 0).all():
+        raise ArgumentError(name, f"samples {values}", "times above 0, at least one")
     return values
 
 

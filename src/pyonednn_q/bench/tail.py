@@ -82,15 +82,17 @@ class Tail:
     @property
     def words(self) -> tuple[str, ...]:
         """The words that the name is made of; the longest that fits is taken each time."""
-        rest = "" if self.name == "none" else self.name
-        found = []
-        while rest:
-            fitting = [word for word in WORDS if f"{rest}_".startswith(f"{word}_")]
-            if not fitting:
+        if self.name == "none":
+            return ()
+        found: list[str] = []
+        parts = self.name.split("_")
+        while parts:
+            ends = [n for n in range(len(parts), 0, -1) if "_".join(parts[:n]) in WORDS]
+            if not ends:
                 wanted = f"none, or words joined by _: {', '.join(WORDS)}"
                 raise ArgumentError("tail", repr(self.name), wanted)
-            found.append(max(fitting, key=len))
-            rest = rest[len(found[-1]) + 1 :]
+            found.append("_".join(parts[: ends[0]]))
+            del parts[: ends[0]]
         return tuple(found)
 
     @property

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.native import Prepared
 
-__all__ = ["Trial", "sqnr_db"]
+__all__ = ["Trial"]
 
 Array = np.ndarray[Any, Any]
 
@@ -112,16 +112,3 @@ class Trial:
         dims = [1] * self.arrays[-1].ndim
         dims[-1 if self.case.shape.kind == "matmul" else 1] = vec.channels or 1
         return vec.values().astype(np.float32).reshape(dims)
-
-
-def sqnr_db(exact: Array, approximate: Array) -> float:
-    """Return the signal-to-quantisation-noise ratio in decibels; infinite when nothing differs.
-
-    Parameters
-    ----------
-    exact, approximate : arrays of one shape
-        FP32 result, and the real values of the other.
-    """
-    signal = float(np.square(exact, dtype=np.float64).sum())
-    noise = float(np.square(exact.astype(np.float64) - approximate).sum())
-    return 10 * float(np.log10(signal / noise)) if noise and signal else float("inf")
