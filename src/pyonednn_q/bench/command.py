@@ -26,7 +26,7 @@ from pyonednn_q.bench.case import LAYOUTS, Cache, Setting
 from pyonednn_q.bench.measure import F32, Request, measure
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.progress import Progress
-from pyonednn_q.bench.run import Run
+from pyonednn_q.bench.run import Run, joined, metadata
 from pyonednn_q.bench.tail import WORDS, Tail
 from pyonednn_q.bench.timing import Budget
 from pyonednn_q.compose.implementation import ISA_ORDER
@@ -80,10 +80,7 @@ def measured(wanted: Request, isas: Sequence[str]) -> Run:
         progress.clear()
         return found
     runs = [processes.measure_at(wanted, level) for level in processes.levels(isas)]
-    whole = runs[0]
-    for part in runs[1:]:
-        whole = whole.with_rows(part)
-    return whole
+    return joined(metadata(), runs)
 
 
 def request(options: argparse.Namespace) -> Request:

@@ -83,7 +83,7 @@ def measure(request: Request, progress: Progress) -> Run:
     limits, rows, drifts = [], [], []
     for setting in request.settings:
         with runtime.threads(setting.threads):
-            progress.phase(f"probing the machine, {setting.threads} threads")
+            progress.phase(f"probing the machine with {setting.threads} thread(s)")
             found = probe.probe(request.precisions, progress.tick)
             limits.append(((setting.isa, setting.threads), found))
             flush = flusher() if setting.cache == "cold" else None

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
 from pathlib import Path
@@ -25,7 +25,7 @@ from pyonednn_q.bench.summary import Ratio, Summary, paired_ratio, summarise
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 
-__all__ = ["SCHEMA", "Row", "Run"]
+__all__ = ["SCHEMA", "Row", "Run", "joined", "metadata"]
 
 SCHEMA = 1
 _LIMITS = tuple(field.name for field in fields(Limits))
@@ -214,12 +214,12 @@ class Run:
             got = f"{type(error).__name__}: {error}"
             raise ArgumentError("text", got, "what `pyonednn-q bench --json` writes") from None
 
-    def with_rows(self, other: Run) -> Run:
-        """Return both runs in one: limits and rows of `other` come after."""
-        extra = tuple(text for text in other.warnings if text not in self.warnings)
-        return Run(
-            self.metadata, self.limits + other.limits, self.warnings + extra, self.rows + other.rows
-        )
+
+def joined(about: Mapping[str, str], parts: Sequence[Run]) -> Run:
+    """Return runs as one, made where `about` says; each doubt says whose it is."""
+    doubts = tuple(f"{part.metadata['isa']}: {doubt}" for part in parts for doubt in part.warnings)
+    limits = tuple(each for part in parts for each in part.limits)
+    return Run(about, limits, doubts, tuple(row for part in parts for row in part.rows))
 
 
 def metadata() -> dict[str, str]:

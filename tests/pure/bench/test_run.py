@@ -8,7 +8,7 @@ import math
 import pytest
 
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.run import Run
+from pyonednn_q.bench.run import Run, joined
 from pyonednn_q.errors import ArgumentError
 from support.bench_runs import LIMITS, row, run, samples
 
@@ -83,10 +83,11 @@ def test_bandwidth_is_that_of_the_next_larger_size(nbytes: int, rate: float) -> 
 
 def test_runs_join() -> None:
     one, other = run(F32, warnings=("x",)), run(row("a", "f32", 9.0, isa="AVX2"), warnings=("x",))
-    joined = one.with_rows(other)
-    assert joined.rows == one.rows + other.rows
-    assert joined.warnings == ("x",)
-    assert [setting for setting, _ in joined.limits] == [("", 2), ("AVX2", 2)]
+    both = joined({"isa": "AMX"}, [one, other])
+    assert both.rows == one.rows + other.rows
+    assert both.metadata == {"isa": "AMX"}
+    assert both.warnings == ("AVX2: x", "AVX2: x")
+    assert [setting for setting, _ in both.limits] == [("", 2), ("AVX2", 2)]
 
 
 def test_made_up_samples_have_their_median() -> None:
