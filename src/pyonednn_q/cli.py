@@ -15,7 +15,10 @@ _COMMANDS = {
     "doctor": "which oneDNN is used, whether it works, and what to do if not",
     "explain": "how a layer becomes attributes and post-ops of oneDNN, and why",
     "demo": "classify handwritten digits in FP32 and INT8, and compare the two",
+    "bench": "measure INT8 against FP32: known networks or your own shapes",
+    "compare": "compare two runs of bench: what became slower, what faster",
 }
+_ROOMS = {"compare": "bench.compare"}  # of commands that are not rooms of their own
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if known.command is None:
         parser.print_help(sys.stderr)
         return 2
-    room = import_module(f"pyonednn_q.{known.command}")
+    room = import_module(f"pyonednn_q.{_ROOMS.get(known.command, known.command)}")
     # explain and native are siblings, and those never import each other: this is above both.
     extras = {"here": _facts_here} if known.command == "explain" else {}
     code: int = room.main(rest, **extras)

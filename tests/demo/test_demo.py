@@ -103,19 +103,3 @@ def test_weights_text_follows_the_cpu() -> None:
 
     assert "within [-64, 64], 7 bits: AVX2 has no VNNI" in text("AVX2", 64)
     assert "within [-127, 127]: AVX512_CORE_VNNI has VNNI" in text("AVX512_CORE_VNNI", 127)
-
-
-def test_the_bar_fills_on_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    progress = report.Progress(2)
-    progress.phase("work")
-    progress.tick()
-    progress.tick()
-    progress.clear()
-    half, full = "#" * 15 + "." * 15, "#" * 30
-    _, err = capsys.readouterr()
-    assert f"[{half}] work" in err
-    assert f"[{full}] work" in err
-    assert err.endswith("\r\x1b[K")

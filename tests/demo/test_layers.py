@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pytest
 
 from pyonednn_q import native
+from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.compose.post_ops import EltwisePostOp
-from pyonednn_q.demo import experiment, fit, layers, measure, quantise
+from pyonednn_q.demo import experiment, fit, layers, quantise
 from pyonednn_q.demo.network import Conv, Dense, MaxPool
 from pyonednn_q.errors import SaturationError
 from pyonednn_q.qparams import QParams
@@ -167,4 +168,4 @@ def test_codes_and_real_values(findings: experiment.Findings) -> None:
 
 def test_plain_float_layer_has_no_attributes(findings: experiment.Findings) -> None:
     assert findings.float32[-1].prepared.attr == Attr()
-    assert measure.sqnr_db(np.ones(3), np.ones(3)) == float("inf")
+    assert sqnr_db(np.ones(3), np.ones(3)) == float("inf")

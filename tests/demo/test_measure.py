@@ -53,15 +53,6 @@ def test_both_ways_take_turns() -> None:
     assert len(ticks) == 1
 
 
-def test_sqnr_counts_power_in_decibels() -> None:
-    exact = np.array([10.0, 0.0])
-    assert measure.sqnr_db(exact, np.array([11.0, 0.0])) == 20.0
-
-
-def test_sqnr_does_not_wrap_integers() -> None:
-    assert measure.sqnr_db(np.array([200], np.uint8), np.array([0], np.uint8)) == 0.0
-
-
 def test_correct_counts_largest_logits() -> None:
     logits = np.array([[0, 1], [1, 0], [3, 2]], np.float32)
     assert measure.correct(logits, np.array([1, 1, 0])) == 2

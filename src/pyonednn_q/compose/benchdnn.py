@@ -78,9 +78,7 @@ def options(plan: Plan) -> str:
     Scales of more than one value are drawn by benchdnn itself: its options have room for one.
     """
     facts, constants = plan.facts, dict(plan.constants)
-    words = [f"--dt={facts.src}:{facts.wei}:{plan.dst}"]
-    if plan.has_bias:
-        words.append(f"--bia-dt={plan.bias_dtype}")
+    words = [f"--dt={facts.src}:{facts.wei}:{plan.dst}", *_bias(plan)]
     scales, points = [], []
     for tensor in ("src", "wei", "dst"):
         scale, point = plan.attr.scale(tensor), plan.attr.zero_point(tensor)
@@ -96,6 +94,18 @@ def options(plan: Plan) -> str:
         if parts:
             words.append(f"--attr-{name}={'+'.join(parts)}")
     return " ".join(words)
+
+
+def _bias(plan: Plan) -> list[str]:
+    """Say whether there is a bias, in words that benchdnn has known since 3.7."""
+    if plan.facts.kind == "matmul":
+        # Its mask is by default that of two dimensions.
+        mask = [] if plan.facts.ndims == 2 else [f"--bia_mask={1 << plan.facts.axis}"]
+        return [f"--bia_dt={plan.bias_dtype}", *mask] if plan.has_bias else []
+    if plan.has_bias and plan.bias_dtype == "f32":
+        return ["--dir=FWD_B"]
+    # Another type than f32 can be named since 3.10 only.
+    return ["--dir=FWD_I", *([f"--bia-dt={plan.bias_dtype}"] if plan.has_bias else [])]
 
 
 def _policy(mask: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.demo import digits, fit, layers, measure, quantise
 from pyonednn_q.demo.network import Network
@@ -143,8 +144,8 @@ def compare(models: Models) -> Findings:
         alone = step.prepared(step.view(step.encode(src)))
         noises.append(
             measure.LayerNoise(
-                alone_db=measure.sqnr_db(dst, step.decode(alone)),
-                in_network_db=measure.sqnr_db(dst, step.decode(got)),
+                alone_db=sqnr_db(dst, step.decode(alone)),
+                in_network_db=sqnr_db(dst, step.decode(got)),
             )
         )
     return Findings(float32, int8, accuracy, tuple(noises))

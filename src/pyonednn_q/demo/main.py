@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from pyonednn_q.bench.progress import Progress
 from pyonednn_q.demo import digits, experiment, fit, report
 from pyonednn_q.errors import Error
 
@@ -64,7 +65,7 @@ def show(batches: Sequence[int], rounds: int) -> None:
     """
     platform = experiment.platform()
     timings = fit.LAYERS + 1
-    progress = report.Progress(fit.STEPS + 1 + len(batches) * timings)
+    progress = Progress(fit.STEPS + 1 + len(batches) * timings)
     progress.phase("fitting the network")
     models = experiment.make_models(progress.tick)
     progress.phase(f"running {len(models.data.test_labels)} held-out digits")

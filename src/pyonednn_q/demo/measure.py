@@ -1,4 +1,4 @@
-"""Numbers about results and times: accuracy, agreement, SQNR, medians of interleaved calls."""
+"""Numbers about results and times: accuracy, agreement, medians of interleaved calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,24 +80,6 @@ def correct(logits: npt.NDArray[np.float32], labels: npt.NDArray[np.int64]) -> i
         From 0 to N.
     """
     return int((logits.argmax(axis=1) == labels).sum())
-
-
-def sqnr_db(exact: npt.NDArray[Any], approximate: npt.NDArray[Any]) -> float:
-    """Return the signal-to-quantisation-noise ratio in decibels.
-
-    Parameters
-    ----------
-    exact, approximate : arrays of one shape
-        FP32 result and the real values of the INT8 result.
-
-    Returns
-    -------
-    float
-        10 log10(signal power / noise power); infinite when nothing differs.
-    """
-    signal = float(np.square(exact, dtype=np.float64).sum())
-    noise = float(np.square(exact.astype(np.float64) - approximate).sum())
-    return 10 * float(np.log10(signal / noise)) if noise else float("inf")
 
 
 def time_interleaved(

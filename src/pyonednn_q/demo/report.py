@@ -1,4 +1,4 @@
-"""What the demo says: a progress bar on stderr, the report on stdout. Nothing else here prints."""
+"""What the demo says on standard output. Nothing else here prints."""
 
 from __future__ import annotations
 
@@ -9,49 +9,6 @@ from pyonednn_q.demo.experiment import Findings, Models, Platform
 from pyonednn_q.demo.layers import Step
 from pyonednn_q.demo.measure import Accuracy, LayerNoise, Pair
 from pyonednn_q.demo.network import Conv, Dense, Network
-
-BAR_WIDTH = 30
-
-
-class Progress:
-    """A bar on a terminal; elsewhere one line per phase.
-
-    Parameters
-    ----------
-    steps : int
-        How many ticks the whole run takes.
-    """
-
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._done = 0
-        self._phase = ""
-        self._is_terminal = sys.stderr.isatty()
-
-    def phase(self, name: str) -> None:
-        """Name what is being done now."""
-        self._phase = name
-        if not self._is_terminal:
-            sys.stderr.write(f"{name} ...\n")
-        self._draw()
-
-    def tick(self) -> None:
-        """Count one more step as done."""
-        self._done += 1
-        self._draw()
-
-    def clear(self) -> None:
-        """Wipe the bar."""
-        if self._is_terminal:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-    def _draw(self) -> None:
-        if self._is_terminal:
-            filled = BAR_WIDTH * self._done // self._steps
-            bar = "#" * filled + "." * (BAR_WIDTH - filled)
-            sys.stderr.write(f"\r\x1b[K[{bar}] {self._phase}")
-            sys.stderr.flush()
 
 
 def write(text: str) -> None:

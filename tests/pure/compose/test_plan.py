@@ -198,29 +198,45 @@ def test_known_weights_prove_a_relu_superfluous() -> None:
 @pytest.mark.parametrize(
     ("chain", "facts", "wanted"),
     [
-        (Chain(), FACTS, "--dt=u8:s8:u8 --bia-dt=f32"),
+        (Chain(), FACTS, "--dt=u8:s8:u8 --dir=FWD_B"),
         (
             Chain(Affine([2.0, 3.0]), Eltwise("tanh"), Affine(4.0, 3.0)),
             replace(FACTS, src_zero_point=5),
             (
-                "--dt=u8:s8:u8 --bia-dt=f32 --attr-scales=wei:per_dim_0+dst:common:0.25 "
+                "--dt=u8:s8:u8 --dir=FWD_B --attr-scales=wei:per_dim_0+dst:common:0.25 "
                 "--attr-zero-points=src:common:5+dst:common:3 --attr-post-ops=tanh"
             ),
         ),
         (
             Chain(Sum(0.5, 3), PRelu([1.0, 2.0]), Eltwise("elu", 2.0), Clip(0, 6), Affine(2, 0.5)),
             replace(FACTS, bias=None, dst="s8"),
-            "--dt=u8:s8:s8 --attr-post-ops=sum:0.5:3+prelu:per_dim_1+elu:2+clip:0:6+linear:2:0.5",
+            (
+                "--dt=u8:s8:s8 --dir=FWD_I "
+                "--attr-post-ops=sum:0.5:3+prelu:per_dim_1+elu:2+clip:0:6+linear:2:0.5"
+            ),
         ),
         (
             Chain(Binary("add", Leaf("r", "s8"))),
             replace(FACTS, bias=None, dst_dims=(2, 2, 3, 3)),
-            "--dt=u8:s8:u8 --attr-post-ops=add:s8:15:axb",
+            "--dt=u8:s8:u8 --dir=FWD_I --attr-post-ops=add:s8:15:axb",
         ),
     ],
 )
 def test_benchdnn_options(chain: Chain, facts: PrimitiveFacts, wanted: str) -> None:
     assert compose(chain, facts).benchdnn() == wanted
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({"ndims": 2}, "--dt=u8:s8:u8 --bia_dt=f32"),
+        ({"ndims": 3}, "--dt=u8:s8:u8 --bia_dt=f32 --bia_mask=4"),
+        ({"ndims": 3, "bias": None}, "--dt=u8:s8:u8"),
+    ],
+)
+def test_benchdnn_names_the_bias_of_a_matmul(changes: dict[str, Any], wanted: str) -> None:
+    facts = replace(FACTS, kind="matmul", wei_ndims=changes["ndims"], **changes)
+    assert compose(Chain(), facts).benchdnn() == wanted
 
 
 def test_weights_of_another_type_are_refused() -> None:

@@ -1,0 +1,11 @@
+"""Measure: INT8 against FP32 and the other types, from the command line.
+
+A problem is a value, a suite is data, a run is immutable and says where it was made. Only `report`
+writes to standard output, only `progress` to standard error.
+"""
+
+from __future__ import annotations
+
+from pyonednn_q.bench.command import main
+
+__all__ = ["main"]

@@ -1,0 +1,223 @@
+"""``pyonednn-q bench check``: every line of every suite once, for correctness.
+
+Spatial sizes, batches and what would take gigabytes are cut down; kernel, strides, padding, groups
+and the remainders of channel counts stay. Sources and weights are small whole numbers and scales
+are powers of two, so that float32 is exact in any order and the comparison is for equality.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyonednn_q import dtypes, native
+from pyonednn_q.bench import report, suite
+from pyonednn_q.bench.accumulate import accumulate
+from pyonednn_q.bench.arguments import listed
+from pyonednn_q.bench.data import channels
+from pyonednn_q.bench.precision import Precision
+from pyonednn_q.bench.progress import Progress
+from pyonednn_q.bench.shape import Shape
+from pyonednn_q.compose.composer import compose
+from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.errors import Error
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Eltwise
+from pyonednn_q.native import runtime
+
+if TYPE_CHECKING:
+    from pyonednn_q.bench.suite import Line
+
+__all__ = ["Finding", "check", "main", "reduced"]
+
+Array = NDArray[Any]
+
+TYPES = ("f32", "u8s8u8", "s8s8s8")
+_OUTPUTS = 5
+_BATCHES = 3
+_ROWS = 33
+_CHANNELS = 512
+_SUMS = 4096
+_REMAINDER = 64  # the widest tile: remainders by it, and by all that divides it, are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A line in one type: `wrong` values of `count`, or why there are none."""
+
+    line: Line
+    shape: Shape
+    dtype: str
+    impl: str
+    wrong: int
+    count: int
+    refused: str
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it ran and every value is right."""
+        return not (self.wrong or self.refused)
+
+    def text(self) -> str:
+        """Return one line for people."""
+        name = f"{self.line.suite} {self.line.label} {self.dtype}"
+        if self.refused:
+            return f"refused: {name}: {self.refused}"
+        return f"WRONG: {name}: {self.wrong} of {self.count} values, {self.impl}, {self.shape}"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run ``pyonednn-q bench check``: 0 when everything is right."""
+    options = _parser().parse_args(argv)
+    try:
+        suites = [suite.find(word) for word in options.what or suite.names()]
+    except Error as error:
+        report.complain(error)
+        return 2
+    progress = Progress(sum(len(each.lines) for each in suites))
+    bad = 0
+    for each in suites:
+        progress.phase(f"checking {each.name}")
+        found = []
+        for line in each.lines:
+            found += [check(line, precision) for precision in options.dtype]
+            progress.tick()
+        wrong = [finding for finding in found if not finding.is_right]
+        bad += len(wrong)
+        progress.clear()
+        verdict = f"{len(wrong)} of {len(found)} not right" if wrong else f"{len(found)} right"
+        report.write("\n".join([f"{each.name}: {verdict}", *(each.text() for each in wrong)]))
+    return 1 if bad else 0
+
+
+def check(line: Line, precision: Precision) -> Finding:
+    """Run a line, cut down, in one precision, and compare every value."""
+    shape = reduced(line.shape)
+    try:
+        impl, got, wanted = _run(shape, precision)
+    except Error as error:
+        why = getattr(error, "detail", "") or str(error)
+        return Finding(line, shape, precision.name, "", 0, 0, why)
+    wrong = int((got.astype(np.float64) != wanted.astype(np.float64)).sum())
+    return Finding(line, shape, precision.name, impl, wrong, got.size, "")
+
+
+def reduced(shape: Shape) -> Shape:
+    """Return the shape with fewer outputs, batches and, beyond some hundreds, channels."""
+    if shape.kind == "matmul":
+        return _reduced_matmul(shape)
+    src, wei = list(shape.src), list(shape.wei)
+    src[0] = min(src[0], _BATCHES)
+    if shape.has_groups:
+        groups = _cut(wei[0], _CHANNELS // (wei[1] * wei[2]) or 1)
+        src[1], wei[0] = groups * wei[2], groups
+    else:
+        wei[0], wei[1] = _cut(wei[0], _CHANNELS), _cut(wei[1], _CHANNELS)
+        src[1] = wei[1]
+    if shape.kind == "ip":
+        src[2:] = wei[2:] = [min(n, 3) for n in shape.src[2:]]
+        return Shape("ip", tuple(src), tuple(wei))
+    src[2:], out = _lengths(shape)
+    return replace(shape, src=tuple(src), wei=tuple(wei), out=out)
+
+
+def _reduced_matmul(shape: Shape) -> Shape:
+    *batch, m, k = shape.src
+    n = _cut(shape.wei[-1], _CHANNELS)
+    m, k = min(m, _ROWS), _cut(k, _SUMS)
+    lead = [min(size, _BATCHES) for size in batch]
+    wei_lead = [min(size, _BATCHES) for size in shape.wei[:-2]]
+    return replace(shape, src=(*lead, m, k), wei=(*wei_lead, k, n))
+
+
+def _cut(size: int, most: int) -> int:
+    """Return `size`, or about `most` with the same remainder."""
+    return size if size <= most + _REMAINDER else most - most % _REMAINDER + size % _REMAINDER or 1
+
+
+def _lengths(shape: Shape) -> tuple[list[int], tuple[int, ...]]:
+    """Return the source's spatial dimensions for a few outputs, and a deconvolution's outputs."""
+    spatial = zip(shape.src[2:], shape.dst[2:], shape.strides, strict=True)
+    if shape.kind == "deconv":
+        lengths = [min(n, _OUTPUTS) for n in shape.src[2:]]
+        dropped = (n - length for n, length in zip(shape.src[2:], lengths, strict=True))
+        return lengths, tuple(
+            out - less * s for (_, out, s), less in zip(spatial, dropped, strict=True)
+        )
+    # What the last window does not reach stays out of reach.
+    return [max(n - max(out - _OUTPUTS, 0) * s, 1) for n, out, s in spatial], ()
+
+
+def _run(shape: Shape, precision: Precision) -> tuple[str, Array, Array]:
+    """Return the implementation, what it computes and what is right."""
+    rng = np.random.default_rng(11)
+    lo = 0 if precision.src == "u8" else -3
+    src = rng.integers(lo, 4, shape.src).astype(dtypes.numpy_dtype(precision.src))
+    # Even: without VNNI, kernels for s8 sources halve the weights.
+    wei = 2 * rng.integers(-1, 2, shape.wei)
+    wei = wei.astype(dtypes.numpy_dtype(precision.wei))
+    count = channels(shape)
+    wei_scale = 0.5 ** rng.integers(0, 3, count).astype(np.float64)
+    bias = rng.integers(-4, 5, count).astype(np.float64)
+    terms = shape.macs / math.prod(shape.dst)
+    dst_scale = 2.0 ** math.ceil(math.log2(max(math.sqrt(terms) / 16, 0.125)))
+    if not precision.is_int8:
+        wei_scale, dst_scale = np.ones(1), 1.0
+    if not dtypes.is_integer(precision.dst):
+        dst_scale = 1.0
+    if shape.has_two_sources:
+        wei_scale, bias = wei_scale[:1], np.zeros(1)
+
+    problem = shape.problem(precision, "channels_last")
+    facts = PrimitiveFacts.of(
+        problem,
+        wei_scale=wei_scale,
+        bias=None if problem.bias is None else bias,
+        dst_scale=dst_scale,
+        process=runtime.facts(),
+    )
+    plan = compose(Chain(Eltwise("relu")), facts, strict=True)
+    prepared = native.prepare(
+        plan.problem(problem),
+        plan.attr,
+        wei=None if shape.has_two_sources else plan.wei(wei),
+        bias=plan.bias_values(),
+        values=plan.values(),
+        saturation="allow",
+    )
+    arrays = {"src": src, "wei": wei}
+    got = prepared(*(arrays[name] for name in prepared.inputs))
+    aligned = [1] * len(shape.dst)
+    aligned[-1 if shape.kind == "matmul" else 1] = -1
+    acc = accumulate(shape, src, wei)
+    real = np.maximum(acc * wei_scale.reshape(aligned) + bias.reshape(aligned), 0.0)
+    return prepared.impl, got, _stored(real / dst_scale, precision.dst)
+
+
+def _stored(values: NDArray[np.float64], dtype: str) -> Array:
+    if dtypes.is_integer(dtype):
+        values = np.clip(np.rint(values), dtypes.qmin(dtype), dtypes.qmax(dtype))
+    return np.asarray(values.astype(np.float32).astype(dtypes.numpy_dtype(dtype)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="pyonednn-q bench check",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("what", nargs="*", metavar="SUITE|PROBLEM", help="default: every suite")
+    made.add_argument(
+        "--dtype",
+        type=listed(Precision.parse),
+        default=tuple(map(Precision.parse, TYPES)),
+        metavar="LIST",
+        help=f"data types of src, weights and dst (default: {','.join(TYPES)})",
+    )
+    return made

@@ -1,0 +1,220 @@
+"""``pyonednn-q bench``: measure suites or single problems.
+
+pyonednn-q bench                          list the suites
+pyonednn-q bench resnet50                 FP32 against INT8, layer by layer
+pyonednn-q bench resnet50 --isa ladder    the same at each instruction set this machine has
+pyonednn-q bench "matmul 128x768 768x3072" --dtype bf16,u8s8u8 --tail gelu_tanh_fq
+pyonednn-q bench check                    every line of every suite once, for correctness
+
+A problem is a kind (conv, deconv, ip, matmul), the dimensions of src and of the weights, and
+options: stride=2 pad=1 dilation=2 (2x1 per dimension, pad=0:1 per side), out=HxW for a
+deconvolution, wei=transposed for a matmul of two activations. benchdnn's descriptors do as well:
+"conv mb1ic64ih56oc64kh3ph1".
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyonednn_q.bench import check, plot, processes, report, suite
+from pyonednn_q.bench.arguments import choice, listed, pattern, positive
+from pyonednn_q.bench.case import LAYOUTS, Cache, Setting
+from pyonednn_q.bench.measure import F32, Request, measure
+from pyonednn_q.bench.precision import Precision
+from pyonednn_q.bench.progress import Progress
+from pyonednn_q.bench.run import Run, joined, metadata
+from pyonednn_q.bench.tail import WORDS, Tail
+from pyonednn_q.bench.timing import Budget
+from pyonednn_q.compose.implementation import ISA_ORDER
+from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.native import runtime
+
+__all__ = ["main", "parser", "request"]
+
+INT8 = Precision("u8", "s8", "u8")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``pyonednn-q bench`` and return its exit code: 0, or 1 when it cannot be done."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["check"]:
+        return check.main(words[1:])
+    options = parser().parse_args(words)
+    try:
+        if not options.what:
+            report.write(listing())
+            return 0
+        return run(options)
+    except Error as error:
+        report.complain(error)
+        return 1
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure and report."""
+    wanted = request(options)
+    if options.plot:
+        plot.check(options.plot)
+    found = measured(wanted, options.isa)
+    if options.json:
+        options.json.write_text(found.to_json(), encoding="utf-8")
+    if options.plot:
+        plot.save(found, options.plot)
+    if options.markdown:
+        report.write(report.markdown(found, repro=options.repro))
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        report.write(report.text(found, width=width, repro=options.repro))
+    return 0
+
+
+def measured(wanted: Request, isas: Sequence[str]) -> Run:
+    """Measure here, or in one process per instruction set."""
+    if not isas:
+        progress = Progress(wanted.steps)
+        found = measure(wanted, progress)
+        progress.clear()
+        return found
+    runs = [processes.measure_at(wanted, level) for level in processes.levels(isas)]
+    return joined(metadata(), runs)
+
+
+def request(options: argparse.Namespace) -> Request:
+    """Return what the options ask for.
+
+    Raises
+    ------
+    ArgumentError, ShapeError, DTypeError
+        Naming the option, what came and what would do.
+    """
+    lines = [line for word in options.what for line in suite.find(word).lines]
+    chosen = [
+        suite.Line(line.suite, line.name, line.shape.batched(batch), line.times)
+        for line in lines
+        for batch in options.batch
+        if options.filter is None or options.filter.search(f"{line.name} {line.shape}")
+    ]
+    if not chosen:
+        raise ArgumentError("filter", repr(options.filter.pattern), "a part of some line's name")
+    precisions = tuple(options.dtype)
+    if all(precision.is_int8 for precision in precisions):
+        precisions = (F32, *precisions)
+    threads = options.threads or (runtime.get_num_threads(),)
+    cache: Cache = "cold" if options.cold else "warm"
+    return Request(
+        lines=tuple(chosen),
+        precisions=precisions,
+        tails=tuple(options.tail),
+        layouts=tuple(options.layout),
+        settings=tuple(Setting(count, cache) for count in threads),
+        budget=Budget(options.min_time, options.repeat),
+    )
+
+
+def listing() -> str:
+    """Return the suites that come with the package, and how to ask for more."""
+    found = [suite.find(name) for name in suite.names()]
+    width = max(len(each.name) for each in found)
+    lines = [f"{each.name:<{width}}  {len(each.lines):>3} lines  {each.title}" for each in found]
+    return "\n".join([*lines, "", "pyonednn-q bench SUITE measures one; --help says how"])
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(
+        prog="pyonednn-q bench",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument(
+        "what", nargs="*", metavar="SUITE|PROBLEM", help="a suite, a .toml file, or a problem"
+    )
+    _add_what(made.add_argument_group("what to measure"))
+    _add_how(made.add_argument_group("how"))
+    _add_report(made.add_argument_group("report"))
+    return made
+
+
+def _add_what(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--dtype",
+        type=listed(Precision.parse),
+        default=(F32, INT8),
+        metavar="LIST",
+        help="types of src, weights and dst: f32, bf16, f16, u8s8u8, u8s8f32, s8s8s8, ... "
+        "(default: f32,u8s8u8; f32 joins where only integer types are named)",
+    )
+    group.add_argument(
+        "--tail",
+        type=listed(Tail),
+        default=(Tail("none"),),
+        metavar="LIST",
+        help=f"what follows the products: none, or words joined by _, of {', '.join(WORDS)}; "
+        "fq only for integer types",
+    )
+    group.add_argument(
+        "--layout",
+        type=listed(choice("layout", LAYOUTS)),
+        default=LAYOUTS[:1],
+        metavar="LIST",
+        help=f"of the src and dst of convolutions: {', '.join(LAYOUTS)} (default: {LAYOUTS[0]})",
+    )
+    group.add_argument(
+        "--batch",
+        type=listed(positive),
+        default=(1,),
+        metavar="LIST",
+        help="as many times the inputs (default: 1)",
+    )
+    group.add_argument(
+        "--filter",
+        type=pattern,
+        metavar="REGEX",
+        help="only lines whose name or problem has a match",
+    )
+
+
+def _add_how(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--isa",
+        type=listed(choice("isa", ("ladder", *ISA_ORDER))),
+        default=(),
+        metavar="LIST",
+        help="limits of the instruction set, each in a process of its own; ladder: "
+        + ", ".join(processes.LADDER),
+    )
+    group.add_argument(
+        "--threads", type=listed(positive), metavar="LIST", help="of the library (default: all)"
+    )
+    group.add_argument(
+        "--cold", action="store_true", help="send other memory through the caches before each call"
+    )
+    group.add_argument(
+        "--min-time",
+        type=float,
+        default=Budget().min_time_s,
+        metavar="SECONDS",
+        help="timed, of each primitive on average (default: %(default)s)",
+    )
+    group.add_argument(
+        "--repeat", type=positive, metavar="N", help="samples of each, instead of --min-time"
+    )
+
+
+def _add_report(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the run there, with every sample"
+    )
+    group.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw it, as .png or .svg (needs matplotlib)"
+    )
+    group.add_argument(
+        "--markdown", action="store_true", help="print the table as Markdown, with all columns"
+    )
+    group.add_argument(
+        "--repro", action="store_true", help="print how to reproduce each row, here and in benchdnn"
+    )

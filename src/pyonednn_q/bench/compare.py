@@ -1,0 +1,182 @@
+"""``pyonednn-q compare A.json B.json``: what became slower, what faster, for people and for CI.
+
+A ratio counts when its interval leaves out 1, and as a regression when all of it is beyond the
+threshold: two processes differ by a few per cent, because memory lies elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyonednn_q.bench import report
+from pyonednn_q.bench.arguments import percent
+from pyonednn_q.bench.run import Row, Run
+from pyonednn_q.bench.summary import Ratio, unpaired_ratio
+from pyonednn_q.bench.table import Column, Table
+from pyonednn_q.errors import ArgumentError, Error
+
+__all__ = ["Comparison", "compare", "main"]
+
+REGRESSED = 1
+UNUSABLE = 2
+THRESHOLD = 0.05
+CONFIDENCE = 0.99
+_MUST_AGREE = ("cpu", "isa", "onednn", "runtime")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A row of two runs.
+
+    Attributes
+    ----------
+    before, after : Row
+        Of the first and the second run.
+    ratio : Ratio
+        Time after over time before: above 1 is slower.
+    threshold : float
+        What is too small to count.
+    """
+
+    before: Row
+    after: Row
+    ratio: Ratio
+    threshold: float
+
+    @property
+    def verdict(self) -> str:
+        """slower, faster, same, or not significant."""
+        if self.ratio.lo > 1 + self.threshold:
+            return "slower"
+        if self.ratio.hi < 1 / (1 + self.threshold):
+            return "faster"
+        return "same" if self.ratio.is_significant else "not significant"
+
+    @property
+    def changed_kernel(self) -> bool:
+        """Whether another implementation ran."""
+        return self.before.impl != self.after.impl
+
+
+def compare(
+    before: Run, after: Run, *, threshold: float = THRESHOLD, confidence: float = CONFIDENCE
+) -> tuple[Comparison, ...]:
+    """Return the rows that both runs measured, regressions first, then by falling ratio."""
+    known = {row.key: row for row in before.rows if row.samples_us}
+    found = [
+        Comparison(
+            known[row.key],
+            row,
+            unpaired_ratio(row.samples_us, known[row.key].samples_us, confidence),
+            threshold,
+        )
+        for row in after.rows
+        if row.samples_us and row.key in known
+    ]
+    return tuple(sorted(found, key=lambda each: (each.verdict != "slower", -each.ratio.value)))
+
+
+def lost(before: Run, after: Run) -> tuple[Row, ...]:
+    """Return the rows that the first run measured and the second refused."""
+    refused = {row.key for row in after.rows if row.refused}
+    return tuple(row for row in before.rows if row.samples_us and row.key in refused)
+
+
+def differences(before: Run, after: Run) -> tuple[str, ...]:
+    """Return what the two runs were made with and do not have in common."""
+    return tuple(
+        f"{name}: {before.metadata.get(name)} before, {after.metadata.get(name)} after"
+        for name in _MUST_AGREE
+        if before.metadata.get(name) != after.metadata.get(name)
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``pyonednn-q compare``: 1 when a row became slower or is refused, 2 for no answer."""
+    options = _parser().parse_args(sys.argv[1:] if argv is None else argv)
+    try:
+        before, after = (_read(path) for path in (options.before, options.after))
+        found = compare(before, after, threshold=options.threshold, confidence=options.confidence)
+        gone = lost(before, after)
+        if not found and not gone:
+            raise ArgumentError("after", str(options.after), f"rows that {options.before} has too")
+    except Error as error:
+        report.complain(error)
+        return UNUSABLE
+    report.write(text(found, gone, differences(before, after), options.threshold))
+    return REGRESSED if gone or any(each.verdict == "slower" for each in found) else 0
+
+
+def text(
+    found: Sequence[Comparison], gone: Sequence[Row], differing: Sequence[str], threshold: float
+) -> str:
+    """Return the comparison as a table with a verdict below it."""
+    columns = [
+        *(Column("verdict"), Column("line"), Column("dtype"), Column("tail")),
+        *(Column(name, right=True) for name in ("before us", "after us", "ratio", "interval")),
+        Column("implementation"),
+    ]
+    cells = [_cells(each) for each in found]
+    verdicts = [each.verdict for each in found]
+    counts = ", ".join(
+        f"{verdicts.count(name)} {name}"
+        for name in ("slower", "faster", "same", "not significant")
+        if name in verdicts
+    )
+    parts = [Table(columns, cells).text(), ""] if cells else []
+    parts += [f"refused now: {row.name} {row.dtype} {row.tail}" for row in gone]
+    if found:
+        mean = math.exp(sum(math.log(each.ratio.value) for each in found) / len(found))
+        parts.append(f"{counts} (threshold {threshold:.0%}); geometric mean {mean:.3f}")
+    parts += [f"WARNING: {difference}" for difference in differing]
+    return "\n".join(parts)
+
+
+def _cells(each: Comparison) -> list[str]:
+    ratio = each.ratio
+    impl = each.after.impl
+    return [
+        each.verdict,
+        each.after.name,
+        each.after.dtype,
+        each.after.tail,
+        f"{each.before.median_us:.1f}",
+        f"{each.after.median_us:.1f}",
+        f"{ratio.value:.3f}",
+        f"{ratio.lo:.3f}..{ratio.hi:.3f}",
+        f"{each.before.impl} > {impl}" if each.changed_kernel else impl,
+    ]
+
+
+def _read(path: Path) -> Run:
+    try:
+        return Run.from_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ArgumentError("file", str(path), f"a file to read ({error.strerror})") from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="pyonednn-q compare",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("before", type=Path, metavar="A.json", help="from bench --json")
+    made.add_argument("after", type=Path, metavar="B.json")
+    for name, value, what in (
+        ("--threshold", THRESHOLD, "changes below it never count"),
+        ("--confidence", CONFIDENCE, "of the intervals"),
+    ):
+        made.add_argument(
+            name,
+            type=percent,
+            default=value,
+            metavar="PERCENT",
+            help=f"{what} (default: {100 * value:g})",
+        )
+    return made

@@ -1,0 +1,198 @@
+"""Measure lines: prepare every case of a line, time them in turn, make rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyonednn_q import native
+from pyonednn_q.bench import benchdnn, noise, probe
+from pyonednn_q.bench.case import Case, Setting, repro
+from pyonednn_q.bench.data import Sample
+from pyonednn_q.bench.precision import Precision
+from pyonednn_q.bench.run import Row, Run, metadata
+from pyonednn_q.bench.summary import sqnr_db
+from pyonednn_q.bench.timing import Budget, Timed, interleaved
+from pyonednn_q.bench.trial import Trial
+from pyonednn_q.compose.problem import EltwiseProblem
+from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.errors import DTypeError, UnsupportedError
+from pyonednn_q.native import runtime
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pyonednn_q.bench.progress import Progress
+    from pyonednn_q.bench.suite import Line
+    from pyonednn_q.bench.tail import Tail
+    from pyonednn_q.compose.convolution import Layout
+
+__all__ = ["Request", "measure"]
+
+F32 = Precision("f32", "f32", "f32")
+FLUSH_BYTES = 1 << 29
+SATURATES = "may saturate: no VNNI"
+_PASSED = "passed over"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to measure.
+
+    Attributes
+    ----------
+    lines : tuple of Line
+        Batch included.
+    precisions, tails, layouts
+        Every combination of them on every line.
+    settings : tuple of Setting
+        One after the other.
+    budget : Budget
+        For each primitive.
+    """
+
+    lines: tuple[Line, ...]
+    precisions: tuple[Precision, ...]
+    tails: tuple[Tail, ...]
+    layouts: tuple[Layout, ...]
+    settings: tuple[Setting, ...]
+    budget: Budget
+
+    def cases(self, line: Line) -> tuple[Case, ...]:
+        """Return the cases of a line; matrices have one layout."""
+        layouts = self.layouts if line.shape.kind in {"conv", "deconv"} else self.layouts[:1]
+        return tuple(
+            Case(line.shape, precision, tail, layout)
+            for tail in self.tails
+            for layout in layouts
+            for precision in self.precisions
+        )
+
+    @property
+    def steps(self) -> int:
+        """How often `measure` ticks."""
+        one = probe.steps(self.precisions) + len(self.lines) + 1
+        return one * len(self.settings)
+
+
+def measure(request: Request, progress: Progress) -> Run:
+    """Measure everything that is asked for, in this process."""
+    before = noise.Load.now()
+    limits, rows, drifts = [], [], []
+    for setting in request.settings:
+        with runtime.threads(setting.threads):
+            progress.phase(f"probing the machine with {setting.threads} thread(s)")
+            found = probe.probe(request.precisions, progress.tick)
+            limits.append(((setting.isa, setting.threads), found))
+            flush = flusher() if setting.cache == "cold" else None
+            for line in request.lines:
+                progress.phase(line.label)
+                rows += list(_rows(line, request.cases(line), setting, request.budget, flush))
+                progress.tick()
+            progress.phase("probing again")
+            drifts.append(probe.drift(found, request.precisions))
+            progress.tick()
+    stolen, others = noise.Load.now().since(before)
+    spreads = [row.summary.spread for row in rows if row.samples_us]
+    doubts = noise.warnings(stolen, others, max(drifts, key=abs, default=0.0), spreads)
+    return Run(metadata(), tuple(limits), doubts, tuple(rows))
+
+
+def _rows(
+    line: Line,
+    cases: Sequence[Case],
+    setting: Setting,
+    budget: Budget,
+    flush: Callable[[], object] | None,
+) -> Iterator[Row]:
+    sample = Sample.of(line.shape, with_residual=any(case.tail.has_residual for case in cases))
+    made = [_trial(case, sample) for case in cases]
+    noises = list(_noises(cases, made, sample))
+    trials = [trial for trial in made if isinstance(trial, Trial)]
+    timed = iter(interleaved([trial.seconds for trial in trials], budget, flush))
+    for case, trial, sqnr in zip(cases, made, noises, strict=True):
+        if isinstance(trial, Trial):
+            yield _row(line, setting, trial, next(timed), sqnr)
+        else:
+            yield _refused(line, setting, case, trial)
+
+
+def _trial(case: Case, sample: Sample) -> Trial | str:
+    """Return the trial, or why there is none."""
+    try:
+        return Trial.of(case, sample)
+    except UnsupportedError as error:
+        return error.detail or f"{error.call}: {error.status}"
+    except DTypeError as error:
+        return str(error)
+
+
+def _noises(
+    cases: Sequence[Case], made: Sequence[Trial | str], sample: Sample
+) -> Iterator[float | None]:
+    """Yield the SQNR of each case against FP32 with the same tail; None for FP32 itself."""
+    exact: dict[str, NDArray[np.float32]] = {}
+    for case, trial in zip(cases, made, strict=True):
+        if case.precision == F32 or not isinstance(trial, Trial):
+            yield None
+            continue
+        name = case.tail.name
+        if name not in exact:
+            reference = _trial(Case(case.shape, F32, case.tail), sample)
+            if not isinstance(reference, Trial):
+                yield None
+                continue
+            exact[name] = reference.real_result()
+        yield sqnr_db(exact[name], trial.real_result())
+
+
+def _row(line: Line, setting: Setting, trial: Trial, timed: Timed, sqnr: float | None) -> Row:
+    notes = tuple(note for note in trial.prepared.notes if not trial.saturates or _PASSED in note)
+    return replace(
+        _refused(line, setting, trial.case, ""),
+        impl=trial.prepared.impl,
+        attributes=trial.plan.attr.text(),
+        notes=(SATURATES, *notes) if trial.saturates else notes,
+        calls=timed.calls,
+        samples_us=timed.samples_us,
+        sqnr_db=sqnr,
+        benchdnn=benchdnn.command(trial.case, setting, trial.plan),
+    )
+
+
+def _refused(line: Line, setting: Setting, case: Case, why: str) -> Row:
+    return Row(
+        suite=line.suite,
+        line=line.name,
+        times=line.times,
+        problem=case.shape.text(),
+        dtype=case.precision.name,
+        tail=case.tail.name,
+        layout=case.layout,
+        isa=setting.isa,
+        threads=setting.threads,
+        cache=setting.cache,
+        ops=case.shape.ops,
+        nbytes=case.nbytes,
+        impl="",
+        attributes="",
+        notes=(),
+        calls=0,
+        samples_us=(),
+        sqnr_db=None,
+        ours=repro(case, setting),
+        benchdnn="",
+        refused=why,
+    )
+
+
+def flusher() -> Callable[[], object]:
+    """Return a function that sends half a gigabyte through the caches of all threads."""
+    spec = TensorSpec.dense((FLUSH_BYTES // 8,), "f32")
+    prepared = native.prepare(EltwiseProblem(spec, spec, "relu"))
+    src, dst = prepared.empty("src"), prepared.empty("dst")
+    src[...] = 1
+    dst[...] = 0
+    return lambda: prepared(src, out=dst)

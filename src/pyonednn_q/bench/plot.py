@@ -1,0 +1,168 @@
+"""Plots of a run: speed-up per line, roofline, ISA ladder. matplotlib is the extra ``plot``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.bench.precision import Precision
+from pyonednn_q.bench.run import Row, Run
+from pyonednn_q.errors import ArgumentError
+
+__all__ = ["FORMATS", "check", "panels", "save"]
+
+FORMATS = (".png", ".svg")
+_INCHES = (9.0, 4.5)
+_COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
+
+Axes = Any  # matplotlib is optional and brings no types that we ask for
+Draw = Callable[[Axes, Run], None]
+
+
+def save(run: Run, path: Path) -> None:
+    """Draw what the run has rows for, into a .png or .svg file.
+
+    Raises
+    ------
+    ArgumentError
+        matplotlib is not installed, another format, or nothing was measured.
+    """
+    check(path)
+    from matplotlib.figure import Figure
+
+    draws = panels(run)
+    if not draws:
+        raise ArgumentError("plot", str(path), "a run in which something was measured")
+    figure = Figure(figsize=(_INCHES[0], _INCHES[1] * len(draws)), layout="constrained")
+    axes = figure.subplots(len(draws), squeeze=False)[:, 0]
+    for draw, ax in zip(draws, axes, strict=True):
+        draw(ax, run)
+    about = run.metadata
+    figure.suptitle(f"oneDNN {about['onednn']} {about['runtime']}, {about['cpu']}", fontsize=10)
+    figure.savefig(path)
+
+
+def check(path: Path) -> None:
+    """Refuse, before anything is measured, a file that could not be drawn.
+
+    Raises
+    ------
+    ArgumentError
+        matplotlib is not installed, or another format.
+    """
+    if path.suffix not in FORMATS:
+        raise ArgumentError("plot", repr(str(path)), f"a name that ends in {' or '.join(FORMATS)}")
+    if find_spec("matplotlib") is None:
+        wanted = "matplotlib: pip install 'pyonednn_q[plot]'"
+        raise ArgumentError("plot", str(path), wanted)
+
+
+def panels(run: Run) -> list[Draw]:
+    """Return what can be drawn of a run."""
+    rows = measured(run)
+    found: list[Draw] = []
+    if any(ratios(run, row) for row in rows):
+        found.append(_speedup)
+    if any(run.limits_of(row) for row in rows):
+        found.append(_roofline)
+    if len({row.isa for row in rows}) > 1:
+        found.append(_ladder)
+    return found
+
+
+def measured(run: Run) -> list[Row]:
+    """Return the rows that have samples."""
+    return [row for row in run.rows if row.samples_us]
+
+
+def ratios(run: Run, row: Row) -> tuple[float, float, float] | None:
+    """Return value and ends of a row's speed-up over the run's first floating-point type."""
+    if not run.baselines or row.dtype == run.baselines[0]:
+        return None
+    ratio = run.over(row, run.baselines[0])
+    return None if ratio is None else (ratio.value, ratio.lo, ratio.hi)
+
+
+def totals(run: Run) -> dict[str, dict[str, float]]:
+    """Return milliseconds of all lines, each as often as it occurs, by type and instruction set."""
+    found: dict[str, dict[str, float]] = {}
+    for row in measured(run):
+        sums = found.setdefault(way(row), {})
+        sums[row.isa or "all"] = sums.get(row.isa or "all", 0.0) + row.times * row.median_us / 1e3
+    return found
+
+
+def way(row: Row) -> str:
+    """Return type and tail in a word."""
+    return row.dtype + ("" if row.tail == "none" else f" {row.tail}")
+
+
+def _speedup(ax: Axes, run: Run) -> None:
+    last = measured(run)[-1].setting
+    rows = [row for row in measured(run) if row.setting == last and ratios(run, row)]
+    names = list(dict.fromkeys(row.name for row in rows))
+    ways = list(dict.fromkeys(way(row) for row in rows))
+    width = 0.8 / len(ways)
+    for index, (kind, colour) in enumerate(zip(ways, _colours(len(ways)), strict=True)):
+        for row in (row for row in rows if way(row) == kind):
+            found = ratios(run, row)
+            assert found is not None
+            value, lo, hi = found
+            at = names.index(row.name) + (index - (len(ways) - 1) / 2) * width
+            error = [[max(value - lo, 0)], [max(hi - value, 0)]]
+            ax.bar(at, value, width, yerr=error, color=colour, ecolor="#333333", capsize=1.5)
+        ax.bar(0, 0, color=colour, label=kind)
+    ax.axhline(1, color="#333333", linewidth=0.8)
+    ax.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=7)
+    ax.set_ylabel(f"times faster than {run.baselines[0]}")
+    ax.set_title("Speed-up by line, with 95 % intervals", fontsize=10)
+    ax.legend(fontsize=8)
+
+
+def _roofline(ax: Axes, run: Run) -> None:
+    rows = [row for row in measured(run) if run.limits_of(row)]
+    setting = rows[-1].setting
+    rows = [row for row in rows if row.setting == setting]
+    limits = run.limits_of(rows[-1])
+    assert limits is not None
+    types = list(dict.fromkeys(row.dtype for row in rows))
+    least = min(row.intensity for row in rows) / 2
+    reach = np.geomspace(least, max(row.intensity for row in rows) * 2, 100)
+    for dtype, colour in zip(types, _colours(len(types)), strict=True):
+        own = [row for row in rows if row.dtype == dtype]
+        ax.loglog([r.intensity for r in own], [r.gops for r in own], ".", color=colour, label=dtype)
+        peak = limits.peak(Precision.parse(dtype))
+        rate = limits.bandwidth_gbs[-1][1]
+        if peak is not None:
+            roof = np.minimum(reach * rate, peak)
+            ax.loglog(reach, roof, color=colour, linewidth=0.9, linestyle="--")
+    ax.set_xlabel("operations per byte")
+    ax.set_ylabel("GOPS")
+    size = limits.bandwidth_gbs[-1][0] >> 20
+    ax.set_title(
+        f"Roofline: measured peaks, and {limits.bandwidth_gbs[-1][1]:.0f} GB/s over {size} MiB",
+        fontsize=10,
+    )
+    ax.legend(fontsize=8)
+
+
+def _ladder(ax: Axes, run: Run) -> None:
+    found = totals(run)
+    steps = list(dict.fromkeys(row.isa or "all" for row in measured(run)))
+    for (kind, sums), colour in zip(found.items(), _colours(len(found)), strict=True):
+        heights = [sums.get(step, math.nan) for step in steps]
+        ax.plot(steps, heights, "o-", color=colour, label=kind)
+    ax.set_yscale("log")
+    ax.set_ylabel("ms, every line as often as it occurs")
+    ax.set_title("By instruction set", fontsize=10)
+    ax.tick_params(axis="x", labelsize=8)
+    ax.legend(fontsize=8)
+
+
+def _colours(count: int) -> list[str]:
+    return [_COLOURS[index % len(_COLOURS)] for index in range(count)]

@@ -1,0 +1,158 @@
+"""What this machine can do: a peak per data type, bandwidth by size, the cost of an empty call.
+
+The peak is the best of a few large, well-shaped problems through the same library: what its
+kernels reach, not what a data sheet promises. Bandwidth is the best of a copy and of a product of a
+vector with a matrix, whose data fill the named size. All of it with the threads in force.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pyonednn_q import native
+from pyonednn_q.bench.case import Case
+from pyonednn_q.bench.data import Sample
+from pyonednn_q.bench.precision import Precision
+from pyonednn_q.bench.shape import Shape
+from pyonednn_q.bench.trial import Trial
+from pyonednn_q.compose.problem import EltwiseProblem, MatMulProblem
+from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.errors import DTypeError, UnsupportedError
+
+__all__ = ["PEAK_PROBLEMS", "Limits", "probe"]
+
+PEAK_PROBLEMS = (
+    "matmul 512x512 512x512",
+    "matmul 1024x1024 1024x1024",
+    "conv 1x256x56x56 256x256x3x3 pad=1",
+)
+SIZES_BYTES = (1 << 21, 1 << 24, 1 << 27)
+_EMPTY = "matmul 1x16 16x16"
+_PROBE_S = 0.06
+_F32 = Precision("f32", "f32", "f32")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What was measured.
+
+    Attributes
+    ----------
+    peak_gops : tuple of (str, float)
+        Per pair of multiplied types ("f32", "u8s8"), operations per nanosecond.
+    bandwidth_gbs : tuple of (int, float)
+        Bytes touched, and gigabytes per second; by rising size.
+    call_us : float
+        What the library takes for a problem of no size.
+    """
+
+    peak_gops: tuple[tuple[str, float], ...]
+    bandwidth_gbs: tuple[tuple[int, float], ...]
+    call_us: float
+
+    def peak(self, precision: Precision) -> float | None:
+        """Return the peak of a precision, if it was measured."""
+        return dict(self.peak_gops).get(multiplied(precision))
+
+    def bandwidth(self, nbytes: int) -> float:
+        """Return the bandwidth of data of that size: that of the next larger size measured."""
+        fitting = [rate for size, rate in self.bandwidth_gbs if size >= nbytes]
+        return fitting[0] if fitting else self.bandwidth_gbs[-1][1]
+
+    def floors_us(self, ops: int, nbytes: int, precision: Precision) -> dict[str, float]:
+        """Return the least time by what limits it: "compute", "memory" and "call".
+
+        Without "compute" when the peak is not known.
+        """
+        peak = self.peak(precision)
+        floors = {} if peak is None else {"compute": ops / peak / 1e3}
+        floors["memory"] = nbytes / self.bandwidth(nbytes) / 1e3
+        floors["call"] = self.call_us
+        return floors
+
+
+def multiplied(precision: Precision) -> str:
+    """Return the two types that are multiplied, which is what decides the peak."""
+    return precision.src if precision.src == precision.wei else precision.src + precision.wei
+
+
+def probe(precisions: Iterable[Precision], tick: Callable[[], object]) -> Limits:
+    """Measure the limits for these precisions; `tick` is called after each step."""
+    peaks: dict[str, float] = {}
+    for precision in precisions:
+        name = multiplied(precision)
+        if name not in peaks:
+            # Its own type as dst, so that results do not take more memory than sources.
+            gops = _peak(Precision(precision.src, precision.wei, precision.src))
+            peaks |= {name: gops} if gops else {}
+        tick()
+    bandwidth = []
+    for nbytes in SIZES_BYTES:
+        bandwidth.append((nbytes, max(_copying(nbytes), _reading(nbytes))))
+        tick()
+    shape = Shape.parse(_EMPTY)
+    empty = Trial.of(Case(shape, _F32), Sample.of(shape, with_residual=False))
+    return Limits(tuple(peaks.items()), tuple(bandwidth), _least(empty.seconds, 200) * 1e6)
+
+
+def drift(limits: Limits, precisions: Iterable[Precision]) -> float:
+    """Measure the peaks again and return by how much the best known one changed, in parts of it."""
+    changes = [
+        _peak(Precision(precision.src, precision.wei, precision.src)) / known - 1
+        for precision in precisions
+        if (known := limits.peak(precision))
+    ]
+    return max(changes, key=abs, default=0.0)
+
+
+def steps(precisions: Iterable[Precision]) -> int:
+    """Return how often `probe` ticks."""
+    return len(list(precisions)) + len(SIZES_BYTES)
+
+
+def _peak(precision: Precision) -> float:
+    best = 0.0
+    for text in PEAK_PROBLEMS:
+        shape = Shape.parse(text)
+        try:
+            trial = Trial.of(Case(shape, precision), Sample.of(shape, with_residual=False))
+        except (UnsupportedError, DTypeError):
+            continue
+        best = max(best, shape.ops / _least(trial.seconds, 1) / 1e9)
+    return best
+
+
+def _copying(nbytes: int) -> float:
+    spec = TensorSpec.dense((nbytes // 8,), "f32")
+    prepared = native.prepare(EltwiseProblem(spec, spec, "relu"))
+    src, dst = prepared.empty("src"), prepared.empty("dst")
+    src[...] = 1
+    dst[...] = 0
+    calls = max(1, SIZES_BYTES[0] * 4 // nbytes)
+    return nbytes / _least(lambda n: prepared.time_calls(src, dst, calls=n), calls) / 1e9
+
+
+def _reading(nbytes: int) -> float:
+    side = math.isqrt(nbytes // 4)
+    problem = MatMulProblem.of((1, side), (side, side), src="f32", wei="f32", dst="f32")
+    prepared = native.prepare(problem, wei=np.ones((side, side), np.float32))
+    src, dst = prepared.empty("src"), prepared.empty("dst")
+    src[...] = 1
+    calls = max(1, SIZES_BYTES[0] * 4 // nbytes)
+    least = _least(lambda n: prepared.time_calls(src, dst, calls=n), calls)
+    return 4 * side * side / least / 1e9
+
+
+def _least(seconds: Callable[[int], float], calls: int) -> float:
+    """Return the least seconds per call over a short while, at least three samples."""
+    seconds(calls)
+    end = time.perf_counter() + _PROBE_S
+    samples = [seconds(calls) for _ in range(3)]
+    while time.perf_counter() < end:
+        samples.append(seconds(calls))
+    return min(samples)

@@ -1,0 +1,88 @@
+"""One process per instruction set: a limit can be set only before the library is first used."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyonednn_q.bench.run import Run
+from pyonednn_q.compose.implementation import at_least
+from pyonednn_q.errors import ArgumentError, LibraryError
+from pyonednn_q.native import library, runtime
+
+if TYPE_CHECKING:
+    from pyonednn_q.bench.measure import Request
+
+__all__ = ["LADDER", "VARIABLE", "levels", "measure_at", "serve"]
+
+VARIABLE = "ONEDNN_MAX_CPU_ISA"
+# The steps at which INT8 kernels change: SSE4.1 runs what AVX2 runs, bf16 and f16 add nothing.
+LADDER = ("AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX512_CORE_AMX")
+
+_CHILD = "import sys; from pyonednn_q.bench.processes import serve; serve(*sys.argv[1:])"
+
+
+def levels(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the instruction sets that the names ask for, "ladder" being those this machine has.
+
+    Raises
+    ------
+    ArgumentError
+        One that this machine does not have: a limit above it would change nothing.
+    """
+    here = runtime.isa()
+    found: dict[str, None] = {}
+    for name in names:
+        if name == "ladder":
+            found |= dict.fromkeys(level for level in LADDER if at_least(here, level))
+        elif at_least(here, name):
+            found[name] = None
+        else:
+            raise ArgumentError("isa", name, f"ladder, or a part of {here}, which is used here")
+    return tuple(found)
+
+
+def measure_at(request: Request, isa: str) -> Run:
+    """Measure in a process of its own that may use no more than `isa`; it draws its own bar.
+
+    Raises
+    ------
+    LibraryError
+        The process ended without a result.
+    """
+    settings = tuple(replace(setting, isa=isa) for setting in request.settings)
+    environment = dict(os.environ)
+    environment[VARIABLE] = isa
+    environment[library.VARIABLE] = runtime.loaded().path
+    environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
+    with tempfile.TemporaryDirectory() as folder:
+        asked, answered = Path(folder) / "request", Path(folder) / "run.json"
+        asked.write_bytes(pickle.dumps(replace(request, settings=settings)))
+        # What the library prints must not come between: the answer goes through a file.
+        site = ["-S"] if sys.flags.no_site else []
+        command = [sys.executable, *site, "-c", _CHILD, str(asked), str(answered)]
+        code = subprocess.run(command, env=environment, check=False).returncode
+        if code or not answered.is_file():
+            message = f"measuring at {isa} ended with exit code {code}"
+            raise LibraryError(message)
+        return Run.from_json(answered.read_text(encoding="utf-8"))
+
+
+def serve(asked: str, answered: str) -> None:
+    """Measure what one file asks for, write the run into another: the child of `measure_at`."""
+    from pyonednn_q.bench.measure import measure
+    from pyonednn_q.bench.progress import Progress
+
+    # Written by the parent a moment ago, into a folder that only this user can open.
+    request: Request = pickle.loads(Path(asked).read_bytes())
+    progress = Progress(request.steps)
+    found = measure(request, progress)
+    progress.clear()
+    Path(answered).write_text(found.to_json(), encoding="utf-8")

@@ -1,0 +1,60 @@
+"""Progress: a bar on standard error, with what is being done and how long it will take."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+__all__ = ["Progress"]
+
+BAR_WIDTH = 30
+
+
+class Progress:
+    """A bar on a terminal; elsewhere one line per phase.
+
+    Parameters
+    ----------
+    steps : int
+        How many ticks the whole takes.
+    """
+
+    def __init__(self, steps: int) -> None:
+        self._steps = max(steps, 1)
+        self._done = 0
+        self._phase = ""
+        self._start = time.monotonic()
+        self._is_terminal = sys.stderr.isatty()
+
+    def phase(self, name: str) -> None:
+        """Name what is being done now."""
+        self._phase = name
+        if not self._is_terminal:
+            sys.stderr.write(f"{name} ...\n")
+        self._draw()
+
+    def tick(self) -> None:
+        """Count one more step as done."""
+        self._done = min(self._done + 1, self._steps)
+        self._draw()
+
+    def clear(self) -> None:
+        """Wipe the bar."""
+        if self._is_terminal:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def _draw(self) -> None:
+        if not self._is_terminal:
+            return
+        filled = BAR_WIDTH * self._done // self._steps
+        bar = "#" * filled + "." * (BAR_WIDTH - filled)
+        sys.stderr.write(f"\r\x1b[K[{bar}] {self._phase}{self._left()}")
+        sys.stderr.flush()
+
+    def _left(self) -> str:
+        """Say how long the rest will take, once there is something to go by."""
+        taken = time.monotonic() - self._start
+        if taken < 2 or not self._done:
+            return ""
+        return f" ({taken * (self._steps - self._done) / self._done:.0f} s left)"

@@ -1,0 +1,228 @@
+"""What a run says: a table as plain text or Markdown, totals, what the columns mean, doubts.
+
+Nothing else in this room writes to standard output.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pyonednn_q.bench.precision import Precision
+from pyonednn_q.bench.probe import PEAK_PROBLEMS
+from pyonednn_q.bench.run import Row, Run
+from pyonednn_q.bench.table import Column, Table
+from pyonednn_q.errors import Error
+
+__all__ = ["complain", "markdown", "text", "write"]
+
+Cell = Callable[[Run, Row], str]
+# What goes first when the terminal is too narrow.
+_OPTIONAL = ("problem", "bound", "±", "SQNR dB")
+
+
+def text(run: Run, *, width: int | None = None, repro: bool = False) -> str:
+    """Return the run as plain text, at most `width` characters wide if columns can be left out."""
+    table = _table(run, verbose=False)
+    blank = _without_repeats(table)
+    for name in _OPTIONAL:
+        if width is not None and blank.width > width:
+            blank = blank.without(name)
+    parts = [_where(run), "", blank.text()]
+    parts += ["", *_totals(run), *_legend(run)]
+    if repro:
+        parts += ["", *_commands(run)]
+    return "\n".join([*parts, *_doubts(run)])
+
+
+def markdown(run: Run, *, repro: bool = False) -> str:
+    """Return the run as Markdown, with every column."""
+    parts = [_where(run), "", _table(run, verbose=True).markdown()]
+    notes = [*_totals(run), *_legend(run), *(line.lstrip() for line in _doubts(run))]
+    parts += ["", *(f"- {line}" for line in notes if line)]
+    if repro:
+        parts += ["", "```", *_commands(run), "```"]
+    return "\n".join(parts)
+
+
+def write(words: str) -> None:
+    """Print text and a line end."""
+    sys.stdout.write(words + "\n")
+
+
+def complain(error: Error) -> None:
+    """Print an error."""
+    sys.stderr.write(f"pyonednn-q: {error}\n")
+
+
+def _table(run: Run, *, verbose: bool) -> Table:
+    columns: list[tuple[Column, Cell]] = [
+        (Column("line"), lambda _, row: row.name),
+        (Column("problem"), lambda _, row: row.problem if row.line else ""),
+        (Column("dtype"), lambda _, row: row.dtype),
+    ]
+    columns += [
+        (Column(name), _attribute(name))
+        for name in ("isa", "threads", "tail", "layout", "cache")
+        if len({getattr(row, name) for row in run.rows}) > 1
+    ]
+    columns += [
+        (Column("us", right=True), _measured(lambda _, row: _time(row.median_us))),
+        (Column("±", right=True), _measured(lambda _, row: f"{row.summary.spread / 2:.1%}")),
+        (Column("GOPS", right=True), _measured(lambda _, row: f"{row.gops:.0f}")),
+        (Column("peak", right=True), _measured(_peak)),
+        (Column("bound"), _measured(_bound)),
+    ]
+    if verbose:
+        cell = _measured(lambda _, row: f"{row.intensity:.0f}")
+        columns.insert(-1, (Column("op/byte", right=True), cell))
+    columns += [
+        (Column(f"over {name}", right=True), _measured(_over(name, verbose=verbose)))
+        for name in run.baselines
+        if any(row.dtype != name for row in run.rows)
+    ]
+    if any(row.sqnr_db is not None for row in run.rows):
+        columns.append((Column("SQNR dB", right=True), _sqnr))
+    columns.append((Column("implementation"), _implementation))
+    cells = [[cell(run, row) for _, cell in columns] for row in run.rows]
+    return Table([column for column, _ in columns], cells)
+
+
+def _without_repeats(table: Table) -> Table:
+    """Leave out line and problem where they are those of the row above."""
+    cells = []
+    above: Sequence[str] = ("", "")
+    for row in table.cells:
+        repeats = list(row[:2]) == list(above[:2])
+        cells.append(["", "", *row[2:]] if repeats else list(row))
+        above = row
+    return Table(table.columns, cells)
+
+
+def _attribute(name: str) -> Cell:
+    return lambda _, row: str(getattr(row, name)) or "all"
+
+
+def _measured(cell: Cell) -> Cell:
+    return lambda run, row: cell(run, row) if row.samples_us else "-"
+
+
+def _time(microseconds: float) -> str:
+    return f"{microseconds:.0f}" if microseconds >= 1000 else f"{microseconds:.1f}"
+
+
+def _peak(run: Run, row: Row) -> str:
+    limits = run.limits_of(row)
+    peak = limits.peak(Precision.parse(row.dtype)) if limits else None
+    return f"{row.gops / peak:.0%}" if peak else "-"
+
+
+def _bound(run: Run, row: Row) -> str:
+    limits = run.limits_of(row)
+    if limits is None:
+        return "-"
+    floors = limits.floors_us(row.ops, row.nbytes, Precision.parse(row.dtype))
+    return max(floors, key=lambda name: floors[name])
+
+
+def _over(baseline: str, *, verbose: bool) -> Cell:
+    def cell(run: Run, row: Row) -> str:
+        ratio = run.over(row, baseline)
+        if ratio is None:
+            return ""
+        if not ratio.is_significant:
+            return str(ratio)
+        return f"{ratio} ({ratio.lo:.2f}..{ratio.hi:.2f})" if verbose else str(ratio)
+
+    return cell
+
+
+def _sqnr(_: Run, row: Row) -> str:
+    return "" if row.sqnr_db is None else f"{row.sqnr_db:.1f}"
+
+
+def _implementation(_: Run, row: Row) -> str:
+    if row.refused:
+        return f"refused: {row.refused}"
+    return row.impl + (" *" if row.notes else "")
+
+
+def _where(run: Run) -> str:
+    about = run.metadata
+    threads = sorted({row.threads for row in run.rows})
+    return (
+        f"oneDNN {about['onednn']} {about['runtime']}, {about['cpu']}, {about['isa']}, "
+        f"{' and '.join(map(str, threads))} thread{'s' if threads != [1] else ''}, {about['time']}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Total:
+    name: str
+    dtype: str
+    milliseconds: float
+
+
+def _totals(run: Run) -> Iterator[str]:
+    """Yield one line per suite and way: the sum over its lines, each as often as it occurs."""
+    ways: dict[tuple[object, ...], dict[str, list[Row]]] = {}
+    for row in run.rows:
+        if row.suite:
+            way = (row.suite, *row.setting, row.tail, row.layout)
+            ways.setdefault(way, {}).setdefault(row.dtype, []).append(row)
+    for way, by_type in ways.items():
+        sums = {
+            dtype: sum(row.times * row.median_us for row in rows) / 1e3
+            for dtype, rows in by_type.items()
+            if all(row.samples_us for row in rows)
+        }
+        if not sums or len(next(iter(by_type.values()))) < 2:
+            continue
+        base = next(iter(sums.values()))
+        suite, isa, threads, *rest = way
+        named = [str(isa)] if isa else []
+        named += [_threads(threads), *(str(word) for word in rest if word not in _USUAL)]
+        shown = [
+            f"{dtype} {total:.2f} ms" + (f" ({base / total:.2f}x)" if total != base else "")
+            for dtype, total in sums.items()
+        ]
+        yield f"{suite} ({', '.join(named)}), every line as often as it occurs: " + ", ".join(shown)
+
+
+_USUAL = ("warm", "none", "channels_last")
+
+
+def _legend(run: Run) -> Iterator[str]:
+    colds = {row.cache for row in run.rows}
+    state = "caches warm" if colds == {"warm"} else "as the cache column says"
+    state = "caches cold" if colds == {"cold"} else state
+    yield (
+        f"us: median of a C++ loop, {state}; ±: half the distance of the quartiles; GOPS: 10⁹ "
+        "multiplications and additions a second"
+    )
+    for (isa, threads), limits in run.limits:
+        peaks = ", ".join(f"{name} {gops:.0f}" for name, gops in limits.peak_gops)
+        rates = ", ".join(f"{size >> 20} MiB {rate:.0f}" for size, rate in limits.bandwidth_gbs)
+        where = f" at {isa}" if isa else ""
+        yield (
+            f"peak{where}, {_threads(threads)}: {peaks} GOPS (best of {len(PEAK_PROBLEMS)} large "
+            f"problems); GB/s over {rates}; a call {limits.call_us:.1f} us"
+        )
+    notes = dict.fromkeys(note for row in run.rows for note in row.notes)
+    for note in notes:
+        yield f"* {note}"
+
+
+def _threads(count: object) -> str:
+    return f"{count} thread" if count == 1 else f"{count} threads"
+
+
+def _doubts(run: Run) -> list[str]:
+    return [f"WARNING: {doubt}" for doubt in run.warnings]
+
+
+def _commands(run: Run) -> Iterator[str]:
+    for row in run.rows:
+        yield row.ours
+        yield row.benchdnn or f"# {row.refused}"

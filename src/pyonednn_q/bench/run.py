@@ -1,0 +1,261 @@
+"""Run: rows and where they were made, as an immutable value with a JSON form.
+
+Schema 1: {"schema": 1, "metadata": {...}, "limits": {...}, "warnings": [...], "rows": [{...}]},
+the objects being the fields of `Run`, `Limits` and `Row`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+import pyonednn_q
+from pyonednn_q.bench.precision import FLOATS
+from pyonednn_q.bench.probe import Limits
+from pyonednn_q.bench.summary import Ratio, Summary, paired_ratio, summarise
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.native import runtime
+
+__all__ = ["SCHEMA", "Row", "Run", "joined", "metadata"]
+
+SCHEMA = 1
+_LIMITS = tuple(field.name for field in fields(Limits))
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case under one setting: what was measured, or why not.
+
+    Attributes
+    ----------
+    suite, line : str
+        Where the problem comes from; both empty for one typed in.
+    times : int
+        How often the network has it.
+    problem, dtype, tail, layout : str
+        The case.
+    isa : str
+        The limit that was set; empty: none.
+    threads : int
+        Of the library.
+    cache : str
+        "warm" or "cold".
+    ops, nbytes : int
+        Operations, and bytes that move at least once.
+    impl, attributes : str
+        What ran.
+    notes : tuple of str
+        What a reader should know: saturation, implementations passed over.
+    calls : int
+        In each sample.
+    samples_us : tuple of float
+        Microseconds a call. Rows of one problem under one setting were sampled in the same rounds.
+    sqnr_db : float or None
+        Against FP32, for other types.
+    ours, benchdnn : str
+        Command lines that reproduce the row.
+    refused : str
+        Why there are no samples.
+    """
+
+    suite: str
+    line: str
+    times: int
+    problem: str
+    dtype: str
+    tail: str
+    layout: str
+    isa: str
+    threads: int
+    cache: str
+    ops: int
+    nbytes: int
+    impl: str
+    attributes: str
+    notes: tuple[str, ...]
+    calls: int
+    samples_us: tuple[float, ...]
+    sqnr_db: float | None
+    ours: str
+    benchdnn: str
+    refused: str
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the row is of: equal in two runs for the same case and setting."""
+        return (self.name, self.problem, self.dtype, self.tail, self.layout, *self.setting)
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """What rows have in common that were sampled together."""
+        return (self.name, self.problem, *self.setting)
+
+    @property
+    def setting(self) -> tuple[object, ...]:
+        """ISA limit, threads, cache."""
+        return (self.isa, self.threads, self.cache)
+
+    @property
+    def name(self) -> str:
+        """The line, else the problem."""
+        return self.line or self.problem
+
+    @property
+    def summary(self) -> Summary:
+        """Of the samples."""
+        return summarise(self.samples_us)
+
+    @property
+    def median_us(self) -> float:
+        """Median microseconds a call."""
+        return float(np.median(self.samples_us))
+
+    @property
+    def gops(self) -> float:
+        """Operations per nanosecond."""
+        return self.ops / self.median_us / 1e3
+
+    @property
+    def intensity(self) -> float:
+        """Operations per byte."""
+        return self.ops / self.nbytes
+
+
+_ROW = tuple(field.name for field in fields(Row))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Rows, the limits of the machine, and where it was.
+
+    Attributes
+    ----------
+    metadata : Mapping of str to str
+        CPU, instruction set, library, versions, time.
+    limits : tuple of (setting, Limits)
+        Per (isa, threads).
+    warnings : tuple of str
+        What makes the numbers doubtful.
+    rows : tuple of Row
+        In the order of the suite.
+    """
+
+    metadata: Mapping[str, str]
+    limits: tuple[tuple[tuple[str, int], Limits], ...]
+    warnings: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    def limits_of(self, row: Row) -> Limits | None:
+        """Return the limits under which a row was measured."""
+        return dict(self.limits).get((row.isa, row.threads))
+
+    def over(self, row: Row, dtype: str) -> Ratio | None:
+        """Return how many times faster a row is than its like in another type."""
+        for other in self.rows:
+            same = other.group == row.group and (other.tail, other.layout) == (row.tail, row.layout)
+            if same and other.dtype == dtype and other is not row:
+                if not (row.samples_us and other.samples_us):
+                    return None
+                return paired_ratio(other.samples_us, row.samples_us)
+        return None
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """Floating-point types among the rows."""
+        present = {row.dtype for row in self.rows}
+        return tuple(name for name in FLOATS if name in present)
+
+    def to_json(self) -> str:
+        """Return the run as JSON text."""
+        limits = [
+            {"isa": isa, "threads": threads, **asdict(found)}
+            for (isa, threads), found in self.limits
+        ]
+        content = {
+            "schema": SCHEMA,
+            "metadata": dict(self.metadata),
+            "limits": limits,
+            "warnings": self.warnings,
+            "rows": [_finite(asdict(row)) for row in self.rows],
+        }
+        return json.dumps(content, indent=1, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Run:
+        """Return the run that `to_json` wrote.
+
+        Raises
+        ------
+        ArgumentError
+            Not a run, or of another schema.
+        """
+        try:
+            content = json.loads(text)
+            if content["schema"] != SCHEMA:
+                wanted = f"{SCHEMA}: made by this version"
+                raise ArgumentError("schema", str(content["schema"]), wanted)
+            limits = tuple(
+                ((found.pop("isa"), found.pop("threads")), _made(Limits, _LIMITS, found))
+                for found in content["limits"]
+            )
+            rows = tuple(_made(Row, _ROW, row) for row in content["rows"])
+            return cls(content["metadata"], limits, tuple(content["warnings"]), rows)
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+            got = f"{type(error).__name__}: {error}"
+            raise ArgumentError("text", got, "what `pyonednn-q bench --json` writes") from None
+
+
+def joined(about: Mapping[str, str], parts: Sequence[Run]) -> Run:
+    """Return runs as one, made where `about` says; each doubt says whose it is."""
+    doubts = tuple(f"{part.metadata['isa']}: {doubt}" for part in parts for doubt in part.warnings)
+    limits = tuple(each for part in parts for each in part.limits)
+    return Run(about, limits, doubts, tuple(row for part in parts for row in part.rows))
+
+
+def metadata() -> dict[str, str]:
+    """Return what a reader must know of this machine and process."""
+    return {
+        "cpu": _cpu(),
+        "cpus": str(len(os.sched_getaffinity(0))),
+        "isa": runtime.isa(),
+        "onednn": ".".join(map(str, runtime.version())),
+        "runtime": runtime.threading_runtime(),
+        "pyonednn_q": pyonednn_q.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "system": f"{platform.system()} {platform.release()}",
+        "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }
+
+
+def _cpu() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    sqnr = row["sqnr_db"]
+    return row | {"sqnr_db": sqnr if sqnr is None or math.isfinite(sqnr) else None}
+
+
+def _made(make: Callable[..., T], names: tuple[str, ...], values: dict[str, Any]) -> T:
+    return make(**{name: _frozen(values[name]) for name in names})
+
+
+def _frozen(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -1,0 +1,78 @@
+"""A table of text cells, aligned or as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Column", "Table"]
+
+_GAP = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading, and on which side its cells stand."""
+
+    name: str
+    right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells under headings.
+
+    Examples
+    --------
+    >>> table = Table([Column("line"), Column("us", right=True)], [["conv1", "5.0"]])
+    >>> print(table.text())
+    line    us
+    conv1  5.0
+    >>> print(table.markdown())
+    | line | us |
+    |---|---:|
+    | conv1 | 5.0 |
+    """
+
+    columns: Sequence[Column]
+    cells: Sequence[Sequence[str]]
+
+    @property
+    def width(self) -> int:
+        """Characters of the longest line of `text`."""
+        return max(map(len, self.text().splitlines()))
+
+    def without(self, name: str) -> Table:
+        """Return the table without a column, if it has one of that name."""
+        kept = [index for index, column in enumerate(self.columns) if column.name != name]
+        return Table(
+            [self.columns[index] for index in kept],
+            [[row[index] for index in kept] for row in self.cells],
+        )
+
+    def text(self) -> str:
+        """Return aligned columns; the last one is as long as it likes."""
+        rows = [[column.name for column in self.columns], *self.cells]
+        widths = [max(len(row[index]) for row in rows) for index in range(len(self.columns))]
+        lines = []
+        for row in rows:
+            cells = [
+                cell.rjust(width) if column.right else cell.ljust(width)
+                for cell, width, column in zip(row, widths, self.columns, strict=True)
+            ]
+            lines.append(_GAP.join(cells).rstrip())
+        return "\n".join(lines)
+
+    def markdown(self) -> str:
+        """Return a table as Markdown writes it."""
+        rules = ["---:" if column.right else "---" for column in self.columns]
+        lines = [
+            "| " + " | ".join(column.name for column in self.columns) + " |",
+            "|" + "|".join(rules) + "|",
+        ]
+        lines += ["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in self.cells]
+        return "\n".join(lines)
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("*", "\\*")

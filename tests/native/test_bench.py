@@ -1,0 +1,205 @@
+"""The bench room on the real library: small problems, few samples; no statement about speed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from pyonednn_q import dtypes, native
+from pyonednn_q.bench import check, command, measure, probe, processes, suite
+from pyonednn_q.bench.accumulate import accumulate
+from pyonednn_q.bench.case import Case, Setting
+from pyonednn_q.bench.data import Sample
+from pyonednn_q.bench.measure import F32, Request
+from pyonednn_q.bench.precision import Precision
+from pyonednn_q.bench.progress import Progress
+from pyonednn_q.bench.run import Run
+from pyonednn_q.bench.shape import Shape
+from pyonednn_q.bench.summary import sqnr_db
+from pyonednn_q.bench.tail import Tail
+from pyonednn_q.bench.timing import Budget
+from pyonednn_q.bench.trial import Trial
+from pyonednn_q.errors import LibraryError, UnsupportedError
+from pyonednn_q.native import runtime
+from support.isa import has_vnni, includes
+
+Array = NDArray[Any]
+
+SHAPES = (
+    "conv 1x32x9x9 32x32x3x3 pad=1",
+    "conv 1x32x9x9 32x1x1x3x3 pad=1",
+    "deconv 1x16x5x5 32x16x4x4 stride=2 pad=1",
+    "ip 3x64 32x64",
+    "matmul 5x64 64x32",
+    "matmul 3x8x64 3x64x16 wei=transposed",
+)
+TAILS = ("none", "relu", "fq_u8", "fq_s8_per_channel", "sum_relu_fq", "gelu_tanh_fq", "residual")
+
+
+def asked(*problems: str, dtypes: str = "f32,u8s8u8", tails: str = "none") -> Request:
+    lines = tuple(line for problem in problems for line in suite.find(problem).lines)
+    return Request(
+        lines=lines,
+        precisions=tuple(map(Precision.parse, dtypes.split(","))),
+        tails=tuple(map(Tail, tails.split(","))),
+        layouts=("channels_last",),
+        settings=(Setting(1),),
+        budget=Budget(rounds=6),
+    )
+
+
+@pytest.fixture
+def small_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probe with problems that take no time: what they show is not looked at."""
+    monkeypatch.setattr(probe, "PEAK_PROBLEMS", ("matmul 16x16 16x16",))
+    monkeypatch.setattr(probe, "SIZES_BYTES", (1 << 12, 1 << 14))
+    monkeypatch.setattr(probe, "_PROBE_S", 1e-3)
+
+
+@pytest.mark.usefixtures("small_probe")
+def test_rows_say_what_ran_and_how_to_run_it_again() -> None:
+    request = asked(*SHAPES[:2])
+    made = measure.measure(request, Progress(request.steps))
+    assert [row.dtype for row in made.rows] == ["f32", "u8s8u8"] * 2
+    for row in made.rows:
+        assert row.impl
+        assert not row.refused
+        assert len(row.samples_us) == 6
+        assert min(row.samples_us) > 0
+        assert row.problem in row.ours
+        assert "--mode=P" in row.benchdnn
+    assert [row.sqnr_db is None for row in made.rows] == [True, False] * 2
+    ((setting, limits),) = made.limits
+    assert setting == ("", 1)
+    assert {name for name, _ in limits.peak_gops} == {"f32", "u8s8"}
+    assert limits.call_us > 0
+    assert Run.from_json(made.to_json()).rows == made.rows
+
+
+@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("text", SHAPES)
+def test_int8_is_near_fp32(text: str, tail: str) -> None:
+    shape = Shape.parse(text)
+    sample = Sample.of(shape, with_residual=True)
+    exact = Trial.of(Case(shape, F32, Tail(tail)), sample).real_result()
+    for dtype in ("u8s8u8", "u8s8f32", "s8s8s8"):
+        trial = Trial.of(Case(shape, Precision.parse(dtype), Tail(tail)), sample)
+        if trial.saturates or (dtype == "s8s8s8" and not has_vnni(runtime.isa())):
+            continue  # what saturates is near nothing
+        # 8 bits over ±4 deviations leave about 37 dB of a normal value, and a residual clips.
+        assert 30 < sqnr_db(exact, trial.real_result()) < 60
+
+
+def test_a_sum_reads_the_residual() -> None:
+    shape = Shape.parse(SHAPES[0])
+    sample = Sample.of(shape, with_residual=True)
+    without, with_sum = (
+        Trial.of(Case(shape, F32, Tail(tail)), sample).real_result() for tail in ("none", "sum")
+    )
+    assert np.allclose(with_sum, without + sample.residual, atol=1e-4)
+
+
+@pytest.mark.usefixtures("small_probe")
+def test_what_no_kernel_takes_is_a_row_with_the_reason() -> None:
+    request = replace(asked(SHAPES[0]), layouts=("dense",))
+    rows = measure.measure(request, Progress(request.steps)).rows
+    int8 = rows[-1]
+    assert (int8.dtype, int8.samples_us, int8.impl) == ("u8s8u8", (), "")
+    assert "reference" in int8.refused
+
+
+@pytest.mark.usefixtures("small_probe")
+def test_a_type_that_numpy_lacks_is_a_row_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dtypes, "_ml_dtypes", lambda: None)
+    request = asked(SHAPES[4], dtypes="f32,bf16")
+    refused = measure.measure(request, Progress(request.steps)).rows[1].refused
+    assert "ml_dtypes" in refused
+
+
+@pytest.mark.usefixtures("small_probe")
+def test_cold_calls_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "FLUSH_BYTES", 1 << 16)
+    request = replace(asked(SHAPES[4]), settings=(Setting(1, "cold"),))
+    rows = measure.measure(request, Progress(request.steps)).rows
+    assert {(row.cache, row.calls) for row in rows} == {("cold", 1)}
+
+
+def test_the_sample_is_half_normal_and_has_results_of_deviation_one() -> None:
+    shape = Shape.parse("matmul 200x300 300x100")
+    sample = Sample.of(shape, with_residual=False)
+    assert sample.src.min() >= 0
+    assert float(np.mean(sample.src**2)) == pytest.approx(1.0, abs=0.02)
+    result = Trial.of(Case(shape, F32), sample).real_result() - sample.bias
+    assert float(result.std()) == pytest.approx(1.0, abs=0.05)
+
+
+def test_every_line_of_a_suite_is_right(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check.main(["tails", "--dtype", "f32,u8s8u8"]) == 0
+    assert capsys.readouterr().out == "tails: 50 right\n"
+
+
+@pytest.mark.slow
+def test_every_line_of_every_suite_is_right() -> None:
+    assert check.main([]) == 0
+
+
+def test_a_wrong_value_is_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(shape: Shape, src: Array, wei: Array) -> Array:
+        acc = accumulate(shape, src, wei)
+        acc.flat[7] = 1000
+        return acc
+
+    monkeypatch.setattr(check, "accumulate", wrong)
+    assert check.main([SHAPES[4], "--dtype", "u8s8s32"]) == 1
+    assert "1 of 160 values" in capsys.readouterr().out
+
+
+def test_a_line_that_does_not_run_is_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, **__: object) -> object:
+        raise UnsupportedError("refused", "choosing", "a problem", "no kernel")
+
+    monkeypatch.setattr(native, "prepare", refuse)
+    assert check.main([SHAPES[4], "--dtype", "u8s8u8"]) == 1
+    assert "refused:  matmul 5x64 64x32 u8s8u8: no kernel" in capsys.readouterr().out
+
+
+def test_an_instruction_set_has_a_process_of_its_own() -> None:
+    if not includes(runtime.isa(), "AVX2"):
+        pytest.skip("this process may not use AVX2")
+    request = replace(asked("matmul 5x64 64x32"), budget=Budget(rounds=6))
+    made = processes.measure_at(request, "AVX2")
+    assert made.metadata["isa"] == "AVX2"
+    assert {row.isa for row in made.rows} == {"AVX2"}
+    assert all("--isa AVX2" in row.ours for row in made.rows)
+    assert all(row.benchdnn.startswith("ONEDNN_MAX_CPU_ISA=AVX2 ") for row in made.rows)
+    assert made.rows[1].notes == (measure.SATURATES,)
+
+
+def test_a_process_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_CHILD", "raise SystemExit(3)")
+    with pytest.raises(LibraryError, match="AVX2 ended with exit code 3"):
+        processes.measure_at(asked(SHAPES[3]), "AVX2")
+
+
+@pytest.mark.usefixtures("small_probe")
+def test_the_command_measures_writes_and_reports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.json"
+    words = [SHAPES[3], SHAPES[4], "--tail", "relu", "--repeat", "6", "--threads", "1"]
+    assert command.main([*words, "--json", str(path), "--repro"]) == 0
+    out = capsys.readouterr().out
+    made = Run.from_json(path.read_text())
+    assert [row.tail for row in made.rows] == ["relu"] * 4
+    assert all(row.ours in out and row.benchdnn in out for row in made.rows)
+    assert all(math.isfinite(row.median_us) for row in made.rows)

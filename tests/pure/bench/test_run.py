@@ -1,0 +1,94 @@
+"""A run: what it knows of its rows, and the same after a way through JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from pyonednn_q.bench.precision import Precision
+from pyonednn_q.bench.run import Run, joined
+from pyonednn_q.errors import ArgumentError
+from support.bench_runs import LIMITS, row, run, samples
+
+F32, INT8 = row("a", "f32", 40.0), row("a", "u8s8u8", 10.0)
+
+
+def test_json_reads_back() -> None:
+    made = run(F32, INT8, row("b", "u8s8u8", None), warnings=("noise",))
+    assert Run.from_json(made.to_json()) == made
+
+
+def test_no_noise_at_all_is_no_number_in_json() -> None:
+    again = Run.from_json(run(row("a", "u8s8u8", 10.0, sqnr_db=math.inf)).to_json())
+    assert again.rows[0].sqnr_db is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"schema": 1}', '{"schema": 2, "rows": []}', '{"schema": 1, "rows": [{}]}'],
+)
+def test_other_text_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentError):
+        Run.from_json(text)
+
+
+def test_a_row_that_lacks_a_field_is_refused() -> None:
+    content = json.loads(run(F32).to_json())
+    del content["rows"][0]["samples_us"]
+    with pytest.raises(ArgumentError, match="samples_us"):
+        Run.from_json(json.dumps(content))
+
+
+def test_rates() -> None:
+    assert F32.gops == pytest.approx(50.0, abs=1e-9)
+    assert F32.intensity == pytest.approx(20.0, abs=0)
+    assert F32.summary.median == pytest.approx(40.0, abs=1e-12)
+
+
+def test_speed_up_is_over_the_row_of_the_same_tail_layout_and_setting() -> None:
+    rows = [
+        row("a", "f32", 40.0), row("a", "f32", 80.0, tail="relu"), row("b", "f32", 20.0),
+        row("a", "f32", 160.0, threads=1), INT8,
+        row("a", "u8s8u8", 10.0, tail="relu"), row("a", "u8s8u8", 10.0, threads=1),
+        row("a", "u8s8u8", 10.0, cache="cold"),
+    ]  # fmt: skip
+    found = [run(*rows).over(each, "f32") for each in rows]
+    assert found[:4] == [None] * 4
+    values = [None if ratio is None else round(ratio.value, 6) for ratio in found[4:]]
+    assert values == [4.0, 8.0, 16.0, None]
+
+
+def test_nothing_is_faster_than_what_was_refused() -> None:
+    assert run(row("a", "f32", None), INT8).over(INT8, "f32") is None
+
+
+def test_baselines_are_the_floats_present() -> None:
+    assert run(INT8, row("a", "bf16", 20.0)).baselines == ("bf16",)
+    assert run(INT8, row("a", "bf16", 20.0), F32).baselines == ("f32", "bf16")
+
+
+def test_floors() -> None:
+    floors = LIMITS.floors_us(2_000_000, 1 << 20, Precision.parse("u8s8u8"))
+    assert floors == pytest.approx({"compute": 5.0, "memory": (1 << 20) / 40e3, "call": 5.0})
+    assert "compute" not in LIMITS.floors_us(1, 1, Precision.parse("bf16"))
+
+
+@pytest.mark.parametrize(("nbytes", "rate"), [(1, 40.0), (1 << 21, 40.0), (1 << 22, 20.0)])
+def test_bandwidth_is_that_of_the_next_larger_size(nbytes: int, rate: float) -> None:
+    assert LIMITS.bandwidth(nbytes) == rate
+    assert LIMITS.bandwidth(1 << 40) == 20.0
+
+
+def test_runs_join() -> None:
+    one, other = run(F32, warnings=("x",)), run(row("a", "f32", 9.0, isa="AVX2"), warnings=("x",))
+    both = joined({"isa": "AMX"}, [one, other])
+    assert both.rows == one.rows + other.rows
+    assert both.metadata == {"isa": "AMX"}
+    assert both.warnings == ("AVX2: x", "AVX2: x")
+    assert [setting for setting, _ in both.limits] == [("", 2), ("AVX2", 2)]
+
+
+def test_made_up_samples_have_their_median() -> None:
+    assert samples(10.0)[10] == pytest.approx(10.0, abs=1e-12)
