@@ -155,6 +155,9 @@ def _binary(x: Reach, step: Binary, world: World) -> Reach:
 
 
 def _eltwise(x: Reach, step: Eltwise, world: World) -> Reach:
+    if step.alg == "sqrt":
+        # Of what is not below 0: only the roundings that were added reach there.
+        x = replace(x, lo=np.maximum(x.lo, 0.0), hi=np.maximum(x.hi, 0.0))
     lo, hi = x.image(lambda v: world.run(step, v))
     steep = max(1.0, abs(step.alpha)) if step.alg == "relu" else 1.0
     size = np.maximum(steep * x.size, np.maximum(np.abs(lo), np.abs(hi)))
