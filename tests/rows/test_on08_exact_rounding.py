@@ -120,7 +120,8 @@ def test_an_inner_product_adds_its_zero_point_by_a_post_op() -> None:
     layer = Layer.of(problem("inner_product", "u8", bias=None), seed=8)
     plan, _ = exact(layer, "any", 131)
     assert plan.attr.dst_zero_point is None
-    assert [op.text() for op in plan.post_ops] == ["eltwise_round", "eltwise_linear:1.0:131.0"]
+    assert plan.values()["post_op_1"].tolist() == [[131.0]]
+    assert [op.text() for op in plan.post_ops] == ["eltwise_round", "binary_add:f32:1x1"]
 
 
 @pytest.mark.executed

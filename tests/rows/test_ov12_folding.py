@@ -99,7 +99,7 @@ CASES = {
     ),
     "behind leaky relu": Folded(
         (Eltwise("relu", LEAK), Affine(FACTOR)),
-        ["eltwise_relu"],
+        ["prelu"],
         lambda a, _, ch: _leaky(a, ch(FACTOR), LEAK),
     ),
     "behind prelu": Folded(
@@ -109,7 +109,7 @@ CASES = {
     ),
     "negative behind leaky relu": Folded(
         (Eltwise("relu", LEAK), Affine(-ONE)),
-        ["eltwise_relu"],
+        ["prelu"],
         lambda a, *_: _bent_over(a, -ONE, LEAK),
     ),
     "with a bias": Folded(

@@ -157,7 +157,8 @@ def _clip(step: Clip, facts: PrimitiveFacts) -> Found:
 def _bounds(lo: Vec, hi: Vec) -> Carrier:
     if lo.least == 0.0 and hi.least == _INF:
         return Carrier(EltwisePostOp("relu"))
-    return Carrier(EltwisePostOp("clip", lo.narrow().least, hi.narrow().least))
+    # No -0.0, which a negative factor makes of a 0.
+    return Carrier(EltwisePostOp("clip", lo.narrow().least + 0.0, hi.narrow().least + 0.0))
 
 
 def _round(_: Round, __: PrimitiveFacts) -> Found:

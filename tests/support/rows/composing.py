@@ -65,8 +65,10 @@ def bent(x: Any, slope: Any) -> Any:
 
 
 def ops(plan: Plan) -> list[str]:
-    """The post-ops as text; per-channel operands without their type and shape."""
-    return [op.text().removesuffix(f":f32:1x{C}x1x1") for op in plan.post_ops]
+    """The post-ops as text; an operand only says whether it is one number for all channels."""
+    per_channel, one = f":f32:1x{C}x1x1", ":f32:1x1x1x1"
+    texts = (op.text().removesuffix(per_channel) for op in plan.post_ops)
+    return [text.replace(one, " of one number") for text in texts]
 
 
 def check(run: Run, layer: Layer, plan: Plan, y: Any) -> None:

@@ -79,7 +79,7 @@ APPLIED = {
     ),
     "7, behind relu: weight scale": case(
         Eltwise("relu", 0.25), Affine(POSITIVE),
-        left=["eltwise_relu:0.25:0.0"],
+        left=["prelu:0"],
         meaning=lambda x, _: along(POSITIVE) * bent(x, [0.25]),
     ),
     "7, behind prelu: weight scale": case(
@@ -89,7 +89,7 @@ APPLIED = {
     ),
     "7, negative behind leaky relu: weight scale, the slope inverted": case(
         Eltwise("relu", 0.25), Affine(-2.0),
-        left=["eltwise_relu:4.0:0.0"],
+        left=["prelu:0"],
         meaning=lambda x, _: -2 * bent(x, [0.25]),
     ),
     "7, negative behind relu: weight scale, max becomes min": case(
@@ -106,9 +106,9 @@ APPLIED = {
     "7, last: dst scale": case(
         BLOCK, Affine(2.0), left=[BLOCKED], meaning=lambda x, _: 2 * block(x), dst="u8"
     ),
-    "8, an addition per tensor is linear": case(
+    "8, an addition per tensor is one post-op": case(
         BLOCK, Binary("add", 3.0),
-        left=[BLOCKED, "eltwise_linear:1.0:3.0"],
+        left=[BLOCKED, "binary_add of one number"],
         meaning=lambda x, _: block(x) + 3,
     ),
     "8, an addition per channel is binary": case(

@@ -53,7 +53,7 @@ MUST_NOT = {
     "3, an odd output shift": case(
         BLOCK, fq(-127, 255, 0.5),
         left=[BLOCKED, "eltwise_linear:2.0:127.0", "eltwise_round", "eltwise_clip:0.0:254.0",
-              "eltwise_linear:1.0:-127.0"],
+              "binary_add of one number"],
         meaning=lambda x, _: levels_of(block(x), -127, 255, 0.5),
         refused="shift is odd, -127: ties would go the other way",
     ),
@@ -69,7 +69,7 @@ MUST_NOT = {
         Affine(2.0),
         Round(),
         Affine(1.0, -127.0),
-        left=[BLOCKED, "eltwise_linear:2.0:0.0", "eltwise_round", "eltwise_linear:1.0:-127.0"],
+        left=[BLOCKED, "eltwise_linear:2.0:0.0", "eltwise_round", "binary_add of one number"],
         meaning=lambda x, _: np.rint(2 * block(x)) - 127,
         refused="shift is odd, -127: ties would go the other way",
     ),
@@ -108,13 +108,13 @@ MUST_NOT = {
     ),
     "5, unless asked for": case(
         BLOCK, FakeQuantize(-0.25, 254.75, 0, 255).chain(),
-        left=[BLOCKED, "eltwise_linear:1.0:0.25"],
+        left=[BLOCKED, "binary_add of one number"],
         meaning=lambda x, _: block(x) + 0.25,
         dst="u8",
     ),
     "5, a shift of more than 1e-5 of the range": case(
         BLOCK, FakeQuantize(-(2.0**-8), 255 - 2.0**-8, 0, 255).chain(),
-        left=[BLOCKED, "eltwise_linear:1.0:0.00390625"],
+        left=[BLOCKED, "binary_add of one number"],
         meaning=lambda x, _: block(x) + 2.0**-8,
         dst="u8", options={"policy": "fast"},
     ),
@@ -182,7 +182,7 @@ MUST_NOT = {
     ),
     "9, a scale per channel": case(
         BLOCK, Affine(POSITIVE, 3.0),
-        left=[BLOCKED, "binary_mul", "eltwise_linear:1.0:3.0"],
+        left=[BLOCKED, "binary_mul", "binary_add of one number"],
         meaning=lambda x, _: along(POSITIVE) * block(x) + 3,
     ),
     "10, both sides open": case(BLOCK, Clip(), left=[BLOCKED], meaning=lambda x, _: block(x)),
