@@ -10,8 +10,9 @@ import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
 from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Leaf
+from pyonednn_q.expr.steps import Binary, Clip, Leaf, PRelu
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
 from support.plans import chains
@@ -65,6 +66,17 @@ def test_bias_that_comes_later(name: str) -> None:
     plan = compose(chains.chain(name, "u8"), facts_of(layer, bias=None))
     assert plan.bias_later is not None
     check(layer, plan, name)
+
+
+@pytest.mark.parametrize("cls", [ConvProblem, DeconvProblem])
+@pytest.mark.parametrize("dst", ["u8", "f32"])
+def test_channels_of_one_place(cls: type[ConvProblem | DeconvProblem], dst: str) -> None:
+    """A gate of a squeeze-and-excite block: operands per channel are as large as dst."""
+    layer = Layer.of(cls.of((1, 8, 1, 1), (C, 8, 1, 1), dst=dst, bias="f32"), seed=3)
+    bounds = Clip(BIAS, BIAS + 6.0)
+    chain = Chain(bounds, PRelu(chains.SLOPE), Binary("add", Leaf("r", "f32", "per_channel")))
+    layer = replace(layer, operands={"r": np.arange(C, dtype=np.float32)})
+    check(layer, compose(chain, facts_of(layer)), "one place")
 
 
 def test_negative_scale_with_weights_that_cannot_change_sign() -> None:

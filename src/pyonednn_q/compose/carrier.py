@@ -10,7 +10,7 @@ from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.expr.vec import Vec
 
-__all__ = ["Carrier", "binary", "linear"]
+__all__ = ["Carrier", "binary", "linear", "operand"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,4 +33,14 @@ def binary(alg: str, value: Vec, facts: PrimitiveFacts) -> Carrier:
     extent = "per_tensor" if value.is_per_tensor else "per_channel"
     dims = operand_dims(facts, extent)
     assert dims is not None
-    return Carrier(BinaryPostOp(alg, TensorSpec.dense(dims, "f32")), value.narrow())
+    return Carrier(BinaryPostOp(alg, operand(dims, "f32", facts)), value.narrow())
+
+
+def operand(dims: tuple[int, ...], dtype: str, facts: PrimitiveFacts) -> TensorSpec:
+    """Return the tensor of an operand; one of dst's size lies in memory as dst does.
+
+    Otherwise reference loops run, and one value per channel has dst's size where that is one place.
+    """
+    if dims == facts.dst_dims and facts.kind in {"convolution", "deconvolution"}:
+        return TensorSpec.channels_last(dims, dtype)
+    return TensorSpec.dense(dims, dtype)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyonednn_q.compose.capability import Ask, forbidden, operand_dims
-from pyonednn_q.compose.carrier import Carrier, binary, linear
+from pyonednn_q.compose.carrier import Carrier, binary, linear, operand
 from pyonednn_q.compose.choice import Choice, choose
 from pyonednn_q.compose.post_ops import (
     BinaryPostOp,
@@ -186,17 +186,13 @@ def _sum(step: Sum, facts: PrimitiveFacts) -> Found:
 
 
 def _binary(step: Binary, facts: PrimitiveFacts) -> Found:
-    operand = step.operand
-    if not isinstance(operand, Leaf):
-        return [binary(step.alg, operand, facts)]
-    dims = operand_dims(facts, operand.extent)
+    leaf = step.operand
+    if not isinstance(leaf, Leaf):
+        return [binary(step.alg, leaf, facts)]
+    dims = operand_dims(facts, leaf.extent)
     if dims is None:
-        return f"{operand} has dst's size, which is not known here: give dst_dims"
-    if operand.extent == "full" and facts.kind in {"convolution", "deconvolution"}:
-        spec = TensorSpec.channels_last(dims, operand.dtype)
-    else:
-        spec = TensorSpec.dense(dims, operand.dtype)
-    return [Carrier(BinaryPostOp(step.alg, spec), leaf=operand.name)]
+        return f"{leaf} has dst's size, which is not known here: give dst_dims"
+    return [Carrier(BinaryPostOp(step.alg, operand(dims, leaf.dtype, facts)), leaf=leaf.name)]
 
 
 _LOWER: dict[type[Step], Callable[[Any, PrimitiveFacts], Found]] = {
