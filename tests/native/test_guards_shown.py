@@ -17,7 +17,7 @@ from pyonednn_q import native
 from pyonednn_q.compose import guards
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.implementation import has_vnni
-from pyonednn_q.compose.post_ops import BinaryPostOp, SumPostOp
+from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, SumPostOp
 from pyonednn_q.compose.problem import (
     ConvProblem,
     DeconvProblem,
@@ -92,6 +92,17 @@ FAULTS = [
         {"src_zero_point": 4},
     ),
     Fault("deconv-kernel-below-stride", deconv(2, 4, "s8")),
+    Fault(
+        "deconv-places-without-taps",
+        deconv(2, 3),
+        Attr(post_ops=(EltwisePostOp("linear", 1.0, 3.0),)),
+    ),
+    Fault(
+        "deconv-places-without-taps",
+        DeconvProblem.of((1, 16, 5, 5), (16, 16, 3, 3), dst="u8", strides=4),
+        Attr(dst_zero_point=ZeroPoint()),
+        {"dst_zero_point": 5},
+    ),
     Fault("matmul-4d-broadcast-b", matmul((2, 3, 31, 64), (1, 1, 64, 48))),
     Fault("matmul-4d-broadcast-b", matmul((2, 3, 8, 16), (1, 3, 16, 16))),
     Fault(

@@ -77,6 +77,7 @@ M4 = MatMulProblem.of((2, 3, 8, 16), (2, 3, 16, 12))
 M2 = MatMulProblem.of((8, 64), (64, 12))
 GROUPED = ConvProblem.of((1, 12, 9, 9), (2, 8, 6, 3, 3))
 SHIFTED_SUM = Attr(post_ops=(EltwisePostOp("clip", 0, 6), SumPostOp(1.0, 3)))
+DST_POINT = Attr(dst_zero_point=ZeroPoint())
 SUM = Attr(dst_zero_point=ZeroPoint(), post_ops=(SumPostOp(),))
 
 # Row, problem, attributes, version, instruction set, implementation. All measured as wrong.
@@ -113,6 +114,9 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
     ("deconv-kernel-below-stride", deconv(2, 4), SRC_POINT, OLD, AVX512, DECONV_VNNI),
     ("deconv-kernel-below-stride", deconv(1, 3, "s8"), PLAIN, OLD, AVX2, "jit_uni_int8:avx2"),
     ("deconv-kernel-below-stride", deconv(1, 3), SRC_POINT, NEW, AVX2, "jit_uni_int8:avx2"),
+    ("deconv-places-without-taps", deconv(2, 3, bias="f32"), PLAIN, NEW, AMX, DECONV_AMX),
+    ("deconv-places-without-taps", deconv(3, 4), SUM, NEW, AMX, DECONV_AMX),
+    ("deconv-places-without-taps", deconv(4, 5, groups=2), DST_POINT, NEW, AMX, DECONV_AMX),
     (
         "matmul-4d-broadcast-b",
         MatMulProblem.of((2, 3, 8, 16), (1, 3, 16, 12)),
@@ -234,6 +238,11 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (deconv(3, 3), SRC_POINT, OLD, AMX, DECONV_AMX),
     (deconv(1, 3), SRC_POINT, OLD, AVX2, "conv:any+x64:gemm_s8u8s32:jit"),
     (deconv(1, 3), SRC_POINT, OLD, AVX2, "conv:any+ref:any"),
+    # Places without taps that hold 0, kernels of one tap or as long as the stride, other levels.
+    (deconv(2, 3), PLAIN, NEW, AMX, DECONV_AMX),
+    *((deconv(k, 2, bias="f32"), SUM, NEW, AMX, DECONV_AMX) for k in (1, 2)),
+    (deconv(2, 3, bias="f32"), SUM, NEW, AMX, DECONV_VNNI),
+    (deconv(2, 3, bias="f32"), SUM, NEW, VNNI, DECONV_VNNI),
     *((deconv(k, k + 1, "s8"), SRC_POINT, OLD, AVX2, "jit_uni_int8:avx2") for k in (1, 2, 3)),
     # Matmul operands.
     (M4, PLAIN, OLD, AMX, MATMUL_AMX),

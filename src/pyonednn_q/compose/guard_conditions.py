@@ -8,6 +8,7 @@ holds wherever a failure was seen.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pyonednn_q.compose.post_ops import BinaryPostOp, PReluPostOp, SumPostOp
@@ -146,6 +147,18 @@ def kernel_below_stride(problem: Problem, attr: Attr) -> bool:
     steps = zip(problem.window.reach, problem.strides, strict=True)
     compensated = problem.src.dtype == "s8" or attr.src_zero_point is not None
     return compensated and any(stride - reach > 1 for reach, stride in steps)
+
+
+def places_without_taps(problem: Problem, attr: Attr) -> bool:
+    """Match several taps that stride over places of dst, where not just 0 is to be stored.
+
+    Every such problem failed, whatever its types and sizes.
+    """
+    if not isinstance(problem, DeconvProblem) or math.prod(problem.window.kernel) == 1:
+        return False
+    steps = zip(problem.window.reach, problem.strides, strict=True)
+    stored = problem.bias is not None or attr.post_ops or attr.dst_zero_point is not None
+    return bool(stored) and any(stride > reach for reach, stride in steps)
 
 
 def depthwise_wei_zero_point(problem: Problem, attr: Attr) -> bool:
