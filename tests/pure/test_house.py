@@ -21,7 +21,7 @@ else:
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pyonednn_q"
-PURE = ("errors", "dtypes", "qparams", "expr", "rewrite", "compose")
+PURE = ("errors", "dtypes", "qparams", "expr", "rewrite", "compose", "predict")
 MAX_LINES = 400
 MAX_IGNORES = 10
 NO_NOUN = {"utils", "helpers", "common", "misc", "util", "helper"}

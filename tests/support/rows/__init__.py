@@ -1,0 +1,1 @@
+"""Independent answers for the rows of the numerics checklist."""
