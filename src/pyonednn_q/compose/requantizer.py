@@ -72,6 +72,7 @@ KINDS = {
     "exact": Kind("int64", (_EVEN, _AWAY), (-300, 300), limit=2.0**48),
 }
 DTYPES = ("u8", "s8", "s32")
+VECTORS = ("multiplier", "shift", "then", "last", "bias", "zero_point")
 I32_LO, I32_HI = -(2**31), 2**31 - 1
 
 
@@ -207,10 +208,25 @@ class Requantizer:
     def __hash__(self) -> int:
         return hash(self._key())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, or the copy's arrays could be written.
+        vectors = {name: _given(getattr(self, name), self.axis) for name in VECTORS}
+        plain = {name: getattr(self, name) for name in ("dtype", "lo", "hi", "rounding", "axis")}
+        return _remade, (self.kind, vectors | plain)
+
     def _key(self) -> tuple[Any, ...]:
-        arrays = (self.multiplier, self.shift, self.then, self.last, self.bias, self.zero_point)
+        arrays = (getattr(self, name) for name in VECTORS)
         plain = (self.kind, self.dtype, self.lo, self.hi, self.rounding, self.axis)
         return *plain, *(None if array is None else array.tobytes() for array in arrays)
+
+
+def _given(values: Array | None, axis: int | None) -> Array | None:
+    """Return constants as the constructor takes them: one value for all is no vector."""
+    return values if values is None or axis is not None else values[0]
+
+
+def _remade(kind: str, arguments: dict[str, Any]) -> Requantizer:
+    return Requantizer(kind, **arguments)
 
 
 def _vector(

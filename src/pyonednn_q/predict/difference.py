@@ -116,8 +116,11 @@ def tie_mask(
     Scales are taken as float32, the accumulators' channels along `axis` when a scale has several.
     Decided in whole numbers: 2 · acc · src · wei / dst is an odd integer.
     """
-    factors = [np.asarray(scale, np.float32) for scale in (src_scale, wei_scale, dst_scale)]
-    numerator, denominator = _fraction(*(factor.astype(np.float64) for factor in factors))
+    src, wei, dst = (
+        np.asarray(scale, np.float32).astype(np.float64)
+        for scale in (src_scale, wei_scale, dst_scale)
+    )
+    numerator, denominator = _fraction(src, wei, dst)
     if numerator.ndim:
         aligned = [1] * np.ndim(acc)
         aligned[axis] = -1
@@ -133,9 +136,7 @@ def _fraction(src: Array, wei: Array, dst: Array) -> tuple[Array, Array]:
         (an, ad), (bn, bd), (cn, cd) = (value.as_integer_ratio() for value in (a, b, c))
         return an * bn * cd, ad * bd * cn
 
-    pairs = np.frompyfunc(ratio, 3, 1)(src, wei, dst)
-    numerator = np.frompyfunc(lambda pair: pair[0], 1, 1)(pairs)
-    denominator = np.frompyfunc(lambda pair: pair[1], 1, 1)(pairs)
+    numerator, denominator = np.frompyfunc(ratio, 3, 2)(src, wei, dst)
     return np.asarray(numerator, object), np.asarray(denominator, object)
 
 
