@@ -133,8 +133,9 @@ def _fraction(src: Array, wei: Array, dst: Array) -> tuple[Array, Array]:
     """Return src · wei / dst as a numerator and a denominator, in Python's integers."""
 
     def ratio(a: float, b: float, c: float) -> tuple[int, int]:
-        (an, ad), (bn, bd), (cn, cd) = (value.as_integer_ratio() for value in (a, b, c))
-        return an * bn * cd, ad * bd * cn
+        (up_a, down_a), (up_b, down_b) = a.as_integer_ratio(), b.as_integer_ratio()
+        up_c, down_c = c.as_integer_ratio()
+        return up_a * up_b * down_c, down_a * down_b * up_c
 
     numerator, denominator = np.frompyfunc(ratio, 3, 2)(src, wei, dst)
     return np.asarray(numerator, object), np.asarray(denominator, object)
