@@ -10,4 +10,5 @@ PYBIND11_MODULE(_core, m) {
     pq::register_runtime(m);
     pq::register_memory(m);
     pq::register_primitive(m);
+    pq::register_requantize(m);
 }

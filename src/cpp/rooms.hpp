@@ -9,5 +9,6 @@ void register_errors();
 void register_runtime(py::module_& m);
 void register_memory(py::module_& m);
 void register_primitive(py::module_& m);
+void register_requantize(py::module_& m);
 
 } // namespace pq

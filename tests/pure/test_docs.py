@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+import dialects
 import support_matrix
+from dialects_corrections import OPERATORS_NOTE, TPU_NOTE, Correction
+from pyonednn_q.predict.dialects import quantizers
 
 DOCS = Path(__file__).parents[2] / "docs"
 PROBE = "probe both runtimes again: see the top of tools/support_matrix.py"
@@ -29,3 +34,20 @@ def test_every_difference_is_explained() -> None:
     assert support_matrix.NOT_EXPLAINED not in (DOCS / "support_matrix.md").read_text()
     titles = {row.title for row in support_matrix.rows()}
     assert set(support_matrix.EXPLAINED) <= titles
+
+
+def test_the_page_of_dialects_is_the_catalogue() -> None:
+    page = "\n".join(dialects.static_page()) + "\n"
+    current = (DOCS / "dialects.md").read_text().startswith(page)
+    assert current, "run: python tools/dialects.py > docs/dialects.md"
+
+
+def test_the_page_of_dialects_names_every_rule_of_quantising() -> None:
+    for rule in quantizers.RULES:
+        assert f"| `{rule}` | " in dialects.QUANTIZE_HEAD
+
+
+@pytest.mark.parametrize("correction", [*OPERATORS_NOTE, *TPU_NOTE], ids=lambda c: c.says)
+def test_every_correction_has_an_example_that_shows_it(correction: Correction) -> None:
+    example = correction.example()
+    assert example.printed != example.right

@@ -21,7 +21,9 @@ else:
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pyonednn_q"
-PURE = ("errors", "dtypes", "qparams", "expr", "rewrite", "quantize", "compose", "explain")
+PURE = (
+    "errors", "dtypes", "qparams", "expr", "rewrite", "quantize", "compose", "explain", "predict"
+)  # fmt: skip
 MAX_LINES = 400
 MAX_IGNORES = 10
 NO_NOUN = {"utils", "helpers", "common", "misc", "util", "helper"}

@@ -1,0 +1,214 @@
+// The arithmetic of each kind of requantiser on one accumulator, written without branches so that
+// loops over it vectorise. What each means is said in compose/requantizer.py; the statement to
+// compare with is predict/dialects/statement.py.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#define PQ_INLINE inline __attribute__((always_inline))
+
+namespace pq {
+
+enum class Rounding {
+    half_away_from_zero,
+    half_up,
+    half_down,
+    half_to_even,
+    half_to_odd,
+    half_towards_zero,
+    towards_zero,
+    away_from_zero,
+    up,
+    down,
+};
+
+// The constants of one channel. A kind reads those that it has.
+struct Constants {
+    std::int32_t multiplier, shift_left, shift_right, bias, zero_point, lo, hi; // lo, hi: before it
+    float factor, then, last, real_bias;
+    double real_factor, power; // power: 2^shift
+    std::uint64_t divisor;     // 2^shift_right
+};
+
+// The constants of every channel, one array each, from the channel that a loop starts at.
+struct Columns {
+    const std::int32_t *multiplier, *shift_left, *shift_right, *bias, *zero_point, *lo, *hi;
+    const float *factor, *then, *last, *real_bias;
+    const double *real_factor, *power;
+    const std::uint64_t* divisor;
+
+    PQ_INLINE Constants at(std::size_t i) const {
+        return {multiplier[i], shift_left[i],  shift_right[i], bias[i],   zero_point[i],
+                lo[i],         hi[i],          factor[i],      then[i],   last[i],
+                real_bias[i],  real_factor[i], power[i],       divisor[i]};
+    }
+};
+
+// v / full, which is 2^r, 0 <= r < bits, rounded. Signs and parities are numbers here, not
+// conditions: compilers make branches of those.
+template <Rounding mode, typename Int, typename Word>
+PQ_INLINE Int shift_round(Int v, Word r, Word full) {
+    const Word negative = Word(v) >> (8 * sizeof(Int) - 1), flip = 0 - negative;
+    // An arithmetic shift by a logical one: AVX2 has no other for 64 bits.
+    const Word floor = ((Word(v) ^ flip) >> r) ^ flip;
+    const Word rest = Word(v) - (floor << r);      // from 0 to 2^r - 1
+    const Word odd = floor & 1, twice = rest << 1; // twice: even, and equal to full at ties
+    switch (mode) {
+    case Rounding::half_up:
+        return Int(floor + (twice + 1 > full));
+    case Rounding::half_down:
+        return Int(floor + (twice > full));
+    case Rounding::half_away_from_zero:
+        return Int(floor + (twice + (negative ^ 1) > full));
+    case Rounding::half_towards_zero:
+        return Int(floor + (twice + negative > full));
+    case Rounding::half_to_even:
+        return Int(floor + (twice + odd > full));
+    case Rounding::half_to_odd:
+        return Int(floor + (twice + (odd ^ 1) > full));
+    case Rounding::towards_zero:
+        return Int(floor + (rest > negative - 1));
+    case Rounding::away_from_zero:
+        return Int(floor + (rest > (negative ^ 1) - 1));
+    case Rounding::up:
+        return Int(floor + (rest > 0));
+    case Rounding::down:
+        break;
+    }
+    return Int(floor);
+}
+
+// To the nearest integer, ties to even, for |v| < 2^51 in the default rounding mode.
+PQ_INLINE double nearest_even(double v) {
+    constexpr double magic = 6755399441055744.0; // 1.5 · 2^52: the sum has no room for a fraction
+    return (v + magic) - magic;
+}
+
+// To the nearest integer, ties away from zero, for |v| < 2^51.
+PQ_INLINE double nearest_away(double v) {
+    const double size = __builtin_fabs(v);
+    const double even = nearest_even(size);
+    const double down = size - even; // 0.5 only at a tie that went down
+    return __builtin_copysign(even + (down < 0.5 ? 0.0 : 1.0), v);
+}
+
+template <typename T>
+PQ_INLINE T clamped(T v, T lo, T hi) {
+    const T above = v < lo ? lo : v;
+    return above > hi ? hi : above;
+}
+
+PQ_INLINE std::int32_t saturated(double whole, const Constants& c) {
+    return static_cast<std::int32_t>(
+                   clamped(whole, static_cast<double>(c.lo), static_cast<double>(c.hi))) +
+           c.zero_point;
+}
+
+// acc + bias in 32 bits; `fault` gets a bit when that is not enough.
+PQ_INLINE std::int32_t biased(std::int32_t acc, const Constants& c, std::uint32_t& fault) {
+    const auto a = static_cast<std::uint32_t>(acc), b = static_cast<std::uint32_t>(c.bias);
+    const std::uint32_t sum = a + b;
+    fault |= ((a ^ sum) & (b ^ sum)) >> 31;
+    return static_cast<std::int32_t>(sum);
+}
+
+template <Rounding mode>
+struct TwoStep {
+    static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
+                                        std::uint32_t& fault) {
+        const std::int32_t x = biased(acc, c, fault);
+        const auto wide = static_cast<std::int32_t>(static_cast<std::uint32_t>(x) << c.shift_left);
+        fault |= static_cast<std::uint32_t>((wide >> c.shift_left) ^ x);
+        const std::int64_t product = static_cast<std::int64_t>(wide) * c.multiplier;
+        const auto rounded = static_cast<std::uint64_t>(product + (std::int64_t{1} << 30)) >> 31;
+        // Only -2^31 times -2^31 needs a 33rd bit; it saturates.
+        const auto over =
+                static_cast<std::uint32_t>((wide == INT32_MIN) & (c.multiplier == INT32_MIN));
+        const auto high = static_cast<std::int32_t>(static_cast<std::uint32_t>(rounded) - over);
+        const auto right = static_cast<std::uint32_t>(c.shift_right);
+        const std::int32_t y =
+                shift_round<mode, std::int32_t, std::uint32_t>(high, right, 1U << right);
+        return clamped(y, c.lo, c.hi) + c.zero_point;
+    }
+};
+
+template <Rounding mode>
+struct Shift {
+    static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
+                                        std::uint32_t& fault) {
+        const std::int32_t x = biased(acc, c, fault);
+        // The requantiser bounds multiplier · 2^shift_left: 63 bits are enough.
+        const std::int64_t product = static_cast<std::int64_t>(x) * c.multiplier;
+        const auto wide = static_cast<std::int64_t>(static_cast<std::uint64_t>(product)
+                                                    << static_cast<std::uint64_t>(c.shift_left));
+        const auto y = shift_round<mode, std::int64_t, std::uint64_t>(
+                wide, static_cast<std::uint64_t>(c.shift_right), c.divisor);
+        return static_cast<std::int32_t>(clamped<std::int64_t>(y, c.lo, c.hi)) + c.zero_point;
+    }
+};
+
+struct Float {
+    static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
+                                        std::uint32_t& fault) {
+        const float v = static_cast<float>(biased(acc, c, fault)) * c.factor;
+        return static_cast<std::int32_t>(
+                       nearest_even(clamped(static_cast<double>(v), static_cast<double>(c.lo),
+                                            static_cast<double>(c.hi)))) +
+               c.zero_point;
+    }
+};
+
+struct Double {
+    static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
+                                        std::uint32_t& fault) {
+        const double v = static_cast<double>(biased(acc, c, fault)) * c.real_factor;
+        return static_cast<std::int32_t>(nearest_even(
+                       clamped(v, static_cast<double>(c.lo), static_cast<double>(c.hi)))) +
+               c.zero_point;
+    }
+};
+
+// |x · m| < 2^51 is the requantiser's promise.
+template <bool single>
+struct TwoRound {
+    static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
+                                        std::uint32_t& fault) {
+        const std::int32_t x = biased(acc, c, fault);
+        const double v = single ? static_cast<double>(static_cast<float>(x) * c.factor)
+                                : static_cast<double>(x) * c.real_factor;
+        return saturated(nearest_away(nearest_away(v) * c.power), c);
+    }
+};
+
+template <bool divide>
+struct OneDNN {
+    static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c, std::uint32_t&) {
+        const float scaled = static_cast<float>(acc) * c.factor * c.then + c.real_bias;
+        const float v =
+                (divide ? scaled / c.last : scaled * c.last) + static_cast<float>(c.zero_point);
+        // Saturated with the zero point in it, so the bounds are moved back.
+        const double lo = static_cast<double>(c.lo) + c.zero_point;
+        const double hi = static_cast<double>(c.hi) + c.zero_point;
+        return static_cast<std::int32_t>(nearest_even(clamped(static_cast<double>(v), lo, hi)));
+    }
+};
+
+// As Double with the best double for the real factor; `fault` when that cannot tell which side of
+// a tie the value is on, and the block is to be done again in 128 bits.
+struct Exact {
+    static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
+                                        std::uint32_t& fault) {
+        std::uint32_t overflow = 0;
+        const double v = static_cast<double>(biased(acc, c, overflow)) * c.real_factor;
+        const double inside =
+                clamped(v, static_cast<double>(c.lo) - 1.0, static_cast<double>(c.hi) + 1.0);
+        const double whole = nearest_even(inside);
+        const double gap = __builtin_fabs(inside - whole);
+        const double room = 0.5 - (__builtin_fabs(inside) + 1.0) * 0x1p-50;
+        fault |= overflow | static_cast<std::uint32_t>(gap > room);
+        return saturated(whole, c);
+    }
+};
+
+} // namespace pq

@@ -1,0 +1,61 @@
+"""The constants that frameworks differ in: how scales are stored, multiplied and rounded.
+
+The table of types of the quantised-operator note, with what the frameworks were found to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyonednn_q.compose.argument import one_of
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """What a framework does with scales and halves.
+
+    Attributes
+    ----------
+    scale : {"float32", "float64"}
+        How scales are stored.
+    multiplier : {"double", "single_product", "single"}
+        In which precision src_scale · wei_scale / dst_scale is formed: see `real_multiplier`.
+    quantize : str
+        The rule of `quantizers` by which floats become integers.
+    rounding : str
+        How halves go there.
+    """
+
+    scale: str
+    multiplier: str
+    quantize: str
+    rounding: str
+
+
+FRAMEWORKS = {
+    "tflite_int8": Framework("float32", "double", "tflite", "half_away_from_zero"),
+    "tflite_uint8": Framework("float32", "single_product", "tflite", "half_away_from_zero"),
+    "tflite_optimised": Framework("float32", "double", "tflite_optimised", "half_to_even"),
+    "onnxruntime": Framework("float32", "single", "onnx", "half_to_even"),
+    "caffe2": Framework("float32", "single", "onnx", "half_to_even"),
+    "torch": Framework("float32", "single", "torch_per_tensor", "half_to_even"),
+    "onednn": Framework("float32", "single", "onednn", "half_to_even"),
+    "tpu_mlir": Framework("float64", "double", "tpu_mlir", "half_away_from_zero"),
+}
+
+
+def framework(name: str) -> Framework:
+    """Return the constants of a framework.
+
+    Raises
+    ------
+    ArgumentError
+        There is none of that name.
+
+    Examples
+    --------
+    >>> framework("tflite_int8").multiplier, framework("onnxruntime").rounding
+    ('double', 'half_to_even')
+    """
+    one_of("name", name, tuple(FRAMEWORKS))
+    return FRAMEWORKS[name]

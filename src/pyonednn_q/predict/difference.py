@@ -1,0 +1,148 @@
+"""How two integer results of one computation differ, and whether ties explain it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.compose.argument import whole
+from pyonednn_q.errors import DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceReport:
+    """Where and by how much `a` differs from `b`.
+
+    Attributes
+    ----------
+    compared, count : int
+        Values looked at, and those that differ.
+    positions : tuple of tuple of int
+        The first of those that differ, in C order.
+    largest : int
+        Of |a − b|; 0 when nothing differs.
+    mean : float
+        Of a − b over all values: the bias that one brings against the other.
+    at_ties : int or None
+        How many of the differences are at exact ties; None when that was not asked.
+    """
+
+    compared: int
+    count: int
+    positions: tuple[tuple[int, ...], ...]
+    largest: int
+    mean: float
+    at_ties: int | None = None
+
+    @property
+    def rate(self) -> float:
+        """Differing values per value; 0 of nothing."""
+        return self.count / self.compared if self.compared else 0.0
+
+    @property
+    def all_at_ties(self) -> bool | None:
+        """Whether ties explain every difference; None when that was not asked."""
+        return None if self.at_ties is None else self.at_ties == self.count
+
+    def text(self) -> str:
+        """Return the report in one line."""
+        if not self.count:
+            return f"{self.compared} compared, all equal"
+        parts = [
+            f"{self.count} of {self.compared} differ ({1e6 * self.rate:.1f} ppm)",
+            f"by up to {self.largest}",
+            f"mean {self.mean:+.6f}",
+            f"first at {self.positions[0]}",
+        ]
+        if self.at_ties is not None:
+            parts.append("all at ties" if self.all_at_ties else f"{self.at_ties} at ties")
+        return ", ".join(parts)
+
+
+def difference_report(
+    a: ArrayLike, b: ArrayLike, *, ties: ArrayLike | None = None, positions: int = 8
+) -> DifferenceReport:
+    """Return how two integer arrays differ.
+
+    Parameters
+    ----------
+    a, b : array_like of int
+        Of one shape.
+    ties : array_like of bool, optional
+        Which exact values lie half way between two integers, as `tie_mask` tells.
+    positions : int
+        How many positions to keep.
+
+    Raises
+    ------
+    DTypeError, ShapeError
+        Naming the argument.
+    """
+    one, other = _integers("a", a), _integers("b", b)
+    if one.shape != other.shape:
+        raise ShapeError("b", f"shape {other.shape}", f"shape {one.shape}, that of a")
+    kept = whole("positions", positions, lo=0)
+    gap = one - other
+    where = np.argwhere(gap != 0)
+    at_ties = None
+    if ties is not None:
+        mask = np.asarray(ties)
+        if mask.dtype != np.bool_ or mask.shape != one.shape:
+            got = f"{mask.dtype} of shape {mask.shape}"
+            raise ShapeError("ties", got, f"booleans of shape {one.shape}")
+        at_ties = int(np.count_nonzero(mask & (gap != 0)))
+    return DifferenceReport(
+        compared=gap.size,
+        count=len(where),
+        positions=tuple(tuple(map(int, index)) for index in where[:kept]),
+        largest=int(np.abs(gap).max(initial=0)),
+        mean=float(gap.mean()) if gap.size else 0.0,
+        at_ties=at_ties,
+    )
+
+
+def tie_mask(
+    acc: Array, *, src_scale: ArrayLike, wei_scale: ArrayLike, dst_scale: ArrayLike, axis: int = 1
+) -> Array:
+    """Tell which accumulators have an exact value half way between two integers.
+
+    Scales are taken as float32, the accumulators' channels along `axis` when a scale has several.
+    Decided in whole numbers: 2 · acc · src · wei / dst is an odd integer.
+    """
+    src, wei, dst = (
+        np.asarray(scale, np.float32).astype(np.float64)
+        for scale in (src_scale, wei_scale, dst_scale)
+    )
+    numerator, denominator = _fraction(src, wei, dst)
+    if numerator.ndim:
+        aligned = [1] * np.ndim(acc)
+        aligned[axis] = -1
+        numerator, denominator = numerator.reshape(aligned), denominator.reshape(aligned)
+    twice = np.asarray(acc).astype(object) * numerator * 2
+    return np.asarray((twice % denominator == 0) & (twice // denominator % 2 == 1), np.bool_)
+
+
+def _fraction(src: Array, wei: Array, dst: Array) -> tuple[Array, Array]:
+    """Return src · wei / dst as a numerator and a denominator, in Python's integers."""
+
+    def ratio(a: float, b: float, c: float) -> tuple[int, int]:
+        (up_a, down_a), (up_b, down_b) = a.as_integer_ratio(), b.as_integer_ratio()
+        up_c, down_c = c.as_integer_ratio()
+        return up_a * up_b * down_c, down_a * down_b * up_c
+
+    numerator, denominator = np.frompyfunc(ratio, 3, 2)(src, wei, dst)
+    return np.asarray(numerator, object), np.asarray(denominator, object)
+
+
+def _integers(name: str, values: ArrayLike) -> Array:
+    given = np.asarray(values)
+    if given.dtype.kind not in "iu" or given.dtype == np.uint64:
+        raise DTypeError(name, str(given.dtype), "integers")
+    return given.astype(np.int64)

@@ -1,0 +1,231 @@
+"""Write docs/dialects.md: what each runtime's requantisation is, and how often they differ.
+
+    python tools/dialects.py > docs/dialects.md
+
+The tables of differences take a minute or so; everything above them needs no extension.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from dialects_corrections import OPERATORS_NOTE, TPU_NOTE, Correction
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.predict.dialects import DIALECTS
+from pyonednn_q.predict.dialects.frameworks import FRAMEWORKS
+from pyonednn_q.predict.dialects.method import VERSIONS, Method, which_method
+
+HEAD = """\
+# Requantisation dialects
+
+Written by `tools/dialects.py`; do not edit.
+
+An INT8 layer ends with the same question everywhere: which integer does this 32-bit sum become?
+Runtimes answer it differently, by one level, seldom two, in up to a quarter of all outputs. Here
+each answer has a name. In `pyonednn_q.predict.dialects`, `requantizer(name, ...)` makes its
+constants from scales and `requantize` states it in NumPy; `pyonednn_q.native.requantize` runs it in
+C++ on the s32 result of a bare primitive. oneDNN itself can be given the arithmetic of `onednn*`,
+and with a round post-op that of `onnxruntime`; the fixed-point ones are out of reach of its
+attributes.
+
+In all of them M = src_scale · wei_scale / dst_scale; "half away" and "half up" say where a half
+goes: away from zero, or upwards.
+
+## The dialects
+"""
+METHODS_HEAD = """
+## Who uses which
+
+`predict.dialects.method.which_method(framework, op, ...)` answers this. TFLite's kernels, measured,
+by version of the interpreter; per tensor and per channel are alike. "U2 + D2" is U2 in whole
+vectors of channels and D2 in those left over.
+"""
+SNPS_HEAD = """
+SNPS-Caffe's own table for its TFLite method, which the kernels above do not follow:
+"""
+QUANTIZE_HEAD = """
+## Floats to integers
+
+The rules of `predict.dialects.quantizers.quantize`, on float32 x and scale s, inv = f32(1/s),
+before the clamp:
+
+| rule | q |
+|---|---|
+| `tflite` | half away(x / s) + z |
+| `tflite_optimised` | nearest even(x · inv) + z |
+| `onnx` | nearest even(x / s) + z |
+| `torch_per_tensor` | nearest even(fma(x, inv, z)) |
+| `torch_per_channel` | nearest even(x · inv + z) |
+| `torch_fake_quantize` | nearest even(x · inv) + z |
+| `onednn` | nearest even(saturate(x · inv + z)) |
+| `tpu_mlir` | half away(x · inv) + z |
+
+| framework | scales | M formed in | rule | halves |
+|---|---|---|---|---|"""
+CORRECTIONS_HEAD = """
+## Where the notes are wrong
+
+Two notes describe these arithmetics, one on quantised operators in Caffe and one on the theory
+behind TPU-MLIR. The frameworks' kernels do otherwise in the places below. Each example is computed
+when this page is written: what the note's words give, and what is right.
+"""
+MISMATCH_HEAD = """
+## How often they differ
+"""
+MISMATCH_TEXT = """
+Outputs that differ, per million of {outputs:,} per cell: {drawn}, s8
+results with random zero points, nothing saturates but in E. "Mean" is the bias that a dialect
+brings. "At ties" is the share of its differences (of up to {looked_at:,}) that are exact halves.\
+"""
+OPS = ("conv", "depthwise conv", "deconv", "inner_product")
+
+
+def static_page() -> Iterator[str]:
+    """Give the lines that need nothing but the tables of the package."""
+    yield from HEAD.splitlines()
+    yield "\n| name | short | what it does |\n|---|---|---|"
+    for one in DIALECTS.values():
+        yield f"| `{one.name}` | {one.alias} | {one.summary} |"
+    yield from METHODS_HEAD.splitlines()
+    yield from _tflite_table()
+    yield from SNPS_HEAD.splitlines()
+    yield "\n| scales | group 1 | depthwise | pointwise |\n|---|---|---|---|"
+    for granularity in ("per_tensor", "per_channel"):
+        shapes: tuple[dict[str, Any], ...] = ({}, {"depthwise": True}, {"pointwise": True})
+        cells = [
+            _short(which_method("snps_tflite", "conv", granularity=granularity, **shape))
+            for shape in shapes
+        ]
+        yield f"| {granularity} | {' | '.join(cells)} |"
+    yield "\nEverything else:\n\n| framework | convolution |\n|---|---|"
+    for framework in ("xnnpack", "onnxruntime", "fbgemm", "torch_qnnpack", "caffe2", "onednn"):
+        yield f"| `{framework}` | `{which_method(framework, 'conv').dialect}` |"
+    for framework in ("tpu_mlir_bm168x", "tpu_mlir_cv18xx"):
+        yield f"| `{framework}` | `{which_method(framework, 'conv').dialect}` |"
+    yield from QUANTIZE_HEAD.splitlines()
+    for name, constants in FRAMEWORKS.items():
+        halves = constants.rounding.replace("_", " ")
+        yield (
+            f"| `{name}` | {constants.scale} | {constants.multiplier} | `{constants.quantize}` "
+            f"| {halves} |"
+        )
+    yield from CORRECTIONS_HEAD.splitlines()
+    yield from _corrections("The note on quantised operators", OPERATORS_NOTE)
+    yield from _corrections("The note on TPU-MLIR", TPU_NOTE)
+
+
+def _tflite_table() -> Iterator[str]:
+    columns = [("tflite_reference", VERSIONS[-1]), ("tflite_optimised", VERSIONS[-1])]
+    columns += [("tflite_optimised", version) for version in reversed(VERSIONS[:-1])]
+    heads = " | ".join(f"{kernels.split('_')[1]} {version}" for kernels, version in columns)
+    yield f"\n| operator | {heads} | xnnpack |"
+    yield "|---|" + "---|" * (len(columns) + 1)
+    for op in OPS:
+        for dtype in ("s8", "u8"):
+            cells = [_cell(kernels, op, dtype, version) for kernels, version in columns]
+            if any(cell != "–" for cell in cells):
+                cells.append(_cell("xnnpack", op, dtype, None))
+                yield f"| {op} {dtype} | {' | '.join(cells)} |"
+
+
+def _cell(framework: str, op: str, dtype: str, version: str | None) -> str:
+    if framework == "xnnpack" and (op, dtype) == ("depthwise conv", "u8"):
+        return "F2, not delegated"
+    try:
+        return _short(
+            which_method(
+                framework,
+                op.removeprefix("depthwise "),
+                dtype,
+                depthwise=op.startswith("depthwise"),
+                version=version,
+            )
+        )
+    except ArgumentError:
+        return "–"
+
+
+def _short(method: Method) -> str:
+    names = (method.dialect, method.tail)
+    return " + ".join(DIALECTS[name].alias for name in names if name is not None)
+
+
+def _corrections(title: str, group: tuple[Correction, ...]) -> Iterator[str]:
+    yield f"\n### {title}\n"
+    yield "| it says | it is | example | as printed | right |\n|---|---|---|---|---|"
+    for one in group:
+        example = one.example()
+        cells = (one.says, one.instead, example.what, str(example.printed), str(example.right))
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def mismatch_page() -> Iterator[str]:
+    """Give the lines of the tables of differences."""
+    import dialects_mismatch as counted
+
+    yield from MISMATCH_HEAD.splitlines()
+    outputs = counted.SCALES * counted.ACCUMULATORS
+    drawn = f"{counted.SCALES} scale triples, {counted.ACCUMULATORS:,} accumulators each"
+    yield MISMATCH_TEXT.format(outputs=outputs, drawn=drawn, looked_at=counted.TIES_LOOKED_AT)
+    for regime in counted.REGIMES:
+        against = counted.tallies(regime)
+        yield f"\n### {regime.letter}: {regime.text}\n"
+        yield "| dialect | from exact | largest | mean | at ties | from oneDNN | largest |"
+        yield "|---|---:|---:|---:|---:|---:|---:|"
+        for name, tally in against[counted.YARDSTICK].items():
+            other = against["onednn"][name]
+            ties = f"{100 * tally.ties / tally.looked_at:.0f} %" if tally.looked_at else "–"
+            yield (
+                f"| `{name}` | {_ppm(tally.count, outputs)} | {tally.largest} "
+                f"| {tally.sum / outputs:+.5f} | {ties} | {_ppm(other.count, outputs)} "
+                f"| {other.largest} |"
+            )
+    yield from _octaves()
+    yield from _pairs()
+
+
+def _octaves() -> Iterator[str]:
+    import dialects_mismatch as counted
+
+    outputs = 100 * counted.ACCUMULATORS
+    yield "\n### By octave of M, from exact\n"
+    yield "Two roundings cost 2^-(r+1) where r is the second one's shift, whatever the data.\n"
+    yield "| M | " + " | ".join(f"`{name}`" for name in counted.BY_OCTAVE) + " |"
+    yield "|---|" + "---:|" * len(counted.BY_OCTAVE)
+    for octave, counts in counted.by_octave(counted.ACCUMULATORS).items():
+        cells = " | ".join(_ppm(counts[name], outputs) for name in counted.BY_OCTAVE)
+        yield f"| [2^{octave}, 2^{octave + 1}) | {cells} |"
+
+
+def _pairs() -> Iterator[str]:
+    import dialects_mismatch as counted
+
+    names = list(DIALECTS)
+    outputs = counted.SCALES * counted.ACCUMULATORS
+    yield "\n### Every two, in A\n"
+    yield "| | " + " | ".join(str(i + 1) for i in range(len(names))) + " |"
+    yield "|---|" + "---:|" * len(names)
+    counts = counted.pairwise(counted.REGIMES[0], counted.ACCUMULATORS)
+    for i, a in enumerate(names):
+        cells = ["." if a == b else _ppm(counts[a, b], outputs) for b in names]
+        yield f"| {i + 1} `{a}` | {' | '.join(cells)} |"
+
+
+def _ppm(count: int, outputs: int) -> str:
+    return f"{1e6 * count / outputs:.1f}"
+
+
+def main() -> None:
+    """Print the page, or the part of it that needs no extension."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--static", action="store_true", help="without the tables of differences")
+    arguments = parser.parse_args()
+    lines = [*static_page(), *(() if arguments.static else mismatch_page())]
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
