@@ -185,7 +185,7 @@ def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleS
     store = _quantising(facts)
     items: tuple[Item, ...] = (acc, *prefix, *chain, *store, right_end(facts, open_to_more=False))
     items, trace = rewrite(items, rules, policy)
-    if len(rules):
+    if len(rules) and len(items) > 2:
         items = (*items[:-1], right_end(facts, open_to_more=True))
         items, further = rewrite(items, RIGHT_END, policy)
         trace = trace + further
