@@ -9,6 +9,7 @@ exact to one float32 rounding, what is left may go right.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -72,10 +73,15 @@ def right_end(facts: PrimitiveFacts, *, open_to_more: bool) -> Dst:
     Only an integer dst takes them: for a float one, a scale is refused by newer versions, and
     a linear post-op does the same.
     """
-    if not open_to_more or not dtypes.is_integer(facts.dst):
-        return Dst(facts.dst)
-    accepts = ACCEPTS[facts.kind]
-    return Dst(facts.dst, takes_scale=accepts.dst_scale, takes_zero_point=accepts.dst_zero_point)
+    return _store(facts.dst, facts.kind if open_to_more else None)
+
+
+@cache
+def _store(dtype: str, kind: str | None) -> Dst:
+    if kind is None or not dtypes.is_integer(dtype):
+        return Dst(dtype)
+    accepts = ACCEPTS[kind]
+    return Dst(dtype, takes_scale=accepts.dst_scale, takes_zero_point=accepts.dst_zero_point)
 
 
 @rule(Affine, Dst, exactness=BITWISE)

@@ -8,7 +8,8 @@ at its side. What is still there becomes post-ops; what those cannot carry is le
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from functools import lru_cache
+from typing import Any, Literal
 
 from pyonednn_q.compose.absorb import RIGHT_END, left_end, right_end
 from pyonednn_q.compose.argument import one_of
@@ -18,6 +19,7 @@ from pyonednn_q.compose.exact import exact_form
 from pyonednn_q.compose.form import Form, Left, split_left
 from pyonednn_q.compose.lower import Lowered, lower
 from pyonednn_q.compose.plan import Plan
+from pyonednn_q.compose.post_ops import PostOp
 from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
 from pyonednn_q.expr.chain import Chain
@@ -169,9 +171,13 @@ def _check_chain(chain: Chain, facts: PrimitiveFacts) -> None:
     if chain.channels not in {None, facts.channels}:
         wanted = f"{facts.channels}, or constants of the whole tensor"
         raise ShapeError("chain", f"constants of {chain.channels} channels", wanted)
-    operands = [step.operand for step in chain if isinstance(step, Binary)]
-    if facts.acc_map and any(isinstance(op, Leaf) and op.name == ACC_MAP for op in operands):
+    if facts.acc_map and any(_reads_map(step) for step in chain):
         raise ArgumentError("chain", f"a leaf called {ACC_MAP!r}", "another name: the map has it")
+
+
+def _reads_map(step: Step) -> bool:
+    operand = step.operand if isinstance(step, Binary) else None
+    return isinstance(operand, Leaf) and operand.name == ACC_MAP
 
 
 def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleSet) -> Form:
@@ -179,7 +185,7 @@ def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleS
     store = _quantising(facts)
     items: tuple[Item, ...] = (acc, *prefix, *chain, *store, right_end(facts, open_to_more=False))
     items, trace = rewrite(items, rules, policy)
-    if len(rules):
+    if len(rules) and len(items) > 2:
         items = (*items[:-1], right_end(facts, open_to_more=True))
         items, further = rewrite(items, RIGHT_END, policy)
         trace = trace + further
@@ -191,8 +197,9 @@ def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleS
 
 
 def _quantising(facts: PrimitiveFacts) -> tuple[Step, ...]:
-    step = Affine(_ONE / Vec(facts.dst_scale), float(facts.dst_zero_point))
-    return () if step == Affine() else (step,)
+    if facts.dst_scale == 1.0 and facts.dst_zero_point == 0:
+        return ()
+    return (Affine(_ONE / Vec(facts.dst_scale), float(facts.dst_zero_point)),)
 
 
 def _store_steps(dst: Dst) -> tuple[Step, ...]:
@@ -225,33 +232,31 @@ def _attributes(
         problem = not_storable("weight scale", wei_scale)
         if problem:
             raise ArgumentError("scales", "'separate'", f"'folded': {problem}")
-    dst_scale = Vec(dst.scale)
-    constants = [
-        ("src_scale", src_scale),
-        ("wei_scale", wei_scale.narrow()),
-        ("dst_scale", dst_scale),
-    ]
-    constants = [(name, vec) for name, vec in constants if not vec.is_all(1.0)]
-    given = dict(constants)
-    points = {
-        "src_zero_point": facts.src_zero_point,
-        "wei_zero_point": facts.wei_zero_point,
-        "dst_zero_point": dst.zero_point or None,
-    }
-    structure = {name: None if z is None else ZeroPoint() for name, z in points.items()}
-    constants += [(name, Vec(float(z))) for name, z in points.items() if z is not None]
+    wei_scale = wei_scale.narrow()
+    scalings = ("src_scale", src_scale), ("wei_scale", wei_scale), ("dst_scale", Vec(dst.scale))
+    points = (
+        ("src_zero_point", facts.src_zero_point),
+        ("wei_zero_point", facts.wei_zero_point),
+        ("dst_zero_point", dst.zero_point or None),
+    )
+    constants = [(name, vec) for name, vec in scalings if not vec.is_all(1.0)]
+    constants += [(name, Vec(float(z))) for name, z in points if z is not None]
+    names = tuple(name for name, _ in constants)
+    attr = _structure(names, facts.wei_mask(wei_scale), lowered.post_ops)
     constants += [
         (f"post_op_{index}", carrier.value)
         for index, carrier in enumerate(lowered.carriers)
         if carrier.value is not None
     ]
-    attr = Attr(
-        src_scale=Scale() if "src_scale" in given else None,
-        wei_scale=Scale(facts.wei_mask(wei_scale.narrow())) if "wei_scale" in given else None,
-        dst_scale=Scale() if "dst_scale" in given else None,
-        src_zero_point=structure["src_zero_point"],
-        wei_zero_point=structure["wei_zero_point"],
-        dst_zero_point=structure["dst_zero_point"],
-        post_ops=lowered.post_ops,
-    )
     return attr, tuple(constants)
+
+
+@lru_cache(maxsize=1024)
+def _structure(names: tuple[str, ...], wei_mask: int, post_ops: tuple[PostOp, ...]) -> Attr:
+    """Return the attributes that have these scales and zero points; layers share a few of them."""
+    given: dict[str, Any] = {
+        name: Scale() if name.endswith("_scale") else ZeroPoint() for name in names
+    }
+    if "wei_scale" in given:
+        given["wei_scale"] = Scale(wei_mask)
+    return Attr(**given, post_ops=post_ops)

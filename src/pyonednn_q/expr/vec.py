@@ -56,7 +56,9 @@ class Vec:
     greatest: float
 
     def __init__(self, value: VecLike) -> None:
-        if isinstance(value, Vec):
+        if type(value) is float:
+            _fill(self, value)
+        elif isinstance(value, Vec):
             _set(self, "array", value.array)
             _set(self, "least", value.least)
             _set(self, "greatest", value.greatest)

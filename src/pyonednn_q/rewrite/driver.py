@@ -16,7 +16,7 @@ from pyonednn_q.expr.interval import ANYTHING, Interval, after
 from pyonednn_q.rewrite.ends import Acc, Dst, Item
 from pyonednn_q.rewrite.progress import falls
 from pyonednn_q.rewrite.rule import Outcome, Policy, Refusal, Rewrite, Rule
-from pyonednn_q.rewrite.ruleset import Candidate, RuleSet, Table
+from pyonednn_q.rewrite.ruleset import RuleSet, Table
 from pyonednn_q.rewrite.trace import Event, Trace
 
 __all__ = ["LIMIT", "rewrite"]
@@ -63,7 +63,6 @@ class _Sweep:
         self.limit = limit
         self.events: list[Event] = []
         self.refusals: dict[tuple[str, str], list[tuple[Item, ...]]] = {}
-        self.idle: dict[str, list[list[Item]]] = {}  # windows on which run rules did not fire
         self.known: list[Interval] = [ANYTHING]  # what enters item 0, 1, ...; as far as asked
 
     def run(self) -> None:
@@ -81,15 +80,16 @@ class _Sweep:
     def step(self, index: int) -> bool:
         """Try every rule on the windows that begin here; tell whether one fired."""
         items, table = self.items, self.table
-        for candidate in table[tuple(self.kinds[index : index + table.width])]:
-            rule, function, length, closing, ranged = candidate
+        for rule, length, closing in table[tuple(self.kinds[index : index + table.width])]:
+            end = index + length if length else self.closed(closing, index + 2)
+            if not end:
+                continue
+            window: Sequence[object] = items[index:end]
             if not length:
-                fired = self.step_run(candidate, index, self.closed(closing, index + 2))
-            else:
-                window = items[index : index + length]
-                outcome = function(self.interval(index), *window) if ranged else function(*window)
-                fired = outcome is not None and self.settle(rule, index, length, outcome)
-            if fired:
+                window = (window[0], tuple(window[1:-1]), window[-1])
+            args = (self.interval(index), *window) if rule.ranged else window
+            outcome = rule.function(*args)
+            if outcome is not None and self.settle(rule, index, end, outcome):
                 return True
         return False
 
@@ -100,23 +100,9 @@ class _Sweep:
                 return end + 1
         return 0
 
-    def step_run(self, candidate: Candidate, index: int, end: int) -> bool:
-        """Try a run rule, the dearest kind, unless it has seen the same items before."""
-        if not end:
-            return False
-        window = self.items[index:end]
-        idle = self.idle.setdefault(candidate.rule.name, [])
-        if window in idle:
-            return False
-        outcome = candidate.function(window[0], tuple(window[1:-1]), window[-1])
-        if outcome is not None and self.settle(candidate.rule, index, end - index, outcome):
-            return True
-        idle.append(window)
-        return False
-
-    def settle(self, rule: Rule, index: int, length: int, outcome: Outcome) -> bool:
+    def settle(self, rule: Rule, index: int, end: int, outcome: Outcome) -> bool:
         """Record an outcome; tell whether the sequence changed."""
-        before = tuple(self.items[index : index + length])
+        before = tuple(self.items[index:end])
         if isinstance(outcome, Refusal):
             # A run changes while its last item stays put; that is still the same refusal.
             about = before[-1:] if rule.has_run else before
@@ -131,8 +117,8 @@ class _Sweep:
             new, note, rate = outcome or (), "", 0.0
         assert falls(before, new), f"{rule.name} makes no progress on {before}"
         self.events.append(Event(rule, index, before, new, "", note, rate))
-        self.items[index : index + length] = new
-        self.kinds[index : index + length] = map(type, new)
+        self.items[index:end] = new
+        self.kinds[index:end] = map(type, new)
         del self.known[index + 1 :]
         return True
 

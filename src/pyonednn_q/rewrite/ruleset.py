@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.rewrite.rule import RUN, Outcome, Pattern, Policy, Rule, permits
+from pyonednn_q.rewrite.rule import RUN, Pattern, Policy, Rule, permits
 
 __all__ = ["Candidate", "RuleSet", "Table"]
 
@@ -15,14 +15,9 @@ __all__ = ["Candidate", "RuleSet", "Table"]
 Kinds: TypeAlias = tuple[type, ...]
 
 
-class Candidate(NamedTuple):
-    """A rule that may match where a table was asked, with what the driver needs to apply it."""
-
-    rule: Rule
-    function: Callable[..., Outcome]
-    length: int  # 0: a run
-    closing: tuple[type, ...]  # what ends a run
-    ranged: bool
+# A rule that may match where a table was asked, how many items it takes (0: a run), and the types
+# of the item that closes the run. Not a named tuple: the driver unpacks these all the time.
+Candidate: TypeAlias = tuple[Rule, int, tuple[type, ...]]
 
 
 class Table(dict[Kinds, tuple[Candidate, ...]]):
@@ -84,5 +79,4 @@ def _may_match(pattern: Pattern, kinds: Kinds) -> bool:
 
 
 def _candidate(rule: Rule) -> Candidate:
-    length, closing = (0, rule.pattern[2]) if rule.has_run else (len(rule.pattern), ())
-    return Candidate(rule, rule.function, length, closing, rule.ranged)
+    return (rule, 0, rule.pattern[2]) if rule.has_run else (rule, len(rule.pattern), ())
