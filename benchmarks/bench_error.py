@@ -1,9 +1,9 @@
 """How far the times that ``pyonednn-q bench`` reports are from a plain C++ loop.
 
-Per problem, alternating in one process: what bench does (an untimed call before each sample, samples
-of about a millisecond, their median), and one long loop inside the extension. Medians over rounds.
-Run ``python benchmarks/bench_error.py``; beyond 3 % something is wrong with bench, or the machine is
-not quiet.
+Per problem, alternating in one process: what bench does (an untimed call before each sample,
+samples of about a millisecond, their median), and one long loop inside the extension; medians over
+rounds. A loop is a mean: what interrupts it makes it longer, and bench's median not. Run
+``python benchmarks/bench_error.py`` on a quiet machine; there, the two are within 3 %.
 """
 
 from __future__ import annotations
