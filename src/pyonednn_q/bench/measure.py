@@ -124,7 +124,8 @@ def _trial(case: Case, sample: Sample) -> Trial | str:
     try:
         return Trial.of(case, sample)
     except UnsupportedError as error:
-        return error.detail or f"{error.call}: {error.status}"
+        # What follows a semicolon is advice to callers of a function.
+        return error.detail.partition(";")[0] or f"{error.call}: {error.status}"
     except DTypeError as error:
         return str(error)
 

@@ -131,23 +131,21 @@ def _roofline(ax: Axes, run: Run) -> None:
     limits = run.limits_of(rows[-1])
     assert limits is not None
     types = list(dict.fromkeys(row.dtype for row in rows))
+    ends = (limits.bandwidth_gbs[-1], limits.bandwidth_gbs[0])
     least = min(row.intensity for row in rows) / 2
     reach = np.geomspace(least, max(row.intensity for row in rows) * 2, 100)
     for dtype, colour in zip(types, _colours(len(types)), strict=True):
         own = [row for row in rows if row.dtype == dtype]
         ax.loglog([r.intensity for r in own], [r.gops for r in own], ".", color=colour, label=dtype)
         peak = limits.peak(Precision.parse(dtype))
-        rate = limits.bandwidth_gbs[-1][1]
         if peak is not None:
-            roof = np.minimum(reach * rate, peak)
-            ax.loglog(reach, roof, color=colour, linewidth=0.9, linestyle="--")
+            for (_, rate), line in zip(ends, ("--", ":"), strict=True):
+                roof = np.minimum(reach * rate, peak)
+                ax.loglog(reach, roof, color=colour, linewidth=0.9, linestyle=line)
     ax.set_xlabel("operations per byte")
     ax.set_ylabel("GOPS")
-    size = limits.bandwidth_gbs[-1][0] >> 20
-    ax.set_title(
-        f"Roofline: measured peaks, and {limits.bandwidth_gbs[-1][1]:.0f} GB/s over {size} MiB",
-        fontsize=10,
-    )
+    slopes = ", ".join(f"{rate:.0f} GB/s over {size >> 20} MiB" for size, rate in ends)
+    ax.set_title(f"Roofline: measured peaks, {slopes}", fontsize=10)
     ax.legend(fontsize=8)
 
 
@@ -158,6 +156,8 @@ def _ladder(ax: Axes, run: Run) -> None:
         heights = [sums.get(step, math.nan) for step in steps]
         ax.plot(steps, heights, "o-", color=colour, label=kind)
     ax.set_yscale("log")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter("{x:g}")
     ax.set_ylabel("ms, every line as often as it occurs")
     ax.set_title("By instruction set", fontsize=10)
     ax.tick_params(axis="x", labelsize=8)
