@@ -7,8 +7,9 @@ means is decided below, what a user types above.
 from __future__ import annotations
 
 from pyonednn_q.native import runtime
+from pyonednn_q.native.packing import Packed
 from pyonednn_q.native.preparation import prepare
 from pyonednn_q.native.prepared import Prepared
 from pyonednn_q.native.selection import implementations
 
-__all__ = ["Prepared", "implementations", "prepare", "runtime"]
+__all__ = ["Packed", "Prepared", "implementations", "prepare", "runtime"]

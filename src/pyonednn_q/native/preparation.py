@@ -15,6 +15,7 @@ from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, SaturationError
 from pyonednn_q.native import arrays, runtime
+from pyonednn_q.native.packing import Packed, pack
 from pyonednn_q.native.prepared import Prepared
 from pyonednn_q.native.selection import Selection, select
 
@@ -44,9 +45,10 @@ def prepare(
         What to compute, for example ``ConvProblem.of(...)``.
     attr : Attr, optional
         Scales, zero points and post-ops (structure only; their values go into `values`).
-    wei : ndarray, optional
-        Weights in logical dims, packed once into the implementation's layout. Left out, they become
-        an argument of each call (a matmul of two activations).
+    wei : ndarray or Packed, optional
+        Weights in logical dims, packed once into the implementation's layout; `Packed` shares them
+        with other primitives. Left out, they become an argument of each call (a matmul of two
+        activations).
     bias : ndarray, optional
         Bias of the problem's bias dims, or one-dimensional of that many values; in real units.
     values : mapping, optional
@@ -84,7 +86,8 @@ def prepare(
     selection = select(problem, attr, allow_reference=allow_reference)
     notes = [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
     bound = bind(selection, problem, attr, given, wei, bias)
-    notes += _check_saturation(problem, attr, selection, wei, saturation)
+    array = wei.array if isinstance(wei, Packed) else wei
+    notes += _check_saturation(problem, attr, selection, array, saturation)
     needed = (*tensors, *attr.runtime_names(problem))
     inputs = tuple(name for name in needed if name not in bound and name != "dst")
     specs = {name: spec_of(selection, name) for name in (*inputs, "dst")}
@@ -138,13 +141,15 @@ def bind(
     candidate = selection.candidate
     bound: dict[str, Any] = {}
     for name, value in (("wei", wei), ("bias", bias)):
-        if value is not None:
-            bound[name] = _pack(candidate, name, value, problem.tensors[name])
+        if isinstance(value, Packed):
+            bound[name] = value.memory(candidate, name, problem.tensors[name])
+        elif value is not None:
+            bound[name] = pack(candidate, name, value, problem.tensors[name])
     for name, value in given.items():
         if _OPERAND.match(name):
             layout = candidate.layout(name)
             spec = TensorSpec(tuple(layout.dims), layout.dtype)
-            bound[name] = _pack(candidate, name, value, spec)
+            bound[name] = pack(candidate, name, value, spec)
         elif name.endswith("_scale"):
             scale = getattr(attr, name)
             bound[name] = candidate.hold(name, arrays.scale_values(name, value, scale.dtype))
@@ -154,13 +159,6 @@ def bind(
             numbers = arrays.zero_point_values(name, value, zero_point.dtype, tensor.dtype)
             bound[name] = candidate.hold(name, numbers)
     return bound
-
-
-def _pack(candidate: Any, name: str, value: object, spec: TensorSpec) -> Any:  # noqa: ANN401
-    array = arrays.constant(name, value, spec.dims, spec.dtype)
-    if spec.dtype in {"s4", "u4"}:
-        return candidate.pack_nibbles(name, arrays.packed_nibbles(array))
-    return candidate.pack(name, array)
 
 
 def _check_saturation(

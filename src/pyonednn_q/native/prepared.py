@@ -37,6 +37,9 @@ class Prepared:
         What a caller should know: implementations passed over and why, what may saturate.
     inputs : tuple of str
         Names of the arrays of each call, in order.
+    hot : callable
+        f(*inputs, out or None): the call for arrays that fit exactly as they are; it runs nothing
+        and returns NotImplemented for others.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class Prepared:
         self._specs = dict(specs)
         self._core = core
         self._run: Callable[..., None] = core.run if core is not None else _run_nothing
-        self._hot: Callable[..., Any] = core.hot_call if core is not None else _never_fits
+        self.hot: Callable[..., Any] = core.hot_call if core is not None else _never_fits
         self._new_dst = arrays.allocator(specs["dst"])
         self._reads_dst = any(op.boundary()[0] == "sum" for op in attr.post_ops)
 
@@ -93,18 +96,18 @@ class Prepared:
         """
         # What fits goes straight through; anything else is looked at again: copied into the right
         # layout, or refused by name.
-        dst = self._hot(*inputs, out)
+        dst = self.hot(*inputs, out)
         return self._run_checked(inputs, out) if dst is NotImplemented else dst
 
     def check_wei_of_each_call(self) -> None:
         """Look at the weights of each call: beyond [-64, 64] they can saturate without VNNI."""
-        at, run = self.inputs.index("wei"), self._hot
+        at, run = self.inputs.index("wei"), self.hot
 
         def checked(*arrays: object) -> object:
             self._check_wei(arrays[at] if at + 1 < len(arrays) else None)
             return run(*arrays)
 
-        self._hot = checked
+        self.hot = checked
 
     def layout(self, name: str) -> TensorSpec:
         """Return dims, dtype and strides (in elements) of a call's argument, to call copy-free."""

@@ -15,13 +15,13 @@ from pyonednn_q.compose.stages import RESIDUAL, SRC, stages
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.steps import Sum
-from pyonednn_q.native import Prepared, prepare
+from pyonednn_q.native import Packed, Prepared, prepare
 from pyonednn_q.native.arrays import checked, empty
 from pyonednn_q.ops.operands import Operands
 from pyonednn_q.ops.staged import Flat, Staged
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike
 
@@ -36,7 +36,7 @@ def prepare_plan(
     plan: Plan,
     problem: DenseProblem,
     *,
-    wei: Array,
+    wei: Array | Packed,
     bias: ArrayLike | None = None,
     operands: Mapping[str, Array] | None = None,
     allow_reference: bool = False,
@@ -50,8 +50,9 @@ def prepare_plan(
         What `compose` returned.
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         Of the kind, the channels and the data types that the plan was made for.
-    wei : ndarray
+    wei : ndarray or Packed
         Weights in logical dims, as they were before composing: the plan's factor is applied here.
+        Those in a `Packed` have it already (`Plan.wei`).
     bias : array_like, optional
         Values of a bias that was to come later; one per channel.
     operands : mapping of str to ndarray, optional
@@ -86,7 +87,7 @@ def prepare_plan(
     primitive = prepare(
         whole,
         plan.attr,
-        wei=plan.wei(wei),
+        wei=wei if isinstance(wei, Packed) else plan.wei(wei),
         bias=plan.bias_values(bias),
         values=values,
         allow_reference=allow_reference,
@@ -185,6 +186,14 @@ class Planned:
             return self.primitive(src, *inputs, out=self._target(out, before))
         x = self.primitive(src, *inputs, out=self._target(None, before))
         return self._finish(self._rest, x, given, before, out)
+
+    @property
+    def hot(self) -> Callable[[Any, Any], Any] | None:
+        """f(src, out or None), which returns NotImplemented unless both fit as they are.
+
+        ``None`` where a call takes more than a source, or more than the primitive runs.
+        """
+        return self.primitive.hot if self._is_bare else None
 
     @property
     def dst(self) -> TensorSpec:

@@ -1,0 +1,60 @@
+"""Packed: a constant in every layout that primitives asked for, each made once."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from pyonednn_q.native import arrays
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.tensor import TensorSpec
+    from pyonednn_q.native.arrays import Array
+
+__all__ = ["Packed", "pack"]
+
+
+class Packed:
+    """Weights that several primitives share: pass it to `prepare` as ``wei``.
+
+    Parameters
+    ----------
+    array : ndarray
+        In logical dims.
+
+    Attributes
+    ----------
+    array : ndarray
+        What was given.
+    memories : list
+        The packed forms, one for every layout.
+    """
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.memories: list[Any] = []
+        self._guard = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all packed forms."""
+        return sum(int(memory.nbytes) for memory in self.memories)
+
+    def memory(self, candidate: Any, name: str, spec: TensorSpec) -> Any:  # noqa: ANN401
+        """Return the form that a candidate wants, packed now if no other wanted the same."""
+        with self._guard:
+            layout = candidate.layout(name)
+            for memory in self.memories:
+                if memory.layout == layout:
+                    return memory
+            made = pack(candidate, name, self.array, spec)
+            self.memories.append(made)
+            return made
+
+
+def pack(candidate: Any, name: str, value: object, spec: TensorSpec) -> Any:  # noqa: ANN401
+    """Return a constant in the layout that a candidate wants."""
+    array = arrays.constant(name, value, spec.dims, spec.dtype)
+    if spec.dtype in {"s4", "u4"}:
+        return candidate.pack_nibbles(name, arrays.packed_nibbles(array))
+    return candidate.pack(name, array)

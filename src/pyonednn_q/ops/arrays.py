@@ -1,0 +1,63 @@
+"""Tensors of callers as NumPy arrays, without a copy: NumPy, DLPack, the buffer protocol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.errors import ArgumentError
+
+__all__ = ["as_array", "as_output"]
+
+Array = np.ndarray[Any, Any]
+
+_WANTED = "a NumPy array, a CPU tensor with __dlpack__, or an object with a buffer"
+
+
+def as_array(name: str, value: Any) -> Array:  # noqa: ANN401 - what it is, is the question
+    """Return a tensor as an array over the same memory.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument, for errors.
+    value : ndarray, object with __dlpack__, or buffer
+        A tensor that a framework holds on the CPU. Strides are kept: channels last stays so.
+
+    Raises
+    ------
+    ArgumentError
+        Nothing of the kind, or a tensor that cannot be shared: on another device, or of a type that
+        NumPy lacks. Lists of numbers are not taken: they have no data type.
+    """
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "__dlpack__"):
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise ArgumentError(name, f"{type(value).__name__}: {error}", _WANTED) from None
+    try:
+        return np.asarray(memoryview(value))
+    except (TypeError, ValueError):
+        raise ArgumentError(name, type(value).__name__, _WANTED) from None
+
+
+def as_output(name: str, value: object) -> Array:
+    """Return a tensor as an array over the same memory, to be written.
+
+    DLPack cannot always say that memory may be written; an object that offers NumPy the very same
+    memory writeable settles it.
+
+    Raises
+    ------
+    ArgumentError
+        As `as_array` does.
+    """
+    array = as_array(name, value)
+    if array.flags.writeable or isinstance(value, np.ndarray) or not hasattr(value, "__array__"):
+        return array
+    offered = np.asarray(value)
+    same = offered.__array_interface__["data"][0] == array.__array_interface__["data"][0]
+    return offered if same and offered.flags.writeable else array

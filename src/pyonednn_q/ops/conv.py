@@ -1,0 +1,118 @@
+"""Convolution and deconvolution."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.compose.argument import whole
+from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
+from pyonednn_q.errors import ShapeError
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.ops.settings import Settings
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.window import Padding, PerDim
+    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.qparams import QParams
+
+__all__ = ["Conv", "Deconv"]
+
+Array = np.ndarray[Any, Any]
+Dims = tuple[int, ...]
+
+
+class _Windowed(Operator):
+    """What convolution and deconvolution share: weights (OC, IC / groups, spatial), a window."""
+
+    _problem_of: type[ConvProblem | DeconvProblem]
+
+    def __init__(
+        self,
+        wei: object,
+        bias: object = None,
+        *,
+        src_q: QParams | None = None,
+        wei_q: QParams | None = None,
+        dst_q: QParams | None = None,
+        dst: str | None = None,
+        stride: PerDim = 1,
+        padding: Padding = 0,
+        dilation: PerDim = 1,
+        groups: int = 1,
+        post: Chain | None = None,
+        **options: Any,  # noqa: ANN401 - the other fields of Settings
+    ) -> None:
+        self.groups = whole("groups", groups, lo=1)
+        self.window: dict[str, Any] = {"strides": stride, "padding": padding, "dilation": dilation}
+        super().__init__(wei, bias, wei_q, Settings.of(src_q, dst_q, dst, post, options))
+
+    def _check_wei_dims(self, wei: Array) -> None:
+        if not 3 <= wei.ndim <= 5:
+            wanted = "(OC, IC / groups, 1 to 3 spatial dimensions)"
+            raise ShapeError("wei", str(wei.shape), wanted)
+        if wei.shape[0] % self.groups:
+            wanted = f"a multiple of {self.groups} groups"
+            raise ShapeError("wei", f"{wei.shape[0]} output channels", wanted)
+
+    def _problem(self, src_dims: Dims, src_dtype: str) -> ConvProblem | DeconvProblem:
+        dims = self.weights.values.shape
+        if len(src_dims) != len(dims):
+            raise ShapeError("src", str(src_dims), f"{len(dims)} dimensions, as wei has")
+        if self.groups > 1:
+            dims = (self.groups, dims[0] // self.groups, *dims[1:])
+        return self._problem_of.of(
+            src_dims,
+            dims,
+            src=src_dtype,
+            wei=self.weights.dtype,
+            dst=self.settings.dst,
+            bias=None if self.bias is None else "f32",
+            **self.window,
+        )
+
+
+class Conv(_Windowed):
+    """A convolution made ready: dst = store(post(src_scale · wei_scale · acc + bias)).
+
+    Parameters
+    ----------
+    wei : (OC, IC / groups, spatial) array
+        s8 or u8 codes with `wei_q`; f32, bf16 or f16 without.
+    bias : (OC,) array, optional
+        f32: real values, as oneDNN v3 adds them. s32: units of the accumulator, worth
+        src_scale · wei_scale each, as ONNX and TFLite have them.
+    src_q, wei_q : QParams, optional
+        Of integer tensors; both or neither. `wei_q` per tensor, or along axis 0.
+    dst_q : QParams, optional
+        Of an integer result, per tensor.
+    dst : str, optional
+        Data type of a result without `dst_q`; f32 by default.
+    stride, dilation : int or sequence of int
+        A dilation of 1 is dense.
+    padding : int or sequence
+        For all sides, for each dimension, or (lo, hi) for each. Padded places hold real 0.
+    groups : int
+        Of channels.
+    post : Chain, optional
+        What follows: FakeQuantize, activations, Sum, operands.
+    policy, exact_rounding, layout, strict, allow_reference, saturation
+        As in `Settings`.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument, what came and what would do.
+    """
+
+    _problem_of = ConvProblem
+
+
+class Deconv(_Windowed):
+    """A deconvolution made ready; parameters as of `Conv`.
+
+    Weights are (OC, IC / groups, spatial), as oneDNN has them; other frameworks swap the first two.
+    """
+
+    _problem_of = DeconvProblem

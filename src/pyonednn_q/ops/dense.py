@@ -1,0 +1,138 @@
+"""Inner product and matmul."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.compose.problem import InnerProductProblem, MatMulProblem
+from pyonednn_q.errors import ShapeError
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.ops.settings import Settings
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.qparams import QParams
+
+__all__ = ["InnerProduct", "MatMul"]
+
+Array = np.ndarray[Any, Any]
+Dims = tuple[int, ...]
+
+
+class _Dense(Operator):
+    """What inner product and matmul share."""
+
+    def __init__(
+        self,
+        wei: object,
+        bias: object = None,
+        *,
+        src_q: QParams | None = None,
+        wei_q: QParams | None = None,
+        dst_q: QParams | None = None,
+        dst: str | None = None,
+        post: Chain | None = None,
+        **options: Any,  # noqa: ANN401 - the other fields of Settings
+    ) -> None:
+        super().__init__(wei, bias, wei_q, Settings.of(src_q, dst_q, dst, post, options))
+
+
+class MatMul(_Dense):
+    """A matmul with constant weights: dst[..., M, N] = store(post(... src[..., M, K] · wei[K, N])).
+
+    Parameters
+    ----------
+    wei : (K, N) or (..., K, N) array
+        As in `Conv`; channels are columns.
+    bias : (N,) array, optional
+        As in `Conv`.
+    src_q, wei_q, dst_q, dst, post, and options
+        As in `Conv`; `wei_q` per tensor, or along the last axis.
+    """
+
+    axis = -1
+
+    def _check_wei_dims(self, wei: Array) -> None:
+        if not 2 <= wei.ndim <= 12:
+            raise ShapeError("wei", str(wei.shape), "(K, N) or (..., K, N)")
+
+    def _problem(self, src_dims: Dims, src_dtype: str) -> MatMulProblem:
+        dims = self.weights.values.shape
+        lead = len(src_dims) - len(dims)
+        if lead > 0:
+            dims = (1,) * lead + dims
+        return MatMulProblem.of(
+            src_dims,
+            dims,
+            src=src_dtype,
+            wei=self.weights.dtype,
+            dst=self.settings.dst,
+            bias=None if self.bias is None else "f32",
+        )
+
+
+class InnerProduct(_Dense):
+    """An inner product made ready: dst[n, oc] = store(post(... Σ src[n, i] · wei[oc, i])).
+
+    Parameters
+    ----------
+    wei : (OC, IC) or (OC, IC, spatial) array
+        As in `Conv`.
+    bias : (OC,) array, optional
+        As in `Conv`.
+    src_q, wei_q, dst_q, dst, post, and options
+        As in `Conv`; `wei_q` per tensor, or along axis 0.
+
+    Notes
+    -----
+    oneDNN's inner product takes no zero points. With one, a matmul of the same numbers runs; the
+    plan says so.
+    """
+
+    @property
+    def is_matmul(self) -> bool:
+        """Whether a matmul runs in its place."""
+        settings = self.settings
+        points = [q.zero_point for q in (settings.src_q, settings.dst_q) if q is not None]
+        return any(points) or not self.weights.zero_point.is_all(0.0)
+
+    def _check_wei_dims(self, wei: Array) -> None:
+        if not 2 <= wei.ndim <= 5:
+            raise ShapeError("wei", str(wei.shape), "(OC, IC, up to 3 spatial dimensions)")
+
+    def _problem(self, src_dims: Dims, src_dtype: str) -> DenseProblem:
+        dims, settings = self.weights.values.shape, self.settings
+        if tuple(src_dims[1:]) != dims[1:]:
+            wanted = f"(N, {', '.join(map(str, dims[1:]))}), as wei has"
+            raise ShapeError("src", str(src_dims), wanted)
+        bias = None if self.bias is None else "f32"
+        if not self.is_matmul:
+            return InnerProductProblem.of(
+                src_dims,
+                dims[0],
+                src=src_dtype,
+                wei=self.weights.dtype,
+                dst=settings.dst,
+                bias=bias,
+            )
+        inner = self.weights.values[0].size
+        return MatMulProblem.of(
+            (src_dims[0], inner),
+            (inner, dims[0]),
+            src=src_dtype,
+            wei=self.weights.dtype,
+            dst=settings.dst,
+            bias=bias,
+        )
+
+    def _wei_of(self, problem: DenseProblem) -> Array:
+        values = self.weights.values
+        if problem.kind == "inner_product":
+            return values
+        return np.ascontiguousarray(values.reshape(len(values), -1).T)
+
+    def _src_view(self, src: Array) -> Array:
+        return src.reshape(len(src), -1) if self.is_matmul else src

@@ -1,0 +1,261 @@
+"""Operator: weights and settings made ready once, called on sources of any size.
+
+What a call costs: one look at whether the source is the same kind of array as last time, and the
+primitive. A source of another shape makes, or finds, another primitive over the same weights.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose.composer import compose
+from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.native import Packed, runtime
+from pyonednn_q.ops.arrays import as_array, as_output
+from pyonednn_q.ops.planned import Planned, prepare_plan
+from pyonednn_q.ops.weights import Weights
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Self
+
+    from pyonednn_q.compose.plan import Plan
+    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.ops.settings import Settings
+    from pyonednn_q.qparams import QParams
+
+__all__ = ["Operator"]
+
+Array = np.ndarray[Any, Any]
+Dims = tuple[int, ...]
+
+
+class Operator:
+    """Base of `Conv`, `Deconv`, `InnerProduct` and `MatMul`. Safe from many threads at once.
+
+    Attributes
+    ----------
+    settings : Settings
+        What it computes.
+    weights : Weights
+        As oneDNN takes them.
+    bias : ndarray or None
+        One value per output channel: real values if floating, else in units of the accumulator.
+    """
+
+    axis: ClassVar[int] = 0  # of the output channels, in the caller's weights
+
+    def __init__(
+        self, wei: object, bias: object, wei_q: QParams | None, settings: Settings
+    ) -> None:
+        given = as_array("wei", wei)
+        self._check_wei_dims(given)
+        self.settings = settings
+        self.weights = Weights.of(given, wei_q, self.axis, is_int8=settings.is_int8)
+        self.bias = None if bias is None else _bias(bias, given.shape[self.axis])
+        self._start()
+
+    def _start(self) -> None:
+        self._ready: dict[tuple[Dims, str], Planned] = {}
+        self._packed: dict[Vec, Packed] = {}
+        self._guard = threading.Lock()
+        self._hot: Callable[..., Any] = _not_ready
+
+    def __call__(
+        self,
+        src: Any,  # noqa: ANN401 - NumPy, DLPack or a buffer
+        *,
+        out: Any = None,  # noqa: ANN401
+        residual: Any = None,  # noqa: ANN401
+        **operands: Any,  # noqa: ANN401
+    ) -> Array:
+        """Run on one source.
+
+        Parameters
+        ----------
+        src : ndarray, CPU tensor with __dlpack__, or buffer
+            In logical order (N, C, spatial); (..., M, K) for a matmul. Any strides; channels last
+            is read where it lies, anything else is copied first.
+        out : the same, optional
+            Written in place and returned as an array. If the chain has a Sum and no residual is
+            given, it must hold what the Sum reads.
+        residual : the same, optional
+            What a Sum reads, left as it is.
+        **operands : the same
+            The chain's leaves, by name.
+
+        Returns
+        -------
+        ndarray
+            dst. Its memory goes back to a pool when the last array over it is gone.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError, LayoutError, AliasError
+            Naming the argument, what came and what would do.
+        UnsupportedError
+            A shape that no implementation takes, with the reasons.
+        """
+        if residual is None and not operands:
+            # The last primitive, if the arrays fit it as they are.
+            done: Array = self._hot(src, out)
+            if done is not NotImplemented:
+                return done
+        return self._call(src, out, residual, operands)
+
+    def prepare(self, src_dims: Dims, src_dtype: str | None = None) -> Planned:
+        """Make the primitive for a shape ahead of its first call, and return it.
+
+        Parameters
+        ----------
+        src_dims : tuple of int
+            Of the source.
+        src_dtype : str, optional
+            Of a floating source; by default that of the weights.
+        """
+        settings = self.settings
+        if src_dtype is None:
+            src_dtype = settings.src_q.dtype if settings.src_q else self.weights.dtype
+        settings.check_src(src_dtype)
+        key = (tuple(src_dims), src_dtype)
+        with self._guard:
+            found = self._ready.get(key)
+            if found is None:
+                found = self._ready[key] = self._plan_and_prepare(*key)
+        return found
+
+    def plan(self, src_dims: Dims) -> Plan:
+        """Return the plan for a shape: what was folded where, what was refused, how exact it is."""
+        return self.prepare(src_dims).plan
+
+    @property
+    def shapes(self) -> tuple[Dims, ...]:
+        """Sources that primitives are ready for."""
+        return tuple(dims for dims, _ in self._ready)
+
+    @property
+    def wei_bytes(self) -> int:
+        """Bytes of packed weights, over all layouts that primitives asked for."""
+        return sum(packed.nbytes for packed in self._packed.values())
+
+    def __copy__(self) -> Self:
+        copy = object.__new__(type(self))
+        copy.__setstate__(self.__getstate__())
+        return copy
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Primitives belong to a process; weights and settings are values.
+        made = {"_ready", "_packed", "_guard", "_hot"}
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def __repr__(self) -> str:
+        dims = " x ".join(map(str, self.weights.values.shape))
+        return f"<{type(self).__name__} {dims} of {self.weights.dtype}, {len(self._ready)} ready>"
+
+    # What a kind of operator says of itself.
+
+    def _check_wei_dims(self, wei: Array) -> None:
+        raise NotImplementedError
+
+    def _problem(self, src_dims: Dims, src_dtype: str) -> DenseProblem:
+        raise NotImplementedError
+
+    def _wei_of(self, problem: DenseProblem) -> Array:
+        """Return the weights in the problem's dims."""
+        return self.weights.values.reshape(problem.wei.dims)
+
+    def _src_view(self, src: Array) -> Array:
+        """Return a source in the problem's dims."""
+        return src
+
+    # The way of a call that is not the same as the last.
+
+    def _call(self, src: object, out: object, residual: object, operands: dict[str, Any]) -> Array:
+        array = as_array("src", src)
+        planned = self.prepare(array.shape, dtypes.from_numpy(array.dtype, "src"))
+        given = {name: as_array(name, value) for name, value in operands.items()}
+        before = None if residual is None else as_array("residual", residual)
+        target = None if out is None else as_output("out", out)
+        dst = planned(self._src_view(array), out=target, residual=before, **given)
+        hot = planned.hot
+        if hot is not None:
+            self._hot = hot
+        return dst if target is not None else _laid_out(dst, array, self.settings.layout)
+
+    def _plan_and_prepare(self, src_dims: Dims, src_dtype: str) -> Planned:
+        problem = self._problem(src_dims, src_dtype)
+        wei = self._wei_of(problem)
+        settings = self.settings
+        plan = compose(
+            settings.post,
+            self._facts(problem, wei),
+            settings.policy,
+            exact_rounding=settings.exact_rounding,
+            strict=settings.strict,
+        )
+        packed = self._packed.get(plan.wei_factor)
+        if packed is None:
+            packed = self._packed[plan.wei_factor] = Packed(plan.wei(wei))
+        return prepare_plan(
+            plan,
+            problem,
+            wei=packed,
+            allow_reference=settings.allow_reference,
+            saturation=settings.saturation,
+        )
+
+    def _facts(self, problem: DenseProblem, wei: Array) -> PrimitiveFacts:
+        settings, weights = self.settings, self.weights
+        src_point = settings.src_q.zero_point if settings.src_q else 0
+        wei_point = weights.zero_point
+        if not wei_point.is_per_tensor:
+            wanted = "zero points that keep wei - zero_point within s8, or one for the tensor"
+            raise ArgumentError("wei_q", f"zero points {wei_point}", wanted)
+        return PrimitiveFacts.of(
+            problem,
+            wei=wei,
+            src_scale=float(settings.src_q.scale) if settings.src_q else 1.0,
+            wei_scale=weights.scale,
+            src_zero_point=int(src_point) or None,
+            wei_zero_point=int(wei_point.least) or None,
+            bias=None if self.bias is None else Vec(self.bias.astype(np.float64)),
+            bias_in_acc=self.bias is not None and self.bias.dtype.kind in "iu",
+            dst_scale=float(settings.dst_q.scale) if settings.dst_q else 1.0,
+            dst_zero_point=int(settings.dst_q.zero_point) if settings.dst_q else 0,
+            process=runtime.facts(),
+        )
+
+
+def _not_ready(*_: object) -> object:
+    return NotImplemented
+
+
+def _bias(bias: object, channels: int) -> Array:
+    array = as_array("bias", bias)
+    if array.shape != (channels,):
+        raise ShapeError("bias", str(array.shape), f"({channels},): one per output channel")
+    name = dtypes.from_numpy(array.dtype, "bias")
+    if name not in {"f32", "s32"}:
+        raise DTypeError("bias", name, "f32 (real values) or s32 (units of the accumulator)")
+    if not np.isfinite(array).all():
+        raise ArgumentError("bias", "values that are not finite", "finite numbers")
+    copy: Array = array.copy()
+    return copy
+
+
+def _laid_out(dst: Array, src: Array, layout: str) -> Array:
+    """Return a new result as the source lies in memory, or as was asked."""
+    as_is = layout == "channels_last" or (layout == "preserve" and not src.flags.c_contiguous)
+    dense: Array = dst if as_is or dst.ndim < 3 else np.ascontiguousarray(dst)
+    return dense

@@ -1,0 +1,123 @@
+"""Settings: what an operator computes, apart from its weights; a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose.argument import instance, one_of
+from pyonednn_q.errors import ArgumentError, DTypeError
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.qparams import QParams
+from pyonednn_q.rewrite.rule import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Layout", "Settings"]
+
+Layout: TypeAlias = Literal["preserve", "channels_last", "dense"]
+
+_FLOATS = ("f32", "bf16", "f16")
+_OPTIONS = ("policy", "exact_rounding", "layout", "strict", "allow_reference", "saturation")
+_STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How an operator reads its source, what follows the sum of products, how it stores.
+
+    Attributes
+    ----------
+    src_q : QParams or None
+        Of an integer source, per tensor. None: the source is floating, as the weights are.
+    dst_q : QParams or None
+        Of an integer result. None: the real value is stored as `dst`.
+    dst : str
+        Data type of the result.
+    post : Chain
+        Applied to  src_scale · wei_scale · acc + bias  before the result is stored.
+    policy : {"bitwise", "real", "fast"}
+        Which promises of rewrites are enough.
+    exact_rounding : bool
+        Round before the output zero point is added, as ONNX's QLinear operators do.
+    layout : {"preserve", "channels_last", "dense"}
+        How a result lies in memory: as the source does, or always so.
+    strict : bool
+        Refuse a chain that needs more than one primitive.
+    allow_reference : bool
+        Accept a reference loop where nothing faster takes the problem.
+    saturation : {"refuse", "allow"}
+        What to do with weights that can overflow 16 bits on a CPU without VNNI.
+    """
+
+    src_q: QParams | None
+    dst_q: QParams | None
+    dst: str
+    post: Chain = Chain()  # noqa: RUF009 - a Chain is frozen
+    policy: Policy = "real"
+    exact_rounding: bool = False
+    layout: Layout = "preserve"
+    strict: bool = False
+    allow_reference: bool = False
+    saturation: str = "refuse"
+
+    def __post_init__(self) -> None:
+        instance("post", self.post, Chain)
+        one_of("layout", self.layout, ("preserve", "channels_last", "dense"))
+        one_of("saturation", self.saturation, ("refuse", "allow"))
+        one_of("policy", self.policy, ("bitwise", "real", "fast"))
+        dtypes.checked(self.dst, "dst", _STORED)
+        for name in ("src_q", "dst_q"):
+            found = getattr(self, name)
+            if found is not None:
+                instance(name, found, QParams)
+                if found.axis is not None:
+                    wanted = "one scale for the tensor; per channel it belongs into `post`"
+                    raise ArgumentError(name, f"{found.channels} channels", wanted)
+        if self.src_q is not None and self.src_q.dtype not in {"u8", "s8"}:
+            raise DTypeError("src_q", self.src_q.dtype, "u8 or s8")
+        if self.dst_q is not None and self.dst_q.dtype != self.dst:
+            raise DTypeError("dst", self.dst, f"{self.dst_q.dtype}, as dst_q says")
+
+    @classmethod
+    def of(
+        cls,
+        src_q: QParams | None,
+        dst_q: QParams | None,
+        dst: str | None,
+        post: Chain | None,
+        options: Mapping[str, Any],
+    ) -> Settings:
+        """Return settings, with the usual data type of the result where none is named.
+
+        Raises
+        ------
+        ArgumentError
+            An option of another name.
+        """
+        for name in options:
+            if name not in _OPTIONS:
+                raise ArgumentError("options", repr(name), f"one of {', '.join(_OPTIONS)}")
+        if dst is None:
+            dst = dst_q.dtype if dst_q is not None else "f32"
+        return cls(src_q, dst_q, dst, Chain() if post is None else post, **options)
+
+    @property
+    def is_int8(self) -> bool:
+        """Whether sums are of integers."""
+        return self.src_q is not None
+
+    def check_src(self, dtype: str) -> None:
+        """Refuse a source of another data type.
+
+        Raises
+        ------
+        DTypeError
+            It is not what `src_q` says; or integers came where there is no `src_q`.
+        """
+        if self.src_q is None:
+            dtypes.checked(dtype, "src", _FLOATS)
+        elif dtype != self.src_q.dtype:
+            raise DTypeError("src", dtype, f"{self.src_q.dtype}, as src_q says")
