@@ -1,0 +1,141 @@
+"""conv, deconv, inner_product, matmul: one call, weights and all.
+
+Behind them are the operators `Conv`, `Deconv`, `InnerProduct` and `MatMul`, kept for the next call
+with the same weights and options. Use those directly where a call must cost nothing beside the
+primitive: here weights are compared with those of the last call, byte by byte.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.ops.cache import CacheInfo, OperatorCache
+from pyonednn_q.ops.conv import Conv, Deconv
+from pyonednn_q.ops.dense import InnerProduct, MatMul
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyonednn_q.ops.operator import Operator
+
+__all__ = [
+    "conv",
+    "deconv",
+    "inner_product",
+    "matmul",
+    "operator_cache_clear",
+    "operator_cache_info",
+    "operator_cache_limit",
+]
+
+Array = np.ndarray[Any, Any]
+Tensor = Any  # NumPy array, CPU tensor with __dlpack__, or buffer
+
+_CACHE = OperatorCache()
+
+
+def conv(src: Tensor, wei: Tensor, bias: Tensor = None, **options: Any) -> Array:  # noqa: ANN401
+    """Return a convolution of src, followed by a chain.
+
+    Parameters
+    ----------
+    src : (N, IC, spatial) tensor
+        As `Conv` is called with.
+    wei : (OC, IC / groups, spatial) tensor
+        As `Conv` takes them.
+    bias : (OC,) tensor, optional
+        As `Conv` takes it.
+    **options
+        ``out``, ``residual`` and ``operands`` (a mapping) of the call; all other parameters of
+        `Conv`.
+
+    Returns
+    -------
+    ndarray
+        dst.
+
+    Examples
+    --------
+    >>> src = np.full((1, 8, 4, 4), 2, np.uint8)
+    >>> wei = np.ones((16, 8, 3, 3), np.int8)
+    >>> from pyonednn_q.qparams import QParams
+    >>> dst = conv(src, wei, src_q=QParams(0.5, 0, "u8"), wei_q=QParams(0.25, 0, "s8"))
+    >>> dst.shape, dst.dtype, float(dst[0, 0, 0, 0])
+    ((1, 16, 2, 2), dtype('float32'), 18.0)
+    """
+    return _call(Conv, src, wei, bias, options)
+
+
+def deconv(src: Tensor, wei: Tensor, bias: Tensor = None, **options: Any) -> Array:  # noqa: ANN401
+    """Return a deconvolution of src, followed by a chain; parameters as of `conv`.
+
+    Weights are (OC, IC / groups, spatial), as oneDNN has them.
+    """
+    return _call(Deconv, src, wei, bias, options)
+
+
+def inner_product(
+    src: Tensor,
+    wei: Tensor,
+    bias: Tensor = None,
+    **options: Any,  # noqa: ANN401
+) -> Array:
+    """Return Σ src[n, i] · wei[oc, i], followed by a chain; options as of `conv`.
+
+    Parameters
+    ----------
+    src : (N, IC) or (N, IC, spatial) tensor
+        As `InnerProduct` is called with.
+    wei : (OC, IC) or (OC, IC, spatial) tensor
+        As `InnerProduct` takes them.
+    bias : (OC,) tensor, optional
+        As `Conv` takes it.
+    """
+    return _call(InnerProduct, src, wei, bias, options)
+
+
+def matmul(src: Tensor, wei: Tensor, bias: Tensor = None, **options: Any) -> Array:  # noqa: ANN401
+    """Return src · wei, followed by a chain; options as of `conv`.
+
+    Parameters
+    ----------
+    src : (..., M, K) tensor
+        As `MatMul` is called with.
+    wei : (K, N) or (..., K, N) tensor
+        As `MatMul` takes them.
+    bias : (N,) tensor, optional
+        As `Conv` takes it.
+    """
+    return _call(MatMul, src, wei, bias, options)
+
+
+def operator_cache_info() -> CacheInfo:
+    """Return what the cache behind the functional calls holds and did."""
+    return _CACHE.info()
+
+
+def operator_cache_limit(size: int) -> None:
+    """Set how many operators the functional calls keep (256 at first); 0 keeps none."""
+    _CACHE.limit(size)
+
+
+def operator_cache_clear() -> None:
+    """Forget the operators of functional calls, with their packed weights."""
+    _CACHE.clear()
+
+
+def _call(
+    make: Callable[..., Operator],
+    src: Tensor,
+    wei: Tensor,
+    bias: Tensor,
+    options: dict[str, Any],
+) -> Array:
+    out, residual = options.pop("out", None), options.pop("residual", None)
+    operands = options.pop("operands", None)
+    operator = _CACHE.operator(make, wei, bias, options)
+    if operands is None:
+        return operator(src, out=out, residual=residual)
+    return operator(src, out=out, residual=residual, **operands)
