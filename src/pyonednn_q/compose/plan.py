@@ -226,7 +226,11 @@ class Plan:
             if bool(((wei == lowest) & (aligned < 0)).any()):
                 wanted = f"no {lowest} in channels that change their sign (facts: wei_has_min)"
                 raise ArgumentError("wei", f"weights of {lowest}", wanted)
-        return np.asarray((wei * aligned).astype(wei.dtype))
+        scaled = wei * aligned
+        if self.facts.wei_zero_point:
+            # A weight worth nothing is one that equals its zero point.
+            scaled = np.where(aligned == 0.0, self.facts.wei_zero_point, scaled)
+        return np.asarray(scaled.astype(wei.dtype))
 
     def bias_values(self, bias: ArrayLike | None = None) -> Array | None:
         """Return the bias to prepare with, or ``None`` for a primitive without.

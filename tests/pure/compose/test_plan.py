@@ -128,6 +128,13 @@ def test_weights_change_their_sign_and_vanish() -> None:
         plan.wei(np.full((3, 2, 1, 1), -128, np.int8))
 
 
+def test_weights_of_nothing_beside_a_zero_point() -> None:
+    """A channel of scale 0 gets weights that equal the zero point: a 0 would still be worth 7."""
+    facts = PrimitiveFacts("matmul", 3, ndims=2, wei_ndims=2, wei_zero_point=-7)
+    plan = compose(Chain(Affine([2.0, 0.0, -1.0])), facts)
+    assert plan.wei(np.full((4, 3), 5, np.int8))[:, :2].tolist() == [[5, -7]] * 4
+
+
 def test_weights_of_groups() -> None:
     facts = PrimitiveFacts("convolution", 4, wei_ndims=5, wei_has_min=False)
     plan = compose(Chain(Affine([1.0, -1.0, 1.0, -1.0])), facts)
