@@ -137,8 +137,8 @@ def _fraction(src: Array, wei: Array, dst: Array) -> tuple[Array, Array]:
         up_c, down_c = c.as_integer_ratio()
         return up_a * up_b * down_c, down_a * down_b * up_c
 
-    numerator, denominator = np.frompyfunc(ratio, 3, 2)(src, wei, dst)
-    return np.asarray(numerator, object), np.asarray(denominator, object)
+    parts = np.frompyfunc(ratio, 3, 2)(src, wei, dst)
+    return np.asarray(parts[0], object), np.asarray(parts[1], object)
 
 
 def _integers(name: str, values: ArrayLike) -> Array:
