@@ -31,7 +31,6 @@ from pyonednn_q.compose.post_ops import (
     SumPostOp,
 )
 from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.limits import FLT_MAX
