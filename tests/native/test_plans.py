@@ -74,11 +74,7 @@ def test_channels_of_one_place(cls: type[ConvProblem | DeconvProblem], dst: str)
     """A gate of a squeeze-and-excite block: operands per channel are as large as dst."""
     layer = Layer.of(cls.of((1, 8, 1, 1), (C, 8, 1, 1), dst=dst, bias="f32"), seed=3)
     bounds = Clip(BIAS, BIAS + 6.0)
-    chain = Chain(
-        bounds,
-        PRelu(np.resize([0.25, 0.5, -0.5], C)),
-        Binary("add", Leaf("r", "f32", "per_channel")),
-    )
+    chain = Chain(bounds, PRelu(WEI_SCALE), Binary("add", Leaf("r", "f32", "per_channel")))
     layer = replace(layer, operands={"r": np.arange(C, dtype=np.float32)})
     check(layer, compose(chain, facts_of(layer)), "one place")
 
