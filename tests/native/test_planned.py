@@ -283,13 +283,6 @@ def test_names_of_a_call_s_arguments_are_refused() -> None:
         prepare_plan(plan, layer.problem, wei=layer.wei)
 
 
-def test_two_leaves_of_one_name_are_refused() -> None:
-    layer = Layer.of(problem("convolution", "u8"), seed=3)
-    chain = Chain(Binary("add", Leaf("r", "s8")), Binary("add", Leaf("r", "u8")))
-    with pytest.raises(ArgumentError, match="two leaves called 'r'"):
-        prepare_plan(compose(chain, facts_of(layer)), layer.problem, wei=layer.wei)
-
-
 @pytest.mark.parametrize("name", ["src", "wei", "dst"])
 def test_a_problem_of_other_types_is_refused(name: str) -> None:
     layer = Layer.of(problem("convolution", "u8"), seed=3)

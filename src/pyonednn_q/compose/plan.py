@@ -121,19 +121,10 @@ class Plan:
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        """The tensors that the chain names, and the facts, each once, as they occur.
-
-        Raises
-        ------
-        ArgumentError
-            Two different leaves of one name.
-        """
-        operands = [step.operand for step in self.chain if isinstance(step, Binary)]
+        """The tensors that the chain names, and the facts, each once, as they occur."""
         found = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
-        for leaf in operands:
-            if isinstance(leaf, Leaf) and found.setdefault(leaf.name, leaf) != leaf:
-                wanted = "one data type and one extent for a name"
-                raise ArgumentError("chain", f"two leaves called {leaf.name!r}", wanted)
+        operands = [step.operand for step in self.chain if isinstance(step, Binary)]
+        found |= {leaf.name: leaf for leaf in operands if isinstance(leaf, Leaf)}
         return tuple(found.values())
 
     @property
