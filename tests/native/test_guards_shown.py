@@ -29,6 +29,7 @@ from pyonednn_q.errors import KnownWrongError, ReferenceKernelError, SaturationE
 from pyonednn_q.native import runtime
 from support import oracle
 from support.children import run_child
+from support.oracle_numbers import numpy_dtype
 from support.unguarded import first_result
 
 if TYPE_CHECKING:
@@ -102,6 +103,12 @@ FAULTS = [
         DeconvProblem.of((1, 16, 5, 5), (16, 16, 3, 3), dst="u8", strides=4),
         Attr(dst_zero_point=ZeroPoint()),
         {"dst_zero_point": 5},
+    ),
+    Fault(
+        "conv-bias-and-operand",
+        ConvProblem.of((1, 2, 4), (2, 4, 1, 4), dst="s8", bias="f32", strides=2, padding=((2, 0),)),
+        Attr(post_ops=(BinaryPostOp("add", TensorSpec.channels_last((1, 8, 2), "f32")),)),
+        OPERAND,
     ),
     Fault("matmul-4d-broadcast-b", matmul((2, 3, 31, 64), (1, 1, 64, 48))),
     Fault("matmul-4d-broadcast-b", matmul((2, 3, 8, 16), (1, 3, 16, 16))),
@@ -191,8 +198,8 @@ def filled(fault: Fault) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         "wei": (2 * rng.integers(-3, 4, tensors["wei"].dims)).astype("i1"),
     }
     if "bias" in tensors:
-        ml_dtypes = pytest.importorskip("ml_dtypes")
-        arrays["bias"] = rng.integers(-9, 10, tensors["bias"].dims).astype(ml_dtypes.bfloat16)
+        bias = rng.integers(-9, 10, tensors["bias"].dims)
+        arrays["bias"] = bias.astype(numpy_dtype(tensors["bias"].dtype))
     values: dict[str, np.ndarray] = {}
     for name, value in (fault.values or {}).items():
         if name.startswith("post_op"):

@@ -77,6 +77,7 @@ M4 = MatMulProblem.of((2, 3, 8, 16), (2, 3, 16, 12))
 M2 = MatMulProblem.of((8, 64), (64, 12))
 GROUPED = ConvProblem.of((1, 12, 9, 9), (2, 8, 6, 3, 3))
 SHIFTED_SUM = Attr(post_ops=(EltwisePostOp("clip", 0, 6), SumPostOp(1.0, 3)))
+FEW = ConvProblem.of((1, 2, 9, 9), (2, 4, 1, 3, 3), bias="f32")
 DST_POINT = Attr(dst_zero_point=ZeroPoint())
 SUM = Attr(dst_zero_point=ZeroPoint(), post_ops=(SumPostOp(),))
 
@@ -114,6 +115,7 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
     ("deconv-kernel-below-stride", deconv(2, 4), SRC_POINT, OLD, AVX512, DECONV_VNNI),
     ("deconv-kernel-below-stride", deconv(1, 3, "s8"), PLAIN, OLD, AVX2, "jit_uni_int8:avx2"),
     ("deconv-kernel-below-stride", deconv(1, 3), SRC_POINT, NEW, AVX2, "jit_uni_int8:avx2"),
+    ("conv-bias-and-operand", FEW, binary(1, 8, 1, 1), NEW, AMX, "brg_conv_fwd:avx2_vnni"),
     ("deconv-places-without-taps", deconv(2, 3, bias="f32"), PLAIN, NEW, AMX, DECONV_AMX),
     ("deconv-places-without-taps", deconv(3, 4), SUM, NEW, AMX, DECONV_AMX),
     ("deconv-places-without-taps", deconv(4, 5, groups=2), DST_POINT, NEW, AMX, DECONV_AMX),
@@ -238,6 +240,9 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (deconv(3, 3), SRC_POINT, OLD, AMX, DECONV_AMX),
     (deconv(1, 3), SRC_POINT, OLD, AVX2, "conv:any+x64:gemm_s8u8s32:jit"),
     (deconv(1, 3), SRC_POINT, OLD, AVX2, "conv:any+ref:any"),
+    (FEW, PLAIN, NEW, AMX, "brg_conv_fwd:avx2_vnni"),
+    (FEW, binary(1, 8, 1, 1), NEW, AVX2_VNNI, "brg_conv_fwd:avx2_vnni"),
+    (FEW, binary(1, 8, 1, 1), OLD, AMX, "brg_conv_fwd:avx2_vnni"),
     # Places without taps that hold 0, kernels of one tap or as long as the stride, other levels.
     (deconv(2, 3), PLAIN, NEW, AMX, DECONV_AMX),
     *((deconv(k, 2, bias="f32"), SUM, NEW, AMX, DECONV_AMX) for k in (1, 2)),

@@ -167,6 +167,15 @@ def depthwise_wei_zero_point(problem: Problem, attr: Attr) -> bool:
     return is_depthwise and attr.wei_zero_point is not None
 
 
+def bias_and_operand(problem: Problem, attr: Attr) -> bool:
+    """Match a bias beside a binary operand; prelu, which is lowered to one, was not tried.
+
+    Seen with 1, 3 and 4 output channels a group: with more, other kernels come first.
+    """
+    operands = any(isinstance(op, (BinaryPostOp, PReluPostOp)) for op in attr.post_ops)
+    return operands and problem.tensors.get("bias") is not None
+
+
 def int8_with_bf16_bias(problem: Problem, attr: Attr) -> bool:
     """Match 8-bit source and bf16 bias."""
     tensors = problem.tensors
