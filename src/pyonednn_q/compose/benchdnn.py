@@ -42,10 +42,9 @@ def command(plan: Plan, problem: DenseProblem) -> str:
     words = ["benchdnn", f"--{_DRIVERS[problem.kind]}"]
     if isinstance(problem, MatMulProblem):
         words += [options(plan), "--wtag=any"]
-        words += [f"--bia_mask={1 << (problem.dst.ndim - 1)}"] if plan.has_bias else []
         words.append(f"{cross(problem.src.dims)}:{cross(problem.wei.dims)}")
         return " ".join(words)
-    words += [f"--dir={'FWD_B' if plan.has_bias else 'FWD_I'}", options(plan)]
+    words.append(options(plan))
     words += [] if isinstance(problem, InnerProductProblem) else ["--stag=axb", "--dtag=axb"]
     words.append(_shapes(problem))
     return " ".join(words)
