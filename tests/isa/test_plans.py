@@ -10,13 +10,16 @@ seed alone: ``drawn.dirty(17)``.
 from __future__ import annotations
 
 import collections
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.errors import KnownWrongError
+from pyonednn_q.native import implementations
 from support.plans import chains, drawn
 from support.plans.problems import facts_of, problem
 from support.plans.runs import Layer, assert_equal, assert_near
@@ -52,6 +55,20 @@ def test_known_chains_on_dirty_numbers() -> None:
             share = assert_near(layer, plan, layer.run(plan)[0])
             decided += [share] if dst == "u8" else []
     assert np.mean(decided) > DECIDED
+
+
+@pytest.mark.parametrize("name", ["empty", "03_scale_shift", "relu", "prelu_pc", "tanh"])
+def test_the_bound_is_sharp(name: str) -> None:
+    """A scale that is off by 2**-18, or a bias by as much of the results, is noticed."""
+    layer, facts = drawn.filled(problem("convolution", "f32"), seed=1)
+    plan = compose(chains.chain(name, "f32"), facts)
+    assert_near(layer, plan, layer.run(plan)[0])
+    off = 1.0 + 2.0**-18
+    constants = tuple((key, vec * off) for key, vec in plan.constants)
+    assert plan.bias is not None
+    for wrong in (replace(plan, constants=constants), replace(plan, bias=plan.bias + 2.0**-11)):
+        with pytest.raises(AssertionError):
+            assert_near(layer, plan, layer.run(wrong)[0])
 
 
 class Runs:
@@ -122,3 +139,21 @@ def test_bitwise_plans_give_the_bits_of_the_chain(request: pytest.FixtureRequest
             changed += plan.post_ops != steps.post_ops
             np.testing.assert_array_equal(got, want)
     assert changed > 0.1 * run.tally["all"]
+
+
+def test_no_post_op_costs_the_fast_kernel(request: pytest.FixtureRequest) -> None:
+    """What runs with a plan's post-ops is of the kind that runs without any."""
+    fast = 0
+    for seed in seeds(request)[::8]:
+        for one in (drawn.clean(seed), drawn.dirty(seed)):
+            plan = one.plan()
+            of = plan.problem(one.layer.problem)
+            kinds = [kind_of(of, attr) for attr in (plan.attr, replace(plan.attr, post_ops=()))]
+            assert kinds[0] == kinds[1], f"{plan}\n{kinds}"
+            fast += kinds[0] == "jit"
+    assert fast
+
+
+def kind_of(of: Any, attr: Attr) -> str:
+    """Name the kind of kernel that would be chosen."""
+    return next((offer.kind for offer in implementations(of, attr) if not offer.guards), "none")

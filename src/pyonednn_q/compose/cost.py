@@ -66,7 +66,7 @@ COSTS: dict[str, Cost] = {
     "division": Cost(0.12, 0.03, 0.02),
     # The first multiplication of what nothing was added to since the kernel's own scale.
     "product_of_product": Cost(0.22, 0.0, 0.0),
-    "src_zero_point": Cost(0.47, 0.06, 0.14),
+    "src_zero_point": Cost(0.47, 0.06, 0.14),  # of a padded convolution; else it is in the weights
     "dst_zero_point": Cost(0.0, 0.0, 0.0),
     "dst_scale": Cost(0.0, 0.0, 0.0),
 }
