@@ -1,8 +1,9 @@
 """The catalogue: every rule, in the order in which they are tried.
 
-First come the rules that give a step its simplest form, so that all others meet few kinds of step.
-Then merging, then moving, then what the ends make superfluous. Bounded rules come last: at equal
-places an exact rule wins.
+First come the rules that give a step its simplest form, so that all others meet few kinds of step;
+they have a sweep of their own, for a rule that carries constants to the left looks at steps far to
+its right. Then merging, then moving, then what the ends make superfluous. Bounded rules come last:
+at equal places an exact rule wins.
 """
 
 from __future__ import annotations
@@ -93,4 +94,4 @@ APPROXIMATE = RuleSet(
     )
 )
 
-CATALOGUE = CANONICAL + SIMPLIFY + KNOWLEDGE + APPROXIMATE
+CATALOGUE = RuleSet(CANONICAL, leading=CANONICAL) + SIMPLIFY + KNOWLEDGE + APPROXIMATE

@@ -2,7 +2,8 @@
 
 At each place, from the left, the first rule that fires wins; then the scan steps back just far
 enough to see every window that the change touches. So one sweep reaches the fixpoint, and the order
-of events depends on nothing but the items and the rules.
+of events depends on nothing but the items and the rules. Leading rules have a sweep to themselves,
+before the others.
 """
 
 from __future__ import annotations
@@ -48,38 +49,39 @@ def rewrite(
         What fired and what was refused.
     """
     with np.errstate(all="ignore"):
-        sweep = _Sweep(items, rules.table(policy), limit)
-        sweep.run()
+        sweep = _Sweep(items, limit)
+        for table in rules.tables(policy):
+            sweep.run(table)
     return tuple(sweep.items), Trace(tuple(sweep.events))
 
 
 class _Sweep:
     """One run of the driver: the sequence, what is known at each place, and the events so far."""
 
-    def __init__(self, items: Sequence[Item], table: Table, limit: int) -> None:
+    def __init__(self, items: Sequence[Item], limit: int) -> None:
         self.items = list(items)
         self.kinds: list[type] = list(map(type, items))
-        self.table = table
         self.limit = limit
         self.events: list[Event] = []
         self.refusals: dict[tuple[str, str], list[tuple[Item, ...]]] = {}
         self.known: list[Interval] = [ANYTHING]  # what enters item 0, 1, ...; as far as asked
 
-    def run(self) -> None:
+    def run(self, table: Table) -> None:
+        """Sweep from the left until none of these rules fires."""
         fired = index = 0
         while index < len(self.items):
-            if not self.step(index):
+            if not self.step(table, index):
                 index += 1
                 continue
             fired += 1
             if fired > self.limit:
                 msg = f"{self.events[-1].rule.name} still fires after {self.limit} rewrites"
                 raise Error(msg)
-            index = self.back_from(index)
+            index = self.back_from(table, index)
 
-    def step(self, index: int) -> bool:
+    def step(self, table: Table, index: int) -> bool:
         """Try every rule on the windows that begin here; tell whether one fired."""
-        items, table = self.items, self.table
+        items = self.items
         for rule, length, closing in table[tuple(self.kinds[index : index + table.width])]:
             end = index + length if length else self.closed(closing, index + 2)
             if not end:
@@ -122,10 +124,10 @@ class _Sweep:
         del self.known[index + 1 :]
         return True
 
-    def back_from(self, index: int) -> int:
+    def back_from(self, table: Table, index: int) -> int:
         """Return the first place whose window may reach the change at this place."""
-        start = index + 1 - self.table.width
-        for opener in self.table.openers if start > 0 else ():
+        start = index + 1 - table.width
+        for opener in table.openers if start > 0 else ():
             nearest = (place for place in range(index - 1, -1, -1) if self.kinds[place] in opener)
             start = min(start, next(nearest, start))
         return max(start, 0)

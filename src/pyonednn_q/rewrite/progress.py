@@ -54,8 +54,7 @@ def weight(items: Sequence[Item]) -> int:
     """Cost of the items as post-ops."""
     total = 0
     for item in items:
-        rule = _WEIGHT.get(type(item))
-        total += PER_TENSOR if rule is None else rule(item)
+        total += _WEIGHT[type(item)](item)
     return total
 
 
@@ -118,7 +117,11 @@ def _prelu_weight(step: PRelu) -> int:
     return _part(step.slope)
 
 
-def _nothing(_: Acc | Dst) -> int:
+def _one(_: Item) -> int:
+    return PER_TENSOR
+
+
+def _nothing(_: Item) -> int:
     return 0
 
 
@@ -131,7 +134,10 @@ def _grain(vec: Vec) -> int:
 _WEIGHT: dict[type, Callable[[Any], int]] = {
     Affine: _affine_weight,
     Clip: _clip_weight,
+    Round: _one,
+    Eltwise: _one,
     PRelu: _prelu_weight,
+    Sum: _one,
     Binary: _binary_weight,
     Acc: _nothing,
     Dst: _nothing,

@@ -42,25 +42,31 @@ class RuleSet:
     ----------
     rules : iterable of Rule
         First wins.
+    leading : iterable of Rule
+        Those of them that have a sweep of their own, before any other rule is tried.
     """
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[Rule], leading: Iterable[Rule] = ()) -> None:
         self.rules = tuple(rules)
+        self.leading = tuple(leading)
         names = [rule.name for rule in self.rules]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ArgumentError("rules", f"{', '.join(twice)} more than once", "unique names")
-        self._tables: dict[Policy, Table] = {}
+        self._tables: dict[Policy, tuple[Table, ...]] = {}
 
-    def table(self, policy: Policy) -> Table:
-        """Return the rules that a policy permits, by what they match."""
+    def tables(self, policy: Policy) -> tuple[Table, ...]:
+        """Return the rules that a policy permits, by what they match: one table per sweep."""
         if policy not in self._tables:
-            permitted = tuple(rule for rule in self.rules if permits(policy, rule.exactness))
-            self._tables[policy] = Table(permitted)
+            sweeps = (self.leading, self.rules) if self.leading else (self.rules,)
+            self._tables[policy] = tuple(
+                Table(tuple(rule for rule in rules if permits(policy, rule.exactness)))
+                for rules in sweeps
+            )
         return self._tables[policy]
 
     def __add__(self, other: RuleSet) -> RuleSet:
-        return RuleSet(self.rules + other.rules)
+        return RuleSet(self.rules + other.rules, self.leading + other.leading)
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(self.rules)

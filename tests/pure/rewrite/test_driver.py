@@ -86,7 +86,7 @@ class TestRuleSet:
     def test_policy_decides_what_may_fire(self) -> None:
         rules = RuleSet((drop_round, refuse_clips, approximate_affine))
         names = {
-            policy: [r.name for r in rules.table(policy).rules]
+            policy: [r.name for r in rules.tables(policy)[-1].rules]
             for policy in ("bitwise", "real", "fast")
         }
         assert names == {
@@ -127,6 +127,12 @@ class TestDriver:
     def test_a_limit_ends_what_does_not_end(self) -> None:
         with pytest.raises(Error, match="drop_round still fires after 1 rewrites"):
             rewrite((Round(), Round()), RuleSet((drop_round,)), limit=1)
+
+    def test_leading_rules_have_a_sweep_of_their_own(self) -> None:
+        rules = RuleSet((approximate_affine, drop_round), leading=(drop_round,)) + RuleSet(())
+        new, trace = rewrite((Affine(2, 1), Round()), rules, "fast")
+        assert new == (Affine(2, 1),)
+        assert [event.rule.name for event in trace] == ["drop_round"]
 
     def test_equal_refusals_are_recorded_once(self) -> None:
         clip = Clip(0, 1)

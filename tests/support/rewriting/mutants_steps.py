@@ -67,18 +67,18 @@ MUTANTS = (
     ),
     Mutant(
         "absorb_affine_in_acc",
-        "if scale.is_all(1.0) or not acc.shift.is_all(0.0):",
-        "if scale.is_all(1.0):",
+        "if moved.is_all(1.0) or not acc.shift.is_all(0.0):",
+        "if moved.is_all(1.0):",
     ),
     Mutant(
         "absorb_affine_in_acc",
-        "acc.holding(both.scale, acc.shift), Affine(_ONE, affine.shift)",
-        "acc.holding(both.scale, acc.shift), Affine(affine.scale, affine.shift)",
+        "acc.holding(scale, acc.shift), Affine(_ONE, affine.shift)",
+        "acc.holding(scale, acc.shift), Affine(affine.scale, affine.shift)",
     ),
     Mutant(
         "absorb_affine_in_acc",
-        "acc.holding(both.scale, both.shift),)",
-        "acc.holding(both.scale, acc.shift),)",
+        "acc.holding(scale, shift),)",
+        "acc.holding(scale, acc.shift),)",
     ),
     Mutant(
         "drop_before_constant",

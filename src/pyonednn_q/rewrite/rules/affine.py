@@ -53,8 +53,13 @@ def compose_affines(first: Affine, second: Affine) -> Outcome:
     return (both,)
 
 
-def composed(first: Affine | Acc, second: Affine) -> Affine | Refusal:
+def composed(first: Affine, second: Affine) -> Affine | Refusal:
     """Fold two affine steps into one, in float64, if float32 can hold the result."""
+    both = _folded(first, second)
+    return both if isinstance(both, Refusal) else Affine(*both)
+
+
+def _folded(first: Affine | Acc, second: Affine) -> tuple[Vec, Vec] | Refusal:
     scale = second.scale * first.scale
     shift = second.scale * first.shift + second.shift
     problem = not_storable("scale", scale) or not_storable("shift", shift)
@@ -62,7 +67,7 @@ def composed(first: Affine | Acc, second: Affine) -> Affine | Refusal:
         return Refusal(problem)
     if vanishes(scale, second.scale, first.scale):
         return Refusal("the product of the scales is too small for float64")
-    return Affine(scale, shift)
+    return scale, shift
 
 
 @rule(Acc, Affine, exactness=REAL)
@@ -77,17 +82,18 @@ def absorb_affine_in_acc(acc: Acc, affine: Affine) -> Outcome:
 
 def absorbed(acc: Acc, affine: Affine) -> tuple[Acc] | tuple[Acc, Affine] | Refusal:
     """Move an affine step into the left end; a shift that it does not take stays behind."""
-    scale = affine.scale
-    if not (scale.is_all(1.0) or acc.takes_scale.admits(scale)):
-        return Refusal(acc.because or f"the primitive takes no scale {scale}")
-    both = composed(acc, affine)
+    moved = affine.scale
+    if not (moved.is_all(1.0) or acc.takes_scale.admits(moved)):
+        return Refusal(acc.because or f"the primitive takes no scale {moved}")
+    both = _folded(acc, affine)
     if isinstance(both, Refusal):
         return both
-    if acc.takes_shift.admits(both.shift) or both.shift == acc.shift:
-        return (acc.holding(both.scale, both.shift),)
-    if scale.is_all(1.0) or not acc.shift.is_all(0.0):
-        return Refusal(acc.because or f"the primitive takes no shift {both.shift}")
-    return (acc.holding(both.scale, acc.shift), Affine(_ONE, affine.shift))
+    scale, shift = both
+    if acc.takes_shift.admits(shift) or shift == acc.shift:
+        return (acc.holding(scale, shift),)
+    if moved.is_all(1.0) or not acc.shift.is_all(0.0):
+        return Refusal(acc.because or f"the primitive takes no shift {shift}")
+    return (acc.holding(scale, acc.shift), Affine(_ONE, affine.shift))
 
 
 @rule((Affine, Clip, Round, Eltwise, PRelu, Sum, Binary), Affine, exactness=REAL)
