@@ -1,15 +1,18 @@
-"""Run a function in a process of its own, where a crash is an answer and not the end."""
+"""Work in processes of its own, each with an instruction set of its own, that may crash."""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +23,26 @@ class Outcome:
     crashed: bool
 
 
-def run_child(work: Callable[..., Any], *arguments: object) -> Outcome:
+def run_child(
+    work: Callable[..., Any], *arguments: object, environment: Mapping[str, str] | None = None
+) -> Outcome:
     """Call work(*arguments) in a fresh process; exceptions come through, crashes are told."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
+    with child(environment) as ask:
         try:
-            return Outcome(pool.submit(work, *arguments).result(timeout=120), crashed=False)
+            return Outcome(ask(work, *arguments), crashed=False)
         except BrokenProcessPool:
             return Outcome(None, crashed=True)
+
+
+@contextmanager
+def child(environment: Mapping[str, str] | None = None) -> Iterator[Callable[..., Any]]:
+    """Give what calls in one process that lasts, started with these variables set."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+
+        def ask(work: Callable[..., Any], *arguments: object) -> Any:
+            return pool.submit(work, *arguments).result(timeout=120)
+
+        with patch.dict(os.environ, environment or {}):
+            ask(os.getpid)  # the process takes over the environment when it starts
+        yield ask

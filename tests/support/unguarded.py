@@ -1,11 +1,18 @@
-"""The raw escape: what the library computes when nobody stops it. Tests only."""
+"""The raw escape: what the library computes when nobody stops it. Tests only.
+
+Beside it the guarded way, in words that a child process can send back.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q import native
+from pyonednn_q.compose import guards
+from pyonednn_q.errors import KnownWrongError, OneDNNError, ReferenceKernelError
 from pyonednn_q.native import arrays as native_arrays
 from pyonednn_q.native import preparation, runtime
 from pyonednn_q.native.selection import Selection, first_candidate, named
@@ -18,36 +25,84 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.problem import Problem
 
-
-def first_result(
-    problem: Problem,
-    attr: Attr,
-    arrays: Mapping[str, NDArray[Any]],
-    values: Mapping[str, NDArray[Any]],
-) -> tuple[str, NDArray[Any]]:
-    """Run the first implementation the library offers; return its name and dst."""
-    return next(results(problem, attr, arrays, values))
+    Arrays = Mapping[str, NDArray[Any]]
 
 
 def results(
-    problem: Problem,
-    attr: Attr,
-    arrays: Mapping[str, NDArray[Any]],
-    values: Mapping[str, NDArray[Any]],
+    problem: Problem, attr: Attr, arrays: Arrays, values: Arrays
 ) -> Iterator[tuple[str, NDArray[Any]]]:
     """Run every implementation the library offers, in its order; give names and dst."""
+    for candidate, impl in candidates(problem, attr):
+        yield impl, _run(candidate, impl, problem, attr, arrays, values)
+
+
+def candidates(problem: Problem, attr: Attr) -> Iterator[tuple[Any, str]]:
+    """Give the library's list: its candidate, which steps on, and each name."""
     candidate = first_candidate(problem, attr)
-    wei, bias = arrays.get("wei"), arrays.get("bias")
     while True:
-        impl = named(candidate)
-        selection = Selection(candidate, impl, "unguarded", ())
-        bound = preparation.bind(selection, problem, attr, values, wei, bias)
-        specs = {name: preparation.spec_of(selection, name) for name in ("src", "dst")}
-        core = runtime.core().Prepared(candidate, ["src", "dst"], bound)
-        dst = native_arrays.empty(specs["dst"])
-        # Beyond the end of a short array lies whatever was there; make it the same each time.
-        dst[...] = np.zeros((), dst.dtype)
-        core.run(native_arrays.in_layout(arrays["src"], specs["src"]), dst)
-        yield impl, np.array(dst)
+        yield candidate, named(candidate)
         if not candidate.next():
             return
+
+
+def struck(row: str, problem: Problem, attr: Attr) -> tuple[int, str] | None:
+    """Return place and name of the first implementation that a row of the guard table matches."""
+    guard = next(guard for guard in guards.GUARDS if guard.id == row)
+    for place, (_, impl) in enumerate(candidates(problem, attr)):
+        if guard.matches(problem, attr, runtime.facts(), impl):
+            return place, impl
+    return None
+
+
+def result_at(
+    place: int, problem: Problem, attr: Attr, arrays: Arrays, values: Arrays
+) -> NDArray[Any] | str:
+    """Run the implementation at a place of the list; return dst, or why there is none."""
+    for at, (candidate, impl) in enumerate(candidates(problem, attr)):
+        if at == place:
+            try:
+                return _run(candidate, impl, problem, attr, arrays, values)
+            except OneDNNError as error:
+                return str(error)
+    msg = f"no implementation at {place}"
+    raise IndexError(msg)
+
+
+def _run(
+    candidate: Any, impl: str, problem: Problem, attr: Attr, arrays: Arrays, values: Arrays
+) -> NDArray[Any]:
+    selection = Selection(candidate, impl, "unguarded", ())
+    bound = preparation.bind(
+        selection, problem, attr, values, arrays.get("wei"), arrays.get("bias")
+    )
+    specs = {name: preparation.spec_of(selection, name) for name in ("src", "dst")}
+    core = runtime.core().Prepared(candidate, ["src", "dst"], bound)
+    dst = native_arrays.empty(specs["dst"])
+    # A sum reads dst. Beyond the end of a short array lies whatever was there.
+    dst[...] = arrays.get("dst", np.zeros((), dst.dtype))
+    core.run(native_arrays.in_layout(arrays["src"], specs["src"]), dst)
+    return np.array(dst)
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """What comes of it through the guards: dst of a trusted implementation, or a refusal."""
+
+    dst: NDArray[Any] | None
+    text: str
+    notes: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+
+
+def guarded(problem: Problem, attr: Attr, arrays: Arrays, values: Arrays) -> Guarded:
+    """Prepare and run a problem as a caller would."""
+    wei, bias = arrays.get("wei"), arrays.get("bias")
+    try:
+        call = native.prepare(problem, attr, wei=wei, bias=bias, values=values)
+    except KnownWrongError as error:
+        return Guarded(None, str(error), rows=tuple(error.guards))
+    except ReferenceKernelError as error:
+        return Guarded(None, str(error))
+    out = call.empty()
+    out[...] = arrays.get("dst", np.zeros((), out.dtype))
+    return Guarded(np.array(call(arrays["src"], out=out)), call.describe(), call.notes)

@@ -1,0 +1,99 @@
+"""On which post-ops the faults of the guard table show: operands, comparisons and sums."""
+
+# ruff: noqa: ARG001 - all conditions have one signature
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyonednn_q.compose.post_ops import BinaryPostOp, PReluPostOp, SumPostOp
+from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyonednn_q.compose.attr import Attr
+    from pyonednn_q.compose.problem import Problem
+
+_COMPARISONS = ("ge", "gt", "le", "lt", "eq", "ne")
+
+
+def comparison(problem: Problem, attr: Attr) -> bool:
+    """Match a comparison."""
+    return any(isinstance(op, BinaryPostOp) and op.alg in _COMPARISONS for op in attr.post_ops)
+
+
+def comparison_of_ragged_channels(problem: Problem, attr: Attr) -> bool:
+    """Match a comparison with more than one value, and channels that 16 does not divide.
+
+    The channels of dst, or those of one group; the columns of a matmul.
+    """
+    several = any(
+        isinstance(op, BinaryPostOp) and op.alg in _COMPARISONS and max(op.src1.dims) > 1
+        for op in attr.post_ops
+    )
+    return several and ragged(problem, 16)
+
+
+def comparison_of_ragged_groups(problem: Problem, attr: Attr) -> bool:
+    """Match groups, but not depthwise, and a comparison of channels that 16 does not divide."""
+    if not isinstance(problem, (ConvProblem, DeconvProblem)):
+        return False
+    grouped = problem.groups > 1 and not problem.is_depthwise
+    return grouped and comparison_of_ragged_channels(problem, attr)
+
+
+def operand_of_ragged_channels(problem: Problem, attr: Attr) -> bool:
+    """Match a binary or prelu operand of more than one value, and channels that 8 does not divide.
+
+    The channels of dst, or those of one group; the columns of a matmul.
+    """
+    return any(max(dims) > 1 for dims in operands(problem, attr)) and ragged(problem, 8)
+
+
+def sum_with_ragged_channels(problem: Problem, attr: Attr) -> bool:
+    """Match a sum beside a zero point, left padding, and channels that 4 does not divide.
+
+    Seen with 3 channels and few rows, when the width is split between threads; how it is split
+    depends on their number, so rows are not counted. Not seen with 4, 6, 7 and 16 channels.
+    """
+    if not isinstance(problem, ConvProblem) or problem.is_depthwise:
+        return False
+    shifted = attr.src_zero_point is not None or attr.dst_zero_point is not None
+    has_sum = any(isinstance(op, SumPostOp) for op in attr.post_ops)
+    ragged_input = (problem.ic // problem.groups) % 4 != 0
+    return has_sum and shifted and ragged_input and problem.padding_lo[-1] > 0
+
+
+def depthwise_sum(problem: Problem, attr: Attr) -> bool:
+    """Match depthwise with a sum whose scale is not 1, or that has a zero point.
+
+    Which shapes depends on how threads share the work: with two threads 8, 15, 16, 33 and 40
+    channels failed, 24, 32 and 64 did not.
+    """
+    if not isinstance(problem, ConvProblem) or not problem.is_depthwise:
+        return False
+    sums = [op for op in attr.post_ops if isinstance(op, SumPostOp)]
+    return any(op.scale != 1 or op.zero_point != 0 for op in sums)
+
+
+# --- words that several rows share --------------------------------------------------------------
+
+
+def operands(problem: Problem, attr: Attr) -> Iterator[tuple[int, ...]]:
+    """Give the dimensions of binary and prelu operands."""
+    dst = problem.tensors["dst"].dims
+    for op in attr.post_ops:
+        match op:
+            case BinaryPostOp(src1=src1):
+                yield src1.dims
+            case PReluPostOp(mask=mask):
+                yield tuple(dim if mask >> axis & 1 else 1 for axis, dim in enumerate(dst))
+
+
+def ragged(problem: Problem, block: int) -> bool:
+    """Tell whether the last block of dst's channels, or of a group's, is not full."""
+    axis = -1 if isinstance(problem, MatMulProblem) else 1
+    channels = problem.tensors["dst"].dims[axis]
+    groups = problem.groups if isinstance(problem, (ConvProblem, DeconvProblem)) else 1
+    return channels // groups % block != 0

@@ -1,0 +1,158 @@
+"""On which convolutions and deconvolutions the faults of the guard table show.
+
+With what is known about where each fault ends. Every condition holds wherever a failure was seen.
+"""
+
+# ruff: noqa: ARG001 - all conditions have one signature
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.attr import Attr
+    from pyonednn_q.compose.problem import Problem
+
+_INT8 = ("u8", "s8")
+
+
+def one_column_out(problem: Problem, attr: Attr) -> bool:
+    """Match a kernel wider than 1 and a width stride above 1, when dst is one column of rows."""
+    if not isinstance(problem, ConvProblem) or problem.spatial < 2:
+        return False
+    *others, width = problem.dst.dims[2:]
+    wide = problem.window.kernel[-1] > 1 and problem.strides[-1] > 1
+    return wide and width == 1 and max(others) > 1
+
+
+def window_outside(problem: Problem, attr: Attr) -> bool:
+    """Match a window that touches no element of src: all of its taps lie in the padding.
+
+    A deconvolution of stride 1 is a convolution with the rest of the reach as padding.
+    """
+    if not isinstance(problem, (ConvProblem, DeconvProblem)):
+        return False
+    window, is_conv = problem.window, isinstance(problem, ConvProblem)
+    dims = zip(problem.src.dims[2:], problem.dst.dims[2:], strict=True)
+    for axis, (length, out) in enumerate(dims):
+        stride, reach = window.strides[axis], window.reach[axis]
+        if not is_conv and stride > 1:
+            continue
+        lo = window.padding_lo[axis] if is_conv else reach - 1 - window.padding_lo[axis]
+        taps = range(0, reach, window.dilation[axis])
+        for start in range(-lo, out * stride - lo, stride):
+            inside = start >= 0 and start + reach <= length
+            if not inside and not any(0 <= start + tap < length for tap in taps):
+                return True
+    return False
+
+
+def ragged_groups_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
+    """Match src zero point and groups of channels that 16 does not divide, or 16 in wide kernels.
+
+    Depthwise is right. Of 16 channels, kernels wider than 3 failed, but not in a deconvolution that
+    strides; 32, 48 and 64 were right.
+    """
+    if not isinstance(problem, (ConvProblem, DeconvProblem)) or attr.src_zero_point is None:
+        return False
+    per_group = problem.ic // problem.groups
+    strided = isinstance(problem, DeconvProblem) and max(problem.strides) > 1
+    wide = problem.window.kernel[-1] > 3 and not strided
+    risky = per_group % 16 != 0 or (per_group == 16 and wide)
+    return problem.groups > 1 and not problem.is_depthwise and risky
+
+
+def beyond_src_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
+    """Match src zero point and a dilated kernel that reaches further than src is long."""
+    if not isinstance(problem, ConvProblem) or attr.src_zero_point is None:
+        return False
+    dims = zip(problem.src.dims[2:], problem.window.reach, problem.dilation, strict=True)
+    return any(reach > length and dilation > 1 for length, reach, dilation in dims)
+
+
+def packed_depth(problem: Problem, attr: Attr) -> bool:
+    """Match 1x1, a multiple of 64 input channels, and output channels that 16 does not divide."""
+    if not isinstance(problem, ConvProblem) or max(problem.window.kernel) > 1:
+        return False
+    ic, oc = problem.ic // problem.groups, problem.oc // problem.groups
+    return ic % 64 == 0 and oc % 16 != 0
+
+
+# --- deconvolution ------------------------------------------------------------------------------
+
+
+def places_without_taps(problem: Problem, attr: Attr) -> bool:
+    """Match taps that stride over places of dst, where not just 0 is to be stored.
+
+    A dilated kernel counts by its reach. Square kernels of 1 were right, 1-D ones with padding
+    were not: all match.
+    """
+    if not isinstance(problem, DeconvProblem):
+        return False
+    stored = problem.bias is not None or attr.post_ops or attr.dst_zero_point is not None
+    return bool(stored) and _shortfall(problem) > 0
+
+
+def kernel_below_stride(problem: Problem, attr: Attr) -> bool:
+    """Match a kernel 2 or more shorter than the stride, with s8 source or src zero point.
+
+    A dilated kernel counts by its reach. One shorter than the stride was always right.
+    """
+    compensated = problem.tensors["src"].dtype == "s8" or attr.src_zero_point is not None
+    return compensated and _shortfall(problem) > 1
+
+
+def risky_stride_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
+    """Match a risky stride with src zero point.
+
+    A stride of 3 or more, or of 2 with a kernel of neither 2, 3 nor 4 (grouped: 2 nor 4).
+    """
+    return attr.src_zero_point is not None and _risky_stride(problem)
+
+
+def risky_stride_with_s8(problem: Problem, attr: Attr) -> bool:
+    """Match a risky stride with s8 source.
+
+    A stride of 3 or more, or of 2 with a kernel of neither 2, 3 nor 4 (grouped: 2 nor 4).
+    """
+    return problem.tensors["src"].dtype == "s8" and _risky_stride(problem)
+
+
+# --- data types and attributes ------------------------------------------------------------------
+
+
+def depthwise_wei_zero_point(problem: Problem, attr: Attr) -> bool:
+    """Match depthwise weights with a zero point."""
+    is_depthwise = isinstance(problem, ConvProblem) and problem.is_depthwise
+    return is_depthwise and attr.wei_zero_point is not None
+
+
+def int8_with_bf16_bias(problem: Problem, attr: Attr) -> bool:
+    """Match 8-bit source and bf16 bias."""
+    tensors = problem.tensors
+    return tensors["src"].dtype in _INT8 and "bias" in tensors and tensors["bias"].dtype == "bf16"
+
+
+# --- words that several rows share --------------------------------------------------------------
+
+
+def _shortfall(problem: Problem) -> int:
+    """Return by how much a stride exceeds the kernel's reach at most; 0 without one."""
+    if not isinstance(problem, DeconvProblem):
+        return 0
+    steps = zip(problem.window.reach, problem.strides, strict=True)
+    return max(0, *(stride - reach for reach, stride in steps))
+
+
+def _risky_stride(problem: Problem) -> bool:
+    """Tell whether some stride is 3 or more, or 2 with a kernel of neither 2, 3 nor 4.
+
+    Grouped, stride 2 failed with a kernel of 3 as well. A dilated kernel counts by its reach.
+    """
+    if not isinstance(problem, DeconvProblem):
+        return False
+    right = (2, 4) if problem.groups > 1 else (2, 3, 4)
+    steps = zip(problem.strides, problem.window.reach, strict=True)
+    return any(stride > 2 or (stride == 2 and reach not in right) for stride, reach in steps)
