@@ -8,11 +8,11 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.native import runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
 Array = np.ndarray[Any, Any]
 
@@ -61,6 +61,58 @@ def checked(name: str, array: object, spec: TensorSpec) -> Array:
     if array.shape != spec.dims:
         raise ShapeError(name, str(array.shape), str(spec.dims))
     return array
+
+
+def check_out(out: Array, inputs: Mapping[str, Array], in_place: Collection[str] = ()) -> None:
+    """Refuse an `out` that cannot take a result, whatever layout it has.
+
+    Parameters
+    ----------
+    out : ndarray
+        To be written.
+    inputs : mapping of str to ndarray
+        What is read meanwhile, by the names of arguments.
+    in_place : collection of str
+        Those that are read element by element before `out` is written there: they may lie in it, in
+        the same places.
+
+    Raises
+    ------
+    ArgumentError
+        A read-only array.
+    LayoutError
+        Elements of `out` that share memory: what is written last would stay.
+    AliasError
+        An input that overlaps it.
+    """
+    if not out.flags.writeable:
+        raise ArgumentError("out", "a read-only array", "a writeable one")
+    if _shares_with_itself(out):
+        got = f"strides {out.strides} for {out.shape}"
+        raise LayoutError("out", got, "elements that share no memory")
+    for name, array in inputs.items():
+        if not np.may_share_memory(out, array):  # by bounds, as oneDNN's kernels would
+            continue
+        if not (name in in_place and _lies_in(array, out)):
+            raise AliasError(name, "memory that overlaps dst", "memory apart from dst")
+
+
+def _shares_with_itself(array: Array) -> bool:
+    reach = array.itemsize
+    for stride, dim in sorted((abs(s), d) for s, d in zip(array.strides, array.shape, strict=True)):
+        if dim > 1:
+            if stride < reach:
+                return True
+            reach += (dim - 1) * stride
+    return False
+
+
+def _lies_in(array: Array, out: Array) -> bool:
+    return (
+        array.__array_interface__["data"][0] == out.__array_interface__["data"][0]
+        and array.shape == out.shape
+        and array.strides == out.strides
+    )
 
 
 def has_layout(array: Array, spec: TensorSpec) -> bool:

@@ -184,11 +184,19 @@ class Prepared:
             if self._reads_dst:
                 raise ArgumentError("out", "None", "the array whose values the sum post-op adds")
             out = self._new_dst()
-        given, dst = self._output(out)
+        else:
+            out = arrays.checked("out", out, self._specs["dst"])
+            read = {
+                name: arrays.checked(name, array, self._specs[name])
+                for name, array in zip(self.inputs, inputs, strict=True)
+            }
+            in_place = [name for name in read if name.startswith("post_op_")]
+            arrays.check_out(out, read, in_place)
+        dst = self._output(out)
         self._run(*ready, dst)
-        if dst is not given:
-            np.copyto(given, dst)
-        return given
+        if dst is not out:
+            np.copyto(out, dst)
+        return out
 
     def _input(self, name: str, array: object) -> Array:
         spec = self._specs[name]
@@ -198,15 +206,13 @@ class Prepared:
             self.copies[name] += 1
         return ready
 
-    def _output(self, out: object) -> tuple[Array, Array]:
+    def _output(self, out: Array) -> Array:
+        """Return where the primitive stores: `out`, or an array in its own layout."""
         spec = self._specs["dst"]
-        given = arrays.checked("out", out, spec)
-        if not given.flags.writeable:
-            raise ArgumentError("out", "a read-only array", "a writeable one")
-        if arrays.has_layout(given, spec):
-            return given, given
+        if arrays.has_layout(out, spec):
+            return out
         self.copies["dst"] += 1
-        return given, arrays.in_layout(given, spec) if self._reads_dst else self._new_dst()
+        return arrays.in_layout(out, spec) if self._reads_dst else self._new_dst()
 
 
 def _run_nothing(*_arrays: object) -> None:

@@ -16,7 +16,7 @@ from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.steps import Sum
 from pyonednn_q.native import Packed, Prepared, prepare
-from pyonednn_q.native.arrays import checked, empty
+from pyonednn_q.native.arrays import check_out, checked, empty
 from pyonednn_q.ops.operands import Operands
 from pyonednn_q.ops.staged import Flat, Staged
 
@@ -146,6 +146,7 @@ class Planned:
 
     def __call__(
         self,
+        /,  # so that a leaf may be called self
         src: Array,
         *,
         out: Array | None = None,
@@ -181,6 +182,8 @@ class Planned:
             return self.primitive(src, out=out)
         given = self._fixed | self._given(operands)
         before = self._before(out, residual)
+        if out is not None:
+            self._check_out(out, {"src": src, **given}, before)
         inputs = [self._operands.in_dims(leaf, given[leaf], dims) for leaf, dims in self._inputs]
         if self._rest is None:
             return self.primitive(src, *inputs, out=self._target(out, before))
@@ -237,11 +240,21 @@ class Planned:
         )
         if given is None:
             raise ArgumentError(name, "None", "the array that the Sum reads, or `out` with it")
+        instance(name, given, np.ndarray)
         dtype = dtypes.from_numpy(given.dtype, name)
-        wanted = {step.dtype or self.plan.facts.dst for step in self._sums}
-        if any(dtypes.bits(dtype) != dtypes.bits(other) for other in wanted):
+        dst = self.plan.facts.dst
+        wanted = {step.dtype or dst for step in self._sums} | {dst}
+        if dtype not in wanted:
             raise DTypeError(name, dtype, f"{' or '.join(sorted(wanted))}, as the Sum reads it")
         return checked(name, given, replace(self.dst, dtype=dtype))
+
+    def _check_out(self, out: Array, read: Mapping[str, Array], before: Array | None) -> None:
+        """Refuse an `out` that cannot take the result, before anything is written to it."""
+        if before is not None and before is not out:
+            read = {**read, "residual": before}
+        for name, array in read.items():
+            instance(name, array, np.ndarray)
+        check_out(checked("out", out, self.dst), read, [name for name in read if name != "src"])
 
     def _target(self, out: Array | None, before: Array | None) -> Array | None:
         """Return where the primitive stores: holding what its sum reads, if it has one."""
@@ -249,7 +262,7 @@ class Planned:
             return out
         assert before is not None
         dst = self.primitive.empty("dst") if out is None else out
-        np.copyto(checked("out", dst, self.primitive.layout("dst")), before.view(dst.dtype))
+        np.copyto(dst, before.view(dst.dtype))
         return dst
 
     def _finish(
@@ -268,8 +281,6 @@ class Planned:
             values[RESIDUAL] = flat.view(before)
         if out is None:
             return flat.back(rest.staged(values))
-        if not checked("out", out, self.dst).flags.writeable:
-            raise ArgumentError("out", "a read-only array", "a writeable one")
         target = flat.view(out)
         if np.may_share_memory(target, out):
             rest.staged(values, target)
