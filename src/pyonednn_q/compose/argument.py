@@ -23,17 +23,20 @@ def integers(argument: str, values: Iterable[Any]) -> tuple[int, ...]:
     Raises
     ------
     ShapeError
-        A value is not an integer (a float is not, even a whole one).
+        A value is not an integer (a float is not, even a whole one), or not one of 64 bits.
     """
     try:
-        return tuple(operator.index(value) for value in values)
+        numbers = tuple(operator.index(value) for value in values)
     except TypeError:
         raise ShapeError(argument, repr(values), "a sequence of integers") from None
+    if any(not -(2**63) <= number < 2**63 for number in numbers):
+        raise ShapeError(argument, str(numbers), "integers of 64 bits")
+    return numbers
 
 
 def one_of(argument: str, value: object, allowed: tuple[str, ...]) -> None:
     """Refuse a `value` that is not in `allowed`."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ArgumentError(argument, repr(value), f"one of {', '.join(allowed)}")
 
 

@@ -18,12 +18,16 @@ from pyonednn_q.errors import (
     KnownWrongError,
     OneDNNError,
     ReferenceKernelError,
+    ShapeError,
     UnsupportedError,
 )
 from pyonednn_q.native import dispatch, runtime
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.problem import Problem
+
+
+_LONGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +63,17 @@ def first_candidate(problem: Problem, attr: Attr) -> Any:  # noqa: ANN401 - an o
 
     Raises
     ------
+    ShapeError
+        A dimension beyond 32 bits.
     UnsupportedError
         No implementation takes the problem; the reasons are asked for when they are read.
     OneDNNError
         The library refused for another cause (bad arguments, memory).
     """
+    for name, spec in problem.tensors.items():
+        # Where oneDNN counts in 32 bits, larger ones divide by zero or never return.
+        if max(spec.dims) > _LONGEST:
+            raise ShapeError(name, str(spec.dims), f"dimensions up to {_LONGEST}")
     text = f"{problem.text()} {attr.text()}".rstrip()
     try:
         return runtime.core().Candidate(problem.boundary(), attr.boundary(), text)
