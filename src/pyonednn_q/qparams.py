@@ -34,6 +34,7 @@ True
 from __future__ import annotations
 
 import enum
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,7 @@ class QParams:
         if not dtypes.is_integer(dtype):
             raise DTypeError(argument="dtype", got=dtype, wanted="an integer type")
         object.__setattr__(self, "dtype", dtype)
-        object.__setattr__(self, "axis", axis)
+        object.__setattr__(self, "axis", _axis(axis))
         scales, zero_points = _scales(scale), _zero_points(zero_point, dtype)
         if axis is None:
             for name, values in (("scale", scales), ("zero_point", zero_points)):
@@ -273,11 +274,21 @@ def _is_grouped(kind: str, groups: int, arg: str) -> bool:
     return groups > 1 and arg == "wei"
 
 
+def _axis(value: int | None) -> int | None:
+    try:
+        return None if value is None else operator.index(value)
+    except TypeError:
+        raise ArgumentError("axis", repr(value), "an integer, or None") from None
+
+
 def _scales(value: object) -> Array:
     try:
-        scale = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(argument="scale", got=repr(value), wanted="numbers") from None
+        given = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        given = np.empty(0, object)
+    if given.dtype.kind not in "iuf":
+        raise ArgumentError(argument="scale", got=repr(value), wanted="numbers")
+    scale = given.astype(np.float64)
     bad = ~(np.isfinite(scale) & (scale > 0))
     if bad.any():
         got = f"{scale[bad].flat[0]}"

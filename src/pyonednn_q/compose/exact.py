@@ -24,6 +24,7 @@ from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.catalogue import CANONICAL
 from pyonednn_q.rewrite.driver import rewrite
 from pyonednn_q.rewrite.ends import Acc, Dst, Takes
+from pyonednn_q.rewrite.limits import FLT_MAX, FLT_MIN
 from pyonednn_q.rewrite.rules import clip as clip_rules
 from pyonednn_q.rewrite.rules import store as store_rules
 from pyonednn_q.rewrite.ruleset import RuleSet
@@ -38,10 +39,25 @@ _WHOLE_IN_FLOAT32 = 2.0**24
 
 
 def onnx_multiplier(facts: PrimitiveFacts) -> Vec:
-    """Return f32(f32(src_scale · wei_scale) / dst_scale), each operation rounded to float32."""
-    src, dst = np.float32(facts.src_scale), np.float32(facts.dst_scale)
-    wei = facts.wei_scale.values().astype(np.float32)
-    return Vec((src * wei / dst).astype(np.float64))
+    """Return f32(f32(src_scale · wei_scale) / dst_scale), each operation rounded to float32.
+
+    Raises
+    ------
+    ArgumentError
+        It leaves float32's range, on the way or in the end.
+    """
+    with np.errstate(all="ignore"):
+        src, dst = np.float32(facts.src_scale), np.float32(facts.dst_scale)
+        wei = facts.wei_scale.values().astype(np.float32)
+        product = src * wei
+        multiplier = (product / dst).astype(np.float64)
+    smallest = float(np.min(np.minimum(product, multiplier)))
+    if not (smallest >= FLT_MIN and np.max(multiplier) <= FLT_MAX):
+        got = (
+            f"src_scale {facts.src_scale}, wei_scale {facts.wei_scale}, dst_scale {facts.dst_scale}"
+        )
+        raise ArgumentError("exact_rounding", got, "scales whose product float32 can hold")
+    return Vec(multiplier)
 
 
 def exact_form(chain: Chain, facts: PrimitiveFacts) -> Form:

@@ -199,7 +199,8 @@ class Plan:
         DTypeError
             Weights of another type than the plan is for: scaled, they would be rounded.
         ArgumentError
-            A weight that has no opposite, in a channel that changes its sign.
+            A weight that has no opposite, in a channel that changes its sign; or one that leaves
+            its type's range.
         """
         name = dtypes.from_numpy(wei.dtype, "wei")
         if name != self.facts.wei:
@@ -221,7 +222,12 @@ class Plan:
         if self.facts.wei_zero_point:
             # A weight worth nothing is one that equals its zero point.
             scaled = np.where(aligned == 0.0, self.facts.wei_zero_point, scaled)
-        return np.asarray(scaled.astype(wei.dtype))
+        with np.errstate(over="ignore"):
+            stored = scaled.astype(wei.dtype)
+        if not np.isfinite(stored).all():
+            wanted = f"weights that stay finite in {name} when multiplied by {self.wei_factor}"
+            raise ArgumentError("wei", "values that are too large", wanted)
+        return np.asarray(stored)
 
     def bias_values(self, bias: ArrayLike | None = None) -> Array | None:
         """Return the bias to prepare with, or ``None`` for a primitive without.
