@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q.errors import ArgumentError
+from pyonednn_q.errors import ArgumentError, ShapeError
 
 __all__ = ["as_array", "as_output"]
 
 Array = np.ndarray[Any, Any]
 
+_MEMORY = 2**47  # bytes that a process can address
 _WANTED = "a NumPy array, a CPU tensor with __dlpack__, or an object with a buffer"
 
 
@@ -30,13 +31,28 @@ def as_array(name: str, value: Any) -> Array:  # noqa: ANN401 - what it is, is t
     ArgumentError
         Nothing of the kind, or a tensor that cannot be shared: on another device, or of a type that
         NumPy lacks. Lists of numbers are not taken: they have no data type.
+    ShapeError
+        Dimensions beyond any memory.
     """
+    array = _shared(name, value)
+    if array.nbytes > _MEMORY:  # strides of 0 can claim that
+        wanted = "no more than memory has addresses for"
+        raise ShapeError(name, f"{array.shape}, {array.nbytes} bytes", wanted)
+    return array
+
+
+def _shared(name: str, value: Any) -> Array:  # noqa: ANN401
+    if isinstance(value, np.ma.MaskedArray):
+        wanted = "an array without mask, for example array.filled(0)"
+        raise ArgumentError(name, "a masked array", wanted)
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "__dlpack__"):
         try:
             return np.from_dlpack(value)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # of a producer's own code, which may raise anything
             raise ArgumentError(name, f"{type(value).__name__}: {error}", _WANTED) from None
     try:
         return np.asarray(memoryview(value))

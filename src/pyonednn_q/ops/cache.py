@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
@@ -125,8 +126,8 @@ class OperatorCache:
         bias: object,
         options: Mapping[str, object],
     ) -> Operator:
-        kept = as_array("wei", wei).copy(order="K")
-        kept_bias = None if bias is None else as_array("bias", bias).copy(order="K")
+        kept = _kept("wei", wei)
+        kept_bias = None if bias is None else _kept("bias", bias)
         values = tuple((name, _frozen(value)) for name, value in options.items())
         key = (make, _digest(kept), None if kept_bias is None else _digest(kept_bias), values)
         with self._guard:
@@ -174,6 +175,15 @@ def _frozen(value: object) -> Hashable:
     return type(value), value
 
 
+def _kept(name: str, value: object) -> Array:
+    """Return a copy of a tensor, whose bytes are then its content."""
+    array = as_array(name, value)
+    dtypes.from_numpy(array.dtype, name)
+    copy: Array = array.copy(order="K")
+    return copy
+
+
 def _digest(array: Array) -> Key:
-    content = hashlib.blake2b(np.ascontiguousarray(array).data, digest_size=16).digest()
-    return array.shape, array.dtype.str, content
+    # As bytes: bfloat16 has no buffer of its own.
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    return array.shape, array.dtype, hashlib.blake2b(data, digest_size=16).digest()

@@ -30,6 +30,7 @@ class _Windowed(Operator):
 
     def __init__(
         self,
+        /,
         wei: object,
         bias: object = None,
         *,

@@ -27,6 +27,7 @@ class _Dense(Operator):
 
     def __init__(
         self,
+        /,
         wei: object,
         bias: object = None,
         *,
@@ -135,4 +136,6 @@ class InnerProduct(_Dense):
         return np.ascontiguousarray(values.reshape(len(values), -1).T)
 
     def _src_view(self, src: Array) -> Array:
-        return src.reshape(len(src), -1) if self.is_matmul else src
+        if not self.is_matmul:
+            return src
+        return src.reshape(len(src), self.weights.values[0].size)

@@ -7,10 +7,12 @@ primitive: here weights are compared with those of the last call, byte by byte.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.errors import ArgumentError
 from pyonednn_q.ops.cache import CacheInfo, OperatorCache
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
@@ -138,4 +140,7 @@ def _call(
     operator = _CACHE.operator(make, wei, bias, options)
     if operands is None:
         return operator(src, out=out, residual=residual)
+    if not (isinstance(operands, Mapping) and all(isinstance(name, str) for name in operands)):
+        wanted = "a mapping: the arrays of the chain's leaves, by name"
+        raise ArgumentError("operands", type(operands).__name__, wanted)
     return operator(src, out=out, residual=residual, **operands)

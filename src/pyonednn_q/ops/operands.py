@@ -13,11 +13,25 @@ from pyonednn_q.compose.stages import RESIDUAL, SRC
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Leaf
 
-__all__ = ["Operands"]
+__all__ = ["Operands", "check_names"]
 
 Array = np.ndarray[Any, Any]
 
 _TAKEN = frozenset((SRC, "out", RESIDUAL))
+
+
+def check_names(argument: str, names: Iterable[str]) -> None:
+    """Refuse leaves that are called as an argument of a call.
+
+    Raises
+    ------
+    ArgumentError
+        Naming `argument`.
+    """
+    for name in names:
+        if name in _TAKEN:
+            wanted = "another name: a call has an argument of this one"
+            raise ArgumentError(argument, f"a leaf called {name!r}", wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +62,7 @@ class Operands:
             A name that is taken.
         """
         named = {leaf.name: leaf for leaf in leaves}
-        for name in named.keys() & _TAKEN:
-            wanted = "another name: a call has an argument of this one"
-            raise ArgumentError("chain", f"a leaf called {name!r}", wanted)
+        check_names("chain", named)
         return cls(named, dims, axis)
 
     def checked(self, name: str, value: object) -> Array:

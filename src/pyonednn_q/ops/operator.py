@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.compose.argument import integers
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
@@ -57,6 +58,8 @@ class Operator:
     ) -> None:
         given = as_array("wei", wei)
         self._check_wei_dims(given)
+        if not given.size:
+            raise ShapeError("wei", str(given.shape), "no empty dimension")
         self.settings = settings
         self.weights = Weights.of(given, wei_q, self.axis, is_int8=settings.is_int8)
         self.bias = None if bias is None else _bias(bias, given.shape[self.axis])
@@ -70,6 +73,7 @@ class Operator:
 
     def __call__(
         self,
+        /,  # so that a leaf may be called self
         src: Any,  # noqa: ANN401 - NumPy, DLPack or a buffer
         *,
         out: Any = None,  # noqa: ANN401
@@ -124,7 +128,7 @@ class Operator:
         if src_dtype is None:
             src_dtype = settings.src_q.dtype if settings.src_q else self.weights.dtype
         settings.check_src(src_dtype)
-        key = (tuple(src_dims), src_dtype)
+        key = (integers("src_dims", src_dims), src_dtype)
         with self._guard:
             found = self._ready.get(key)
             if found is None:
@@ -184,7 +188,10 @@ class Operator:
     def _call(self, src: object, out: object, residual: object, operands: dict[str, Any]) -> Array:
         array = as_array("src", src)
         planned = self.prepare(array.shape, dtypes.from_numpy(array.dtype, "src"))
-        given = {name: as_array(name, value) for name, value in operands.items()}
+        given = {
+            name: as_array(name, value) if name in planned.leaves else value
+            for name, value in operands.items()
+        }
         before = None if residual is None else as_array("residual", residual)
         target = None if out is None else as_output("out", out)
         dst = planned(self._src_view(array), out=target, residual=before, **given)

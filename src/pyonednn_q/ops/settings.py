@@ -9,6 +9,8 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import instance, one_of
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Binary, Leaf
+from pyonednn_q.ops.operands import check_names
 from pyonednn_q.qparams import QParams
 from pyonednn_q.rewrite.rule import Policy
 
@@ -65,9 +67,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         instance("post", self.post, Chain)
+        operands = [step.operand for step in self.post if isinstance(step, Binary)]
+        check_names("post", [leaf.name for leaf in operands if isinstance(leaf, Leaf)])
         one_of("layout", self.layout, ("preserve", "channels_last", "dense"))
         one_of("saturation", self.saturation, ("refuse", "allow"))
         one_of("policy", self.policy, ("bitwise", "real", "fast"))
+        for name in ("exact_rounding", "strict", "allow_reference"):
+            instance(name, getattr(self, name), bool)
         dtypes.checked(self.dst, "dst", _STORED)
         for name in ("src_q", "dst_q"):
             found = getattr(self, name)
@@ -101,7 +107,7 @@ class Settings:
             if name not in _OPTIONS:
                 raise ArgumentError("options", repr(name), f"one of {', '.join(_OPTIONS)}")
         if dst is None:
-            dst = dst_q.dtype if dst_q is not None else "f32"
+            dst = dst_q.dtype if isinstance(dst_q, QParams) else "f32"
         return cls(src_q, dst_q, dst, Chain() if post is None else post, **options)
 
     @property

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.compose.argument import instance
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.qparams import QParams
@@ -76,7 +77,10 @@ class Weights:
                 raise ArgumentError("wei_q", got, "QParams: src_q says that sums are of integers")
             if dtype not in {"f32", "bf16", "f16"}:
                 raise DTypeError("wei", dtype, "f32, bf16 or f16; or wei_q, and src_q with it")
+            if not np.isfinite(wei).all():
+                raise ArgumentError("wei", "values that are not finite", "finite numbers")
             return cls(wei, dtype, Vec(1.0), Vec(0.0))
+        instance("wei_q", wei_q, QParams)
         if not is_int8:
             raise ArgumentError("src_q", "None", "QParams: wei_q says that sums are of integers")
         if dtype != wei_q.dtype:
