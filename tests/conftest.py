@@ -48,3 +48,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--random-problems", type=int, default=400, help="problems of the differential run"
     )
     parser.addoption("--random-plans", type=int, default=2000, help="plans drawn and executed")
+    parser.addoption("--hostile-calls", type=int, default=2000, help="calls of the hostile run")
+    parser.addoption("--hostile-seed", type=int, default=0, help="first seed of the hostile run")

@@ -129,6 +129,9 @@ class PrimitiveFacts:
         if not (self.wei_scale.is_finite and self.wei_scale.least > 0.0):
             got = self.wei_scale.first(lambda s: ~(np.isfinite(s) & (s > 0)))
             raise ArgumentError("wei_scale", got, "finite numbers above 0")
+        if self.folded_scale.least == 0.0:
+            got = f"{self.src_scale} with wei_scale {self.wei_scale}"
+            raise ArgumentError("src_scale", got, "scales whose product is not 0 in float64")
         if self.bias is not None and not self.bias.is_finite:
             raise ArgumentError("bias", str(self.bias), "finite numbers")
         for name, vec in (("wei_scale", self.wei_scale), ("bias", self.bias)):

@@ -13,6 +13,8 @@ __all__ = ["as_array", "as_output"]
 Array = np.ndarray[Any, Any]
 
 _MEMORY = 2**47  # bytes that a process can address
+_ON_CPU = (1, 3)  # DLPack's numbers of the CPU and of memory that it shares with CUDA
+_ELSEWHERE = "on a device of DLPack's type {}"
 _WANTED = "a NumPy array, a CPU tensor with __dlpack__, or an object with a buffer"
 
 
@@ -49,6 +51,9 @@ def _shared(name: str, value: Any) -> Array:  # noqa: ANN401
         return value
     if hasattr(value, "__dlpack__"):
         try:
+            device = value.__dlpack_device__()[0]  # NumPy does not look
+            if device not in _ON_CPU:
+                raise BufferError(_ELSEWHERE.format(device))
             return np.from_dlpack(value)
         except MemoryError:
             raise

@@ -113,10 +113,11 @@ class OperatorCache:
             self._shrink()
 
     def clear(self) -> None:
-        """Forget all operators."""
+        """Forget all operators, and how often they were found."""
         with self._guard:
             self._by_value.clear()
             self._by_identity.clear()
+            self._hits = self._misses = 0
 
     def _by_its_value(
         self,

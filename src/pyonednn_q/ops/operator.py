@@ -15,6 +15,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import integers
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import Packed, runtime
@@ -195,10 +196,18 @@ class Operator:
         before = None if residual is None else as_array("residual", residual)
         target = None if out is None else as_output("out", out)
         dst = planned(self._src_view(array), out=target, residual=before, **given)
+        as_it_is = self._stays(array, planned)
         hot = planned.hot
-        if hot is not None:
+        if hot is not None and as_it_is:
             self._hot = hot
-        return dst if target is not None else _laid_out(dst, array, self.settings.layout)
+        return dst if target is not None or as_it_is else np.ascontiguousarray(dst)
+
+    def _stays(self, src: Array, planned: Planned) -> bool:
+        """Tell whether a new result may lie in memory as the primitive stores it."""
+        layout, dst = self.settings.layout, planned.dst
+        if layout == "channels_last" or (layout == "preserve" and not src.flags.c_contiguous):
+            return True
+        return dst.ndim < 3 or dst.strides == TensorSpec.dense(dst.dims, dst.dtype).strides
 
     def _plan_and_prepare(self, src_dims: Dims, src_dtype: str) -> Planned:
         problem = self._problem(src_dims, src_dtype)
@@ -259,10 +268,3 @@ def _bias(bias: object, channels: int) -> Array:
         raise ArgumentError("bias", "values that are not finite", "finite numbers")
     copy: Array = array.copy()
     return copy
-
-
-def _laid_out(dst: Array, src: Array, layout: str) -> Array:
-    """Return a new result as the source lies in memory, or as was asked."""
-    as_is = layout == "channels_last" or (layout == "preserve" and not src.flags.c_contiguous)
-    dense: Array = dst if as_is or dst.ndim < 3 else np.ascontiguousarray(dst)
-    return dense

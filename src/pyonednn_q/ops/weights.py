@@ -79,7 +79,7 @@ class Weights:
                 raise DTypeError("wei", dtype, "f32, bf16 or f16; or wei_q, and src_q with it")
             if not np.isfinite(wei).all():
                 raise ArgumentError("wei", "values that are not finite", "finite numbers")
-            return cls(wei, dtype, Vec(1.0), Vec(0.0))
+            return cls(wei.copy(), dtype, Vec(1.0), Vec(0.0))  # the caller may write to his
         instance("wei_q", wei_q, QParams)
         if not is_int8:
             raise ArgumentError("src_q", "None", "QParams: wei_q says that sums are of integers")

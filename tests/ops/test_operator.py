@@ -1,0 +1,223 @@
+"""Operators: shapes, shared weights, preparing ahead, copies, and what constructors refuse."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu
+from pyonednn_q.ops.conv import Conv, Deconv
+from pyonednn_q.ops.dense import InnerProduct, MatMul
+from pyonednn_q.qparams import QParams
+from support.calls.call import Call
+
+RNG = np.random.default_rng(5)
+WEI = RNG.integers(-4, 5, (16, 8, 3, 3)).astype(np.int8)
+BIAS = np.arange(16).astype(np.float32)
+Q: dict[str, Any] = {"src_q": QParams(0.5, 2, "u8"), "wei_q": QParams(0.25, 0, "s8")}
+POST = Chain(Eltwise("relu"))
+DIMS = [(1, 8, 6, 5), (2, 8, 6, 5), (1, 8, 9, 9), (3, 8, 4, 7)]
+
+
+def source(dims: tuple[int, ...]) -> Any:
+    return RNG.integers(0, 30, dims).astype(np.uint8)
+
+
+def test_sources_of_any_size_share_packed_weights() -> None:
+    layer = Conv(WEI, BIAS, **Q, dst="s32", post=POST)
+    for dims in DIMS * 2:
+        src = source(dims)
+        Call("conv", src, WEI, BIAS, **Q, dst="s32", post=POST).meaning().check_equal(layer(src))
+    assert set(layer.shapes) == set(DIMS)
+    one = Conv(WEI, BIAS, **Q, dst="s32", post=POST)
+    one(source(DIMS[0]))
+    layouts = {layer.prepare(dims).primitive.layouts["wei"] for dims in DIMS}
+    assert layer.wei_bytes <= len(layouts) * one.wei_bytes
+    before = layer.wei_bytes
+    layer(source((5, 8, 6, 5)))
+    assert layer.wei_bytes == before
+
+
+def test_a_shape_is_prepared_ahead() -> None:
+    layer = Conv(WEI, BIAS, **Q, dst="u8")
+    ready = layer.prepare((1, 8, 6, 5))
+    assert layer.prepare((1, 8, 6, int(np.int64(5)))) is ready
+    assert layer.shapes == ((1, 8, 6, 5),)
+    layer(source((1, 8, 6, 5)))
+    assert layer.prepare((1, 8, 6, 5)) is ready
+    assert layer.plan((1, 8, 6, 5)) is ready.plan
+
+
+@pytest.mark.parametrize(
+    "dims",
+    [
+        (1, 9, 6, 5),
+        (1, 8, 6),
+        (1, 8, 1, 1),
+        (-1, 8, 6, 5),
+        (1, 8, 6, 2**70),
+        3,
+        None,
+        (1, 8, 6.0, 5),
+    ],
+)
+def test_dims_that_fit_nothing_are_refused(dims: Any) -> None:
+    with pytest.raises(ShapeError):
+        Conv(WEI, **Q).prepare(dims)
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_copies_compute_the_same(again: Any) -> None:
+    """Weights and settings go along, primitives do not: they belong to a process."""
+    leaf = Chain(Binary("add", Leaf("r", "s8")), PRelu(np.linspace(-1, 1, 16)))
+    layer = Conv(WEI, BIAS, **Q, dst_q=QParams(0.5, 3, "u8"), post=leaf, padding=1, layout="dense")
+    src, r = source((2, 8, 6, 5)), RNG.integers(-9, 9, (2, 16, 6, 5)).astype(np.int8)
+    want = layer(src, r=r)
+    other = again(layer)
+    assert other.shapes == ()
+    assert other.settings == layer.settings
+    np.testing.assert_array_equal(other(src, r=r), want)
+    np.testing.assert_array_equal(layer(src, r=r), want)
+
+
+@pytest.mark.parametrize("make", [Deconv, InnerProduct, MatMul])
+def test_the_other_kinds_are_pickled_too(make: Any) -> None:
+    dims = {Deconv: (16, 8, 3), InnerProduct: (16, 8), MatMul: (8, 16)}[make]
+    layer = make(RNG.integers(-4, 5, dims).astype(np.int8), BIAS, **Q)
+    src = source((2, 8, 5) if make is Deconv else (2, 8))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(layer))(src), layer(src))
+
+
+def test_weights_of_the_caller_are_not_kept() -> None:
+    """What happens to them afterwards changes nothing, even before the first call."""
+    for wei, q in ((WEI.copy(), Q), (RNG.normal(size=WEI.shape).astype(np.float32), {})):
+        layer, bias = Conv(wei, kept := BIAS.copy(), **q), BIAS
+        src = source((1, 8, 6, 5)) if q else RNG.normal(size=(1, 8, 6, 5)).astype(np.float32)
+        want = Call("conv", src, wei.copy(), bias, **q).meaning()
+        wei[...] = 1
+        kept[...] = 1
+        want.check(layer(src))
+
+
+@pytest.mark.parametrize("src_dims", [(0, 8, 6, 5), (0, 8, 3, 3)])
+def test_empty_batches(src_dims: tuple[int, ...]) -> None:
+    assert Conv(WEI, BIAS, **Q)(np.zeros(src_dims, np.uint8)).shape[:2] == (0, 16)
+
+
+@pytest.mark.parametrize("point", [0, 3])
+def test_empty_batches_of_products(point: int) -> None:
+    q = {**Q, "src_q": QParams(0.5, point, "u8")}
+    for make, dims, wei in ((InnerProduct, (0, 8, 2), (16, 8, 2)), (MatMul, (0, 8), (8, 16))):
+        got = make(np.ones(wei, np.int8), **q)(np.zeros(dims, np.uint8))
+        assert got.shape == (0, 16)
+
+
+S8 = QParams(0.5, 0, "s8")
+U8 = QParams(0.5, 0, "u8")
+EACH = QParams(np.full(16, 0.5), 0, "s8", axis=0)
+WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
+    "scales of another length": (
+        ShapeError,
+        "wei_q",
+        {"wei_q": QParams(np.ones(7), 0, "s8", axis=0)},
+    ),
+    "scales along another axis": (
+        ArgumentError,
+        "wei_q",
+        {"wei_q": QParams(np.ones(8), 0, "s8", axis=1)},
+    ),
+    "weights of another type": (DTypeError, "wei", {"wei_q": U8}),
+    "no parameters of weights": (ArgumentError, "wei_q", {"wei_q": None}),
+    "no parameters of the source": (ArgumentError, "src_q", {"src_q": None}),
+    "no QParams": (ArgumentError, "wei_q", {"wei_q": {"scale": 0.5}}),
+    "no QParams of dst": (ArgumentError, "dst_q", {"dst_q": (0.5, 0)}),
+    "dst per channel": (ArgumentError, "dst_q", {"dst_q": EACH}),
+    "dst of another type": (DTypeError, "dst", {"dst_q": U8, "dst": "s8"}),
+    "dst of no type": (DTypeError, "dst", {"dst": "int8"}),
+    "groups that divide nothing": (ShapeError, "wei", {"groups": 3}),
+    "no groups": (ArgumentError, "groups", {"groups": 0}),
+    "another option": (ArgumentError, "options", {"relu": True}),
+    "an option called self": (ArgumentError, "options", {"self": True}),
+    "no policy": (ArgumentError, "policy", {"policy": np.array([1, 2])}),
+    "no flag": (ArgumentError, "strict", {"strict": "no"}),
+    "no layout": (ArgumentError, "layout", {"layout": "nhwc"}),
+    "no chain": (ArgumentError, "post", {"post": [Eltwise("relu")]}),
+    "a leaf called src": (ArgumentError, "post", {"post": Chain(Binary("add", Leaf("src")))}),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_constructors_refuse_by_name(what: str) -> None:
+    error, argument, given = WRONG[what]
+    with pytest.raises(error) as caught:
+        Conv(WEI, BIAS, **{**Q, **given})
+    assert getattr(caught.value, "argument", None) == argument
+
+
+BIASES: dict[str, tuple[type[Exception], Any]] = {
+    "length": (ShapeError, BIAS[:-1]),
+    "rank": (ShapeError, BIAS[None]),
+    "one for all": (ShapeError, np.float32(1.0)[None]),
+    "f64": (DTypeError, BIAS.astype(np.float64)),
+    "s8": (DTypeError, BIAS.astype(np.int8)),
+    "NaN": (ArgumentError, np.where(BIAS == 3, np.nan, BIAS).astype(np.float32)),
+    "a list": (ArgumentError, BIAS.tolist()),
+}
+
+
+@pytest.mark.parametrize("what", BIASES)
+def test_a_bad_bias_is_refused(what: str) -> None:
+    error, bias = BIASES[what]
+    with pytest.raises(error, match="bias"):
+        Conv(WEI, bias, **Q)
+
+
+def test_weights_that_are_no_numbers_are_refused() -> None:
+    for value in (np.nan, np.inf):
+        wei = np.full((16, 8, 1, 1), value, np.float32)
+        with pytest.raises(ArgumentError, match="wei: got values that are not finite"):
+            Conv(wei)
+    layer = Conv(np.full((16, 8, 1, 1), 3e38, np.float32), post=Chain(Affine(4.0)))
+    with pytest.raises(ArgumentError, match="wei: got values that are too large"):
+        layer.prepare((1, 8, 3, 3))
+    with pytest.raises(ShapeError, match="no empty dimension"):
+        MatMul(np.ones((0, 4), np.int8), **Q)
+
+
+def test_a_chain_for_other_channels_is_refused() -> None:
+    with pytest.raises(ShapeError, match="7 channels"):
+        Conv(WEI, **Q, post=Chain(PRelu(np.arange(7.0)))).prepare((1, 8, 6, 5))
+
+
+def test_scales_beyond_float32_are_refused() -> None:
+    for scale in (3.4e38, 1e-37, 1e-300, 1e300):
+        q = {**Q, "wei_q": QParams(scale, 0, "s8"), "src_q": QParams(scale, 0, "u8")}
+        exact: dict[str, Any] = {"exact_rounding": True}
+        for more in ({}, exact):
+            with pytest.raises(ArgumentError):
+                Conv(WEI, dst_q=U8, **q, **more).prepare((1, 8, 6, 5))
+
+
+@pytest.mark.parametrize("name", ["self", "wei", "bias", "dst", "operands"])
+def test_leaves_may_be_called_anything_else(name: str) -> None:
+    layer = Conv(WEI, **Q, post=Chain(Binary("add", Leaf(name, "f32", "per_tensor"))))
+    src = source((1, 8, 6, 5))
+    got = layer(src, **{name: np.ones(1, np.float32)})
+    np.testing.assert_array_equal(got, Conv(WEI, **Q)(src) + 1)
+
+
+def test_sources_are_what_was_announced() -> None:
+    layer = Conv(WEI, **Q)
+    for dtype in (np.int8, np.float32, np.int32, bool, object, "S1", "M8[s]", ">i4"):
+        with pytest.raises(DTypeError, match="src"):
+            layer(source((1, 8, 6, 5)).astype(dtype))
+    with pytest.raises(DTypeError, match="src"):
+        Conv(WEI.astype(np.float32))(source((1, 8, 6, 5)))

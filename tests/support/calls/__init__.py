@@ -1,0 +1,1 @@
+"""Calls of operators as plain values, and what each must return, in float64."""

@@ -1,0 +1,170 @@
+"""What an attempt asks for, read from its arguments as they were given.
+
+The judge makes up its own mind about what must be refused: it asks no check of the package.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Binary, Leaf, Sum
+from support.calls.call import Call
+from support.hostile.attempt import QPARAMS, Attempt, Made, made
+from support.oracle_numbers import INTEGER_RANGES, numpy_dtype
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+
+_WINDOW = ("stride", "padding", "dilation", "groups")
+_FLAGS = ("exact_rounding", "strict", "allow_reference")
+_WORDS = {
+    "policy": ("bitwise", "real", "fast"),
+    "layout": ("preserve", "channels_last", "dense"),
+    "saturation": ("refuse", "allow"),
+}
+_STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
+
+
+class MustBeRefusedError(Exception):
+    """An argument that the judge knows no meaning for."""
+
+
+def require(condition: object, text: str) -> None:
+    """Go on only if there is a meaning."""
+    if not condition:
+        raise MustBeRefusedError(text)
+
+
+def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call:
+    """Return what was asked for, or say why nobody could mean it.
+
+    before: what the tensors held when the call began, by name.
+    """
+    settings = dict(attempt.settings)
+    for name in settings:
+        known = (*QPARAMS, "dst", "post", *_FLAGS, *_WORDS, *_WINDOW)
+        require(name in known, f"an option called {name!r}")
+    params = {name: _params(name, settings.pop(name, None)) for name in QPARAMS}
+    post = made(settings.pop("post", None))
+    post = Chain() if post is None else post
+    require(isinstance(post, Chain), "post is no chain")
+    dst = settings.pop("dst", None)
+    require(dst is None or dst in _STORED, f"dst {dst!r}")
+    for name in _FLAGS:
+        require(isinstance(settings.get(name, True), bool), f"{name}={settings.get(name)!r}")
+    for name, allowed in _WORDS.items():
+        require(settings.get(name, allowed[0]) in allowed, f"{name}={settings.get(name)!r}")
+    window = {name: settings.pop(name) for name in _WINDOW if name in settings}
+    _check_window(window)
+    call = Call(
+        attempt.kind,
+        _tensor("src", before["src"]),
+        _tensor("wei", before["wei"]),
+        None if attempt.bias is None else _tensor("bias", before["bias"]),
+        **params,
+        dst=dst,
+        post=post,
+        exact_rounding=bool(settings.pop("exact_rounding", False)),
+        residual=_residual(before, post),
+        operands=_operands(attempt, before, post),
+        window=window,
+        options=settings,
+    )
+    _check_types(call)
+    _check_bias(call)
+    return call
+
+
+def _tensor(name: str, value: Any) -> Array:
+    require(isinstance(value, np.ndarray), f"{name} is a {type(value).__name__}")
+    array: Array = value
+    return array
+
+
+def _params(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    require(isinstance(value, Made), f"{name} is a {type(value).__name__}")
+    given = value.named
+    scale, points = np.asarray(given["scale"]), np.asarray(given["zero_point"])
+    numbers = scale.dtype.kind in "iuf" and bool((np.isfinite(scale) & (scale > 0)).all())
+    require(numbers, f"{name} with scale {given['scale']!r}")
+    require(given["dtype"] in INTEGER_RANGES, f"{name} of {given['dtype']!r}")
+    least, greatest = INTEGER_RANGES[given["dtype"]]
+    whole = points.dtype.kind in "iu" and all(least <= int(z) <= greatest for z in points.flat)
+    require(whole, f"{name} with zero point {given['zero_point']!r}")
+    if given["axis"] is None:
+        require(not (scale.ndim or points.ndim), f"{name} of several values and no axis")
+    else:
+        require(name == "wei_q", f"{name} along {given['axis']!r}")
+    return value.make()
+
+
+def _check_window(window: Mapping[str, Any]) -> None:
+    for name, value in window.items():
+        least = 0 if name == "padding" else 1
+        require(
+            all(operator.index(number) >= least for number in _flat(value)), f"{name} {value!r}"
+        )
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [number for part in value for number in _flat(part)]
+    return [value]
+
+
+def _residual(before: Mapping[str, Any], post: Chain) -> Array | None:
+    has_sum = any(isinstance(step, Sum) for step in post)
+    if not has_sum:
+        require(before.get("residual") is None, "a residual that nothing reads")
+        return None
+    given = before.get("residual")
+    return _tensor("residual", before.get("out") if given is None else given)
+
+
+def _operands(attempt: Attempt, before: Mapping[str, Any], post: Chain) -> dict[str, Array]:
+    operands = attempt.call.get("operands")
+    if operands is None:
+        return {}
+    require(isinstance(operands, dict), "operands that are no mapping")
+    read = [step.operand for step in post if isinstance(step, Binary)]
+    leaves = {leaf.name: leaf for leaf in read if isinstance(leaf, Leaf)}
+    found = {}
+    for name in operands:
+        require(name in leaves, f"an operand {name!r} that nothing reads")
+        found[name] = _tensor(name, before[f"operand {name}"])
+        wanted = numpy_dtype(leaves[name].dtype)
+        require(found[name].dtype == wanted, f"an operand {name!r} of {found[name].dtype}")
+    return found
+
+
+def _check_types(call: Call) -> None:
+    require((call.src_q is None) == (call.wei_q is None), "one of src_q and wei_q")
+    floats = [numpy_dtype(name) for name in ("f32", "bf16", "f16")]
+    for name, params in (("src", call.src_q), ("wei", call.wei_q)):
+        found = getattr(call, name).dtype
+        allowed = floats if params is None else [numpy_dtype(params.dtype)]
+        require(found in allowed, f"{name} of {found}")
+    if call.dst_q is not None:
+        require(call.dst in (None, call.dst_q.dtype), f"dst {call.dst} with {call.dst_q.dtype}")
+    if call.residual is not None:
+        sums = [step for step in call.post if isinstance(step, Sum)]
+        names = {step.dtype or call.dtype for step in sums} | {call.dtype}
+        fits = call.residual.dtype in {numpy_dtype(name) for name in names}
+        require(fits, f"a residual of {call.residual.dtype}")
+    require(call.wei.size, "no weights")
+
+
+def _check_bias(call: Call) -> None:
+    if call.bias is None:
+        return
+    channels = call.wei.shape[-1 if call.kind == "matmul" else 0]
+    fits = call.bias.shape == (channels,) and call.bias.dtype in (np.float32, np.int32)
+    require(fits, f"a bias of {call.bias.dtype} {call.bias.shape}")
+    require(np.isfinite(call.bias).all(), "a bias that is not finite")
