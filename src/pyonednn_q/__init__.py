@@ -61,9 +61,23 @@ if TYPE_CHECKING:
     from pyonednn_q.expr.vec import Vec as Vec
     from pyonednn_q.native import Prepared as Prepared
     from pyonednn_q.native import prepare as prepare
+    from pyonednn_q.native.buffers import buffer_statistics as buffer_statistics
+    from pyonednn_q.native.buffers import clear_buffers as clear_buffers
+    from pyonednn_q.native.buffers import limit_buffers as limit_buffers
     from pyonednn_q.native.runtime import get_num_threads as get_num_threads
     from pyonednn_q.native.runtime import set_num_threads as set_num_threads
     from pyonednn_q.native.runtime import threads as threads
+    from pyonednn_q.ops.conv import Conv as Conv
+    from pyonednn_q.ops.conv import Deconv as Deconv
+    from pyonednn_q.ops.dense import InnerProduct as InnerProduct
+    from pyonednn_q.ops.dense import MatMul as MatMul
+    from pyonednn_q.ops.functional import conv as conv
+    from pyonednn_q.ops.functional import deconv as deconv
+    from pyonednn_q.ops.functional import inner_product as inner_product
+    from pyonednn_q.ops.functional import matmul as matmul
+    from pyonednn_q.ops.functional import operator_cache_clear as operator_cache_clear
+    from pyonednn_q.ops.functional import operator_cache_info as operator_cache_info
+    from pyonednn_q.ops.functional import operator_cache_limit as operator_cache_limit
     from pyonednn_q.ops.layer import PreparedLayer as PreparedLayer
     from pyonednn_q.ops.layer import prepare_layer as prepare_layer
     from pyonednn_q.ops.planned import Planned as Planned
@@ -93,7 +107,12 @@ _ROOMS = {
     "expr.steps": "Affine Binary Clip Eltwise Leaf PRelu Round Sum",
     "expr.vec": "Vec",
     "native": "Prepared prepare",
+    "native.buffers": "buffer_statistics clear_buffers limit_buffers",
     "native.runtime": "get_num_threads set_num_threads threads",
+    "ops.conv": "Conv Deconv",
+    "ops.dense": "InnerProduct MatMul",
+    "ops.functional": "conv deconv inner_product matmul operator_cache_clear operator_cache_info "
+    "operator_cache_limit",
     "ops.layer": "PreparedLayer prepare_layer",
     "ops.planned": "Planned prepare_plan",
     "qparams": "Granularity QParams",
