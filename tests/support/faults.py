@@ -244,6 +244,8 @@ def _operands() -> list[Fault]:
     ragged = conv((1, 16, 5, 5), (19, 16, 3, 3), "f32")
     grouped = conv((1, 64, 7, 7), (2, 24, 32, 3, 3), "f32")
     whole = conv((2, 16, 3, 9), (19, 16, 3, 2), "u8", strides=(1, 2), padding=1)
+    few = conv((1, 2, 4), (2, 4, 1, 4), "s8", bias="f32", strides=2, padding=((2, 0),))
+    like_dst = TensorSpec.channels_last((1, 8, 2), "f32")
     spec = TensorSpec.channels_last((2, 19, 5, 4), "f32")
     return [
         *(
@@ -256,6 +258,7 @@ def _operands() -> list[Fault]:
             "comparison-beside-dense", AMX, SoftmaxProblem(spec, spec, 1), binary("gt", 1, 1, 1, 1)
         ),
         Fault("comparison-in-groups", VNNI, grouped, binary("ne", 1, 48, 1, 1)),
+        Fault("operand-in-avx2-vnni", AMX, few, Attr(post_ops=(BinaryPostOp("add", like_dst),))),
         Fault(
             "operand-in-avx2-vnni",
             AMX,
@@ -278,8 +281,9 @@ def filled(fault: Fault) -> tuple[Arrays, Arrays]:
     if "wei" in tensors:
         arrays["wei"] = (2 * rng.integers(-3, 4, tensors["wei"].dims)).astype("i1")
     if "bias" in tensors:
-        ml_dtypes = pytest.importorskip("ml_dtypes")
-        arrays["bias"] = rng.integers(-9, 10, tensors["bias"].dims).astype(ml_dtypes.bfloat16)
+        pytest.importorskip("ml_dtypes")
+        dtype = numpy_dtype(tensors["bias"].dtype)
+        arrays["bias"] = rng.integers(-9, 10, tensors["bias"].dims).astype(dtype)
     dst = tensors["dst"]
     arrays["dst"] = rng.integers(0, 20, dst.dims).astype(numpy_dtype(dst.dtype))
     values: Arrays = {}

@@ -44,11 +44,11 @@ def comparison_of_ragged_groups(problem: Problem, attr: Attr) -> bool:
 
 
 def operand_of_ragged_channels(problem: Problem, attr: Attr) -> bool:
-    """Match a binary or prelu operand of more than one value, and channels that 8 does not divide.
+    """Match a binary or prelu operand, and channels that 8 does not divide.
 
     The channels of dst, or those of one group; the columns of a matmul.
     """
-    return any(max(dims) > 1 for dims in operands(problem, attr)) and ragged(problem, 8)
+    return any(operands(problem, attr)) and ragged(problem, 8)
 
 
 def sum_with_ragged_channels(problem: Problem, attr: Attr) -> bool:
