@@ -48,5 +48,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--random-problems", type=int, default=400, help="problems of the differential run"
     )
     parser.addoption("--random-plans", type=int, default=2000, help="plans drawn and executed")
+    parser.addoption("--chain-seed", type=int, default=0, help="seed of the 20 000 chains")
     parser.addoption("--hostile-calls", type=int, default=2000, help="calls of the hostile run")
     parser.addoption("--hostile-seed", type=int, default=0, help="first seed of the hostile run")
