@@ -96,7 +96,7 @@ def test_the_largest_tensor_is_the_largest_that_memory_could_hold() -> None:
     limit = 2**63 - 1
     assert TensorSpec((limit,), "u8").nbytes == limit
     for dims, strides in (((limit + 1,), None), ((2**40, 2**40), None), ((2, 2), (limit, 1))):
-        with pytest.raises(ShapeError, match="at most 9223372036854775807"):
+        with pytest.raises(ShapeError, match=r"at most 9223372036854775807|integers of 64 bits"):
             TensorSpec(dims, "u8", strides)
 
 

@@ -165,7 +165,21 @@ def _sum(step: Sum, x: Interval) -> Interval:
 
 
 def _added(x: Interval, y: Interval) -> Interval:
-    return Interval(x.lo + y.lo, x.hi + y.hi, x.integer and y.integer)
+    lo, hi = x.lo + y.lo, x.hi + y.hi
+    if not (x.is_constant and y.is_constant) and (lo == hi or not (hi - lo).least > 0.0):
+        lo, hi = _apart(lo, hi, x, y)
+    return Interval(lo, hi, x.integer and y.integer)
+
+
+def _apart(lo: Vec, hi: Vec, x: Interval, y: Interval) -> tuple[Vec, Vec]:
+    """Keep ends apart where a small number vanished beside a large one: it is no constant."""
+    below, above = lo.values(), hi.values()
+    varies = (x.lo.values() < x.hi.values()) | (y.lo.values() < y.hi.values())
+    vanished = (below == above) & varies
+    return (
+        Vec(np.where(vanished, np.nextafter(below, -np.inf), below)),
+        Vec(np.where(vanished, np.nextafter(above, np.inf), above)),
+    )
 
 
 def _binary(step: Binary, x: Interval) -> Interval:

@@ -147,7 +147,7 @@ MUST_NOT = {
         Eltwise("relu"), Affine(SIGNED),
         left=["eltwise_relu", "binary_mul"],
         meaning=lambda x, _: along(SIGNED) * np.maximum(x, 0),
-        refused="scale is negative in channel 1 and slope 0 is not above 0",
+        refused="it would not save a constant",  # s*max(x, 0) has bounds per channel
     ),
     "7, per channel behind a sum": case(
         Sum(0.5), Affine(POSITIVE),
