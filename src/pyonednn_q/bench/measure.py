@@ -73,8 +73,7 @@ class Request:
     @property
     def steps(self) -> int:
         """How often `measure` ticks."""
-        one = probe.steps(self.precisions) + len(self.lines) + 1
-        return one * len(self.settings)
+        return (probe.steps(self.precisions) + len(self.lines)) * len(self.settings)
 
 
 def measure(request: Request, progress: Progress) -> Run:
@@ -85,15 +84,15 @@ def measure(request: Request, progress: Progress) -> Run:
         with runtime.threads(setting.threads):
             progress.phase(f"probing the machine with {setting.threads} thread(s)")
             found = probe.probe(request.precisions, progress.tick)
-            limits.append(((setting.isa, setting.threads), found))
             flush = flusher() if setting.cache == "cold" else None
             for line in request.lines:
                 progress.phase(line.label)
                 rows += list(_rows(line, request.cases(line), setting, request.budget, flush))
                 progress.tick()
             progress.phase("probing again")
-            drifts.append(probe.drift(found, request.precisions))
-            progress.tick()
+            found, drift = probe.probe_again(found, request.precisions, progress.tick)
+            limits.append(((setting.isa, setting.threads), found))
+            drifts.append(drift)
     stolen, others = noise.Load.now().since(before)
     spreads = [row.summary.spread for row in rows if row.samples_us]
     doubts = noise.warnings(stolen, others, max(drifts, key=abs, default=0.0), spreads)
@@ -134,19 +133,23 @@ def _noises(
     cases: Sequence[Case], made: Sequence[Trial | str], sample: Sample
 ) -> Iterator[float | None]:
     """Yield the SQNR of each case against FP32 with the same tail; None for FP32 itself."""
-    exact: dict[str, NDArray[np.float32]] = {}
+    exact: dict[Tail, NDArray[np.float32] | None] = {}
     for case, trial in zip(cases, made, strict=True):
         if case.precision == F32 or not isinstance(trial, Trial):
             yield None
             continue
-        name = case.tail.name
-        if name not in exact:
-            reference = _trial(Case(case.shape, F32, case.tail), sample)
-            if not isinstance(reference, Trial):
-                yield None
-                continue
-            exact[name] = reference.real_result()
-        yield sqnr_db(exact[name], trial.real_result())
+        if case.tail not in exact:
+            exact[case.tail] = _exact(case, made, sample)
+        wanted = exact[case.tail]
+        yield None if wanted is None else sqnr_db(wanted, trial.real_result())
+
+
+def _exact(case: Case, made: Sequence[Trial | str], sample: Sample) -> NDArray[np.float32] | None:
+    """Return what FP32 makes of the sample, by the trial that is there already if there is one."""
+    alike = (t for t in made if isinstance(t, Trial) and t.case.precision == F32)
+    found = next((t for t in alike if t.case.tail == case.tail), None)
+    reference = found or _trial(Case(case.shape, F32, case.tail), sample)
+    return reference.real_result() if isinstance(reference, Trial) else None
 
 
 def _row(line: Line, setting: Setting, trial: Trial, timed: Timed, sqnr: float | None) -> Row:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -83,14 +83,7 @@ def multiplied(precision: Precision) -> str:
 
 def probe(precisions: Iterable[Precision], tick: Callable[[], object]) -> Limits:
     """Measure the limits for these precisions; `tick` is called after each step."""
-    peaks: dict[str, float] = {}
-    for precision in precisions:
-        name = multiplied(precision)
-        if name not in peaks:
-            # Its own type as dst, so that results do not take more memory than sources.
-            gops = _peak(Precision(precision.src, precision.wei, precision.src))
-            peaks |= {name: gops} if gops else {}
-        tick()
+    peaks = _peaks(precisions, tick)
     bandwidth = []
     for nbytes in SIZES_BYTES:
         bandwidth.append((nbytes, max(_copying(nbytes), _reading(nbytes))))
@@ -100,19 +93,32 @@ def probe(precisions: Iterable[Precision], tick: Callable[[], object]) -> Limits
     return Limits(tuple(peaks.items()), tuple(bandwidth), _least(empty.seconds, 200) * 1e6)
 
 
-def drift(limits: Limits, precisions: Iterable[Precision]) -> float:
-    """Measure the peaks again and return by how much the best known one changed, in parts of it."""
-    changes = [
-        _peak(Precision(precision.src, precision.wei, precision.src)) / known - 1
-        for precision in precisions
-        if (known := limits.peak(precision))
-    ]
-    return max(changes, key=abs, default=0.0)
+def probe_again(
+    before: Limits, precisions: Iterable[Precision], tick: Callable[[], object]
+) -> tuple[Limits, float]:
+    """Return the limits with the better peaks of two probes, and by how much the peaks moved."""
+    known = dict(before.peak_gops)
+    peaks = _peaks(precisions, tick)
+    moves = [peaks[name] / gops - 1 for name, gops in known.items() if name in peaks]
+    best = tuple((name, max(gops, peaks.get(name, 0.0))) for name, gops in known.items())
+    return replace(before, peak_gops=best), max(moves, key=abs, default=0.0)
+
+
+def _peaks(precisions: Iterable[Precision], tick: Callable[[], object]) -> dict[str, float]:
+    peaks: dict[str, float] = {}
+    for precision in precisions:
+        name = multiplied(precision)
+        if name not in peaks:
+            # Its own type as dst, so that results do not take more memory than sources.
+            gops = _peak(Precision(precision.src, precision.wei, precision.src))
+            peaks |= {name: gops} if gops else {}
+        tick()
+    return peaks
 
 
 def steps(precisions: Iterable[Precision]) -> int:
-    """Return how often `probe` ticks."""
-    return len(list(precisions)) + len(SIZES_BYTES)
+    """Return how often `probe` and `probe_again` tick together."""
+    return 2 * len(list(precisions)) + len(SIZES_BYTES)
 
 
 def _peak(precision: Precision) -> float:

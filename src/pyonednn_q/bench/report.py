@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pyonednn_q.bench.precision import Precision
+from pyonednn_q.bench.precision import FLOATS, Precision
 from pyonednn_q.bench.probe import PEAK_PROBLEMS
 from pyonednn_q.bench.run import Row, Run
 from pyonednn_q.bench.table import Column, Table
@@ -128,7 +128,8 @@ def _bound(run: Run, row: Row) -> str:
 
 def _over(baseline: str, *, verbose: bool) -> Cell:
     def cell(run: Run, row: Row) -> str:
-        ratio = run.over(row, baseline)
+        is_wider = row.dtype in FLOATS and FLOATS.index(row.dtype) < FLOATS.index(baseline)
+        ratio = None if is_wider else run.over(row, baseline)
         if ratio is None:
             return ""
         if not ratio.is_significant:

@@ -117,3 +117,8 @@ def test_a_table_without_a_column() -> None:
     assert table.without("a").text() == "b\n2"
     assert table.without("c") == table
     assert Table([Column("a")], [["x|*"]]).markdown().endswith("| x\\|\\* |")
+
+
+def test_each_type_is_compared_with_the_wider_ones() -> None:
+    three = run(row("a", "f32", 40.0), row("a", "bf16", 20.0), row("a", "u8s8u8", 10.0))
+    assert [line.count("x ") for line in lines(report.text(three))[3:6]] == [0, 1, 2]
