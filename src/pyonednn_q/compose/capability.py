@@ -250,6 +250,15 @@ NEVER_ASK: tuple[NeverAsk, ...] = (
         "a sum, where the residual can lie in dst",
         isas=_below_vnni,
     ),
+    NeverAsk(
+        "full_operand_of_old_deconvolution",
+        ("deconvolution",),
+        _is_full,
+        "a full-size operand runs on the gemm form without AVX512",
+        "a sum, where the residual can lie in dst",
+        until=(3, 8, 0),
+        isas=lambda isa: not at_least(isa, "AVX512_CORE"),
+    ),
 )
 
 

@@ -116,6 +116,16 @@ def test_masks_and_shapes(facts: PrimitiveFacts, wei_mask: int, prelu_mask: int,
             PrimitiveFacts("deconvolution", 3, dst_dims=(1, 3, 4, 4)),
             [Binary("add", Leaf("r"))],
         ),
+        (
+            "full_operand_of_old_deconvolution",
+            PrimitiveFacts(
+                "deconvolution",
+                3,
+                dst_dims=(1, 3, 4, 4),
+                process=Facts((3, 7, 2), "AVX2_VNNI", "OMP"),
+            ),
+            [Binary("add", Leaf("r"))],
+        ),
     ],
 )
 def test_what_is_never_asked_for(row: str, facts: PrimitiveFacts, steps: list[Any]) -> None:
