@@ -170,6 +170,22 @@ def _convolutions() -> list[Fault]:
             conv((2, 16, 4, 3), (16, 16, 5, 1), strides=2, dilation=(2, 1), padding=TALL),
             SRC_POINT,
         ),
+        *(
+            Fault(
+                "one-channel-s8-src-zero-point",
+                level,
+                conv((1, 1, 5, 6), (37, 1, 3, 3), src="s8"),
+                SRC_POINT,
+            )
+            for level in (AMX, VNNI, AVX512)
+        ),
+        Fault(
+            "conv-1x1-s8-src-zero-point",
+            AVX512,
+            conv((1, 32, 4), (16, 32, 1), src="s8"),
+            SRC_POINT,
+        ),
+        Fault("conv-1x1-five-pixels", AVX512, conv((1, 8, 5), (2, 32, 4, 1))),
         Fault("conv-gemm-packed-depth", AMX, conv((2, 64, 5, 6), (37, 64, 1, 1), src="s8")),
         Fault(
             "conv-per-channel-dst-scale",
@@ -213,6 +229,14 @@ COLUMN: dict[str, Any] = {"strides": (1, 3), "padding": (0, 1)}
 
 
 def _deconvolutions() -> list[Fault]:
+    padded = DeconvProblem.of(
+        (2, 3, 8, 4),
+        (16, 3, 3, 4),
+        src="s8",
+        dst="s32",
+        strides=(1, 2),
+        padding=((2, 1), (3, 0)),
+    )
     return [
         *(
             Fault("deconv-stride-src-zero-point", level, deconv(5, 4), SRC_POINT)
@@ -222,6 +246,7 @@ def _deconvolutions() -> list[Fault]:
             Fault("deconv-stride-s8", level, deconv(6, 4, "s8"))
             for level in (AMX, VNNI, AVX512, AVX2_VNNI)
         ),
+        Fault("deconv-stride-s8", AVX512, padded),
         Fault(
             "deconv-places-without-taps",
             AMX,

@@ -27,6 +27,7 @@ SRC_POINT = Attr(src_zero_point=ZeroPoint())
 CONV_AMX, MATMUL_AMX = "brg_conv_fwd:avx10_1_512_amx", "brg_matmul:avx10_1_512_amx"
 DECONV_AMX = "brg_deconv:avx10_1_512_amx+brgconv_strided:avx10_1_512_amx"
 DECONV_VNNI = "brg_deconv:avx512_core_vnni+brgconv_strided:avx512_core_vnni"
+CONV_1X1 = "jit_int8_1x1:avx512_core"
 CONV_VNNI, CONV_AVX2 = "brg_conv_fwd:avx512_core_vnni", "brg_conv_fwd:avx2_vnni"
 # The older kernels that stand behind those of brgemm.
 DECONV_OLDER, CONV_OLDER = "jit_deconvolution:avx512_core_vnni", "jit:avx10_1_512_amx"
@@ -47,6 +48,16 @@ def matmul(m: int, k: int, n: int, *, b: str = "plain", batch: tuple[int, ...] =
 def deconv(kernel: int, stride: int, src: str = "u8", groups: int = 1, **more: Any) -> Any:
     wei = (16, 16, kernel, kernel) if groups == 1 else (groups, 16, 16, kernel, kernel)
     return DeconvProblem.of((1, 16 * groups, 9, 9), wei, src=src, strides=stride, **more)
+
+
+def one_channel(channels: int, groups: int = 1) -> Any:
+    """A convolution of one input channel a group, s8."""
+    wei = (channels, 1, 3, 3) if groups == 1 else (groups, channels, 1, 3, 3)
+    return ConvProblem.of((1, groups, 5, 6), wei, src="s8")
+
+
+def pixels(count: int, src: str = "u8", **more: Any) -> Any:
+    return ConvProblem.of((1, 16, count), (2, 32, 8, 1), src=src, **more)
 
 
 def depthwise(channels: int = 15, dilation: int = 2) -> ConvProblem:
@@ -161,6 +172,22 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
         AMX,
         "x64:gemm_s8s8s32:jit",
     ),
+    *(
+        ("one-channel-s8-src-zero-point", one_channel(37, groups), SRC_POINT, version, isa, impl)
+        for groups in (1, 2)
+        for version, isa, impl in (
+            (OLD, AVX512, "brg_conv_fwd:avx512_core"),
+            (NEW, VNNI, CONV_VNNI),
+            (NEW, AMX, CONV_VNNI),
+        )
+    ),
+    ("one-channel-s8-src-zero-point", one_channel(200), SRC_POINT, NEW, VNNI, CONV_VNNI),
+    ("conv-1x1-s8-src-zero-point", pixels(7, src="s8"), SRC_POINT, NEW, AVX512, CONV_1X1),
+    ("conv-1x1-five-pixels", pixels(5), PLAIN, NEW, AVX512, CONV_1X1),
+    ("conv-1x1-five-pixels", pixels(5), SRC_POINT, OLD, AVX512, CONV_1X1),
+    # Now and then, with two threads; compare `tests/native/test_guards_shown.py`.
+    ("deconv-stride-src-zero-point", deconv(3, 2, padding=1), SRC_POINT, NEW, AMX, DECONV_AMX),
+    ("deconv-stride-s8", deconv(3, 2, "s8", padding=1), PLAIN, NEW, VNNI, DECONV_VNNI),
     ("deconv-stride-src-zero-point", deconv(3, 3), SRC_POINT, NEW, AMX, DECONV_AMX),
     (
         "deconv-stride-src-zero-point",

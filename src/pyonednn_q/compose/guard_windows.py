@@ -7,6 +7,7 @@ With what is known about where each fault ends. Every condition holds wherever a
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
@@ -107,7 +108,7 @@ def kernel_below_stride(problem: Problem, attr: Attr) -> bool:
 def risky_stride_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
     """Match a risky stride with src zero point.
 
-    A stride of 3 or more, or of 2 with a kernel of neither 2, 3 nor 4 (grouped: 2 nor 4).
+    A stride of 3 or more, of 2 with a kernel of neither 2, 3 nor 4 (grouped: 2 nor 4), or padding.
     """
     return attr.src_zero_point is not None and _risky_stride(problem)
 
@@ -115,9 +116,36 @@ def risky_stride_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
 def risky_stride_with_s8(problem: Problem, attr: Attr) -> bool:
     """Match a risky stride with s8 source.
 
-    A stride of 3 or more, or of 2 with a kernel of neither 2, 3 nor 4 (grouped: 2 nor 4).
+    A stride of 3 or more, of 2 with a kernel of neither 2, 3 nor 4 (grouped: 2 nor 4), or padding.
     """
     return problem.tensors["src"].dtype == "s8" and _risky_stride(problem)
+
+
+# --- blocks of channels and of pixels -----------------------------------------------------------
+
+
+def one_channel_in_odd_blocks(problem: Problem, attr: Attr) -> bool:
+    """Match s8 with zero point, one input channel a group, blocks of outputs that 4 divides not.
+
+    Blocks are of 16 output channels; one and two of them were right.
+    """
+    if not isinstance(problem, (ConvProblem, DeconvProblem)) or not _is_s8_with_zero_point(
+        problem, attr
+    ):
+        return False
+    blocks = -(-problem.oc // problem.groups // 16)
+    return problem.ic == problem.groups and blocks > 2 and blocks % 4 != 0
+
+
+def s8_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
+    """Match s8 source with zero point."""
+    return _is_s8_with_zero_point(problem, attr)
+
+
+def five_pixels(problem: Problem, attr: Attr) -> bool:
+    """Match int8 and five places in dst, in whatever shape."""
+    places = math.prod(problem.tensors["dst"].dims[2:])
+    return problem.tensors["src"].dtype in _INT8 and places == 5
 
 
 # --- data types and attributes ------------------------------------------------------------------
@@ -146,13 +174,21 @@ def _shortfall(problem: Problem) -> int:
     return max(0, *(stride - reach for reach, stride in steps))
 
 
+def _is_s8_with_zero_point(problem: Problem, attr: Attr) -> bool:
+    return problem.tensors["src"].dtype == "s8" and attr.src_zero_point is not None
+
+
 def _risky_stride(problem: Problem) -> bool:
-    """Tell whether some stride is 3 or more, or 2 with a kernel of neither 2, 3 nor 4.
+    """Tell whether some stride is 3 or more, or 2 with padding or a kernel of neither 2, 3 nor 4.
 
     Grouped, stride 2 failed with a kernel of 3 as well. A dilated kernel counts by its reach.
+    With padding two threads fill the compensation at once, and now and then one reads too early.
     """
-    if not isinstance(problem, DeconvProblem):
+    if not isinstance(problem, DeconvProblem) or max(problem.strides) == 1:
         return False
     right = (2, 4) if problem.groups > 1 else (2, 3, 4)
     steps = zip(problem.strides, problem.window.reach, strict=True)
-    return any(stride > 2 or (stride == 2 and reach not in right) for stride, reach in steps)
+    padded = any((*problem.window.padding_lo, *problem.window.padding_hi))
+    return padded or any(
+        stride > 2 or (stride == 2 and reach not in right) for stride, reach in steps
+    )
