@@ -78,6 +78,8 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.functional import operator_cache_clear as operator_cache_clear
     from pyonednn_q.ops.functional import operator_cache_info as operator_cache_info
     from pyonednn_q.ops.functional import operator_cache_limit as operator_cache_limit
+    from pyonednn_q.ops.inspection import Inspection as Inspection
+    from pyonednn_q.ops.inspector import inspect as inspect
     from pyonednn_q.ops.layer import PreparedLayer as PreparedLayer
     from pyonednn_q.ops.layer import prepare_layer as prepare_layer
     from pyonednn_q.ops.planned import Planned as Planned
@@ -113,6 +115,8 @@ _ROOMS = {
     "ops.dense": "InnerProduct MatMul",
     "ops.functional": "conv deconv inner_product matmul operator_cache_clear operator_cache_info "
     "operator_cache_limit",
+    "ops.inspection": "Inspection",
+    "ops.inspector": "inspect",
     "ops.layer": "PreparedLayer prepare_layer",
     "ops.planned": "Planned prepare_plan",
     "qparams": "Granularity QParams",

@@ -1,22 +1,23 @@
-"""The options that make benchdnn run a plan's attributes."""
+"""The options that make benchdnn run a plan, or a problem with attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
-from pyonednn_q.compose.tensor import cross
+from pyonednn_q.compose.tensor import TensorSpec, cross
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.vec import number
+from pyonednn_q.expr.vec import Vec, number
 
 if TYPE_CHECKING:
+    from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.compose.primitive import DenseProblem
 
-__all__ = ["command", "options"]
+__all__ = ["command", "line", "options"]
 
 # benchdnn names masks by the dimensions they hold. Its per_oc means another mask per primitive.
 _POLICIES = {
@@ -39,15 +40,42 @@ _DRIVERS = {
 
 def command(plan: Plan, problem: DenseProblem) -> str:
     """Return the whole line: driver, options, layouts and shapes."""
-    words = ["benchdnn", f"--{_DRIVERS[problem.kind]}"]
+    return line(problem, plan.attr, dict(plan.constants))
+
+
+def line(problem: DenseProblem, attr: Attr, constants: Mapping[str, Vec]) -> str:
+    """Return the whole line that runs a problem with attributes.
+
+    Parameters
+    ----------
+    problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
+        As it is prepared.
+    attr : Attr
+        Its attributes.
+    constants : mapping of str to Vec
+        Values of scales and zero points, by their run-time names.
+
+    Raises
+    ------
+    ArgumentError
+        Attributes that benchdnn has no words for, or that are not told here.
+    """
+    ndims = problem.dst.ndim
+    types = ":".join(spec.dtype for spec in (problem.src, problem.wei, problem.dst))
+    bias = None if problem.bias is None else problem.bias.dtype
+    words = ["benchdnn", f"--{_DRIVERS[problem.kind]}", f"--dt={types}"]
+    words += [*_bias(problem.kind, bias, ndims), *_attributes(attr, constants)]
     if isinstance(problem, MatMulProblem):
-        words += [options(plan), "--wtag=any"]
-        words.append(f"{cross(problem.src.dims)}:{cross(problem.wei.dims)}")
+        words += ["--wtag=any", f"{cross(problem.src.dims)}:{cross(problem.wei.dims)}"]
         return " ".join(words)
-    words.append(options(plan))
-    words += [] if isinstance(problem, InnerProductProblem) else ["--stag=axb", "--dtag=axb"]
+    if not isinstance(problem, InnerProductProblem):
+        words += [f"--stag={_tag(problem.src)}", f"--dtag={_tag(problem.dst)}"]
     words.append(_shapes(problem))
     return " ".join(words)
+
+
+def _tag(spec: TensorSpec) -> str:
+    return "axb" if spec.is_channels_last else "abx"
 
 
 def _shapes(problem: ConvProblem | DeconvProblem | InnerProductProblem) -> str:
@@ -76,11 +104,18 @@ def options(plan: Plan) -> str:
 
     Scales of more than one value are drawn by benchdnn itself: its options have room for one.
     """
-    facts, constants = plan.facts, dict(plan.constants)
-    words = [f"--dt={facts.src}:{facts.wei}:{plan.dst}", *_bias(plan)]
+    facts = plan.facts
+    bias = plan.bias_dtype if plan.has_bias else None
+    words = [f"--dt={facts.src}:{facts.wei}:{plan.dst}", *_bias(facts.kind, bias, facts.ndims)]
+    return " ".join([*words, *_attributes(plan.attr, dict(plan.constants))])
+
+
+def _attributes(attr: Attr, constants: Mapping[str, Vec]) -> list[str]:
     scales, points = [], []
     for tensor in ("src", "wei", "dst"):
-        scale, point = plan.attr.scale(tensor), plan.attr.zero_point(tensor)
+        scale, point = attr.scale(tensor), attr.zero_point(tensor)
+        if any(value is not None and value.groups for value in (scale, point)):
+            raise ArgumentError("attr", "groups", "one value per index: groups are not told here")
         if scale is not None:
             value = constants[f"{tensor}_scale"]
             shown = f":{number(value.least)}" if scale.mask == 0 else ""
@@ -88,23 +123,21 @@ def options(plan: Plan) -> str:
         if point is not None:
             value = constants[f"{tensor}_zero_point"]
             points.append(f"{tensor}:{_policy(point.mask)}:{number(value.least)}")
-    post_ops = [_post_op(op) for op in plan.post_ops]
-    for name, parts in (("scales", scales), ("zero-points", points), ("post-ops", post_ops)):
-        if parts:
-            words.append(f"--attr-{name}={'+'.join(parts)}")
-    return " ".join(words)
+    post_ops = [_post_op(op) for op in attr.post_ops]
+    named = (("scales", scales), ("zero-points", points), ("post-ops", post_ops))
+    return [f"--attr-{name}={'+'.join(parts)}" for name, parts in named if parts]
 
 
-def _bias(plan: Plan) -> list[str]:
+def _bias(kind: str, dtype: str | None, ndims: int) -> list[str]:
     """Say whether there is a bias, in words that benchdnn has known since 3.7."""
-    if plan.facts.kind == "matmul":
+    if kind == "matmul":
         # Its mask is by default that of two dimensions.
-        mask = [] if plan.facts.ndims == 2 else [f"--bia_mask={1 << plan.facts.axis}"]
-        return [f"--bia_dt={plan.bias_dtype}", *mask] if plan.has_bias else []
-    if plan.has_bias and plan.bias_dtype == "f32":
+        mask = [] if ndims == 2 else [f"--bia_mask={1 << ndims - 1}"]
+        return [] if dtype is None else [f"--bia_dt={dtype}", *mask]
+    if dtype == "f32":
         return ["--dir=FWD_B"]
     # Another type than f32 can be named since 3.10 only.
-    return ["--dir=FWD_I", *([f"--bia-dt={plan.bias_dtype}"] if plan.has_bias else [])]
+    return ["--dir=FWD_I", *([] if dtype is None else [f"--bia-dt={dtype}"])]
 
 
 def _policy(mask: int) -> str:

@@ -151,6 +151,17 @@ class _Windowed(Operation):
         return self.src.dims[1]
 
     @property
+    def macs(self) -> int:
+        """Multiplications; those with padding are counted, as is usual for networks."""
+        # Each element of what the window slides over meets all taps of its group.
+        many, channels = self._slid_over
+        return many.size * (self.wei.size // channels)
+
+    @property
+    def _slid_over(self) -> tuple[TensorSpec, int]:
+        raise NotImplementedError
+
+    @property
     def is_depthwise(self) -> bool:
         """Whether every group is one input and one output channel, and there are several."""
         return self.groups > 1 and self.ic == self.groups == self.oc
@@ -205,6 +216,10 @@ class ConvProblem(_Windowed):
 
     kind: ClassVar[str] = "convolution"
 
+    @property
+    def _slid_over(self) -> tuple[TensorSpec, int]:
+        return self.dst, self.oc
+
     @staticmethod
     def _lengths(window: Window, lengths: Dims) -> Dims:
         return window.gathered(lengths)
@@ -244,6 +259,10 @@ class DeconvProblem(_Windowed):
     __slots__ = ()
 
     kind: ClassVar[str] = "deconvolution"
+
+    @property
+    def _slid_over(self) -> tuple[TensorSpec, int]:
+        return self.src, self.ic
 
     @staticmethod
     def _lengths(window: Window, lengths: Dims) -> Dims:

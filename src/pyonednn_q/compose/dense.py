@@ -102,6 +102,11 @@ class InnerProductProblem(Operation):
         """Output channels."""
         return self.wei.dims[0]
 
+    @property
+    def macs(self) -> int:
+        """Multiplications."""
+        return self.dst.size * (self.wei.size // self.oc)
+
 
 @dataclass(frozen=True, slots=True)
 class MatMulProblem(Operation):
@@ -190,6 +195,11 @@ class MatMulProblem(Operation):
     def n(self) -> int:
         """Columns of wei and dst."""
         return self.wei.dims[-1]
+
+    @property
+    def macs(self) -> int:
+        """Multiplications."""
+        return self.dst.size * self.k
 
     @property
     def batch(self) -> Dims:

@@ -1,22 +1,13 @@
-"""Why the library refused: one reason an implementation, from its own dispatch log.
-
-The log can only be switched on by the environment before the library is first used (the run-time
-call knows the levels 0 to 2, none of which includes it) and it goes to the standard output of the
-process. So the question is put to a child process: nothing of the caller's is redirected, no other
-thread's output can be lost, and who never asks never pays.
-"""
+"""Why the library refused: one reason an implementation, from its own dispatch log."""
 
 from __future__ import annotations
 
 import functools
 import json
-import os
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
-from pyonednn_q.native import library, runtime
+from pyonednn_q.native import child
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.attr import Attr
@@ -24,7 +15,6 @@ if TYPE_CHECKING:
 
 Reasons = tuple[tuple[str, str], ...]
 
-_TIMEOUT_S = 60
 _DISPATCH = re.compile(r"^onednn_verbose,(?:v1,)?(?:primitive,)?create:dispatch,(?P<rest>.*)$")
 _WHERE = re.compile(r"^(?:\./)?(?P<file>[\w./-]+\.[ch]pp):\d+$")
 _LONG = 9  # fields before the reason: component, engine, primitive, implementation, ..., problem
@@ -58,21 +48,7 @@ def why(problem: Problem, attr: Attr) -> Reasons:
 
 @functools.lru_cache(maxsize=256)
 def _ask(question: str) -> Reasons:
-    environment = dict(os.environ)
-    environment["ONEDNN_VERBOSE"] = "dispatch"
-    environment["ONEDNN_MAX_CPU_ISA"] = runtime.isa()
-    environment[library.VARIABLE] = runtime.loaded().path
-    environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-    answer = subprocess.run(
-        [sys.executable, "-c", _CHILD],
-        input=question,
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        env=environment,
-        check=False,
-    )
-    return parse(answer.stdout) or NOTHING_LISTED
+    return parse(child.log(_CHILD, question.encode(), "dispatch")) or NOTHING_LISTED
 
 
 def parse(log: str) -> Reasons:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q import dtypes
 from pyonednn_q.compose.saturation import safe_by_range
 from pyonednn_q.errors import ArgumentError, SaturationError, ShapeError
 from pyonednn_q.native import arrays
+from pyonednn_q.native.packing import pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -141,6 +143,18 @@ class Prepared:
     def attr_readback(self) -> dict[str, Any]:
         """Return the attributes as the library itself holds them."""
         return dict(self._selection.candidate.attr_readback()) if self._selection else {}
+
+    def held(self) -> dict[str, Array]:
+        """Return the values of scales and zero points, by their run-time names."""
+        names = [n for n in self._bound if n.endswith(("_scale", "_zero_point"))]
+        return {name: self._bound[name].to_numpy() for name in names}
+
+    def pack_again(self) -> None:
+        """Pack weights of zeros as `prepare` packed those that were given, to see what it takes."""
+        if self._selection is not None and "wei" in self._bound:
+            spec = self.problem.tensors["wei"]
+            zeros = np.zeros(spec.dims, dtypes.numpy_dtype(spec.dtype))
+            pack(self._selection.candidate, "wei", zeros, spec)
 
     def time_calls(self, *inputs: Array, calls: int) -> float:
         """Return seconds per call of a C++ loop over this primitive: its cost without Python.

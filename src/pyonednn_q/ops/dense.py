@@ -100,6 +100,12 @@ class InnerProduct(_Dense):
         points = [q.zero_point for q in (settings.src_q, settings.dst_q) if q is not None]
         return any(points) or not self.weights.zero_point.is_all(0.0)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done otherwise than asked for."""
+        instead = "a matmul in place of an inner product, which takes no zero point"
+        return (*super().notes, *([instead] if self.is_matmul else []))
+
     def _check_wei_dims(self, wei: Array) -> None:
         if not 2 <= wei.ndim <= 5:
             raise ShapeError("wei", str(wei.shape), "(OC, IC, up to 3 spatial dimensions)")

@@ -213,10 +213,14 @@ class Planned:
         because = (f"left over: {self.plan.because}",) if self.plan.because else ()
         return (*self.primitive.notes, *because)
 
+    @property
+    def after(self) -> tuple[str, ...]:
+        """A line for every primitive that runs after the first."""
+        return () if self._rest is None else tuple(self._rest.staged.describe().splitlines())
+
     def describe(self) -> str:
         """Return the plan, the primitive, and what runs after it."""
-        lines = [str(self.plan), self.primitive.describe()]
-        return "\n".join(lines if self._rest is None else [*lines, self._rest.staged.describe()])
+        return "\n".join([str(self.plan), self.primitive.describe(), *self.after])
 
     def __repr__(self) -> str:
         after = "" if self._rest is None else f", then {len(self._rest.staged.stages)} more"

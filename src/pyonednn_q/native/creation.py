@@ -1,0 +1,109 @@
+"""Creation: what the library's own log says when it makes a primitive."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import re
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.native import child, dispatch, runtime
+from pyonednn_q.native.packing import pack
+from pyonednn_q.native.selection import first_candidate, named
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.attr import Attr
+    from pyonednn_q.compose.problem import Problem
+
+__all__ = ["Creation", "creation", "serve"]
+
+_MADE = re.compile(r"^onednn_verbose,(?:v1,)?(?:primitive,)?create:cache_(?:miss|hit),.*$")
+_TENSOR = re.compile(r"\b(src|wei|bia|dst)(?:0)?:\w+:\w*:blocked:(\w+):")
+_FOUND = "pyonednn_q,found"
+_NAMES = {"bia": "bias"}
+_CODE = "from pyonednn_q.native.creation import serve; serve()"
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """The log of one primitive.
+
+    Attributes
+    ----------
+    line : str
+        The library's line; empty where a fresh process does not come to the same implementation.
+    refused : tuple of (str, str)
+        (implementation, reason) of those that the library asked before and that refused.
+    """
+
+    line: str
+    refused: dispatch.Reasons
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The layouts of tensors as oneDNN writes them, ``acdb`` for channels last.
+
+        Examples
+        --------
+        >>> Creation("src:u8::blocked:acdb::f0 wei:s8:a:blocked:AcdB16a4b::f8:zpm1", ()).tags
+        {'src': 'acdb', 'wei': 'AcdB16a4b'}
+        """
+        return {_NAMES.get(name, name): tag for name, tag in _TENSOR.findall(self.line)}
+
+
+@functools.lru_cache(maxsize=256)
+def creation(problem: Problem, attr: Attr, impl: str) -> Creation:
+    """Return what the library logs when it makes a problem's primitive on an implementation.
+
+    A process of its own makes it again; that takes a few tenths of a second.
+    """
+    question = pickle.dumps((problem, attr, impl, runtime.get_num_threads()))
+    log = child.log(_CODE, question, "dispatch,profile_create")
+    before, found, after = log.partition(_FOUND)
+    made = [line for line in after.splitlines() if _MADE.match(line)]
+    # The last one: packing what it needs made other primitives before it.
+    is_it = bool(made) and f",{impl}," in made[-1]
+    return Creation(made[-1] if is_it else "", dispatch.parse(before) if found else ())
+
+
+def serve() -> None:
+    """Make the primitive that standard input asks for. What a child process runs."""
+    problem, attr, impl, threads = pickle.load(sys.stdin.buffer)
+    if runtime.get_num_threads() != threads:
+        runtime.set_num_threads(threads)
+    candidate = first_candidate(problem, attr)
+    while named(candidate) != impl:
+        if not candidate.next():
+            return
+    os.write(1, f"\n{_FOUND}\n".encode())
+    bound = {name: _stand_in(candidate, problem, attr, name) for name in _constants(problem, attr)}
+    inputs = [name for name in problem.tensors if name not in bound and name != "dst"]
+    runtime.core().Prepared(candidate, [*inputs, "dst"], bound)
+
+
+def _constants(problem: Problem, attr: Attr) -> list[str]:
+    names = [name for name in ("wei", "bias") if name in problem.tensors]
+    return names + list(attr.runtime_names(problem))
+
+
+def _stand_in(candidate: Any, problem: Problem, attr: Attr, name: str) -> Any:  # noqa: ANN401
+    """Return a constant of the right kind: the library makes the same primitive for any value."""
+    if not name.endswith(("_scale", "_zero_point")):
+        layout = candidate.layout(name)
+        spec = TensorSpec(tuple(layout.dims), layout.dtype)
+        return pack(candidate, name, np.zeros(spec.dims, dtypes.numpy_dtype(spec.dtype)), spec)
+    value = getattr(attr, name)
+    dims = problem.tensors[name.removesuffix("_zero_point").removesuffix("_scale")].dims
+    groups = (1,) * (len(dims) - len(value.groups)) + value.groups
+    many = [
+        d // g for i, (d, g) in enumerate(zip(dims, groups, strict=True)) if value.mask >> i & 1
+    ]
+    numbers = np.ones(int(np.prod(many)), dtypes.numpy_dtype(value.dtype))
+    return candidate.hold(name, numbers)
