@@ -64,6 +64,8 @@ bool Candidate::next() {
 }
 
 Layout Candidate::layout(const std::string& name) const {
+    if (const RuntimeValue* const value = runtime_value(name))
+        return Layout::vector(value_count(name, *value), value->dtype);
     for (std::size_t i = 0; i < attr_.post_ops.size(); ++i) {
         const PostOp& op = attr_.post_ops[i];
         if (op.kind == PostOp::Kind::prelu && name == "post_op_" + std::to_string(i)) {

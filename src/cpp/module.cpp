@@ -11,4 +11,5 @@ PYBIND11_MODULE(_core, m) {
     pq::register_memory(m);
     pq::register_primitive(m);
     pq::register_requantize(m);
+    pq::register_quantize(m);
 }

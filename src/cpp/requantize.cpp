@@ -31,15 +31,6 @@ PQ_INLINE void narrow(const std::int32_t* __restrict from, Out* __restrict to, s
         to[i] = static_cast<Out>(from[i]);
 }
 
-// The same loops for three instruction sets. Nothing here depends on oneDNN's own limit.
-#if defined(__x86_64__)
-#define PQ_TARGET_512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#define PQ_TARGET_256 __attribute__((target("avx2")))
-#else
-#define PQ_TARGET_512
-#define PQ_TARGET_256
-#endif
-
 #define PQ_LOOPS(LEVEL, TARGET)                                                                    \
     template <typename Rule, bool uniform>                                                         \
     TARGET bool sweep_##LEVEL(const Columns& columns, const std::int32_t* acc, std::int32_t* out,  \
@@ -56,20 +47,6 @@ PQ_LOOPS(256, PQ_TARGET_256)
 PQ_LOOPS(any, )
 
 #undef PQ_LOOPS
-
-int vector_bits() {
-#if defined(__x86_64__)
-    static const int bits =
-            __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
-                    ? 512
-            : __builtin_cpu_supports("avx2") ? 256
-                                             : 0;
-    return bits;
-#else
-    return 0;
-#endif
-}
 
 using Sweep = bool (*)(const Columns&, const std::int32_t*, std::int32_t*, std::size_t);
 using Loops = std::pair<Sweep, Sweep>; // each accumulator of its own channel; all of the same

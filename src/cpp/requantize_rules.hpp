@@ -3,10 +3,10 @@
 // compare with is predict/dialects/statement.py.
 #pragma once
 
+#include "wide.hpp"
+
 #include <cstddef>
 #include <cstdint>
-
-#define PQ_INLINE inline __attribute__((always_inline))
 
 namespace pq {
 

@@ -10,5 +10,6 @@ void register_runtime(py::module_& m);
 void register_memory(py::module_& m);
 void register_primitive(py::module_& m);
 void register_requantize(py::module_& m);
+void register_quantize(py::module_& m);
 
 } // namespace pq

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,10 @@ def test_hostile_calls_leak_nothing() -> None:
 @pytest.fixture
 def plain() -> Attempt:
     """An attempt with nothing wrong, that comes out right."""
-    attempts = (attempt_of(seed) for seed in range(100))
-    return next(a for a in attempts if not a.wrong and judge(a).outcome == "right")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)  # of a matrix
+        attempts = (attempt_of(seed) for seed in range(100))
+        return next(a for a in attempts if not a.wrong and judge(a).outcome == "right")
 
 
 def test_the_judge_notices_a_wrong_result(plain: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,7 +216,7 @@ def test_leaves_may_be_called_anything_else(name: str) -> None:
 
 def test_sources_are_what_was_announced() -> None:
     layer = Conv(WEI, **Q)
-    for dtype in (np.int8, np.float32, np.int32, bool, object, "S1", "M8[s]", ">i4"):
+    for dtype in (np.int8, np.float64, np.int32, bool, object, "S1", "M8[s]", ">i4"):
         with pytest.raises(DTypeError, match="src"):
             layer(source((1, 8, 6, 5)).astype(dtype))
     with pytest.raises(DTypeError, match="src"):

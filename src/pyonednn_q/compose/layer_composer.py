@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyonednn_q.expr.steps import Step
     from pyonednn_q.rewrite.rule import Policy
 
-__all__ = ["compose_layer"]
+__all__ = ["compose_layer", "dst_codes"]
 
 _DENSE = (ConvProblem, DeconvProblem, InnerProductProblem, MatMulProblem)
 _ZERO = Vec(0.0)
@@ -133,7 +133,7 @@ def compose_layer(
         wei_lost=max(abs(settled(z) - point) for z in quantised.zero_point.values()),
         bias=_bias(bias, len(rows)),
         chain=(chain or Chain()) + Chain(*_stored(dst_fq, asked.dst.dtype)),
-        dst=_dst_codes(dst_fq, asked.dst.dtype),
+        dst=dst_codes(dst_fq, asked.dst.dtype),
         process=process,
         policy=policy,
         strict=strict,
@@ -271,13 +271,14 @@ def _src_codes(fq: FakeQuantize, dtype: str) -> Codes:
     return _fitting("src_fq", fq, dtype)
 
 
-def _dst_codes(fq: FakeQuantize | None, dtype: str) -> Codes | None:
-    return None if fq is None or dtypes.is_float(dtype) else _fitting("dst_fq", fq, dtype)
+def dst_codes(fq: FakeQuantize | None, dtype: str, argument: str = "dst_fq") -> Codes | None:
+    """Return how values become codes of dst; ``None`` where the values themselves are stored."""
+    return None if fq is None or dtypes.is_float(dtype) else _fitting(argument, fq, dtype)
 
 
 def _stored(fq: FakeQuantize | None, dtype: str) -> tuple[Step, ...]:
     """Return the steps from the chain's value to the one that is stored."""
-    cut = _dst_codes(fq, dtype)
+    cut = dst_codes(fq, dtype)
     if fq is None or cut is None:
         return () if fq is None else fq.chain().steps
     return cut.quantize

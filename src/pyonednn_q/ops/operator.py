@@ -20,7 +20,14 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import Packed, runtime
 from pyonednn_q.ops.arrays import as_array, as_output
+from pyonednn_q.ops.from_float import (
+    float_bias,
+    quantised_store,
+    quantised_weights,
+    source_params,
+)
 from pyonednn_q.ops.planned import Planned, prepare_plan
+from pyonednn_q.ops.source import static_codes
 from pyonednn_q.ops.weights import Weights
 
 if TYPE_CHECKING:
@@ -30,6 +37,8 @@ if TYPE_CHECKING:
 
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.fake_quantize import FakeQuantize
     from pyonednn_q.ops.settings import Settings
     from pyonednn_q.qparams import QParams
 
@@ -65,6 +74,76 @@ class Operator:
         self.weights = Weights.of(given, wei_q, self.axis, is_int8=settings.is_int8)
         self.bias = None if bias is None else _bias(bias, given.shape[self.axis])
         self._start()
+
+    @classmethod
+    def from_float(
+        cls,
+        /,
+        wei: object,
+        bias: object = None,
+        *,
+        src_q: QParams | FakeQuantize | tuple[float, float],
+        src_dtype: str = "u8",
+        dst_q: QParams | FakeQuantize | tuple[float, float] | None = None,
+        dst: str | None = None,
+        wei_fq: FakeQuantize | None = None,
+        wei_levels: int = 255,
+        post: Chain | None = None,
+        **options: Any,  # noqa: ANN401 - those of the class
+    ) -> Self:
+        """Quantise a float layer. It is called on float sources, or on codes of them.
+
+        Parameters
+        ----------
+        wei : tensor of floats
+            In the dims that the class takes. They become s8 codes, one scale an output channel.
+        bias : tensor of floats, optional
+            Real values.
+        src_q : QParams, (lo, hi) or FakeQuantize
+            Of the source: as it is, from the range of its values, or of 256 levels.
+        src_dtype : {"u8", "s8"}
+            Of its codes, for a range or a FakeQuantize.
+        dst_q : QParams, (lo, hi) or FakeQuantize, optional
+            Of the result. A FakeQuantize may have any levels and a range for every channel.
+        dst : str, optional
+            Data type of the result: f32 without `dst_q`, u8 with a range or a FakeQuantize.
+        wei_fq : FakeQuantize, optional
+            Of the weights, for the tensor or each output channel. By default, each channel's
+            largest magnitude.
+        wei_levels : int
+            Of that default: 255; or 129, codes within ±64, which CPUs without VNNI multiply
+            exactly.
+        post : Chain, optional
+            What follows the bias.
+        **options
+            All other parameters of the class.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the argument, what came and what would do.
+
+        Examples
+        --------
+        >>> from pyonednn_q.ops.dense import InnerProduct
+        >>> wei = np.array([[1.0, -0.5], [0.25, 0.25]], np.float32)
+        >>> layer = InnerProduct.from_float(wei, src_q=(0.0, 2.55), wei_levels=129)
+        >>> layer(np.array([[1.0, 2.0]], np.float32)).round(6)
+        array([[0.  , 0.75]], dtype=float32)
+        """
+        if "wei_q" in options:
+            wanted = "wei_fq: float weights have no codes yet"
+            raise ArgumentError("options", "'wei_q'", wanted)
+        codes, wei_q = quantised_weights(wei, cls.axis, wei_fq, wei_levels)
+        params, dtype, chain = quantised_store(dst_q, dst, post)
+        given: dict[str, Any] = {
+            "src_q": source_params(src_q, src_dtype),
+            "wei_q": wei_q,
+            "dst_q": params,
+            "dst": dtype,
+            "post": chain,
+        }
+        return cls(codes, float_bias(bias), **given, **options)
 
     def _start(self) -> None:
         self._ready: dict[tuple[Dims, str], Planned] = {}
@@ -192,7 +271,7 @@ class Operator:
     # The way of a call that is not the same as the last.
 
     def _call(self, src: object, out: object, residual: object, operands: dict[str, Any]) -> Array:
-        array = as_array("src", src)
+        array = self._codes(as_array("src", src))
         planned = self.prepare(array.shape, dtypes.from_numpy(array.dtype, "src"))
         given = {
             name: as_array(name, value) if name in planned.leaves else value
@@ -206,6 +285,13 @@ class Operator:
         if hot is not None and as_it_is:
             self._hot = hot
         return dst if target is not None or as_it_is else np.ascontiguousarray(dst)
+
+    def _codes(self, src: Array) -> Array:
+        """Return a source as the primitive takes it: float values as codes, if it takes those."""
+        params = self.settings.src_q
+        if params is None or src.dtype != np.float32:
+            return src
+        return static_codes(src, params)
 
     def _stays(self, src: Array, planned: Planned) -> bool:
         """Tell whether a new result may lie in memory as the primitive stores it."""

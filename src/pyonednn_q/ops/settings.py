@@ -126,4 +126,5 @@ class Settings:
         if self.src_q is None:
             dtypes.checked(dtype, "src", _FLOATS)
         elif dtype != self.src_q.dtype:
-            raise DTypeError("src", dtype, f"{self.src_q.dtype}, as src_q says")
+            wanted = f"{self.src_q.dtype}, as src_q says, or f32, which is quantised so"
+            raise DTypeError("src", dtype, wanted)

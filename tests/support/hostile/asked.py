@@ -75,9 +75,23 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call:
         window=window,
         options=settings,
     )
+    call = _in_codes(call)
     _check_types(call)
     _check_bias(call)
     return call
+
+
+def _in_codes(call: Call) -> Call:
+    """Return a call with the codes that a float source stands for, by the formula in float32."""
+    params = call.src_q
+    if params is None or call.src.dtype != np.float32:
+        return call
+    require(np.finfo(np.float32).tiny <= params.scale < 3.4e38, f"a scale of {params.scale}")
+    require(not np.isnan(call.src).any(), "a source that is no number")
+    with np.errstate(over="ignore"):
+        levels = np.rint(call.src / np.float32(params.scale)).astype(np.float64)
+    codes = np.clip(levels + params.zero_point, *INTEGER_RANGES[params.dtype])
+    return call.but(src=codes.astype(numpy_dtype(params.dtype)))
 
 
 def _tensor(name: str, value: Any) -> Array:

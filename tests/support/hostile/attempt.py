@@ -68,9 +68,13 @@ class Attempt:
             given["residual"] = call.residual
         if call.operands:
             given["operands"] = dict(call.operands)
+        src = call.src
+        if call.src_q is not None and rng.random() < 0.15:
+            values = float(call.src_q.scale) * (src.astype(np.float64) - call.src_q.zero_point)
+            src = (values * rng.uniform(0.9, 1.1, src.shape)).astype(np.float32)
         return cls(
             call.kind,
-            call.src,
+            src,
             call.wei,
             call.bias,
             settings,

@@ -1,0 +1,17 @@
+// Float values to 8-bit codes with scales that a call brings along, in one pass over memory.
+#pragma once
+
+#include "common.hpp"
+
+namespace pq {
+
+// The least and the greatest of each row, and 0; NaN in both where a value is not finite.
+void ranges(const float* values, std::size_t rows, std::size_t columns, float* lo, float* hi);
+
+// q = clamp(rne(x / scale[row]) + zero_point[row], qmin, qmax), every operation in float32.
+// Infinities saturate. Returns false when a value is NaN; codes are unspecified then.
+template <typename Code>
+bool quantize(const float* values, std::size_t rows, std::size_t columns, const float* scales,
+              const std::int32_t* zero_points, Code* codes);
+
+} // namespace pq

@@ -1,0 +1,98 @@
+"""Float values to 8-bit codes in C++, with scales that may be known only when the values are.
+
+    code = clamp(rne(x / scale) + zero_point)
+
+in float32, one operation after the other, as ONNX's QuantizeLinear has it. One pass over memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.errors import ArgumentError, DTypeError
+from pyonednn_q.native import runtime
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["as_rows", "quantize", "ranges"]
+
+Array = np.ndarray[Any, Any]
+
+
+def as_rows(values: Array, rows: int = 1) -> Array:
+    """Return float32 values so that they lie in memory without gaps; row by row, if there are many.
+
+    Raises
+    ------
+    DTypeError
+        Values of another type.
+    """
+    if values.dtype != np.float32:
+        raise DTypeError("src", str(values.dtype), "float32 values")
+    if rows == 1 and _order(values) is not None and values.flags.aligned:
+        return values
+    return np.require(values, requirements=["C", "A"])
+
+
+def ranges(values: Array, rows: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the least and the greatest value of each row; 0 is among them.
+
+    Parameters
+    ----------
+    values : ndarray
+        From `as_rows`.
+    rows : int
+        How many; at least 1.
+
+    Raises
+    ------
+    ArgumentError
+        A value is not finite.
+    """
+    lo, hi = np.empty(rows, np.float32), np.empty(rows, np.float32)
+    runtime.core().ranges(_in_memory(values), lo, hi)
+    if np.isnan(lo).any():
+        raise ArgumentError("src", "values that are not finite", "finite numbers")
+    return lo, hi
+
+
+def quantize(
+    values: Array, scales: NDArray[np.float32], zero_points: NDArray[np.int32], dtype: str
+) -> Array:
+    """Return codes, which lie in memory as the values do.
+
+    Parameters
+    ----------
+    values : ndarray
+        From `as_rows`. Infinities saturate.
+    scales, zero_points : (rows,) ndarray
+        Normal numbers above 0, and numbers in the range of `dtype`.
+    dtype : str
+        u8 or s8.
+
+    Raises
+    ------
+    ArgumentError
+        A value is NaN.
+    """
+    codes = np.empty_like(values, dtypes.numpy_dtype(dtype))
+    if not runtime.core().quantize(_in_memory(values), scales, zero_points, _in_memory(codes)):
+        raise ArgumentError("src", "NaN", "numbers")
+    return codes
+
+
+def _in_memory(array: Array) -> Array:
+    """Return an array with its dimensions in the order of memory."""
+    order = _order(array)
+    return array if order is None else array.transpose(order)
+
+
+def _order(array: Array) -> tuple[int, ...] | None:
+    """Return the dimensions from outermost to innermost; None when there are gaps or overlaps."""
+    strides, dims = array.strides, array.shape
+    order = tuple(sorted(range(array.ndim), key=lambda at: (-strides[at], dims[at] == 1, at)))
+    return order if array.transpose(order).flags.c_contiguous else None

@@ -1,0 +1,156 @@
+"""Ranges: from the least and the greatest value to scale and zero point, in float32.
+
+asymmetric   scale = (hi − lo) / (qmax − qmin)     zero_point = clamp(rne(qmin − lo / scale))
+symmetric    scale = max(−lo, hi) / qmax           zero_point = 0
+
+with 0 counted among the values. The first is ONNX's DynamicQuantizeLinear. A range that holds
+nothing but 0 has the scale 1; a scale below float32's least normal number is that number.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.errors import ArgumentError, DTypeError
+from pyonednn_q.qparams import QParams
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Dynamic", "Extent", "qparams_from_range", "scales_and_points"]
+
+Extent: TypeAlias = Literal["per_tensor", "per_row"]
+
+_INT8 = ("u8", "s8")
+_SMALLEST = np.finfo(np.float32).tiny
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """A float source that every call quantises by its own range.
+
+    Parameters
+    ----------
+    dtype : {"u8", "s8"}
+        u8 codes are asymmetric, s8 codes symmetric, without -128.
+    extent : {"per_tensor", "per_row"}
+        One range for the source; or one for each row of a matmul or an inner product, as language
+        models want for each token.
+    """
+
+    dtype: str = "u8"
+    extent: Extent = "per_tensor"
+
+    def __post_init__(self) -> None:
+        dtypes.checked(self.dtype, "dtype", _INT8)
+        if self.extent not in get_args(Extent):
+            wanted = f"one of {', '.join(get_args(Extent))}"
+            raise ArgumentError("extent", repr(self.extent), wanted)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether zero points are 0."""
+        return self.dtype == "s8"
+
+    def parameters(
+        self, lo: NDArray[np.float32], hi: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """Return scales and zero points for ranges that hold 0.
+
+        Raises
+        ------
+        ArgumentError
+            A range that float32 cannot span.
+        """
+        return scales_and_points(lo, hi, self.dtype, symmetric=self.is_symmetric)
+
+
+def scales_and_points(
+    lo: ArrayLike, hi: ArrayLike, dtype: str, *, symmetric: bool
+) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Return scales and zero points, by the formulas above.
+
+    Parameters
+    ----------
+    lo, hi : array_like
+        Ends of ranges; finite, lo <= 0 <= hi.
+    dtype : str
+        u8 or s8; s8 if symmetric.
+
+    Raises
+    ------
+    ArgumentError
+        A range that float32 cannot span.
+
+    Examples
+    --------
+    >>> scales_and_points([-1.0, 0.0], [1.55, 0.0], "u8", symmetric=False)
+    (array([0.01, 1.  ], dtype=float32), array([100,   0], dtype=int32))
+    """
+    low, high = np.asarray(lo, np.float32), np.asarray(hi, np.float32)
+    qmin, qmax = dtypes.qmin(dtype), dtypes.qmax(dtype)
+    with np.errstate(over="ignore"):
+        if symmetric:
+            scale = np.maximum(-low, high) / np.float32(qmax)
+        else:
+            scale = (high - low) / np.float32(qmax - qmin)
+    if not np.isfinite(scale).all():
+        got = f"values from {low.min()} to {high.max()}"
+        raise ArgumentError("src", got, "a range that float32 can span")
+    is_zero = (low == 0.0) & (high == 0.0)
+    scale = np.where(is_zero, np.float32(1.0), np.maximum(scale, _SMALLEST))
+    if symmetric:
+        return scale, np.zeros(scale.shape, np.int32)
+    points = np.clip(np.rint(np.float32(qmin) - low / scale), qmin, qmax)
+    return scale, points.astype(np.int32)
+
+
+def qparams_from_range(lo: float, hi: float, dtype: str, *, symmetric: bool = False) -> QParams:
+    """Return the QParams of a range, which is widened to hold 0.
+
+    Parameters
+    ----------
+    lo, hi : float
+        Its ends, lo <= hi.
+    dtype : {"u8", "s8"}
+        Of the codes.
+    symmetric : bool
+        Zero point 0: both sides as long as the longer; s8 only.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        Ends that are no numbers or the wrong way round; another type.
+
+    Examples
+    --------
+    >>> qparams_from_range(-1.0, 1.55, "u8").zero_point
+    100
+    """
+    dtypes.checked(dtype, "dtype", _INT8)
+    if symmetric and dtype != "s8":
+        raise DTypeError("dtype", dtype, "s8 for a symmetric range")
+    least, greatest = _number("lo", lo), _number("hi", hi)
+    if not least <= greatest:
+        raise ArgumentError("lo", f"{least} above {greatest}", "lo <= hi")
+    ends = min(least, 0.0), max(greatest, 0.0)
+    scale, point = scales_and_points(*ends, dtype, symmetric=symmetric)
+    return QParams(float(scale), int(point), dtype)
+
+
+def _number(name: str, value: Any) -> float:  # noqa: ANN401 - what it is, is the question
+    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
+        raise ArgumentError(name, repr(value), "a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not abs(number) <= _LARGEST:
+        raise ArgumentError(name, f"{number}", "a finite number of float32")
+    return number
