@@ -117,6 +117,10 @@ class Call:
             x = x.affine(np.asarray(1.0 / scale), np.asarray(float(zero_point)), roundings=6)
         return Meaning.of(x, self.dtype)
 
+    def accumulators(self) -> Array:
+        """Return the exact sums of products of integers."""
+        return self._acc().value.astype(np.int64)
+
     def _acc(self) -> Bounded:
         src, wei = self.src.astype(np.float64), self.wei.astype(np.float64)
         if self.src_q is None:

@@ -1,0 +1,59 @@
+"""Other runtimes on the same arrays: onnxruntime, torch and OpenVINO, the extra ``peers``.
+
+`PEERS` names them. Each has a module with `ready`, which makes a layer ready to run there, or says
+why it cannot. Peers are imported when they are asked for, each in a process of its own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+from pyonednn_q.bench.peers.layer import Layer, PeerError, Ready
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["PEERS", "Layer", "PeerError", "Ready", "ready", "require"]
+
+# Name, and the packages without which it cannot be used.
+PEERS = {
+    "onnxruntime": ("onnxruntime", "onnx"),
+    "openvino": ("openvino",),
+    "torch": ("torch",),
+}
+_INSTALL = "pip install 'pyonednn_q[peers]'"
+_MODULES = {
+    "onnxruntime": "onnx_session",
+    "openvino": "openvino_graph",
+    "torch": "torch_operators",
+}
+
+
+def ready(peer: str, layer: Layer, threads: int) -> Ready:
+    """Make a layer ready to run by a peer.
+
+    Raises
+    ------
+    PeerError
+        The peer cannot compute it; the message says why.
+    """
+    module = importlib.import_module(f"{__name__}.{_MODULES[peer]}")
+    made: Callable[[Layer, int], Ready] = module.ready
+    return made(layer, threads)
+
+
+def require(peers: tuple[str, ...]) -> None:
+    """Refuse peers that are not installed.
+
+    Raises
+    ------
+    PeerError
+        Naming the packages and the extra.
+    """
+    for peer in peers:
+        for package in PEERS[peer]:
+            if importlib.util.find_spec(package) is None:
+                what = "is" if package == peer else f"needs {package}, which is"
+                why = f"{what} not installed: {_INSTALL}"
+                raise PeerError(peer, why)
