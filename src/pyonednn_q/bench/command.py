@@ -4,6 +4,7 @@ pyonednn-q bench                          list the suites
 pyonednn-q bench resnet50                 FP32 against INT8, layer by layer
 pyonednn-q bench resnet50 --isa ladder    the same at each instruction set this machine has
 pyonednn-q bench "matmul 128x768 768x3072" --dtype bf16,u8s8u8 --tail gelu_tanh_fq
+pyonednn-q bench bert_base --peers onnxruntime,openvino,torch
 pyonednn-q bench check                    every line of every suite once, for correctness
 
 A problem is a kind (conv, deconv, ip, matmul), the dimensions of src and of the weights, and
@@ -24,6 +25,7 @@ from pyonednn_q.bench import check, plot, processes, report, suite
 from pyonednn_q.bench.arguments import choice, listed, pattern, positive
 from pyonednn_q.bench.case import LAYOUTS, Cache, Setting
 from pyonednn_q.bench.measure import F32, Request, measure
+from pyonednn_q.bench.peers import PEERS, require
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.run import Run, joined, metadata
@@ -57,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> int:
     """Measure and report."""
     wanted = request(options)
+    require(wanted.peers)
     if options.plot:
         plot.check(options.plot)
     found = measured(wanted, options.isa)
@@ -112,7 +115,17 @@ def request(options: argparse.Namespace) -> Request:
         layouts=tuple(options.layout),
         settings=tuple(Setting(count, cache) for count in threads),
         budget=Budget(options.min_time, options.repeat),
+        peers=_peers(options),
     )
+
+
+def _peers(options: argparse.Namespace) -> tuple[str, ...]:
+    peers = tuple(options.peers)
+    if peers and options.isa:
+        raise ArgumentError("peers", "--isa", "none: peers have kernels that know no such limit")
+    if peers and options.cold:
+        raise ArgumentError("peers", "--cold", "none: peers are timed with warm caches")
+    return peers
 
 
 def listing() -> str:
@@ -202,6 +215,15 @@ def _add_how(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--repeat", type=positive, metavar="N", help="samples of each, instead of --min-time"
+    )
+
+    group.add_argument(
+        "--peers",
+        type=listed(choice("peers", tuple(PEERS))),
+        default=(),
+        metavar="LIST",
+        help=f"other runtimes on the same arrays, in turn: {', '.join(PEERS)} "
+        "(pip install 'pyonednn_q[peers]')",
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pyonednn_q import native
 from pyonednn_q.bench import benchdnn, noise, probe
 from pyonednn_q.bench.case import Case, Setting, repro
 from pyonednn_q.bench.data import Sample
+from pyonednn_q.bench.peers.contest import Contest
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.run import Row, Run, metadata
 from pyonednn_q.bench.summary import sqnr_db
@@ -51,6 +53,8 @@ class Request:
         One after the other.
     budget : Budget
         For each primitive.
+    peers : tuple of str
+        Other runtimes to time on the same cases.
     """
 
     lines: tuple[Line, ...]
@@ -59,6 +63,7 @@ class Request:
     layouts: tuple[Layout, ...]
     settings: tuple[Setting, ...]
     budget: Budget
+    peers: tuple[str, ...] = ()
 
     def cases(self, line: Line) -> tuple[Case, ...]:
         """Return the cases of a line; matrices have one layout."""
@@ -73,7 +78,8 @@ class Request:
     @property
     def steps(self) -> int:
         """How often `measure` ticks."""
-        return (probe.steps(self.precisions) + len(self.lines)) * len(self.settings)
+        contests = len(self.lines) if self.peers else 0
+        return (probe.steps(self.precisions) + len(self.lines) + contests) * len(self.settings)
 
 
 def measure(request: Request, progress: Progress) -> Run:
@@ -89,6 +95,9 @@ def measure(request: Request, progress: Progress) -> Run:
                 progress.phase(line.label)
                 rows += list(_rows(line, request.cases(line), setting, request.budget, flush))
                 progress.tick()
+            if request.peers:
+                first = len(rows) - sum(len(request.cases(line)) for line in request.lines)
+                rows[first:] = _with_rivals(request, setting, rows[first:], progress)
             progress.phase("probing again")
             found, drift = probe.probe_again(found, request.precisions, progress.tick)
             limits.append(((setting.isa, setting.threads), found))
@@ -96,7 +105,25 @@ def measure(request: Request, progress: Progress) -> Run:
     stolen, others = noise.Load.now().since(before)
     spreads = [row.summary.spread for row in rows if row.samples_us]
     doubts = noise.warnings(stolen, others, max(drifts, key=abs, default=0.0), spreads)
-    return Run(metadata(), tuple(limits), doubts, tuple(rows))
+    about = metadata() | {peer: version(peer) for peer in request.peers}
+    return Run(about, tuple(limits), doubts, tuple(rows))
+
+
+def _with_rivals(
+    request: Request, setting: Setting, rows: Sequence[Row], progress: Progress
+) -> list[Row]:
+    """Return rows with what other runtimes take; rows are those of the lines, in their order."""
+    found: list[Row] = []
+    with Contest(request.peers, setting.threads) as contest:
+        for line in request.lines:
+            progress.phase(f"{line.label}: {', '.join(request.peers)}")
+            rivals = contest.run(request.cases(line), request.budget)
+            part = rows[len(found) : len(found) + len(rivals)]
+            for row, each in zip(part, rivals, strict=True):
+                ours = f"{row.ours} --peers {','.join(request.peers)}"
+                found.append(replace(row, rivals=each, ours=ours))
+            progress.tick()
+    return found
 
 
 def _rows(

@@ -26,7 +26,7 @@ class Load:
     all_s, idle_s, stolen_s : float
         Over all CPUs, as the kernel counts; 0 where it does not tell.
     own_s : float
-        CPU time of this process.
+        CPU time of this process, and of those it started that have ended.
     wall_s : float
         The wall clock.
     """
@@ -45,7 +45,7 @@ class Load:
             first = _STAT.read_text().splitlines()[0]
         except OSError:
             first = ""
-        return cls(*parse_stat(first), own.user + own.system, time.monotonic())
+        return cls(*parse_stat(first), sum(own[:4]), time.monotonic())
 
     def since(self, before: Load) -> tuple[float, float]:
         """Return (stolen, others): parts of the CPUs' time since `before`.

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pyonednn_q.bench import standing
 from pyonednn_q.bench.precision import FLOATS, Precision
 from pyonednn_q.bench.probe import PEAK_PROBLEMS
 from pyonednn_q.bench.run import Row, Run
@@ -19,7 +20,7 @@ __all__ = ["complain", "markdown", "text", "write"]
 
 Cell = Callable[[Run, Row], str]
 # What goes first when the terminal is too narrow.
-_OPTIONAL = ("problem", "bound", "±", "SQNR dB")
+_OPTIONAL = ("problem", "bound", "±", "SQNR dB", "GOPS", "peak")
 
 
 def text(run: Run, *, width: int | None = None, repro: bool = False) -> str:
@@ -30,7 +31,7 @@ def text(run: Run, *, width: int | None = None, repro: bool = False) -> str:
         if width is not None and blank.width > width:
             blank = blank.without(name)
     parts = [_where(run), "", blank.text()]
-    parts += ["", *_totals(run), *_legend(run)]
+    parts += ["", *_totals(run), *standing.totals(run), *_legend(run)]
     if repro:
         parts += ["", *_commands(run)]
     return "\n".join([*parts, *_doubts(run)])
@@ -39,7 +40,7 @@ def text(run: Run, *, width: int | None = None, repro: bool = False) -> str:
 def markdown(run: Run, *, repro: bool = False) -> str:
     """Return the run as Markdown, with every column."""
     parts = [_where(run), "", _table(run, verbose=True).markdown()]
-    notes = [*_totals(run), *_legend(run), *(line.lstrip() for line in _doubts(run))]
+    notes = [*_totals(run), *standing.totals(run), *_legend(run), *_doubts(run)]
     parts += ["", *(f"- {line}" for line in notes if line)]
     if repro:
         parts += ["", "```", *_commands(run), "```"]
@@ -84,6 +85,7 @@ def _table(run: Run, *, verbose: bool) -> Table:
     ]
     if any(row.sqnr_db is not None for row in run.rows):
         columns.append((Column("SQNR dB", right=True), _sqnr))
+    columns += standing.columns(run, _time)
     columns.append((Column("implementation"), _implementation))
     cells = [[cell(run, row) for _, cell in columns] for row in run.rows]
     return Table([column for column, _ in columns], cells)
@@ -210,6 +212,7 @@ def _legend(run: Run) -> Iterator[str]:
             f"peak{where}, {_threads(threads)}: {peaks} GOPS (best of {len(PEAK_PROBLEMS)} large "
             f"problems); GB/s over {rates}; a call {limits.call_us:.1f} us"
         )
+    yield from standing.legend(run)
     notes = dict.fromkeys(note for row in run.rows for note in row.notes)
     for note in notes:
         yield f"* {note}"

@@ -25,11 +25,42 @@ from pyonednn_q.bench.summary import Ratio, Summary, paired_ratio, summarise
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 
-__all__ = ["SCHEMA", "Row", "Run", "joined", "metadata"]
+__all__ = ["OURS", "SCHEMA", "Rival", "Row", "Run", "joined", "metadata"]
 
 SCHEMA = 1
+OURS = "pyonednn_q"
 _LIMITS = tuple(field.name for field in fields(Limits))
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """What one runtime took for a case, or why it did not.
+
+    Attributes
+    ----------
+    name : str
+        "pyonednn_q", or that of a peer.
+    way : str
+        "call": from Python; "loop": around our primitive, in C++.
+    calls : int
+        In each sample.
+    samples_us : tuple of float
+        Microseconds a call; of all rivals of a row in the same rounds.
+    refused : str
+        Why there are no samples.
+    """
+
+    name: str
+    way: str
+    calls: int
+    samples_us: tuple[float, ...]
+    refused: str
+
+    @property
+    def median_us(self) -> float:
+        """Median microseconds a call."""
+        return float(np.median(self.samples_us))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +97,8 @@ class Row:
         Command lines that reproduce the row.
     refused : str
         Why there are no samples.
+    rivals : tuple of Rival
+        Other runtimes on the same arrays, and our own call, each in a process of its own.
     """
 
     suite: str
@@ -89,6 +122,7 @@ class Row:
     ours: str
     benchdnn: str
     refused: str
+    rivals: tuple[Rival, ...] = ()
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -120,6 +154,17 @@ class Row:
         """Median microseconds a call."""
         return float(np.median(self.samples_us))
 
+    def rival(self, name: str, way: str = "call") -> Rival | None:
+        """Return what a runtime took, if it was asked."""
+        return next((r for r in self.rivals if (r.name, r.way) == (name, way)), None)
+
+    def lead(self, name: str) -> Ratio | None:
+        """Return how many times faster our call is than that of another runtime."""
+        ours, other = self.rival(OURS), self.rival(name)
+        if ours is None or other is None or not (ours.samples_us and other.samples_us):
+            return None
+        return paired_ratio(other.samples_us, ours.samples_us)
+
     @property
     def gops(self) -> float:
         """Operations per nanosecond."""
@@ -131,6 +176,7 @@ class Row:
         return self.ops / self.nbytes
 
 
+_RIVAL = tuple(field.name for field in fields(Rival))
 _ROW = tuple(field.name for field in fields(Row))
 
 
@@ -168,6 +214,12 @@ class Run:
                     return None
                 return paired_ratio(other.samples_us, row.samples_us)
         return None
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """Other runtimes that were asked."""
+        named = dict.fromkeys(rival.name for row in self.rows for rival in row.rivals)
+        return tuple(name for name in named if name != OURS)
 
     @property
     def baselines(self) -> tuple[str, ...]:
@@ -208,7 +260,7 @@ class Run:
                 ((found.pop("isa"), found.pop("threads")), _made(Limits, _LIMITS, found))
                 for found in content["limits"]
             )
-            rows = tuple(_made(Row, _ROW, row) for row in content["rows"])
+            rows = tuple(_made(Row, _ROW, _with_rivals(row)) for row in content["rows"])
             return cls(content["metadata"], limits, tuple(content["warnings"]), rows)
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
             got = f"{type(error).__name__}: {error}"
@@ -251,6 +303,11 @@ def _cpu() -> str:
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
     sqnr = row["sqnr_db"]
     return row | {"sqnr_db": sqnr if sqnr is None or math.isfinite(sqnr) else None}
+
+
+def _with_rivals(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row's fields with its rivals made; runs without peers may lack the field."""
+    return row | {"rivals": [_made(Rival, _RIVAL, rival) for rival in row.get("rivals", ())]}
 
 
 def _made(make: Callable[..., T], names: tuple[str, ...], values: dict[str, Any]) -> T:

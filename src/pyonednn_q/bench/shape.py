@@ -120,6 +120,14 @@ class Shape:
         return self.kind in _WINDOWED and len(self.wei) > len(self.src)
 
     @property
+    def out_padding(self) -> Dims:
+        """How many more a deconvolution's dst has than the least, per spatial dimension."""
+        if not self.out:
+            return (0,) * (len(self.src) - 2) if self.kind == "deconv" else ()
+        least = replace(self, out=()).dst[2:]
+        return tuple(size - low for size, low in zip(self.out, least, strict=True))
+
+    @property
     def macs(self) -> int:
         """Multiplications; those with padding are counted, as is usual for networks."""
         if self.kind == "matmul":

@@ -69,6 +69,8 @@ class Layer:
     strides, dilation : tuple of int
         One per spatial dimension; a dilation of 1 is dense.
     padding : tuple of (int, int)
+    out_padding : tuple of int
+        Of a deconvolution: more of dst than the least.
     groups : int
     relu : bool
     residual : Residual or None
@@ -92,6 +94,7 @@ class Layer:
     strides: tuple[int, ...] = ()
     dilation: tuple[int, ...] = ()
     padding: tuple[tuple[int, int], ...] = ()
+    out_padding: tuple[int, ...] = ()
     groups: int = 1
     relu: bool = False
     residual: Residual | None = None
@@ -139,15 +142,22 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A layer made ready.
+    """A layer made ready. Keep it while `run` is used: it owns the memory.
 
     Attributes
     ----------
     run : callable
         Computes it once, from where src lies to where the peer keeps its result: what is timed.
-    result : callable
-        Computes it once and returns dst in logical dims.
+    read : callable
+        Returns dst in logical dims, from what `run` returned.
+    memory : tuple
+        Arrays that the peer reads and writes without owning them.
     """
 
-    run: Callable[[], object]
-    result: Callable[[], Array]
+    run: Callable[[], Any]
+    read: Callable[[Any], Array]
+    memory: tuple[object, ...] = ()
+
+    def result(self) -> Array:
+        """Compute once and return dst."""
+        return self.read(self.run())

@@ -126,7 +126,10 @@ def _floats(layer: Layer, graph: _Graph) -> bool:
         inputs.append(graph.constant("bias", layer.bias))
     if layer.is_windowed:
         op_type = "Conv" if layer.kind == "conv" else "ConvTranspose"
-        graph.add(op_type, inputs, **_window(layer))
+        window = _window(layer)
+        if layer.kind == "deconv":
+            window["output_padding"] = list(layer.out_padding)
+        graph.add(op_type, inputs, **window)
     elif layer.kind == "ip" or layer.bias is not None:
         graph.add("Gemm", inputs, transB=int(layer.kind == "ip"))
     else:
@@ -208,12 +211,11 @@ def _bound(layer: Layer, graph: _Graph, threads: int, *, dst_last: bool) -> Read
     def run() -> None:
         session.run_with_iobinding(binding)
 
-    def result() -> Array:
-        run()
+    def read(_: object) -> Array:
         values = dst.numpy()
         return np.moveaxis(values, -1, 1) if dst_last else values
 
-    return Ready(run, result)
+    return Ready(run, read, tuple(graph.fed.values()))
 
 
 def _model(layer: Layer, graph: _Graph) -> onnx.ModelProto:

@@ -153,7 +153,13 @@ def _layer(layer: Layer, x: Any, wei: Any) -> Any:  # noqa: ANN401
     strides, dilation = list(layer.strides), list(layer.dilation)
     if layer.kind == "deconv":
         return opset13.convolution_backprop_data(
-            x, wei, strides=strides, pads_begin=lows, pads_end=highs, dilations=dilation
+            x,
+            wei,
+            strides=strides,
+            pads_begin=lows,
+            pads_end=highs,
+            dilations=dilation,
+            output_padding=list(layer.out_padding),
         )
     make = opset13.group_convolution if layer.groups > 1 else opset13.convolution
     return make(x, wei, strides, lows, highs, dilation)
@@ -181,12 +187,10 @@ def _bound(layer: Layer, made: Any) -> Ready:  # noqa: ANN401
     def run() -> None:
         request.infer()
 
-    def result() -> Array:
-        assert held  # the tensors are views of these
-        run()
+    def read(_: object) -> Array:
         values = dst.copy()
         moves = layer.is_windowed and layer.channels_last
         return np.moveaxis(values, -1, 1) if moves else values
 
     run()  # what the plugin cannot run shows now
-    return Ready(run, result)
+    return Ready(run, read, (*held, dst))

@@ -36,10 +36,10 @@ def ready(layer: Layer, threads: int) -> Ready:
         with torch.inference_mode():
             return compute()
 
-    def result() -> Array:
-        return np.asarray(run().numpy())
+    def read(tensor: Any) -> Array:  # noqa: ANN401
+        return np.asarray(tensor.numpy())
 
-    return Ready(run, result)
+    return Ready(run, read)
 
 
 def _tensor(values: Array | None, layer: Layer | None = None) -> Any:  # noqa: ANN401
@@ -85,12 +85,15 @@ def _conv(layer: Layer, scales: Any, points: Any) -> Callable[[], Any]:  # noqa:
     out = (layer.dst_scale, layer.dst_zero_point, _DTYPES[layer.dst])
     unary = "relu" if layer.relu else "none"
     if layer.residual is None:
+        if layer.relu and layer.src.ndim == 5:
+            raise PeerError(_NAME, "fuses no relu into convolutions of three dimensions")
         pointwise = getattr(ops, f"qconv{layer.src.ndim - 2}d_pointwise")
         return lambda: pointwise(*head, bias, *window, *out, unary, [], "")
     if layer.src.ndim != 4:
         raise PeerError(_NAME, "adds to convolutions of two dimensions only")
     added = layer.residual
-    accum = _tensor(added.values.copy(), layer)
+    # It takes no other layout for this operand, whatever that of src.
+    accum = _tensor(added.values.copy()).contiguous(memory_format=torch.channels_last)
     more: tuple[Any, ...] = (
         added.scale,
         added.zero_point,
@@ -159,4 +162,5 @@ def _float_window(layer: Layer, x: Any, bias: Any) -> Callable[[], Any]:  # noqa
         raise PeerError(_NAME, "is not asked for groups of transposed convolutions")
     wei = _tensor(np.swapaxes(layer.wei, 0, 1), layer)
     deconv = getattr(functional, f"conv_transpose{spatial}d")
-    return lambda: deconv(x, wei, bias, strides, pads, 0, layer.groups, dilation)
+    more = list(layer.out_padding)
+    return lambda: deconv(x, wei, bias, strides, pads, more, layer.groups, dilation)

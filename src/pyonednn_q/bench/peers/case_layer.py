@@ -1,0 +1,72 @@
+"""A case as the layer that peers are given: the same arrays that our own primitive has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.bench.data import Sample, channels, quantise
+from pyonednn_q.bench.peers.layer import Layer, PeerError, Residual
+from pyonednn_q.bench.tail import residual_scale
+
+if TYPE_CHECKING:
+    from pyonednn_q.bench.case import Case
+
+__all__ = ["layer_of"]
+
+_TAILS = ((), ("relu",), ("sum",), ("sum", "relu"))
+
+
+def layer_of(peer: str, case: Case, sample: Sample) -> Layer:
+    """Return the layer of a case.
+
+    Raises
+    ------
+    PeerError
+        A tail or a type that peers are not asked for.
+    """
+    words, shape, precision = _words(case), case.shape, case.precision
+    if words not in _TAILS:
+        raise PeerError(peer, f"is not asked for the tail {case.tail.name}")
+    if not precision.is_int8 and precision.name != "f32":
+        raise PeerError(peer, "is compared in f32 and INT8 only")
+    given = quantise(case, sample)
+    ending = case.tail.ending(channels(shape), precision)
+    wei = given.wei
+    if shape.has_groups:
+        wei = wei.reshape(-1, *wei.shape[2:])
+    residual = None
+    if case.tail.reads_dst:
+        scale = residual_scale(precision.dst) if precision.is_int8 else 1.0
+        residual = Residual(given.dst, scale, 0)
+    return Layer(
+        shape.kind,
+        given.src,
+        wei,
+        None if shape.has_two_sources else sample.bias,
+        src_scale=given.src_scale,
+        wei_scale=np.asarray(given.wei_scale),
+        dst=precision.dst,
+        dst_scale=ending.dst_scale,
+        dst_zero_point=ending.dst_zero_point,
+        strides=shape.strides,
+        dilation=shape.dilation,
+        padding=shape.padding,
+        out_padding=shape.out_padding,
+        groups=shape.groups,
+        relu="relu" in words,
+        residual=residual,
+        channels_last=case.layout == "channels_last",
+        constant_wei=not shape.has_two_sources,
+    )
+
+
+def _words(case: Case) -> tuple[str, ...]:
+    """Return the words of the tail without a last quantisation that is the store itself."""
+    *before, last = case.tail.words or ("",)
+    dst = case.precision.dst
+    if case.precision.is_int8 and dtypes.is_integer(dst) and last in {"fq", f"fq_{dst}"}:
+        return tuple(before)
+    return case.tail.words

@@ -1,0 +1,149 @@
+"""A contest: one process per runtime, all timed in turn on the same cases.
+
+Processes that are not being timed are stopped, so that no thread pool spins beside the one that is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyonednn_q.bench.peers.layer import PeerError
+from pyonednn_q.bench.peers.worker import CALL
+from pyonednn_q.bench.processes import environment
+from pyonednn_q.bench.run import OURS, Rival
+from pyonednn_q.bench.timing import Budget, interleaved
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from pyonednn_q.bench.case import Case
+
+    Seconds = Callable[[int], float]
+
+__all__ = ["Contest"]
+
+_CHILD = "import sys; from pyonednn_q.bench.peers.worker import serve; serve(sys.argv[1])"
+_PATIENCE_S = 10.0
+
+
+class Contest:
+    """Processes of runtimes, ours first. A context manager: they end with it.
+
+    Parameters
+    ----------
+    peers : sequence of str
+        Names of `PEERS`.
+    threads : int
+        Of each runtime.
+    """
+
+    def __init__(self, peers: Sequence[str], threads: int) -> None:
+        self.threads = threads
+        self._processes = {name: _Process(name) for name in (OURS, *peers)}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for process in self._processes.values():
+            process.end()
+
+    def run(self, cases: Sequence[Case], budget: Budget) -> list[tuple[Rival, ...]]:
+        """Time cases, all runtimes in turn.
+
+        Parameters
+        ----------
+        cases : sequence of Case
+            What takes turns.
+        budget : Budget
+            For each runtime and case.
+
+        Returns
+        -------
+        list of tuple of Rival
+            For each case: what each runtime took, or why it did not.
+        """
+        found: list[list[Rival]] = [[] for _ in cases]
+        waiting: list[tuple[int, str, str, Seconds]] = []
+        for name, process in self._processes.items():
+            made = 0
+            for index, case in enumerate(cases):
+                answer = process.ask("make", case, self.threads)
+                if isinstance(answer, str):
+                    found[index].append(Rival(name, CALL, 0, (), answer))
+                    continue
+                waiting += [(index, name, way, process.seconds(made, way)) for way in answer]
+                made += 1
+        taken = interleaved([seconds for *_, seconds in waiting], budget)
+        for (index, name, way, _), timed in zip(waiting, taken, strict=True):
+            found[index].append(Rival(name, way, timed.calls, timed.samples_us, ""))
+        for process in self._processes.values():
+            process.ask("drop")
+        return [tuple(rivals) for rivals in found]
+
+
+class _Process:
+    """A worker in a process, which runs only while it is asked something."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        site = ["-S"] if sys.flags.no_site else []
+        self._process = subprocess.Popen(
+            [sys.executable, *site, "-c", _CHILD, name],
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def ask(self, *what: Any) -> Any:  # noqa: ANN401 - what the worker answers
+        """Return the answer.
+
+        Raises
+        ------
+        PeerError
+            The process has ended.
+        """
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.send_signal(signal.SIGCONT)
+            pickle.dump(what, process.stdin)
+            process.stdin.flush()
+            answer = pickle.load(process.stdout)
+            process.send_signal(signal.SIGSTOP)
+        except (OSError, EOFError):
+            raise PeerError(self._name, f"ended with exit code {process.wait()}") from None
+        return answer
+
+    def seconds(self, number: int, way: str) -> Seconds:
+        """Return the function that times a case."""
+        return lambda calls: float(self.ask("time", number, way, calls))
+
+    def end(self) -> None:
+        """Let the process end, or end it."""
+        process = self._process
+        assert process.stdin is not None
+        process.send_signal(signal.SIGCONT)
+        with contextlib.suppress(OSError):  # it has died
+            process.stdin.close()
+        try:
+            process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        assert process.stdout is not None
+        process.stdout.close()

@@ -1,0 +1,123 @@
+"""The process of one runtime: makes cases ready and times them, as it is told through its pipes.
+
+It is asked with pickled tuples on its standard input and answers on its standard output, which
+libraries that print would garble: they are given standard error in its place.
+
+    ("make", case, threads)     -> the ways in which it can be timed, or why not, as text
+    ("time", number, way, n)    -> seconds a call, mean of n calls of the case that was made so
+    ("drop",)                   -> forgets all cases
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.bench.data import Sample
+from pyonednn_q.bench.peers import PeerError, Ready, ready
+from pyonednn_q.bench.peers.case_layer import layer_of
+from pyonednn_q.bench.run import OURS
+from pyonednn_q.errors import Error
+
+if TYPE_CHECKING:
+    from pyonednn_q.bench.case import Case
+
+    Array = np.ndarray[Any, Any]
+
+__all__ = ["CALL", "LOOP", "Worker", "serve"]
+
+CALL = "call"  # from Python
+LOOP = "loop"  # around the bare primitive, in C++: ours only
+
+Seconds = Callable[[int], float]
+
+
+class Worker:
+    """Cases made ready by one runtime.
+
+    Parameters
+    ----------
+    name : str
+        Of `PEERS`, or `OURS`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._made: list[dict[str, Seconds]] = []
+
+    def make(self, case: Case, threads: int) -> tuple[str, ...] | str:
+        """Make a case ready; return the ways to time it, or why there is none."""
+        try:
+            ways = (_ours if self.name == OURS else self._peer)(case, threads)
+        except PeerError as error:
+            return error.why
+        except Error as error:
+            return str(error).splitlines()[0]
+        except Exception as error:
+            lines = str(error).splitlines() or [""]
+            return f"fails: {type(error).__name__}: {lines[0]}"
+        self._made.append(ways)
+        return tuple(ways)
+
+    def time(self, number: int, way: str, calls: int) -> float:
+        """Return seconds a call."""
+        return self._made[number][way](calls)
+
+    def drop(self) -> None:
+        """Forget the cases."""
+        self._made.clear()
+
+    def _peer(self, case: Case, threads: int) -> dict[str, Seconds]:
+        sample = Sample.of(case.shape, with_residual=case.tail.has_residual)
+        made = ready(self.name, layer_of(self.name, case, sample), threads)
+        made.run()
+        return {CALL: _timed(made)}
+
+
+def _ours(case: Case, threads: int) -> dict[str, Seconds]:
+    from pyonednn_q.bench.trial import Trial
+    from pyonednn_q.native import runtime
+
+    runtime.set_num_threads(threads)
+    sample = Sample.of(case.shape, with_residual=case.tail.has_residual)
+    trial = Trial.of(case, sample)
+    *inputs, dst = trial.arrays
+    prepared = trial.prepared
+
+    def run() -> Array:
+        return prepared(*inputs, out=dst)
+
+    return {CALL: _timed(Ready(run, np.asarray)), LOOP: trial.seconds}
+
+
+def _timed(made: Ready) -> Seconds:
+    def seconds(calls: int) -> float:
+        run = made.run
+        start = time.perf_counter()
+        for _ in range(calls):
+            run()
+        return (time.perf_counter() - start) / calls
+
+    return seconds
+
+
+def serve(name: str) -> None:
+    """Answer until the pipe is closed."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    worker = Worker(name)
+    while True:
+        try:
+            # From the parent, through a pipe that nobody else has.
+            asked: tuple[Any, ...] = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        answer = getattr(worker, asked[0])(*asked[1:])
+        pickle.dump(answer, answers)
+        answers.flush()
