@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version
+
 import numpy as np
 import pytest
 from hypothesis import settings
 
 from support.isa import skip_without
+
+ORACLES = ("ai-edge-litert", "onnxruntime", "torch")
 
 # A deadline would measure what else the machine is doing.
 settings.register_profile("patient", deadline=None)
@@ -19,12 +23,19 @@ def pytest_report_header() -> list[str]:
     try:
         from pyonednn_q.native import library, runtime
 
-        version = ".".join(map(str, runtime.version()))
-        header.append(f"oneDNN {version} {runtime.threading_runtime()}, {library.loaded().path}")
+        found = ".".join(map(str, runtime.version()))
+        header.append(f"oneDNN {found} {runtime.threading_runtime()}, {library.loaded().path}")
         header.append(f"isa {runtime.isa()}, {runtime.get_num_threads()} threads")
     except ImportError as error:
         header.append(f"oneDNN: none, only tests/pure can pass ({error})")
-    return header
+    return [*header, f"oracles: {', '.join(map(_oracle, ORACLES))}"]
+
+
+def _oracle(name: str) -> str:
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return f"no {name}"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -40,8 +40,10 @@ METHODS_HEAD = """
 ## Who uses which
 
 `predict.dialects.method.which_method(framework, op, ...)` answers this. TFLite's kernels, measured,
-by version of the interpreter; per tensor and per channel are alike. "U2 + D2" is U2 in whole
-vectors of channels and D2 in those left over.
+by version of the interpreter; per tensor and per channel are alike unless a cell says so. "U2 + D2"
+is U2 in whole vectors of 8 channels and D2 in those left over. `tests/oracles` asks the LiteRT that
+`pip install .[oracles]` brings again, and ONNX Runtime and PyTorch, with sums put where the rules
+part: each cell agrees to the last output with its own rule and with no other.
 """
 SNPS_HEAD = """
 SNPS-Caffe's own table for its TFLite method, which the kernels above do not follow:
@@ -132,20 +134,28 @@ def _tflite_table() -> Iterator[str]:
 
 
 def _cell(framework: str, op: str, dtype: str, version: str | None) -> str:
-    if framework == "xnnpack" and (op, dtype) == ("depthwise conv", "u8"):
-        return "F2, not delegated"
     try:
-        return _short(
-            which_method(
-                framework,
-                op.removeprefix("depthwise "),
-                dtype,
-                depthwise=op.startswith("depthwise"),
-                version=version,
+        found = [
+            _short(
+                which_method(
+                    framework,
+                    op.removeprefix("depthwise "),
+                    dtype,
+                    granularity,
+                    depthwise=op.startswith("depthwise"),
+                    version=version,
+                )
             )
-        )
+            for granularity in ("per_tensor", "per_channel")
+        ]
     except ArgumentError:
         return "–"
+    if framework == "xnnpack" and found[0] != _short(which_method("xnnpack", "conv")):
+        return f"{found[0]}, not delegated"
+    # u8 is the older scheme, per tensor only.
+    if found[0] == found[1] or dtype == "u8":
+        return found[0]
+    return f"{found[0]}; {found[1]} per channel"
 
 
 def _short(method: Method) -> str:

@@ -44,12 +44,13 @@ MEASURED = {
     (OPT, "2.14", "conv", True, "u8"): "F2",
     (OPT, "2.5", "conv", True, "u8"): "F2",
     (OPT, "2.3", "conv", True, "u8"): "F2",
-    (REF, "litert-2.3", "inner_product", False, "s8"): "D1",
-    (REF, "litert-2.3", "inner_product", False, "u8"): "D1",
-    (OPT, "litert-2.3", "inner_product", False, "s8"): "FU2",
+    (REF, "litert-2.3", "inner_product", False, "s8"): "exact away",
+    (REF, "litert-2.3", "inner_product", False, "u8"): "exact away",
     (OPT, "litert-2.3", "inner_product", False, "u8"): "FU2",
     (REF, "litert-2.3", "deconv", False, "s8"): "D2",
     (OPT, "litert-2.3", "deconv", False, "s8"): "U2 + D2",
+    (REF, "litert-2.3", "deconv", False, "u8"): "F2",
+    (OPT, "litert-2.3", "deconv", False, "u8"): "FU2",
 }
 ALWAYS_F32 = ("xnnpack", "onnxruntime", "fbgemm", "torch_qnnpack", "snps_onnx")
 
@@ -78,6 +79,17 @@ def test_the_measured_table(
     found = which_method(framework, op, dtype, granularity, depthwise=depthwise, version=version)
     assert aliases(found.dialect, found.tail) == alias
     assert found.measured
+
+
+@pytest.mark.parametrize(("granularity", "alias"), [("per_tensor", "FU2"), ("per_channel", "U2")])
+def test_optimised_inner_products_differ_by_granularity(granularity: str, alias: str) -> None:
+    found = which_method(OPT, "inner_product", "s8", granularity)
+    assert aliases(found.dialect, found.tail) == alias
+
+
+def test_xnnpack_leaves_depthwise_u8_to_the_interpreter() -> None:
+    assert which_method("xnnpack", "conv", "u8", depthwise=True).dialect == "tflite_2step_single"
+    assert which_method("xnnpack", "conv", "s8", depthwise=True).dialect == "onnxruntime"
 
 
 @pytest.mark.parametrize("op", ["conv", "deconv", "inner_product"])

@@ -13,6 +13,7 @@ from pyonednn_q.errors import ArgumentError
 
 OPS = ("conv", "deconv", "inner_product")
 DTYPES = ("u8", "s8")
+VECTOR = 8  # channels that an optimised kernel of TFLite requantises at once
 GRANULARITIES = ("per_tensor", "per_channel")
 
 
@@ -25,7 +26,7 @@ class Method:
     dialect : str
         Name of the dialect.
     tail : str, optional
-        Another dialect in the channels that are left when whole vectors are done.
+        Another dialect in the channels that are left when whole vectors of `VECTOR` are done.
     measured : bool
         Compared with the framework itself, without a difference.
     """
@@ -80,14 +81,15 @@ def which_method(
     one_of("op", op, OPS)
     one_of("dtype", dtype, DTYPES)
     one_of("granularity", granularity, GRANULARITIES)
+    row = f"depthwise {op}" if depthwise else op
     if framework in _ALWAYS:
-        return _ALWAYS[framework]
+        return _NOT_DELEGATED.get((framework, row, dtype), _ALWAYS[framework])
     if framework.startswith("snps"):
         return _snps(framework, op, granularity, narrow=depthwise or pointwise, depthwise=depthwise)
     chosen = "litert-2.3" if version is None else version
     one_of("version", chosen, VERSIONS)
-    row = f"depthwise {op}" if depthwise else op
-    found = _TFLITE.get((framework, chosen), {}).get((row, dtype))
+    table = _TFLITE.get((framework, chosen), {})
+    found = table.get((f"{row} {granularity}", dtype), table.get((row, dtype)))
     if found is None:
         got = f"{row} of {dtype} with {framework} {chosen}"
         raise ArgumentError("op", got, "an operator that was measured")
@@ -122,25 +124,32 @@ _ALWAYS = {
     "tpu_mlir_cv18xx": Method("tpu_mlir_qdm"),
 }
 VERSIONS = ("2.3", "2.5", "2.14", "litert-2.3")
+_AWAY = Method("exact_half_away")
 _D1, _D2 = Method("tflite_1step"), Method("tflite_2step")
 _F2, _U2, _FU2 = Method("tflite_2step_single"), Method("tflite_2up"), Method("tflite_2up_single")
 _U2_TAIL = Method("tflite_2up", tail="tflite_2step")
 _U8 = {("conv", "u8"): _F2, ("depthwise conv", "u8"): _F2}
-# Keyed by kernels and version, then by operator and dtype; per tensor and per channel are alike.
+# XNNPACK leaves this one to the interpreter's own kernel.
+_NOT_DELEGATED = {("xnnpack", "depthwise conv", "u8"): _F2}
+# Keyed by kernels and version, then by operator and dtype; per tensor and per channel are alike but
+# where a row names one.
 _TFLITE: dict[tuple[str, str], dict[tuple[str, str], Method]] = {
     ("tflite_reference", "litert-2.3"): {
         **_U8,
         ("conv", "s8"): _D2,
         ("depthwise conv", "s8"): _D2,
         ("deconv", "s8"): _D2,
-        ("inner_product", "s8"): _D1,
-        ("inner_product", "u8"): _D1,
+        ("deconv", "u8"): _F2,
+        ("inner_product", "s8"): _AWAY,
+        ("inner_product", "u8"): _AWAY,
     },
     ("tflite_optimised", "litert-2.3"): {
         ("conv", "s8"): _U2,
         ("depthwise conv", "s8"): _U2_TAIL,
         ("deconv", "s8"): _U2_TAIL,
+        ("deconv", "u8"): _FU2,
         ("inner_product", "s8"): _FU2,
+        ("inner_product per_channel", "s8"): _U2,
         ("inner_product", "u8"): _FU2,
         ("conv", "u8"): _FU2,
         ("depthwise conv", "u8"): _F2,

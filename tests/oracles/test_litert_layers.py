@@ -1,0 +1,100 @@
+"""LiteRT's kernels, by name: which rule each requantises with, to the last output.
+
+Every cell of `which_method`'s table for the version that installs. Sums are put where rules part,
+so that each cell speaks for its rule and against all others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyonednn_q.predict.dialects import requantizer
+from pyonednn_q.predict.dialects.method import VECTOR, Method, which_method
+from support.oracles import litert, litert_layers
+from support.oracles.judgement import Judgement
+from support.oracles.layers import KINDS, Layer, drawn
+
+pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install .[oracles]")
+pytest.importorskip("flatbuffers", reason="flatbuffers is not installed: pip install .[oracles]")
+
+Array = np.ndarray[Any, Any]
+
+FRAMEWORKS = {
+    "reference": "tflite_reference",
+    "optimised": "tflite_optimised",
+    "xnnpack": "xnnpack",
+}
+CELLS = [
+    (op, dtype, granularity)
+    for op in ("conv", "pointwise", "depthwise", "deconv", "inner_product")
+    for dtype, granularity in (("s8", "per_tensor"), ("s8", "per_channel"), ("u8", "per_tensor"))
+]
+
+
+def method(op: str, dtype: str, granularity: str, resolver: str) -> Method:
+    return which_method(
+        FRAMEWORKS[resolver],
+        op if op in {"deconv", "inner_product"} else "conv",
+        dtype,
+        granularity,
+        depthwise=op == "depthwise",
+        pointwise=op == "pointwise",
+    )
+
+
+def expected(layer: Layer, rule: Method) -> Array:
+    """The rule's result; the tail's where channels fill no whole vector."""
+    result = layer.expected(rule.dialect)
+    if rule.tail is None:
+        return result
+    whole = layer.channels // VECTOR * VECTOR
+    return np.concatenate([result[:, :whole], layer.expected(rule.tail)[:, whole:]], axis=1)
+
+
+@pytest.mark.parametrize("resolver", litert.RESOLVERS)
+@pytest.mark.parametrize(("op", "dtype", "granularity"), CELLS)
+def test_every_kernel_requantises_by_its_named_rule(
+    op: str, dtype: str, granularity: str, resolver: str
+) -> None:
+    rule = method(op, dtype, granularity, resolver)
+    judgement = Judgement()
+    for kind in KINDS:
+        for seed in range(10 if op == "inner_product" else 4):
+            rng = np.random.default_rng([seed, len(op), len(granularity), *kind.encode()])
+            layer = drawn(rng, op, dtype, granularity, rule.dialect, kind)
+            judgement.add(layer, litert_layers.run(layer, resolver), expected(layer, rule))
+    assert judgement.wrong == 0, f"{judgement}"
+    assert judgement.not_told_apart((rule.dialect,)) == []
+
+
+@pytest.mark.parametrize("op", ["depthwise", "deconv"])
+@pytest.mark.parametrize("channels", [1, 7, 8, 9, 15, 16, 23, 24, 40])
+def test_vectors_and_tails_have_rules_of_their_own(op: str, channels: int) -> None:
+    rule = method(op, "s8", "per_channel", "optimised")
+    judgement = Judgement()
+    for seed in range(4):
+        rng = np.random.default_rng([seed, channels])
+        layer = drawn(rng, op, "s8", "per_channel", rule.dialect, channels=channels)
+        judgement.add(layer, litert_layers.run(layer, "optimised"), expected(layer, rule))
+    assert judgement.wrong == 0
+    assert rule.tail is not None
+    absent = {rule.dialect: channels < VECTOR, rule.tail: channels % VECTOR == 0}
+    for name, missing in absent.items():
+        other = next(each for each in absent if each != name)
+        assert (judgement.from_rule[other] == 0) == missing, name
+
+
+@pytest.mark.executed
+@pytest.mark.parametrize("resolver", litert.RESOLVERS)
+def test_the_loops_in_cpp_give_the_same(resolver: str) -> None:
+    from pyonednn_q.native.requantize import requantize
+
+    rule = method("pointwise", "s8", "per_channel", resolver)
+    for kind in KINDS:
+        rng = np.random.default_rng([1, *kind.encode()])
+        layer = drawn(rng, "pointwise", "s8", "per_channel", rule.dialect, kind, channels=64)
+        loops = requantizer(rule.dialect, **layer.constants)
+        assert np.array_equal(requantize(layer.acc, loops), litert_layers.run(layer, resolver))

@@ -1,0 +1,3 @@
+"""Other runtimes, asked live: models written for one operator, and their answers."""
+
+from __future__ import annotations
