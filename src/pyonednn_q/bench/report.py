@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyonednn_q.bench import standing
+from pyonednn_q.bench.ladder import ladder
 from pyonednn_q.bench.precision import FLOATS, Precision
 from pyonednn_q.bench.probe import PEAK_PROBLEMS
 from pyonednn_q.bench.run import Row, Run
@@ -19,6 +20,7 @@ from pyonednn_q.errors import Error
 __all__ = ["complain", "markdown", "text", "write"]
 
 Cell = Callable[[Run, Row], str]
+_LADDER = "us at each instruction set (over the first type of float there; ~1: not significant)"
 # What goes first when the terminal is too narrow.
 _OPTIONAL = ("problem", "bound", "±", "SQNR dB", "GOPS", "peak")
 
@@ -31,6 +33,9 @@ def text(run: Run, *, width: int | None = None, repro: bool = False) -> str:
         if width is not None and blank.width > width:
             blank = blank.without(name)
     parts = [_where(run), "", blank.text()]
+    steps = ladder(run, _time)
+    if steps is not None:
+        parts += ["", _LADDER, "", steps.text()]
     parts += ["", *_totals(run), *standing.totals(run), *_legend(run)]
     if repro:
         parts += ["", *_commands(run)]
@@ -40,6 +45,9 @@ def text(run: Run, *, width: int | None = None, repro: bool = False) -> str:
 def markdown(run: Run, *, repro: bool = False) -> str:
     """Return the run as Markdown, with every column."""
     parts = [_where(run), "", _table(run, verbose=True).markdown()]
+    steps = ladder(run, _time)
+    if steps is not None:
+        parts += ["", _LADDER, "", steps.markdown()]
     notes = [*_totals(run), *standing.totals(run), *_legend(run), *_doubts(run)]
     parts += ["", *(f"- {line}" for line in notes if line)]
     if repro:
