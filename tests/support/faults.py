@@ -179,6 +179,14 @@ def _convolutions() -> list[Fault]:
             )
             for level in (AMX, VNNI, AVX512)
         ),
+        *(
+            Fault(
+                "one-channel-s8-padding",
+                level,
+                conv((3, 1, 7, 7), (16, 1, 2, 2), src="s8", padding=((0, 0), (1, 0))),
+            )
+            for level in (AMX, VNNI, AVX512)
+        ),
         Fault(
             "conv-1x1-s8-src-zero-point",
             AVX512,

@@ -50,10 +50,10 @@ def deconv(kernel: int, stride: int, src: str = "u8", groups: int = 1, **more: A
     return DeconvProblem.of((1, 16 * groups, 9, 9), wei, src=src, strides=stride, **more)
 
 
-def one_channel(channels: int, groups: int = 1) -> Any:
+def one_channel(channels: int, groups: int = 1, **more: Any) -> Any:
     """A convolution of one input channel a group, s8."""
     wei = (channels, 1, 3, 3) if groups == 1 else (groups, channels, 1, 3, 3)
-    return ConvProblem.of((1, groups, 5, 6), wei, src="s8")
+    return ConvProblem.of((1, groups, 5, 6), wei, src="s8", **more)
 
 
 def pixels(count: int, src: str = "u8", **more: Any) -> Any:
@@ -182,6 +182,8 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
         )
     ),
     ("one-channel-s8-src-zero-point", one_channel(200), SRC_POINT, NEW, VNNI, CONV_VNNI),
+    ("one-channel-s8-padding", one_channel(16, padding=(0, 1)), PLAIN, OLD, VNNI, CONV_VNNI),
+    ("one-channel-s8-padding", one_channel(8, 2, padding=1), SRC_POINT, OLD, AMX, CONV_VNNI),
     ("conv-1x1-s8-src-zero-point", pixels(7, src="s8"), SRC_POINT, NEW, AVX512, CONV_1X1),
     ("conv-1x1-five-pixels", pixels(5), PLAIN, NEW, AVX512, CONV_1X1),
     ("conv-1x1-five-pixels", pixels(5), SRC_POINT, OLD, AVX512, CONV_1X1),

@@ -86,6 +86,9 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     # Deconvolutions: u8 without zero point always, stride 2 with kernels of 2, 3, 4.
     *((one_channel(oc), SRC_POINT, NEW, VNNI, CONV_VNNI) for oc in (32, 49, 64, 128, 192)),
     (one_channel(37), PLAIN, NEW, VNNI, CONV_VNNI),
+    (one_channel(16, padding=(0, 1)), PLAIN, NEW, VNNI, CONV_VNNI),
+    (one_channel(16, padding=(1, 0)), PLAIN, OLD, VNNI, CONV_VNNI),
+    (one_channel(16, padding=(0, 1)), PLAIN, OLD, AVX2_VNNI, CONV_AVX2),
     (one_channel(37), SRC_POINT, NEW, AMX, CONV_AMX),
     (pixels(5, src="s8"), SRC_POINT, NEW, VNNI, "jit_int8_1x1:avx512_core_vnni"),
     (pixels(4, src="s8"), SRC_POINT, OLD, AVX512, CONV_1X1),

@@ -137,6 +137,22 @@ def one_channel_in_odd_blocks(problem: Problem, attr: Attr) -> bool:
     return problem.ic == problem.groups and blocks > 2 and blocks % 4 != 0
 
 
+def one_channel_padded(problem: Problem, attr: Attr) -> bool:
+    """Match s8, one input channel a group, a window of more dimensions than one, padded width.
+
+    Right were windows of one dimension, and width padded on all sides together with height.
+    """
+    if not isinstance(problem, (ConvProblem, DeconvProblem)):
+        return False
+    if problem.src.dtype != "s8" or problem.ic != problem.groups:
+        return False
+    window, is_conv = problem.window, isinstance(problem, ConvProblem)
+    lo, hi = window.padding_lo[-1], window.padding_hi[-1]
+    # A deconvolution of stride 1 is a convolution with the rest of the reach as padding.
+    padded = (lo or hi) if is_conv else window.reach[-1] - 1 > min(lo, hi)
+    return bool(padded) and window.kernel[-1] > 1 and max(window.kernel[:-1], default=1) > 1
+
+
 def s8_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
     """Match s8 source with zero point."""
     return _is_s8_with_zero_point(problem, attr)
