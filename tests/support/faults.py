@@ -181,6 +181,14 @@ def _convolutions() -> list[Fault]:
         ),
         *(
             Fault(
+                "f32-to-bf16",
+                AMX,
+                ConvProblem.of((2, 16, 5, 6), (16, 16, *kernel), src="f32", wei="f32", dst="bf16"),
+            )
+            for kernel in ((1, 1), (3, 3))
+        ),
+        *(
+            Fault(
                 "one-channel-s8-padding",
                 level,
                 conv((3, 1, 7, 7), (16, 1, 2, 2), src="s8", padding=((0, 0), (1, 0))),

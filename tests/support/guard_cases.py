@@ -56,6 +56,10 @@ def one_channel(channels: int, groups: int = 1, **more: Any) -> Any:
     return ConvProblem.of((1, groups, 5, 6), wei, src="s8", **more)
 
 
+def f32_conv(dst: str) -> Any:
+    return ConvProblem.of((1, 16, 5, 6), (16, 16, 1, 1), src="f32", wei="f32", dst=dst)
+
+
 def pixels(count: int, src: str = "u8", **more: Any) -> Any:
     return ConvProblem.of((1, 16, count), (2, 32, 8, 1), src=src, **more)
 
@@ -182,6 +186,7 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
         )
     ),
     ("one-channel-s8-src-zero-point", one_channel(200), SRC_POINT, NEW, VNNI, CONV_VNNI),
+    ("f32-to-bf16", f32_conv("bf16"), PLAIN, NEW, AMX, "brgconv_1x1:avx10_1_512_amx"),
     ("one-channel-s8-padding", one_channel(16, padding=(0, 1)), PLAIN, OLD, VNNI, CONV_VNNI),
     ("one-channel-s8-padding", one_channel(8, 2, padding=1), SRC_POINT, OLD, AMX, CONV_VNNI),
     ("conv-1x1-s8-src-zero-point", pixels(7, src="s8"), SRC_POINT, NEW, AVX512, CONV_1X1),

@@ -38,6 +38,7 @@ from support.guard_cases import (
     conv,
     deconv,
     depthwise,
+    f32_conv,
     matmul,
     one_channel,
     pixels,
@@ -86,6 +87,8 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     # Deconvolutions: u8 without zero point always, stride 2 with kernels of 2, 3, 4.
     *((one_channel(oc), SRC_POINT, NEW, VNNI, CONV_VNNI) for oc in (32, 49, 64, 128, 192)),
     (one_channel(37), PLAIN, NEW, VNNI, CONV_VNNI),
+    (f32_conv("f32"), PLAIN, NEW, AMX, "brgconv_1x1:avx10_1_512_amx"),
+    (f32_conv("bf16"), PLAIN, NEW, AMX, "brgconv_1x1:avx512_core"),
     (one_channel(16, padding=(0, 1)), PLAIN, NEW, VNNI, CONV_VNNI),
     (one_channel(16, padding=(1, 0)), PLAIN, OLD, VNNI, CONV_VNNI),
     (one_channel(16, padding=(0, 1)), PLAIN, OLD, AVX2_VNNI, CONV_AVX2),

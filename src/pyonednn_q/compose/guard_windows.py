@@ -173,6 +173,12 @@ def depthwise_wei_zero_point(problem: Problem, attr: Attr) -> bool:
     return is_depthwise and attr.wei_zero_point is not None
 
 
+def f32_stored_smaller(problem: Problem, attr: Attr) -> bool:
+    """Match f32 source, and dst of 16 bits."""
+    tensors = problem.tensors
+    return tensors["src"].dtype == "f32" and tensors["dst"].dtype in {"bf16", "f16"}
+
+
 def int8_with_bf16_bias(problem: Problem, attr: Attr) -> bool:
     """Match 8-bit source and bf16 bias."""
     tensors = problem.tensors

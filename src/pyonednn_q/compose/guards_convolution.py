@@ -237,6 +237,18 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         source="measured: 3.7.2 and 3.13.2, all AVX-512 levels",
     ),
     Guard(
+        id="f32-to-bf16",
+        since=AFTER_3_7,
+        until=None,
+        isas=has_amx,
+        kinds=(*CONV, *DECONV),
+        impl=r"brg.*amx",
+        condition=windows.f32_stored_smaller,
+        effect="a crash (1x1), or the primitive cannot be made",
+        remedy="the next implementation, which AMX would not make faster",
+        source="measured: 3.13.2, AMX, every shape tried; 3.7.2 offers no kernel",
+    ),
+    Guard(
         id="conv-sum-twice",
         since=FLOOR,
         until=None,
