@@ -320,7 +320,8 @@ def filled(fault: Fault) -> tuple[Arrays, Arrays]:
         "src": rng.integers(0, 20, tensors["src"].dims).astype(numpy_dtype(tensors["src"].dtype))
     }
     if "wei" in tensors:
-        arrays["wei"] = (2 * rng.integers(-3, 4, tensors["wei"].dims)).astype("i1")
+        wei = tensors["wei"]
+        arrays["wei"] = (2 * rng.integers(-3, 4, wei.dims)).astype(numpy_dtype(wei.dtype))
     if "bias" in tensors:
         pytest.importorskip("ml_dtypes")
         dtype = numpy_dtype(tensors["bias"].dtype)
