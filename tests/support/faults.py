@@ -271,6 +271,19 @@ def _deconvolutions() -> list[Fault]:
         ),
         Fault("deconv-places-without-taps", AMX, deconv(3, 4), DST_POINT),
         *(
+            Fault("gemm-not-channels-last", level, problem)
+            for level in (AMX, AVX2)
+            for problem in (
+                DeconvProblem.of((2, 4, 3), (1, 4, 3), dst="s32", layout="dense"),
+                DeconvProblem.of((1, 8, 3, 5), (1, 8, 2, 2), layout="dense"),
+            )
+        ),
+        Fault(
+            "gemm-not-channels-last",
+            AMX,
+            ConvProblem.of((2, 1, 8), (3, 1, 2), dst="s32", layout="dense"),
+        ),
+        *(
             Fault("deconv-kernel-below-stride", level, problem, attr)
             for level in (AMX, VNNI, AVX2_VNNI, AVX2)
             for problem, attr in (

@@ -213,6 +213,16 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
     ("deconv-places-without-taps", deconv(3, 4), SUM, NEW, AMX, DECONV_AMX),
     ("deconv-places-without-taps", deconv(4, 5, groups=2), DST_POINT, NEW, AMX, DECONV_AMX),
     *(
+        ("gemm-not-channels-last", problem, PLAIN, version, isa, "x64:gemm_s8u8s32:jit")
+        for version in (OLD, NEW)
+        for isa in (AVX2, AMX)
+        for problem in (
+            DeconvProblem.of((2, 4, 3), (1, 4, 3), layout="dense"),
+            DeconvProblem.of((2, 2, 1), (3, 2, 1), layout="dense"),
+            ConvProblem.of((2, 1, 8), (3, 1, 2), layout="dense"),
+        )
+    ),
+    *(
         ("deconv-kernel-below-stride", deconv(2, 4), SRC_POINT, version, isa, DECONV_OLDER)
         for version in (OLD, NEW)
         for isa in (VNNI, AMX)

@@ -79,6 +79,8 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (conv((1, 16, 1, 6), (16, 16, 2, 1), **HOLE), PLAIN, NEW, AMX, CONV_OLDER),
     (conv((1, 16, 9, 9), (16, 16, 3, 3), dilation=2), SRC_POINT, NEW, AMX, CONV_OLDER),
     (conv((2, 64, 5, 6), (48, 64, 1, 1)), PLAIN, OLD, AMX, "x64:gemm_s8s8s32:jit"),
+    (deconv(3, 1), PLAIN, NEW, AVX2, "conv:any+x64:gemm_s8u8s32:jit"),
+    (depthwise(1), PLAIN, NEW, AVX512, "x64:gemm_s8u8s32:jit"),
     (conv((2, 17, 5, 6), (37, 17, 1, 1)), PLAIN, OLD, AMX, "x64:gemm_s8s8s32:jit"),
     (conv((2, 64, 5, 6), (37, 64, 1, 1)), PLAIN, NEW, AMX, "x64:gemm_s8s8s32:jit"),
     (GROUPED, PLAIN, NEW, AMX, CONV_AMX),

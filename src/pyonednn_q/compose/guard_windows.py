@@ -81,6 +81,15 @@ def packed_depth(problem: Problem, attr: Attr) -> bool:
     return ic % 64 == 0 and oc % 16 != 0
 
 
+def not_channels_last(problem: Problem, attr: Attr) -> bool:
+    """Match src or dst that a matrix product does not take as channels last, though it may run.
+
+    Where one channel or one place makes two layouts the same, strides tell which is meant.
+    """
+    specs = (problem.tensors["src"], problem.tensors["dst"])
+    return any(spec.strides is not None and spec.strides[-1] != spec.dims[1] for spec in specs)
+
+
 # --- deconvolution ------------------------------------------------------------------------------
 
 

@@ -77,6 +77,19 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         "16, 17 and 100 input channels were right, and so are larger kernels",
     ),
     Guard(
+        id="gemm-not-channels-last",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=(*CONV, *DECONV),
+        impl=r"x64:gemm_s8",
+        condition=windows.not_channels_last,
+        effect="wrong values",
+        remedy="src and dst in channels-last order",
+        source="measured: 3.7.2 and 3.13.2, all levels, all row-major problems that it takes: "
+        "those with a single channel or place",
+    ),
+    Guard(
         id="grouped-conv-src-zero-point",
         since=FLOOR,
         until=None,
