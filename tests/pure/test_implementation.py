@@ -79,3 +79,22 @@ def test_other_names_are_refused(name: str) -> None:
 def test_order_lists_every_set_after_those_it_includes() -> None:
     for index, isa in enumerate(implementation.ISA_ORDER):
         assert not any(at_least(earlier, isa) for earlier in implementation.ISA_ORDER[:index])
+
+
+@pytest.mark.parametrize(
+    ("isa", "impl", "vnni"),
+    [
+        ("AVX512_CORE_AMX", "brg_matmul:avx10_1_512_amx", True),
+        ("AVX512_CORE_AMX", "brg_matmul:avx512_core", False),
+        ("AVX512_CORE_AMX", "brg_deconv:avx512_core+brgconv_1x1:avx512_core", False),
+        ("AVX512_CORE_AMX", "brg_deconv:avx512_core_vnni+brgconv_1x1:avx512_core_vnni", True),
+        ("AVX512_CORE_AMX", "jit_uni_int8:sse41", True),
+        ("AVX2_VNNI", "jit_uni_int8:sse41", True),
+        ("AVX512_CORE_VNNI", "jit_uni_int8:sse41", False),
+        ("AVX512_CORE_VNNI", "jit_uni_int8:avx2", False),
+        ("AVX512_CORE_VNNI", "x64:gemm_s8u8s32:jit", True),
+        ("AVX512_CORE", "brg_conv_fwd:avx512_core", False),
+    ],
+)
+def test_kernels_may_do_without_the_vnni_of_the_machine(isa: str, impl: str, vnni: bool) -> None:
+    assert has_vnni(isa, impl) is vnni

@@ -43,6 +43,10 @@ ISA_ORDER = tuple(_BITS)
 _REFERENCE = re.compile(r"(?:^|[:+_])ref")
 _GEMM = re.compile(r"(?<!br)gemm")
 _JIT = re.compile(r"jit|brg|brdgmm")
+# Kernels written for AVX-512 without VNNI stay so on any machine; those for SSE4.1 and AVX2 use the
+# 256-bit VNNI where there is one.
+_BARE_AVX512 = re.compile(r":avx512_core(?:\+|$)")
+_UP_TO_AVX2 = re.compile(r":(?:sse41|avx2)(?:\+|$)")
 _FUSED = "ref_fused_convolution:"
 
 
@@ -93,8 +97,25 @@ def at_least(isa: str, level: str) -> bool:
     return _bits(isa) & needed == needed
 
 
-def has_vnni(isa: str) -> bool:
-    """Tell whether products of 8-bit values are summed in 32 bits, without saturation in 16."""
+def has_vnni(isa: str, impl: str | None = None) -> bool:
+    """Tell whether products of 8-bit values are summed in 32 bits, without saturation in 16.
+
+    Parameters
+    ----------
+    isa : str
+        What the machine has.
+    impl : str, optional
+        The implementation: far down its list, oneDNN offers kernels that do without.
+
+    Examples
+    --------
+    >>> has_vnni("AVX512_CORE_VNNI"), has_vnni("AVX512_CORE_VNNI", "brg_matmul:avx512_core")
+    (True, False)
+    """
+    if impl is not None and _BARE_AVX512.search(impl):
+        return False
+    if impl is not None and _UP_TO_AVX2.search(impl):
+        return at_least(isa, "AVX2_VNNI")
     return at_least(isa, "AVX2_VNNI") or at_least(isa, "AVX512_CORE_VNNI")
 
 

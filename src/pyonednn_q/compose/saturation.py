@@ -7,39 +7,30 @@ pair of weights (w0, w1) and sources up to X, the sum of products lies in
     [−X · (w0⁻ + w1⁻), X · (w0⁺ + w1⁺)]        w⁺ = max(w, 0), w⁻ = max(−w, 0)
 
 and both ends are reached. The pair is exact for every source if and only if the ends lie within
-[−32768, 32767]. An s8 source is made unsigned first:
-
-    matmul, inner product       by adding 128: as above, with X + 128
-    convolution family          so too, but the kernel halves the weights (ties to even) and doubles
-                                the result: nothing saturates, and an odd weight is not exact
-
-Measured on 3.7.2 and 3.13.2: the s32 results of every implementation on SSE4.1 and AVX2 equal
-this model or the exact sum. 256-bit AVX2-VNNI, AVX512-VNNI and AMX are exact; so are depthwise u8
-and, on any machine, reference loops.
+[−32768, 32767]. Which weights meet, what is shifted and what is halved is said in
+`compose.pairing`; where weights are halved nothing saturates, and an odd weight is not exact.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import whole
-from pyonednn_q.compose.implementation import at_least, has_vnni
-from pyonednn_q.compose.problem import (
-    ConvProblem,
-    DeconvProblem,
-    InnerProductProblem,
-    MatMulProblem,
-)
+from pyonednn_q.compose.pairing import EXACT, Pairing, Weighted, summations
+from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem
+from pyonednn_q.compose.runs import reached, runs
 from pyonednn_q.errors import DTypeError, ShapeError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyonednn_q.compose.pairing import Summation
     from pyonednn_q.compose.problem import Problem
 
 Array = np.ndarray[Any, Any]
-Weighted = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
 
 LO, HI = -(2**15), 2**15 - 1
 SAFE = 64  # 255 · (64 + 64) = 32640
@@ -48,23 +39,22 @@ SAFE = 64  # 255 · (64 + 64) = 32640
 def safe_by_range(wei: Array) -> bool:
     """Tell whether all weights are in [-64, 64], where no pair saturates however it is formed.
 
-    Enough for u8 sources, and for s8 sources of matmul and inner product. Not for s8 sources of the
-    convolution family, where weights must be even instead.
+    Enough for u8 sources. Not for all s8 ones: convolutions want even weights, and a matrix product
+    in one column may add 128 to the weights.
     """
     return wei.size == 0 or bool(wei.min() >= -SAFE and wei.max() <= SAFE)
 
 
 def pair_overflow(
-    wei: Array, problem: Problem, isa: str, *, src_max: int | None = None
+    wei: Array,
+    problem: Problem,
+    isa: str,
+    *,
+    src_max: int | None = None,
+    impl: str | None = None,
+    src_zero_point: bool | None = None,
 ) -> tuple[int, ...]:
     """Return the output channels that some source makes inexact on `isa`.
-
-    Which weights meet in a pair: neighbours (2k, 2k+1) among the input channels of one group at
-    one tap of a convolution or deconvolution, along K of a matmul, along the source's memory of an
-    inner product. Up to AVX2 this was compared value by value. With AVX512_CORE it is assumed,
-    except for an odd number of channels beside several taps, which a kernel may run together, and
-    for an inner product with spatial dimensions: there the two largest weights of a channel count
-    as a pair, and a channel may be returned that would be exact.
 
     Parameters
     ----------
@@ -77,6 +67,11 @@ def pair_overflow(
     src_max : int, optional
         The largest value that the stored source takes (zero point included); by default the largest
         of its type. Without effect where weights must be even.
+    impl : str, optional
+        The implementation that runs. Without it, all ways of summing that the instruction set
+        leaves open are looked at: a channel may be returned that would be exact.
+    src_zero_point : bool, optional
+        Whether the source has a zero point other than 0; None: not known.
 
     Returns
     -------
@@ -90,64 +85,99 @@ def pair_overflow(
     ArgumentError
         `src_max` is outside the source type.
     """
-    if not isinstance(problem, (ConvProblem, DeconvProblem, InnerProductProblem, MatMulProblem)):
+    ways = summations(problem, isa, impl, src_zero_point=src_zero_point)
+    if ways == (EXACT,) or not isinstance(problem, Weighted):
         return ()
-    if problem.wei.dtype != "s8" or problem.src.dtype not in ("u8", "s8") or has_vnni(isa):
-        return ()
+    spec = problem.wei
     if wei.dtype != np.int8:
         raise DTypeError(argument="wei", got=str(wei.dtype), wanted="int8")
-    if wei.shape != problem.wei.dims:
-        raise ShapeError(argument="wei", got=str(wei.shape), wanted=str(problem.wei.dims))
-
-    weights = _in_runs(wei, problem)
-    if isinstance(problem, (ConvProblem, DeconvProblem)):
-        if problem.src.dtype == "s8":
-            return _indices(np.any(weights % 2 == 1, axis=(1, 2)))
-        if problem.is_depthwise:
-            return ()
-    lo, hi = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
-    largest = (hi if src_max is None else whole("src_max", src_max, lo=lo, hi=hi)) - lo
-    paired = _are_pairs_known(weights, problem, isa)
-    too_high = largest * _largest_sums(np.maximum(weights, 0), paired=paired) > HI
-    too_low = -largest * _largest_sums(np.maximum(-weights, 0), paired=paired) < LO
-    return _indices(too_high | too_low)
+    if wei.shape != spec.dims:
+        raise ShapeError(argument="wei", got=str(wei.shape), wanted=str(spec.dims))
+    src = problem.src.dtype
+    lo, hi = dtypes.qmin(src), dtypes.qmax(src)
+    most = hi if src_max is None else whole("src_max", src_max, lo=lo, hi=hi)
+    flagged = [inexact_channels(problem, wei, way, (lo, most)) for way in ways]
+    return tuple(int(index) for index in np.flatnonzero(np.any(flagged, axis=0)))
 
 
-def _in_runs(wei: Array, problem: Weighted) -> Array:
-    """Weights in 32 bits as (output channel, run, position); pairs are neighbours within a run."""
-    wide = wei.astype(np.int32)
+def inexact_channels(
+    problem: Weighted, wei: Array, way: Summation, source: tuple[int, int]
+) -> Array:
+    """Tell which output channels some source within (lo, hi) makes inexact."""
+    if way.halved:
+        return _with_odd_weights(problem, wei)
+    flagged = np.zeros(channels_of(problem), np.bool_)
+    for found in reachable_pairs(problem, wei, way, source):
+        flagged |= by_channel(problem, np.asarray(found.saturates.any(axis=-1)))
+    return flagged
+
+
+class Pairs(NamedTuple):
+    """The pairs of one run: (groups, outputs, pairs), and where their weights are."""
+
+    lo: Array
+    hi: Array
+    places: Array
+
+    @property
+    def saturates(self) -> Array:
+        """Whether an end of a pair's sums leaves 16 bits."""
+        return np.asarray((self.lo < LO) | (self.hi > HI))
+
+
+def reachable_pairs(
+    problem: Weighted, wei: Array, way: Summation, source: tuple[int, int]
+) -> Iterator[Pairs]:
+    """Give, run by run, the ends between which sums of pairs lie for sources within (lo, hi).
+
+    Pairs of which no output sees both are left out: alone, no product leaves 16 bits.
+    """
+    if way.pairing is Pairing.NONE:
+        return
+    lo, hi = (value + 128 * (way.shifted == "src") for value in source)
+    for run in runs(problem, wei, way):
+        weights = run.wei + 128 * (way.shifted == "wei")
+        first, second = weights[..., 0:-1:2], weights[..., 1::2]
+        index = np.stack([run.places[0:-1:2], run.places[1::2]], axis=-1)
+        lowest = np.minimum(first * lo, first * hi) + np.minimum(second * lo, second * hi)
+        highest = np.maximum(first * lo, first * hi) + np.maximum(second * lo, second * hi)
+        seen = _are_seen_together(problem, index)
+        yield Pairs(lowest[..., seen], highest[..., seen], index[seen])
+
+
+def by_channel(problem: Weighted, flags: Array) -> Array:
+    """Return (groups, outputs) flags per output channel; a matmul's column counts in any batch."""
     if isinstance(problem, MatMulProblem):
-        return np.moveaxis(wide, -1, 0).reshape(problem.n, -1, problem.k)
-    if isinstance(problem, InnerProductProblem):
-        runs_by_channel = problem.src.ndim > 2 and problem.src.is_channels_last
-        ordered = np.moveaxis(wide, 1, -1) if runs_by_channel else wide
-        return ordered.reshape(problem.oc, 1, -1)
-    per_group = problem.ic // problem.groups
-    return np.moveaxis(wide.reshape(problem.oc, per_group, -1), 1, 2)
+        return np.asarray(flags.any(axis=0))
+    return np.asarray(flags.reshape(-1))
 
 
-def _are_pairs_known(weights: Array, problem: Weighted, isa: str) -> bool:
-    if isinstance(problem, MatMulProblem):
-        return True
-    compared = not at_least(isa, "AVX512_CORE")
-    if isinstance(problem, InnerProductProblem):
-        return problem.src.ndim == 2 or (compared and problem.src.strides is not None)
-    _, taps, channels = weights.shape
-    return compared or taps == 1 or channels % 2 == 0
+def channels_of(problem: Weighted) -> int:
+    """Return how many output channels, or columns, there are."""
+    return problem.n if isinstance(problem, MatMulProblem) else problem.oc
 
 
-def _largest_sums(weights: Array, *, paired: bool) -> Array:
-    """Per output channel, the largest sum of a pair; unpaired weights may meet any other."""
-    if not paired:
-        flat = weights.reshape(len(weights), -1)
-        worst: Array = np.sort(flat, axis=1)[:, -2:].sum(axis=1)
-        return worst
-    if weights.shape[2] % 2:
-        weights = np.pad(weights, ((0, 0), (0, 0), (0, 1)))
-    sums = weights[:, :, 0::2] + weights[:, :, 1::2]
-    largest: Array = sums.max(axis=(1, 2), initial=0)
-    return largest
+def seen_taps(problem: ConvProblem | DeconvProblem) -> Array:
+    """Tell which taps of the kernel any output sees inside the source."""
+    axes = [(reached(problem, axis) >= 0).any(axis=0) for axis in range(problem.spatial)]
+    return np.asarray(np.all(np.meshgrid(*axes, indexing="ij"), axis=0))
 
 
-def _indices(mask: object) -> tuple[int, ...]:
-    return tuple(int(index) for index in np.flatnonzero(np.asarray(mask)))
+def _with_odd_weights(problem: Weighted, wei: Array) -> Array:
+    """Tell which output channels have an odd weight that is used."""
+    assert isinstance(problem, (ConvProblem, DeconvProblem))
+    odd = (wei % 2 == 1) & seen_taps(problem)
+    return np.asarray(odd.reshape(problem.oc, -1).any(axis=1))
+
+
+def _are_seen_together(problem: Weighted, index: Array) -> Array:
+    """Tell of each pair of weights whether some output sees both of their taps inside."""
+    if not isinstance(problem, (ConvProblem, DeconvProblem)):
+        return np.ones(len(index), np.bool_)
+    kernel = problem.window.kernel
+    places = np.unravel_index(index % int(np.prod(kernel)), kernel)
+    together = np.ones(len(index), np.bool_)
+    for axis, place in enumerate(places):
+        inside = reached(problem, axis) >= 0
+        together &= (inside[:, place[:, 0]] & inside[:, place[:, 1]]).any(axis=0)
+    return together

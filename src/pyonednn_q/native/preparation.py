@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose import saturation as pairs
 from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import ArgumentError, SaturationError
+from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import arrays, runtime
 from pyonednn_q.native.packing import Packed, pack
 from pyonednn_q.native.prepared import Prepared
 from pyonednn_q.native.selection import Selection, select
+from pyonednn_q.native.sums import inexact_weights, may_saturate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,13 +86,17 @@ def prepare(
     notes = [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
     bound = bind(selection, problem, attr, given, wei, bias)
     array = wei.array if isinstance(wei, Packed) else wei
-    notes += _check_saturation(problem, attr, selection, array, saturation)
+    if isinstance(array, np.ndarray):
+        error = inexact_weights(problem, attr, selection.impl, array)
+        if error is not None and saturation != "allow":
+            raise error
+        notes += [error.detail] if error is not None else []
     needed = (*tensors, *attr.runtime_names(problem))
     inputs = tuple(name for name in needed if name not in bound and name != "dst")
     specs = {name: spec_of(selection, name) for name in (*inputs, "dst")}
     core = runtime.core().Prepared(selection.candidate, [*inputs, "dst"], bound)
     prepared = Prepared(problem, attr, selection, inputs, bound, specs, core, tuple(notes))
-    if saturation == "refuse" and _must_check_wei(problem, selection, inputs):
+    if saturation == "refuse" and "wei" in inputs and may_saturate(problem, selection.impl):
         prepared.check_wei_of_each_call()
     return prepared
 
@@ -159,36 +162,6 @@ def bind(
             numbers = arrays.zero_point_values(name, value, zero_point.dtype, tensor.dtype)
             bound[name] = candidate.hold(name, numbers)
     return bound
-
-
-def _check_saturation(
-    problem: Problem, attr: Attr, selection: Selection, wei: object, policy: str
-) -> list[str]:
-    if not isinstance(wei, np.ndarray) or selection.kind == "reference":
-        return []
-    channels = pairs.pair_overflow(wei, problem, runtime.isa())
-    if not channels:
-        return []
-    shown = ", ".join(map(str, channels[:8])) + (", ..." if len(channels) > 8 else "")
-    detail = (
-        f"{len(channels)} output channel(s) ({shown}) hold weights that {runtime.isa()}, which has "
-        "no VNNI, does not compute exactly: pairs of products exceed 16 bits, or odd weights lose "
-        "a bit"
-    )
-    if policy == "allow":
-        return [detail]
-    text = f"{problem.text()} {attr.text()}".rstrip()
-    advice = "keep weights in [-64, 64] (even ones for s8 sources), or pass saturation='allow'"
-    raise SaturationError(
-        "refused", "checking the weights", text, f"{detail}; {advice}", channels=channels
-    )
-
-
-def _must_check_wei(problem: Problem, selection: Selection, inputs: tuple[str, ...]) -> bool:
-    """Whether weights of each call can saturate, which only a look at each of them can tell."""
-    if "wei" not in inputs or selection.kind == "reference" or has_vnni(runtime.isa()):
-        return False
-    return {problem.tensors[name].dtype for name in ("src", "wei")} <= {"u8", "s8"}
 
 
 def spec_of(selection: Selection, name: str) -> TensorSpec:

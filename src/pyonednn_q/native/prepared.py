@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.saturation import safe_by_range
-from pyonednn_q.errors import ArgumentError, SaturationError, ShapeError
+from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import arrays
 from pyonednn_q.native.packing import pack
+from pyonednn_q.native.sums import inexact_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -102,7 +102,7 @@ class Prepared:
         return self._run_checked(inputs, out) if dst is NotImplemented else dst
 
     def check_wei_of_each_call(self) -> None:
-        """Look at the weights of each call: beyond [-64, 64] they can saturate without VNNI."""
+        """Refuse weights of a call whose sums may not be exact for want of VNNI."""
         at, run = self.inputs.index("wei"), self.hot
 
         def checked(*arrays: object) -> object:
@@ -181,14 +181,11 @@ class Prepared:
         return f"<Prepared {self.problem.text()} on {self.impl}>"
 
     def _check_wei(self, wei: object) -> None:
-        if not isinstance(wei, np.ndarray) or wei.dtype.kind not in "iu" or safe_by_range(wei):
-            return  # safe, or refused by name in a moment
-        detail = (
-            "weights of this call leave [-64, 64], where sums of two products can exceed 16 bits: "
-            "this CPU level has no VNNI and the result could be silently wrong; "
-            "prepare with saturation='allow' to run it all the same"
-        )
-        raise SaturationError("refused", "checking the weights", self.problem.text(), detail)
+        if not isinstance(wei, np.ndarray) or wei.dtype.kind not in "iu":
+            return  # refused by name in a moment
+        error = inexact_weights(self.problem, self.attr, self.impl, wei)
+        if error is not None:
+            raise error
 
     def _run_checked(self, inputs: tuple[object, ...], out: object) -> Array:
         if len(inputs) != len(self.inputs):
