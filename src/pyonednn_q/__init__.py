@@ -86,6 +86,8 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.planned import prepare_plan as prepare_plan
     from pyonednn_q.qparams import Granularity as Granularity
     from pyonednn_q.qparams import QParams as QParams
+    from pyonednn_q.quantize.ranges import Dynamic as Dynamic
+    from pyonednn_q.quantize.ranges import qparams_from_range as qparams_from_range
 
     __version__: str
 
@@ -120,6 +122,7 @@ _ROOMS = {
     "ops.layer": "PreparedLayer prepare_layer",
     "ops.planned": "Planned prepare_plan",
     "qparams": "Granularity QParams",
+    "quantize.ranges": "Dynamic qparams_from_range",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

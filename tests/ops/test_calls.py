@@ -68,13 +68,9 @@ def store(dst: str) -> dict[str, Any]:
 @pytest.mark.parametrize("src", ["u8", "s8"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_kind_and_type(shape: str, src: str, dst: str) -> None:
+    """What no kernel stores (f16, bf16 on some CPUs), a primitive behind it does."""
     call = clean(shape, src, **store(dst))
-    try:
-        got = call.run()
-    except UnsupportedError:
-        assert dst == "f16"  # of integers, some kernels of oneDNN only
-        return
-    call.meaning().check_equal(got)
+    call.meaning().check_equal(call.run())
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -134,7 +134,7 @@ def test_a_fake_quantise_of_the_source_and_of_the_weights() -> None:
     layer = Conv.from_float(
         wei, bias, src_q=fq, wei_fq=FakeQuantize(-4.0, 4.0, -4.0, 4.0, 129), **window
     )
-    assert layer.settings.src_q is not None
+    assert isinstance(layer.settings.src_q, QParams)
     assert layer.settings.src_q.zero_point == 100
     assert np.abs(layer.weights.scale.values() - 1 / 16).max() < 1e-12
     q = QParams(float(layer.settings.src_q.scale), 100, "u8")
@@ -177,7 +177,7 @@ def test_functional_calls_take_float_sources() -> None:
 
 def test_the_layout_of_a_float_source_is_kept() -> None:
     src, wei, bias, window = drawn("conv")
-    layer = Conv.from_float(wei, bias, src_q=(-3, 3), **window)
+    layer = Conv.from_float(wei, bias, src_q=(-3, 3), wei_levels=129, **window)
     last = np.ascontiguousarray(src.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
     dense, channels_last = layer(src), layer(last)
     np.testing.assert_array_equal(dense, channels_last)
@@ -188,7 +188,8 @@ def test_the_layout_of_a_float_source_is_kept() -> None:
 @pytest.mark.parametrize("dims", [(0, 8, 6, 5), (1, 8, 6, 5)])
 def test_empty_sources(dims: tuple[int, ...]) -> None:
     _, wei, bias, window = drawn("conv")
-    assert Conv.from_float(wei, bias, src_q=(0, 1), **window)(np.zeros(dims, F)).shape[0] == dims[0]
+    layer = Conv.from_float(wei, bias, src_q=(0, 1), wei_levels=129, **window)
+    assert layer(np.zeros(dims, F)).shape[0] == dims[0]
 
 
 FRACTION = FakeQuantize(-1.0, 1.5503, -1.0, 1.5503)
@@ -241,7 +242,7 @@ def test_wrong_arguments_are_refused_by_name(what: str) -> None:
 
 
 def test_float_sources_that_have_no_codes() -> None:
-    layer = MatMul.from_float(drawn("matmul")[1], src_q=(0.0, 1.0))
+    layer = MatMul.from_float(drawn("matmul")[1], src_q=(0.0, 1.0), wei_levels=129)
     src = np.ones((7, 24), F)
     src[3, 3] = np.nan
     with pytest.raises(ArgumentError, match="src: got NaN"):

@@ -50,6 +50,8 @@ def left_end(facts: PrimitiveFacts) -> tuple[Acc, tuple[Step, ...]]:
     f32: scales and shifts go into the weights and the bias themselves. bf16 and f16 weights would
     round again, so they take shifts only; when they have a scale, nothing, and dequantisation is a
     step, before the bias.
+
+    A scale for each row comes after the weight scale and before the bias, which is a step then.
     """
     accepts, scale = ACCEPTS[facts.kind], facts.folded_scale
     takes, because = accepts.wei_scale, ""
@@ -61,6 +63,10 @@ def left_end(facts: PrimitiveFacts) -> tuple[Acc, tuple[Step, ...]]:
     bias = facts.bias or _ZERO
     if facts.bias_in_acc:
         bias = bias * scale
+    if facts.src_later == "per_row":
+        because = "the scale of each row comes first"
+        acc = Acc(facts.acc, scale, _ZERO, takes, Takes.NOTHING, because)
+        return acc, () if bias.is_all(0.0) else (Affine(_ONE, bias),)
     if because and not scale.is_all(1.0):
         because = f"{facts.wei} weights with a scale: the scale must come before the bias"
         return Acc(facts.acc, because=because), (Affine(scale, bias),)

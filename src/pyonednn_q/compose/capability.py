@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.guard import Version
+from pyonednn_q.compose.guard import Facts, Version
 from pyonednn_q.compose.implementation import at_least, has_amx
 from pyonednn_q.compose.post_ops import (
     MAX_POST_OPS,
@@ -28,6 +28,7 @@ __all__ = [
     "Ask",
     "NeverAsk",
     "forbidden",
+    "leading_ones",
     "operand_dims",
 ]
 
@@ -270,12 +271,17 @@ def forbidden(ask: Ask) -> NeverAsk | None:
 def operand_dims(facts: PrimitiveFacts, extent: str) -> tuple[int, ...] | None:
     """Return the shape in which an operand keeps the fast kernel, or ``None`` if sizes are needed.
 
-    One value: all dimensions 1. One per channel: the channels at their axis; but {B, 1, N} for a
-    batched matmul, because 3.9 and later run {1, 1, N} on the gemm form.
+    One value: all dimensions 1. One per row: those of the last but one. One per channel: the
+    channels at their axis; but {B, 1, N} for a batched matmul, because 3.9 and
+    later run {1, 1, N} on the gemm form.
     """
     if extent == "full":
         return facts.dst_dims
     dims = [1] * facts.ndims
+    if extent == "per_row":
+        if facts.kind != "matmul" or facts.dst_dims is None:
+            return None
+        dims[-2] = facts.dst_dims[-2]
     if extent == "per_channel":
         dims[facts.axis] = facts.channels
         is_batched = facts.kind == "matmul" and facts.ndims == 3
@@ -283,3 +289,14 @@ def operand_dims(facts: PrimitiveFacts, extent: str) -> tuple[int, ...] | None:
         if is_batched and swapped and facts.dst_dims is not None:
             dims[0] = facts.dst_dims[0]
     return tuple(dims)
+
+
+def leading_ones(process: Facts) -> int:
+    """Return how many leading dimensions of 1 let a matmul scale its rows on the fast kernel.
+
+    Two dimensions: a reference loop. Three: the fast kernel; but 3.9 and later leave it for an
+    operand per channel beside the one per row. Four: the fast kernel, except on AVX2 without VNNI;
+    before 3.9 wrong with AMX.
+    """
+    swapped = process.version >= (3, 9, 0)
+    return 2 if swapped and not _below_vnni(process.isa) else 1

@@ -20,7 +20,7 @@ from pyonednn_q.compose.form import Form, Left, split_left
 from pyonednn_q.compose.lower import Lowered, lower
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.post_ops import PostOp
-from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts
+from pyonednn_q.compose.primitive import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT, PrimitiveFacts
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Leaf, Step, Sum
@@ -49,6 +49,7 @@ def compose(
     scales: Scales = "folded",
     exact_rounding: bool = False,
     strict: bool = False,
+    apart: str = "",
 ) -> Plan:
     """Lower a chain onto a primitive.
 
@@ -71,6 +72,8 @@ def compose(
         before the zero point is added.
     strict : bool
         Refuse steps that no post-op carries, instead of leaving them over.
+    apart : str
+        Why the primitive is to store f32, and a primitive behind it the result; empty: it is not.
 
     Returns
     -------
@@ -104,10 +107,10 @@ def compose(
     one_of("scales", scales, ("folded", "separate"))
     form = exact_form(chain, facts) if exact_rounding else _rewritten(chain, facts, policy, rules)
     left = split_left(form.acc, facts)
-    steps = (*_acc_map(facts), *left.steps, *form.steps)
+    steps = (*_known_later(facts), *left.steps, *form.steps)
     # Without rules nothing is chosen either; the exact form's bits are promised.
     chosen: Policy | None = "bitwise" if exact_rounding else policy
-    lowered = _lowered(steps, facts, chosen if len(rules) else None)
+    lowered = _lowered(steps, facts, chosen if len(rules) else None, apart)
     if lowered.reason and strict:
         detail = f"no post-op for {Chain(*steps[lowered.taken :])}: {lowered.reason}"
         raise UnsupportedError("refused", "composing", facts.text(), detail)
@@ -144,9 +147,12 @@ def compose(
 compose_chain = compose
 
 
-def _acc_map(facts: PrimitiveFacts) -> tuple[Step, ...]:
-    """Return what adds the map to the accumulator, scaled as that is: so before all else."""
-    return (Binary("add", Leaf(ACC_MAP)),) if facts.acc_map else ()
+def _known_later(facts: PrimitiveFacts) -> tuple[Step, ...]:
+    """Return what adds the map to the accumulator, scaled as that is, and then scales its rows."""
+    steps: tuple[Step, ...] = (Binary("add", Leaf(ACC_MAP)),) if facts.acc_map else ()
+    if facts.src_later == "per_row":
+        steps = (*steps, Binary("mul", Leaf(SRC_SCALE, "f32", "per_row")))
+    return steps
 
 
 def _check(facts: PrimitiveFacts) -> None:
@@ -171,13 +177,13 @@ def _check_chain(chain: Chain, facts: PrimitiveFacts) -> None:
     if chain.channels not in {None, facts.channels}:
         wanted = f"{facts.channels}, or constants of the whole tensor"
         raise ShapeError("chain", f"constants of {chain.channels} channels", wanted)
-    if facts.acc_map and any(_reads_map(step) for step in chain):
-        raise ArgumentError("chain", f"a leaf called {ACC_MAP!r}", "another name: the map has it")
-
-
-def _reads_map(step: Step) -> bool:
-    operand = step.operand if isinstance(step, Binary) else None
-    return isinstance(operand, Leaf) and operand.name == ACC_MAP
+    taken = {ACC_MAP} if facts.acc_map else set()
+    taken |= {SRC_SCALE, SRC_ZERO_POINT} if facts.src_later else set()
+    operands = [step.operand for step in chain if isinstance(step, Binary)]
+    for operand in operands:
+        if isinstance(operand, Leaf) and operand.name in taken:
+            got = f"a leaf called {operand.name!r}"
+            raise ArgumentError("chain", got, "another name: the primitive has an operand of it")
 
 
 def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleSet) -> Form:
@@ -207,12 +213,16 @@ def _store_steps(dst: Dst) -> tuple[Step, ...]:
     return () if dst.is_plain else (Affine(1.0 / dst.scale, float(dst.zero_point)),)
 
 
-def _lowered(steps: tuple[Step, ...], facts: PrimitiveFacts, policy: Policy | None) -> Lowered:
+def _lowered(
+    steps: tuple[Step, ...], facts: PrimitiveFacts, policy: Policy | None, apart: str
+) -> Lowered:
     """Lower the steps; if some are left over, none of the primitive's may read dst.
 
     The primitive then stores f32, and what dst held before would be read as that.
     """
     lowered = lower(steps, facts, policy)
+    if apart and not lowered.reason:
+        lowered = replace(lowered, reason=apart)
     if not lowered.reason:
         return lowered
     sums = [index for index, step in enumerate(steps[: lowered.taken]) if isinstance(step, Sum)]
@@ -242,6 +252,9 @@ def _attributes(
     constants = [(name, vec) for name, vec in scalings if not vec.is_all(1.0)]
     constants += [(name, Vec(float(z))) for name, z in points if z is not None]
     names = tuple(name for name, _ in constants)
+    if facts.src_later == "per_tensor":
+        names = (SRC_SCALE, *names)
+        constants = [(name, vec) for name, vec in constants if name != SRC_ZERO_POINT]
     attr = _structure(names, facts.wei_mask(wei_scale), lowered.post_ops)
     constants += [
         (f"post_op_{index}", carrier.value)

@@ -75,6 +75,9 @@ def exact_form(chain: Chain, facts: PrimitiveFacts) -> Form:
     if not dtypes.is_integer(facts.dst) or not facts.is_int8:
         got = f"{facts.wei} to {facts.dst}"
         raise DTypeError("exact_rounding", got, "8-bit weights and an integer dst")
+    if facts.src_later:
+        wanted = "a scale of the source that is known: it is part of the multiplier"
+        raise ArgumentError("exact_rounding", "a scale that comes with each call", wanted)
     if facts.has_bias and not facts.bias_in_acc:
         wanted = "one in units of the accumulator (bias_in_acc)"
         raise ArgumentError("bias", "a bias in real units", wanted)

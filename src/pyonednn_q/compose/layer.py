@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.compose.compensation import unit_map
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.primitive import ACC_MAP
 from pyonednn_q.compose.saturation import pair_overflow
-from pyonednn_q.compose.taps import wei_sums
 from pyonednn_q.compose.zero_point import SrcZeroPoint
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
@@ -77,12 +77,8 @@ class Layer:
         """Return the leaves of the plan that belong to the layer: the map of the zero point."""
         if not self.plan.facts.acc_map:
             return {}
-        facts = self.plan.facts
-        aligned = [1] * facts.ndims
-        aligned[facts.axis] = -1
-        scale = self.plan.acc_scale.values().reshape(aligned)
-        plain = self.wei.astype(np.float64) - (facts.wei_zero_point or 0)
-        added = -self.zero_point.in_map * scale * wei_sums(self.problem, plain)
+        plain = self.wei.astype(np.float64) - (self.plan.facts.wei_zero_point or 0)
+        added = -self.zero_point.in_map * unit_map(self.plan, self.problem, plain)
         dims = self.problem.dst.dims
         return {ACC_MAP: np.broadcast_to(added.astype(np.float32), dims)}
 

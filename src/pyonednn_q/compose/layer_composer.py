@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose import guards
 from pyonednn_q.compose.argument import instance
 from pyonednn_q.compose.capability import ACCEPTS
+from pyonednn_q.compose.compensation import wrong_with_zero_point
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pyonednn_q.compose.guard import Facts
-    from pyonednn_q.compose.plan import Plan
     from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.compose.zero_point import Carrier
     from pyonednn_q.expr.steps import Step
@@ -211,7 +210,8 @@ class _Draft:
             off_by=off_by,
             notes=tuple(notes),
         )
-        return layer, self._wrong(problem, plan) if has_attribute else ()
+        wrong = wrong_with_zero_point(plan, problem, self.process) if has_attribute else ()
+        return layer, wrong
 
     def _facts(
         self, problem: DenseProblem, wei: NDArray[np.int8], carried: SrcZeroPoint
@@ -244,13 +244,6 @@ class _Draft:
             most = np.moveaxis(sums, axis, 0).reshape(len(rows), -1).max(axis=1, initial=0.0)
             off = off + Vec(abs(carried.lost) * most)
         return off * self.folded_scale
-
-    def _wrong(self, problem: DenseProblem, plan: Plan) -> tuple[str, ...]:
-        """Return the ids of the guards that match with the zero point, and not without."""
-        whole, without = plan.problem(problem), replace(plan.attr, src_zero_point=None)
-        fine = {guard.id for guard in guards.matching(whole, without, self.process, "")}
-        rows = guards.matching(whole, plan.attr, self.process, "")
-        return tuple(guard.id for guard in rows if guard.id not in fine)
 
 
 def _affine(cut: Codes) -> Affine:

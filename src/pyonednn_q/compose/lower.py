@@ -190,7 +190,7 @@ def _binary(step: Binary, facts: PrimitiveFacts) -> Found:
         return [binary(step.alg, leaf, facts)]
     dims = operand_dims(facts, leaf.extent)
     if dims is None:
-        return f"{leaf} has dst's size, which is not known here: give dst_dims"
+        return f"{leaf} is {leaf.extent}, of a size that is not known here: give dst_dims"
     return [Carrier(BinaryPostOp(step.alg, operand(dims, leaf.dtype, facts)), leaf=leaf.name)]
 
 

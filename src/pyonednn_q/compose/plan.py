@@ -15,7 +15,7 @@ from pyonednn_q.compose.capability import operand_dims
 from pyonednn_q.compose.choice import Choice
 from pyonednn_q.compose.cost import cost
 from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp
-from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts
+from pyonednn_q.compose.primitive import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT, PrimitiveFacts
 from pyonednn_q.compose.record import Record, records
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
@@ -123,9 +123,20 @@ class Plan:
     def leaves(self) -> tuple[Leaf, ...]:
         """The tensors that the chain names, and the facts, each once, as they occur."""
         found = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
+        if self.facts.src_later == "per_row":
+            found[SRC_SCALE] = Leaf(SRC_SCALE, "f32", "per_row")
+        for name in self.later:
+            found[name] = Leaf(name, "f32" if name == SRC_SCALE else "s32", "per_tensor")
         operands = [step.operand for step in self.chain if isinstance(step, Binary)]
         found |= {leaf.name: leaf for leaf in operands if isinstance(leaf, Leaf)}
         return tuple(found.values())
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        """Attributes whose values come with each call."""
+        if self.facts.src_later != "per_tensor":
+            return ()
+        return (SRC_SCALE, SRC_ZERO_POINT)[: 1 if self.attr.src_zero_point is None else 2]
 
     @property
     def acc_scale(self) -> Vec:

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     DenseProblem: TypeAlias = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
 
-__all__ = ["ACC_MAP", "KINDS", "PrimitiveFacts", "acc_interval"]
+__all__ = ["ACC_MAP", "KINDS", "SRC_SCALE", "SRC_ZERO_POINT", "PrimitiveFacts", "acc_interval"]
 
 ACC_MAP = "acc_map"  # the name of the operand that PrimitiveFacts.acc_map announces
+SRC_SCALE, SRC_ZERO_POINT = "src_scale", "src_zero_point"  # and of those that src_later does
 
 KINDS = ("convolution", "deconvolution", "inner_product", "matmul")
 _INT8 = ("u8", "s8")
@@ -67,6 +68,10 @@ class PrimitiveFacts:
     acc_map : bool
         A tensor of dst's dims, in units of the accumulator, is added to it: known when the
         primitive is prepared. It stands in for a source zero point; `acc` is that of the sum.
+    src_later : {"", "per_tensor", "per_row"}
+        The scale of the source comes with each call, and so does its zero point, if it has one:
+        one for the tensor, or one for each row of a matmul. `src_scale` is 1 and nothing is known
+        of the accumulator then.
     wei_has_min : bool
         Integer weights may hold the lowest value of their type, so that a channel of them cannot
         change its sign.
@@ -94,6 +99,7 @@ class PrimitiveFacts:
     dst_zero_point: int = 0
     acc: Interval = ANYTHING
     acc_map: bool = False
+    src_later: str = ""
     wei_has_min: bool = True
     dst_dims: tuple[int, ...] | None = None
     process: Facts | None = None
@@ -115,6 +121,7 @@ class PrimitiveFacts:
             if self.bias_later:
                 raise ArgumentError("bias_later", "True with a bias", "one of the two")
         self._check_scales()
+        self._check_later()
         instance("acc", self.acc, Interval)
         if self.dst_dims is not None and (
             len(self.dst_dims) != self.ndims or self.dst_dims[self.axis] != self.channels
@@ -147,6 +154,17 @@ class PrimitiveFacts:
         elif self.dst_zero_point:
             raise ArgumentError("dst_zero_point", str(self.dst_zero_point), f"0 for {self.dst}")
 
+    def _check_later(self) -> None:
+        one_of("src_later", self.src_later, ("", "per_tensor", "per_row"))
+        if not self.src_later:
+            return
+        if not self.is_int8 or self.src_scale != 1.0 or self.acc != ANYTHING or self.bias_in_acc:
+            wanted = "integers, src_scale=1, an unknown accumulator, a bias in real units"
+            raise ArgumentError("src_later", repr(self.src_later), wanted)
+        if self.src_later == "per_row" and (self.kind != "matmul" or self.bias_later):
+            wanted = "'per_tensor': rows are those of a matmul whose bias is known"
+            raise ArgumentError("src_later", "'per_row'", wanted)
+
     @classmethod
     def of(
         cls,
@@ -161,6 +179,7 @@ class PrimitiveFacts:
         bias_in_acc: bool = False,
         dst_scale: float = 1.0,
         dst_zero_point: int = 0,
+        src_later: str = "",
         process: Facts | None = None,
     ) -> PrimitiveFacts:
         """Return the facts of a problem.
@@ -199,7 +218,8 @@ class PrimitiveFacts:
             bias_in_acc=bias_in_acc,
             dst_scale=dst_scale,
             dst_zero_point=dst_zero_point,
-            acc=interval,
+            acc=ANYTHING if src_later else interval,
+            src_later=src_later,
             wei_has_min=has_min,
             dst_dims=problem.dst.dims,
             process=process,

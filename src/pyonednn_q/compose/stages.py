@@ -178,6 +178,8 @@ class _Builder:
     def _extent(self, extent: str) -> tuple[int, ...]:
         if extent == "full":
             return self.dims
+        if extent == "per_row":
+            return (self.dims[0], *(1,) * (len(self.dims) - 1))
         channels = self.dims[1] if extent == "per_channel" else 1
         return (1, channels, *(1,) * (len(self.dims) - 2))
 

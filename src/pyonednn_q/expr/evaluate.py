@@ -127,6 +127,8 @@ class _Frame:
         if leaf.name not in self.operands:
             raise ArgumentError("operands", f"no {leaf.name!r}", "a value for every leaf")
         value = self.read("operands", self.operands[leaf.name], leaf.dtype)
+        if leaf.extent == "per_row":
+            return value.reshape((-1, 1))
         return self.along_channels(value) if leaf.extent == "per_channel" else value
 
     def read(self, name: str, given: ArrayLike, dtype: str | None) -> Array:

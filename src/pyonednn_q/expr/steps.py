@@ -31,7 +31,7 @@ __all__ = [
 BinaryAlg: TypeAlias = Literal[
     "add", "mul", "max", "min", "div", "sub", "ge", "gt", "le", "lt", "eq", "ne"
 ]
-Extent: TypeAlias = Literal["per_tensor", "per_channel", "full"]
+Extent: TypeAlias = Literal["per_tensor", "per_channel", "per_row", "full"]
 
 _BINARY_ALGS = get_args(BinaryAlg)
 _EXTENTS = get_args(Extent)
@@ -217,8 +217,8 @@ class Leaf:
         What the caller binds it by.
     dtype : str
         Data type of its elements.
-    extent : {"per_tensor", "per_channel", "full"}
-        One value, one per channel, or one per element.
+    extent : {"per_tensor", "per_channel", "per_row", "full"}
+        One value, one per channel, one per row of a matmul, or one per element.
     """
 
     name: str

@@ -19,7 +19,7 @@ from pyonednn_q.native.selection import Selection, select
 from pyonednn_q.native.sums import inexact_weights, may_saturate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pyonednn_q.compose.problem import Problem
 
@@ -33,6 +33,7 @@ def prepare(
     wei: object = None,
     bias: object = None,
     values: Mapping[str, object] | None = None,
+    later: Collection[str] = (),
     allow_reference: bool = False,
     saturation: str = "refuse",
 ) -> Prepared:
@@ -54,6 +55,9 @@ def prepare(
         Values under the names `attr` gives them: ``"wei_scale"``, ``"dst_scale"``,
         ``"src_zero_point"``, ``"post_op_0"``, ... Binary operands left out become arguments of each
         call.
+    later : collection of str
+        Scales and zero points that become arguments of each call, too: float32 or int32 arrays,
+        which are passed on without a look at their values.
     allow_reference : bool
         Accept a reference loop where nothing faster takes the problem.
     saturation : {"refuse", "allow"}
@@ -78,7 +82,7 @@ def prepare(
     if wei is None:
         problem = _with_wei_of_each_call(problem)
     tensors = problem.tensors
-    _check_names(problem, attr, given, wei, bias)
+    _check_names(problem, attr, given, later, wei, bias)
     if tensors["dst"].size == 0:
         return _empty(problem, attr, wei)
 
@@ -115,15 +119,24 @@ def _with_wei_of_each_call(problem: Problem) -> Problem:
 
 
 def _check_names(
-    problem: Problem, attr: Attr, given: Mapping[str, object], wei: object, bias: object
+    problem: Problem,
+    attr: Attr,
+    given: Mapping[str, object],
+    later: Collection[str],
+    wei: object,
+    bias: object,
 ) -> None:
     needed = attr.runtime_names(problem)
+    for name in later:
+        if name not in needed or name in given:
+            wanted = "names of scales and zero points that attr declares and `values` lacks"
+            raise ArgumentError("later", repr(name), wanted)
     for name in given:
         if name not in needed:
             wanted = f"one of {', '.join(needed)}" if needed else "nothing: attr declares no values"
             raise ArgumentError("values", repr(name), wanted)
     for name in needed:
-        if name not in given and not _OPERAND.match(name):
+        if name not in given and name not in later and not _OPERAND.match(name):
             raise ArgumentError(name, "nothing", "a value in `values`: attr declares it")
     for name, value in (("wei", wei), ("bias", bias)):
         if value is not None and name not in problem.tensors:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.window import Padding, PerDim
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.qparams import QParams
+    from pyonednn_q.quantize.ranges import Dynamic
 
 __all__ = ["Conv", "Deconv"]
 
@@ -34,7 +35,7 @@ class _Windowed(Operator):
         wei: object,
         bias: object = None,
         *,
-        src_q: QParams | None = None,
+        src_q: QParams | Dynamic | None = None,
         wei_q: QParams | None = None,
         dst_q: QParams | None = None,
         dst: str | None = None,
@@ -85,7 +86,9 @@ class Conv(_Windowed):
         f32: real values, as oneDNN v3 adds them. s32: units of the accumulator, worth
         src_scale · wei_scale each, as ONNX and TFLite have them.
     src_q, wei_q : QParams, optional
-        Of integer tensors; both or neither. `wei_q` per tensor, or along axis 0.
+        Of integer tensors; both or neither. `wei_q` per tensor, or along axis 0. With `src_q`, f32
+        sources are taken, too, and quantised so; with a `Dynamic` in its place, by a range that
+        each call finds.
     dst_q : QParams, optional
         Of an integer result, per tensor.
     dst : str, optional
@@ -98,7 +101,7 @@ class Conv(_Windowed):
         Of channels.
     post : Chain, optional
         What follows: FakeQuantize, activations, Sum, operands.
-    policy, exact_rounding, layout, strict, allow_reference, saturation
+    policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point
         As in `Settings`.
 
     Raises

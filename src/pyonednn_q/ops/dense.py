@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.compose.capability import leading_ones
 from pyonednn_q.compose.problem import InnerProductProblem, MatMulProblem
-from pyonednn_q.errors import ShapeError
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.native import runtime
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.settings import Settings
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.ops.planned import Planned
     from pyonednn_q.qparams import QParams
+    from pyonednn_q.quantize.ranges import Dynamic
 
 __all__ = ["InnerProduct", "MatMul"]
 
@@ -31,7 +36,7 @@ class _Dense(Operator):
         wei: object,
         bias: object = None,
         *,
-        src_q: QParams | None = None,
+        src_q: QParams | Dynamic | None = None,
         wei_q: QParams | None = None,
         dst_q: QParams | None = None,
         dst: str | None = None,
@@ -39,6 +44,31 @@ class _Dense(Operator):
         **options: Any,  # noqa: ANN401 - the other fields of Settings
     ) -> None:
         super().__init__(wei, bias, wei_q, Settings.of(src_q, dst_q, dst, post, options))
+
+    @property
+    def _is_by_row(self) -> bool:
+        dynamic = self.settings.dynamic
+        return dynamic is not None and dynamic.extent == "per_row"
+
+    def _check_dynamic(self, dynamic: Dynamic) -> None:
+        dims = self.weights.values.shape
+        if dynamic.extent == "per_row" and self.axis == -1 and max(dims[:-2], default=1) > 1:
+            wanted = "a range per tensor, or weights (K, N): rows of a batch have no fast kernel"
+            raise ArgumentError("src_q", f"a range per row with weights {dims}", wanted)
+        self._check_real_bias()
+
+    def _by_row(self, rows: int, inner: int, src_dtype: str) -> MatMulProblem:
+        """Return the matmul that scales each row: of the rank whose operands keep its kernel."""
+        channels = self.weights.values.shape[self.axis]
+        lead = (1,) * leading_ones(runtime.facts())
+        return MatMulProblem.of(
+            (*lead, rows, inner),
+            (*lead, inner, channels),
+            src=src_dtype,
+            wei=self.weights.dtype,
+            dst=self.settings.dst,
+            bias=None if self.bias is None else "f32",
+        )
 
 
 class MatMul(_Dense):
@@ -62,6 +92,10 @@ class MatMul(_Dense):
 
     def _problem(self, src_dims: Dims, src_dtype: str) -> MatMulProblem:
         dims = self.weights.values.shape
+        if self._is_by_row:
+            if len(src_dims) < max(2, len(dims)) or src_dims[-1] != dims[-2]:
+                raise ShapeError("src", str(src_dims), f"(..., M, {dims[-2]}), as wei has rows")
+            return self._by_row(self._rows(src_dims), dims[-2], src_dtype)
         lead = len(src_dims) - len(dims)
         if lead > 0:
             dims = (1,) * lead + dims
@@ -73,6 +107,14 @@ class MatMul(_Dense):
             dst=self.settings.dst,
             bias=None if self.bias is None else "f32",
         )
+
+    def _rows(self, src_dims: Dims) -> int:
+        return math.prod(src_dims[:-1])
+
+    def _dst_dims(self, src_dims: Dims, planned: Planned) -> Dims:
+        if not self._is_by_row:
+            return planned.dst.dims
+        return (*src_dims[:-1], self.weights.values.shape[-1])
 
 
 class InnerProduct(_Dense):
@@ -97,8 +139,10 @@ class InnerProduct(_Dense):
     def is_matmul(self) -> bool:
         """Whether a matmul runs in its place."""
         settings = self.settings
-        points = [q.zero_point for q in (settings.src_q, settings.dst_q) if q is not None]
-        return any(points) or not self.weights.zero_point.is_all(0.0)
+        by_attribute = settings.has_src_point and settings.zero_point in {"auto", "attribute"}
+        dst_point = settings.dst_q is not None and settings.dst_q.zero_point != 0
+        has_wei_point = not self.weights.zero_point.is_all(0.0)
+        return by_attribute or dst_point or has_wei_point or self._is_by_row
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -126,6 +170,8 @@ class InnerProduct(_Dense):
                 bias=bias,
             )
         inner = self.weights.values[0].size
+        if self._is_by_row:
+            return self._by_row(src_dims[0], inner, src_dtype)
         return MatMulProblem.of(
             (src_dims[0], inner),
             (inner, dims[0]),
@@ -139,9 +185,15 @@ class InnerProduct(_Dense):
         values = self.weights.values
         if problem.kind == "inner_product":
             return values
-        return np.ascontiguousarray(values.reshape(len(values), -1).T)
+        return np.ascontiguousarray(values.reshape(len(values), -1).T).reshape(problem.wei.dims)
 
-    def _src_view(self, src: Array) -> Array:
-        if not self.is_matmul:
-            return src
-        return src.reshape(len(src), self.weights.values[0].size)
+    def _rows(self, src_dims: Dims) -> int:
+        return src_dims[0]
+
+    def _dst_dims(self, src_dims: Dims, planned: Planned) -> Dims:
+        return (src_dims[0], planned.dst.dims[-1])
+
+    def _notes(self, problem: DenseProblem) -> tuple[str, ...]:
+        if problem.kind == "inner_product":
+            return ()
+        return ("an inner product takes no zero point and no scale of rows: runs as a matmul",)

@@ -89,7 +89,8 @@ class Operands:
             if array.size != 1:
                 raise ShapeError(name, str(array.shape), "one value")
             return array
-        dims = self.dims if leaf.extent == "full" else (self.dims[self.axis],)
+        one = self.axis if leaf.extent == "per_channel" else -2
+        dims = self.dims if leaf.extent == "full" else (self.dims[one],)
         if array.shape != dims:
             raise ShapeError(name, str(array.shape), str(dims))
         return array

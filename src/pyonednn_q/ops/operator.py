@@ -13,12 +13,8 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import integers
-from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.vec import Vec
-from pyonednn_q.native import Packed, runtime
 from pyonednn_q.ops.arrays import as_array, as_output
 from pyonednn_q.ops.from_float import (
     float_bias,
@@ -26,9 +22,11 @@ from pyonednn_q.ops.from_float import (
     quantised_weights,
     source_params,
 )
-from pyonednn_q.ops.planned import Planned, prepare_plan
-from pyonednn_q.ops.source import static_codes
+from pyonednn_q.ops.ready import Layer, Ready
+from pyonednn_q.ops.reshaped import Reshaped
+from pyonednn_q.ops.source import Codes, dynamic_codes, static_codes
 from pyonednn_q.ops.weights import Weights
+from pyonednn_q.quantize.ranges import Dynamic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +37,9 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.expr.fake_quantize import FakeQuantize
+    from pyonednn_q.expr.vec import Vec
+    from pyonednn_q.native import Packed
+    from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.settings import Settings
     from pyonednn_q.qparams import QParams
 
@@ -73,6 +74,8 @@ class Operator:
         self.settings = settings
         self.weights = Weights.of(given, wei_q, self.axis, is_int8=settings.is_int8)
         self.bias = None if bias is None else _bias(bias, given.shape[self.axis])
+        if settings.dynamic is not None:
+            self._check_dynamic(settings.dynamic)
         self._start()
 
     @classmethod
@@ -82,7 +85,7 @@ class Operator:
         wei: object,
         bias: object = None,
         *,
-        src_q: QParams | FakeQuantize | tuple[float, float],
+        src_q: QParams | Dynamic | FakeQuantize | tuple[float, float],
         src_dtype: str = "u8",
         dst_q: QParams | FakeQuantize | tuple[float, float] | None = None,
         dst: str | None = None,
@@ -99,8 +102,9 @@ class Operator:
             In the dims that the class takes. They become s8 codes, one scale an output channel.
         bias : tensor of floats, optional
             Real values.
-        src_q : QParams, (lo, hi) or FakeQuantize
-            Of the source: as it is, from the range of its values, or of 256 levels.
+        src_q : QParams, (lo, hi), FakeQuantize or Dynamic
+            Of the source: as it is, from the range of its values, of 256 levels, or found by each
+            call.
         src_dtype : {"u8", "s8"}
             Of its codes, for a range or a FakeQuantize.
         dst_q : QParams, (lo, hi) or FakeQuantize, optional
@@ -146,7 +150,7 @@ class Operator:
         return cls(codes, float_bias(bias), **given, **options)
 
     def _start(self) -> None:
-        self._ready: dict[tuple[Dims, str], Planned] = {}
+        self._ready: dict[tuple[Dims, str], Ready] = {}
         self._packed: dict[Vec, Packed] = {}
         self._guard = threading.Lock()
         self._hot: Callable[..., Any] = _not_ready
@@ -207,12 +211,15 @@ class Operator:
         settings = self.settings
         if src_dtype is None:
             src_dtype = settings.src_q.dtype if settings.src_q else self.weights.dtype
-        settings.check_src(src_dtype)
-        key = (integers("src_dims", src_dims), src_dtype)
+        return self._ready_for(integers("src_dims", src_dims), src_dtype).planned
+
+    def _ready_for(self, src_dims: Dims, src_dtype: str) -> Ready:
+        self.settings.check_src(src_dtype)
+        key = (src_dims, src_dtype)
         with self._guard:
             found = self._ready.get(key)
             if found is None:
-                found = self._ready[key] = self._plan_and_prepare(*key)
+                found = self._ready[key] = self._make_ready(*key)
         return found
 
     def plan(self, src_dims: Dims) -> Plan:
@@ -264,33 +271,87 @@ class Operator:
         """Return the weights in the problem's dims."""
         return self.weights.values.reshape(problem.wei.dims)
 
-    def _src_view(self, src: Array) -> Array:
-        """Return a source in the problem's dims."""
-        return src
+    def _check_dynamic(self, dynamic: Dynamic) -> None:
+        if dynamic.extent == "per_row":
+            wanted = "a range per tensor; only products have rows"
+            raise ArgumentError("src_q", "a range per row", wanted)
+        self._check_real_bias()
+
+    def _check_real_bias(self) -> None:
+        if self.bias is not None and self.bias.dtype.kind in "iu":
+            wanted = "f32: units of the accumulator change with each call's source"
+            raise DTypeError("bias", "s32", wanted)
+
+    def _rows(self, src_dims: Dims) -> int:
+        """Return how many rows a source has."""
+        raise NotImplementedError
+
+    def _dst_dims(self, _src_dims: Dims, planned: Planned) -> Dims:
+        """Return the caller's dims of a result."""
+        return planned.dst.dims
+
+    def _notes(self, _problem: DenseProblem) -> tuple[str, ...]:
+        """Return what was decided about the problem."""
+        return ()
 
     # The way of a call that is not the same as the last.
 
     def _call(self, src: object, out: object, residual: object, operands: dict[str, Any]) -> Array:
-        array = self._codes(as_array("src", src))
-        planned = self.prepare(array.shape, dtypes.from_numpy(array.dtype, "src"))
-        given = {
-            name: as_array(name, value) if name in planned.leaves else value
+        given = as_array("src", src)
+        ready = self._ready_for(given.shape, self._src_dtype(given))
+        planned = ready.planned
+        dims = Reshaped(self._dst_dims(given.shape, planned), planned.dst.dims)
+        codes = self._codes(given)
+        brought = codes.operands(ready)
+        for name in operands:
+            if name in brought:
+                raise ArgumentError("operands", repr(name), "the names of the chain's leaves")
+        arrays = {
+            name: dims.into(name, as_array(name, value)) if name in planned.leaves else value
             for name, value in operands.items()
         }
-        before = None if residual is None else as_array("residual", residual)
-        target = None if out is None else as_output("out", out)
-        dst = planned(self._src_view(array), out=target, residual=before, **given)
-        as_it_is = self._stays(array, planned)
+        before = None
+        if residual is not None:
+            before = dims.into("residual", as_array("residual", residual))
+        target = to = None
+        if out is not None:
+            target = as_output("out", out)
+            read = {"src": given, **({} if before is None else {"residual": before})}
+            to = dims.output(target, planned.dst.dtype, read)
+        values = codes.values
+        src_dims = planned.primitive.problem.tensors["src"].dims
+        if values.shape != src_dims:
+            values = values.reshape(src_dims)
+        dst = planned(values, out=to, residual=before, **arrays, **brought)
+        as_it_is = self._stays(given, planned)
         hot = planned.hot
-        if hot is not None and as_it_is:
+        if hot is not None and as_it_is and codes.values is given:
             self._hot = hot
-        return dst if target is not None or as_it_is else np.ascontiguousarray(dst)
+        if target is not None:
+            if to is not target and not np.may_share_memory(dst, target):
+                np.copyto(target, dims.back(dst))
+            return target
+        dst = dims.back(dst)
+        return dst if as_it_is else np.ascontiguousarray(dst)
 
-    def _codes(self, src: Array) -> Array:
+    def _src_dtype(self, src: Array) -> str:
+        """Return the type of what the primitive takes for a source."""
+        found = dtypes.from_numpy(src.dtype, "src")
+        params = self.settings.src_q
+        if params is not None and found == "f32":
+            return params.dtype
+        if self.settings.dynamic is not None:
+            raise DTypeError("src", found, "f32: each call makes codes of it")
+        return found
+
+    def _codes(self, src: Array) -> Codes:
         """Return a source as the primitive takes it: float values as codes, if it takes those."""
         params = self.settings.src_q
+        if isinstance(params, Dynamic):
+            rows = None if params.extent == "per_tensor" else self._rows(src.shape)
+            return dynamic_codes(src, params, rows)
         if params is None or src.dtype != np.float32:
-            return src
+            return Codes(src)
         return static_codes(src, params)
 
     def _stays(self, src: Array, planned: Planned) -> bool:
@@ -300,48 +361,19 @@ class Operator:
             return True
         return dst.ndim < 3 or dst.strides == TensorSpec.dense(dst.dims, dst.dtype).strides
 
-    def _plan_and_prepare(self, src_dims: Dims, src_dtype: str) -> Planned:
+    def _make_ready(self, src_dims: Dims, src_dtype: str) -> Ready:
         problem = self._problem(src_dims, src_dtype)
-        wei = self._wei_of(problem)
-        settings = self.settings
-        plan = compose(
-            settings.post,
-            self._facts(problem, wei),
-            settings.policy,
-            exact_rounding=settings.exact_rounding,
-            strict=settings.strict,
+        notes = [self.weights.note] if self.weights.note else []
+        layer = Layer(
+            problem=problem,
+            wei=self._wei_of(problem),
+            weights=self.weights,
+            bias=self.bias,
+            settings=self.settings,
+            packed=self._packed,
+            notes=(*notes, *self._notes(problem)),
         )
-        packed = self._packed.get(plan.wei_factor)
-        if packed is None:
-            packed = self._packed[plan.wei_factor] = Packed(plan.wei(wei))
-        return prepare_plan(
-            plan,
-            problem,
-            wei=packed,
-            allow_reference=settings.allow_reference,
-            saturation=settings.saturation,
-        )
-
-    def _facts(self, problem: DenseProblem, wei: Array) -> PrimitiveFacts:
-        settings, weights = self.settings, self.weights
-        src_point = settings.src_q.zero_point if settings.src_q else 0
-        wei_point = weights.zero_point
-        if not wei_point.is_per_tensor:
-            wanted = "zero points that keep wei - zero_point within s8, or one for the tensor"
-            raise ArgumentError("wei_q", f"zero points {wei_point}", wanted)
-        return PrimitiveFacts.of(
-            problem,
-            wei=wei,
-            src_scale=float(settings.src_q.scale) if settings.src_q else 1.0,
-            wei_scale=weights.scale,
-            src_zero_point=int(src_point) or None,
-            wei_zero_point=int(wei_point.least) or None,
-            bias=None if self.bias is None else Vec(self.bias.astype(np.float64)),
-            bias_in_acc=self.bias is not None and self.bias.dtype.kind in "iu",
-            dst_scale=float(settings.dst_q.scale) if settings.dst_q else 1.0,
-            dst_zero_point=int(settings.dst_q.zero_point) if settings.dst_q else 0,
-            process=runtime.facts(),
-        )
+        return layer.ready()
 
 
 def _not_ready(*_: object) -> object:

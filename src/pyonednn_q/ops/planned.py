@@ -39,6 +39,7 @@ def prepare_plan(
     wei: Array | Packed,
     bias: ArrayLike | None = None,
     operands: Mapping[str, Array] | None = None,
+    decided: tuple[str, ...] = (),
     allow_reference: bool = False,
     saturation: str = "refuse",
 ) -> Planned:
@@ -57,6 +58,8 @@ def prepare_plan(
         Values of a bias that was to come later; one per channel.
     operands : mapping of str to ndarray, optional
         Leaves of the chain that are the same in every call, by name.
+    decided : tuple of str
+        What was decided before composing, for the notes.
     allow_reference, saturation
         As in `prepare`.
 
@@ -90,6 +93,7 @@ def prepare_plan(
         wei=wei if isinstance(wei, Packed) else plan.wei(wei),
         bias=plan.bias_values(bias),
         values=values,
+        later=plan.later,
         allow_reference=allow_reference,
         saturation=saturation,
     )
@@ -98,7 +102,7 @@ def prepare_plan(
         flat = Flat.of(primitive.layout("dst"), facts.axis)
         left = stages(plan.leftovers, flat.dims, facts.dst, residual=facts.dst)
         rest = Rest(flat, Staged(left, allow_reference=allow_reference))
-    return Planned(plan, primitive, leaves, fixed, rest)
+    return Planned(plan, primitive, leaves, fixed, rest, decided)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,8 @@ class Planned:
         The primitive that carries it.
     leaves : tuple of str
         Operands that every call takes by keyword.
+    decided : tuple of str
+        What was decided before composing.
     """
 
     def __init__(
@@ -129,8 +135,10 @@ class Planned:
         operands: Operands,
         fixed: Mapping[str, Array],
         rest: Rest | None,
+        decided: tuple[str, ...] = (),
     ) -> None:
         self.plan = plan
+        self.decided = decided
         self.primitive = primitive
         self.leaves = tuple(name for name in operands.leaves if name not in fixed)
         self._operands = operands
@@ -138,7 +146,9 @@ class Planned:
         self._rest = rest
         leaf_of = dict(plan.operands)
         self._inputs = tuple(
-            (leaf_of[name], plan.operand_dims(name)) for name in primitive.inputs if name != SRC
+            (name, (1,)) if name in plan.later else (leaf_of[name], plan.operand_dims(name))
+            for name in primitive.inputs
+            if name != SRC
         )
         self._sums = tuple(step for step in plan.chain if isinstance(step, Sum))
         self._carries_sum = any(isinstance(op, SumPostOp) for op in plan.post_ops)
@@ -209,9 +219,9 @@ class Planned:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a caller should know: the primitive's notes, and why anything is left over."""
+        """What a caller should know: what was decided, what was passed over, what is left over."""
         because = (f"left over: {self.plan.because}",) if self.plan.because else ()
-        return (*self.primitive.notes, *because)
+        return (*self.decided, *self.primitive.notes, *because)
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -220,7 +230,8 @@ class Planned:
 
     def describe(self) -> str:
         """Return the plan, the primitive, and what runs after it."""
-        return "\n".join([str(self.plan), self.primitive.describe(), *self.after])
+        notes = (f"note: {note}" for note in self.decided)
+        return "\n".join([*notes, str(self.plan), self.primitive.describe(), *self.after])
 
     def __repr__(self) -> str:
         after = "" if self._rest is None else f", then {len(self._rest.staged.stages)} more"

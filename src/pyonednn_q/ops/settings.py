@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import instance, one_of
+from pyonednn_q.compose.zero_point import CARRIERS, Carrier
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf
 from pyonednn_q.ops.operands import check_names
 from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.rewrite.rule import Policy
 
 if TYPE_CHECKING:
@@ -22,7 +24,15 @@ __all__ = ["Layout", "Settings"]
 Layout: TypeAlias = Literal["preserve", "channels_last", "dense"]
 
 _FLOATS = ("f32", "bf16", "f16")
-_OPTIONS = ("policy", "exact_rounding", "layout", "strict", "allow_reference", "saturation")
+_OPTIONS = (
+    "policy",
+    "exact_rounding",
+    "layout",
+    "strict",
+    "allow_reference",
+    "saturation",
+    "zero_point",
+)
 _STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
 
 
@@ -32,8 +42,9 @@ class Settings:
 
     Attributes
     ----------
-    src_q : QParams or None
-        Of an integer source, per tensor. None: the source is floating, as the weights are.
+    src_q : QParams, Dynamic or None
+        Of an integer source, per tensor; or how each call quantises its float source. None: the
+        source is floating, as the weights are.
     dst_q : QParams or None
         Of an integer result. None: the real value is stored as `dst`.
     dst : str
@@ -52,9 +63,13 @@ class Settings:
         Accept a reference loop where nothing faster takes the problem.
     saturation : {"refuse", "allow"}
         What to do with weights that can overflow 16 bits on a CPU without VNNI.
+    zero_point : {"auto", "attribute", "bias", "map"}
+        What carries the zero point of the source; see `pyonednn_q.compose.zero_point`. Auto is the
+        attribute; and if oneDNN is known to compute it wrong or has no fast kernel for it, bias or
+        map, which round the zero point's share on its own, so not with policy "bitwise".
     """
 
-    src_q: QParams | None
+    src_q: QParams | Dynamic | None
     dst_q: QParams | None
     dst: str
     post: Chain = Chain()  # noqa: RUF009 - a Chain is frozen
@@ -64,6 +79,7 @@ class Settings:
     strict: bool = False
     allow_reference: bool = False
     saturation: str = "refuse"
+    zero_point: Carrier | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         instance("post", self.post, Chain)
@@ -74,10 +90,12 @@ class Settings:
         one_of("policy", self.policy, ("bitwise", "real", "fast"))
         for name in ("exact_rounding", "strict", "allow_reference"):
             instance(name, getattr(self, name), bool)
+        one_of("zero_point", self.zero_point, ("auto", *CARRIERS))
         dtypes.checked(self.dst, "dst", _STORED)
+        self._check_dynamic()
         for name in ("src_q", "dst_q"):
             found = getattr(self, name)
-            if found is not None:
+            if found is not None and not (name == "src_q" and isinstance(found, Dynamic)):
                 instance(name, found, QParams)
                 if found.axis is not None:
                     wanted = "one scale for the tensor; per channel it belongs into `post`"
@@ -87,10 +105,22 @@ class Settings:
         if self.dst_q is not None and self.dst_q.dtype != self.dst:
             raise DTypeError("dst", self.dst, f"{self.dst_q.dtype}, as dst_q says")
 
+    def _check_dynamic(self) -> None:
+        is_dynamic = isinstance(self.src_q, Dynamic)
+        if is_dynamic and self.exact_rounding:
+            wanted = "False: the scale of each call's source cannot be part of one multiplier"
+            raise ArgumentError("exact_rounding", "True with a dynamic source", wanted)
+        if self.exact_rounding and self.zero_point in {"bias", "map"}:
+            wanted = "'auto' or 'attribute' with exact_rounding"
+            raise ArgumentError("zero_point", repr(self.zero_point), wanted)
+        if is_dynamic and self.zero_point == "bias":
+            wanted = "'auto', 'attribute' or 'map': a bias cannot follow the zero point of a call"
+            raise ArgumentError("zero_point", "'bias' with a dynamic source", wanted)
+
     @classmethod
     def of(
         cls,
-        src_q: QParams | None,
+        src_q: QParams | Dynamic | None,
         dst_q: QParams | None,
         dst: str | None,
         post: Chain | None,
@@ -114,6 +144,18 @@ class Settings:
     def is_int8(self) -> bool:
         """Whether sums are of integers."""
         return self.src_q is not None
+
+    @property
+    def dynamic(self) -> Dynamic | None:
+        """How each call quantises its source, if it does."""
+        return self.src_q if isinstance(self.src_q, Dynamic) else None
+
+    @property
+    def has_src_point(self) -> bool:
+        """Whether the source has a zero point other than 0."""
+        if isinstance(self.src_q, Dynamic):
+            return not self.src_q.is_symmetric
+        return self.src_q is not None and self.src_q.zero_point != 0
 
     def check_src(self, dtype: str) -> None:
         """Refuse a source of another data type.

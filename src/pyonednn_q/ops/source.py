@@ -1,35 +1,108 @@
-"""Sources: float values of a call as the integers that a primitive takes."""
+"""Sources: float values of a call as the integers that a primitive takes.
+
+    code = clamp(rne(x / scale) + zero_point)            float32, one operation after the other
+
+with the scale and zero point of the operator; or with those of each call, which follow from the
+range of its values (`pyonednn_q.quantize.ranges`) and go to the primitive as arguments.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.compose.primitive import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.native.quantize import as_rows, quantize
+from pyonednn_q.native.quantize import as_rows, quantize, ranges
 
 if TYPE_CHECKING:
-    from pyonednn_q.qparams import QParams
+    from numpy.typing import NDArray
 
-__all__ = ["static_codes"]
+    from pyonednn_q.ops.ready import Ready
+    from pyonednn_q.qparams import QParams
+    from pyonednn_q.quantize.ranges import Dynamic
+
+__all__ = ["Codes", "dynamic_codes", "static_codes"]
 
 Array = np.ndarray[Any, Any]
 
 
-def static_codes(values: Array, params: QParams) -> Array:
-    """Return clamp(rne(x / scale) + zero_point) of float32 values, in the layout they have.
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """Codes of a source, and what they are worth where only the call knows it.
+
+    Attributes
+    ----------
+    values : ndarray
+        Integers; or the source itself, where that is what the primitive takes.
+    scale, zero_point : ndarray or None
+        One value, or one for each row.
+    """
+
+    values: Array
+    scale: NDArray[np.float32] | None = None
+    zero_point: NDArray[np.int32] | None = None
+
+    def operands(self, ready: Ready) -> dict[str, Array]:
+        """Return what the primitive takes beside the codes."""
+        if self.scale is None or self.zero_point is None:
+            return {}
+        planned, given = ready.planned, {SRC_SCALE: self.scale, SRC_ZERO_POINT: self.zero_point}
+        found = {name: value for name, value in given.items() if name in planned.leaves}
+        if ready.unit_map is not None:
+            # Rows are scaled after the map is added, a tensor before.
+            # A tensor is scaled before the map is added, rows after it.
+            point = -self.zero_point.astype(np.float32)
+            by_row = planned.plan.facts.src_later == "per_row"
+            factor = point[:, np.newaxis] if by_row else point * self.scale
+            found[ACC_MAP] = np.broadcast_to(factor * ready.unit_map, planned.dst.dims)
+        return found
+
+
+def static_codes(values: Array, params: QParams) -> Codes:
+    """Return codes of float32 values, in the layout they have.
 
     Raises
     ------
     ArgumentError
         NaN; or a scale that is no normal float32 number.
     """
-    scale = np.array([params.scale], np.float32)
+    with np.errstate(over="ignore"):
+        scale = np.array([params.scale], np.float32)
     if not (np.isfinite(scale[0]) and scale[0] >= np.finfo(np.float32).tiny):
         wanted = "one that float32 holds, to quantise float values; or codes"
         raise ArgumentError("src_q", f"a scale of {params.scale}", wanted)
     if not values.size:
-        return np.empty(values.shape, dtypes.numpy_dtype(params.dtype))
-    return quantize(as_rows(values), scale, np.array([params.zero_point], np.int32), params.dtype)
+        return Codes(np.empty(values.shape, dtypes.numpy_dtype(params.dtype)))
+    point = np.array([params.zero_point], np.int32)
+    return Codes(quantize(as_rows(values), scale, point, params.dtype))
+
+
+def dynamic_codes(values: Array, dynamic: Dynamic, rows: int | None) -> Codes:
+    """Return codes of float32 values by their own range, or that of each row.
+
+    Parameters
+    ----------
+    values : ndarray
+        A source.
+    dynamic : Dynamic
+        Type of the codes.
+    rows : int or None
+        How many rows have a range of their own; the codes are (rows, rest) then.
+
+    Raises
+    ------
+    ArgumentError
+        Values that are not finite, or a range that float32 cannot span.
+    """
+    if not values.size:
+        count = 1 if rows is None else rows
+        codes = np.empty(values.shape, dtypes.numpy_dtype(dynamic.dtype))
+        return Codes(codes, np.ones(count, np.float32), np.zeros(count, np.int32))
+    ready = as_rows(values) if rows is None else as_rows(values.reshape(rows, -1), rows)
+    count = rows or 1
+    scale, point = dynamic.parameters(*ranges(ready, count))
+    return Codes(quantize(ready, scale, point, dynamic.dtype), scale, point)

@@ -68,6 +68,8 @@ class Flat:
         """Return the operand of a leaf, flat."""
         if extent == "full":
             return self.view(array)
+        if extent == "per_row":
+            return array.reshape((-1, *(1,) * (len(self.dims) - 1)))
         channels = -1 if extent == "per_channel" else 1
         return array.reshape((1, channels, *(1,) * (len(self.dims) - 2)))
 

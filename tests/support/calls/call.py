@@ -43,6 +43,7 @@ class Call:
 
     window: stride, padding, dilation, groups of a convolution, as they are passed.
     options: everything else that is passed by keyword but changes no number.
+    in_parts: whether Σ src · wei and the zero point's share of it may be rounded on their own.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class Call:
     operands: Mapping[str, Array] = field(default_factory=dict)
     window: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    in_parts: bool = False
 
     def but(self, **changes: Any) -> Call:
         """Return the call with other fields."""
@@ -134,7 +136,12 @@ class Call:
         aligned = [1] * wei.ndim
         aligned[-1 if self.kind == "matmul" else 0] = -1
         points = points.reshape(aligned) if points.ndim else points
-        return Bounded.of(self._sums(src - float(self.src_q.zero_point), wei - points))
+        point = float(self.src_q.zero_point)
+        value = self._sums(src - point, wei - points)
+        if not self.in_parts:
+            return Bounded.of(value)
+        whole = np.abs(self._sums(src, wei - points))
+        return Bounded.of(value, size=np.maximum(np.abs(value), whole + np.abs(whole - value)))
 
     def _sums(self, src: F64, wei: F64) -> F64:
         if self.kind == "matmul":

@@ -41,6 +41,8 @@ def random_call(rng: Rng, kind: str | None = None) -> Call:
     call = call.but(src=relaid(rng, call.src), wei=relaid(rng, call.wei))
     if rng.random() < 0.2:
         call = call.but(options={**call.options, "policy": "bitwise"})
+    elif not call.exact_rounding:
+        call = call.but(in_parts=True)  # whatever carries the zero point
     return _with_operands(rng, call)
 
 

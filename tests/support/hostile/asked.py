@@ -76,6 +76,8 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call:
         options=settings,
     )
     call = _in_codes(call)
+    # Where the attribute would be wrong, another carrier takes the zero point, and rounds.
+    call = call.but(in_parts=not call.exact_rounding and call.options.get("policy") != "bitwise")
     _check_types(call)
     _check_bias(call)
     return call

@@ -1,0 +1,209 @@
+"""Ready: an operator's plan and primitive for one shape of its source, and how that came about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.compose.capability import ACCEPTS
+from pyonednn_q.compose.compensation import unit_map, wrong_with_zero_point
+from pyonednn_q.compose.composer import compose
+from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts, acc_interval
+from pyonednn_q.compose.taps import meets_everywhere
+from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point
+from pyonednn_q.errors import ArgumentError, UnsupportedError
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.native import Packed, runtime
+from pyonednn_q.ops.planned import Planned, prepare_plan
+from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.ranges import Dynamic
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyonednn_q.compose.plan import Plan
+    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.ops.settings import Settings
+    from pyonednn_q.ops.weights import Weights
+
+__all__ = ["Layer", "Ready"]
+
+Array = np.ndarray[Any, Any]
+
+_NARROW = ("bf16", "f16")
+_PLAIN = SrcZeroPoint(0.0, "nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A plan on its primitive.
+
+    Attributes
+    ----------
+    planned : Planned
+        What runs.
+    unit_map : ndarray or None
+        f32, of dst's dims or 1: what a call's own zero points are multiplied by and subtracted.
+    """
+
+    planned: Planned
+    unit_map: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What there is to make ready: a problem, weights in its dims, bias and settings."""
+
+    problem: DenseProblem
+    wei: Array
+    weights: Weights
+    bias: Array | None
+    settings: Settings
+    packed: dict[Vec, Packed]
+    notes: tuple[str, ...]
+
+    def ready(self) -> Ready:
+        """Compose and prepare: what carries the zero point, and what stores the result.
+
+        Raises
+        ------
+        UnsupportedError
+            No way of several was taken; that of the last.
+        """
+        carried = self._carried(self.settings.zero_point)
+        plan = self._plan(carried)
+        if carried.attribute is None or not self._may_compensate:
+            return self._prepared(plan, carried)
+        wrong = wrong_with_zero_point(plan, self.problem, runtime.facts())
+        if not wrong:
+            try:
+                return self._prepared(plan, carried)
+            except UnsupportedError as error:
+                reason = error
+        other = self._carried("bias" if self._joins_bias else "map")
+        why = ", ".join(wrong) or "no kernel takes it"
+        note = f"not by attribute: {why}"
+        try:
+            return self._prepared(self._plan(other), other, note)
+        except UnsupportedError:
+            if wrong:
+                return self._prepared(plan, carried)
+            raise reason from None
+
+    @property
+    def _may_compensate(self) -> bool:
+        settings = self.settings
+        may_round = settings.policy != "bitwise" and not settings.exact_rounding
+        return settings.zero_point == "auto" and may_round
+
+    @property
+    def _is_dynamic(self) -> bool:
+        return isinstance(self.settings.src_q, Dynamic)
+
+    @property
+    def _joins_bias(self) -> bool:
+        return not self._is_dynamic and meets_everywhere(self.problem)
+
+    @property
+    def _plain_wei(self) -> NDArray[np.float64]:
+        """Weights less their zero point."""
+        return self.wei.astype(np.float64) - self.weights.zero_point.least
+
+    def _carried(self, by: Any) -> SrcZeroPoint:  # noqa: ANN401 - a Carrier or auto
+        params = self.settings.src_q
+        if isinstance(params, QParams):
+            return carry_zero_point(
+                self.problem, self._plain_wei, float(params.zero_point), by=by, tolerance=0.0
+            )
+        if params is None or params.is_symmetric:
+            return _PLAIN
+        # Of a value that comes with each call, only where it goes is known.
+        by_map = by == "map" or params.extent == "per_row"
+        by_map |= not ACCEPTS[self.problem.kind].src_zero_point
+        return SrcZeroPoint(0.0, "map" if by_map else "attribute")
+
+    def _plan(self, carried: SrcZeroPoint, apart: str = "") -> Plan:
+        settings = self.settings
+        return compose(
+            settings.post,
+            self._facts(carried),
+            settings.policy,
+            exact_rounding=settings.exact_rounding,
+            strict=settings.strict,
+            apart=apart,
+        )
+
+    def _prepared(self, plan: Plan, carried: SrcZeroPoint, note: str = "") -> Ready:
+        try:
+            return self._on_primitive(plan, carried, note)
+        except UnsupportedError:
+            dst = self.settings.dst
+            if dst not in _NARROW or not plan.is_whole or self.settings.strict:
+                raise
+            apart = f"no kernel here stores {dst}: f32, then a reorder"
+            return self._on_primitive(self._plan(carried, apart), carried, note)
+
+    def _on_primitive(self, plan: Plan, carried: SrcZeroPoint, note: str) -> Ready:
+        settings = self.settings
+        packed = self.packed.get(plan.wei_factor)
+        if packed is None:
+            packed = self.packed[plan.wei_factor] = Packed(plan.wei(self.wei))
+        notes = [*self.notes, *self._carried_notes(carried), *([note] if note else [])]
+        added, unit = {}, None
+        if carried.by == "map":
+            unit = unit_map(plan, self.problem, self._plain_wei)
+            if not self._is_dynamic:
+                whole = np.broadcast_to(-carried.value * unit, self.problem.dst.dims)
+                added[ACC_MAP], unit = whole.astype(np.float32), None
+        planned = prepare_plan(
+            plan,
+            self.problem,
+            wei=packed,
+            operands=added,
+            decided=tuple(notes),
+            allow_reference=settings.allow_reference,
+            saturation=settings.saturation,
+        )
+        return Ready(planned, None if unit is None else unit.astype(np.float32))
+
+    def _carried_notes(self, carried: SrcZeroPoint) -> list[str]:
+        if carried.by == "nothing":
+            return []
+        point = "of each call" if self._is_dynamic else f"{carried.value:g}"
+        return [f"source zero point {point} by {carried.by}"]
+
+    def _facts(self, carried: SrcZeroPoint) -> PrimitiveFacts:
+        settings, weights = self.settings, self.weights
+        wei_point = weights.zero_point
+        if not wei_point.is_per_tensor:
+            wanted = "zero points that keep wei - zero_point within s8, or one for the tensor"
+            raise ArgumentError("wei_q", f"zero points {wei_point}", wanted)
+        params = settings.src_q
+        scale = float(params.scale) if isinstance(params, QParams) else 1.0
+        in_acc = self.bias is not None and self.bias.dtype.kind in "iu"
+        bias = None if self.bias is None else Vec(self.bias.astype(np.float64))
+        if not carried.shift.is_all(0.0):
+            shift = carried.shift if in_acc else carried.shift * (weights.scale * scale)
+            bias = shift if bias is None else bias + shift
+        facts = PrimitiveFacts.of(
+            self.problem,
+            wei=self.wei,
+            src_scale=scale,
+            wei_scale=weights.scale,
+            src_zero_point=carried.attribute,
+            wei_zero_point=int(wei_point.least) or None,
+            bias=bias,
+            bias_in_acc=in_acc,
+            dst_scale=float(settings.dst_q.scale) if settings.dst_q else 1.0,
+            dst_zero_point=int(settings.dst_q.zero_point) if settings.dst_q else 0,
+            src_later=params.extent if isinstance(params, Dynamic) else "",
+            process=runtime.facts(),
+        )
+        if carried.by != "map":
+            return facts
+        if facts.src_later:
+            return replace(facts, acc_map=True)
+        acc = acc_interval(self.problem, self.wei, carried.value, wei_point.least)
+        return replace(facts, acc=acc, acc_map=True)
