@@ -30,6 +30,8 @@ Dims = tuple[int, ...]
 class _Dense(Operator):
     """What inner product and matmul share."""
 
+    _takes_wei_point = True
+
     def __init__(
         self,
         /,

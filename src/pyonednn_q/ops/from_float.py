@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,12 @@ from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
 from pyonednn_q.quantize.weights import max_abs_range, weight_codes
 
-__all__ = ["float_bias", "quantised_store", "quantised_weights", "source_params"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Self
+
+__all__ = ["FromFloat"]
 
 Array = np.ndarray[Any, Any]
 
@@ -26,7 +31,85 @@ _LEVELS = 256
 _PAIR = 2
 
 
-def quantised_weights(
+class FromFloat:
+    """What makes an operator of a float layer."""
+
+    axis: ClassVar[int] = 0  # of the output channels, in the caller's weights
+
+    @classmethod
+    def from_float(
+        cls,
+        /,
+        wei: object,
+        bias: object = None,
+        *,
+        src_q: QParams | Dynamic | FakeQuantize | tuple[float, float],
+        src_dtype: str = "u8",
+        dst_q: QParams | FakeQuantize | tuple[float, float] | None = None,
+        dst: str | None = None,
+        wei_fq: FakeQuantize | None = None,
+        wei_levels: int = 255,
+        post: Chain | None = None,
+        **options: Any,  # noqa: ANN401 - those of the class
+    ) -> Self:
+        """Quantise a float layer. It is called on float sources, or on codes of them.
+
+        Parameters
+        ----------
+        wei : tensor of floats
+            In the dims that the class takes. They become s8 codes, one scale an output channel.
+        bias : tensor of floats, optional
+            Real values.
+        src_q : QParams, (lo, hi), FakeQuantize or Dynamic
+            Of the source: as it is, from the range of its values, of 256 levels, or found by each
+            call.
+        src_dtype : {"u8", "s8"}
+            Of its codes, for a range or a FakeQuantize.
+        dst_q : QParams, (lo, hi) or FakeQuantize, optional
+            Of the result. A FakeQuantize may have any levels and a range for every channel.
+        dst : str, optional
+            Data type of the result: f32 without `dst_q`, u8 with a range or a FakeQuantize.
+        wei_fq : FakeQuantize, optional
+            Of the weights, for the tensor or each output channel. By default, each channel's
+            largest magnitude.
+        wei_levels : int
+            Of that default: 255; or 129, codes within ±64, which CPUs without VNNI multiply
+            exactly.
+        post : Chain, optional
+            What follows the bias.
+        **options
+            All other parameters of the class.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the argument, what came and what would do.
+
+        Examples
+        --------
+        >>> from pyonednn_q.ops.dense import InnerProduct
+        >>> wei = np.array([[1.0, -0.5], [0.25, 0.25]], np.float32)
+        >>> layer = InnerProduct.from_float(wei, src_q=(0.0, 2.55), wei_levels=129)
+        >>> layer(np.array([[1.0, 2.0]], np.float32)).round(6)
+        array([[0.  , 0.75]], dtype=float32)
+        """
+        if "wei_q" in options:
+            wanted = "wei_fq: float weights have no codes yet"
+            raise ArgumentError("options", "'wei_q'", wanted)
+        codes, wei_q = _quantised_weights(wei, cls.axis, wei_fq, wei_levels)
+        params, dtype, chain = _quantised_store(dst_q, dst, post)
+        given: dict[str, Any] = {
+            "src_q": _source_params(src_q, src_dtype),
+            "wei_q": wei_q,
+            "dst_q": params,
+            "dst": dtype,
+            "post": chain,
+        }
+        make: Callable[..., Self] = cls
+        return make(codes, _float_bias(bias), **given, **options)
+
+
+def _quantised_weights(
     wei: object, axis: int, wei_fq: FakeQuantize | None, levels: int
 ) -> tuple[Array, QParams]:
     """Return s8 codes of float weights, and what they are worth.
@@ -73,7 +156,7 @@ def quantised_weights(
     return codes, QParams(scales, whole, "s8", axis=axis)
 
 
-def float_bias(bias: object) -> Array | None:
+def _float_bias(bias: object) -> Array | None:
     """Return a bias in real units as f32.
 
     Raises
@@ -90,7 +173,7 @@ def float_bias(bias: object) -> Array | None:
         return given.astype(np.float32)
 
 
-def source_params(given: object, dtype: str) -> QParams | Dynamic:
+def _source_params(given: object, dtype: str) -> QParams | Dynamic:
     """Return how a source is quantised, from QParams, a range, a FakeQuantize, or every call's own.
 
     Parameters
@@ -122,7 +205,7 @@ def source_params(given: object, dtype: str) -> QParams | Dynamic:
     return _from_range("src_q", given, dtype)
 
 
-def quantised_store(
+def _quantised_store(
     given: object, dtype: str | None, post: Chain | None
 ) -> tuple[QParams | None, str | None, Chain | None]:
     """Return ``dst_q``, ``dst`` and ``post`` of an operator, from how its result is quantised.

@@ -16,12 +16,7 @@ from pyonednn_q.compose.argument import integers
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.ops.arrays import as_array, as_output
-from pyonednn_q.ops.from_float import (
-    float_bias,
-    quantised_store,
-    quantised_weights,
-    source_params,
-)
+from pyonednn_q.ops.from_float import FromFloat
 from pyonednn_q.ops.ready import Layer, Ready
 from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.ops.source import Codes, dynamic_codes, static_codes
@@ -35,8 +30,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.compose.primitive import DenseProblem
-    from pyonednn_q.expr.chain import Chain
-    from pyonednn_q.expr.fake_quantize import FakeQuantize
     from pyonednn_q.expr.vec import Vec
     from pyonednn_q.native import Packed
     from pyonednn_q.ops.planned import Planned
@@ -49,7 +42,7 @@ Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 
-class Operator:
+class Operator(FromFloat):
     """Base of `Conv`, `Deconv`, `InnerProduct` and `MatMul`. Safe from many threads at once.
 
     Attributes
@@ -62,7 +55,8 @@ class Operator:
         One value per output channel: real values if floating, else in units of the accumulator.
     """
 
-    axis: ClassVar[int] = 0  # of the output channels, in the caller's weights
+    groups = 1
+    _takes_wei_point: ClassVar[bool] = False
 
     def __init__(
         self, wei: object, bias: object, wei_q: QParams | None, settings: Settings
@@ -72,82 +66,21 @@ class Operator:
         if not given.size:
             raise ShapeError("wei", str(given.shape), "no empty dimension")
         self.settings = settings
-        self.weights = Weights.of(given, wei_q, self.axis, is_int8=settings.is_int8)
+        self.weights = Weights.of(
+            given,
+            wei_q,
+            self.axis,
+            is_int8=settings.is_int8,
+            takes_zero_point=self._takes_wei_point,
+            groups=self.groups,
+            limits=settings.wei_limits,
+        )
+        if self.weights.parts is not None:
+            self.groups = self.weights.parts.groups
         self.bias = None if bias is None else _bias(bias, given.shape[self.axis])
         if settings.dynamic is not None:
             self._check_dynamic(settings.dynamic)
         self._start()
-
-    @classmethod
-    def from_float(
-        cls,
-        /,
-        wei: object,
-        bias: object = None,
-        *,
-        src_q: QParams | Dynamic | FakeQuantize | tuple[float, float],
-        src_dtype: str = "u8",
-        dst_q: QParams | FakeQuantize | tuple[float, float] | None = None,
-        dst: str | None = None,
-        wei_fq: FakeQuantize | None = None,
-        wei_levels: int = 255,
-        post: Chain | None = None,
-        **options: Any,  # noqa: ANN401 - those of the class
-    ) -> Self:
-        """Quantise a float layer. It is called on float sources, or on codes of them.
-
-        Parameters
-        ----------
-        wei : tensor of floats
-            In the dims that the class takes. They become s8 codes, one scale an output channel.
-        bias : tensor of floats, optional
-            Real values.
-        src_q : QParams, (lo, hi), FakeQuantize or Dynamic
-            Of the source: as it is, from the range of its values, of 256 levels, or found by each
-            call.
-        src_dtype : {"u8", "s8"}
-            Of its codes, for a range or a FakeQuantize.
-        dst_q : QParams, (lo, hi) or FakeQuantize, optional
-            Of the result. A FakeQuantize may have any levels and a range for every channel.
-        dst : str, optional
-            Data type of the result: f32 without `dst_q`, u8 with a range or a FakeQuantize.
-        wei_fq : FakeQuantize, optional
-            Of the weights, for the tensor or each output channel. By default, each channel's
-            largest magnitude.
-        wei_levels : int
-            Of that default: 255; or 129, codes within ±64, which CPUs without VNNI multiply
-            exactly.
-        post : Chain, optional
-            What follows the bias.
-        **options
-            All other parameters of the class.
-
-        Raises
-        ------
-        ArgumentError, DTypeError, ShapeError
-            Naming the argument, what came and what would do.
-
-        Examples
-        --------
-        >>> from pyonednn_q.ops.dense import InnerProduct
-        >>> wei = np.array([[1.0, -0.5], [0.25, 0.25]], np.float32)
-        >>> layer = InnerProduct.from_float(wei, src_q=(0.0, 2.55), wei_levels=129)
-        >>> layer(np.array([[1.0, 2.0]], np.float32)).round(6)
-        array([[0.  , 0.75]], dtype=float32)
-        """
-        if "wei_q" in options:
-            wanted = "wei_fq: float weights have no codes yet"
-            raise ArgumentError("options", "'wei_q'", wanted)
-        codes, wei_q = quantised_weights(wei, cls.axis, wei_fq, wei_levels)
-        params, dtype, chain = quantised_store(dst_q, dst, post)
-        given: dict[str, Any] = {
-            "src_q": source_params(src_q, src_dtype),
-            "wei_q": wei_q,
-            "dst_q": params,
-            "dst": dtype,
-            "post": chain,
-        }
-        return cls(codes, float_bias(bias), **given, **options)
 
     def _start(self) -> None:
         self._ready: dict[tuple[Dims, str], Ready] = {}
@@ -318,7 +251,9 @@ class Operator:
             target = as_output("out", out)
             read = {"src": given, **({} if before is None else {"residual": before})}
             to = dims.output(target, planned.dst.dtype, read)
-        values = codes.values
+        values, parts = codes.values, self.weights.parts
+        if parts is not None:
+            values = parts.of(values.reshape(given.shape))
         src_dims = planned.primitive.problem.tensors["src"].dims
         if values.shape != src_dims:
             values = values.reshape(src_dims)
@@ -362,7 +297,8 @@ class Operator:
         return dst.ndim < 3 or dst.strides == TensorSpec.dense(dst.dims, dst.dtype).strides
 
     def _make_ready(self, src_dims: Dims, src_dtype: str) -> Ready:
-        problem = self._problem(src_dims, src_dtype)
+        parts = self.weights.parts
+        problem = self._problem(src_dims if parts is None else parts.dims(src_dims), src_dtype)
         notes = [self.weights.note] if self.weights.note else []
         layer = Layer(
             problem=problem,

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import instance, one_of
+from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.compose.zero_point import CARRIERS, Carrier
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf
+from pyonednn_q.native import runtime
 from pyonednn_q.ops.operands import check_names
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
@@ -156,6 +158,12 @@ class Settings:
         if isinstance(self.src_q, Dynamic):
             return not self.src_q.is_symmetric
         return self.src_q is not None and self.src_q.zero_point != 0
+
+    def wei_limits(self) -> tuple[int, int]:
+        """Return what parts of weights may hold: what this CPU multiplies exactly."""
+        if self.src_q is None or self.src_q.dtype != "u8" or has_vnni(runtime.isa()):
+            return -128, 127
+        return -64, 64
 
     def check_src(self, dtype: str) -> None:
         """Refuse a source of another data type.

@@ -2,12 +2,15 @@
 
     u8 codes less 128 are s8 codes, and their zero point less 128
     wei − zero_point are codes without zero point, where they fit into s8
+    wei − zero_point + z fit for one z, where all channels lean to the same side: a matmul takes z
+    wei − zero_point in parts, on a source whose channels are repeated, fit always
 
-Both are exact. What does not fit keeps its zero point, which a matmul takes as an attribute.
+All are exact integers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +20,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import instance
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.ops.parts import Parts, merged, split
 from pyonednn_q.qparams import QParams
 
 __all__ = ["Weights"]
@@ -24,6 +28,8 @@ __all__ = ["Weights"]
 Array = np.ndarray[Any, Any]
 
 _U8_TO_S8 = 128
+_S8 = (-128, 127)
+_GROUP = 8  # channels, the fewest that kernels of groups like on every CPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,8 @@ class Weights:
         Of codes whose difference to it does not fit into s8; 0 otherwise.
     note : str
         What was changed.
+    parts : Parts or None
+        Input channels that the source must repeat.
     """
 
     values: Array
@@ -49,9 +57,20 @@ class Weights:
     scale: Vec
     zero_point: Vec
     note: str = ""
+    parts: Parts | None = None
 
     @classmethod
-    def of(cls, wei: Array, wei_q: QParams | None, axis: int, *, is_int8: bool) -> Weights:
+    def of(
+        cls,
+        wei: Array,
+        wei_q: QParams | None,
+        axis: int,
+        *,
+        is_int8: bool,
+        takes_zero_point: bool = False,
+        groups: int = 1,
+        limits: Callable[[], tuple[int, int]] = lambda: _S8,
+    ) -> Weights:
         """Return weights as oneDNN takes them.
 
         Parameters
@@ -64,6 +83,12 @@ class Weights:
             Of the output channels.
         is_int8 : bool
             Whether the source is integer.
+        takes_zero_point : bool
+            Whether the primitive takes one zero point for the tensor.
+        groups : int
+            Of channels.
+        limits : callable
+            Returns what weights may hold where there is a choice: (least, greatest).
 
         Raises
         ------
@@ -88,7 +113,12 @@ class Weights:
         if dtype not in {"u8", "s8"}:
             raise DTypeError("wei", dtype, "u8 or s8")
         _check_axis(wei, wei_q, axis)
-        return _as_s8(wei, wei_q, axis)
+        found = _as_s8(wei, wei_q, axis)
+        if found.zero_point.is_all(0.0):
+            return found
+        ends = limits()
+        common = _with_common_point(found, axis, ends) if takes_zero_point else None
+        return common or _in_parts(found, axis, groups, ends)
 
 
 def _check_axis(wei: Array, wei_q: QParams, axis: int) -> None:
@@ -119,3 +149,43 @@ def _as_s8(wei: Array, wei_q: QParams, axis: int) -> Weights:
             wide, points = centred, np.zeros_like(points)
     zero_point = Vec(points.astype(np.float64) if points.ndim else float(points))
     return Weights(wide.astype(np.int8), "s8", scale, zero_point, "; ".join(notes))
+
+
+def _centred(weights: Weights, axis: int) -> Array:
+    """Return weights less their zero points, in 16 bits."""
+    points = weights.zero_point.values().astype(np.int16)
+    aligned = [1] * weights.values.ndim
+    aligned[axis] = -1
+    return weights.values.astype(np.int16) - points.reshape(aligned)
+
+
+def _with_common_point(weights: Weights, axis: int, limits: tuple[int, int]) -> Weights | None:
+    """Return weights with one zero point for the tensor, if there is one that makes them fit."""
+    values = weights.values
+    fit = values.size == 0 or (limits[0] <= values.min() and values.max() <= limits[1])
+    if weights.zero_point.is_per_tensor and fit:
+        return weights
+    centred = _centred(weights, axis)
+    least, greatest = limits[0] - int(centred.min()), limits[1] - int(centred.max())
+    if least > greatest:
+        return None
+    common = min(max(0, least), greatest)
+    if not _S8[0] <= common <= _S8[1]:
+        return None
+    note = "; ".join(filter(None, (weights.note, f"zero points of weights made one, {common}")))
+    values = (centred + common).astype(np.int8)
+    return Weights(values, "s8", weights.scale, Vec(float(common)), note)
+
+
+def _in_parts(weights: Weights, axis: int, groups: int, limits: tuple[int, int]) -> Weights:
+    """Return weights without zero point that a source with repeated channels is multiplied by."""
+    in_axis, src_axis = (-2, -1) if axis == -1 else (1, 1)
+    centred, is_grouped = _centred(weights, axis), groups > 1
+    if is_grouped:
+        centred, groups = merged(centred, groups, _GROUP)
+    channels = centred.shape[in_axis]
+    values, repeated = split(centred, in_axis, limits, whole=is_grouped)
+    parts = Parts(src_axis, groups, channels, repeated)
+    said = f"wei - zero_point in {1 + len(repeated)} parts: {parts.widened} input channels a group"
+    note = "; ".join(filter(None, (weights.note, f"{said} instead of {channels}")))
+    return Weights(values, "s8", weights.scale, Vec(0.0), note, parts)

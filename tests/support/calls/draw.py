@@ -134,8 +134,8 @@ def _codes(
 
 
 def _wei_points(rng: Rng, middle: int, width: int, channels: int) -> Array:
-    """Draw zero points: none, for all channels alike, or for each, where the weights leave room."""
-    room = max(127 - width, 0)
+    """Draw zero points: none, for all channels alike, or for each, with room for them or not."""
+    room = max(127 - width, 0) if rng.random() < 0.5 else 127
     style = rng.random()
     if style < 0.6:
         return np.asarray(middle)
