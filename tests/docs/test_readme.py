@@ -32,15 +32,17 @@ def test_blocks_run(block: str) -> None:
     assert run("-c", block)
 
 
-SHOWN = re.findall(
-    r"```python\n(.*?)```(?:(?!```).)*```text\n(.*?)```",
-    (ROOT / "README.md").read_text(),
-    re.DOTALL,
-)
+SHOWN = [
+    shown
+    for page in ("README.md", "docs/calls.md")
+    for shown in re.findall(
+        r"```python\n(.*?)```(?:(?!```).)*```text\n(.*?)```", (ROOT / page).read_text(), re.DOTALL
+    )
+]
 
 
 @pytest.mark.parametrize(("block", "shown"), SHOWN)
-def test_the_readme_shows_what_its_examples_print(block: str, shown: str) -> None:
+def test_pages_show_what_its_examples_print(block: str, shown: str) -> None:
     printed = run("-c", block)
     # Which kernel runs, and so how weights are packed, is the machine's business.
     own = re.compile(r"implementation|wei |scratchpad|note  ")

@@ -126,6 +126,8 @@ class Planned:
         Operands that every call takes by keyword.
     decided : tuple of str
         What was decided before composing.
+    dst : TensorSpec
+        Dims, data type and strides of a result that needs no copy.
     """
 
     def __init__(
@@ -141,6 +143,7 @@ class Planned:
         self.decided = decided
         self.primitive = primitive
         self.leaves = tuple(name for name in operands.leaves if name not in fixed)
+        self.dst: TensorSpec = replace(primitive.layout("dst"), dtype=plan.facts.dst)
         self._operands = operands
         self._fixed = dict(fixed)
         self._rest = rest
@@ -207,11 +210,6 @@ class Planned:
         ``None`` where a call takes more than a source, or more than the primitive runs.
         """
         return self.primitive.hot if self._is_bare else None
-
-    @property
-    def dst(self) -> TensorSpec:
-        """Dims, data type and strides of a result that needs no copy."""
-        return replace(self.primitive.layout("dst"), dtype=self.plan.facts.dst)
 
     def empty(self) -> Array:
         """Return an uninitialised array to pass as `out`, in the layout that needs no copy."""
