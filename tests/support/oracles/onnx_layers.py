@@ -26,20 +26,31 @@ def run(layer: Layer) -> Array:
     return node("QLinearConv", _inputs(layer, layer.src, layer.wei), group=groups)
 
 
-def node(op: str, inputs: dict[str, Array], *, domain: str = "", **attributes: Any) -> Array:
-    """Return what one node makes of its inputs: the first is no constant, dst is of its type."""
+def node(
+    op: str,
+    inputs: dict[str, Array],
+    *,
+    domain: str = "",
+    source: str | None = None,
+    **attributes: Any,
+) -> Array:
+    """Return what one node makes of its inputs.
+
+    source: the input that is no constant, the first by default; dst is of its type.
+    """
     import onnxruntime
     from onnx import helper, numpy_helper
 
-    first, *constants = inputs
+    first = next(iter(inputs)) if source is None else source
+    constants = [name for name in inputs if name != first]
     made = helper.make_node(op, list(inputs), ["dst"], domain=domain, **attributes)
-    source = helper.np_dtype_to_tensor_dtype(inputs[first].dtype)
+    of_type = helper.np_dtype_to_tensor_dtype(inputs[first].dtype)
     graph = helper.make_graph(
         [made],
         op,
-        [helper.make_tensor_value_info(first, source, inputs[first].shape)],
-        [helper.make_tensor_value_info("dst", source, None)],
-        [numpy_helper.from_array(np.ascontiguousarray(inputs[n]), n) for n in constants],
+        [helper.make_tensor_value_info(first, of_type, inputs[first].shape)],
+        [helper.make_tensor_value_info("dst", of_type, None)],
+        [numpy_helper.from_array(np.asarray(inputs[n]), n) for n in constants],
     )
     opsets = [helper.make_opsetid("", 13), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=8)

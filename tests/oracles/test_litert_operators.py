@@ -1,0 +1,177 @@
+"""LiteRT's quantised operators, to the last output: the dialects `tflite` and `xnnpack`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyonednn_q.ops import quantised
+from pyonednn_q.qparams import QParams
+from support.oracles import litert
+from support.oracles.layers import LIMITS
+from support.oracles.litert import Tensor
+from support.oracles.operators import draws
+
+pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed: pip install .[oracles]")
+pytest.importorskip("flatbuffers", reason="flatbuffers is not installed: pip install .[oracles]")
+
+Array = np.ndarray[Any, Any]
+ALL = tuple(litert.RESOLVERS)
+BOTH = ("reference", "optimised")
+dtypes = pytest.mark.parametrize("dtype", ["s8", "u8"])
+
+
+def last(array: Array) -> Array:
+    """Channels last, as LiteRT has them."""
+    return np.ascontiguousarray(np.moveaxis(array, 1, -1))
+
+
+def tensor(array: Array, q: QParams) -> Tensor:
+    return Tensor(array.shape, q.dtype, q.scale, q.zero_point)
+
+
+def agree(
+    op: str,
+    given: list[tuple[Array, QParams]],
+    ours: tuple[Array, QParams],
+    options: dict[str, Any] | None = None,
+    *,
+    constants: tuple[Tensor, ...] = (),
+    options_of: str | None = None,
+    op_version: int = 2,
+    resolvers: tuple[str, ...] = ALL,
+) -> None:
+    """Run one operator on every kernel set named, and compare all of its outputs."""
+    inputs = [tensor(array, q) for array, q in given] + list(constants)
+    model = litert.model(
+        op, inputs, tensor(*ours), options or {}, options_of=options_of, op_version=op_version
+    )
+    for resolver in resolvers:
+        answer = litert.run(model, resolver, *(array for array, _ in given))
+        assert answer.dtype == ours[0].dtype
+        assert int((answer != ours[0]).sum()) == 0, resolver
+
+
+@dtypes
+def test_add(dtype: str) -> None:
+    differ = 0
+    for dtype_, (a_q, b_q, dst_q, _), x, y, _ in draws(dtype, 20):
+        assert dtype_ == dtype
+        given = [(x, a_q), (y, b_q)]
+        by = {
+            dialect: quantised.add(x, y, a_q=a_q, b_q=b_q, dst_q=dst_q, dialect=dialect)
+            for dialect in ("tflite", "xnnpack")
+        }
+        agree("ADD", given, (by["tflite"], dst_q), resolvers=BOTH)
+        agree("ADD", given, (by["xnnpack"], dst_q), resolvers=("xnnpack",))
+        differ += int((by["tflite"] != by["xnnpack"]).sum())
+    assert differ > 0
+
+
+@dtypes
+def test_relu(dtype: str) -> None:
+    for _, (src_q, dst_q, *_), x, _, _ in draws(dtype, 20):
+        ours = quantised.relu(x, src_q=src_q, dst_q=dst_q)
+        agree("RELU", [(x, src_q)], (ours, dst_q), options_of="")
+
+
+@dtypes
+@pytest.mark.parametrize("alpha", [0.2, 0.01, 1.5, -0.3])
+def test_leaky_relu(dtype: str, alpha: float) -> None:
+    for _, (src_q, dst_q, *_), x, _, _ in draws(dtype, 12):
+        for dialect, resolvers in (("tflite", BOTH), ("xnnpack", ("xnnpack",))):
+            if alpha < 0 and dialect == "tflite":
+                continue
+            ours = quantised.leaky_relu(x, alpha, src_q=src_q, dst_q=dst_q, dialect=dialect)
+            options = {"alpha": alpha}
+            agree("LEAKY_RELU", [(x, src_q)], (ours, dst_q), options, resolvers=resolvers)
+
+
+@dtypes
+def test_prelu(dtype: str) -> None:
+    for _, (src_q, slope_q, dst_q, _), x, y, _ in draws(dtype, 20):
+        slope = y[0, :, 0, 0]
+        ours = quantised.prelu(x, slope, src_q=src_q, slope_q=slope_q, dst_q=dst_q)
+        along = Tensor.of(slope.reshape(1, 1, -1), dtype, slope_q.scale, int(slope_q.zero_point))
+        given = [(last(x), src_q)]
+        agree("PRELU", given, (last(ours), dst_q), constants=(along,), options_of="", op_version=1)
+
+
+@dtypes
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(3, 1, 1), (3, 2, 0), (2, 2, 0)])
+def test_average_and_max_pool(dtype: str, kernel: int, stride: int, padding: int) -> None:
+    options = {
+        "padding": 0 if padding else 1,
+        "strideW": stride,
+        "strideH": stride,
+        "filterWidth": kernel,
+        "filterHeight": kernel,
+    }
+    window: dict[str, Any] = {"stride": stride, "padding": padding}
+    for _, (q, *_), x, _, _ in draws(dtype, 8):
+        mean = quantised.average_pool(x, kernel, src_q=q, dst_q=q, **window)
+        largest = quantised.max_pool(x, kernel, **window)
+        for op, ours in (("AVERAGE_POOL_2D", mean), ("MAX_POOL_2D", largest)):
+            agree(op, [(last(x), q)], (last(ours), q), options, options_of="Pool2D")
+
+
+@dtypes
+def test_concat(dtype: str) -> None:
+    for _, q, x, y, _ in draws(dtype, 12):
+        srcs_q, dst_q = (q[:2], q[2]) if dtype == "u8" else ([q[0]] * 2, q[0])
+        ours = quantised.concat([x, y], srcs_q=srcs_q, dst_q=dst_q)
+        given = [(last(x), srcs_q[0]), (last(y), srcs_q[1])]
+        agree("CONCATENATION", given, (last(ours), dst_q), {"axis": 3})
+
+
+@dtypes
+@pytest.mark.parametrize("mode", ["constant", "reflect"])
+def test_pad(dtype: str, mode: str) -> None:
+    sides = [(0, 0), (1, 2), (0, 3), (1, 0)]
+    op = "PAD" if mode == "constant" else "MIRROR_PAD"
+    for _, (q, *_), x, _, _ in draws(dtype, 4):
+        ours = quantised.pad(x, sides, src_q=q, mode=mode)
+        agree(op, [(x, q)], (ours, q), constants=(Tensor.of(np.array(sides), "s32"),))
+
+
+@dtypes
+def test_sigmoid_and_softmax(dtype: str) -> None:
+    unit = QParams(2.0**-8, LIMITS[dtype][0], dtype)
+    for _, (q, *_), x, _, _ in draws(dtype, 12):
+        ours = quantised.sigmoid(x, src_q=q, dst_q=unit)
+        agree("LOGISTIC", [(x, q)], (ours, unit), options_of="")
+        ours = quantised.softmax(x, src_q=q, dst_q=unit, axis=-1)
+        agree("SOFTMAX", [(x, q)], (ours, unit), {"beta": 1.0})
+
+
+@dtypes
+@pytest.mark.parametrize("half_pixel", [False, True])
+@pytest.mark.parametrize("size", [(18, 18), (5, 13), (20, 7)])
+def test_resize_bilinear(dtype: str, half_pixel: bool, size: tuple[int, int]) -> None:
+    resolvers = BOTH if dtype == "s8" else ("reference",)
+    for _, (q, *_), x, _, _ in draws(dtype, 4):
+        ours = quantised.resize_bilinear(x, size, src_q=q, dst_q=q, half_pixel=half_pixel)
+        agree(
+            "RESIZE_BILINEAR",
+            [(last(x), q)],
+            (last(ours), q),
+            {"halfPixelCenters": half_pixel},
+            constants=(Tensor.of(np.array(size), "s32"),),
+            resolvers=resolvers,
+        )
+
+
+@dtypes
+def test_arg_max(dtype: str) -> None:
+    for _, (q, *_), x, _, _ in draws(dtype, 4):
+        axis = Tensor.of(np.array(3), "s32")
+        result = Tensor(x.shape[:3], "s32")
+        options = {"outputType": 2}
+        model = litert.model(
+            "ARG_MAX", [tensor(x, q), axis], result, options, options_of="ArgMax", op_version=2
+        )
+        for resolver in ALL:
+            answer = litert.run(model, resolver, x)
+            assert np.array_equal(answer, quantised.arg_max(x, axis=3))

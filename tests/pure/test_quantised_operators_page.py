@@ -1,0 +1,47 @@
+"""docs/quantised_operators.md is what its tool writes, and its example is executed."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import inspect
+import io
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import quantised_operators
+from pyonednn_q.ops import quantised
+
+PAGE = Path(__file__).parents[2] / "docs" / "quantised_operators.md"
+
+
+def test_the_page_is_the_catalogue() -> None:
+    written = "\n".join(quantised_operators.page()) + "\n"
+    again = "run: python tools/quantised_operators.py > docs/quantised_operators.md"
+    assert written == PAGE.read_text(), again
+
+
+def test_the_example_prints_what_the_page_says() -> None:
+    code, output = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, {})
+    assert printed.getvalue() == output
+
+
+@pytest.mark.parametrize("module", ["activations", "add", "floats", "pooling", "shaping"])
+def test_the_examples_of_the_functions_run(module: str) -> None:
+    result = doctest.testmod(import_module(f"pyonednn_q.ops.quantised.{module}"))
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("operator", quantised.ARITHMETIC)
+def test_every_operator_of_the_catalogue_documents_its_dialects(operator: str) -> None:
+    function = getattr(quantised, operator)
+    default = inspect.signature(function).parameters["dialect"].default
+    assert default in quantised.ARITHMETIC[operator]
+    assert "dialect" in function.__doc__
