@@ -20,7 +20,7 @@ import numpy as np
 
 from support import oracle_plain
 from support.oracle_accumulate import accumulate
-from support.oracle_numbers import as_float64, convert, distance_to_tie, spread
+from support.oracle_numbers import as_float64, convert, convert_ends, distance_to_tie, spread
 from support.oracle_post_ops import apply_chain
 from support.oracle_tracked import Tracked, add, divide_or_reciprocal
 
@@ -72,9 +72,8 @@ class Result:
     def interval(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the smallest and largest dst that a correct kernel may store."""
         room = self.error * _MARGIN
-        lo = convert(self.real - room, self.dtype, exact_s32=self.exact_s32)
-        hi = convert(self.real + room, self.dtype, exact_s32=self.exact_s32)
-        return lo, hi
+        lo, hi = self.real - room, self.real + room
+        return convert_ends(lo, hi, self.dtype, exact_s32=self.exact_s32)
 
     def accepts(self, got: NDArray[Any]) -> Bools:
         """Tell per element whether ``got`` is what a correct kernel may store."""

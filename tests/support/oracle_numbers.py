@@ -22,6 +22,7 @@ INTEGER_RANGES = {
 }
 # Above this oneDNN clamps a float32 that goes to s32: the last float32 below 2**31.
 S32_CEILING = 2147483520
+_NORMAL = 2.0**-126
 _STANDARD = {"u8": "u1", "s8": "i1", "s32": "i4", "f32": "f4", "f16": "f2"}
 _EXTENDED = {"bf16": "bfloat16", "s4": "int4", "u4": "uint4"}
 
@@ -57,6 +58,16 @@ def convert(real: F64, dtype: str, *, exact_s32: bool = False) -> Array:
         qmax = S32_CEILING
     whole = np.rint(np.nan_to_num(real, nan=0.0, posinf=np.inf, neginf=-np.inf))
     return np.clip(whole, qmin, qmax).astype(np.int64).astype(numpy_dtype(dtype))
+
+
+def convert_ends(lo: F64, hi: F64, dtype: str, *, exact_s32: bool = False) -> tuple[Array, Array]:
+    """Store the ends of an interval; what a CPU flushes to 0 on the way lies between them."""
+    least, most = (convert(end, dtype, exact_s32=exact_s32) for end in (lo, hi))
+    if dtype == "bf16":
+        # The CPU's own conversion (AVX512_CORE_BF16 and later) stores subnormals as 0.
+        least = np.where((lo > 0) & (lo < _NORMAL), np.zeros_like(least), least)
+        most = np.where((hi < 0) & (hi > -_NORMAL), np.zeros_like(most), most)
+    return least, most
 
 
 def distance_to_tie(real: F64, dtype: str) -> F64:

@@ -23,7 +23,7 @@ from support.calls.bounded import Bounded
 from support.calls.steps import Around, run
 from support.oracle_convolution import convolve, deconvolve
 from support.oracle_dense import matmul
-from support.oracle_numbers import INTEGER_RANGES, convert, numpy_dtype
+from support.oracle_numbers import INTEGER_RANGES, convert, convert_ends, numpy_dtype
 from support.oracle_tracked import grid, summed
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class Meaning:
         with np.errstate(over="ignore", invalid="ignore"):
             lo, hi = x.value - x.error, x.value + x.error
             lo, hi = np.where(np.isnan(lo), -np.inf, lo), np.where(np.isnan(hi), np.inf, hi)
-            return cls(convert(x.value, dtype), *(convert(end, dtype) for end in (lo, hi)))
+            return cls(convert(x.value, dtype), *convert_ends(lo, hi, dtype))
 
     def check_equal(self, got: Any) -> None:
         """Compare for equality: for calls whose every float32 operation is exact."""
