@@ -147,6 +147,14 @@ def _convolutions() -> list[Fault]:
     return [
         Fault("conv-one-column-out", AMX, conv((2, 3, 8, 2), (32, 3, 1, 3), **COLUMN)),
         Fault("conv-one-column-out", AMX, conv((1, 64, 6, 1), (32, 64, 1, 3), **COLUMN)),
+        *(
+            Fault(
+                "conv-one-column-out-of-one-channel",
+                level,
+                conv((2, 8, 5, 3), (8, 8, 1, 2, 2), strides=(1, 2)),
+            )
+            for level in (AVX512, VNNI, AMX)
+        ),
         Fault(
             "grouped-conv-src-zero-point",
             AMX,

@@ -128,6 +128,18 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
         AMX,
         CONV_AMX,
     ),
+    *(
+        (
+            "conv-one-column-out-of-one-channel",
+            ConvProblem.of((2, 8, 5, 3), (8, 8, 1, 2, 2), src=src, strides=(1, 2)),
+            PLAIN,
+            version,
+            VNNI,
+            CONV_VNNI,
+        )
+        for version in (OLD, NEW)
+        for src in ("u8", "s8")
+    ),
     ("grouped-conv-src-zero-point", GROUPED, SRC_POINT, NEW, AMX, CONV_AMX),
     *(
         ("grouped-conv-src-zero-point", problem, SRC_POINT, version, AMX, CONV_AMX)

@@ -28,6 +28,13 @@ def one_column_out(problem: Problem, attr: Attr) -> bool:
     return wide and width == 1 and max(others) > 1
 
 
+def one_column_out_of_one_channel(problem: Problem, attr: Attr) -> bool:
+    """Match a kernel wider than 1, a width stride above 1, a column of dst, 1 channel a group."""
+    if not isinstance(problem, ConvProblem) or problem.src.dtype not in _INT8:
+        return False
+    return problem.ic == problem.groups and one_column_out(problem, attr)
+
+
 def window_outside(problem: Problem, attr: Attr) -> bool:
     """Match a window that touches no element of src: all of its taps lie in the padding.
 
