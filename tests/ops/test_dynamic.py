@@ -20,7 +20,7 @@ from pyonednn_q.ops.functional import matmul
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic, Extent
 from support.calls.call import Call
-from support.oracle_numbers import INTEGER_RANGES, numpy_dtype
+from support.calls.rows import Rows, with_own_range
 
 F = np.float32
 C = 16
@@ -51,19 +51,6 @@ STORES: dict[str, dict[str, Any]] = {
 }
 
 
-def stated(rows: Any, dtype: str) -> tuple[Any, Any, Any]:
-    """Codes, scale and zero point of each row, by the documented formulas in float32."""
-    least, greatest = INTEGER_RANGES[dtype]
-    lo, hi = np.minimum(rows.min(axis=1), F(0)), np.maximum(rows.max(axis=1), F(0))
-    if dtype == "s8":
-        scale, point = np.maximum(-lo, hi) / F(127), np.zeros(len(rows), F)
-    else:
-        scale = (hi - lo) / F(255)
-        point = np.clip(np.rint(-lo / scale), 0, 255)
-    codes = np.clip(np.rint(rows / scale[:, None]) + point[:, None], least, greatest)
-    return codes.astype(numpy_dtype(dtype)), scale, point.astype(int)
-
-
 def drawn(shape: str, src: Any = None, **more: Any) -> tuple[Any, Call]:
     """A float source, and the call on codes that are still to be made of it."""
     rng = np.random.default_rng(11)
@@ -85,30 +72,12 @@ def run(call: Call, dynamic: Dynamic, **more: Any) -> Any:
 
 
 def as_constants(call: Call, dtype: str) -> Call:
-    """The call with the codes and parameters of the whole source."""
-    codes, scale, point = stated(call.src.reshape(1, -1), dtype)
-    params = QParams(float(scale[0]), int(point[0]), dtype)
-    return call.but(src=codes.reshape(call.src.shape), src_q=params)
+    return with_own_range(call, dtype).but(in_parts=False)
 
 
 def check_rows(call: Call, dtype: str, got: Any, *, equal: bool = False) -> None:
-    """Compare each row of a product with the call on that row alone."""
-    columns = call.wei.shape[-2] if call.kind == "matmul" else call.wei[0].size
-    codes, scales, points = stated(call.src.reshape(-1, columns), dtype)
-    dims = call.wei.shape[1:] if call.kind == "inner_product" else (columns,)
-    full = {name: array.reshape(-1, C) for name, array in call.operands.items()}
-    residual = None if call.residual is None else call.residual.reshape(-1, C)
-    for row, result in enumerate(np.asarray(got).reshape(-1, C)):
-        params = QParams(float(scales[row]), int(points[row]), dtype)
-        one = call.but(
-            src=codes[row].reshape(1, *dims),
-            src_q=params,
-            operands={name: array[row : row + 1] for name, array in full.items()},
-            residual=None if residual is None else residual[row : row + 1],
-            in_parts=True,
-        )
-        meaning = one.meaning()
-        (meaning.check_equal if equal else meaning.check)(result.reshape(1, C))
+    meaning = Rows(call, dtype).meaning()
+    (meaning.check_equal if equal else meaning.check)(got)
 
 
 @pytest.mark.parametrize("store", STORES)

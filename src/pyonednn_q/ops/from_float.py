@@ -43,7 +43,7 @@ class FromFloat:
         wei: object,
         bias: object = None,
         *,
-        src_q: QParams | Dynamic | FakeQuantize | tuple[float, float],
+        src_q: QParams | Dynamic | FakeQuantize | tuple[float, float] | None = None,
         src_dtype: str = "u8",
         dst_q: QParams | FakeQuantize | tuple[float, float] | None = None,
         dst: str | None = None,
@@ -61,8 +61,8 @@ class FromFloat:
         bias : tensor of floats, optional
             Real values.
         src_q : QParams, (lo, hi), FakeQuantize or Dynamic
-            Of the source: as it is, from the range of its values, of 256 levels, or found by each
-            call.
+            Of the source, which must be said: as it is, from the range of its values, of 256
+            levels, or found by each call.
         src_dtype : {"u8", "s8"}
             Of its codes, for a range or a FakeQuantize.
         dst_q : QParams, (lo, hi) or FakeQuantize, optional

@@ -67,7 +67,7 @@ class Parts:
 
     def of(self, src: Array) -> Array:
         """Return a source with its channels repeated, channels last in memory."""
-        last = np.moveaxis(src, self.axis, -1)
+        last = np.moveaxis(np.asarray(src), self.axis, -1)  # a matrix would stay one
         lead = last.shape[:-1]
         given = last.reshape(math.prod(lead), self.groups, self.channels)
         wide = np.empty((given.shape[0], self.groups, self.widened), src.dtype)

@@ -87,7 +87,7 @@ class Layer:
         note = f"not by attribute: {why}"
         try:
             return self._prepared(self._plan(other), other, note)
-        except UnsupportedError:
+        except (UnsupportedError, ArgumentError):
             if wrong:
                 return self._prepared(plan, carried)
             raise reason from None
@@ -151,12 +151,15 @@ class Layer:
         if packed is None:
             packed = self.packed[plan.wei_factor] = Packed(plan.wei(self.wei))
         notes = [*self.notes, *self._carried_notes(carried), *([note] if note else [])]
-        added, unit = {}, None
+        added: dict[str, Array] = {}
+        unit: NDArray[np.float32] | None = None
         if carried.by == "map":
-            unit = unit_map(plan, self.problem, self._plain_wei)
-            if not self._is_dynamic:
-                whole = np.broadcast_to(-carried.value * unit, self.problem.dst.dims)
-                added[ACC_MAP], unit = whole.astype(np.float32), None
+            exact = unit_map(plan, self.problem, self._plain_wei)
+            if self._is_dynamic:
+                unit = _in_f32(exact)
+            else:
+                whole = _in_f32(-carried.value * exact)
+                added[ACC_MAP] = np.broadcast_to(whole, self.problem.dst.dims)
         planned = prepare_plan(
             plan,
             self.problem,
@@ -166,7 +169,7 @@ class Layer:
             allow_reference=settings.allow_reference,
             saturation=settings.saturation,
         )
-        return Ready(planned, None if unit is None else unit.astype(np.float32))
+        return Ready(planned, unit)
 
     def _carried_notes(self, carried: SrcZeroPoint) -> list[str]:
         if carried.by == "nothing":
@@ -207,3 +210,12 @@ class Layer:
             return replace(facts, acc_map=True)
         acc = acc_interval(self.problem, self.wei, carried.value, wei_point.least)
         return replace(facts, acc=acc, acc_map=True)
+
+
+def _in_f32(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        stored = values.astype(np.float32)
+    if not np.isfinite(stored).all():
+        got = "scales with which its map leaves float32"
+        raise ArgumentError("zero_point", got, "'attribute', or smaller scales")
+    return stored

@@ -57,8 +57,10 @@ class Codes:
             # A tensor is scaled before the map is added, rows after it.
             point = -self.zero_point.astype(np.float32)
             by_row = planned.plan.facts.src_later == "per_row"
-            factor = point[:, np.newaxis] if by_row else point * self.scale
-            found[ACC_MAP] = np.broadcast_to(factor * ready.unit_map, planned.dst.dims)
+            with np.errstate(over="ignore"):  # as in the kernels
+                factor = point[:, np.newaxis] if by_row else point * self.scale
+                added = factor * ready.unit_map
+            found[ACC_MAP] = np.broadcast_to(added, planned.dst.dims)
         return found
 
 

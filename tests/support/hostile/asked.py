@@ -14,10 +14,13 @@ import numpy as np
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf, Sum
 from support.calls.call import Call
+from support.hostile.asked_floats import in_codes_of_own_range, of_floats, own_range, require
 from support.hostile.attempt import QPARAMS, Attempt, Made, made
 from support.oracle_numbers import INTEGER_RANGES, numpy_dtype
 
 if TYPE_CHECKING:
+    from support.calls.rows import Rows
+
     Array = np.ndarray[Any, Any]
 
 _WINDOW = ("stride", "padding", "dilation", "groups")
@@ -26,26 +29,22 @@ _WORDS = {
     "policy": ("bitwise", "real", "fast"),
     "layout": ("preserve", "channels_last", "dense"),
     "saturation": ("refuse", "allow"),
+    "zero_point": ("auto", "attribute", "bias", "map"),
 }
 _STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
 
 
-class MustBeRefusedError(Exception):
-    """An argument that the judge knows no meaning for."""
-
-
-def require(condition: object, text: str) -> None:
-    """Go on only if there is a meaning."""
-    if not condition:
-        raise MustBeRefusedError(text)
-
-
-def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call:
+def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call | Rows:
     """Return what was asked for, or say why nobody could mean it.
 
     before: what the tensors held when the call began, by name.
     """
     settings = dict(attempt.settings)
+    bias = None if attempt.bias is None else _tensor("bias", before["bias"])
+    wei = _tensor("wei", before["wei"])
+    if attempt.from_float:
+        wei, bias = of_floats(attempt.kind, settings, wei, bias)
+    dynamic = own_range(settings)
     for name in settings:
         known = (*QPARAMS, "dst", "post", *_FLAGS, *_WORDS, *_WINDOW)
         require(name in known, f"an option called {name!r}")
@@ -64,8 +63,8 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call:
     call = Call(
         attempt.kind,
         _tensor("src", before["src"]),
-        _tensor("wei", before["wei"]),
-        None if attempt.bias is None else _tensor("bias", before["bias"]),
+        wei,
+        bias,
         **params,
         dst=dst,
         post=post,
@@ -77,10 +76,20 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call:
     )
     call = _in_codes(call)
     # Where the attribute would be wrong, another carrier takes the zero point, and rounds.
-    call = call.but(in_parts=not call.exact_rounding and call.options.get("policy") != "bitwise")
-    _check_types(call)
+    by_attribute = call.options.get("zero_point", "auto") in {"auto", "attribute"}
+    is_bitwise = by_attribute and call.options.get("policy") == "bitwise"
+    call = call.but(in_parts=not call.exact_rounding and not is_bitwise)
+    if dynamic is None:
+        _check_types(call)
+        _check_bias(call)
+        return call
+    require(not call.exact_rounding, "exact rounding of a range that each call finds")
     _check_bias(call)
-    return call
+    require(call.bias is None or call.bias.dtype == np.float32, "a bias of units")
+    found = in_codes_of_own_range(call, dynamic)
+    if isinstance(found, Call):
+        _check_types(found)
+    return found
 
 
 def _in_codes(call: Call) -> Call:

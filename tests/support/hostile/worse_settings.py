@@ -10,6 +10,7 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Sum
 from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.ranges import Dynamic
 from support.hostile.attempt import QPARAMS, Made
 from support.hostile.worse import one_of, worse
 
@@ -45,7 +46,8 @@ JUNK: tuple[Any, ...] = (
 
 def _params(attempt: Attempt, rng: Rng) -> dict[str, Any]:
     """Return the arguments of one QParams, drawn; those of a new one if there are none."""
-    found = [name for name in QPARAMS if isinstance(attempt.settings.get(name), Made)]
+    taken = {name: attempt.settings.get(name) for name in QPARAMS}
+    found = [n for n, q in taken.items() if isinstance(q, Made) and q.of is QParams]
     if not found or rng.random() < 0.1:
         new = Made(QParams, (), {"scale": 0.5, "zero_point": 0, "dtype": "u8", "axis": None})
         attempt.settings[one_of(rng, QPARAMS)] = new
@@ -111,6 +113,22 @@ def no_qparams(attempt: Attempt, rng: Rng) -> None:
         {"scale": 1.0, "zero_point": 0},
     )
     attempt.settings[one_of(rng, QPARAMS)] = one_of(rng, things)
+
+
+@worse
+def a_bad_range(attempt: Attempt, rng: Rng) -> None:
+    """Ends of a range, or how a call finds them: of the source, or of the result."""
+    ends: tuple[Any, ...] = (
+        0.0, 1.0, -1.0, 3, True, None, "1", float("nan"), float("inf"), 3.4e38, -3.4e38, 1e-45,
+        10**400, np.float32(2.0), np.array(1.0), [0.0],
+    )  # fmt: skip
+    if rng.random() < 0.5:
+        value: Any = tuple(one_of(rng, ends) for _ in range(int(one_of(rng, (2, 2, 2, 1, 3)))))
+    else:
+        extents: tuple[Any, ...] = ("per_tensor", "per_row", "per_channel", "", None, 1, [])
+        named = {"dtype": one_of(rng, DTYPES), "extent": one_of(rng, extents)}
+        value = one_of(rng, (Made(Dynamic, (), named), Dynamic("u8"), Dynamic, "dynamic"))
+    attempt.settings[one_of(rng, ("src_q", "src_q", "dst_q"))] = value
 
 
 @worse
