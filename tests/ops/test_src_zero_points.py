@@ -132,6 +132,15 @@ def test_the_exact_form_keeps_its_attribute(monkeypatch: pytest.MonkeyPatch) -> 
         by(call, "map").operator()
 
 
+@pytest.mark.parametrize("carrier", ["attribute", "bias", "map"])
+def test_a_zero_point_of_0_needs_no_carrier(carrier: str) -> None:
+    call = by(drawn("conv", src_q=QParams(0.5, 0, "u8"), dst="f32"), carrier)
+    operator = call.operator()
+    call.meaning().check_equal(call.run(operator))
+    assert not operator.prepare(call.src.shape).notes
+    assert not operator.plan(call.src.shape).leaves
+
+
 def test_bitwise_means_the_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ready, "wrong_with_zero_point", lambda *_: ("a guard",))
     operator = drawn("matmul", dst="f32", options={"policy": "bitwise"}).operator()

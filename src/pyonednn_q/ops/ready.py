@@ -113,12 +113,13 @@ class Layer:
 
     def _carried(self, by: Any) -> SrcZeroPoint:  # noqa: ANN401 - a Carrier or auto
         params = self.settings.src_q
+        if not self.settings.has_src_point:
+            return _PLAIN
         if isinstance(params, QParams):
             return carry_zero_point(
                 self.problem, self._plain_wei, float(params.zero_point), by=by, tolerance=0.0
             )
-        if params is None or params.is_symmetric:
-            return _PLAIN
+        assert params is not None
         # Of a value that comes with each call, only where it goes is known.
         by_map = by == "map" or params.extent == "per_row"
         by_map |= not ACCEPTS[self.problem.kind].src_zero_point

@@ -123,7 +123,10 @@ def _eltwise(x: Bounded, step: Eltwise, _: Around) -> Bounded:
     alpha, beta = np.asarray(step.alpha), np.asarray(step.beta)
     match step.alg:
         case "linear":
-            return x.affine(alpha, beta)
+            found = x.affine(alpha, beta)
+            # Both are float32 to the library, which is far off where they are subnormal.
+            lost = np.abs(np.float32(alpha) - alpha) * x.size + np.abs(np.float32(beta) - beta)
+            return Bounded(found.value, found.error + lost, found.size)
         case "relu":
             return x.slope_below(alpha)
         case "clip" | "clip_v2":
