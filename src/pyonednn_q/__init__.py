@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pyonednn_q.errors import OneDNNError as OneDNNError
     from pyonednn_q.errors import ReferenceKernelError as ReferenceKernelError
     from pyonednn_q.errors import SaturationError as SaturationError
+    from pyonednn_q.errors import SelfCheckError as SelfCheckError
     from pyonednn_q.errors import ShapeError as ShapeError
     from pyonednn_q.errors import UnsupportedError as UnsupportedError
     from pyonednn_q.expr.chain import Chain as Chain
@@ -105,7 +106,7 @@ _ROOMS = {
     "compose.tensor": "TensorSpec",
     "errors": "AliasError ArgumentError DTypeError Error ForkedError KnownWrongError "
     "LayoutError LibraryError OneDNNError ReferenceKernelError SaturationError "
-    "ShapeError UnsupportedError",
+    "SelfCheckError ShapeError UnsupportedError",
     "expr.chain": "Chain",
     "expr.fake_quantize": "FakeQuantize",
     "expr.steps": "Affine Binary Clip Eltwise Leaf PRelu Round Sum",

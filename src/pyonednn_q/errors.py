@@ -194,6 +194,54 @@ class SaturationError(UnsupportedError):
         self.channels = channels
 
 
+class SelfCheckError(Error, RuntimeError):
+    """A new primitive computed something else than was asked for.
+
+    Parameters
+    ----------
+    problem : str
+        One-line text of the problem, its attributes included.
+    implementation : str
+        What computed it.
+    place : tuple of int
+        The first differing element of dst.
+    got : float
+        What stood there.
+    wanted : (float, float)
+        The least and the greatest value that would be right.
+    wrong, checked : int
+        How many elements differ, and how many were looked at.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        implementation: str,
+        place: tuple[int, ...],
+        got: float,
+        wanted: tuple[float, float],
+        wrong: int,
+        checked: int,
+    ) -> None:
+        super().__init__(problem, implementation, place, got, wanted, wrong, checked)
+        self.problem = problem
+        self.implementation = implementation
+        self.place = place
+        self.got = got
+        self.wanted = wanted
+        self.wrong = wrong
+        self.checked = checked
+
+    def __str__(self) -> str:
+        low, high = self.wanted
+        wanted = f"{low:.9g}" if low == high else f"{low:.9g} to {high:.9g}"
+        return (
+            f"self_check: {self.implementation} computes dst{list(self.place)} = {self.got:.9g} on "
+            f"seeded data, and {wanted} is right; {self.wrong} of {self.checked} elements differ; "
+            f"{self.problem}"
+        )
+
+
 class LibraryError(Error, ImportError):
     """No usable oneDNN, or no usable extension.
 

@@ -155,7 +155,7 @@ def test_what_was_done_instead_is_told() -> None:
     operator = pq.InnerProduct(codes(16, 8), **Q)
     found = pq.inspect(operator, (3, 8))
     assert found.problem.startswith("matmul")
-    assert any("in place of an inner product" in note for note in found.notes)
+    assert any("runs as a matmul" in note for note in found.notes)
 
 
 def test_json_holds_all_of_it() -> None:

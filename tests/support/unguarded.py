@@ -12,9 +12,10 @@ import numpy as np
 
 from pyonednn_q import native
 from pyonednn_q.compose import guards
-from pyonednn_q.errors import KnownWrongError, OneDNNError, ReferenceKernelError
+from pyonednn_q.compose.implementation import classify
+from pyonednn_q.errors import KnownWrongError, OneDNNError, ReferenceKernelError, SelfCheckError
+from pyonednn_q.native import Prepared, preparation, runtime, trial
 from pyonednn_q.native import arrays as native_arrays
-from pyonednn_q.native import preparation, runtime
 from pyonednn_q.native.selection import Selection, first_candidate, named
 
 if TYPE_CHECKING:
@@ -106,3 +107,30 @@ def guarded(problem: Problem, attr: Attr, arrays: Arrays, values: Arrays) -> Gua
     out = call.empty()
     out[...] = arrays.get("dst", np.zeros((), out.dtype))
     return Guarded(np.array(call(arrays["src"], out=out)), call.describe(), call.notes)
+
+
+def self_checked(place: int, problem: Problem, attr: Attr, arrays: Arrays, values: Arrays) -> str:
+    """Let `self_check` judge the implementation at a place of the list; return what is raised."""
+    for at, (candidate, impl) in enumerate(candidates(problem, attr)):
+        if at == place:
+            selection = Selection(candidate, impl, classify(impl), ())
+            try:
+                trial.try_out(
+                    _prepared(selection, problem, attr, arrays, values),
+                    arrays.get("wei"),
+                    arrays.get("bias"),
+                    values,
+                )
+            except (SelfCheckError, OneDNNError) as error:
+                return str(error)
+    return ""
+
+
+def _prepared(
+    selection: Selection, problem: Problem, attr: Attr, arrays: Arrays, values: Arrays
+) -> Prepared:
+    wei, bias = arrays.get("wei"), arrays.get("bias")
+    bound = preparation.bind(selection, problem, attr, values, wei, bias)
+    specs = {name: preparation.spec_of(selection, name) for name in ("src", "dst")}
+    core = runtime.core().Prepared(selection.candidate, ["src", "dst"], bound)
+    return Prepared(problem, attr, selection, ("src",), bound, specs, core, ())

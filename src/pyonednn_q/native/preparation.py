@@ -17,6 +17,7 @@ from pyonednn_q.native.packing import Packed, pack
 from pyonednn_q.native.prepared import Prepared
 from pyonednn_q.native.selection import Selection, select
 from pyonednn_q.native.sums import inexact_weights, may_saturate
+from pyonednn_q.native.trial import try_out
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -36,6 +37,7 @@ def prepare(
     later: Collection[str] = (),
     allow_reference: bool = False,
     saturation: str = "refuse",
+    self_check: bool = False,
 ) -> Prepared:
     """Choose an implementation, pack the constants, and return a primitive ready to run.
 
@@ -62,6 +64,8 @@ def prepare(
         Accept a reference loop where nothing faster takes the problem.
     saturation : {"refuse", "allow"}
         What to do with weights whose products can overflow 16 bits on a CPU without VNNI.
+    self_check : bool
+        Run the new primitive once on seeded data, and compare it with a float64 model.
 
     Returns
     -------
@@ -74,6 +78,8 @@ def prepare(
     UnsupportedError
         No implementation takes it; with the library's reasons. `ReferenceKernelError`,
         `KnownWrongError` and `SaturationError` say which promise stood against it.
+    SelfCheckError
+        The primitive computes something else than was asked.
     """
     attr = attr if attr is not None else Attr()
     if saturation not in {"refuse", "allow"}:
@@ -102,6 +108,8 @@ def prepare(
     prepared = Prepared(problem, attr, selection, inputs, bound, specs, core, tuple(notes))
     if saturation == "refuse" and "wei" in inputs and may_saturate(problem, selection.impl):
         prepared.check_wei_of_each_call()
+    if self_check:
+        try_out(prepared, array, bias, given)
     return prepared
 
 

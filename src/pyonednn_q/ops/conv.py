@@ -101,7 +101,7 @@ class Conv(_Windowed):
         Of channels.
     post : Chain, optional
         What follows: FakeQuantize, activations, Sum, operands.
-    policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point
+    policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point, self_check
         As in `Settings`.
 
     Raises

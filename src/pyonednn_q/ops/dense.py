@@ -146,12 +146,6 @@ class InnerProduct(_Dense):
         has_wei_point = not self.weights.zero_point.is_all(0.0)
         return by_attribute or dst_point or has_wei_point or self._is_by_row
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was done otherwise than asked for."""
-        instead = "a matmul in place of an inner product, which takes no zero point"
-        return (*super().notes, *([instead] if self.is_matmul else []))
-
     def _check_wei_dims(self, wei: Array) -> None:
         if not 2 <= wei.ndim <= 5:
             raise ShapeError("wei", str(wei.shape), "(OC, IC, up to 3 spatial dimensions)")

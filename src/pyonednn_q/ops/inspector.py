@@ -73,7 +73,7 @@ def inspect(
         planned = prepared.prepare(_dims(prepared, src_dims))
         returns = prepared.settings.layout != "channels_last"
         copies = _copies(planned.primitive, "dst" if returns else "")
-        return _inspection(planned.primitive, copies, planned, prepared.notes)
+        return _inspection(planned.primitive, copies, planned)
     if src_dims is not None:
         raise ArgumentError("src_dims", str(src_dims), "None: the shape is settled already")
     if isinstance(prepared, Prepared):

@@ -165,11 +165,6 @@ class Operator(FromFloat):
         return tuple(dims for dims, _ in self._ready)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What was done otherwise than asked for, in other words than a plan's."""
-        return (self.weights.note,) if self.weights.note else ()
-
-    @property
     def wei_bytes(self) -> int:
         """Bytes of packed weights, over all layouts that primitives asked for."""
         return sum(packed.nbytes for packed in self._packed.values())

@@ -10,6 +10,7 @@ import numpy as np
 from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.compensation import unit_map, wrong_with_zero_point
 from pyonednn_q.compose.composer import compose
+from pyonednn_q.compose.meaning import Meaning
 from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts, acc_interval
 from pyonednn_q.compose.taps import meets_everywhere
 from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point
@@ -17,6 +18,7 @@ from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import Packed, runtime
 from pyonednn_q.ops.planned import Planned, prepare_plan
+from pyonednn_q.ops.verification import verify
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 
@@ -170,7 +172,29 @@ class Layer:
             allow_reference=settings.allow_reference,
             saturation=settings.saturation,
         )
+        if settings.self_check:
+            verify(planned, self._meaning(plan, carried), self.problem, self.wei)
         return Ready(planned, unit)
+
+    def _meaning(self, plan: Plan, carried: SrcZeroPoint) -> Meaning:
+        """Return what is asked, by what it is asked with; the plan's facts are not looked at."""
+        settings, weights = self.settings, self.weights
+        src_q, dst_q = settings.src_q, settings.dst_q
+        src = src_q if isinstance(src_q, QParams) else None
+        return Meaning(
+            scale=(weights.scale * (1.0 if src is None else float(src.scale))).values(),
+            dst_scale=np.array([1.0 if dst_q is None else float(dst_q.scale)]),
+            src_zero_point=0 if src is None else int(src.zero_point),
+            wei_zero_point=int(weights.zero_point.least),
+            dst_zero_point=0 if dst_q is None else int(dst_q.zero_point),
+            bias=None if self.bias is None else self.bias.astype(np.float64),
+            bias_in_acc=self.bias is not None and self.bias.dtype.kind in "iu",
+            chain=settings.post,
+            dst=settings.dst,
+            levels=plan.exactness.levels,
+            rounds_first=settings.exact_rounding,
+            splits_src=carried.by in {"bias", "map"},
+        )
 
     def _carried_notes(self, carried: SrcZeroPoint) -> list[str]:
         if carried.by == "nothing":

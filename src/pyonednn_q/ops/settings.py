@@ -34,6 +34,7 @@ _OPTIONS = (
     "allow_reference",
     "saturation",
     "zero_point",
+    "self_check",
 )
 _STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
 
@@ -69,6 +70,8 @@ class Settings:
         What carries the zero point of the source; see `pyonednn_q.compose.zero_point`. Auto is the
         attribute; and if oneDNN is known to compute it wrong or has no fast kernel for it, bias or
         map, which round the zero point's share on its own, so not with policy "bitwise".
+    self_check : bool
+        Compare every new primitive with a float64 model, on seeded data.
     """
 
     src_q: QParams | Dynamic | None
@@ -82,6 +85,7 @@ class Settings:
     allow_reference: bool = False
     saturation: str = "refuse"
     zero_point: Carrier | Literal["auto"] = "auto"
+    self_check: bool = False
 
     def __post_init__(self) -> None:
         instance("post", self.post, Chain)
@@ -90,7 +94,7 @@ class Settings:
         one_of("layout", self.layout, ("preserve", "channels_last", "dense"))
         one_of("saturation", self.saturation, ("refuse", "allow"))
         one_of("policy", self.policy, ("bitwise", "real", "fast"))
-        for name in ("exact_rounding", "strict", "allow_reference"):
+        for name in ("exact_rounding", "strict", "allow_reference", "self_check"):
             instance(name, getattr(self, name), bool)
         one_of("zero_point", self.zero_point, ("auto", *CARRIERS))
         dtypes.checked(self.dst, "dst", _STORED)
@@ -109,6 +113,9 @@ class Settings:
 
     def _check_dynamic(self) -> None:
         is_dynamic = isinstance(self.src_q, Dynamic)
+        if is_dynamic and self.self_check:
+            wanted = "False: the scale comes with each call"
+            raise ArgumentError("self_check", "True with a dynamic source", wanted)
         if is_dynamic and self.exact_rounding:
             wanted = "False: the scale of each call's source cannot be part of one multiplier"
             raise ArgumentError("exact_rounding", "True with a dynamic source", wanted)

@@ -1,0 +1,148 @@
+"""self_check: right kernels pass, and those that oneDNN computes wrong are caught, unguarded.
+
+Faults come from tests/support/faults.py, each in a process of its own at the level where it shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyonednn_q as pq
+from pyonednn_q.compose import guards
+from pyonednn_q.compose.meaning import Meaning
+from pyonednn_q.compose.places import Places
+from pyonednn_q.native import runtime
+from pyonednn_q.native.trial import Draw, compare
+from support import unguarded
+from support.calls.draw import random_call
+from support.children import child, run_child
+from support.faults import FAULTS, Fault, filled
+from support.isa import LIMIT_VARIABLE, reason_row_is_unavailable
+
+MODELLED = ("convolution", "deconvolution", "inner_product", "matmul")
+
+
+def shown() -> list[Any]:
+    """One fault for each row that is about a modelled kind."""
+    rows: dict[str, Fault] = {}
+    for fault in FAULTS:
+        if fault.problem.kind in MODELLED:
+            rows.setdefault(fault.row, fault)
+    return [pytest.param(fault, id=row) for row, fault in rows.items()]
+
+
+@pytest.mark.parametrize("fault", shown())
+def test_a_wrong_kernel_is_caught(fault: Fault) -> None:
+    guard = next(guard for guard in guards.GUARDS if guard.id == fault.row)
+    environment = {LIMIT_VARIABLE: fault.level}
+    with child(environment) as ask:
+        facts = ask(runtime.facts)
+        reason = reason_row_is_unavailable(facts.isa, fault.level)
+        if reason is not None:
+            pytest.skip(reason)
+        if facts.version < guard.since or (guard.until and facts.version >= guard.until):
+            pytest.skip(f"{fault.row}: not in oneDNN {facts.version}")
+        found = ask(unguarded.struck, fault.row, fault.problem, fault.attr)
+    assert found is not None
+    arrays, values = filled(fault)
+    work = (unguarded.self_checked, found[0], fault.problem, fault.attr, arrays, values)
+    said = run_child(*work, environment=environment | {"MALLOC_PERTURB_": "85"})
+    assert said.crashed or "self_check: " in said.value or "runtime_error" in said.value
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_right_kernels_pass(seed: int) -> None:
+    call = random_call(np.random.default_rng(seed))
+    call = call.but(options={**call.options, "self_check": True})
+    try:
+        call.run()
+    except (pq.UnsupportedError, pq.ArgumentError) as error:
+        pytest.skip(str(error))
+
+
+ATTRS = {
+    "scales": pq.Attr(wei_scale=pq.Scale(1), dst_scale=pq.Scale()),
+    "zero points": pq.Attr(src_zero_point=pq.ZeroPoint(), dst_zero_point=pq.ZeroPoint()),
+    "sum": pq.Attr(dst_scale=pq.Scale(), post_ops=(pq.SumPostOp(0.5, 3, "s8"),)),
+    "prelu": pq.Attr(post_ops=(pq.PReluPostOp(2), pq.EltwisePostOp("linear", 2, 1))),
+    "binary": pq.Attr(
+        dst_scale=pq.Scale(),
+        post_ops=(
+            pq.BinaryPostOp("add", pq.TensorSpec.dense((1, 16, 1, 1), "f32")),
+            pq.EltwisePostOp("tanh"),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("attr", ATTRS)
+@pytest.mark.parametrize("make", [pq.ConvProblem, pq.DeconvProblem])
+def test_primitives_pass(attr: str, make: Any) -> None:
+    problem = make.of((2, 8, 9, 7), (16, 8, 3, 3), strides=2, padding=1, bias="f32")
+    rng = np.random.default_rng(3)
+    values = {
+        "wei_scale": rng.uniform(0.001, 0.01, 16),
+        "dst_scale": 0.5,
+        "src_zero_point": 7,
+        "dst_zero_point": 100,
+        "post_op_0": rng.uniform(0.1, 2, 16).astype(np.float32),
+    }
+    needed = ATTRS[attr].runtime_names(problem)
+    given = {
+        "wei": rng.integers(-9, 10, problem.wei.dims).astype(np.int8),
+        "bias": rng.normal(0, 3, 16).astype(np.float32),
+        "values": {name: value for name, value in values.items() if name in needed},
+    }
+    try:
+        pq.prepare(problem, ATTRS[attr], **given)
+    except pq.UnsupportedError as error:
+        pytest.skip(str(error))
+    pq.prepare(problem, ATTRS[attr], self_check=True, **given)
+
+
+def test_operands_of_each_call_are_drawn() -> None:
+    problem = pq.MatMulProblem.of((2, 5, 24), (2, 24, 7), dst="f32")
+    attr = pq.Attr(post_ops=(pq.BinaryPostOp("mul", pq.TensorSpec.dense((2, 5, 7), "f32")),))
+    assert pq.prepare(problem, attr, self_check=True).inputs == ("src", "wei", "post_op_0")
+
+
+@pytest.mark.parametrize("place", [(0, 3, 0, 0), (1, 15, 4, 2)])
+@pytest.mark.parametrize("by", [-1, 1])
+def test_one_wrong_level_is_found_where_it_is(place: tuple[int, ...], by: int) -> None:
+    """An exact kernel is right to the last level, and one place beside it is named."""
+    problem = pq.ConvProblem.of((2, 8, 5, 4), (16, 8, 3, 3), dst="s32", padding=1)
+    wei = np.random.default_rng(1).integers(-9, 10, problem.wei.dims).astype(np.int8)
+    ready = pq.prepare(problem, wei=wei)
+    src = Draw().source(problem.src)
+    places, one = Places.of(problem), np.ones(1)
+    assert places.are_all
+    meaning = Meaning(one, one, 0, 0, 0, None, bias_in_acc=False, chain=pq.Chain(), dst="s32")
+    dst = ready(src)
+    compare(places, meaning, dst, ready, src, wei)
+    dst[place] += by
+    with pytest.raises(pq.SelfCheckError, match=r"1 of 640 elements differ") as caught:
+        compare(places, meaning, dst, ready, src, wei)
+    error = caught.value
+    assert error.place == place
+    assert error.got == dst[place]
+    assert error.wanted == (dst[place] - by,) * 2
+    assert (error.implementation, error.problem) == (ready.impl, problem.text())
+
+
+def test_a_result_is_looked_at_after_what_runs_behind_the_primitive() -> None:
+    chain = pq.Chain(*(pq.Affine(2.0, 0.5), pq.Eltwise("tanh")) * 20)
+    wei = np.ones((8, 16), np.int8)
+    q = pq.QParams(0.25, 0, "s8")
+    ready = pq.MatMul(wei, src_q=q, wei_q=q, post=chain, self_check=True).prepare((4, 8))
+    assert ready.after
+
+
+def test_what_has_no_model_is_refused() -> None:
+    spec = pq.TensorSpec.dense((4, 8), "f32")
+    with pytest.raises(pq.ArgumentError, match="self_check"):
+        pq.prepare(pq.EltwiseProblem(spec, spec, "relu"), self_check=True)
+    with pytest.raises(pq.ArgumentError, match="self_check"):
+        pq.MatMul(np.ones((8, 16), np.float32), self_check=1)

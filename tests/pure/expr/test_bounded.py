@@ -1,0 +1,42 @@
+"""evaluate_bounded: float32, in any order, stays within the bound; the bound is no wide guess."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pyonednn_q.expr.bounded import evaluate_bounded
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.evaluate import evaluate, evaluate_f32
+from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Round
+from support.plans.random_chains import dirty_chain
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_float32_stays_within(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    chain = dirty_chain(rng, 3)
+    x = rng.normal(0, 5, (64, 3)).astype(np.float32)
+    before = rng.normal(0, 2, x.shape).astype(np.float32)
+    y, error = evaluate_bounded(chain, x, 0.0, dst_before=before)
+    np.testing.assert_array_equal(y, evaluate(chain, x, dst_before=before))
+    off = np.abs(evaluate_f32(chain, x, dst_before=before) - y)
+    assert (off <= error).all()
+
+
+def test_the_bound_of_plain_steps_is_a_few_roundings() -> None:
+    x = np.linspace(-4, 4, 64)[:, np.newaxis]
+    _, error = evaluate_bounded(Chain(Affine(3.0, 1.0), Clip(0, 6), Affine(0.5)), x, 0.0)
+    assert 0 < error.max() < 16 * 12 * 2.0**-24
+
+
+def test_a_round_is_exact_away_from_ties() -> None:
+    y, error = evaluate_bounded(Chain(Round()), [[0.2, 0.5, 1.4]], 1e-4)
+    assert y.tolist() == [[0.0, 0.0, 1.0]]
+    assert error.tolist() == [[0.0, 1.0, 0.0]]
+
+
+def test_what_leaves_float32_is_not_judged() -> None:
+    _, error = evaluate_bounded(Chain(Eltwise("exp")), [[100.0, 1.0]], 0.0)
+    assert np.isinf(error[0, 0])
+    assert error[0, 1] < 1e-3
