@@ -6,12 +6,37 @@ An error names what it is about, what came and what would do, and keeps them as 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Reasons = tuple[tuple[str, str], ...]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A problem near one that is not supported, which is.
+
+    Attributes
+    ----------
+    changes : tuple of str
+        What is different, nearest first.
+    problem, attributes : str
+        The texts of what was tried.
+    implementation : str
+        What would run.
+    """
+
+    changes: tuple[str, ...]
+    problem: str
+    attributes: str
+    implementation: str
+
+    def __str__(self) -> str:
+        return f"{' and '.join(self.changes)}: {self.implementation}"
 
 
 class Error(Exception):
@@ -96,9 +121,10 @@ class UnsupportedError(OneDNNError):
     ----------
     status, call, problem, detail : str
         As in `OneDNNError`.
-    explain : callable, optional
-        Returns the (implementation, reason) pairs. Called once, when `reasons` or the text is first
-        read: finding the reasons costs a child process, and most callers only catch.
+    explain, suggest : callable, optional
+        Return the (implementation, reason) pairs, and the nearest variants that are supported.
+        Called once, when `reasons`, `variants` or the text is first read: reasons cost a child
+        process, variants some tens of descriptors, and most callers only catch.
     """
 
     def __init__(
@@ -109,30 +135,48 @@ class UnsupportedError(OneDNNError):
         detail: str = "",
         *,
         explain: Callable[[], Reasons] | None = None,
+        suggest: Callable[[], tuple[Variant, ...]] | None = None,
     ) -> None:
         super().__init__(status, call, problem, detail)
         self._explain = explain
+        self._suggest = suggest
         self._reasons: Reasons | None = None
+        self._variants: tuple[Variant, ...] | None = None
 
     @property
     def reasons(self) -> Reasons:
         """Pairs (implementation, why it refused), in the library's order; empty when unknown."""
         if self._reasons is None:
             explain, self._explain = self._explain, None
-            try:
-                self._reasons = tuple(explain()) if explain else ()
-            except Exception:  # the question must never hide the error it is about
-                self._reasons = ()
+            self._reasons = _answer(explain)
         return self._reasons
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """What would be supported instead, nearest first; empty when nothing near was found."""
+        if self._variants is None:
+            suggest, self._suggest = self._suggest, None
+            self._variants = _answer(suggest)
+        return self._variants
 
     def __str__(self) -> str:
         lines = [super().__str__()]
         lines += [f"  {implementation}: {reason}" for implementation, reason in self.reasons]
+        if self.variants:
+            lines += ["nearest variants that run here:", *(f"  {near}" for near in self.variants)]
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = {**self.__dict__, "_reasons": self.reasons, "_explain": None}
+        known = {"_reasons": self.reasons, "_variants": self.variants}
+        state = {**self.__dict__, **known, "_explain": None, "_suggest": None}
         return _blank, (type(self), self.args), state
+
+
+def _answer(question: Callable[[], tuple[T, ...]] | None) -> tuple[T, ...]:
+    try:
+        return tuple(question()) if question else ()
+    except Exception:  # the question must never hide the error it is about
+        return ()
 
 
 def _blank(cls: type[UnsupportedError], args: tuple[Any, ...]) -> UnsupportedError:
@@ -149,7 +193,7 @@ class KnownWrongError(UnsupportedError):
 
     Parameters
     ----------
-    status, call, problem, detail, explain
+    status, call, problem, detail, explain, suggest
         As in `UnsupportedError`.
     guards : tuple of str
         Ids of the rows of the guard table that match.
@@ -164,8 +208,9 @@ class KnownWrongError(UnsupportedError):
         *,
         guards: tuple[str, ...] = (),
         explain: Callable[[], Reasons] | None = None,
+        suggest: Callable[[], tuple[Variant, ...]] | None = None,
     ) -> None:
-        super().__init__(status, call, problem, detail, explain=explain)
+        super().__init__(status, call, problem, detail, explain=explain, suggest=suggest)
         self.guards = guards
 
 

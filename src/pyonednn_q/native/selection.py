@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pyonednn_q.compose import guards
 from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.implementation import classify
+from pyonednn_q.compose.variants import nearest
 from pyonednn_q.errors import (
+    Error,
     KnownWrongError,
     OneDNNError,
     ReferenceKernelError,
@@ -79,7 +81,11 @@ def first_candidate(problem: Problem, attr: Attr) -> Any:  # noqa: ANN401 - an o
         return runtime.core().Candidate(problem.boundary(), attr.boundary(), text)
     except UnsupportedError as error:
         raise UnsupportedError(
-            error.status, error.call, text, explain=partial(dispatch.why, problem, attr)
+            error.status,
+            error.call,
+            text,
+            explain=partial(dispatch.why, problem, attr),
+            suggest=partial(nearest, problem, attr, _runs),
         ) from None
     except OneDNNError as error:
         raise OneDNNError(error.status, error.call, text, error.detail) from None
@@ -150,13 +156,25 @@ def _nothing_left(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) ->
     text = f"{problem.text()} {attr.text()}".rstrip()
     rows = tuple(dict.fromkeys(row for entry in skipped for row in entry.guards))
     explain = partial(_reasons, problem, attr, skipped)
+    suggest = partial(nearest, problem, attr, _runs)
     call = "choosing an implementation"
     if not rows:
         detail = "only reference loops take it; pass allow_reference=True to run one all the same"
-        return ReferenceKernelError("refused", call, text, detail, explain=explain)
+        return ReferenceKernelError("refused", call, text, detail, explain=explain, suggest=suggest)
     remedies = "; ".join(guard.remedy for guard in guards.GUARDS if guard.id in rows)
     detail = f"oneDNN is known to compute this wrong ({', '.join(rows)}); instead: {remedies}"
-    return KnownWrongError("refused", call, text, detail, guards=rows, explain=explain)
+    return KnownWrongError(
+        "refused", call, text, detail, guards=rows, explain=explain, suggest=suggest
+    )
+
+
+def _runs(problem: Problem, attr: Attr) -> str | None:
+    """Return the implementation that would run, or ``None``."""
+    try:
+        attr.check(problem)
+        return select(problem, attr).impl
+    except Error:
+        return None
 
 
 def _reasons(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) -> dispatch.Reasons:
