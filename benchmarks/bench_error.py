@@ -15,9 +15,9 @@ from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
-from pyonednn_q.bench.timing import Budget, interleaved
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.native import runtime
+from pyonednn_q.native.timing import Budget, interleaved
 
 PROBLEMS = (
     "conv 1x16x4x4 16x16x1x1",

@@ -23,10 +23,10 @@ from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.bench.tail import Tail
-from pyonednn_q.bench.timing import Budget
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.errors import LibraryError, UnsupportedError
 from pyonednn_q.native import runtime
+from pyonednn_q.native.timing import Budget
 from support.isa import has_vnni, includes
 
 Array = NDArray[Any]

@@ -15,7 +15,7 @@ from pyonednn_q.bench.peers.contest import Contest
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.tail import Tail
-from pyonednn_q.bench.timing import Budget
+from pyonednn_q.native.timing import Budget
 
 BUDGET = Budget(rounds=6)
 SHAPE = Shape.parse("matmul 5x64 64x32")

@@ -30,10 +30,10 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.run import Run, joined, metadata
 from pyonednn_q.bench.tail import WORDS, Tail
-from pyonednn_q.bench.timing import Budget
 from pyonednn_q.compose.implementation import ISA_ORDER
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.native import runtime
+from pyonednn_q.native.timing import Budget
 
 __all__ = ["main", "parser", "request"]
 

@@ -15,12 +15,12 @@ from pyonednn_q.bench.peers.contest import Contest
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.run import Row, Run, metadata
 from pyonednn_q.bench.summary import sqnr_db
-from pyonednn_q.bench.timing import Budget, Timed, interleaved
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.compose.problem import EltwiseProblem
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import DTypeError, UnsupportedError
 from pyonednn_q.native import runtime
+from pyonednn_q.native.timing import Budget, Timed, interleaved
 
 if TYPE_CHECKING:
     import numpy as np

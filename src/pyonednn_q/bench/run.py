@@ -13,7 +13,6 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from pyonednn_q.bench.probe import Limits
 from pyonednn_q.bench.summary import Ratio, Summary, paired_ratio, summarise
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
+from pyonednn_q.native.processor import cpu_name
 
 __all__ = ["OURS", "SCHEMA", "Rival", "Row", "Run", "joined", "metadata"]
 
@@ -277,7 +277,7 @@ def joined(about: Mapping[str, str], parts: Sequence[Run]) -> Run:
 def metadata() -> dict[str, str]:
     """Return what a reader must know of this machine and process."""
     return {
-        "cpu": _cpu(),
+        "cpu": cpu_name(),
         "cpus": str(len(os.sched_getaffinity(0))),
         "isa": runtime.isa(),
         "onednn": ".".join(map(str, runtime.version())),
@@ -288,16 +288,6 @@ def metadata() -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()}",
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
-
-
-def _cpu() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown"
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:

@@ -38,6 +38,7 @@ def prepare(
     allow_reference: bool = False,
     saturation: str = "refuse",
     self_check: bool = False,
+    implementation: str | None = None,
 ) -> Prepared:
     """Choose an implementation, pack the constants, and return a primitive ready to run.
 
@@ -66,6 +67,8 @@ def prepare(
         What to do with weights whose products can overflow 16 bits on a CPU without VNNI.
     self_check : bool
         Run the new primitive once on seeded data, and compare it with a float64 model.
+    implementation : str, optional
+        The library's name of the one to take, instead of the first that may be trusted.
 
     Returns
     -------
@@ -92,7 +95,9 @@ def prepare(
     if tensors["dst"].size == 0:
         return _empty(problem, attr, wei)
 
-    selection = select(problem, attr, allow_reference=allow_reference)
+    selection = select(
+        problem, attr, allow_reference=allow_reference, implementation=implementation
+    )
     notes = [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
     bound = bind(selection, problem, attr, given, wei, bias)
     array = wei.array if isinstance(wei, Packed) else wei

@@ -16,6 +16,7 @@ from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.implementation import classify
 from pyonednn_q.compose.variants import nearest
 from pyonednn_q.errors import (
+    ArgumentError,
     Error,
     KnownWrongError,
     OneDNNError,
@@ -121,11 +122,19 @@ def named(candidate: Any) -> str:  # noqa: ANN401
     return str(candidate.impl)
 
 
-def select(problem: Problem, attr: Attr, *, allow_reference: bool = False) -> Selection:
-    """Return the first implementation that may be trusted.
+def select(
+    problem: Problem,
+    attr: Attr,
+    *,
+    allow_reference: bool = False,
+    implementation: str | None = None,
+) -> Selection:
+    """Return the first implementation that may be trusted, or that of a name if it may be.
 
     Raises
     ------
+    ArgumentError
+        No implementation of that name is offered.
     UnsupportedError
         No implementation takes the problem at all.
     KnownWrongError
@@ -146,10 +155,16 @@ def select(problem: Problem, attr: Attr, *, allow_reference: bool = False) -> Se
             skipped.append(Skipped(impl, why, tuple(guard.id for guard in matched)))
         elif kind == "reference" and not allow_reference:
             skipped.append(Skipped(impl, "a reference loop, up to 80 000 times slower"))
+        elif implementation not in {None, impl}:
+            skipped.append(Skipped(impl, f"{implementation} was asked for"))
         else:
             return Selection(candidate, impl, kind, tuple(skipped))
-        if not candidate.next():
-            raise _nothing_left(problem, attr, tuple(skipped))
+        if candidate.next():
+            continue
+        names = [entry.impl for entry in skipped]
+        if implementation not in {None, *names}:
+            raise ArgumentError("implementation", repr(implementation), f"one of {names}")
+        raise _nothing_left(problem, attr, tuple(skipped))
 
 
 def _nothing_left(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) -> UnsupportedError:

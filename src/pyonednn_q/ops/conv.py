@@ -101,8 +101,8 @@ class Conv(_Windowed):
         Of channels.
     post : Chain, optional
         What follows: FakeQuantize, activations, Sum, operands.
-    policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point, self_check
-        As in `Settings`.
+    policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point
+        As in `Settings`; so are `self_check` and `tune`.
 
     Raises
     ------

@@ -128,6 +128,8 @@ class Inspection:
         Primitives that run after it, where it does not carry the whole chain.
     notes : tuple of str
         What else a caller should know.
+    tuning : str
+        Which ways were timed, and what came of it; empty without ``tune=True``.
     """
 
     problem: str
@@ -151,6 +153,7 @@ class Inspection:
     rejected: tuple[tuple[str, str], ...]
     after: tuple[str, ...]
     notes: tuple[str, ...]
+    tuning: str = ""
 
     def to_json(self) -> str:
         """Return all of it as JSON text, with a schema number."""
@@ -158,6 +161,7 @@ class Inspection:
 
     def __str__(self) -> str:
         plan = [("exactness", self.exactness)] if self.exactness else []
+        plan += [("tuning", self.tuning)] if self.tuning else []
         lines = [
             ("implementation", f"{self.implementation} ({self.kind})"),
             (

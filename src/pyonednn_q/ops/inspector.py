@@ -130,6 +130,7 @@ def _inspection(
         rejected=made.refused + skipped,
         after=() if planned is None else planned.after,
         notes=(*notes, *(primitive.notes if planned is None else planned.notes)),
+        tuning="" if planned is None or planned.tuning is None else str(planned.tuning),
     )
 
 

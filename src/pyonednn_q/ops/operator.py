@@ -249,7 +249,7 @@ class Operator(FromFloat):
         values, parts = codes.values, self.weights.parts
         if parts is not None:
             values = parts.of(values.reshape(given.shape))
-        src_dims = planned.primitive.problem.tensors["src"].dims
+        src_dims = planned.src_dims
         if values.shape != src_dims:
             values = values.reshape(src_dims)
         dst = planned(values, out=to, residual=before, **arrays, **brought)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.ops.tuning import Tuning
 
 __all__ = ["Planned", "prepare_plan"]
 
@@ -42,6 +43,7 @@ def prepare_plan(
     decided: tuple[str, ...] = (),
     allow_reference: bool = False,
     saturation: str = "refuse",
+    implementation: str | None = None,
 ) -> Planned:
     """Prepare a plan's primitive, and the primitives of what it leaves over.
 
@@ -60,7 +62,7 @@ def prepare_plan(
         Leaves of the chain that are the same in every call, by name.
     decided : tuple of str
         What was decided before composing, for the notes.
-    allow_reference, saturation
+    allow_reference, saturation, implementation
         As in `prepare`.
 
     Returns
@@ -96,6 +98,7 @@ def prepare_plan(
         later=plan.later,
         allow_reference=allow_reference,
         saturation=saturation,
+        implementation=implementation,
     )
     rest = None
     if not plan.is_whole:
@@ -128,7 +131,13 @@ class Planned:
         What was decided before composing.
     dst : TensorSpec
         Dims, data type and strides of a result that needs no copy.
+    src_dims : tuple of int
+        Of a source.
+    tuning : Tuning or None
+        Why it is this one, where several were timed.
     """
+
+    tuning: Tuning | None = None
 
     def __init__(
         self,
@@ -144,6 +153,7 @@ class Planned:
         self.primitive = primitive
         self.leaves = tuple(name for name in operands.leaves if name not in fixed)
         self.dst: TensorSpec = replace(primitive.layout("dst"), dtype=plan.facts.dst)
+        self.src_dims = primitive.problem.tensors["src"].dims
         self._operands = operands
         self._fixed = dict(fixed)
         self._rest = rest

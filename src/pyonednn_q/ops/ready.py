@@ -17,7 +17,9 @@ from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import Packed, runtime
+from pyonednn_q.ops.form import AS_ASKED, Form, Formed
 from pyonednn_q.ops.planned import Planned, prepare_plan
+from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.ops.verification import verify
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
@@ -65,8 +67,42 @@ class Layer:
     settings: Settings
     packed: dict[Vec, Packed]
     notes: tuple[str, ...]
+    implementation: str | None = None
 
     def ready(self) -> Ready:
+        """Compose and prepare; then tune and check, as the settings say.
+
+        Raises
+        ------
+        UnsupportedError
+            No way of several was taken; that of the last.
+        SelfCheckError
+            What was made ready computes something else.
+        """
+        made, settings = self._usual(), self.settings
+        if settings.tune:
+            planned = tuned(
+                made.planned, self._formed, self.problem, settings.post, settings.layout
+            )
+            made = replace(made, planned=planned)
+        if settings.self_check:
+            verify(made.planned, self._meaning(made.planned.plan), self.problem, self.wei)
+        return made
+
+    def _formed(self, form: Form, implementation: str | None) -> Planned:
+        """Return the same in another form, or on another implementation."""
+        layer = replace(
+            self,
+            problem=form.problem,
+            wei=form.wei(self.wei),
+            settings=replace(self.settings, post=form.chain),
+            packed={} if form.is_product else self.packed,
+            implementation=implementation,
+        )
+        inner = layer._usual().planned  # noqa: SLF001 - of this class
+        return inner if form.name == AS_ASKED else Formed(form, inner)
+
+    def _usual(self) -> Ready:
         """Compose and prepare: what carries the zero point, and what stores the result.
 
         Raises
@@ -171,12 +207,11 @@ class Layer:
             decided=tuple(notes),
             allow_reference=settings.allow_reference,
             saturation=settings.saturation,
+            implementation=self.implementation,
         )
-        if settings.self_check:
-            verify(planned, self._meaning(plan, carried), self.problem, self.wei)
         return Ready(planned, unit)
 
-    def _meaning(self, plan: Plan, carried: SrcZeroPoint) -> Meaning:
+    def _meaning(self, plan: Plan) -> Meaning:
         """Return what is asked, by what it is asked with; the plan's facts are not looked at."""
         settings, weights = self.settings, self.weights
         src_q, dst_q = settings.src_q, settings.dst_q
@@ -193,7 +228,7 @@ class Layer:
             dst=settings.dst,
             levels=plan.exactness.levels,
             rounds_first=settings.exact_rounding,
-            splits_src=carried.by in {"bias", "map"},
+            splits_src=plan.facts.src_zero_point is None,
         )
 
     def _carried_notes(self, carried: SrcZeroPoint) -> list[str]:

@@ -35,6 +35,7 @@ _OPTIONS = (
     "saturation",
     "zero_point",
     "self_check",
+    "tune",
 )
 _STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
 
@@ -72,6 +73,8 @@ class Settings:
         map, which round the zero point's share on its own, so not with policy "bitwise".
     self_check : bool
         Compare every new primitive with a float64 model, on seeded data.
+    tune : bool
+        Time the ways to compute a new shape, and keep the fastest if it surely is.
     """
 
     src_q: QParams | Dynamic | None
@@ -86,6 +89,7 @@ class Settings:
     saturation: str = "refuse"
     zero_point: Carrier | Literal["auto"] = "auto"
     self_check: bool = False
+    tune: bool = False
 
     def __post_init__(self) -> None:
         instance("post", self.post, Chain)
@@ -94,7 +98,7 @@ class Settings:
         one_of("layout", self.layout, ("preserve", "channels_last", "dense"))
         one_of("saturation", self.saturation, ("refuse", "allow"))
         one_of("policy", self.policy, ("bitwise", "real", "fast"))
-        for name in ("exact_rounding", "strict", "allow_reference", "self_check"):
+        for name in ("exact_rounding", "strict", "allow_reference", "self_check", "tune"):
             instance(name, getattr(self, name), bool)
         one_of("zero_point", self.zero_point, ("auto", *CARRIERS))
         dtypes.checked(self.dst, "dst", _STORED)
@@ -113,9 +117,10 @@ class Settings:
 
     def _check_dynamic(self) -> None:
         is_dynamic = isinstance(self.src_q, Dynamic)
-        if is_dynamic and self.self_check:
-            wanted = "False: the scale comes with each call"
-            raise ArgumentError("self_check", "True with a dynamic source", wanted)
+        for name in ("self_check", "tune"):
+            if is_dynamic and getattr(self, name):
+                wanted = "False: the source's scale comes with each call"
+                raise ArgumentError(name, "True with a dynamic source", wanted)
         if is_dynamic and self.exact_rounding:
             wanted = "False: the scale of each call's source cannot be part of one multiplier"
             raise ArgumentError("exact_rounding", "True with a dynamic source", wanted)

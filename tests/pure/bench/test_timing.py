@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyonednn_q.bench.timing import MAX_ROUNDS, MIN_SAMPLE_S, Budget, interleaved
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.native.timing import MAX_ROUNDS, MIN_SAMPLE_S, Budget, interleaved
 
 
 class Fake:

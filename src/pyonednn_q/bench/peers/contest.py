@@ -17,7 +17,7 @@ from pyonednn_q.bench.peers.layer import PeerError
 from pyonednn_q.bench.peers.worker import CALL
 from pyonednn_q.bench.processes import environment
 from pyonednn_q.bench.run import OURS, Rival
-from pyonednn_q.bench.timing import Budget, interleaved
+from pyonednn_q.native.timing import Budget, interleaved
 
 if TYPE_CHECKING:
     from types import TracebackType

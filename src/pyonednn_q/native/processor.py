@@ -1,0 +1,21 @@
+"""The processor's name."""
+
+from __future__ import annotations
+
+import functools
+import platform
+from pathlib import Path
+
+__all__ = ["cpu_name"]
+
+
+@functools.cache
+def cpu_name() -> str:
+    """Return the model of the CPU, as the kernel tells it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"

@@ -1,0 +1,211 @@
+"""Tuning: the fastest of the ways to compute a problem, if it is surely faster than the usual one.
+
+Whole calls are timed, from Python, with what a form costs around its primitive. All ways take
+turns, so that drift of the machine hits them alike; the best of them then meets the usual way
+alone, in new samples, as the best of many owes something to chance. It is taken where the ratio of
+the two is above `LEAST_GAIN` with 95 % confidence: what is not surely faster stays as it was.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.compose.implementation import classify
+from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.errors import Error
+from pyonednn_q.expr.steps import Sum
+from pyonednn_q.native.arrays import empty
+from pyonednn_q.native.selection import implementations
+from pyonednn_q.native.timing import Budget, Timed, interleaved
+from pyonednn_q.native.trial import Draw
+from pyonednn_q.ops.form import AS_ASKED, Form, Formed, forms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.ops.planned import Planned
+
+    Make = Callable[[Form, str | None], Planned]
+
+__all__ = ["LEAST_GAIN", "Timing", "Tuning", "calls_of", "sure_gain", "tune", "way"]
+
+Array = np.ndarray[Any, Any]
+
+LEAST_GAIN = 1.02
+MOST_WAYS = 12
+_HOPELESS = 3.0  # times the fastest, in a first look
+_LOOK = Budget(min_time_s=0.02)
+_MATCH = Budget(rounds=41)
+_NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a way took, in microseconds a call, the median of its samples."""
+
+    way: str
+    us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What was chosen for a problem.
+
+    Attributes
+    ----------
+    way, usual : str
+        What was taken, and what would have been without tuning: a form and an implementation.
+    gain : float
+        Time of the usual way over that of the one taken, the median of pairs; 1 where it stayed.
+    timings : tuple of Timing
+        Of all ways that were tried; empty where the choice was loaded.
+    """
+
+    way: str
+    usual: str
+    gain: float
+    timings: tuple[Timing, ...] = ()
+
+    def __str__(self) -> str:
+        tried = ", ".join(f"{t.way} {t.us:.1f} us" for t in self.timings)
+        if self.way == self.usual:
+            head = f"{self.way} stays: nothing was surely faster"
+        else:
+            head = f"{self.way} in place of {self.usual}, {self.gain:.2f} times as fast"
+        return f"{head} ({tried})" if tried else f"{head} (loaded)"
+
+
+def way(planned: Planned) -> str:
+    """Return the form and the implementation of a plan, as tunings name them."""
+    form = planned.form.name if isinstance(planned, Formed) else AS_ASKED
+    return f"{form} on {planned.primitive.impl}"
+
+
+def tune(
+    usual: Planned, make: Make, problem: DenseProblem, chain: Chain, layout: str
+) -> tuple[Planned, Tuning]:
+    """Return the way to take, and what was measured.
+
+    Parameters
+    ----------
+    usual : Planned
+        What runs without tuning.
+    make : callable
+        Returns the plan of a form on an implementation of that name, None for the first.
+    problem, chain : problem and Chain
+        What was asked.
+    layout : str
+        As in `Settings`: how arrays of calls lie in memory.
+    """
+    ways = {way(usual): usual}
+    for planned in _others(usual, make, problem, chain):
+        if len(ways) < MOST_WAYS:
+            ways.setdefault(way(planned), planned)
+    calls = [calls_of(planned, problem, chain, layout) for planned in ways.values()]
+    first = [min(call(1) for _ in range(3)) for call in calls]
+    hopeful = [i for i, taken in enumerate(first) if i == 0 or taken < _HOPELESS * min(first)]
+    looked = interleaved([calls[i] for i in hopeful], _LOOK)
+    names = list(ways)
+    timings = tuple(
+        Timing(names[i], median(timed.samples_us)) for i, timed in zip(hopeful, looked, strict=True)
+    )
+    best = names.index(min(timings, key=lambda timing: timing.us).way)
+    stays = Tuning(names[0], names[0], 1.0, timings)
+    if best == 0:
+        return usual, stays
+    before, after = interleaved([calls[0], calls[best]], _MATCH)
+    gain, sure = sure_gain(before, after)
+    if sure <= LEAST_GAIN:
+        return usual, stays
+    return ways[names[best]], Tuning(names[best], names[0], gain, timings)
+
+
+def sure_gain(before: Timed, after: Timed) -> tuple[float, float]:
+    """Return the median of the ratios of paired samples, and its lower bound of 95 %.
+
+    Examples
+    --------
+    >>> sure_gain(Timed(1, (2.0,) * 40), Timed(1, (1.0,) * 40))
+    (2.0, 2.0)
+    """
+    pairs = zip(before.samples_us, after.samples_us, strict=True)
+    ratios = sorted(one / other for one, other in pairs)
+    # Order statistics around the median, by the normal approximation of the binomial.
+    rank = math.floor((len(ratios) - _NORMAL_95 * math.sqrt(len(ratios))) / 2)
+    return median(ratios), ratios[max(rank, 0)]
+
+
+def _others(usual: Planned, make: Make, problem: DenseProblem, chain: Chain) -> Iterator[Planned]:
+    """Give every other way that may be trusted and that the library makes, forms first."""
+    firsts: list[tuple[Form, Planned]] = []
+    for form in forms(problem, chain):
+        first = usual
+        if form.name != AS_ASKED:
+            try:
+                first = make(form, None)
+            except Error:  # this form is not supported
+                continue
+            yield first
+        firsts.append((form, first))
+    for form, first in firsts:
+        for name in _trusted(first):
+            try:
+                yield make(form, name)
+            except Error:  # with these weights
+                continue
+
+
+def _trusted(planned: Planned) -> Iterator[str]:
+    """Give the names of the other implementations that a plan's primitive may run on."""
+    primitive = planned.primitive
+    offers = implementations(primitive.problem, primitive.attr)
+    trusted = (o.impl for o in offers if not o.guards and classify(o.impl) != "reference")
+    yield from (name for name in dict.fromkeys(trusted) if name != primitive.impl)
+
+
+def calls_of(
+    planned: Planned, problem: DenseProblem, chain: Chain, layout: str
+) -> Callable[[int], float]:
+    """Return seconds per call, of a number of calls, with arrays as callers have them."""
+    draw = Draw()
+    spec, facts = problem.src, planned.plan.facts
+    if layout == "dense":
+        spec = TensorSpec.dense(spec.dims, spec.dtype)
+    src = _laid(spec, draw.source(problem.src, facts.src_zero_point or 0))
+    given: dict[str, Any] = {}
+    sums = [step for step in chain if isinstance(step, Sum)]
+    if sums:
+        read = TensorSpec(problem.dst.dims, sums[0].dtype or facts.dst, problem.dst.strides)
+        given["residual"] = _laid(read, draw.source(read, sums[0].zero_point))
+    extents = {"per_channel": (facts.channels,), "per_tensor": (1,)}
+    for leaf in planned.plan.leaves:
+        if leaf.name in planned.leaves:
+            dims = extents.get(leaf.extent, problem.dst.dims)
+            array = draw.operand(dims, leaf.dtype)
+            is_full = leaf.extent == "full"
+            operand = TensorSpec(dims, leaf.dtype, problem.dst.strides)
+            given[leaf.name] = _laid(operand, array) if is_full else array
+    hot = None if given else planned.hot
+
+    def seconds(calls: int) -> float:
+        start = time.perf_counter()
+        for _ in range(calls):
+            if hot is None or hot(src, None) is NotImplemented:
+                planned(src, **given)
+        return (time.perf_counter() - start) / calls
+
+    return seconds
+
+
+def _laid(spec: TensorSpec, values: Array) -> Array:
+    array = empty(spec)
+    array[...] = values
+    return array

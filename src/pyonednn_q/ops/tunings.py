@@ -1,0 +1,156 @@
+"""Tunings: what was chosen in this process, to be written to a file and read again.
+
+A choice holds for one CPU, instruction set, library, runtime and number of threads, and for one
+problem with its attributes; a file may hold those of many.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.native import runtime
+from pyonednn_q.native.processor import cpu_name
+from pyonednn_q.ops.form import forms
+from pyonednn_q.ops.tuning import Tuning, tune, way
+
+if TYPE_CHECKING:
+    import os
+
+    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.ops.planned import Planned
+    from pyonednn_q.ops.tuning import Make
+
+__all__ = ["clear_tuning", "load_tuning", "save_tuning", "tuned"]
+
+SCHEMA = 1
+_KNOWN: dict[Key, Tuning] = {}
+_GUARD = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Where a choice holds, and for what."""
+
+    cpu: str
+    isa: str
+    library: str
+    runtime: str
+    threads: int
+    problem: str
+    attributes: str
+    after: str
+    layout: str
+
+    @classmethod
+    def of(cls, usual: Planned, layout: str) -> Key:
+        """Return the key of a plan, as it would run untuned."""
+        return cls(
+            **_here(),
+            threads=runtime.get_num_threads(),
+            problem=usual.primitive.problem.text(),
+            attributes=usual.primitive.attr.text(),
+            after="; ".join(usual.after),
+            layout=layout,
+        )
+
+
+def tuned(usual: Planned, make: Make, problem: DenseProblem, chain: Chain, layout: str) -> Planned:
+    """Return the way to take: a known one, or the result of `tune`, which is then known."""
+    key = Key.of(usual, layout)
+    with _GUARD:
+        known = _KNOWN.get(key)
+    taken = usual if known is None else _again(known, usual, make, problem, chain)
+    if known is None or taken is None:
+        taken, known = tune(usual, make, problem, chain, layout)
+        with _GUARD:
+            _KNOWN[key] = known
+    taken.tuning = known
+    return taken
+
+
+def save_tuning(path: str | os.PathLike[str]) -> int:
+    """Write what was chosen in this process, and what was loaded; return how many choices.
+
+    Parameters
+    ----------
+    path : path
+        Of a JSON file, which is replaced.
+    """
+    with _GUARD:
+        known = list(_KNOWN.items())
+    rows = [{"key": asdict(key), "tuning": asdict(tuning)} for key, tuning in known]
+    Path(path).write_text(json.dumps({"schema": SCHEMA, "tunings": rows}, indent=1) + "\n")
+    return len(rows)
+
+
+def load_tuning(path: str | os.PathLike[str]) -> int:
+    """Read choices that `save_tuning` wrote; return how many of them hold on this CPU and library.
+
+    Operators with ``tune=True`` then take them without timing anything.
+
+    Parameters
+    ----------
+    path : path
+        Of the file.
+
+    Raises
+    ------
+    ArgumentError
+        Not such a file.
+    """
+    try:
+        data = json.loads(Path(path).read_text())
+        if data["schema"] != SCHEMA:
+            raise ArgumentError("path", f"schema {data['schema']}", f"schema {SCHEMA}")
+        read = dict(_entry(row) for row in data["tunings"])
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, Error):
+            raise
+        wanted = "a file that save_tuning wrote"
+        raise ArgumentError("path", f"{path}: {error}", wanted) from error
+    with _GUARD:
+        _KNOWN.update(read)
+    here = _here()
+    return sum({name: getattr(key, name) for name in here} == here for key in read)
+
+
+def clear_tuning() -> None:
+    """Forget what was chosen and loaded; operators keep what they have."""
+    with _GUARD:
+        _KNOWN.clear()
+
+
+def _here() -> dict[str, Any]:
+    return {
+        "cpu": cpu_name(),
+        "isa": runtime.isa(),
+        "library": ".".join(map(str, runtime.version())),
+        "runtime": runtime.threading_runtime(),
+    }
+
+
+def _entry(row: dict[str, Any]) -> tuple[Key, Tuning]:
+    tuning = row["tuning"]
+    return Key(**row["key"]), Tuning(tuning["way"], tuning["usual"], float(tuning["gain"]))
+
+
+def _again(
+    known: Tuning, usual: Planned, make: Make, problem: DenseProblem, chain: Chain
+) -> Planned | None:
+    """Return the way that was chosen before, or ``None`` where it cannot be made any more."""
+    if known.way == way(usual):
+        return usual
+    name, _, implementation = known.way.partition(" on ")
+    form = next((form for form in forms(problem, chain) if form.name == name), None)
+    if form is None:
+        return None
+    try:
+        return make(form, implementation)
+    except Error:
+        return None
