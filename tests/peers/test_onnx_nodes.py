@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.errors import ArgumentError
 from support.peers.onnx_nodes import run_node
 
 nodes: Any = pytest.importorskip("onnx.backend.test.case.node", reason="onnx is not installed")
@@ -26,8 +25,6 @@ INTEGER = (
     "test_convinteger_with_padding",
     "test_matmulinteger",
 )
-# Zero points so far from the weights that their difference is no s8: refused, never ignored.
-TOO_FAR = {"test_qlinearconv"}
 QUANTIZE = (
     "test_quantizelinear",
     "test_quantizelinear_axis",
@@ -55,12 +52,7 @@ def computed(case: Any) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("name", [*INTEGER, *QUANTIZE])
 def test_node_cases(name: str, cases: dict[str, Any]) -> None:
-    try:
-        got, want = computed(cases[name])
-    except ArgumentError as error:
-        if name not in TOO_FAR:
-            raise
-        pytest.xfail(str(error))
+    got, want = computed(cases[name])
     assert got.dtype == want.dtype
     np.testing.assert_array_equal(got, want)
 
