@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 
 import pyonednn_q
-from pyonednn_q.errors import LibraryError
-from pyonednn_q.native import library
+from pyonednn_q.compose.attr import Attr
+from pyonednn_q.compose.problem import MatMulProblem
+from pyonednn_q.errors import LibraryError, OneDNNError
+from pyonednn_q.native import library, runtime, selection
 
 COMPILER = shutil.which("g++") or shutil.which("c++") or shutil.which("gcc")
 
@@ -31,8 +33,10 @@ extern "C" const Version* dnnl_version() { return &version; }
 
 CHILD = """
 import json, os, sys
-from pyonednn_q.errors import LibraryError
-from pyonednn_q.native import library
+from pyonednn_q.compose.attr import Attr
+from pyonednn_q.compose.problem import MatMulProblem
+from pyonednn_q.errors import LibraryError, OneDNNError
+from pyonednn_q.native import library, runtime, selection
 exec(sys.argv[1])
 try:
     found = library.load()
@@ -274,3 +278,23 @@ def test_the_extension_opened_what_was_found() -> None:
 
 def test_the_extension_and_the_package_are_one_version() -> None:
     assert import_module("pyonednn_q._core").__version__ == pyonednn_q.__version__
+
+
+def test_an_engine_that_cannot_be_created_says_what_its_driver_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OCL_ICD_FILENAMES", "/no/libintelocl.so")
+
+    class Extension:
+        def Candidate(self, *_: object) -> None:
+            raise OneDNNError("invalid_arguments", "dnnl_engine_create", "", "")
+
+    monkeypatch.setattr(runtime, "core", Extension)
+    problem = MatMulProblem.of((2, 8), (8, 4))
+    with pytest.raises(LibraryError, match="run something with pyonednn_q before") as caught:
+        selection.first_candidate(problem, Attr())
+    ((driver, why),) = caught.value.tried
+    assert driver == "/no/libintelocl.so"
+    assert "cannot open shared object file" in why
+    monkeypatch.delenv("OCL_ICD_FILENAMES")
+    assert library.no_engine("out_of_memory").tried == ()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
+import textwrap
 from collections import Counter
 
 import pytest
 
+from pyonednn_q.bench.processes import environment
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Eltwise
+from pyonednn_q.native import runtime
 from support.peers.arithmetic import Arithmetic, openvino
 from support.peers.differences import FLOAT32, FOLDED, UNEXPLAINED, explained
 from support.peers.draw import tied
@@ -24,7 +29,7 @@ RELU = Chain(Eltwise("relu"))
 
 @pytest.fixture(autouse=True, scope="module")
 def _ours_first() -> None:
-    """Start our runtime: OpenVINO's OpenCL loader would hide the CPU from the SYCL build's."""
+    """Start our runtime: OpenVINO's libtbb would keep the SYCL build's driver from loading."""
     tied("conv", 0).run()
 
 
@@ -42,6 +47,26 @@ def test_layers(kind: str, dst: str, bias: str | None, *, relu: bool) -> None:
     assert found[UNEXPLAINED] == 0, found
     # The data meets what is looked for: else nothing was shown.
     assert found[FOLDED] + found[FLOAT32] > 0
+
+
+@pytest.mark.skipif(runtime.threading_runtime() != "SYCL", reason="needs no driver of its own")
+def test_imported_first_it_leaves_an_error_that_says_what_to_do() -> None:
+    code = """
+        import numpy, openvino
+        openvino.Core()
+        from pyonednn_q.ops.functional import matmul
+        one = numpy.ones((4, 4), numpy.float32)
+        matmul(one, one)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "LibraryError" in done.stderr
+    assert "run something with pyonednn_q before importing" in done.stderr
 
 
 def test_what_it_runs_on_floats_is_integer_here() -> None:

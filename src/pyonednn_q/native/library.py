@@ -257,6 +257,25 @@ def _show_cpu_to_sycl() -> None:
         os.environ.setdefault("OCL_ICD_FILENAMES", driver)
 
 
+def no_engine(status: str) -> LibraryError:
+    """Return the error for a library that opened but finds no CPU, with what its driver says."""
+    message = f"oneDNN cannot create a CPU engine ({status})"
+    driver = os.environ.get("OCL_ICD_FILENAMES", "")
+    if not driver:
+        return LibraryError(message)
+    try:
+        ctypes.CDLL(driver)
+    except OSError as error:
+        # A driver finds the libtbb.so.12 that is loaded already, whoever loaded it.
+        advice = (
+            "its OpenCL driver does not load. If another package brought an older libtbb.so.12 "
+            "(openvino does), run something with pyonednn_q before importing that package; or use "
+            "an OpenMP build"
+        )
+        return LibraryError(f"{message}: {advice}", ((driver, str(error)),))
+    return LibraryError(message)
+
+
 def _file_of(address: ctypes.c_void_p) -> str:
     """Return the file that a function came from: a plain name was resolved by the system loader."""
     origin = _Origin()

@@ -24,7 +24,7 @@ from pyonednn_q.errors import (
     ShapeError,
     UnsupportedError,
 )
-from pyonednn_q.native import dispatch, runtime
+from pyonednn_q.native import dispatch, library, runtime
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.problem import Problem
@@ -70,6 +70,8 @@ def first_candidate(problem: Problem, attr: Attr) -> Any:  # noqa: ANN401 - an o
         A dimension beyond 32 bits.
     UnsupportedError
         No implementation takes the problem; the reasons are asked for when they are read.
+    LibraryError
+        The library finds no CPU: see `library.no_engine`.
     OneDNNError
         The library refused for another cause (bad arguments, memory).
     """
@@ -89,6 +91,8 @@ def first_candidate(problem: Problem, attr: Attr) -> Any:  # noqa: ANN401 - an o
             suggest=partial(nearest, problem, attr, _runs),
         ) from None
     except OneDNNError as error:
+        if error.call == "dnnl_engine_create":
+            raise library.no_engine(error.status) from None
         raise OneDNNError(error.status, error.call, text, error.detail) from None
 
 
