@@ -28,7 +28,7 @@ from pyonednn_q.bench.run import OURS, Rival, metadata
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.summary import Ratio, paired_ratio
 from pyonednn_q.bench.tail import Tail
-from pyonednn_q.bench.timing import Budget
+from pyonednn_q.native.timing import Budget
 
 INT8 = Precision("u8", "s8", "u8")
 # With tails that all runtimes have: MobileNet's relu6 is a relu here.

@@ -31,6 +31,11 @@ C++ on the s32 result of a bare primitive. oneDNN itself can be given the arithm
 and with a round post-op that of `onnxruntime`; the fixed-point ones are out of reach of its
 attributes.
 
+A call ends in one with `requantize=`, as in `Conv(wei, bias, src_q=..., wei_q=..., dst_q=...,
+requantize="tflite_2step")`: oneDNN gives bare products, zero points and bias are added to them as
+integers, so that sums are exact up to 2^31, and the dialect makes the codes: those that the runtime
+itself gives.
+
 In all of them M = src_scale · wei_scale / dst_scale; "half away" and "half up" say where a half
 goes: away from zero, or upwards.
 

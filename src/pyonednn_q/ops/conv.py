@@ -50,6 +50,12 @@ class _Windowed(Operator):
         self.window: dict[str, Any] = {"strides": stride, "padding": padding, "dilation": dilation}
         super().__init__(wei, bias, wei_q, Settings.of(src_q, dst_q, dst, post, options))
 
+    def bare(self, wei: Array, groups: int, dtype: str) -> Operator:
+        """Return the same operator for plain products of codes with s8 weights."""
+        stride, padding, dilation = self.window.values()
+        window = {"stride": stride, "padding": padding, "dilation": dilation}
+        return type(self)(wei, **window, groups=groups, **self.settings.bare(dtype))
+
     def _check_wei_dims(self, wei: Array) -> None:
         if not 3 <= wei.ndim <= 5:
             wanted = "(OC, IC / groups, 1 to 3 spatial dimensions)"
@@ -101,7 +107,7 @@ class Conv(_Windowed):
         Of channels.
     post : Chain, optional
         What follows: FakeQuantize, activations, Sum, operands.
-    policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point
+    policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point, requantize
         As in `Settings`; so are `self_check` and `tune`.
 
     Raises

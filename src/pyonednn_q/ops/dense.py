@@ -47,6 +47,10 @@ class _Dense(Operator):
     ) -> None:
         super().__init__(wei, bias, wei_q, Settings.of(src_q, dst_q, dst, post, options))
 
+    def bare(self, wei: Array, _groups: int, dtype: str) -> Operator:
+        """Return the same operator for plain products of codes with s8 weights."""
+        return type(self)(wei, **self.settings.bare(dtype))
+
     @property
     def _is_by_row(self) -> bool:
         dynamic = self.settings.dynamic

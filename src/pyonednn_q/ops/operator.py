@@ -17,6 +17,7 @@ from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.ops.arrays import as_array, as_output
 from pyonednn_q.ops.from_float import FromFloat
+from pyonednn_q.ops.last_stage import LastStage
 from pyonednn_q.ops.ready import Layer, Ready
 from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.ops.source import Codes, dynamic_codes, static_codes
@@ -66,6 +67,7 @@ class Operator(FromFloat):
         if not given.size:
             raise ShapeError("wei", str(given.shape), "no empty dimension")
         self.settings = settings
+        groups = self.groups
         self.weights = Weights.of(
             given,
             wei_q,
@@ -80,6 +82,10 @@ class Operator(FromFloat):
         self.bias = None if bias is None else _bias(bias, given.shape[self.axis])
         if settings.dynamic is not None:
             self._check_dynamic(settings.dynamic)
+        self._last = None
+        if settings.requantize is not None:
+            assert wei_q is not None
+            self._last = LastStage(self, given, wei_q, groups)
         self._start()
 
     def _start(self) -> None:
@@ -144,6 +150,8 @@ class Operator(FromFloat):
         settings = self.settings
         if src_dtype is None:
             src_dtype = settings.src_q.dtype if settings.src_q else self.weights.dtype
+        if self._last is not None:
+            return self._last.prepare(integers("src_dims", src_dims))
         return self._ready_for(integers("src_dims", src_dims), src_dtype).planned
 
     def _ready_for(self, src_dims: Dims, src_dtype: str) -> Ready:
@@ -163,6 +171,13 @@ class Operator(FromFloat):
     def shapes(self) -> tuple[Dims, ...]:
         """Sources that primitives are ready for."""
         return tuple(dims for dims, _ in self._ready)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done otherwise than asked for, in other words than a plan's."""
+        if self._last is not None:
+            return self._last.notes
+        return (self.weights.note,) if self.weights.note else ()
 
     @property
     def wei_bytes(self) -> int:
@@ -188,6 +203,10 @@ class Operator(FromFloat):
         return f"<{type(self).__name__} {dims} of {self.weights.dtype}, {len(self._ready)} ready>"
 
     # What a kind of operator says of itself.
+
+    def bare(self, wei: Array, groups: int, dtype: str) -> Operator:
+        """Return the same operator for plain products of codes with s8 weights."""
+        raise NotImplementedError
 
     def _check_wei_dims(self, wei: Array) -> None:
         raise NotImplementedError
@@ -226,6 +245,9 @@ class Operator(FromFloat):
 
     def _call(self, src: object, out: object, residual: object, operands: dict[str, Any]) -> Array:
         given = as_array("src", src)
+        if self._last is not None:
+            self._last.refuse(residual, operands)
+            return self._last(self._codes(given).values.reshape(given.shape), out)
         ready = self._ready_for(given.shape, self._src_dtype(given))
         planned = ready.planned
         dims = Reshaped(self._dst_dims(given.shape, planned), planned.dst.dims)

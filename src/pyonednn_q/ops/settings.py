@@ -14,6 +14,7 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.operands import check_names
+from pyonednn_q.predict.dialects import dialect
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.rewrite.rule import Policy
@@ -36,6 +37,7 @@ _OPTIONS = (
     "zero_point",
     "self_check",
     "tune",
+    "requantize",
 )
 _STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
 
@@ -75,6 +77,8 @@ class Settings:
         Compare every new primitive with a float64 model, on seeded data.
     tune : bool
         Time the ways to compute a new shape, and keep the fastest if it surely is.
+    requantize : str or None
+        A dialect of `predict.dialects` that makes the codes, from exact s32 sums; None: oneDNN.
     """
 
     src_q: QParams | Dynamic | None
@@ -90,6 +94,7 @@ class Settings:
     zero_point: Carrier | Literal["auto"] = "auto"
     self_check: bool = False
     tune: bool = False
+    requantize: str | None = None
 
     def __post_init__(self) -> None:
         instance("post", self.post, Chain)
@@ -114,6 +119,23 @@ class Settings:
             raise DTypeError("src_q", self.src_q.dtype, "u8 or s8")
         if self.dst_q is not None and self.dst_q.dtype != self.dst:
             raise DTypeError("dst", self.dst, f"{self.dst_q.dtype}, as dst_q says")
+        if self.requantize is not None:
+            self._check_requantize(self.requantize)
+
+    def _check_requantize(self, name: str) -> None:
+        instance("requantize", name, str)
+        # Its own name, not an alias: settings are compared.
+        object.__setattr__(self, "requantize", dialect(name).name)
+        for given in ("src_q", "dst_q"):
+            found = getattr(self, given)
+            if not isinstance(found, QParams):
+                wanted = "QParams: requantize makes codes of sums of codes"
+                raise ArgumentError(given, type(found).__name__, wanted)
+        dtypes.checked(self.dst, "dst_q", ("u8", "s8", "s32"))
+        if self.post.steps or self.exact_rounding:
+            given = "post" if self.post.steps else "exact_rounding"
+            wanted = "none: with requantize nothing comes between sums and codes"
+            raise ArgumentError(given, str(getattr(self, given)), wanted)
 
     def _check_dynamic(self) -> None:
         is_dynamic = isinstance(self.src_q, Dynamic)
@@ -170,6 +192,16 @@ class Settings:
         if isinstance(self.src_q, Dynamic):
             return not self.src_q.is_symmetric
         return self.src_q is not None and self.src_q.zero_point != 0
+
+    def bare(self, dtype: str) -> dict[str, Any]:
+        """Return parameters for plain products of codes of a type with s8 weights, exact in s32."""
+        names = ("layout", "allow_reference", "saturation")
+        return {
+            "src_q": QParams(1.0, 0, dtype),
+            "wei_q": QParams(1.0, 0, "s8"),
+            "dst": "s32",
+            **{name: getattr(self, name) for name in names},
+        }
 
     def wei_limits(self) -> tuple[int, int]:
         """Return what parts of weights may hold: what this CPU multiplies exactly."""

@@ -1,0 +1,209 @@
+"""Another runtime's requantisation as the last stage of a call, on exact s32 sums.
+
+oneDNN's sums are exact in s32 only without scales, zero points and bias: with them they pass
+through float32. So it is asked for the bare products of codes, and here
+
+    acc[oc] = Σ src_q · (wei_q − wei_zp) − src_zp · Σ (wei_q − wei_zp) + bias[oc]
+
+is finished in integers. The second sum is over the weights that meet the source, not its padding:
+it is the same product with a source of ones, made once for a shape.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose.implementation import has_vnni
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.native import runtime
+from pyonednn_q.native.requantize import requantize
+from pyonednn_q.ops.arrays import as_output
+from pyonednn_q.predict.dialects import requantizer
+from pyonednn_q.qparams import QParams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyonednn_q.compose.requantizer import Requantizer
+    from pyonednn_q.ops.operator import Operator
+    from pyonednn_q.ops.planned import Planned
+
+__all__ = ["LastStage"]
+
+Array = np.ndarray[Any, Any]
+Dims = tuple[int, ...]
+
+
+class _Ready(NamedTuple):
+    """For one shape: what is subtracted from the sums, and the arithmetic that follows."""
+
+    map: Array | None
+    last: Requantizer
+
+
+class LastStage:
+    """The products of an operator, and what makes codes of them.
+
+    Parameters
+    ----------
+    operator : Operator
+        Its settings name a dialect.
+    wei : ndarray
+        Codes.
+    wei_q : QParams
+        Of them.
+    groups : int
+        Of channels.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        Sums that may leave 32 bits, or a bias that the dialect does not add.
+    """
+
+    def __init__(self, operator: Operator, wei: Array, wei_q: QParams, groups: int) -> None:
+        self.settings, self.wei_scale, self.bias = operator.settings, wei_q.scale, operator.bias
+        # Of the channels in a result: the last dimension after a matmul, else the second.
+        self.axis = -1 if operator.axis == -1 else 1
+        name, params = self.settings.requantize, self.settings.src_q
+        assert name is not None
+        assert isinstance(params, QParams)
+        self.adds_real = name.startswith("onednn")
+        if self.bias is not None and self.bias.dtype.kind == "f" and not self.adds_real:
+            raise DTypeError(
+                "bias", "f32", f"s32, in units of the accumulator: {name} adds integers"
+            )
+        centred = _centred(wei, wei_q, operator.axis)
+        _check_sums(centred, self.bias, operator.axis)
+        # Without VNNI, only products of u8 with seven bits are exact.
+        exact = has_vnni(runtime.isa())
+        self.shift = 0 if exact or params.dtype == "u8" else 128
+        self.dtype = "u8" if self.shift else params.dtype
+        parts = _parts(centred, *((-128, 127) if exact else (-64, 63)))
+        self.products = [operator.bare(part, groups, self.dtype) for part in parts]
+        self._ready: dict[Dims, _Ready] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is done otherwise than by one primitive."""
+        done = f"exact s32 products, requantised as {self.settings.requantize}"
+        many = f"weights as the sum of {len(self.products)}: their range is beyond the products'"
+        return (done, many) if len(self.products) > 1 else (done,)
+
+    def __call__(self, src: Array, out: object = None) -> Array:
+        """Return codes for a source of codes."""
+        self.settings.check_src(dtypes.from_numpy(src.dtype, "src"))
+        if self.shift:
+            src = src.view(np.uint8) ^ np.uint8(self.shift)
+        acc = self._sums(src)
+        ready = self._ready.get(src.shape)
+        if ready is None:
+            ready = self._ready[src.shape] = self._made(src.shape, acc)
+        if ready.map is not None:
+            acc -= ready.map
+        if out is None:
+            return requantize(acc, ready.last)
+        target = _checked(as_output("out", out), acc.shape, ready.last.dtype)
+        target[...] = requantize(acc, ready.last)
+        return target
+
+    @staticmethod
+    def refuse(residual: object, operands: Iterable[str]) -> None:
+        """Refuse arrays for a chain: there is none.
+
+        Raises
+        ------
+        ArgumentError
+            By the name of the array.
+        """
+        for name in (*operands, *(() if residual is None else ("residual",))):
+            wanted = "none: with requantize nothing comes between sums and codes"
+            raise ArgumentError(name, "an array", wanted)
+
+    def prepare(self, src_dims: Dims) -> Planned:
+        """Return the first product's primitive for a shape."""
+        return self.products[0].prepare(src_dims)
+
+    def _sums(self, src: Array) -> Array:
+        first, *rest = (product(src) for product in self.products)
+        for more in rest:
+            first += more
+        return first
+
+    def _made(self, src_dims: Dims, acc: Array) -> _Ready:
+        params = self.settings.src_q
+        assert isinstance(params, QParams)
+        point = int(params.zero_point) + self.shift
+        if point == 0:
+            return _Ready(None, self._arithmetic(self.bias))
+        ones = np.ones((1, *src_dims[1:]) if self.axis == 1 else src_dims)
+        share = self._sums(ones.astype(dtypes.numpy_dtype(self.dtype))) * point
+        by_channel = np.moveaxis(share, self.axis, -1).reshape(-1, share.shape[self.axis])
+        if self.adds_real or (by_channel != by_channel[0]).any():
+            # In memory as the sums are: subtracting runs through both in order.
+            same = np.empty_like(acc[:1] if len(share) == 1 else acc)
+            same[...] = share
+            return _Ready(same, self._arithmetic(self.bias))
+        bias = np.zeros(1, np.int32) if self.bias is None else self.bias
+        return _Ready(None, self._arithmetic(bias - by_channel[0]))
+
+    def _arithmetic(self, bias: Array | None) -> Requantizer:
+        settings = self.settings
+        assert settings.requantize is not None
+        assert isinstance(settings.src_q, QParams)
+        assert settings.dst_q is not None
+        return requantizer(
+            settings.requantize,
+            src_scale=settings.src_q.scale,
+            wei_scale=self.wei_scale,
+            dst_scale=settings.dst_q.scale,
+            dst_zero_point=settings.dst_q.zero_point,
+            dst_dtype=settings.dst_q.dtype,
+            bias=bias,
+            axis=self.axis,
+        )
+
+
+def _centred(wei: Array, wei_q: QParams, axis: int) -> Array:
+    points = np.asarray(wei_q.zero_point, np.int16)
+    if points.ndim:
+        aligned = [1] * wei.ndim
+        aligned[axis] = -1
+        points = points.reshape(aligned)
+    return np.asarray(wei.astype(np.int16) - points)
+
+
+def _parts(centred: Array, lo: int, hi: int) -> list[Array]:
+    """Return s8 arrays from lo to hi whose sum is the weights: one, or as many as it takes."""
+    parts: list[Array] = []
+    rest = centred
+    while not parts or rest.any():
+        part = np.clip(rest, lo, hi)
+        rest = rest - part
+        parts.append(part.astype(np.int8))
+    return parts
+
+
+def _check_sums(centred: Array, bias: Array | None, axis: int) -> None:
+    """Refuse weights whose sums of 8-bit codes may leave 32 bits."""
+    sizes = np.abs(centred.astype(np.int64))
+    sums = sizes.sum(axis=-2) if axis == -1 else sizes.reshape(len(sizes), -1).sum(axis=1)
+    largest = int(sums.max()) * 255  # no code is further from a zero point
+    if bias is not None and bias.dtype.kind in "iu":
+        largest += int(np.abs(bias.astype(np.int64)).max())
+    if largest >= 2**31:
+        wanted = "weights and bias whose sums fit into 32 bits for every source"
+        raise ArgumentError("wei", f"sums of up to {largest}", wanted)
+
+
+def _checked(target: Array, dims: Dims, dtype: str) -> Array:
+    if target.dtype != dtypes.numpy_dtype(dtype):
+        raise DTypeError("out", str(target.dtype), str(dtypes.numpy_dtype(dtype)))
+    if target.shape != dims:
+        raise ShapeError("out", str(target.shape), str(dims))
+    if not target.flags.writeable:
+        raise ArgumentError("out", "a read-only array", "a writeable one")
+    return target
