@@ -152,6 +152,30 @@ def test_the_functional_call_takes_it_too() -> None:
     assert np.array_equal(by_alias, by_name)
 
 
+@pytest.mark.parametrize("option", ["self_check", "tune"])
+def test_the_products_are_checked_and_tuned_as_asked(option: str) -> None:
+    from pyonednn_q.ops.conv import Conv
+
+    src, wei = np.full((1, 8, 4, 4), 5, np.uint8), np.full((6, 8, 1, 1), 7, np.int8)
+    q: dict[str, Any] = {"src_q": U8, "wei_q": WEI, "dst_q": S8, "requantize": "tflite_2step"}
+    plain, asked = Conv(wei, **q), Conv(wei, **{**q, option: True})
+    assert np.array_equal(plain(src), asked(src))
+    assert asked._last is not None
+    assert all(getattr(product.settings, option) for product in asked._last.products)
+
+
+def test_an_operator_says_what_it_holds() -> None:
+    from pyonednn_q.ops.conv import Conv
+
+    wei = np.full((6, 8, 1, 1), 7, np.int8)
+    conv = Conv(wei, src_q=U8, wei_q=WEI, dst_q=S8, requantize="tflite_2step")
+    assert conv.shapes == ()
+    conv(np.zeros((2, 8, 4, 4), np.uint8))
+    assert (2, 8, 4, 4) in conv.shapes
+    assert conv.wei_bytes > 0
+    assert conv.plan((2, 8, 4, 4)).dst == "s32"
+
+
 def test_what_cannot_be_is_refused() -> None:
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.expr.steps import Eltwise

@@ -170,6 +170,8 @@ class Operator(FromFloat):
     @property
     def shapes(self) -> tuple[Dims, ...]:
         """Sources that primitives are ready for."""
+        if self._last is not None:
+            return self._last.products[0].shapes
         return tuple(dims for dims, _ in self._ready)
 
     @property
@@ -182,6 +184,8 @@ class Operator(FromFloat):
     @property
     def wei_bytes(self) -> int:
         """Bytes of packed weights, over all layouts that primitives asked for."""
+        if self._last is not None:
+            return sum(product.wei_bytes for product in self._last.products)
         return sum(packed.nbytes for packed in self._packed.values())
 
     def __copy__(self) -> Self:
