@@ -14,13 +14,14 @@ compared with what the peer returns, bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, SumPostOp
+from pyonednn_q.compose.primitive import ACC_MAP
 from pyonednn_q.expr.steps import Sum
 from pyonednn_q.predict.dialects import requantize
 from support.oracle_numbers import INTEGER_RANGES, numpy_dtype
@@ -48,6 +49,13 @@ class Arithmetic:
         acc = self.call.accumulators()
         assert np.abs(acc).max() < 2**24  # exact in float32
         return acc
+
+    @property
+    def acc_without_point(self) -> Array:
+        """The sums as if the zero point of src were 0."""
+        assert self.call.src_q is not None
+        plain = replace(self.call.src_q, zero_point=0)
+        return self.call.but(src_q=plain).accumulators()
 
     @property
     def scales(self) -> tuple[float, Array, float]:
@@ -97,7 +105,13 @@ def ours(numbers: Arithmetic) -> Array:
     plan = call.operator().plan(call.src.shape)
     assert plan.is_whole
     values = plan.values()
-    x = numbers.acc.astype(F32) * numbers.aligned(values.get("wei_scale", np.ones(1, F32)).ravel())
+    # Where no attribute carries the zero point of src, the bias does, or a map added to each place.
+    acc = numbers.acc if "src_zero_point" in values else numbers.acc_without_point
+    added = numbers.aligned(plan.acc_scale.values()) * (numbers.acc - acc)
+    for name, leaf in plan.operands:
+        assert leaf == ACC_MAP
+        values[name] = added.astype(F32)
+    x = acc.astype(F32) * numbers.aligned(values.get("wei_scale", np.ones(1, F32)).ravel())
     x = x * values.get("src_scale", F32(1))
     bias = plan.bias_values()
     if bias is not None:
