@@ -75,6 +75,8 @@ def trial_of(case: Case) -> Trial:
 def compare(case: Case, theirs: Any) -> None:
     """Integers are at most one level apart, FP32 by no more than its roundings."""
     trial = trial_of(case)
+    if trial.saturates:
+        pytest.skip("without VNNI these weights are not summed exactly, and `bench` says so")
     ours = trial.prepared(*trial.arrays[:-1], out=trial.arrays[-1].copy(order="K"))
     assert theirs.dtype == ours.dtype
     assert theirs.shape == ours.shape
