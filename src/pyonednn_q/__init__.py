@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pyonednn_q.errors import KnownWrongError as KnownWrongError
     from pyonednn_q.errors import LayoutError as LayoutError
     from pyonednn_q.errors import LibraryError as LibraryError
+    from pyonednn_q.errors import NoModelError as NoModelError
     from pyonednn_q.errors import OneDNNError as OneDNNError
     from pyonednn_q.errors import ReferenceKernelError as ReferenceKernelError
     from pyonednn_q.errors import SaturationError as SaturationError
@@ -108,7 +109,7 @@ _ROOMS = {
     "MatMulProblem PoolingProblem ReorderProblem SoftmaxProblem SumProblem",
     "compose.tensor": "TensorSpec",
     "errors": "AliasError ArgumentError DTypeError Error ForkedError KnownWrongError "
-    "LayoutError LibraryError OneDNNError ReferenceKernelError SaturationError "
+    "LayoutError LibraryError NoModelError OneDNNError ReferenceKernelError SaturationError "
     "SelfCheckError ShapeError UnsupportedError",
     "expr.chain": "Chain",
     "expr.fake_quantize": "FakeQuantize",

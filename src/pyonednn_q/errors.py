@@ -287,6 +287,27 @@ class SelfCheckError(Error, RuntimeError):
         )
 
 
+class NoModelError(Error, LookupError):
+    """No model of an implementation is proven for what was asked.
+
+    Parameters
+    ----------
+    impl, isa : str
+        The implementation and the instruction set.
+    why : str
+        What is not proven.
+    """
+
+    def __init__(self, impl: str, isa: str, why: str) -> None:
+        super().__init__(impl, isa, why)
+        self.impl = impl
+        self.isa = isa
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"no model of {self.impl} on {self.isa}: {self.why}"
+
+
 class LibraryError(Error, ImportError):
     """No usable oneDNN, or no usable extension.
 

@@ -1,0 +1,174 @@
+"""From a sum to the destination in float32, operation by operation, as kernels do it.
+
+    x = f32(sum)
+    together    x · (src_scale · wei_scale)         apart    (x · src_scale) · wei_scale
+    x + bias
+    post-ops in order; linear and sum are fused, with one rounding, but not by SSE4.1
+    x · f32(1 / dst_scale)
+    x + dst_zero_point
+    round half to even, saturate                    a float destination: a cast
+
+Kernels differ in the order of the scales, of which there is none with weight scales alone, and in
+fusing. A bare s32 destination is the sum itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
+from pyonednn_q.compose.problem import MatMulProblem
+from pyonednn_q.expr.fma import fma32
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyonednn_q.compose.attr import Attr
+    from pyonednn_q.compose.post_ops import PostOp
+    from pyonednn_q.compose.problem import Problem
+
+Array = np.ndarray[Any, Any]
+F32 = np.float32
+S32_MAX = F32(2147483520)  # the largest float32 below 2^31
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The order of a kernel's operations, where kernels differ.
+
+    Attributes
+    ----------
+    together : bool
+        Scales of source and weights are multiplied with each other first.
+    fused : bool
+        linear and sum round once.
+    """
+
+    together: bool
+    fused: bool
+
+    def text(self) -> str:
+        """Return the order in two words."""
+        scales = "together" if self.together else "apart"
+        return f"{scales}, {'fused' if self.fused else 'not fused'}"
+
+
+ORDERS = tuple(Order(together, fused) for fused in (True, False) for together in (True, False))
+ELTWISE: Mapping[str, Callable[[Array, Any, Any], Array]] = {
+    "relu": lambda x, a, _: np.maximum(x, F32(0)) if a == 0 else np.where(x > 0, x, x * a),
+    "clip": lambda x, a, b: np.minimum(np.maximum(x, a), b),
+    "clip_v2": lambda x, a, b: np.minimum(np.maximum(x, a), b),
+    "round": lambda x, _, __: np.rint(x),
+    "abs": lambda x, _, __: np.abs(x),
+    "square": lambda x, _, __: x * x,
+}
+BINARY: Mapping[str, Callable[[Array, Array], Array]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+
+def destination(
+    problem: Problem,
+    attr: Attr,
+    sums: Array,
+    order: Order,
+    values: Mapping[str, Array],
+    *,
+    bias: Array | None = None,
+    before: Array | None = None,
+) -> Array:
+    """Return dst, given whole sums in dst's dimensions.
+
+    Parameters
+    ----------
+    problem, attr
+        What runs; the attributes' features are those of `features` only.
+    sums : ndarray of int
+        With zero points of the source taken off.
+    order : Order
+        Of the scales.
+    values : mapping
+        As `native.prepare` takes them: scales, zero points, operands.
+    bias : ndarray, optional
+        Where the problem has one.
+    before : ndarray, optional
+        What dst holds before the call, for a sum.
+    """
+    spec = problem.tensors["dst"]
+    if spec.dtype == "s32" and is_bare(problem, attr):
+        return sums.astype(np.int32)
+    x = _scaled(problem, attr, sums.astype(F32), order, values)
+    if bias is not None:
+        x = x + _along_channels(problem, bias)
+    for index, post_op in enumerate(attr.post_ops):
+        x = _applied(post_op, x, order, values.get(f"post_op_{index}"), before)
+    if attr.dst_scale is not None:
+        x = x * (F32(1) / F32(values["dst_scale"].ravel()[0]))
+    if attr.dst_zero_point is not None:
+        x = x + F32(values["dst_zero_point"].ravel()[0])
+    return _stored(x, spec.dtype)
+
+
+def is_bare(problem: Problem, attr: Attr) -> bool:
+    """Tell whether nothing is done to the sums."""
+    return "bias" not in problem.tensors and not attr.text()
+
+
+def _scaled(
+    problem: Problem, attr: Attr, x: Array, order: Order, values: Mapping[str, Array]
+) -> Array:
+    src = None if attr.src_scale is None else F32(values["src_scale"].ravel()[0])
+    wei = None if attr.wei_scale is None else _along_channels(problem, values["wei_scale"])
+    if src is not None and wei is not None:
+        return np.asarray(x * (src * wei) if order.together else (x * src) * wei)
+    one = src if src is not None else wei
+    return x if one is None else np.asarray(x * one)
+
+
+def _along_channels(problem: Problem, values: Array) -> Array:
+    """Return one value, or one per output channel, as they meet dst."""
+    flat = np.asarray(values).astype(F32).ravel()
+    ndim = problem.tensors["dst"].ndim
+    if isinstance(problem, MatMulProblem) or flat.size == 1:
+        return flat
+    return flat.reshape(-1, *[1] * (ndim - 2))
+
+
+def _applied(
+    post_op: PostOp, x: Array, order: Order, operand: Array | None, before: Array | None
+) -> Array:
+    match post_op:
+        case EltwisePostOp(alg="linear", alpha=alpha, beta=beta):
+            return _sum_of_product(F32(alpha), x, F32(beta), order)
+        case EltwisePostOp(alg=alg, alpha=alpha, beta=beta):
+            return np.asarray(ELTWISE[alg](x, F32(alpha), F32(beta)))
+        case SumPostOp(scale=scale, zero_point=zero_point) if before is not None:
+            old = before.astype(F32) - F32(zero_point)
+            return _sum_of_product(F32(scale), old, x, order)
+        case BinaryPostOp(alg=alg) if operand is not None:
+            return np.asarray(BINARY[alg](x, operand.astype(F32)))
+        case PReluPostOp() if operand is not None:
+            return np.where(x > 0, x, x * operand.astype(F32))
+    msg = f"{post_op.text()} is not modelled"
+    raise NotImplementedError(msg)
+
+
+def _sum_of_product(a: Any, x: Array, c: Any, order: Order) -> Array:  # noqa: ANN401 - or a number
+    return fma32(a, x, c) if order.fused else np.asarray(a * x + c)
+
+
+def _stored(x: Array, dtype: str) -> Array:
+    wanted = dtypes.numpy_dtype(dtype)
+    if not dtypes.is_integer(dtype):
+        return x.astype(wanted)
+    hi = S32_MAX if dtype == "s32" else F32(dtypes.qmax(dtype))
+    return np.clip(np.rint(x), F32(dtypes.qmin(dtype)), hi).astype(wanted)

@@ -1,0 +1,210 @@
+"""Every output bit of a kernel: its sums, and the order of its operations in float32.
+
+Models exist for what was compared with execution, every output equal: the table
+`kernel_models.toml` says for which primitive, source, implementation, instruction set and version,
+with which features, and on how many outputs. For anything else there is no model.
+
+Examples
+--------
+>>> import numpy as np
+>>> from pyonednn_q.compose.attr import Attr, Scale
+>>> from pyonednn_q.compose.problem import MatMulProblem
+>>> problem = MatMulProblem.of((1, 2), (2, 1), dst="s8")
+>>> attr = Attr(wei_scale=Scale(2))
+>>> model = kernel_model(problem, attr, "gemm:jit", "AVX2", (3, 13, 2))
+>>> src, wei = np.array([[3, 4]], np.uint8), np.array([[1], [-2]], np.int8)
+>>> model.run(src, wei, values={"wei_scale": np.array([0.5], np.float32)})  # -2.5, to even
+array([[-2]], dtype=int8)
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.compose.attr import Attr
+from pyonednn_q.compose.pairing import summations
+from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
+from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
+from pyonednn_q.predict.emulation import checked, sums
+from pyonednn_q.predict.float_order import Order, destination
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyonednn_q.compose.pairing import Weighted
+    from pyonednn_q.compose.problem import Problem
+
+Array = np.ndarray[Any, Any]
+Key = tuple[str, str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was compared with execution, without a difference.
+
+    Attributes
+    ----------
+    order : Order
+        The order of operations that was found.
+    features : frozenset of str
+        What the compared problems did besides their sums: see `features`.
+    outputs : int
+        How many outputs were equal.
+    """
+
+    order: Order
+    features: frozenset[str]
+    outputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class KernelModel:
+    """The arithmetic of one implementation on one problem."""
+
+    problem: Weighted
+    attr: Attr
+    impl: str
+    isa: str
+    proof: Proof
+
+    def run(
+        self,
+        src: Array,
+        wei: Array,
+        *,
+        bias: Array | None = None,
+        values: Mapping[str, Array] | None = None,
+        before: Array | None = None,
+    ) -> Array:
+        """Return what the kernel stores.
+
+        Parameters
+        ----------
+        src, wei, bias : ndarray
+            In the problem's logical dimensions and types.
+        values : mapping
+            Scales, zero points and operands, by the names of `Attr.runtime_names`.
+        before : ndarray, optional
+            What dst holds before the call: a sum reads it.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the argument.
+        NoModelError
+            These sums may be added in several ways: see `compose.pairing`.
+        """
+        problem = checked(self.problem, src, wei)
+        given = {} if values is None else {name: np.asarray(one) for name, one in values.items()}
+        for name in self.attr.runtime_names(problem):
+            if name not in given:
+                raise ArgumentError(name, "nothing", "a value in `values`: attr declares it")
+        if ("bias" in problem.tensors) is (bias is None):
+            raise ArgumentError("bias", "None" if bias is None else "an array", "as the problem")
+        if any(isinstance(one, SumPostOp) for one in self.attr.post_ops) and before is None:
+            raise ArgumentError("before", "None", "what dst holds: the sum reads it")
+        if before is not None and before.shape != problem.dst.dims:
+            raise ShapeError("before", str(before.shape), str(problem.dst.dims))
+        point = int(given["src_zero_point"].ravel()[0]) if self.attr.src_zero_point else 0
+        ways = summations(problem, self.isa, self.impl, src_zero_point=point != 0)
+        if len(ways) > 1:
+            choice = " or ".join(one.text() for one in ways)
+            raise NoModelError(self.impl, self.isa, f"its sums may be added by {choice}")
+        whole = sums(problem, src, wei, ways[0], point)
+        return destination(
+            problem, self.attr, whole, self.proof.order, given, bias=bias, before=before
+        )
+
+
+def kernel_model(
+    problem: Problem, attr: Attr | None, impl: str, isa: str, version: tuple[int, ...]
+) -> KernelModel:
+    """Return the model of an implementation, if one is proven for what is asked of it.
+
+    Parameters
+    ----------
+    problem : Problem
+        A convolution, deconvolution, inner product or matmul of 8-bit source and s8 weights.
+    attr : Attr, optional
+        Its attributes.
+    impl : str
+        As oneDNN names it.
+    isa : str
+        The effective instruction set, as in ``ONEDNN_MAX_CPU_ISA``.
+    version : tuple of int
+        oneDNN's.
+
+    Raises
+    ------
+    NoModelError
+        Nothing is proven for this implementation, or not with these features.
+    ArgumentError
+        The problem is none with 8-bit sums.
+    """
+    known, attr = checked(problem, None, None), Attr() if attr is None else attr
+    minor = ".".join(map(str, version[:2]))
+    proof = proofs().get((known.kind, known.src.dtype, impl, isa, minor))
+    if proof is None:
+        why = f"nothing is proven for {known.src.dtype} {known.kind} of oneDNN {minor}"
+        raise NoModelError(impl, isa, why)
+    missing = sorted(features(known, attr) - proof.features)
+    if missing:
+        raise NoModelError(impl, isa, f"not proven with {', '.join(missing)}")
+    return KernelModel(known, attr, impl, isa, proof)
+
+
+def features(problem: Problem, attr: Attr) -> frozenset[str]:
+    """Return what a problem does besides its sums, in words."""
+    found = {f"dst {problem.tensors['dst'].dtype}"}
+    if "bias" in problem.tensors:
+        found.add(f"bias {problem.tensors['bias'].dtype}")
+    scales = {name: attr.scale(name) for name in ("src", "src1", "wei", "dst")}
+    found |= {
+        f"{name} scale" + (f" in groups {one.groups}" if one.groups else "")
+        for name, one in scales.items()
+        if one is not None
+    }
+    points = {name: attr.zero_point(name) for name in ("src", "wei", "dst")}
+    found |= {f"{name} zero point" for name, one in points.items() if one is not None}
+    found |= {_feature(one) for one in attr.post_ops}
+    return frozenset(found)
+
+
+def _feature(post_op: PostOp) -> str:
+    match post_op:
+        case EltwisePostOp(alg="relu", alpha=alpha) if alpha:
+            return "leaky relu"
+        case EltwisePostOp(alg=alg):
+            return alg
+        case BinaryPostOp(alg=alg, src1=src1):
+            varies = sum(dim > 1 for dim in src1.dims)
+            return f"binary {alg}" + (" per channel" if varies <= 1 else " of a tensor")
+        case SumPostOp(dtype=None):
+            return "sum"
+        case PReluPostOp():
+            return "prelu"
+    return post_op.text()
+
+
+@functools.cache
+def proofs() -> Mapping[Key, Proof]:
+    """Return all that is proven, by (primitive, source, implementation, ISA, version)."""
+    text = resources.files("pyonednn_q.predict").joinpath("kernel_models.toml").read_text()
+    table: dict[Key, Proof] = {}
+    for row in tomllib.loads(text).get("kernel", []):
+        proof = Proof(
+            Order(row["together"], row["fused"]), frozenset(row["features"]), row["outputs"]
+        )
+        table[row["primitive"], row["src"], row["impl"], row["isa"], row["version"]] = proof
+    return table

@@ -1,0 +1,175 @@
+"""Kernel models: the order of operations, one rounding at a time, and what has no model."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, SumPostOp
+from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
+from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.errors import ArgumentError, NoModelError
+from pyonednn_q.predict.float_order import ORDERS, Order, destination
+from pyonednn_q.predict.kernel_model import KernelModel, Proof, features, kernel_model, proofs
+
+NOTHING: frozenset[str] = frozenset()
+
+
+def f32(value: Fraction) -> Fraction:
+    """Round to the nearest float32, ties to even, from the definition."""
+    if value == 0:
+        return value
+    unit = Fraction(1)
+    size = abs(value)
+    while size / unit >= 2**24:
+        unit *= 2
+    while size / unit < 2**23:
+        unit /= 2
+    return round(value / unit) * unit
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=Order.text)
+def test_each_operation_rounds_once(order: Order) -> None:
+    rng = np.random.default_rng(0)
+    count = 200
+    problem = MatMulProblem.of((1, 4), (4, count), dst="f32", bias="f32")
+    attr = Attr(
+        src_scale=Scale(),
+        wei_scale=Scale(2),
+        dst_scale=Scale(),
+        post_ops=(
+            EltwisePostOp("linear", 1.37, -0.21),
+            SumPostOp(0.37),
+            BinaryPostOp("mul", TensorSpec((1, count), "f32")),
+        ),
+    )
+    values: dict[str, Any] = {
+        "src_scale": rng.random(1, np.float32),
+        "wei_scale": rng.random(count, np.float32),
+        "dst_scale": rng.random(1, np.float32),
+        "post_op_2": rng.random((1, count), np.float32),
+    }
+    bias, before = rng.random(count, np.float32), rng.random((1, count), np.float32)
+    sums = rng.integers(-(2**30), 2**30, (1, count))
+    got = destination(problem, attr, sums, order, values, bias=bias, before=before)
+
+    def exact(name: str, at: int = 0) -> Fraction:
+        return Fraction(float(values[name].ravel()[at]))
+
+    for at in range(count):
+        x = f32(Fraction(int(sums[0, at])))
+        src, wei = exact("src_scale"), exact("wei_scale", at)
+        x = f32(x * f32(src * wei)) if order.together else f32(f32(x * src) * wei)
+        x = f32(x + Fraction(float(bias[at])))
+        pairs = [
+            (Fraction(float(np.float32(1.37))), x, Fraction(float(np.float32(-0.21)))),
+            (Fraction(float(np.float32(0.37))), Fraction(float(before[0, at])), None),
+        ]
+        for a, y, c in pairs:
+            added = x if c is None else c
+            x = f32(a * y + added) if order.fused else f32(f32(a * y) + added)
+        x = f32(x * exact("post_op_2", at))
+        x = f32(x * f32(1 / exact("dst_scale")))
+        assert float(got[0, at]) == float(x)
+
+
+@pytest.mark.parametrize(
+    ("dst", "sums", "wanted"),
+    [
+        ("u8", [-3, 5, 7, 511, 2**24], [0, 2, 4, 255, 255]),
+        ("s8", [-300, -5, -3, 3, 300], [-128, -2, -2, 2, 127]),
+        ("s32", [5, 7, 2**26 + 6, -(2**30), 3], [2, 4, 2**25 + 4, -(2**29), 2]),
+    ],
+)
+def test_halves_go_to_even_and_ends_hold(dst: str, sums: list[int], wanted: list[int]) -> None:
+    problem = MatMulProblem.of((1, 4), (4, 5), dst=dst)
+    attr, scale = Attr(wei_scale=Scale()), {"wei_scale": np.array([0.5], np.float32)}
+    got = destination(problem, attr, np.array([sums]), ORDERS[0], scale)
+    assert got[0].tolist() == wanted
+
+
+def test_s32_holds_at_the_largest_float_below_its_end() -> None:
+    problem = MatMulProblem.of((1, 4), (4, 1), dst="s32")
+    attr, scale = Attr(wei_scale=Scale()), {"wei_scale": np.array([1e9], np.float32)}
+    assert destination(problem, attr, np.array([[99]]), ORDERS[0], scale)[0, 0] == 2147483520
+    bare = destination(problem, Attr(), np.array([[2**24 + 1]]), ORDERS[0], {})
+    assert bare[0, 0] == 2**24 + 1
+
+
+def test_a_model_goes_from_tensors_to_destination() -> None:
+    rng = np.random.default_rng(1)
+    problem = ConvProblem.of((1, 3, 4, 4), (2, 3, 3, 3), padding=1, bias="f32")
+    attr = Attr(
+        wei_scale=Scale(1),
+        src_zero_point=ZeroPoint(),
+        dst_zero_point=ZeroPoint(),
+        post_ops=(EltwisePostOp("relu"),),
+    )
+    src = rng.integers(0, 256, problem.src.dims).astype(np.uint8)
+    wei = rng.integers(-9, 10, problem.wei.dims).astype(np.int8)
+    values: dict[str, Any] = {
+        "wei_scale": np.array([0.25, 0.125], np.float32),
+        "src_zero_point": np.array([9], np.int32),
+        "dst_zero_point": np.array([3], np.int32),
+    }
+    bias = np.array([1.5, -2.25], np.float32)
+    model = KernelModel(problem, attr, "jit", "AVX2_VNNI", Proof(ORDERS[0], NOTHING, 0))
+    got = model.run(src, wei, bias=bias, values=values)
+    padded = np.pad(src.astype(int) - 9, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    for channel, row, column in np.ndindex(2, 4, 4):
+        acc = int((padded[0, :, row : row + 3, column : column + 3] * wei[channel]).sum())
+        x = max(acc * float(values["wei_scale"][channel]) + float(bias[channel]), 0.0) + 3
+        assert got[0, channel, row, column] == min(round(x), 255)
+
+
+def test_a_model_asks_for_what_it_needs() -> None:
+    problem = MatMulProblem.of((1, 2), (2, 1), bias="f32")
+    attr = Attr(wei_scale=Scale(2), post_ops=(SumPostOp(),))
+    model = KernelModel(problem, attr, "jit", "AVX2_VNNI", Proof(ORDERS[0], NOTHING, 0))
+    src, wei = np.zeros((1, 2), np.uint8), np.zeros((2, 1), np.int8)
+    values, bias = {"wei_scale": np.ones(1, np.float32)}, np.ones(1, np.float32)
+    with pytest.raises(ArgumentError, match=r"^wei_scale: got nothing"):
+        model.run(src, wei, bias=bias)
+    with pytest.raises(ArgumentError, match=r"^bias: got None"):
+        model.run(src, wei, values=values)
+    with pytest.raises(ArgumentError, match=r"^before: got None"):
+        model.run(src, wei, bias=bias, values=values)
+
+
+def test_what_is_not_proven_has_no_model() -> None:
+    problem = MatMulProblem.of((1, 2), (2, 1), dst="s8")
+    with pytest.raises(NoModelError, match=r"nothing is proven for u8 matmul of oneDNN 3\.13"):
+        kernel_model(problem, None, "brg_matmul:avx99", "AVX2", (3, 13))
+    with pytest.raises(ArgumentError, match=r"^problem: "):
+        kernel_model(MatMulProblem.of((1, 2), (2, 1), src="f32"), None, "x", "AVX2", (3, 13))
+    key = next(key for key in proofs() if key[0] == "matmul" and key[1] == "u8")
+    gelu = Attr(post_ops=(EltwisePostOp("gelu_erf"),))
+    with pytest.raises(NoModelError, match="not proven with gelu_erf"):
+        kernel_model(problem, gelu, key[2], key[3], tuple(map(int, key[4].split("."))))
+
+
+def test_features_in_words() -> None:
+    problem = MatMulProblem.of((1, 2), (2, 3), dst="bf16", bias="f32")
+    attr = Attr(
+        wei_scale=Scale(2),
+        src_zero_point=ZeroPoint(),
+        post_ops=(
+            EltwisePostOp("relu", 0.5),
+            SumPostOp(0.5),
+            BinaryPostOp("add", TensorSpec((1, 3), "f32")),
+            BinaryPostOp("mul", TensorSpec((2, 3), "f32")),
+        ),
+    )
+    with pytest.raises(ArgumentError):
+        attr.check(problem)
+    wanted = {"dst bf16", "bias f32", "wei scale", "src zero point", "leaky relu", "sum"}
+    wanted |= {"binary add per channel", "binary mul of a tensor"}
+    assert features(problem, attr) == wanted
+
+
+def test_every_proof_is_of_a_number_of_outputs() -> None:
+    assert all(proof.outputs > 0 and proof.features for proof in proofs().values())

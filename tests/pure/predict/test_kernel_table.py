@@ -1,0 +1,57 @@
+"""What may enter the table of proven models: tools/kernel_models.py, on made-up findings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kernel_models
+
+ORDERS = ["together, fused", "apart, fused", "together, not fused", "apart, not fused"]
+
+
+def row(features: list[str], *differing: int) -> dict[str, Any]:
+    return {
+        "features": features,
+        "outputs": 10,
+        "differing": dict(zip(ORDERS, differing, strict=True)),
+    }
+
+
+def found(**variants: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = [["matmul", "u8", "x", variants]]
+    part = {"version": "3.13", "runtime": "OMP", "isa": "AVX2", "rows": rows}
+    return list(kernel_models.found(part))
+
+
+PLAIN = row(["dst f32", "wei scale"], 0, 0, 0, 0)
+SEPARATE = row(["dst f32", "wei scale", "src scale"], 5, 0, 5, 0)
+SUM = row(["dst f32", "wei scale", "sum"], 0, 0, 3, 3)
+
+
+def test_the_order_that_never_differs_is_found() -> None:
+    (one,) = found(plain=PLAIN, separate=SEPARATE, sum=SUM)
+    assert (one["together"], one["fused"], one["outputs"]) == (False, True, 30)
+    assert one["features"] == ["dst f32", "src scale", "sum", "wei scale"]
+
+
+def test_what_differs_in_every_order_is_not_proven() -> None:
+    (one,) = found(plain=PLAIN, separate=SEPARATE, sum=row(SUM["features"], 1, 1, 1, 1))
+    assert one["features"] == ["dst f32", "src scale", "wei scale"]
+    assert one["outputs"] == 20
+
+
+def test_a_difference_without_a_feature_of_its_own_leaves_nothing() -> None:
+    assert found(plain=row(PLAIN["features"], 1, 1, 1, 1), sum=SUM) == []
+    assert found(plain=row(PLAIN["features"], 1, 1, 1, 1)) == []
+
+
+def test_an_order_that_was_not_decided_is_not_proven() -> None:
+    (one,) = found(plain=PLAIN, sum=row([*SUM["features"], "src scale"], 0, 0, 0, 0))
+    assert one["features"] == ["dst f32", "wei scale"]
+
+
+def test_nor_is_it_beside_a_difference() -> None:
+    odd = row(["dst u8", "wei scale", "linear"], 1, 1, 1, 1)
+    fine = row(["dst f32", "wei scale", "sum"], 0, 0, 0, 0)
+    (one,) = found(plain=PLAIN, odd=odd, fine=fine)
+    assert one["features"] == ["dst f32", "wei scale"]
