@@ -5,6 +5,7 @@ pyonednn-q bench resnet50                 FP32 against INT8, layer by layer
 pyonednn-q bench resnet50 --isa ladder    the same at each instruction set this machine has
 pyonednn-q bench "matmul 128x768 768x3072" --dtype bf16,u8s8u8 --tail gelu_tanh_fq
 pyonednn-q bench bert_base --peers onnxruntime,openvino,torch
+pyonednn-q bench mobilenet_v2 --tune       the fastest of all implementations, line by line
 pyonednn-q bench check                    every line of every suite once, for correctness
 
 A problem is a kind (conv, deconv, ip, matmul), the dimensions of src and of the weights, and
@@ -116,6 +117,7 @@ def request(options: argparse.Namespace) -> Request:
         settings=tuple(Setting(count, cache) for count in threads),
         budget=Budget(options.min_time, options.repeat),
         peers=_peers(options),
+        tune=options.tune,
     )
 
 
@@ -215,6 +217,12 @@ def _add_how(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--repeat", type=positive, metavar="N", help="samples of each, instead of --min-time"
+    )
+    group.add_argument(
+        "--tune",
+        action="store_true",
+        help="measure each case on the fastest implementation, not the library's first, where "
+        "it surely is faster",
     )
 
     group.add_argument(

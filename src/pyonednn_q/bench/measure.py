@@ -16,6 +16,7 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.run import Row, Run, metadata
 from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.bench.trial import Trial
+from pyonednn_q.bench.tuned import tuned
 from pyonednn_q.compose.problem import EltwiseProblem
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import DTypeError, UnsupportedError
@@ -55,6 +56,8 @@ class Request:
         For each primitive.
     peers : tuple of str
         Other runtimes to time on the same cases.
+    tune : bool
+        Measure the fastest implementation of each case, not the library's first.
     """
 
     lines: tuple[Line, ...]
@@ -64,6 +67,7 @@ class Request:
     settings: tuple[Setting, ...]
     budget: Budget
     peers: tuple[str, ...] = ()
+    tune: bool = False
 
     def cases(self, line: Line) -> tuple[Case, ...]:
         """Return the cases of a line; matrices have one layout."""
@@ -93,7 +97,7 @@ def measure(request: Request, progress: Progress) -> Run:
             flush = flusher() if setting.cache == "cold" else None
             for line in request.lines:
                 progress.phase(line.label)
-                rows += list(_rows(line, request.cases(line), setting, request.budget, flush))
+                rows += list(_rows(line, request, setting, flush))
                 progress.tick()
             if request.peers:
                 first = len(rows) - sum(len(request.cases(line)) for line in request.lines)
@@ -127,22 +131,22 @@ def _with_rivals(
 
 
 def _rows(
-    line: Line,
-    cases: Sequence[Case],
-    setting: Setting,
-    budget: Budget,
-    flush: Callable[[], object] | None,
+    line: Line, request: Request, setting: Setting, flush: Callable[[], object] | None
 ) -> Iterator[Row]:
+    cases = request.cases(line)
     sample = Sample.of(line.shape, with_residual=any(case.tail.has_residual for case in cases))
     made = [_trial(case, sample) for case in cases]
+    if request.tune:
+        made = [tuned(each, sample) if isinstance(each, Trial) else each for each in made]
     noises = list(_noises(cases, made, sample))
     trials = [trial for trial in made if isinstance(trial, Trial)]
-    timed = iter(interleaved([trial.seconds for trial in trials], budget, flush))
+    timed = iter(interleaved([trial.seconds for trial in trials], request.budget, flush))
     for case, trial, sqnr in zip(cases, made, noises, strict=True):
         if isinstance(trial, Trial):
-            yield _row(line, setting, trial, next(timed), sqnr)
+            row = _row(line, setting, trial, next(timed), sqnr)
         else:
-            yield _refused(line, setting, case, trial)
+            row = _refused(line, setting, case, trial)
+        yield replace(row, ours=f"{row.ours} --tune") if request.tune else row
 
 
 def _trial(case: Case, sample: Sample) -> Trial | str:
@@ -181,6 +185,8 @@ def _exact(case: Case, made: Sequence[Trial | str], sample: Sample) -> NDArray[n
 
 def _row(line: Line, setting: Setting, trial: Trial, timed: Timed, sqnr: float | None) -> Row:
     notes = tuple(note for note in trial.prepared.notes if not trial.saturates or _PASSED in note)
+    if trial.tuning:
+        notes = (*(note for note in notes if _PASSED not in note), trial.tuning)
     return replace(
         _refused(line, setting, trial.case, ""),
         impl=trial.prepared.impl,

@@ -46,6 +46,8 @@ class Trial:
         What the stored values are worth.
     saturates : bool
         Without VNNI these weights can overflow 16 bits.
+    tuning : str
+        What was chosen by time; empty: the library's first choice.
     """
 
     case: Case
@@ -54,10 +56,11 @@ class Trial:
     arrays: tuple[Array, ...]
     ending: Ending
     saturates: bool
+    tuning: str = ""
 
     @classmethod
-    def of(cls, case: Case, sample: Sample) -> Trial:
-        """Compose and prepare `case`, on that sample.
+    def of(cls, case: Case, sample: Sample, implementation: str | None = None) -> Trial:
+        """Compose and prepare `case`, on that sample; by a named implementation, or by the first.
 
         Raises
         ------
@@ -85,6 +88,7 @@ class Trial:
             bias=plan.bias_values(),
             values=plan.values(),
             saturation="allow",
+            implementation=implementation,
         )
         filled = {"src": given.src, "wei": given.wei, "dst": given.dst}
         filled |= dict.fromkeys((name for name, _ in plan.operands), sample.residual)

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
     Make = Callable[[Form, str | None], Planned]
 
-__all__ = ["LEAST_GAIN", "Timing", "Tuning", "calls_of", "sure_gain", "tune", "way"]
+__all__ = ["HOPELESS", "LEAST_GAIN", "Timing", "Tuning", "calls_of", "sure_gain", "tune", "way"]
 
 Array = np.ndarray[Any, Any]
 
 LEAST_GAIN = 1.02
 MOST_WAYS = 12
-_HOPELESS = 3.0  # times the fastest, in a first look
+HOPELESS = 3.0  # times the fastest, in a first look
 _LOOK = Budget(min_time_s=0.02)
 _MATCH = Budget(rounds=41)
 _NORMAL_95 = 1.96
@@ -111,7 +111,7 @@ def tune(
             ways.setdefault(way(planned), planned)
     calls = [calls_of(planned, problem, chain, layout) for planned in ways.values()]
     first = [min(call(1) for _ in range(3)) for call in calls]
-    hopeful = [i for i, taken in enumerate(first) if i == 0 or taken < _HOPELESS * min(first)]
+    hopeful = [i for i, taken in enumerate(first) if i == 0 or taken < HOPELESS * min(first)]
     looked = interleaved([calls[i] for i in hopeful], _LOOK)
     names = list(ways)
     timings = tuple(
