@@ -1,9 +1,10 @@
 """What a call from Python costs over the same primitive in a C++ loop.
 
-Per shape, in one process and interleaved: the loop inside the extension (`Prepared.time_calls`),
-the call with ``out=``, and the call that allocates its result. Medians over rounds; the difference
-of two medians is the overhead. Run ``python benchmarks/call_overhead.py`` (``--json FILE`` keeps
-the numbers).
+Per shape, in one process and interleaved: the loop inside the extension (`Prepared.time_calls`);
+the prepared call with ``out=`` and with a result from the pool; the operator (`Conv`, `MatMul`) and
+the functional form (`conv`, `matmul`) with ``out=``. Medians over rounds; overhead is that of the
+call with ``out=``, the difference of two medians. Run ``python benchmarks/call_overhead.py``
+(``--json FILE`` keeps the numbers).
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from pyonednn_q import native
+from pyonednn_q import Conv, MatMul, QParams, conv, matmul, native
 from pyonednn_q.compose.attr import Attr, Scale
 from pyonednn_q.compose.problem import ConvProblem, MatMulProblem, Problem
 
@@ -35,6 +37,8 @@ class Row:
     loop_us: float
     out_us: float
     new_us: float
+    operator_us: float
+    functional_us: float
 
     @property
     def overhead_us(self) -> float:
@@ -66,19 +70,32 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
     src, dst = call.empty("src"), call.empty("dst")
     src[...] = rng.integers(0, 100, src.shape)
 
+    operator_of: type[Conv | MatMul] = Conv if problem.kind == "convolution" else MatMul
+    function = conv if problem.kind == "convolution" else matmul
+    named: dict[str, Any] = {
+        "src_q": QParams(1.0, 0, "u8"),
+        "wei_q": QParams(0.01, 0, "s8"),
+        "dst_q": QParams(1.0, 0, "u8"),
+    }
+    if isinstance(problem, ConvProblem):
+        named["padding"] = problem.padding_lo
+    operator = operator_of(wei, **named)
+
     once = call.time_calls(src, dst, calls=20)
     calls = max(5, int(MIN_BATCH_S / once))
     ways: dict[str, Callable[[], float]] = {
         "loop": lambda: call.time_calls(src, dst, calls=calls),
         "out": lambda: _per_call(lambda: call(src, out=dst), calls),
         "new": lambda: _per_call(lambda: call(src), calls),
+        "operator": lambda: _per_call(lambda: operator(src, out=dst), calls),
+        "functional": lambda: _per_call(lambda: function(src, wei, **named, out=dst), calls),
     }
     times: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
         for way, run in ways.items():
             times[way].append(run() * 1e6)
     medians = {way: statistics.median(values) for way, values in times.items()}
-    return Row(name, call.impl, medians["loop"], medians["out"], medians["new"])
+    return Row(name, call.impl, *(medians[way] for way in ways))
 
 
 def _per_call(run: Callable[[], object], calls: int) -> float:
@@ -100,16 +117,18 @@ def main() -> int:
     head = f"oneDNN {version} {runtime.threading_runtime()}, {runtime.isa()}, "
     sys.stdout.write(head + f"{runtime.get_num_threads()} threads; microseconds, medians\n\n")
     sys.stdout.write(
-        "| shape | implementation | C++ loop | call, out= | call, new dst | overhead |\n"
+        "| shape | implementation | C++ loop | call, out= | call, pool | operator | functional "
+        "| overhead |\n"
     )
-    sys.stdout.write("|---|---|---:|---:|---:|---:|\n")
+    sys.stdout.write("|---|---|---:|---:|---:|---:|---:|---:|\n")
     rows = []
     for name, problem in problems().items():
         row = measure(name, problem, options.rounds)
         rows.append(asdict(row))
         sys.stdout.write(
             f"| {row.shape} | `{row.impl}` | {row.loop_us:.2f} | {row.out_us:.2f} "
-            f"| {row.new_us:.2f} | {row.overhead_us:+.2f} |\n"
+            f"| {row.new_us:.2f} | {row.operator_us:.2f} | {row.functional_us:.2f} "
+            f"| {row.overhead_us:+.2f} |\n"
         )
         sys.stdout.flush()
     if options.json:
