@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose import argument
+from pyonednn_q.compose.window import padding_sides
 from pyonednn_q.errors import ArgumentError, ShapeError
 
 
@@ -16,6 +17,11 @@ def test_integers_take_what_counts() -> None:
             argument.integers("dims", bad)
     with pytest.raises(ShapeError):
         argument.integers("dims", 3)  # type: ignore[arg-type]
+    for unordered in ({1, 2}, frozenset([1]), {1: 2}):
+        with pytest.raises(ShapeError, match=r"^dims: got .* sequence of integers"):
+            argument.integers("dims", unordered)
+        with pytest.raises(ShapeError, match=r"^padding: got "):
+            padding_sides(unordered, 2)
 
 
 def test_real_numbers_must_survive_f32() -> None:

@@ -105,6 +105,14 @@ def _products() -> list[Fault]:
             InnerProductProblem.of((4, 16, 3, 3), 32, dst="s32"),
         ),
         *(
+            Fault(
+                "inner-product-one-output",
+                level,
+                InnerProductProblem.of((4, 8, 2, 4), 1, src=dtype, wei=dtype, dst="f32"),
+            )
+            for level, dtype in ((AVX2, "f32"), (AMX, "bf16"))
+        ),
+        *(
             Fault("matmul-per-column-dst-scale", level, small, per_column, DST_SCALES)
             for level in (AVX2, AMX)
         ),

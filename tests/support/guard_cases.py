@@ -60,6 +60,11 @@ def f32_conv(dst: str) -> Any:
     return ConvProblem.of((1, 16, 5, 6), (16, 16, 1, 1), src="f32", wei="f32", dst=dst)
 
 
+def inner(channels: int, dtype: str = "f32", layout: Any = "channels_last") -> Any:
+    dims = (4, 8, 2, 4)
+    return InnerProductProblem.of(dims, channels, src=dtype, wei=dtype, dst="f32", layout=layout)
+
+
 def pixels(count: int, src: str = "u8", **more: Any) -> Any:
     return ConvProblem.of((1, 16, count), (2, 32, 8, 1), src=src, **more)
 
@@ -261,6 +266,8 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
         AVX2,
         "gemm:jit",
     ),
+    ("inner-product-one-output", inner(1), PLAIN, NEW, AVX2, "brg_matmul:avx2"),
+    ("inner-product-one-output", inner(1, "bf16"), PLAIN, NEW, AMX, "brg_matmul:avx512_core_bf16"),
     *(
         ("conv-per-channel-dst-scale", CONV, Attr(dst_scale=Scale(2)), OLD, AVX2, impl)
         for impl in ("jit_uni_int8:avx2", "ref:any")

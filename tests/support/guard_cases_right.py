@@ -39,6 +39,7 @@ from support.guard_cases import (
     deconv,
     depthwise,
     f32_conv,
+    inner,
     matmul,
     one_channel,
     pixels,
@@ -129,6 +130,9 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (M4, binary(1, 1, 8, 12), NEW, VNNI, "brg_matmul:avx512_core_vnni"),
     # Inner products.
     (InnerProductProblem.of((3, 16), 17), PLAIN, NEW, AVX2, "gemm:jit"),
+    (inner(5), PLAIN, NEW, AVX2, "brg_matmul:avx2"),
+    (inner(1, layout="dense"), PLAIN, NEW, AVX2, "brg_matmul:avx2"),
+    (inner(1), PLAIN, OLD, AVX2, "brg_matmul:avx2"),
     (InnerProductProblem.of((3, 4, 2, 2), 17), PLAIN, NEW, AVX2, "x64:gemm_s8u8s32:jit"),
     (
         InnerProductProblem.of((3, 4, 2, 2), 17, layout="dense"),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +25,10 @@ def integers(argument: str, values: Iterable[Any]) -> tuple[int, ...]:
     Raises
     ------
     ShapeError
-        A value is not an integer (a float is not, even a whole one), or not one of 64 bits.
+        A value is not an integer (a float is not, even a whole one), or not one of 64 bits; or the
+        values have no order.
     """
+    ordered(argument, values)
     try:
         numbers = tuple(operator.index(value) for value in values)
     except TypeError:
@@ -32,6 +36,12 @@ def integers(argument: str, values: Iterable[Any]) -> tuple[int, ...]:
     if any(not -(2**63) <= number < 2**63 for number in numbers):
         raise ShapeError(argument, str(numbers), "integers of 64 bits")
     return numbers
+
+
+def ordered(argument: str, values: object) -> None:
+    """Refuse sets and mappings, whose elements come in no order that a caller gave."""
+    if isinstance(values, (AbstractSet, Mapping)):
+        raise ShapeError(argument, repr(values), "a sequence of integers")
 
 
 def one_of(argument: str, value: object, allowed: tuple[str, ...]) -> None:

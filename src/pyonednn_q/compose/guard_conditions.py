@@ -114,6 +114,11 @@ def spatial_src_and_packed_wei(problem: Problem, attr: Attr) -> bool:
     return src.ndim > 2 and (src.strides is None or src.is_channels_last)
 
 
+def spatial_src_and_one_output(problem: Problem, attr: Attr) -> bool:
+    """Match the same with one output channel."""
+    return spatial_src_and_packed_wei(problem, attr) and problem.tensors["dst"].dims[1] == 1
+
+
 def per_channel_dst_scale(problem: Problem, attr: Attr) -> bool:
     """Match more than one dst scale."""
     return attr.dst_scale is not None and attr.dst_scale.mask != 0

@@ -85,6 +85,19 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         source="measured: 3.13.2, AVX2, 143 of 4000 random problems, channels-last 4-D sources",
     ),
     Guard(
+        id="inner-product-one-output",
+        since=AFTER_3_7,
+        until=None,
+        isas=any_isa,
+        kinds=("inner_product",),
+        impl=r"brg_matmul",
+        condition=when.spatial_src_and_one_output,
+        effect="weights packed in the wrong order: all values wrong",
+        remedy="the next implementation, or flatten the source and use matmul",
+        source="measured: 3.13.2, AVX2 to AMX, f32 and bf16, every channels-last source tried; u8 "
+        "was right on the kernels that were offered",
+    ),
+    Guard(
         id="matmul-per-column-dst-scale",
         since=AFTER_3_7,
         until=None,

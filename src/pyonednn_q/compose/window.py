@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyonednn_q.compose.argument import integers
+from pyonednn_q.compose.argument import integers, ordered
 from pyonednn_q.errors import ShapeError
 
 Dims = tuple[int, ...]
@@ -72,6 +72,7 @@ class Window:
 
 def per_dim(argument: str, value: PerDim, count: int) -> Dims:
     """Return one value per spatial dimension from one for all, or from as many."""
+    ordered("padding", value)
     if not isinstance(value, Iterable):
         value = (value,) * count
     return integers(argument, value)
@@ -85,6 +86,7 @@ def padding_sides(value: Padding, count: int) -> tuple[Dims, Dims]:
     >>> padding_sides(((0, 1), (2, 3)), 2)
     ((0, 2), (1, 3))
     """
+    ordered("padding", value)
     if not isinstance(value, Iterable):
         value = (value,) * count
     sides = [

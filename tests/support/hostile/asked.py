@@ -97,7 +97,8 @@ def _in_codes(call: Call) -> Call:
     params = call.src_q
     if params is None or call.src.dtype != np.float32:
         return call
-    require(np.finfo(np.float32).tiny <= params.scale < 3.4e38, f"a scale of {params.scale}")
+    limits = np.finfo(np.float32)
+    require(limits.tiny <= params.scale <= float(limits.max), f"a scale of {params.scale}")
     require(not np.isnan(call.src).any(), "a source that is no number")
     with np.errstate(over="ignore"):
         levels = np.rint(call.src / np.float32(params.scale)).astype(np.float64)
