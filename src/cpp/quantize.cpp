@@ -58,7 +58,9 @@ PQ_INLINE bool codes_of(const float* __restrict x, std::size_t count, float scal
 }
 
 #define PQ_LOOPS(LEVEL, TARGET)                                                                    \
-    TARGET Ends range_##LEVEL(const float* x, std::size_t count) { return range_of(x, count); }    \
+    TARGET Ends range_##LEVEL(const float* x, std::size_t count) {                                 \
+        return range_of(x, count);                                                                 \
+    }                                                                                              \
     template <typename Code>                                                                       \
     TARGET bool codes_##LEVEL(const float* x, std::size_t count, float scale,                      \
                               std::int32_t zero_point, Code* codes) {                              \

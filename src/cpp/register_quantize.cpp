@@ -48,8 +48,7 @@ bool find_codes(const Floats& values, const Floats& scales, const Points& zero_p
     const std::int32_t* const points = zero_points.data();
     void* const to = codes.mutable_data();
     const py::gil_scoped_release released;
-    if (is_signed)
-        return quantize(from, rows, columns, by, points, static_cast<std::int8_t*>(to));
+    if (is_signed) return quantize(from, rows, columns, by, points, static_cast<std::int8_t*>(to));
     return quantize(from, rows, columns, by, points, static_cast<std::uint8_t*>(to));
 }
 

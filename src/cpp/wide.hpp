@@ -1,5 +1,5 @@
-// The same loop for three instruction sets, chosen at run time. Nothing here depends on oneDNN's own
-// limit.
+// The same loop for three instruction sets, chosen at run time. Nothing here depends on oneDNN's
+// own limit.
 #pragma once
 
 #define PQ_INLINE __attribute__((always_inline)) inline
