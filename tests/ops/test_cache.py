@@ -152,6 +152,13 @@ def test_operands_that_are_no_mapping_are_refused(operands: Any) -> None:
         matmul(SRC, weights(), **Q, post=post, operands=operands)
 
 
+@pytest.mark.parametrize("name", ["src", "out", "residual"])
+def test_operands_called_as_an_argument_are_refused(name: str) -> None:
+    post = Chain(Binary("add", Leaf("r", "f32", "per_tensor")))
+    with pytest.raises(ArgumentError, match=f"operands: got a leaf called '{name}'"):
+        matmul(SRC, weights(), **Q, post=post, operands={"r": np.ones(1, "f4"), name: None})
+
+
 def test_options_that_cannot_be_kept_are_refused() -> None:
     src, wei = np.ones((1, 8, 4, 4), np.uint8), np.ones((16, 8, 3, 3), np.int8)
     values: tuple[Any, ...] = ({1, 2}, {}, [np.array([1])])

@@ -16,6 +16,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.ops.cache import CacheInfo, OperatorCache
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
+from pyonednn_q.ops.operands import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,4 +144,5 @@ def _call(
     if not (isinstance(operands, Mapping) and all(isinstance(name, str) for name in operands)):
         wanted = "a mapping: the arrays of the chain's leaves, by name"
         raise ArgumentError("operands", type(operands).__name__, wanted)
+    check_names("operands", operands)
     return operator(src, out=out, residual=residual, **operands)

@@ -50,7 +50,8 @@ def judge(attempt: Attempt) -> Verdict:
         text = error.detail if isinstance(error, UnsupportedError) else str(error)
         return Verdict(type(error).__name__, text)
     except TypeError as error:
-        if attempt.positional:
+        # Python's own: too many arguments, or an operand called src beside the source.
+        if attempt.positional or "multiple values for argument" in str(error):
             return Verdict("TypeError", str(error))
         return Verdict("WRONG", f"a bare TypeError: {error}")
     except MemoryError as error:
