@@ -22,6 +22,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
 from pyonednn_q.compose.problem import MatMulProblem
+from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fma import fma32
 
 if TYPE_CHECKING:
@@ -158,8 +159,8 @@ def _applied(
             return np.asarray(BINARY[alg](x, operand.astype(F32)))
         case PReluPostOp() if operand is not None:
             return np.where(x > 0, x, x * operand.astype(F32))
-    msg = f"{post_op.text()} is not modelled"
-    raise NotImplementedError(msg)
+    wanted = "eltwise, sum, binary or prelu, with the operand or old dst that it reads"
+    raise ArgumentError("post_ops", post_op.text(), wanted)
 
 
 def _sum_of_product(a: Any, x: Array, c: Any, order: Order) -> Array:  # noqa: ANN401 - or a number
