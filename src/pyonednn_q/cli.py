@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.guard import Facts
+    from pyonednn_q.compose.facts import Facts
 
 _COMMANDS = {
     "doctor": "which oneDNN is used, whether it works, and what to do if not",

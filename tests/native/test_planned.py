@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
-from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain

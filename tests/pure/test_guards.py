@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.guards import GUARDS, Facts, matching
+from pyonednn_q.compose.facts import Facts
+from pyonednn_q.compose.guards import GUARDS, matching
 from pyonednn_q.compose.implementation import ISA_ORDER
 from pyonednn_q.compose.post_ops import EltwisePostOp, PReluPostOp
 from pyonednn_q.compose.problem import InnerProductProblem, MatMulProblem, Problem

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.guard import Facts, Version
+from pyonednn_q.compose.facts import Facts, Version
 from pyonednn_q.compose.implementation import at_least, has_amx
 from pyonednn_q.compose.post_ops import (
     MAX_POST_OPS,

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.choice import Choice, Option
-from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.post_ops import POST_OPS
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.compose.record import Record

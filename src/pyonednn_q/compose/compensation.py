@@ -13,7 +13,7 @@ from pyonednn_q.compose.taps import wei_sums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyonednn_q.compose.guard import Facts
+    from pyonednn_q.compose.facts import Facts
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.compose.primitive import DenseProblem
 

@@ -29,7 +29,7 @@ from pyonednn_q.quantize.weights import max_abs_range, weight_codes
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pyonednn_q.compose.guard import Facts
+    from pyonednn_q.compose.facts import Facts
     from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.compose.zero_point import Carrier
     from pyonednn_q.expr.steps import Step

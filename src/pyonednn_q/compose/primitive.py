@@ -9,7 +9,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import instance, one_of, real, whole
-from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.interval import ANYTHING, Interval
 from pyonednn_q.expr.vec import Vec, VecLike

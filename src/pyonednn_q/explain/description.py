@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.composer import Scales, compose
-from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.errors import ArgumentError

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.implementation import ISA_ORDER, at_least
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.explain import presets, source

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.guards import Facts
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.errors import LibraryError
 from pyonednn_q.native import library
 

@@ -11,7 +11,7 @@ import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.compose.cost import BEFORE_3_8, COSTS, added, cost
-from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.lower import lower
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.layer_composer import compose_layer
 from pyonednn_q.compose.primitive import ACC_MAP
 from pyonednn_q.compose.problem import (

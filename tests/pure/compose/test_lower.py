@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
-from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.lower import lower
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.errors import UnsupportedError

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.primitive import PrimitiveFacts, acc_interval
 from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem

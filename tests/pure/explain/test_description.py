@@ -9,7 +9,7 @@ import pytest
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.explain import Description, read

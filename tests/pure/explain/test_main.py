@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pyonednn_q import cli
-from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import LibraryError
 from pyonednn_q.explain import main, presets, read

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyonednn_q.compose.guard import Facts
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.explain import presets, read
 from pyonednn_q.explain.report import Report

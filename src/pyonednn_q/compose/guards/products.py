@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from pyonednn_q.compose.guard_operands import operands
+from pyonednn_q.compose.guards.operands import operands
 from pyonednn_q.compose.problem import InnerProductProblem, MatMulProblem
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""One fault of oneDNN, and what it takes to tell whether it strikes."""
+"""One fault of oneDNN, and whether it strikes."""
 
 from __future__ import annotations
 
@@ -9,28 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.attr import Attr
+    from pyonednn_q.compose.facts import Facts, Version
     from pyonednn_q.compose.problem import Problem
-
-Version = tuple[int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What the table asks about a process.
-
-    Parameters
-    ----------
-    version : (int, int, int)
-        Of the loaded oneDNN.
-    isa : str
-        The effective instruction set, as in ``ONEDNN_MAX_CPU_ISA``.
-    runtime : str
-        SEQ, OMP, TBB, THREADPOOL or SYCL. No row depends on it so far.
-    """
-
-    version: Version
-    isa: str
-    runtime: str
 
 
 @dataclass(frozen=True, slots=True)

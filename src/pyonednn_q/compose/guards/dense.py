@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pyonednn_q.compose import guard_conditions as when
-from pyonednn_q.compose.guard import Guard
-from pyonednn_q.compose.guard_scope import (
+from pyonednn_q.compose.guards import products
+from pyonednn_q.compose.guards.guard import Guard
+from pyonednn_q.compose.guards.scope import (
     AFTER_3_7,
     AMX,
     BEFORE_3_13,
@@ -26,7 +26,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         isas=has_amx,
         kinds=MATMUL,
         impl=AMX,
-        condition=when.k_tail_with_plain_b,
+        condition=products.k_tail_with_plain_b,
         effect="wrong values in part of the rows, depending on what memory holds",
         remedy="pack the weights or pass them transposed, pad K to a multiple of 64, or give src a "
         "zero point of 0",
@@ -40,7 +40,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         isas=vector,
         kinds=MATMUL,
         impl=JIT,
-        condition=when.broadcast_b_4d,
+        condition=products.broadcast_b_4d,
         effect="wrong values or a crash",
         remedy="three or two dimensions",
         source="measured: 3.7.2, all levels above AVX2, 66 of 243 problems below AMX, 13 of them "
@@ -53,7 +53,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         isas=has_amx,
         kinds=MATMUL,
         impl=AMX,
-        condition=when.per_row_operand_4d,
+        condition=products.per_row_operand_4d,
         effect="wrong values",
         remedy="three dimensions",
         source="measured: 3.7.2, AMX, operands (1, 1, M, 1) and (1, B, M, 1), 73 of 122 problems; "
@@ -66,7 +66,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         isas=has_amx,
         kinds=MATMUL,
         impl=AMX,
-        condition=when.mask_operand_4d,
+        condition=products.mask_operand_4d,
         effect="wrong values",
         remedy="an operand of dst's dimensions, or three dimensions with (1, M, N)",
         source="measured: 3.13.2, AMX, operand (1, 1, M, N) at batch 2, 25 of 45 problems; the "
@@ -79,7 +79,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         isas=up_to_avx2,
         kinds=("inner_product",),
         impl=r"^gemm",  # the wrapper of matmul; x64:gemm behind it is right
-        condition=when.spatial_src_and_packed_wei,
+        condition=products.spatial_src_and_packed_wei,
         effect="weights packed in the wrong order: all values wrong",
         remedy="flatten the source and use matmul",
         source="measured: 3.13.2, AVX2, 143 of 4000 random problems, channels-last 4-D sources",
@@ -91,7 +91,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         isas=any_isa,
         kinds=("inner_product",),
         impl=r"brg_matmul",
-        condition=when.spatial_src_and_one_output,
+        condition=products.spatial_src_and_one_output,
         effect="weights packed in the wrong order: all values wrong",
         remedy="the next implementation, or flatten the source and use matmul",
         source="measured: 3.13.2, AVX2 to AMX, f32 and bf16, every channels-last source tried; u8 "
@@ -104,7 +104,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         isas=any_isa,
         kinds=MATMUL,
         impl=None,
-        condition=when.per_channel_dst_scale,
+        condition=products.per_channel_dst_scale,
         effect="the first scale is used for all columns",
         remedy="a binary div post-op per column",
         source="measured: 3.13.2, all levels, reference loop included",
@@ -116,7 +116,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         isas=any_isa,
         kinds=MATMUL,
         impl=FAST,
-        condition=when.wei_scale_along_k,
+        condition=products.wei_scale_along_k,
         effect="scales along K are read as scales along N, or as one",
         remedy="weight scales along N only",
         source="measured: 3.7.2 and 3.13.2, all levels",
@@ -128,7 +128,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         isas=any_isa,
         kinds=MATMUL,
         impl=r"^ref",
-        condition=when.wei_scale_of_single_rows,
+        condition=products.wei_scale_of_single_rows,
         effect="the reference loop is wrong as well",
         remedy="weight scales along N only, or f32 scales in groups of several rows, (g, 1)",
         source="measured: 3.13.2, AVX2 and SSE41: masks of K and of K and N, without groups and in "
@@ -141,7 +141,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         isas=any_isa,
         kinds=MATMUL,
         impl=None,
-        condition=when.src_scale_unit_groups,
+        condition=products.src_scale_unit_groups,
         effect="wrong values, from the reference loop",
         remedy="src scales in groups of several columns, or a binary mul per row",
         source="measured: 3.13.2, AVX2, groups (1, 1), f32 and u8 dst; 3.7.2 is right, and so "
@@ -154,7 +154,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         isas=any_isa,
         kinds=MATMUL,
         impl=None,
-        condition=when.scale_groups_along_n,
+        condition=products.scale_groups_along_n,
         effect="wrong values, from the reference loop too",
         remedy="f32 scales in groups along K, (g, 1)",
         source="measured: 3.13.2, groups (1, 16)",
@@ -166,7 +166,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         isas=vector,
         kinds=MATMUL,
         impl=FAST,
-        condition=when.scale_groups,
+        condition=products.scale_groups,
         effect="wrong values",
         remedy="no groups before oneDNN 3.13",
         source="measured: 3.7.2, brgemm, groups (1, 1) and (32, 1); AVX2 has only the "
@@ -179,7 +179,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         isas=any_isa,
         kinds=("reorder",),
         impl=None,
-        condition=when.per_channel_zero_point,
+        condition=products.per_channel_zero_point,
         effect="values match no per-channel model",
         remedy="one zero point for the tensor",
         source="measured: 3.13.2, f32 to u8; refused by 3.7.2",

@@ -17,17 +17,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyonednn_q.compose.guard import Facts, Guard
-from pyonednn_q.compose.guards_convolution import CONVOLUTION_GUARDS
-from pyonednn_q.compose.guards_dense import DENSE_GUARDS
+from pyonednn_q.compose.guards.convolution import CONVOLUTION_GUARDS
+from pyonednn_q.compose.guards.deconvolution import DECONVOLUTION_GUARDS
+from pyonednn_q.compose.guards.dense import DENSE_GUARDS
+from pyonednn_q.compose.guards.guard import Guard
+from pyonednn_q.compose.guards.post_ops import POST_OP_GUARDS
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.attr import Attr
+    from pyonednn_q.compose.facts import Facts
     from pyonednn_q.compose.problem import Problem
 
-__all__ = ["GUARDS", "Facts", "Guard", "matching"]
+__all__ = ["GUARDS", "Guard", "matching"]
 
-GUARDS: tuple[Guard, ...] = (*DENSE_GUARDS, *CONVOLUTION_GUARDS)
+GUARDS: tuple[Guard, ...] = (
+    *DENSE_GUARDS,
+    *CONVOLUTION_GUARDS,
+    *DECONVOLUTION_GUARDS,
+    *POST_OP_GUARDS,
+)
 
 
 def matching(problem: Problem, attr: Attr, facts: Facts | None, impl: str) -> tuple[Guard, ...]:

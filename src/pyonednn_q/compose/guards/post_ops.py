@@ -1,0 +1,114 @@
+"""Faults of post-ops: comparisons, sums and operands."""
+
+from __future__ import annotations
+
+from pyonednn_q.compose.guards import operands
+from pyonednn_q.compose.guards.guard import Guard
+from pyonednn_q.compose.guards.scope import (
+    AFTER_3_7,
+    BEFORE_3_13,
+    CONV,
+    DECONV,
+    DENSE,
+    FLOOR,
+    any_isa,
+    avx512,
+    has_avx2_vnni,
+)
+
+POST_OP_GUARDS: tuple[Guard, ...] = (
+    Guard(
+        id="conv-sum-twice",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=CONV,
+        impl=r"jit_uni_int8:",
+        condition=operands.sum_with_ragged_channels,
+        effect="a column where threads share a row is computed twice, and the sum added twice",
+        remedy="the residual as a full-tensor binary add, or no zero points beside the sum",
+        source="measured: 3.7.2 and 3.13.2, AVX2 (32 output channels) and SSE41 (16), 3 input "
+        "channels, padded width, 1 and 3 rows: 24 of 1296 shapes",
+    ),
+    Guard(
+        id="depthwise-sum-twice",
+        since=FLOOR,
+        until=None,
+        isas=has_avx2_vnni,
+        kinds=CONV,
+        impl=r"jit_uni_int8:",
+        condition=operands.depthwise_sum,
+        effect="a column where threads share a row is computed twice, and the sum added twice",
+        remedy="a sum of scale 1 without zero point, or the residual as a full-tensor binary add",
+        source="measured: 3.7.2 and 3.13.2, AVX2_VNNI and AMX, two threads, 121 of 674 problems; a "
+        "sum of scale 1 was right, and so are AVX2, AVX512_CORE and AVX512_CORE_VNNI",
+    ),
+    Guard(
+        id="comparison-without-code",
+        since=FLOOR,
+        until=BEFORE_3_13,
+        isas=avx512,
+        kinds=DENSE,
+        impl=r"^(?!jit_uni_int8|.*(?:avx2|sse41)$|.*(?<!br)gemm).*(?:brg|brdgmm|jit)",
+        condition=operands.comparison_of_ragged_channels,
+        effect="code generation fails, or a call crashes; then the thread's every later primitive "
+        "fails too",
+        remedy="the next implementation, or channels filled up to a multiple of 16",
+        source="measured: 3.7.2, all AVX-512 levels, every shape tried; an operand of one value "
+        "was right, and so are the kernels for AVX2",
+    ),
+    Guard(
+        id="comparison-in-gemm",
+        since=FLOOR,
+        until=None,
+        isas=avx512,
+        kinds=("convolution", "inner_product", "matmul"),
+        impl=r"(?<!br)gemm",
+        condition=operands.comparison,
+        effect="code generation fails (3.7, more than one value), or wrong values (convolution, "
+        "one value)",
+        remedy="the implementations before it",
+        source="measured: 3.7.2, all AVX-512 levels, every shape tried; 3.7.2 and 3.13.2, "
+        "convolution, 13 of 272 problems",
+    ),
+    Guard(
+        id="comparison-beside-dense",
+        since=FLOOR,
+        until=BEFORE_3_13,
+        isas=avx512,
+        kinds=("binary", "pooling", "softmax"),
+        impl=r"jit",
+        condition=operands.comparison,
+        effect="code generation fails; then the thread's every later primitive fails too",
+        remedy="oneDNN 3.13, or the comparison as a primitive of its own",
+        source="measured: 3.7.2, AMX, f32, 19 channels (16 were right); a binary comparison itself "
+        "is right, and an eltwise with one behind it",
+    ),
+    Guard(
+        id="comparison-in-groups",
+        since=AFTER_3_7,
+        until=None,
+        isas=avx512,
+        kinds=(*CONV, *DECONV),
+        impl=r"jit_int8|jit_deconvolution",
+        condition=operands.comparison_of_ragged_groups,
+        effect="code generation fails; then the thread's every later primitive fails too",
+        remedy="the next implementation",
+        source="measured: 3.13.2, all AVX-512 levels, 8 and 24 channels a group, every shape tried",
+    ),
+    Guard(
+        id="operand-in-avx2-vnni",
+        since=AFTER_3_7,
+        until=None,
+        isas=avx512,
+        kinds=DENSE,
+        impl=r"brg.*avx2_vnni",
+        condition=operands.operand_of_ragged_channels,
+        effect="a few wrong values, as if bias and operand were missing; depending on what memory "
+        "holds",
+        remedy="the next implementation",
+        source="measured: 3.13.2, the kernel for AVX2_VNNI on AVX-512 machines, where it comes "
+        "first for few channels; 1, 3, 4, 5, 9, 12, 19 and 37 channels; none of 6772 with eltwise "
+        "post-ops, none on an AVX2_VNNI machine",
+    ),
+)
