@@ -179,6 +179,11 @@ class Attr:
             As `check`.
         """
         self.check(problem)
+        return self.names
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of `runtime_names`, on whatever problem."""
         names = [f"{name}_scale" for name in SCALED if self.scale(name) is not None]
         names += [f"{name}_zero_point" for name in SHIFTED if self.zero_point(name) is not None]
         for index, post_op in enumerate(self.post_ops):

@@ -11,6 +11,7 @@ from typing import Any
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.choice import Choice, Option
 from pyonednn_q.compose.facts import Facts
+from pyonednn_q.compose.fields import checked_fields, fits
 from pyonednn_q.compose.post_ops import POST_OPS
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.compose.record import Record
@@ -18,7 +19,7 @@ from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.interval import Interval
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.rule import Exactness
 
@@ -40,6 +41,8 @@ _VALUES = (
     Choice,
     Option,
 )
+_FORMS = {"Vec": Vec, "Chain": Chain, "Step": Step}
+_FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _CLASSES: dict[str, type] = {cls.__name__: cls for cls in (*_STEPS, *_VALUES, *POST_OPS)}
 
 
@@ -61,7 +64,8 @@ def loads(text: str, classes: Mapping[str, type] | None = None) -> object:
     Raises
     ------
     ArgumentError
-        Not such a text: no JSON, another schema, an unknown class or field.
+        Not such a text: no JSON, another schema, an unknown class or field, or a field of another
+        type.
     """
     try:
         data = json.loads(text)
@@ -95,16 +99,15 @@ def _value(plain: Any, classes: Mapping[str, type]) -> Any:  # noqa: ANN401 - an
         return tuple(_value(item, classes) for item in plain)
     if not isinstance(plain, dict):
         return plain
-    name = plain.get("is")
+    name = str(plain.get("is"))
     fields = {key: _value(item, classes) for key, item in plain.items() if key != "is"}
-    try:
-        if name == "float":
-            return float(fields["value"])
-        if name == "Vec":
-            return Vec(fields["value"])
-        if name == "Chain":
-            return Chain(*fields["steps"])
-        return classes[str(name)](**fields)
-    except (KeyError, TypeError) as problem:
-        wanted = f"the fields of a {name}" if name in classes else "a class of a plan"
-        raise ArgumentError("text", f"{name} with {', '.join(fields)}", wanted) from problem
+    if name == "float" and fields.get("value") in _FLOATS:
+        return _FLOATS[fields["value"]]
+    if name == "Vec" and fits(fields.get("value"), float | tuple[float, ...]):
+        return Vec(fields["value"])
+    if name == "Chain" and fits(fields.get("steps"), tuple[Step, ...]):
+        return Chain(*fields["steps"])
+    if name not in classes:
+        got = f"{name} with {', '.join(fields) or 'no fields'}"
+        raise ArgumentError("text", got, "a class of a plan and its fields")
+    return classes[name](**checked_fields(classes[name], fields, {**classes, **_FORMS}))

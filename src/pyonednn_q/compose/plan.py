@@ -300,9 +300,23 @@ class Plan:
         Raises
         ------
         ArgumentError
-            Not the JSON of a plan, or of another schema.
+            Not the JSON of a plan, or of another schema; or values that do not belong together.
         """
         plan = codec.loads(text, {"Plan": Plan})
         if not isinstance(plan, Plan):
             raise DTypeError("text", type(plan).__name__, "the JSON of a plan")
+        _check_values(plan)
         return plan
+
+
+def _check_values(plan: Plan) -> None:
+    """Refuse a plan whose values are not those that its attributes declare."""
+    given = sorted(name for name, _ in (*plan.constants, *plan.operands))
+    if given != sorted(plan.attr.names):
+        wanted = ", ".join(plan.attr.names) or "none"
+        raise ArgumentError("text", f"values for {', '.join(given) or 'none'}", wanted)
+    vecs = [vec for _, vec in plan.constants] + [plan.wei_factor]
+    vecs += [] if plan.bias is None else [plan.bias]
+    for vec in vecs:
+        if vec.channels not in (None, plan.facts.channels):
+            raise ShapeError("text", f"{vec.channels} channels", str(plan.facts.channels))

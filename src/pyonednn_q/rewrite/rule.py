@@ -50,6 +50,12 @@ class Exactness:
     rank: int
     levels: int = 0
 
+    def __post_init__(self) -> None:
+        if self.rank not in (0, 1, 2):
+            raise ArgumentError("rank", str(self.rank)[:20], "0, 1 or 2")
+        if self.levels < 0:
+            raise ArgumentError("levels", str(self.levels)[:20], "0 or more")
+
     def __str__(self) -> str:
         return ("BITWISE", "REAL", f"BOUNDED({self.levels})")[self.rank]
 

@@ -1,0 +1,77 @@
+"""Whether what was read from a text can be the field of a value, by the field's annotation."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+from collections.abc import Mapping
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pyonednn_q.errors import ArgumentError
+
+__all__ = ["checked_fields"]
+
+
+def checked_fields(
+    cls: type, fields: Mapping[str, object], names: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the fields of a dataclass, each of the type that it is annotated with.
+
+    Parameters
+    ----------
+    cls : type
+        A dataclass.
+    fields : mapping
+        Values by name. Missing ones must have a default.
+    names : mapping
+        What annotations may name that is not in the module of the class.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the field that is unknown, missing or of another type.
+    """
+    hints = _hints(cls, tuple(names.items()))
+    for name, value in fields.items():
+        if name not in hints:
+            raise ArgumentError("text", f"{cls.__name__}.{name}", "a field of that class")
+        if not fits(value, hints[name]):
+            wanted = getattr(hints[name], "__name__", str(hints[name]))
+            got = f"{cls.__name__}.{name} of type {type(value).__name__}"
+            raise ArgumentError("text", got, wanted)
+    for field in dataclasses.fields(cls):
+        has_none = field.default is dataclasses.MISSING is field.default_factory
+        if has_none and field.name not in fields:
+            raise ArgumentError("text", f"{cls.__name__} without {field.name}", "all its fields")
+    return dict(fields)
+
+
+def fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - an annotation
+    """Tell whether a value is of an annotated type; whole numbers are floats, too."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(fits(value, one) for one in inner)
+    if origin is Literal:
+        return any(value is one or (type(value) is type(one) and value == one) for one in inner)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        if inner[-1] is Ellipsis:
+            return all(fits(item, inner[0]) for item in value)
+        return len(value) == len(inner) and all(map(fits, value, inner))
+    if hint in (int, float):
+        is_number = isinstance(value, (int, hint)) and not isinstance(value, bool)
+        return is_number and (hint is int or isinstance(value, float) or _is_finite(value))
+    return value is None if hint is type(None) else isinstance(value, origin or hint)
+
+
+def _is_finite(value: Any) -> bool:  # noqa: ANN401 - a whole number of any size
+    return bool(abs(value) <= sys.float_info.max)
+
+
+@functools.cache
+def _hints(cls: type, names: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    hints = get_type_hints(cls, vars(sys.modules[cls.__module__]), dict(names))
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
