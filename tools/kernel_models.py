@@ -22,6 +22,8 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "src/pyonednn_q/predict/kernel_models.toml"
 PAGE = ROOT / "docs/kernel_models.md"
+KEYS = ("primitive", "src", "impl", "isa", "version")
+ORDER = ("together", "fused", "divided", "zeros")
 
 HEAD = """\
 # Kernel models
@@ -49,6 +51,9 @@ else has no model and `kernel_model` says so: other implementations, instruction
 features that a row does not name.
 """
 
+# What each word of an order decides on.
+DECIDES = ({"src scale"}, {"linear", "sum"}, {"dst scale"}, {"relu", "round", "hardswish"})
+
 
 def found(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Give a row for each implementation of a part whose order could be told."""
@@ -65,10 +70,10 @@ def found(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
             continue
         # Where no compared problem tells the orders apart, the features in question are not proven.
         undecided = [order for order in orders if len(wrong[order]) == len(wrong[best])]
-        if len({order.split(", ")[0] for order in undecided}) > 1:
-            features -= {"src scale"}
-        if len({order.split(", ")[1] for order in undecided}) > 1:
-            features -= {"linear", "sum"}
+        for at, needs in enumerate(DECIDES):
+            if len({order.split(", ")[at] for order in undecided}) > 1:
+                features -= needs
+        together, fused, divided, zeros = best.split(", ")
         yield {
             "primitive": primitive,
             "src": src,
@@ -76,8 +81,10 @@ def found(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "isa": part["isa"],
             "version": part["version"],
             "runtime": part["runtime"],
-            "together": best.startswith("together"),
-            "fused": best.endswith(", fused"),
+            "together": together == "together",
+            "fused": fused == "fused",
+            "divided": divided == "divided",
+            "zeros": zeros.removeprefix("zeros "),
             "outputs": sum(one["outputs"] for one in right),
             "features": sorted(features),
         }
@@ -88,7 +95,7 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "# Written by tools/kernel_models.py; do not edit."
     for row in rows:
         yield "\n[[kernel]]"
-        for key in ("primitive", "src", "impl", "isa", "version", "together", "fused", "outputs"):
+        for key in KEYS + ORDER + ("outputs",):
             yield f"{key} = {json.dumps(row[key])}"
         yield "features = [" + ", ".join(json.dumps(name) for name in row["features"]) + "]"
 
@@ -104,6 +111,8 @@ def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         order = "together" if row["together"] else "apart"
         order += "" if row["fused"] else ", not fused"
+        order += ", divided" if row["divided"] else ""
+        order += "" if row["zeros"] == "kept" else f", zeros {row['zeros']}"
         missing = ", ".join(name for name in every if name not in row["features"])
         yield (
             f"| {row['primitive']} | {row['src']} | `{row['impl']}` | {row['isa']} | "
@@ -116,9 +125,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="+", type=Path, help="written by test_kernel_models.py")
     parts = [json.loads(path.read_text()) for path in parser.parse_args().parts]
-    keys = ("primitive", "src", "impl", "isa", "version")
     rows = sorted(
-        (row for part in parts for row in found(part)), key=lambda r: [r[k] for k in keys]
+        (row for part in parts for row in found(part)), key=lambda r: [r[k] for k in KEYS]
     )
     TABLE.write_text("\n".join(table(rows)) + "\n")
     PAGE.write_text("\n".join(page(rows)) + "\n")

@@ -11,7 +11,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.pairing import EXACT
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, SumPostOp
+from pyonednn_q.compose.post_ops import BinaryPostOp, PReluPostOp, SumPostOp
 from pyonednn_q.compose.problem import (
     ConvProblem,
     DeconvProblem,
@@ -20,65 +20,33 @@ from pyonednn_q.compose.problem import (
 )
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.predict.emulation import sums
+from support.kernel_variants import VARIANTS, Variant
 
 Maker = Callable[..., Any]
 
-
-@dataclass(frozen=True)
-class Variant:
-    """What a primitive does besides its sums."""
-
-    name: str
-    dst: str
-    bias: bool = True
-    src_scale: bool = False
-    wei_scale: bool = True
-    src_zero_point: bool = False
-    dst_scale: bool = False
-    dst_zero_point: bool = False
-    post_ops: tuple[PostOp, ...] = ()
-    binaries: tuple[str, ...] = ()
+SMALL, LARGE = 5, 14
 
 
-VARIANTS = (
-    Variant("folded", "f32"),
-    Variant("separate", "f32", src_scale=True),
-    Variant("u8", "u8", dst_scale=True, dst_zero_point=True, post_ops=(EltwisePostOp("relu"),)),
-    Variant("s8", "s8", dst_scale=True, post_ops=(EltwisePostOp("linear", 1.37, -0.21),)),
-    Variant("s32", "s32"),
-    Variant("bf16", "bf16", post_ops=(EltwisePostOp("clip", -5.0, 7.0),)),
-    Variant("bare", "s32", bias=False, wei_scale=False),
-    Variant(
-        "sum",
-        "u8",
-        dst_scale=True,
-        dst_zero_point=True,
-        post_ops=(SumPostOp(0.37, 3), EltwisePostOp("relu", 0.1)),
-    ),
-    Variant("linear", "f32", post_ops=(EltwisePostOp("linear", 1.37, -0.21),)),
-    Variant("sum of f32", "f32", post_ops=(SumPostOp(0.37),)),
-    Variant("binary", "f32", binaries=("mul", "add", "max", "min")),
-    Variant("round", "s8", bias=False, dst_zero_point=True, post_ops=(EltwisePostOp("round"),)),
-    Variant("zero point", "f32", src_zero_point=True),
-)
-
-SMALL, LARGE = 9, 28
-
-
-def problems(kind: str, size: int) -> Iterator[tuple[Maker, tuple[Any, ...]]]:
-    """Give what makes the problems of a kind: a function and its first arguments."""
+def problems(kind: str, size: int) -> Iterator[tuple[Maker, tuple[Any, ...], dict[str, Any]]]:
+    """Give what makes the problems of a kind: a function, its first arguments, and others."""
+    image, wide = (1, 64, size, size), (1, 64, 2 * size, 2 * size)
     if kind == "convolution":
-        yield ConvProblem.of, ((1, 64, size, size), (64, 64, 3, 3))
-        yield ConvProblem.of, ((1, 64, size, size), (128, 64, 1, 1))
-        yield ConvProblem.of, ((1, 64, size, size), (64, 1, 1, 3, 3))
+        yield ConvProblem.of, (image, (64, 64, 3, 3)), {"padding": 1}
+        yield ConvProblem.of, (wide, (128, 64, 1, 1)), {}
+        yield ConvProblem.of, (wide, (64, 1, 1, 3, 3)), {}
+        yield ConvProblem.of, ((1, 3, 2 * size, 2 * size), (32, 3, 3, 3)), {"strides": 2}
+        yield ConvProblem.of, (image, (2, 32, 32, 3, 3)), {"padding": 1}
     elif kind == "deconvolution":
-        yield DeconvProblem.of, ((1, 64, size, size), (64, 64, 3, 3))
-        yield DeconvProblem.of, ((1, 64, size, size), (64, 64, 1, 1))
+        yield DeconvProblem.of, (image, (64, 64, 3, 3)), {"padding": 1}
+        yield DeconvProblem.of, (wide, (64, 64, 1, 1)), {}
+        yield DeconvProblem.of, (image, (64, 64, 2, 2)), {"strides": 2}
+        yield DeconvProblem.of, (image, (64, 1, 1, 3, 3)), {}
     elif kind == "inner_product":
-        yield InnerProductProblem.of, ((4 * size, 256), 512)
+        yield InnerProductProblem.of, ((4 * size, 256), 512), {}
+        yield InnerProductProblem.of, ((size, 32, 3, 3), 128), {}
     else:
-        yield MatMulProblem.of, ((4 * size, 256), (256, 512))
-        yield MatMulProblem.of, ((size, 32, 64), (size, 64, 48))
+        yield MatMulProblem.of, ((4 * size, 256), (256, 512)), {}
+        yield MatMulProblem.of, ((size, 32, 64), (size, 64, 48)), {}
 
 
 @dataclass(frozen=True)
@@ -92,29 +60,59 @@ class KernelCase:
     sums: Any
 
 
-class Source:
-    """Tensors and sums of one problem, shared by all variants."""
+def cases(kind: str, src: str, size: int, seed: int) -> Iterator[tuple[str, KernelCase]]:
+    """Give every variant of every problem of a kind, with its name."""
+    for make, dims, more in problems(kind, size):
+        source = Source(make, dims, more, src, seed)
+        ties = Source(make, dims, more, src, seed, ties=True)
+        for variant in VARIANTS:
+            yield variant.name, (ties if variant.ties else source).case(variant)
 
-    def __init__(self, make: Maker, dims: tuple[Any, ...], src: str, seed: int) -> None:
-        self.make, self.dims, self.src_dtype = make, dims, src
+
+class Source:
+    """Tensors and sums of one problem, shared by all variants.
+
+    With `ties`, sums are small and scales nearly a quarter: most results lie within a few units of
+    their last place around a half, where each operation's rounding decides.
+    """
+
+    def __init__(
+        self,
+        make: Maker,
+        dims: tuple[Any, ...],
+        more: dict[str, Any],
+        src: str,
+        seed: int,
+        *,
+        ties: bool = False,
+    ) -> None:
+        self.make, self.dims, self.more, self.src_dtype, self.ties = make, dims, more, src, ties
         self.rng = np.random.default_rng(seed)
-        plain = make(*dims, src=src, dst="s32")
+        plain = make(*dims, src=src, dst="s32", **more)
         info = np.iinfo({"u8": np.uint8, "s8": np.int8}[src])
-        self.src = self.rng.integers(info.min, info.max, plain.src.dims, endpoint=True)
-        self.src = self.src.astype(info.dtype)
+        ends, weight = ((max(info.min, -2), 3), 1) if ties else ((info.min, info.max), 31)
+        self.src = self.rng.integers(*ends, plain.src.dims, endpoint=True).astype(info.dtype)
         # Even, and small enough for 16 bits: every kernel's sums are exact.
-        self.wei = (2 * self.rng.integers(-31, 32, plain.wei.dims)).astype(np.int8)
+        drawn = self.rng.integers(-weight, weight, plain.wei.dims, endpoint=True)
+        self.wei = (2 * drawn).astype(np.int8)
         self.whole = {zp: sums(plain, self.src, self.wei, EXACT, zp) for zp in (0, 7)}
 
     def case(self, variant: Variant) -> KernelCase:
         """Return the case of one variant."""
-        bias = "f32" if variant.bias else None
-        problem = self.make(*self.dims, src=self.src_dtype, dst=variant.dst, bias=bias)
+        bias = variant.bias or None
+        problem = self.make(*self.dims, src=self.src_dtype, dst=variant.dst, bias=bias, **self.more)
         axis = problem.dst.ndim - 1 if isinstance(problem, MatMulProblem) else 1
         channels = problem.dst.dims[axis]
         across = tuple(channels if at == axis else 1 for at in range(problem.dst.ndim))
-        post_ops = variant.post_ops
-        post_ops += tuple(BinaryPostOp(alg, TensorSpec(across, "f32")) for alg in variant.binaries)
+        post_ops = tuple(
+            PReluPostOp(1 << axis) if one == "prelu" else one for one in variant.post_ops
+        )
+        extents = {"channel": across, "tensor": (1,) * len(across), "whole": problem.dst.dims}
+        post_ops += tuple(
+            BinaryPostOp(alg, TensorSpec(extents[extent], "f32"))
+            for alg, extent in variant.binaries
+        )
+        post_ops += variant.then
         attr = Attr(
             src_scale=Scale() if variant.src_scale else None,
             wei_scale=Scale(self._mask(problem)) if variant.wei_scale else None,
@@ -124,17 +122,25 @@ class Source:
             post_ops=post_ops,
         )
         whole = self.whole[7 if variant.src_zero_point else 0]
-        values = self._values(attr, across, float(np.abs(whole).mean()))
+        size = float(np.abs(whole).mean()) * variant.shrunk
+        values = self._values(attr, across, size)
         arrays = {"src": self.src, "wei": self.wei}
-        if variant.bias:
-            arrays["bias"] = self._numbers(channels) * np.float32(20) - np.float32(30)
+        if variant.bias == "s32":
+            arrays["bias"] = self.rng.integers(-999, 999, channels, np.int32)
+        elif variant.bias:
+            drawn = self._numbers(channels) * np.float32(20) - np.float32(30)
+            arrays["bias"] = drawn / np.float32(variant.shrunk)
         if any(isinstance(one, SumPostOp) for one in post_ops):
             arrays["dst"] = self._before(problem)
         return KernelCase(problem, attr, arrays, values, whole)
 
     def _before(self, problem: Any) -> Any:
-        dims, dtype = problem.dst.dims, dtypes.numpy_dtype(problem.dst.dtype)
-        return (self.rng.random(dims, np.float32) * np.float32(255)).astype(dtype)
+        dims, dtype = problem.dst.dims, problem.dst.dtype
+        drawn = self.rng.random(dims, np.float32)
+        if dtypes.is_integer(dtype):
+            lo, hi = max(dtypes.qmin(dtype), -500), min(dtypes.qmax(dtype), 500)
+            return np.rint(lo + drawn * (hi - lo)).astype(dtypes.numpy_dtype(dtype))
+        return (drawn * np.float32(255)).astype(dtypes.numpy_dtype(dtype))
 
     def _mask(self, problem: Any) -> int:
         if isinstance(problem, MatMulProblem):
@@ -142,26 +148,33 @@ class Source:
         return 3 if getattr(problem, "has_groups", False) else 1
 
     def _numbers(self, count: int) -> Any:
-        """Numbers in [1, 2) with all their bits in use."""
+        """Numbers in [1, 2) with all their bits in use; close to 1 where ties are wanted."""
+        if self.ties:
+            units = self.rng.integers(-4, 4, count, endpoint=True)
+            return (1 + units * 2.0**-23).astype(np.float32)
         return (1 + self.rng.random(count, np.float64)).astype(np.float32)
 
     def _values(self, attr: Attr, across: tuple[int, ...], size: float) -> dict[str, Any]:
         values: dict[str, Any] = {}
         channels = int(np.prod(across))
-        scale = np.float32(40 / size)
+        scale = np.float32(0.25 if self.ties else 40 / size)
         if attr.src_scale is not None:
             values["src_scale"] = self._numbers(1)
         if attr.wei_scale is not None:
             values["wei_scale"] = self._numbers(channels) * scale
         if attr.dst_scale is not None:
-            values["dst_scale"] = self._numbers(1) / np.float32(2)
+            values["dst_scale"] = self._numbers(1) / np.float32(1 if self.ties else 2)
         if attr.src_zero_point is not None:
             values["src_zero_point"] = np.array([7], np.int32)
         if attr.dst_zero_point is not None:
             values["dst_zero_point"] = np.array([13], np.int32)
         for index, post_op in enumerate(attr.post_ops):
             if isinstance(post_op, BinaryPostOp):
-                drawn = self._numbers(channels).reshape(across)
+                drawn = self._numbers(post_op.src1.size).reshape(post_op.src1.dims)
                 sign = {"max": -30, "min": 30}.get(post_op.alg, 1)
+                if attr.wei_scale is None and post_op.alg == "mul":
+                    drawn = drawn * scale
                 values[f"post_op_{index}"] = drawn * np.float32(sign)
+            elif isinstance(post_op, PReluPostOp):
+                values[f"post_op_{index}"] = self._numbers(channels) - np.float32(1.25)
         return values

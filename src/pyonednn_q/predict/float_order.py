@@ -4,12 +4,12 @@
     together    x · (src_scale · wei_scale)         apart    (x · src_scale) · wei_scale
     x + bias
     post-ops in order; linear and sum are fused, with one rounding, but not by SSE4.1
-    x · f32(1 / dst_scale)
+    multiplied      x · f32(1 / dst_scale)          divided  x / dst_scale
     x + dst_zero_point
     round half to even, saturate                    a float destination: a cast
 
-Kernels differ in the order of the scales, of which there is none with weight scales alone, and in
-fusing. A bare s32 destination is the sum itself.
+Kernels differ in the order of the scales, of which there is none with weight scales alone, in
+fusing, and in dividing. A bare s32 destination is the sum itself.
 """
 
 from __future__ import annotations
@@ -47,18 +47,46 @@ class Order:
         Scales of source and weights are multiplied with each other first.
     fused : bool
         linear and sum round once.
+    divided : bool
+        By the scale of the destination, which others multiply by the reciprocal of.
+    zeros : {"kept", "negative", "positive"}
+        Of a floating destination. negative: relu multiplies by 0, and makes -0 of what is negative,
+        where others store 0. positive: 0 is added at last, so that none is -0.
     """
 
     together: bool
     fused: bool
+    divided: bool = False
+    zeros: str = "kept"
 
     def text(self) -> str:
-        """Return the order in two words."""
+        """Return the order in a few words, one for each choice."""
         scales = "together" if self.together else "apart"
-        return f"{scales}, {'fused' if self.fused else 'not fused'}"
+        fused = "fused" if self.fused else "not fused"
+        words = f"{scales}, {fused}, {'divided' if self.divided else 'multiplied'}"
+        return f"{words}, zeros {self.zeros}"
+
+    def seen(self, problem: Problem, attr: Attr) -> Order:
+        """Return the first order that gives the same results on a problem."""
+        linear = any(_is_linear(one) for one in attr.post_ops)
+        relu = any(isinstance(one, EltwisePostOp) and one.alg == "relu" for one in attr.post_ops)
+        negative, dst = self.zeros == "negative", problem.tensors["dst"].dtype
+        both = attr.src_scale is not None and attr.wei_scale is not None
+        return Order(
+            self.together or not both,
+            self.fused or not linear,
+            self.divided and attr.dst_scale is not None,
+            "kept" if dtypes.is_integer(dst) or (negative and not relu) else self.zeros,
+        )
 
 
-ORDERS = tuple(Order(together, fused) for fused in (True, False) for together in (True, False))
+ORDERS = tuple(
+    Order(together, fused, divided, zeros)
+    for zeros in ("kept", "negative", "positive")
+    for divided in (False, True)
+    for fused in (True, False)
+    for together in (True, False)
+)
 ELTWISE: Mapping[str, Callable[[Array, Any, Any], Array]] = {
     "relu": lambda x, a, _: np.maximum(x, F32(0)) if a == 0 else np.where(x > 0, x, x * a),
     "clip": lambda x, a, b: np.minimum(np.maximum(x, a), b),
@@ -66,6 +94,9 @@ ELTWISE: Mapping[str, Callable[[Array, Any, Any], Array]] = {
     "round": lambda x, _, __: np.rint(x),
     "abs": lambda x, _, __: np.abs(x),
     "square": lambda x, _, __: x * x,
+    "sqrt": lambda x, _, __: np.sqrt(x),
+    "hardsigmoid": lambda x, a, b: _hardsigmoid(x, a, b),  # noqa: PLW0108 - it is further down
+    "hardswish": lambda x, a, b: x * _hardsigmoid(x, a, b),
 }
 BINARY: Mapping[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
@@ -113,9 +144,12 @@ def destination(
     for index, post_op in enumerate(attr.post_ops):
         x = _applied(post_op, x, order, values.get(f"post_op_{index}"), before)
     if attr.dst_scale is not None:
-        x = x * (F32(1) / F32(values["dst_scale"].ravel()[0]))
+        scale = F32(values["dst_scale"].ravel()[0])
+        x = x / scale if order.divided else x * (F32(1) / scale)
     if attr.dst_zero_point is not None:
         x = x + F32(values["dst_zero_point"].ravel()[0])
+    if order.zeros == "positive":
+        x = x + F32(0)
     return _stored(x, spec.dtype)
 
 
@@ -150,6 +184,8 @@ def _applied(
     match post_op:
         case EltwisePostOp(alg="linear", alpha=alpha, beta=beta):
             return _sum_of_product(F32(alpha), x, F32(beta), order)
+        case EltwisePostOp(alg="relu", alpha=0.0) if order.zeros == "negative":
+            return np.where(x > 0, x, x * F32(0))
         case EltwisePostOp(alg=alg, alpha=alpha, beta=beta):
             return np.asarray(ELTWISE[alg](x, F32(alpha), F32(beta)))
         case SumPostOp(scale=scale, zero_point=zero_point) if before is not None:
@@ -157,10 +193,21 @@ def _applied(
             return _sum_of_product(F32(scale), old, x, order)
         case BinaryPostOp(alg=alg) if operand is not None:
             return np.asarray(BINARY[alg](x, operand.astype(F32)))
-        case PReluPostOp() if operand is not None:
-            return np.where(x > 0, x, x * operand.astype(F32))
+        case PReluPostOp(mask=mask) if operand is not None:
+            dims = [dim if mask >> axis & 1 else 1 for axis, dim in enumerate(x.shape)]
+            return np.where(x > 0, x, x * operand.astype(F32).reshape(dims))
     wanted = "eltwise, sum, binary or prelu, with the operand or old dst that it reads"
     raise ArgumentError("post_ops", post_op.text(), wanted)
+
+
+def _hardsigmoid(x: Array, a: Any, b: Any) -> Array:  # noqa: ANN401 - numbers
+    return np.asarray(np.minimum(np.maximum(a * x + b, F32(0)), F32(1)))
+
+
+def _is_linear(post_op: PostOp) -> bool:
+    return isinstance(post_op, SumPostOp) or (
+        isinstance(post_op, EltwisePostOp) and post_op.alg == "linear"
+    )
 
 
 def _sum_of_product(a: Any, x: Array, c: Any, order: Order) -> Array:  # noqa: ANN401 - or a number

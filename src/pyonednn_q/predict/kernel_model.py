@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.attr import Attr
+from pyonednn_q.compose.attr import Attr, Scale
 from pyonednn_q.compose.pairing import summations
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
+from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.predict.emulation import checked, sums
 from pyonednn_q.predict.float_order import Order, destination
@@ -42,6 +43,7 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyonednn_q.compose.attr import ZeroPoint
     from pyonednn_q.compose.pairing import Weighted
     from pyonednn_q.compose.problem import Problem
 
@@ -169,32 +171,56 @@ def features(problem: Problem, attr: Attr) -> frozenset[str]:
     found = {f"dst {problem.tensors['dst'].dtype}"}
     if "bias" in problem.tensors:
         found.add(f"bias {problem.tensors['bias'].dtype}")
-    scales = {name: attr.scale(name) for name in ("src", "src1", "wei", "dst")}
-    found |= {
-        f"{name} scale" + (f" in groups {one.groups}" if one.groups else "")
-        for name, one in scales.items()
-        if one is not None
-    }
-    points = {name: attr.zero_point(name) for name in ("src", "wei", "dst")}
-    found |= {f"{name} zero point" for name, one in points.items() if one is not None}
-    found |= {_feature(one) for one in attr.post_ops}
+    for name in ("src", "src1", "wei", "dst"):
+        scale, point = attr.scale(name), None if name == "src1" else attr.zero_point(name)
+        if scale is not None:
+            found.add(f"{name} scale{_along(problem, name, scale)}")
+        if point is not None:
+            found.add(f"{name} zero point{_along(problem, name, point)}")
+    found |= {_feature(problem, one) for one in attr.post_ops}
     return frozenset(found)
 
 
-def _feature(post_op: PostOp) -> str:
+def _along(problem: Problem, name: str, value: Scale | ZeroPoint) -> str:
+    """Return what is unusual in how many values there are, and of which type."""
+    usual = {0}
+    if name == "wei" and isinstance(problem, MatMulProblem):
+        usual.add(1 << (problem.wei.ndim - 1))
+    elif name == "wei":
+        usual.add(3 if getattr(problem, "has_groups", False) else 1)
+    words = "" if value.mask in usual else f" of mask {value.mask}"
+    if value.dtype != ("f32" if isinstance(value, Scale) else "s32"):
+        words += f" of {value.dtype}"
+    return words + (f" in groups {value.groups}" if value.groups else "")
+
+
+def _feature(problem: Problem, post_op: PostOp) -> str:
     match post_op:
         case EltwisePostOp(alg="relu", alpha=alpha) if alpha:
             return "leaky relu"
         case EltwisePostOp(alg=alg):
             return alg
         case BinaryPostOp(alg=alg, src1=src1):
-            varies = sum(dim > 1 for dim in src1.dims)
-            return f"binary {alg}" + (" per channel" if varies <= 1 else " of a tensor")
+            kind = "" if src1.dtype == "f32" else f" of {src1.dtype}"
+            return f"binary {alg}{kind} {_extent(problem, src1.dims)}"
         case SumPostOp(dtype=None):
             return "sum"
-        case PReluPostOp():
-            return "prelu"
+        case PReluPostOp(mask=mask):
+            dims = problem.tensors["dst"].dims
+            slopes = tuple(dim if mask >> axis & 1 else 1 for axis, dim in enumerate(dims))
+            return f"prelu {_extent(problem, slopes)}"
     return post_op.text()
+
+
+def _extent(problem: Problem, dims: tuple[int, ...]) -> str:
+    """Return along what an operand varies."""
+    axis = len(dims) - 1 if isinstance(problem, MatMulProblem) else 1
+    varies = {at for at, dim in enumerate(dims) if dim > 1}
+    if varies <= {axis}:
+        return "per channel" if varies else "per tensor"
+    if dims == problem.tensors["dst"].dims:
+        return "of a tensor"
+    return f"of mask {sum(1 << at for at in varies)}"
 
 
 @functools.cache
@@ -203,8 +229,7 @@ def proofs() -> Mapping[Key, Proof]:
     text = resources.files("pyonednn_q.predict").joinpath("kernel_models.toml").read_text()
     table: dict[Key, Proof] = {}
     for row in tomllib.loads(text).get("kernel", []):
-        proof = Proof(
-            Order(row["together"], row["fused"]), frozenset(row["features"]), row["outputs"]
-        )
+        order = Order(row["together"], row["fused"], row["divided"], row["zeros"])
+        proof = Proof(order, frozenset(row["features"]), row["outputs"])
         table[row["primitive"], row["src"], row["impl"], row["isa"], row["version"]] = proof
     return table

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, SumPostOp
+from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
 from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, NoModelError
@@ -73,8 +73,35 @@ def test_each_operation_rounds_once(order: Order) -> None:
             added = x if c is None else c
             x = f32(a * y + added) if order.fused else f32(f32(a * y) + added)
         x = f32(x * exact("post_op_2", at))
-        x = f32(x * f32(1 / exact("dst_scale")))
+        by = exact("dst_scale")
+        x = f32(x / by) if order.divided else f32(x * f32(1 / by))
         assert float(got[0, at]) == float(x)
+
+
+def test_signs_of_zeros() -> None:
+    problem = MatMulProblem.of((1, 4), (4, 1), dst="f32")
+    attr = Attr(post_ops=(EltwisePostOp("relu"),))
+    rounded = Attr(wei_scale=Scale(), post_ops=(EltwisePostOp("round"),))
+    for zeros, of_relu, of_round in (
+        ("kept", False, True),
+        ("negative", True, True),
+        ("positive", False, False),
+    ):
+        order = Order(together=True, fused=True, zeros=zeros)
+        relu = destination(problem, attr, np.array([[-3]]), order, {})
+        scale = {"wei_scale": np.array([0.1], np.float32)}
+        nearest = destination(problem, rounded, np.array([[-3]]), order, scale)
+        assert relu[0, 0] == nearest[0, 0] == 0
+        assert (np.signbit(relu[0, 0]), np.signbit(nearest[0, 0])) == (of_relu, of_round)
+
+
+def test_slopes_go_along_their_mask() -> None:
+    problem = ConvProblem.of((1, 1, 1, 2), (2, 1, 1, 1), dst="f32")
+    attr = Attr(post_ops=(PReluPostOp(2),))
+    slopes = {"post_op_0": np.array([0.5, -2.0], np.float32)}
+    sums = np.array([-4, 4, -4, 4]).reshape(1, 2, 1, 2)
+    got = destination(problem, attr, sums, ORDERS[0], slopes)
+    assert got.ravel().tolist() == [-2, 4, 8, 4]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +180,7 @@ def test_what_is_not_proven_has_no_model() -> None:
 
 
 def test_features_in_words() -> None:
-    problem = MatMulProblem.of((1, 2), (2, 3), dst="bf16", bias="f32")
+    problem = MatMulProblem.of((2, 2), (2, 3), dst="bf16", bias="f32")
     attr = Attr(
         wei_scale=Scale(2),
         src_zero_point=ZeroPoint(),
@@ -162,12 +189,13 @@ def test_features_in_words() -> None:
             SumPostOp(0.5),
             BinaryPostOp("add", TensorSpec((1, 3), "f32")),
             BinaryPostOp("mul", TensorSpec((2, 3), "f32")),
+            BinaryPostOp("max", TensorSpec((1, 1), "s32")),
+            PReluPostOp(1),
         ),
     )
-    with pytest.raises(ArgumentError):
-        attr.check(problem)
     wanted = {"dst bf16", "bias f32", "wei scale", "src zero point", "leaky relu", "sum"}
     wanted |= {"binary add per channel", "binary mul of a tensor"}
+    wanted |= {"binary max of s32 per tensor", "prelu of mask 1"}
     assert features(problem, attr) == wanted
 
 

@@ -6,7 +6,12 @@ from typing import Any
 
 import kernel_models
 
-ORDERS = ["together, fused", "apart, fused", "together, not fused", "apart, not fused"]
+TAIL = ", multiplied, zeros kept"
+ORDERS = [
+    f"{scales}, {fused}{TAIL}"
+    for fused in ("fused", "not fused")
+    for scales in ("together", "apart")
+]
 
 
 def row(features: list[str], *differing: int) -> dict[str, Any]:
@@ -55,3 +60,12 @@ def test_nor_is_it_beside_a_difference() -> None:
     fine = row(["dst f32", "wei scale", "sum"], 0, 0, 0, 0)
     (one,) = found(plain=PLAIN, odd=odd, fine=fine)
     assert one["features"] == ["dst f32", "wei scale"]
+
+
+def test_dividing_by_the_destinations_scale_is_found() -> None:
+    part = {"features": ["dst s8", "dst scale"], "outputs": 10}
+    words = ["together, fused, multiplied, zeros kept", "together, fused, divided, zeros kept"]
+    (one,) = found(only={**part, "differing": dict(zip(words, (1, 0), strict=True))})
+    assert (one["divided"], one["zeros"]) == (True, "kept")
+    (one,) = found(only={**part, "differing": dict(zip(words, (0, 0), strict=True))})
+    assert (one["divided"], one["features"]) == (False, ["dst s8"])

@@ -1,0 +1,119 @@
+"""What is done to the sums of the problems on which kernel models are compared with kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyonednn_q.compose.post_ops import EltwisePostOp, PostOp, SumPostOp
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a primitive does besides its sums.
+
+    Attributes
+    ----------
+    bias : str
+        Its type; empty for none.
+    post_ops : tuple
+        First those of themselves, "prelu" being one with a slope per channel.
+    binaries : tuple of (str, str)
+        Then these: what they do, and along what: a "channel", a "tensor", or the "whole" of dst.
+    then : tuple of post-ops
+        And these at last.
+    shrunk : float
+        Results are smaller by that factor.
+    ties : bool
+        Results lie around halves.
+    """
+
+    name: str
+    dst: str
+    bias: str = "f32"
+    src_scale: bool = False
+    wei_scale: bool = True
+    src_zero_point: bool = False
+    dst_scale: bool = False
+    dst_zero_point: bool = False
+    post_ops: tuple[Any, ...] = ()
+    binaries: tuple[tuple[str, str], ...] = ()
+    then: tuple[PostOp, ...] = ()
+    shrunk: float = 1.0
+    ties: bool = False
+
+
+RELU, LEAKY = EltwisePostOp("relu"), EltwisePostOp("relu", 0.1)
+LINEAR, ROUND = EltwisePostOp("linear", 1.37, -0.21), EltwisePostOp("round")
+CLIP, CLIP_V2 = EltwisePostOp("clip", -5.3, 7.1), EltwisePostOp("clip_v2", -5.3, 7.1)
+PER_CHANNEL = (("mul", "channel"), ("add", "channel"), ("max", "channel"), ("min", "channel"))
+
+FLOATING = (
+    Variant("folded", "f32"),
+    Variant("separate", "f32", src_scale=True),
+    Variant("source's scale", "f32", src_scale=True, wei_scale=False),
+    Variant("dst scale of f32", "f32", dst_scale=True),
+    Variant("zero point", "f32", src_zero_point=True),
+    Variant("linear", "f32", post_ops=(LINEAR,)),
+    Variant("sum of f32", "f32", post_ops=(SumPostOp(0.37),)),
+    Variant("relu", "f32", post_ops=(RELU,)),
+    Variant("leaky relu", "f32", post_ops=(LEAKY,)),
+    Variant("clip", "f32", post_ops=(CLIP,)),
+    Variant("clip_v2", "f32", post_ops=(CLIP_V2,)),
+    Variant("round", "f32", post_ops=(ROUND,)),
+    Variant("abs", "f32", post_ops=(EltwisePostOp("abs"),)),
+    Variant("square", "f32", post_ops=(EltwisePostOp("square"),)),
+    Variant("sqrt", "f32", post_ops=(EltwisePostOp("abs"), EltwisePostOp("sqrt"))),
+    Variant("hardsigmoid", "f32", post_ops=(EltwisePostOp("hardsigmoid", 1 / 60, 0.47),)),
+    Variant("hardswish", "f32", post_ops=(EltwisePostOp("hardswish", 1 / 60, 0.47),)),
+    Variant("prelu", "f32", post_ops=("prelu",)),
+    Variant("binary", "f32", binaries=PER_CHANNEL),
+    Variant("others", "f32", binaries=(("sub", "channel"), ("div", "channel"))),
+    Variant("of the tensor", "f32", binaries=(("mul", "tensor"), ("add", "tensor"))),
+    Variant("map", "f32", binaries=(("add", "whole"), ("mul", "whole"))),
+    Variant("bf16", "bf16"),
+    Variant("clip to bf16", "bf16", post_ops=(CLIP,)),
+    Variant("sum of bf16", "bf16", post_ops=(SumPostOp(0.37), RELU)),
+    Variant("relu to bf16", "bf16", src_scale=True, post_ops=(LEAKY, LINEAR)),
+)
+INTEGER = (
+    Variant("bare", "s32", bias="", wei_scale=False),
+    Variant("s32", "s32"),
+    Variant("u8", "u8", dst_scale=True, dst_zero_point=True, post_ops=(RELU,)),
+    Variant("u8 without zero point", "u8", dst_scale=True, post_ops=(RELU,)),
+    Variant("s8", "s8", dst_scale=True, post_ops=(LINEAR,)),
+    Variant("separate s8", "s8", src_scale=True, dst_scale=True),
+    Variant("s8 with zero point", "s8", dst_scale=True, dst_zero_point=True, post_ops=(LINEAR,)),
+    Variant(
+        "sum",
+        "u8",
+        dst_scale=True,
+        dst_zero_point=True,
+        post_ops=(SumPostOp(0.37, 3), LEAKY),
+    ),
+    Variant("sum of s8", "s8", dst_scale=True, post_ops=(SumPostOp(0.37),)),
+    Variant("clip to s8", "s8", dst_scale=True, post_ops=(CLIP,)),
+    Variant("clip to u8", "u8", dst_scale=True, post_ops=(CLIP_V2,)),
+    Variant("round to s8", "s8", bias="", dst_zero_point=True, post_ops=(ROUND,)),
+    Variant("round to u8", "u8", dst_scale=True, post_ops=(ROUND,)),
+    Variant("leaky relu to s8", "s8", dst_scale=True, post_ops=(LEAKY,)),
+    Variant("prelu to s8", "s8", dst_scale=True, post_ops=("prelu",)),
+    Variant("binary to s8", "s8", dst_scale=True, dst_zero_point=True, binaries=PER_CHANNEL),
+    Variant("binary to u8", "u8", dst_scale=True, binaries=PER_CHANNEL),
+    Variant("zero points", "u8", src_zero_point=True, dst_scale=True, dst_zero_point=True),
+    Variant("quantised", "u8", post_ops=(ROUND, EltwisePostOp("clip", -3, 4), LINEAR)),
+    Variant(
+        "exact",
+        "s8",
+        bias="s32",
+        wei_scale=False,
+        dst_zero_point=True,
+        binaries=(("mul", "channel"),),
+        then=(ROUND,),
+    ),
+    Variant("halves", "s8", bias="", dst_scale=True, ties=True),
+    Variant("halves shifted", "s8", bias="", dst_scale=True, dst_zero_point=True, ties=True),
+    Variant("halves to u8", "u8", bias="", dst_scale=True, dst_zero_point=True, ties=True),
+    Variant("halves times two", "s8", bias="", src_scale=True, dst_scale=True, ties=True),
+)
+VARIANTS = FLOATING + INTEGER
