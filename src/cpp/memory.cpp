@@ -177,11 +177,6 @@ Layout layout_of(const std::string& argument, const py::array& array, dnnl_data_
     return Layout(spec);
 }
 
-bool same_bytes(const py::array& one, const py::array& other) {
-    return one.nbytes() == other.nbytes() &&
-           std::memcmp(one.data(), other.data(), static_cast<std::size_t>(one.nbytes())) == 0;
-}
-
 void reorder(const Layout& src_layout, void* src, const Memory& dst) {
     apply_num_threads();
     dnnl_primitive_attr_t attr_created = nullptr;

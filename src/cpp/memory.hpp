@@ -78,9 +78,6 @@ MemoryObject make_memory(const Layout& layout, void* data);
 // The layout of an array as it is, strides included. Throws DTypeError, LayoutError.
 Layout layout_of(const std::string& argument, const py::array& array, dnnl_data_type_t dtype);
 
-// Whether two arrays without gaps hold the same bytes.
-bool same_bytes(const py::array& one, const py::array& other);
-
 // Copies src to dst, converting the layout (weights packing) and the data type.
 void reorder(const Layout& src_layout, void* src, const Memory& dst);
 

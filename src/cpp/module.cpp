@@ -10,6 +10,7 @@ PYBIND11_MODULE(_core, m) {
     pq::register_runtime(m);
     pq::register_memory(m);
     pq::register_primitive(m);
+    pq::register_known_calls(m);
     pq::register_requantize(m);
     pq::register_quantize(m);
 }

@@ -1,5 +1,6 @@
 #include "primitive.hpp"
 
+#include "array_flags.hpp"
 #include "buffer_pool.hpp"
 #include "dtypes.hpp"
 #include "errors.hpp"
@@ -52,10 +53,6 @@ bool has_sum(const AttrSpec& attr) {
 // More than any primitive has: sources, operands of 32 post-ops, dst.
 constexpr std::size_t most_slots = 64;
 
-// NumPy's flags of arrays; pybind11 keeps its own copy private.
-constexpr int aligned_flag = 0x0100;
-constexpr int writeable_flag = 0x0400;
-
 // Whether an object is an array exactly as the slot wants it. Reads NumPy's struct and calls
 // nothing; what it turns down may still be usable.
 bool fits(const Slot& slot, PyObject* object) {
@@ -63,7 +60,7 @@ bool fits(const Slot& slot, PyObject* object) {
     if (Py_TYPE(object) != numpy.PyArray_Type_) return false;
     const py::detail::PyArray_Proxy* const array = py::detail::array_proxy(object);
     const Dims& dims = slot.layout.dims();
-    const int wanted = aligned_flag | (slot.output ? writeable_flag : 0);
+    const int wanted = array_flags::aligned | (slot.output ? array_flags::writeable : 0);
     if (array->descr != slot.dtype.ptr() || static_cast<std::size_t>(array->nd) != dims.size() ||
         (array->flags & wanted) != wanted) {
         return false;
@@ -204,7 +201,7 @@ py::object Prepared::new_dst() const {
             numpy.PyArray_Type_, py::object(dst.dtype).release().ptr(),
             static_cast<int>(dims.size()), reinterpret_cast<const Py_intptr_t*>(dims.data()),
             reinterpret_cast<const Py_intptr_t*>(dst.strides_bytes.data()), data,
-            aligned_flag | writeable_flag, nullptr);
+            array_flags::aligned | array_flags::writeable, nullptr);
     if (made == nullptr) throw py::error_already_set();
     auto array = py::reinterpret_steal<py::object>(made);
     if (numpy.PyArray_SetBaseObject_(made, py::object(owner).release().ptr()) != 0)

@@ -38,8 +38,6 @@ void register_memory(py::module_& m) {
             .def_readonly("held", &Statistics::held)
             .def_readonly("held_bytes", &Statistics::held_bytes)
             .def_readonly("limit", &Statistics::limit);
-    m.def("same_bytes", &same_bytes, py::arg("one"), py::arg("other"),
-          "Whether two arrays without gaps hold the same bytes.");
     m.def("buffer_statistics", [] { return buffer_pool().statistics(); });
     m.def(
             "limit_buffers", [](std::size_t nbytes) { buffer_pool().set_limit(nbytes); },

@@ -9,7 +9,6 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
-from pyonednn_q.native import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -132,15 +131,6 @@ def in_layout(array: Array, spec: TensorSpec) -> Array:
     copy = empty(spec)
     np.copyto(copy, array)
     return copy
-
-
-def same_content(one: Array, other: Array) -> bool:
-    """Tell whether two arrays hold the same bytes in the same places, dtype and dims included."""
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    if one.strides == other.strides and (one.flags.c_contiguous or one.flags.f_contiguous):
-        return bool(runtime.core().same_bytes(one, other))
-    return np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
 
 
 def constant(name: str, value: object, dims: Sequence[int], dtype: str) -> Array:

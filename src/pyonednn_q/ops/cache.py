@@ -1,8 +1,11 @@
 """The operators behind the functional calls: made once, found again by what they were made of.
 
-Found first by identity: the same frozen values, and the same weights with the same content, which
-is compared on every call, as arrays can be written. Otherwise by value, with the weights' content
-in the key.
+Three looks, each slower than the one before:
+
+1. In the extension: the very same options, and weights and bias that lie where they lay and hold
+   what they held. Arrays that cannot be written are not read; all others are compared.
+2. The same with options that are equal.
+3. The content of weights and bias, wherever they lie.
 """
 
 from __future__ import annotations
@@ -19,10 +22,8 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import whole
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.native.arrays import same_content
+from pyonednn_q.native import runtime
 from pyonednn_q.ops.arrays import as_array
-from pyonednn_q.qparams import QParams
 
 if TYPE_CHECKING:
     from pyonednn_q.ops.operator import Operator
@@ -51,24 +52,16 @@ class CacheInfo:
     limit: int
 
 
+_CALLS = 8  # calls remembered for each operator that may be held
+
+
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """An operator and the very objects of the call that it was made for."""
+class _Made:
+    """An operator and what it was made of."""
 
     operator: Operator
-    wei: object
-    bias: object
-    kept: tuple[Array, Array | None]  # what they held
-    objects: tuple[object, ...]  # kept alive, or another could get the same id
-
-    def is_for(self, wei: object, bias: object) -> bool:
-        kept_wei, kept_bias = self.kept
-        same = wei is self.wei and isinstance(wei, np.ndarray) and same_content(wei, kept_wei)
-        if not same or bias is not self.bias:
-            return False
-        return bias is None or (
-            isinstance(bias, np.ndarray) and kept_bias is not None and same_content(bias, kept_bias)
-        )
+    wei: Array
+    bias: Array | None
 
 
 class OperatorCache:
@@ -78,14 +71,22 @@ class OperatorCache:
     ----------
     limit : int
         How many are held.
+
+    Attributes
+    ----------
+    find : callable
+        f(make, wei, bias, options): the operator of a call that was made before with these very
+        objects, or None, and then `operator` answers.
     """
 
     def __init__(self, limit: int = 256) -> None:
         self._limit = limit
-        self._by_value: OrderedDict[Key, Operator] = OrderedDict()
-        self._by_identity: dict[Key, _Known] = {}
+        self._made: OrderedDict[Key, _Made] = OrderedDict()
+        self._options: dict[Key, dict[str, object]] = {}  # equal ones as one object
+        self._calls: Any = None  # of the extension, once there is an operator
         self._guard = threading.Lock()
         self._hits = self._misses = 0
+        self.find: Callable[..., Operator | None] = _nothing
 
     def operator(
         self,
@@ -95,16 +96,24 @@ class OperatorCache:
         options: Mapping[str, object],
     ) -> Operator:
         """Return the operator ``make(wei, bias, **options)``, made now if it is new."""
-        token = (make, id(wei), id(bias), *map(_token, options.values()), *options)
-        known = self._by_identity.get(token)
-        if known is not None and known.is_for(wei, bias):
-            self._hits += 1
-            return known.operator
-        return self._by_its_value(token, make, wei, bias, options)
+        given = as_array("wei", wei)
+        given_bias = None if bias is None else as_array("bias", bias)
+        as_key = tuple((name, _frozen(value)) for name, value in options.items())
+        frozen = {name: _unchanging(value) for name, value in options.items()}
+        with self._guard:
+            known = self._options.setdefault(as_key, frozen)
+        if self._calls is not None:
+            found: Operator | None = self._calls.find_as(make, given, given_bias, known, frozen)
+            if found is not None:
+                with self._guard:
+                    self._shrink()
+                return found
+        return self._by_content(make, given, given_bias, as_key, known)
 
     def info(self) -> CacheInfo:
         """Return what the cache holds and did."""
-        return CacheInfo(self._hits, self._misses, len(self._by_value), self._limit)
+        hits = self._hits + (0 if self._calls is None else self._calls.hits)
+        return CacheInfo(hits, self._misses, len(self._made), self._limit)
 
     def limit(self, size: int) -> None:
         """Set how many operators are held; those used longest ago go."""
@@ -115,53 +124,71 @@ class OperatorCache:
     def clear(self) -> None:
         """Forget all operators, and how often they were found."""
         with self._guard:
-            self._by_value.clear()
-            self._by_identity.clear()
+            self._made.clear()
+            self._forget_calls()
+            self.find, self._calls = _nothing, None
             self._hits = self._misses = 0
 
-    def _by_its_value(
+    def _by_content(
         self,
-        token: Key,
         make: Callable[..., Operator],
-        wei: object,
-        bias: object,
-        options: Mapping[str, object],
+        wei: Array,
+        bias: Array | None,
+        as_key: Key,
+        options: dict[str, object],
     ) -> Operator:
+        # Of a copy: what is made, and looked for from now on, is what was seen at one time.
         kept = _kept("wei", wei)
         kept_bias = None if bias is None else _kept("bias", bias)
-        values = tuple((name, _frozen(value)) for name, value in options.items())
-        key = (make, _digest(kept), None if kept_bias is None else _digest(kept_bias), values)
+        key = (make, _digest(kept), None if kept_bias is None else _digest(kept_bias), as_key)
         with self._guard:
-            operator = self._by_value.get(key)
-            if operator is not None:
+            made = self._made.get(key)
+            if made is not None:
                 self._hits += 1
-                self._by_value.move_to_end(key)
-        if operator is None:
-            operator = make(kept, kept_bias, **options)
+                self._made.move_to_end(key)
+        if made is None:
+            new = _Made(make(kept, kept_bias, **options), kept, kept_bias)
             with self._guard:
                 self._misses += 1
-                operator = self._by_value.setdefault(key, operator)
-        objects = (make, *options.values())
+                made = self._made.setdefault(key, new)
         with self._guard:
-            self._by_identity[token] = _Known(operator, wei, bias, (kept, kept_bias), objects)
+            if self._calls is None:
+                self._calls = runtime.core().KnownCalls()
+                self.find = self._calls.find
+            self._calls.remember(make, wei, bias, options, made.operator, made.wei, made.bias)
             self._shrink()
-        return operator
+        return made.operator
 
     def _shrink(self) -> None:
-        dropped = False
-        while len(self._by_value) > self._limit:
-            self._by_value.popitem(last=False)
-            dropped = True
-        if dropped or len(self._by_identity) > self._limit:
-            # Whoever made these calls finds the operators again by value.
-            self._by_identity.clear()
+        excess = len(self._made) - self._limit
+        if excess > 0:
+            self._order()
+            for _ in range(excess):
+                self._made.popitem(last=False)
+        if excess > 0 or max(len(self._calls or ()), len(self._options)) > _CALLS * self._limit:
+            # Whoever made these calls finds the operators again by content.
+            self._forget_calls()
+
+    def _order(self) -> None:
+        """Put operators in order of their last use, which the extension knows of."""
+        keys = {id(made.operator): key for key, made in self._made.items()}
+        for operator in self._calls.by_age() if self._calls is not None else ():
+            if id(operator) in keys:
+                self._made.move_to_end(keys[id(operator)])
+
+    def _forget_calls(self) -> None:
+        self._options.clear()
+        if self._calls is not None:
+            self._calls.clear()
 
 
-def _token(value: object) -> Hashable:
-    """Return what stands for an option: frozen values by identity, as hashing them takes long."""
-    if isinstance(value, (QParams, Chain)):
-        return id(value)
-    return _frozen(value)
+def _nothing(*_: object) -> None:
+    """Find nothing: there is nothing yet."""
+
+
+def _unchanging(value: object) -> object:
+    """Return an option as an object that stays what it is."""
+    return tuple(map(_unchanging, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _frozen(value: object) -> Hashable:
@@ -176,9 +203,8 @@ def _frozen(value: object) -> Hashable:
     return type(value), value
 
 
-def _kept(name: str, value: object) -> Array:
+def _kept(name: str, array: Array) -> Array:
     """Return a copy of a tensor, whose bytes are then its content."""
-    array = as_array(name, value)
     dtypes.from_numpy(array.dtype, name)
     copy: Array = array.copy(order="K")
     return copy

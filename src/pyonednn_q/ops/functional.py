@@ -2,7 +2,9 @@
 
 Behind them are the operators `Conv`, `Deconv`, `InnerProduct` and `MatMul`, kept for the next call
 with the same weights and options. Use those directly where a call must cost nothing beside the
-primitive: here weights are compared with those of the last call, byte by byte.
+primitive: here weights are compared with those of the last call, byte by byte, unless
+nothing can write them: read-only arrays that own their memory or lie over bytes, and read-only
+views of such arrays.
 """
 
 from __future__ import annotations
@@ -35,11 +37,21 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Tensor = Any  # NumPy array, CPU tensor with __dlpack__, or buffer
+Operands = Any  # mapping of str to such tensors
 
 _CACHE = OperatorCache()
 
 
-def conv(src: Tensor, wei: Tensor, bias: Tensor = None, **options: Any) -> Array:  # noqa: ANN401
+def conv(
+    src: Tensor,
+    wei: Tensor,
+    bias: Tensor = None,
+    *,
+    out: Tensor = None,
+    residual: Tensor = None,
+    operands: Operands = None,
+    **options: Any,  # noqa: ANN401
+) -> Array:
     """Return a convolution of src, followed by a chain.
 
     Parameters
@@ -50,9 +62,12 @@ def conv(src: Tensor, wei: Tensor, bias: Tensor = None, **options: Any) -> Array
         As `Conv` takes them.
     bias : (OC,) tensor, optional
         As `Conv` takes it.
+    out, residual : tensor, optional
+        As `Conv` is called with.
+    operands : mapping of str to tensor, optional
+        The chain's leaves, by name.
     **options
-        ``out``, ``residual`` and ``operands`` (a mapping) of the call; all other parameters of
-        `Conv`.
+        All other parameters of `Conv`.
 
     Returns
     -------
@@ -68,21 +83,34 @@ def conv(src: Tensor, wei: Tensor, bias: Tensor = None, **options: Any) -> Array
     >>> dst.shape, dst.dtype, float(dst[0, 0, 0, 0])
     ((1, 16, 2, 2), dtype('float32'), 18.0)
     """
-    return _call(Conv, src, wei, bias, options)
+    return _call(Conv, src, wei, bias, out, residual, operands, options)
 
 
-def deconv(src: Tensor, wei: Tensor, bias: Tensor = None, **options: Any) -> Array:  # noqa: ANN401
+def deconv(
+    src: Tensor,
+    wei: Tensor,
+    bias: Tensor = None,
+    *,
+    out: Tensor = None,
+    residual: Tensor = None,
+    operands: Operands = None,
+    **options: Any,  # noqa: ANN401
+) -> Array:
     """Return a deconvolution of src, followed by a chain; parameters as of `conv`.
 
     Weights are (OC, IC / groups, spatial), as oneDNN has them.
     """
-    return _call(Deconv, src, wei, bias, options)
+    return _call(Deconv, src, wei, bias, out, residual, operands, options)
 
 
 def inner_product(
     src: Tensor,
     wei: Tensor,
     bias: Tensor = None,
+    *,
+    out: Tensor = None,
+    residual: Tensor = None,
+    operands: Operands = None,
     **options: Any,  # noqa: ANN401
 ) -> Array:
     """Return Σ src[n, i] · wei[oc, i], followed by a chain; options as of `conv`.
@@ -96,10 +124,19 @@ def inner_product(
     bias : (OC,) tensor, optional
         As `Conv` takes it.
     """
-    return _call(InnerProduct, src, wei, bias, options)
+    return _call(InnerProduct, src, wei, bias, out, residual, operands, options)
 
 
-def matmul(src: Tensor, wei: Tensor, bias: Tensor = None, **options: Any) -> Array:  # noqa: ANN401
+def matmul(
+    src: Tensor,
+    wei: Tensor,
+    bias: Tensor = None,
+    *,
+    out: Tensor = None,
+    residual: Tensor = None,
+    operands: Operands = None,
+    **options: Any,  # noqa: ANN401
+) -> Array:
     """Return src · wei, followed by a chain; options as of `conv`.
 
     Parameters
@@ -111,7 +148,7 @@ def matmul(src: Tensor, wei: Tensor, bias: Tensor = None, **options: Any) -> Arr
     bias : (N,) tensor, optional
         As `Conv` takes it.
     """
-    return _call(MatMul, src, wei, bias, options)
+    return _call(MatMul, src, wei, bias, out, residual, operands, options)
 
 
 def operator_cache_info() -> CacheInfo:
@@ -134,11 +171,14 @@ def _call(
     src: Tensor,
     wei: Tensor,
     bias: Tensor,
+    out: Tensor,
+    residual: Tensor,
+    operands: Operands,
     options: dict[str, Any],
 ) -> Array:
-    out, residual = options.pop("out", None), options.pop("residual", None)
-    operands = options.pop("operands", None)
-    operator = _CACHE.operator(make, wei, bias, options)
+    operator = _CACHE.find(make, wei, bias, options)
+    if operator is None:
+        operator = _CACHE.operator(make, wei, bias, options)
     if operands is None:
         return operator(src, out=out, residual=residual)
     if not (isinstance(operands, Mapping) and all(isinstance(name, str) for name in operands)):
