@@ -11,6 +11,7 @@ import pytest
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Eltwise, Leaf
+from pyonednn_q.native import runtime
 from pyonednn_q.ops.functional import (
     conv,
     inner_product,
@@ -21,6 +22,7 @@ from pyonednn_q.ops.functional import (
 )
 from pyonednn_q.qparams import QParams
 from support.calls.call import Call
+from support.isa import takes
 from support.oracle_numbers import numpy_dtype
 
 RNG = np.random.default_rng(5)
@@ -102,6 +104,8 @@ def test_weights_in_place_of_others_are_noticed() -> None:
 def test_floating_weights(dtype: str) -> None:
     kind = numpy_dtype(dtype)
     src, wei = SRC.astype(kind), weights().astype(kind)
+    if not takes(runtime.isa(), dtype):
+        pytest.skip(f"no {dtype} on {runtime.isa()}")
     want = Call("matmul", src, wei).meaning()
     for _ in range(2):
         want.check_equal(matmul(src, wei))

@@ -56,6 +56,12 @@ def has_amx(isa: str) -> bool:
     return includes(isa, "AVX512_CORE_AMX")
 
 
+def takes(isa: str, dtype: str) -> bool:
+    """Tell whether dense primitives take sources of a floating type."""
+    wanted = {"bf16": "AVX512_CORE", "f16": "AVX512_CORE_FP16"}.get(dtype, "SSE41")
+    return includes(isa, wanted) or includes(isa, "AVX2_VNNI_2")
+
+
 def limit() -> str | None:
     """Return the limit that this process was started with, if any."""
     name = os.environ.get(LIMIT_VARIABLE, "").upper()

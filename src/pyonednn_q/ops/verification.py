@@ -10,6 +10,7 @@ from pyonednn_q.compose.places import Places
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.expr.steps import Binary, Leaf, Sum
 from pyonednn_q.native.trial import Draw, compare
+from pyonednn_q.ops.form import Formed
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.meaning import Meaning
@@ -54,5 +55,14 @@ def verify(planned: Planned, meaning: Meaning, problem: DenseProblem, wei: Array
     leaves = [operand for operand in steps if isinstance(operand, Leaf)]
     operands = {leaf.name: draw.operand(sizes[leaf.extent], leaf.dtype) for leaf in leaves}
     dst = planned(src, residual=residual, **operands)
-    made_by = planned.primitive
-    compare(Places.of(problem), meaning, dst, made_by, src, wei, before=residual, operands=operands)
+    compare(
+        Places.of(problem),
+        meaning,
+        dst,
+        planned.primitive,
+        src,
+        wei,
+        before=residual,
+        operands=operands,
+        multiplied=planned.form.wei(wei) if isinstance(planned, Formed) else wei,
+    )
