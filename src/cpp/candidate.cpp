@@ -2,6 +2,7 @@
 
 #include "dtypes.hpp"
 #include "errors.hpp"
+#include "reorder.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -2,21 +2,18 @@
 // argument list.
 #pragma once
 
-#include "memory.hpp"
+#include "slot.hpp"
 
 #include <mutex>
 
 namespace pq {
 
-// One argument that comes with each call.
-struct Slot {
-    std::string name;
-    int argument = 0;
-    Layout layout;
-    bool output = false;
-    py::dtype dtype;
-    std::vector<py::ssize_t> strides_bytes; // of dimensions longer than 1; others may be anything
-    std::size_t extent = 0;                 // bytes from the first to one past the last element
+// A copy of an argument in the primitive's own layout, beside the array of a call.
+struct Inside {
+    Memory memory;
+    MemoryObject corner; // the same bytes: the elements that arrays have
+    AlignedBuffer scratchpad;
+    MemoryObject scratchpad_memory;
 };
 
 struct Frame {
@@ -24,6 +21,7 @@ struct Frame {
     AlignedBuffer scratchpad;
     MemoryObject scratchpad_memory;
     std::vector<dnnl_exec_arg_t> arguments;
+    std::vector<std::unique_ptr<Inside>> inside; // one a slot, null where nothing is copied
 };
 
 // Frames not in use. A call takes one and gives it back, so threads that share a primitive never

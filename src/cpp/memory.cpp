@@ -3,7 +3,6 @@
 #include "dtypes.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"
-#include "threads.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -175,33 +174,6 @@ Layout layout_of(const std::string& argument, const py::array& array, dnnl_data_
     }
     spec.strides = std::move(strides);
     return Layout(spec);
-}
-
-void reorder(const Layout& src_layout, void* src, const Memory& dst) {
-    apply_num_threads();
-    dnnl_primitive_attr_t attr_created = nullptr;
-    PQ_CALL(primitive_attr_create, &attr_created);
-    const Attribute attr(attr_created);
-    PQ_CALL(primitive_attr_set_scratchpad_mode, attr.get(), dnnl_scratchpad_mode_user);
-
-    dnnl_primitive_desc_t desc_created = nullptr;
-    PQ_CALL(reorder_primitive_desc_create, &desc_created, src_layout.desc(), engine(),
-            dst.layout().desc(), engine(), attr.get());
-    const PrimitiveDesc desc(desc_created);
-    dnnl_primitive_t created = nullptr;
-    PQ_CALL(primitive_create, &created, desc.get());
-    const Primitive primitive(created);
-
-    const Layout scratch_layout(
-            lib().primitive_desc_query_md(desc.get(), dnnl_query_scratchpad_md, 0));
-    const AlignedBuffer scratch(scratch_layout.nbytes());
-    const MemoryObject scratch_memory = make_memory(scratch_layout, scratch.data());
-    const MemoryObject from = make_memory(src_layout, src);
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from.get()},
-                                    {DNNL_ARG_TO, dst.object()},
-                                    {DNNL_ARG_SCRATCHPAD, scratch_memory.get()}};
-    PQ_CALL(primitive_execute, primitive.get(), stream(), 3, args);
-    PQ_CALL(stream_wait, stream());
 }
 
 } // namespace pq

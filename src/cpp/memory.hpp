@@ -78,9 +78,6 @@ MemoryObject make_memory(const Layout& layout, void* data);
 // The layout of an array as it is, strides included. Throws DTypeError, LayoutError.
 Layout layout_of(const std::string& argument, const py::array& array, dnnl_data_type_t dtype);
 
-// Copies src to dst, converting the layout (weights packing) and the data type.
-void reorder(const Layout& src_layout, void* src, const Memory& dst);
-
 // Reads (dims, dtype name, strides or None).
 TensorSpec tensor_from_python(const py::handle& boundary);
 

@@ -9,35 +9,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <functional>
 #include <memory>
 #include <utility>
 
 namespace pq {
 
 namespace {
-
-Slot make_slot(const Candidate& candidate, const std::string& name) {
-    Slot slot{name,
-              argument(name, candidate.attr()),
-              candidate.layout(name),
-              name == "dst",
-              py::dtype("u1"),
-              {},
-              0};
-    if (!slot.layout.plain()) {
-        throw ArgumentFault("LayoutError", name, slot.layout.text(),
-                            "a plain layout for an argument of each call");
-    }
-    slot.dtype = numpy_dtype(slot.layout.dtype());
-    const auto itemsize = slot.dtype.itemsize();
-    slot.extent = static_cast<std::size_t>(itemsize);
-    for (std::size_t i = 0; i < slot.layout.dims().size(); ++i) {
-        const py::ssize_t bytes = slot.layout.strides()[i] * itemsize;
-        slot.strides_bytes.push_back(bytes);
-        slot.extent += static_cast<std::size_t>((slot.layout.dims()[i] - 1) * bytes);
-    }
-    return slot;
-}
 
 Layout scratchpad_layout(const Candidate& candidate) {
     const const_dnnl_memory_desc_t found =
@@ -50,32 +29,27 @@ bool has_sum(const AttrSpec& attr) {
                        [](const PostOp& op) { return op.kind == PostOp::Kind::sum; });
 }
 
+std::unique_ptr<Inside> make_inside(const Slot& slot) {
+    if (!slot.copied()) return nullptr;
+    Memory memory(slot.inner);
+    MemoryObject corner = make_memory(slot.corner, memory.data());
+    // Both ways share one, that of the larger: they never run at the same time.
+    const Reorder* larger = (slot.in ? slot.in : slot.out).get();
+    if (slot.out && slot.out->scratchpad().nbytes() > larger->scratchpad().nbytes())
+        larger = slot.out.get();
+    AlignedBuffer scratchpad(larger->scratchpad().nbytes());
+    MemoryObject scratchpad_memory = make_memory(larger->scratchpad(), scratchpad.data());
+    return std::make_unique<Inside>(Inside{std::move(memory), std::move(corner),
+                                           std::move(scratchpad), std::move(scratchpad_memory)});
+}
+
 // More than any primitive has: sources, operands of 32 post-ops, dst.
 constexpr std::size_t most_slots = 64;
-
-// Whether an object is an array exactly as the slot wants it. Reads NumPy's struct and calls
-// nothing; what it turns down may still be usable.
-bool fits(const Slot& slot, PyObject* object) {
-    const auto& numpy = py::detail::npy_api::get();
-    if (Py_TYPE(object) != numpy.PyArray_Type_) return false;
-    const py::detail::PyArray_Proxy* const array = py::detail::array_proxy(object);
-    const Dims& dims = slot.layout.dims();
-    const int wanted = array_flags::aligned | (slot.output ? array_flags::writeable : 0);
-    if (array->descr != slot.dtype.ptr() || static_cast<std::size_t>(array->nd) != dims.size() ||
-        (array->flags & wanted) != wanted) {
-        return false;
-    }
-    for (std::size_t i = 0; i < dims.size(); ++i) {
-        if (array->dimensions[i] != dims[i]) return false;
-        if (dims[i] > 1 && array->strides[i] != slot.strides_bytes[i]) return false;
-    }
-    return true;
-}
 
 } // namespace
 
 Prepared::Prepared(const Candidate& candidate, const std::vector<std::string>& per_call,
-                   Bound bound)
+                   Bound bound, const Arrays& arrays)
     : bound_(std::move(bound)), scratchpad_(scratchpad_layout(candidate)),
       reads_dst_(has_sum(candidate.attr())) {
     apply_num_threads();
@@ -90,7 +64,8 @@ Prepared::Prepared(const Candidate& candidate, const std::vector<std::string>& p
                                 "a value: the primitive reads it");
     }
     for (const std::string& name : per_call)
-        slots_.push_back(make_slot(candidate, name));
+        slots_.emplace_back(candidate, name, arrays, name != "dst" || reads_dst_);
+    copies_ = std::any_of(slots_.begin(), slots_.end(), std::mem_fn(&Slot::copied));
     for (const auto& [name, memory] : bound_)
         bound_arguments_.push_back({argument(name, candidate.attr()), memory->object()});
 
@@ -103,55 +78,25 @@ std::unique_ptr<Frame> Prepared::make_frame() {
     AlignedBuffer scratchpad(scratchpad_.nbytes());
     MemoryObject scratchpad_memory = make_memory(scratchpad_, scratchpad.data());
     auto frame = std::make_unique<Frame>(
-            Frame{{}, std::move(scratchpad), std::move(scratchpad_memory), bound_arguments_});
+            Frame{{}, std::move(scratchpad), std::move(scratchpad_memory), bound_arguments_, {}});
     for (const Slot& slot : slots_) {
         // The scratchpad pointer stands in until the call sets its own; it is never executed with.
-        frame->slots.push_back(make_memory(slot.layout, frame->scratchpad.data()));
-        frame->arguments.push_back({slot.argument, frame->slots.back().get()});
+        const Layout& seen = slot.copied() ? slot.layout : slot.inner;
+        frame->slots.push_back(make_memory(seen, frame->scratchpad.data()));
+        frame->inside.push_back(make_inside(slot));
+        const Inside* const inside = frame->inside.back().get();
+        const dnnl_memory_t memory = inside ? inside->memory.object() : frame->slots.back().get();
+        frame->arguments.push_back({slot.argument, memory});
     }
     frame->arguments.push_back({DNNL_ARG_SCRATCHPAD, frame->scratchpad_memory.get()});
     return frame;
 }
 
-void* Prepared::checked_data(const Slot& slot, const py::handle& object) const {
-    if (!py::isinstance<py::array>(object)) {
-        throw ArgumentFault("ArgumentError", slot.name, py::str(py::type::of(object)),
-                            "a NumPy array");
-    }
-    const auto array = py::reinterpret_borrow<py::array>(object);
-    const py::dtype dtype = array.dtype();
-    if (!dtype.is(slot.dtype) && !dtype.equal(slot.dtype)) {
-        throw ArgumentFault("DTypeError", slot.name, py::str(dtype),
-                            std::string(py::str(slot.dtype)));
-    }
-    const Dims& dims = slot.layout.dims();
-    const auto ndims = static_cast<std::size_t>(array.ndim());
-    if (ndims != dims.size() || !std::equal(dims.begin(), dims.end(), array.shape())) {
-        throw ArgumentFault("ShapeError", slot.name,
-                            dims_text(Dims(array.shape(), array.shape() + ndims)), dims_text(dims));
-    }
-    for (std::size_t i = 0; i < ndims; ++i) {
-        if (dims[i] > 1 && array.strides(static_cast<py::ssize_t>(i)) != slot.strides_bytes[i]) {
-            throw ArgumentFault(
-                    "LayoutError", slot.name,
-                    "strides of " + dims_text(Dims(array.strides(), array.strides() + ndims)) +
-                            " bytes",
-                    dims_text(Dims(slot.strides_bytes.begin(), slot.strides_bytes.end())) +
-                            " bytes");
-        }
-    }
-    if (slot.output && !array.writeable()) {
-        throw ArgumentFault("ArgumentError", slot.name, "a read-only array", "a writeable one");
-    }
-    void* data = const_cast<void*>(array.data());
-    const auto address = reinterpret_cast<std::uintptr_t>(data);
-    const auto itemsize = static_cast<std::uintptr_t>(slot.dtype.itemsize());
-    if (address % itemsize != 0) {
-        throw ArgumentFault("LayoutError", slot.name,
-                            "an address that is no multiple of the item size",
-                            "one that is a multiple of " + std::to_string(itemsize));
-    }
-    return data;
+std::map<std::string, Layout> Prepared::copied() const {
+    std::map<std::string, Layout> found;
+    for (const Slot& slot : slots_)
+        if (slot.copied()) found.emplace(slot.name, slot.inner);
+    return found;
 }
 
 const Slot* Prepared::overlapping(void* const* data) const {
@@ -180,8 +125,8 @@ std::vector<void*> Prepared::checked(const py::handle& arrays) const {
     }
     std::vector<void*> data(given);
     for (std::size_t i = 0; i < given; ++i)
-        data[i] = checked_data(slots_[i],
-                               PyTuple_GET_ITEM(arrays.ptr(), static_cast<py::ssize_t>(i)));
+        data[i] =
+                slots_[i].checked_data(PyTuple_GET_ITEM(arrays.ptr(), static_cast<py::ssize_t>(i)));
     if (const Slot* const slot = overlapping(data.data())) {
         throw ArgumentFault("AliasError", slot->name, "memory that overlaps dst",
                             "memory apart from dst");
@@ -210,10 +155,23 @@ py::object Prepared::new_dst() const {
 }
 
 void Prepared::execute(const Frame& frame) const {
+    if (copies_) copy(frame, &Slot::in);
     PQ_CALL(primitive_execute, primitive_.get(), stream(), static_cast<int>(frame.arguments.size()),
             frame.arguments.data());
     // Always: SYCL executes later, and a queue that is never waited for is a thousand times slower.
     PQ_CALL(stream_wait, stream());
+    if (copies_) copy(frame, &Slot::out);
+}
+
+void Prepared::copy(const Frame& frame, std::shared_ptr<const Reorder> Slot::* way) const {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        const Reorder* const reorder = (slots_[i].*way).get();
+        if (reorder == nullptr) continue;
+        dnnl_memory_t from = frame.slots[i].get();
+        dnnl_memory_t to = frame.inside[i]->corner.get();
+        if (way == &Slot::out) std::swap(from, to);
+        reorder->execute(from, to, frame.inside[i]->scratchpad_memory.get());
+    }
 }
 
 std::unique_ptr<Frame> Prepared::frame_for(void* const* data) {
@@ -244,9 +202,9 @@ py::object Prepared::run_if_fitting(PyObject* const* objects, std::size_t count)
     check_not_forked();
     const std::size_t last = count - 1;
     for (std::size_t i = 0; i < last; ++i)
-        if (!fits(slots_[i], objects[i])) return refused;
+        if (!slots_[i].fits(objects[i])) return refused;
     const bool is_new = objects[last] == Py_None;
-    if (is_new ? reads_dst_ : !fits(slots_[last], objects[last])) return refused;
+    if (is_new ? reads_dst_ : !slots_[last].fits(objects[last])) return refused;
 
     auto dst = is_new ? new_dst() : py::reinterpret_borrow<py::object>(objects[last]);
     void* data[most_slots];
@@ -256,6 +214,33 @@ py::object Prepared::run_if_fitting(PyObject* const* objects, std::size_t count)
     if (!is_new && overlapping(data) != nullptr) return refused;
     execute_once(data);
     return dst;
+}
+
+std::map<std::string, double> Prepared::time_copies(int calls) {
+    check_not_forked();
+    if (calls < 1) {
+        throw ArgumentFault("ArgumentError", "calls", std::to_string(calls), "at least 1");
+    }
+    const py::gil_scoped_release release;
+    std::map<std::string, double> seconds;
+    for (const Slot& slot : slots_) {
+        if (!slot.copied()) continue;
+        const AlignedBuffer array(slot.extent);
+        std::memset(array.data(), 0, array.nbytes());
+        const MemoryObject outside = make_memory(slot.layout, array.data());
+        const std::unique_ptr<Inside> inside = make_inside(slot);
+        dnnl_memory_t from = outside.get();
+        dnnl_memory_t to = inside->corner.get();
+        if (slot.output) std::swap(from, to);
+        const Reorder& way = slot.output ? *slot.out : *slot.in;
+        way.execute(from, to, inside->scratchpad_memory.get()); // the first touches new memory
+        const auto start = std::chrono::steady_clock::now();
+        for (int i = 0; i < calls; ++i)
+            way.execute(from, to, inside->scratchpad_memory.get());
+        const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+        seconds.emplace(slot.name, elapsed.count() / calls);
+    }
+    return seconds;
 }
 
 double Prepared::time_calls(const py::tuple& arrays, int calls) {

@@ -1,7 +1,6 @@
 // A primitive ready to run: immutable, its constants bound, safe to call from many threads at once.
 #pragma once
 
-#include "candidate.hpp"
 #include "frame.hpp"
 
 namespace pq {
@@ -11,9 +10,11 @@ public:
     using Bound = std::map<std::string, std::shared_ptr<Memory>>;
 
     // `per_call` names the arguments of run, in order; everything else the primitive reads must be
-    // in `bound`. Throws ArgumentFault when an argument is missing or its layout is opaque per
-    // call.
-    Prepared(const Candidate& candidate, const std::vector<std::string>& per_call, Bound bound);
+    // in `bound`. `arrays` says how arrays lie where the primitive takes them otherwise: they are
+    // seen in its dims, or copied in each call. Throws ArgumentFault when an argument is missing or
+    // its layout is opaque per call.
+    Prepared(const Candidate& candidate, const std::vector<std::string>& per_call, Bound bound,
+             const Arrays& arrays);
 
     // One call: checks every array, sets pointers, executes, waits. The last slot is dst.
     void run(const py::args& arrays);
@@ -25,18 +26,24 @@ public:
     // Seconds of `calls` executions in a row, in C++ alone: what the library costs without Python.
     double time_calls(const py::tuple& arrays, int calls);
 
+    // The arguments that are copied in each call, and the layouts they are copied into.
+    std::map<std::string, Layout> copied() const;
+
+    // Seconds of one copy of each of them, over `calls` in a row.
+    std::map<std::string, double> time_copies(int calls);
+
     std::size_t frames() const { return pool_.size(); }
 
 private:
     std::unique_ptr<Frame> make_frame();
     // A frame with its pointers set (one a slot), from the pool or new.
     std::unique_ptr<Frame> frame_for(void* const* data);
-    void* checked_data(const Slot& slot, const py::handle& object) const;
     // The slot whose array overlaps dst in a way that would change the result, or null.
     const Slot* overlapping(void* const* data) const;
     std::vector<void*> checked(const py::handle& arrays) const;
     py::object new_dst() const;
     void execute(const Frame& frame) const;
+    void copy(const Frame& frame, std::shared_ptr<const Reorder> Slot::* way) const;
     void execute_once(void* const* data);
 
     Primitive primitive_;
@@ -45,6 +52,7 @@ private:
     std::vector<dnnl_exec_arg_t> bound_arguments_;
     Layout scratchpad_;
     bool reads_dst_;
+    bool copies_ = false; // any argument, in each call
     FramePool pool_;
 };
 

@@ -16,6 +16,15 @@ std::unique_ptr<Candidate> make_candidate(const py::tuple& problem, const py::di
     return std::make_unique<Candidate>(std::move(parsed), std::move(attributes));
 }
 
+std::unique_ptr<Prepared> make_prepared(const Candidate& candidate,
+                                        const std::vector<std::string>& per_call,
+                                        Prepared::Bound bound, const py::dict& arrays) {
+    Arrays specs;
+    for (const auto& [name, spec] : arrays)
+        specs.emplace(name.cast<std::string>(), tensor_from_python(spec));
+    return std::make_unique<Prepared>(candidate, per_call, std::move(bound), specs);
+}
+
 bool next_without_gil(Candidate& self) {
     const py::gil_scoped_release release;
     return self.next();
@@ -37,13 +46,17 @@ void register_primitive(py::module_& m) {
             .def("hold", &Candidate::hold, py::arg("name"), py::arg("values"));
 
     py::class_<Prepared>(m, "Prepared", "A primitive ready to run, safe from many threads at once.")
-            .def(py::init<const Candidate&, const std::vector<std::string>&, Prepared::Bound>(),
-                 py::arg("candidate"), py::arg("per_call"), py::arg("bound"))
+            .def(py::init(&make_prepared), py::arg("candidate"), py::arg("per_call"),
+                 py::arg("bound"), py::arg("arrays") = py::dict())
             .def("run", &Prepared::run, "Checks the arrays, executes into the last one, waits.")
             .def_property_readonly("hot_call", &hot_call,
                                    "f(*inputs, out or None) -> dst, or NotImplemented.")
             .def("time_calls", &Prepared::time_calls, py::arg("arrays"), py::arg("calls"),
                  "Seconds of that many executions in a C++ loop.")
+            .def_property_readonly("copied", &Prepared::copied,
+                                   "Arguments copied in each call, and into which layouts.")
+            .def("time_copies", &Prepared::time_copies, py::arg("calls"),
+                 "Seconds of one copy of each of them.")
             .def_property_readonly("frames", &Prepared::frames);
 }
 

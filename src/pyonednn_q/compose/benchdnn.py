@@ -75,6 +75,8 @@ def line(problem: DenseProblem, attr: Attr, constants: Mapping[str, Vec]) -> str
 
 
 def _tag(spec: TensorSpec) -> str:
+    if spec.strides is None:
+        return "any"
     return "axb" if spec.is_channels_last else "abx"
 
 

@@ -85,7 +85,13 @@ def serve() -> None:
     os.write(1, f"\n{_FOUND}\n".encode())
     bound = {name: _stand_in(candidate, problem, attr, name) for name in _constants(problem, attr)}
     inputs = [name for name in problem.tensors if name not in bound and name != "dst"]
-    runtime.core().Prepared(candidate, [*inputs, "dst"], bound)
+    # Where the library chose the layout, arrays of any plain one do.
+    arrays = {
+        name: TensorSpec.dense(problem.tensors[name].dims, problem.tensors[name].dtype).boundary()
+        for name in (*inputs, "dst")
+        if problem.tensors[name].strides is None
+    }
+    runtime.core().Prepared(candidate, [*inputs, "dst"], bound, arrays)
 
 
 def _constants(problem: Problem, attr: Attr) -> list[str]:

@@ -12,9 +12,9 @@ from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.native import arrays, runtime
+from pyonednn_q.native import arrays
 from pyonednn_q.native.packing import Packed, pack
-from pyonednn_q.native.prepared import Prepared
+from pyonednn_q.native.prepared import Prepared, new_core
 from pyonednn_q.native.selection import Selection, select
 from pyonednn_q.native.sums import inexact_weights, may_saturate
 from pyonednn_q.native.trial import try_out
@@ -39,6 +39,7 @@ def prepare(
     saturation: str = "refuse",
     self_check: bool = False,
     implementation: str | None = None,
+    arrays: Mapping[str, TensorSpec] | None = None,
 ) -> Prepared:
     """Choose an implementation, pack the constants, and return a primitive ready to run.
 
@@ -69,6 +70,10 @@ def prepare(
         Run the new primitive once on seeded data, and compare it with a float64 model.
     implementation : str, optional
         The library's name of the one to take, instead of the first that may be trusted.
+    arrays : mapping of str to TensorSpec, optional
+        How ``"src"`` and ``"dst"`` of calls lie where the implementation takes them otherwise: in
+        another layout, then the library copies them in each call; a source shorter in some
+        dimension, then zeros follow it; in other dims over the same bytes, then nothing is copied.
 
     Returns
     -------
@@ -108,8 +113,9 @@ def prepare(
         notes += [error.detail] if error is not None else []
     needed = (*tensors, *attr.runtime_names(problem))
     inputs = tuple(name for name in needed if name not in bound and name != "dst")
-    specs = {name: spec_of(selection, name) for name in (*inputs, "dst")}
-    core = runtime.core().Prepared(selection.candidate, [*inputs, "dst"], bound)
+    seen = dict(arrays or {})
+    specs = {name: seen.get(name) or spec_of(selection, name) for name in (*inputs, "dst")}
+    core = new_core(selection, inputs, bound, seen)
     prepared = Prepared(problem, attr, selection, inputs, bound, specs, core, tuple(notes))
     if saturation == "refuse" and "wei" in inputs and may_saturate(problem, selection.impl):
         prepared.check_wei_of_each_call()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
+from pyonednn_q.compose.dense import InnerProductProblem
+from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.native import arrays
+from pyonednn_q.native import arrays, runtime
 from pyonednn_q.native.packing import pack
 from pyonednn_q.native.sums import inexact_weights
 
@@ -17,9 +21,19 @@ if TYPE_CHECKING:
 
     from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.problem import Problem
-    from pyonednn_q.compose.tensor import TensorSpec
     from pyonednn_q.native.arrays import Array
     from pyonednn_q.native.selection import Selection
+
+
+def new_core(
+    selection: Selection,
+    inputs: tuple[str, ...],
+    bound: Mapping[str, Any],
+    arrays: Mapping[str, TensorSpec],
+) -> Any:  # noqa: ANN401 - an object of the extension
+    """Return the extension's half: the primitive, constants bound, for arrays that lie as said."""
+    specs = {name: spec.boundary() for name, spec in arrays.items()}
+    return runtime.core().Prepared(selection.candidate, [*inputs, "dst"], dict(bound), specs)
 
 
 class Prepared:
@@ -111,6 +125,48 @@ class Prepared:
 
         self.hot = checked
 
+    def seen_as(self, specs: Mapping[str, TensorSpec]) -> Prepared:
+        """Return the same primitive for arrays that lie otherwise; as `arrays` of `prepare`."""
+        if self._core is None or self._selection is None:
+            raise ShapeError("dst", str(self._specs["dst"].dims), "a non-empty result")
+        core = new_core(self._selection, self.inputs, self._bound, specs)
+        all_specs = {**self._specs, **specs}
+        return Prepared(
+            self.problem,
+            self.attr,
+            self._selection,
+            self.inputs,
+            self._bound,
+            all_specs,
+            core,
+            self.notes,
+        )
+
+    def chosen_problem(self) -> Problem:
+        """Return the problem with the layouts that the implementation chose, where it was free."""
+        problem = self.problem
+        if not isinstance(problem, (ConvProblem, DeconvProblem, InnerProductProblem)):
+            return problem
+        return dataclasses.replace(problem, src=self._chosen("src"), dst=self._chosen("dst"))
+
+    def _chosen(self, name: str) -> TensorSpec:
+        """Return a tensor of the problem, without strides where they were chosen in blocks."""
+        spec = self.problem.tensors[name]
+        if spec.strides is not None or self._selection is None:
+            return spec
+        layout = self._selection.candidate.layout(name)
+        return TensorSpec(spec.dims, spec.dtype, tuple(layout.strides) if layout.strides else None)
+
+    @property
+    def copied(self) -> dict[str, str]:
+        """Arguments that the library copies in each call, and into which layouts."""
+        found = self._core.copied if self._core is not None else {}
+        return {name: str(layout) for name, layout in found.items()}
+
+    def time_copies(self, calls: int) -> dict[str, float]:
+        """Return seconds of one copy of each argument in `copied`, of that many in a row."""
+        return dict(self._core.time_copies(calls)) if self._core is not None else {}
+
     def layout(self, name: str) -> TensorSpec:
         """Return dims, dtype and strides (in elements) of a call's argument, to call copy-free."""
         if name not in self._specs:
@@ -137,6 +193,9 @@ class Prepared:
         described = {
             name: f"{s.dtype}{s.dims} strides {s.strides}" for name, s in self._specs.items()
         }
+        for name, inner in self.copied.items():
+            way = "from" if name == "dst" else "to"
+            described[name] += f", copied {way} {inner} in each call"
         described |= {name: str(memory.layout) for name, memory in self._bound.items()}
         return described
 

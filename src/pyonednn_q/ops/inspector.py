@@ -117,7 +117,7 @@ def _inspection(
         formats=tuple(
             Format(name, text, tags.get(name, "")) for name, text in primitive.layouts.items()
         ),
-        reorders=(*_packing(primitive), *copies),
+        reorders=(*_packing(primitive), *_copied(primitive), *copies),
         packed_bytes=primitive.wei_bytes,
         scratchpad_bytes=primitive.scratchpad_bytes,
         macs=macs,
@@ -157,6 +157,15 @@ def _packing(primitive: Prepared) -> Iterator[Reorder]:
     if primitive.wei_bytes:
         us = _median_us(primitive.pack_again)
         yield Reorder("wei", "row-major", "packed", primitive.wei_bytes, us, "once, when prepared")
+
+
+def _copied(primitive: Prepared) -> Iterator[Reorder]:
+    """Give the copies that the library makes in each call, into and out of its own layouts."""
+    taken = primitive.time_copies(_COPIES)
+    for name, inner in primitive.copied.items():
+        spec = primitive.layout(name)
+        ways = (inner, _words(spec)) if name == "dst" else (_words(spec), inner)
+        yield Reorder(name, *ways, spec.nbytes, taken[name] * 1e6, "each call")
 
 
 def _copies(primitive: Prepared, result: str = "") -> Iterator[Reorder]:

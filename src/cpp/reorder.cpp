@@ -1,0 +1,50 @@
+#include "reorder.hpp"
+
+#include "errors.hpp"
+#include "runtime.hpp"
+#include "threads.hpp"
+
+namespace pq {
+
+namespace {
+
+PrimitiveDesc make_desc(const Layout& from, const Layout& to) {
+    apply_num_threads();
+    dnnl_primitive_attr_t attr_created = nullptr;
+    PQ_CALL(primitive_attr_create, &attr_created);
+    const Attribute attr(attr_created);
+    PQ_CALL(primitive_attr_set_scratchpad_mode, attr.get(), dnnl_scratchpad_mode_user);
+    dnnl_primitive_desc_t created = nullptr;
+    PQ_CALL(reorder_primitive_desc_create, &created, from.desc(), engine(), to.desc(), engine(),
+            attr.get());
+    return PrimitiveDesc(created);
+}
+
+Primitive make_primitive(const_dnnl_primitive_desc_t desc) {
+    dnnl_primitive_t created = nullptr;
+    PQ_CALL(primitive_create, &created, desc);
+    return Primitive(created);
+}
+
+} // namespace
+
+Reorder::Reorder(const Layout& from, const Layout& to)
+    : desc_(make_desc(from, to)), primitive_(make_primitive(desc_.get())),
+      scratchpad_(lib().primitive_desc_query_md(desc_.get(), dnnl_query_scratchpad_md, 0)) {}
+
+void Reorder::execute(dnnl_memory_t from, dnnl_memory_t to, dnnl_memory_t scratchpad) const {
+    const dnnl_exec_arg_t arguments[] = {
+            {DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, scratchpad}};
+    PQ_CALL(primitive_execute, primitive_.get(), stream(), 3, arguments);
+    PQ_CALL(stream_wait, stream());
+}
+
+void reorder(const Layout& src_layout, void* src, const Memory& dst) {
+    const Reorder copy(src_layout, dst.layout());
+    const AlignedBuffer scratchpad(copy.scratchpad().nbytes());
+    const MemoryObject scratchpad_memory = make_memory(copy.scratchpad(), scratchpad.data());
+    const MemoryObject from = make_memory(src_layout, src);
+    copy.execute(from.get(), dst.object(), scratchpad_memory.get());
+}
+
+} // namespace pq
