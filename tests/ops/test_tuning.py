@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,8 @@ CASES: dict[str, tuple[Any, tuple[int, ...]]] = {
     "1x1": (pq.Conv(codes(16, 8, 1, 1), **Q, post=SUM), (2, 8, 6, 5)),
     "1x1 with a leaf": (pq.Conv(codes(16, 8, 1, 1), **Q, post=LEAF), (2, 8, 6, 5)),
     "1x1 over one dimension": (pq.Conv(codes(16, 8, 1), **Q), (2, 8, 6)),
+    "of an RGB image": (pq.Conv(codes(16, 3, 3, 3), **Q, stride=2, padding=1), (2, 3, 9, 7)),
+    "floats": (pq.Conv(codes(16, 8, 3, 3).astype(np.float32), padding=1), (2, 8, 6, 5)),
     "strided": (pq.Conv(codes(16, 8, 1, 1), **Q, stride=2), (2, 8, 6, 5)),
     "inner product": (pq.InnerProduct(codes(16, 8), **Q), (3, 8)),
     "of an image": (pq.InnerProduct(codes(16, 8, 3, 3), **Q, post=SUM), (2, 8, 3, 3)),
@@ -52,9 +55,10 @@ CASES: dict[str, tuple[Any, tuple[int, ...]]] = {
     "deconv": (pq.Deconv(codes(16, 8, 2, 2), **Q, stride=2), (1, 8, 5, 4)),
 }
 EXPECTED = {
-    "3x3": {"binary add"},
-    "1x1": {"matmul", "binary add", "matmul with binary add"},
-    "strided": set(),
+    "3x3": {"binary add", "16 input channels"},
+    "1x1": {"matmul", "binary add", "matmul with binary add", "16 input channels"},
+    "of an RGB image": {f"{channels} input channels" for channels in (4, 8, 16)},
+    "strided": {"16 input channels"},
     "inner product": {"matmul"},
     "matmul": {"binary add"},
     "of an image": {"matmul", "binary add", "matmul with binary add"},
@@ -64,7 +68,7 @@ EXPECTED = {
 def asked(name: str) -> Layer:
     """What an operator has to make ready for a case."""
     operator, dims = CASES[name]
-    problem = operator._problem(dims, "u8")
+    problem = operator._problem(dims, "u8" if operator.settings.is_int8 else "f32")
     wei = operator._wei_of(problem)
     return Layer(problem, wei, operator.weights, None, operator.settings, {}, ())
 
@@ -85,6 +89,7 @@ def test_forms_that_mean_the_same_are_offered(name: str) -> None:
     assert {form.name for form in forms(layer.problem, layer.settings.post)} - {
         AS_ASKED,
         "row-major",
+        "any layout",
     } == EXPECTED[name]
 
 
@@ -99,6 +104,86 @@ def test_every_form_computes_what_was_asked(name: str) -> None:
     layer = asked(name)
     for _, planned in made(name):
         verify(planned, layer._meaning(planned.plan), layer.problem, layer.wei)
+
+
+ODD: dict[str, tuple[Callable[..., Any], Any, tuple[int, ...]]] = {
+    "3x3": (pq.Conv, (32, 16, 3, 3), (2, 16, 7, 6)),
+    "RGB": (pq.Conv, (16, 3, 3, 3), (1, 3, 12, 9)),
+    "1x1": (pq.Conv, (48, 32, 1, 1), (2, 32, 6, 5)),
+    "inner product": (pq.InnerProduct, (24, 64), (5, 64)),
+    "deconv": (pq.Deconv, (32, 32, 3, 3), (2, 32, 7, 6)),
+}
+
+
+@pytest.mark.parametrize("layout", ["preserve", "dense"])
+@pytest.mark.parametrize("post", [pq.Chain(pq.Eltwise("relu")), SUM])
+@pytest.mark.parametrize("name", ODD)
+def test_every_way_gives_the_bits_of_the_usual_one(name: str, post: pq.Chain, layout: Any) -> None:
+    """Scales that are no powers of two: float32 rounds, everywhere alike."""
+    kind, wei_dims, dims = ODD[name]
+    channels = wei_dims[0]
+    operator = kind(
+        RNG.integers(-60, 61, wei_dims).astype(np.int8),
+        RNG.normal(0, 30, channels).astype(np.float32),
+        src_q=pq.QParams(0.0173, 0, "u8"),
+        wei_q=pq.QParams(RNG.uniform(1e-3, 3e-3, channels), np.zeros(channels, int), "s8", axis=0),
+        dst_q=pq.QParams(0.731, 0, "u8"),
+        post=post,
+        layout=layout,
+    )
+    problem = operator._problem(dims, "u8")
+    wei, bias = operator._wei_of(problem), operator.bias
+    layer = Layer(problem, wei, operator.weights, bias, operator.settings, {}, ())
+    usual = layer._usual().planned
+    src = RNG.integers(0, 256, dims).astype(np.uint8)
+    residual = RNG.integers(0, 99, usual.dst.dims).astype(np.uint8) if post is SUM else None
+    expected = usual(src, residual=residual)
+    assert len(np.unique(expected)) > 20
+    count = 0
+    for planned in tuning._others(usual, layer._formed, problem, post, layout):
+        np.testing.assert_array_equal(planned(src, residual=residual), expected, way(planned))
+        count += 1
+    assert count > 0
+
+
+def test_layouts_in_blocks_are_copied_into_and_out_of() -> None:
+    """Floats have kernels over blocks of channels; sums of small integers are always exact."""
+    dims = CASES["floats"][1]
+    layer = asked("floats")
+    usual = layer._usual().planned
+    src = RNG.integers(-9, 10, dims).astype(np.float32)
+    expected = usual(src)
+    found = tuning._others(usual, layer._formed, layer.problem, pq.Chain(), "preserve")
+    blocked = [planned for planned in found if "packed" in planned.primitive.copied.get("src", "")]
+    assert blocked
+    for planned in blocked:
+        assert "any layout" in way(planned)
+        assert (planned.src_dims, planned.dst.dims) == (dims, expected.shape)
+        last = np.empty((2, 6, 5, 8), np.float32).transpose(0, 3, 1, 2)
+        last[...] = src
+        assert planned.hot is not None
+        for got in (planned(src), planned(last), planned.hot(last, None)):
+            np.testing.assert_array_equal(got, expected)
+        out = planned.empty()
+        assert planned(src, out=out) is out
+        np.testing.assert_array_equal(out, expected)
+        shown = pq.inspect(planned)
+        copies = {copy.tensor: copy.us for copy in shown.reorders if copy.when == "each call"}
+        assert set(copies) == {"src", "dst"}
+        assert min(copies.values()) > 0
+        assert "any" in shown.benchdnn
+        with ThreadPoolExecutor(4) as pool:
+            for got in pool.map(planned, [last] * 16):
+                np.testing.assert_array_equal(got, expected)
+
+
+def test_row_major_arrays_may_be_copied_by_the_library() -> None:
+    dims = (1, 16, 9, 8)
+    layer = pq.Conv(codes(16, 16, 3, 3), **Q, padding=1, layout="dense")
+    problem = layer._problem(dims, "u8")
+    names = [form.name for form in forms(problem, pq.Chain(), "dense")]
+    assert "library reorders" in names
+    assert "library reorders" not in [form.name for form in forms(problem, pq.Chain())]
 
 
 @pytest.mark.parametrize("name", ["1x1", "1x1 with a leaf", "3x3", "of an image", "matmul"])

@@ -95,11 +95,11 @@ def compare(
     *,
     before: Array | None = None,
     operands: Mapping[str, Array] | None = None,
-    multiplied: Array | None = None,
+    packed: Array | None = None,
 ) -> None:
     """Refuse a result that is not what was asked.
 
-    `multiplied` are the weights in the primitive's dims, if it is of another form than was asked.
+    `packed` is what `made_by` was given for `wei`, where that is not the same.
 
     Raises
     ------
@@ -111,9 +111,9 @@ def compare(
     wrong = band.wrong(got)
     if made_by.kind != "reference":
         # What saturates in 16 bits was allowed to: `saturation` has spoken of it.
-        stored = wei if multiplied is None else multiplied
-        inexact = pair_overflow(stored, made_by.problem, runtime.isa(), impl=made_by.impl)
-        wrong[:, list(inexact)] = False
+        multiplied = wei if packed is None else packed
+        lost = pair_overflow(multiplied, made_by.problem, runtime.isa(), impl=made_by.impl)
+        wrong[:, list(lost)] = False
     if not wrong.any():
         return
     place, channel = (int(i) for i in np.argwhere(wrong)[0])

@@ -1,38 +1,43 @@
-"""Form: another way to ask for the same numbers, and a plan of that form behind the first's face.
+"""Form: another way to ask for the same numbers.
 
-matmul       a 1x1 convolution over channels-last arrays, or an inner product, is a matmul of
-             the same memory seen as a matrix
-binary add   a Sum of scale 1 reads its tensor as an operand, not from dst: a residual that is
-             to stay as it is then needs no copy
+matmul            a 1x1 convolution over channels-last arrays, or an inner product, is a matmul of
+                  the same memory seen as a matrix
+binary add        a Sum of scale 1 reads its tensor as an operand, not from dst: a residual that is
+                  to stay as it is then needs no copy
+row-major         source and result with channels first, where arrays have them last
+any layout        source and result as the library likes them, which may be in blocks of channels
+library reorders  channels last, where arrays are row-major
+n input channels  more of them than there are, with weights of 0
+
+Where the layout is not that of the arrays, or channels are added, the library copies source and
+result in each call; that is timed with the rest.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
+from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem, laid_out
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf, Sum
-from pyonednn_q.native.arrays import checked
-from pyonednn_q.ops.planned import Planned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyonednn_q.compose.primitive import DenseProblem
 
-__all__ = ["Form", "Formed", "forms"]
+__all__ = ["AS_ASKED", "RESIDUAL_LEAF", "Form", "forms"]
 
 Array = np.ndarray[Any, Any]
 
 AS_ASKED = "as asked"
 RESIDUAL_LEAF = "what_the_sum_reads"
+_FEW_CHANNELS = (4, 8, 16)  # what kernels load at once, from the narrowest
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,8 @@ class Form:
         What follows.
     has_leaf : bool
         Whether what a Sum reads is an operand.
+    arrays : mapping of str to TensorSpec
+        How arrays of calls lie, where the problem's tensors lie otherwise; as in `prepare`.
     """
 
     name: str
@@ -56,17 +63,24 @@ class Form:
     problem: DenseProblem
     chain: Chain
     has_leaf: bool = False
+    arrays: Mapping[str, TensorSpec] = field(default_factory=dict)
 
     @property
     def is_product(self) -> bool:
         """Whether tensors are seen as matrices."""
         return self.problem.kind != self.asked.kind
 
+    @property
+    def has_other_wei(self) -> bool:
+        """Whether weights have other dims than those that were asked for."""
+        return self.problem.wei.dims != self.asked.wei.dims
+
     def wei(self, wei: Array) -> Array:
         """Return the weights of what was asked, as this form has them."""
-        if not self.is_product:
-            return wei
-        return np.ascontiguousarray(wei.reshape(len(wei), -1).T)
+        if self.is_product:
+            return np.ascontiguousarray(wei.reshape(len(wei), -1).T)
+        more = [(0, to - have) for to, have in zip(self.problem.wei.dims, wei.shape, strict=True)]
+        return np.pad(wei, more) if self.has_other_wei else wei
 
     def inward(self, array: Array) -> Array:
         """Return a source, or a tensor of dst's dims, as this form has it."""
@@ -82,23 +96,81 @@ class Form:
         batch, channels, *lengths = self.asked.dst.dims
         return np.moveaxis(dst.reshape(batch, *lengths, channels), -1, 1)
 
+    def seen(self) -> dict[str, TensorSpec]:
+        """Return source and result of what was asked, over the memory of this form's matrices."""
+        asked = self.asked
+        make = TensorSpec.channels_last if isinstance(asked, ConvProblem) else TensorSpec.dense
+        tensors = {"src": asked.src, "dst": self.problem.dst}
+        dims = {"src": asked.src.dims, "dst": asked.dst.dims}
+        return {name: make(dims[name], spec.dtype) for name, spec in tensors.items()}
 
-def forms(problem: DenseProblem, chain: Chain) -> Iterator[Form]:
-    """Give every form of a problem and a chain, as it was asked first."""
+
+def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iterator[Form]:
+    """Give every form of a problem and a chain, as it was asked first.
+
+    Parameters
+    ----------
+    problem, chain : problem and Chain
+        What was asked.
+    layout : str
+        As in `Settings`: arrays are row-major with "dense", else channels last.
+    """
     asked = Form(AS_ASKED, problem, problem, chain)
     yield asked
-    if isinstance(problem, (ConvProblem, DeconvProblem)):
-        rows = replace(problem, src=_dense(problem.src), dst=_dense(problem.dst))
-        yield replace(asked, name="row-major", problem=rows)
     product = _as_matmul(problem)
+    added = _with_leaf(chain, problem.dst.dtype)
     if product is not None:
         yield replace(asked, name="matmul", problem=product)
-    added = _with_leaf(chain, problem.dst.dtype)
     if added is not None:
         yield replace(asked, name="binary add", chain=added, has_leaf=True)
         if product is not None:
             name = "matmul with binary add"
             yield Form(name, problem, product, added, has_leaf=True)
+    if isinstance(problem, (ConvProblem, DeconvProblem)):
+        arrays = "dense" if layout == "dense" else "channels_last"
+        yield from _of_layouts(asked, problem, arrays)
+        if isinstance(problem, ConvProblem) and not problem.has_groups:
+            yield from _padded(asked, problem, arrays)
+    elif isinstance(problem, InnerProductProblem) and problem.src.ndim > 2:
+        free = replace(problem, src=_free(problem.src))
+        src = TensorSpec.dense(problem.src.dims, problem.src.dtype)
+        yield replace(asked, name="any layout", problem=free, arrays={"src": src})
+
+
+def _of_layouts(asked: Form, problem: ConvProblem | DeconvProblem, arrays: str) -> Iterator[Form]:
+    """Give the problem with source and result in other layouts than arrays have."""
+    lying = _lying(problem, arrays)
+    if arrays == "dense":
+        yield replace(asked, name="library reorders", arrays=lying)
+    dense = _lying(problem, "dense")
+    rows = replace(problem, src=dense["src"], dst=dense["dst"])
+    yield replace(asked, name="row-major", problem=rows, arrays=lying)
+    free = replace(problem, src=_free(problem.src), dst=_free(problem.dst))
+    yield replace(asked, name="any layout", problem=free, arrays=lying)
+
+
+def _padded(asked: Form, problem: ConvProblem, arrays: str) -> Iterator[Form]:
+    """Give the problem with more input channels, where there are few."""
+    lying = _lying(problem, arrays)
+    for channels in _FEW_CHANNELS:
+        if channels <= problem.ic:
+            continue
+        batch, _, *lengths = problem.src.dims
+        src = TensorSpec.channels_last((batch, channels, *lengths), problem.src.dtype)
+        oc, _, *kernel = problem.wei.dims
+        wei = replace(problem.wei, dims=(oc, channels, *kernel))
+        wider = replace(problem, src=src, wei=wei)
+        name = f"{channels} input channels"
+        yield replace(asked, name=name, problem=wider, arrays=lying)
+
+
+def _lying(problem: ConvProblem | DeconvProblem, layout: str) -> dict[str, TensorSpec]:
+    tensors = {"src": problem.src, "dst": problem.dst}
+    return {name: laid_out(spec.dims, spec.dtype, layout) for name, spec in tensors.items()}
+
+
+def _free(spec: TensorSpec) -> TensorSpec:
+    return TensorSpec(spec.dims, spec.dtype)
 
 
 def _as_matmul(problem: DenseProblem) -> MatMulProblem | None:
@@ -120,94 +192,9 @@ def _as_matmul(problem: DenseProblem) -> MatMulProblem | None:
     )
 
 
-def _dense(spec: TensorSpec) -> TensorSpec:
-    return TensorSpec.dense(spec.dims, spec.dtype)
-
-
 def _with_leaf(chain: Chain, dst: str) -> Chain | None:
     sums = [step for step in chain if isinstance(step, Sum)]
     if len(sums) != 1 or (sums[0].scale, sums[0].zero_point) != (1.0, 0):
         return None
     added = Binary("add", Leaf(RESIDUAL_LEAF, sums[0].dtype or dst))
     return Chain(*(added if isinstance(step, Sum) else step for step in chain))
-
-
-class Formed(Planned):
-    """A plan of another form, called as the one that was asked.
-
-    Parameters
-    ----------
-    form : Form
-        How it was changed.
-    inner : Planned
-        The changed plan, made ready.
-    """
-
-    def __init__(self, form: Form, inner: Planned) -> None:
-        self.form = form
-        self.inner = inner
-        self.plan = inner.plan
-        self.primitive = inner.primitive
-        self.leaves = tuple(name for name in inner.leaves if name != RESIDUAL_LEAF)
-        self.decided = inner.decided
-        self.dst = inner.dst
-        if form.is_product:
-            self.dst = TensorSpec.channels_last(form.asked.dst.dims, inner.plan.facts.dst)
-        self.src_dims = form.asked.src.dims
-        self._reads = form.has_leaf or any(isinstance(step, Sum) for step in form.chain)
-
-    def __call__(
-        self,
-        /,
-        src: Array,
-        *,
-        out: Array | None = None,
-        residual: Array | None = None,
-        **operands: Array,
-    ) -> Array:
-        """Run the plan; arguments and errors as of `Planned`."""
-        form, dims = self.form, self.form.asked.dst.dims
-        checked("src", src, form.asked.src)
-        for name, array in (("out", out), ("residual", residual)):
-            if array is not None and np.shape(array) != dims:
-                raise ShapeError(name, str(np.shape(array)), str(dims))
-        for name, array in operands.items():
-            operands[name] = form.inward(array) if np.shape(array) == dims else array
-        before = out if residual is None and self._reads else residual
-        if before is not None:
-            before = form.inward(before)
-        if form.has_leaf and before is not None:
-            operands[RESIDUAL_LEAF] = before
-            before = None
-        target = None if out is None else form.inward(out)
-        in_place = target is not None and out is not None and np.may_share_memory(target, out)
-        dst = self.inner(
-            form.inward(src), out=target if in_place else None, residual=before, **operands
-        )
-        if out is None:
-            return form.outward(dst)
-        if not in_place:
-            np.copyto(out, form.outward(dst))
-        return out
-
-    @property
-    def hot(self) -> None:
-        """None: arrays are looked at before the primitive sees them."""
-        return
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a caller should know."""
-        return (*self.inner.notes, f"asked as {self.form.name}, which is the same")
-
-    @property
-    def after(self) -> tuple[str, ...]:
-        """A line for every primitive that runs after the first."""
-        return self.inner.after
-
-    def describe(self) -> str:
-        """Return the plan, the primitive, and what runs after it."""
-        return self.inner.describe()
-
-    def __repr__(self) -> str:
-        return repr(self.inner)

@@ -44,6 +44,7 @@ def prepare_plan(
     allow_reference: bool = False,
     saturation: str = "refuse",
     implementation: str | None = None,
+    arrays: Mapping[str, TensorSpec] | None = None,
 ) -> Planned:
     """Prepare a plan's primitive, and the primitives of what it leaves over.
 
@@ -62,7 +63,7 @@ def prepare_plan(
         Leaves of the chain that are the same in every call, by name.
     decided : tuple of str
         What was decided before composing, for the notes.
-    allow_reference, saturation, implementation
+    allow_reference, saturation, implementation, arrays
         As in `prepare`.
 
     Returns
@@ -99,6 +100,11 @@ def prepare_plan(
         allow_reference=allow_reference,
         saturation=saturation,
         implementation=implementation,
+        # Where something is left over, the primitive stores another type.
+        arrays={
+            name: replace(spec, dtype=whole.tensors[name].dtype)
+            for name, spec in (arrays or {}).items()
+        },
     )
     rest = None
     if not plan.is_whole:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import Packed, runtime
-from pyonednn_q.ops.form import AS_ASKED, Form, Formed
+from pyonednn_q.ops.form import AS_ASKED, Form
+from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.planned import Planned, prepare_plan
 from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.ops.verification import verify
@@ -25,10 +26,13 @@ from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.compose.tensor import TensorSpec
     from pyonednn_q.ops.settings import Settings
     from pyonednn_q.ops.weights import Weights
 
@@ -68,6 +72,7 @@ class Layer:
     packed: dict[Vec, Packed]
     notes: tuple[str, ...]
     implementation: str | None = None
+    arrays: Mapping[str, TensorSpec] = field(default_factory=dict)
 
     def ready(self) -> Ready:
         """Compose and prepare; then tune and check, as the settings say.
@@ -96,8 +101,9 @@ class Layer:
             problem=form.problem,
             wei=form.wei(self.wei),
             settings=replace(self.settings, post=form.chain),
-            packed={} if form.is_product else self.packed,
+            packed={} if form.has_other_wei else self.packed,
             implementation=implementation,
+            arrays=form.arrays,
         )
         inner = layer._usual().planned  # noqa: SLF001 - of this class
         return inner if form.name == AS_ASKED else Formed(form, inner)
@@ -208,6 +214,7 @@ class Layer:
             allow_reference=settings.allow_reference,
             saturation=settings.saturation,
             implementation=self.implementation,
+            arrays=self.arrays,
         )
         return Ready(planned, unit)
 

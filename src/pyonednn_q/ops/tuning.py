@@ -2,8 +2,9 @@
 
 Whole calls are timed, from Python, with what a form costs around its primitive. All ways take
 turns, so that drift of the machine hits them alike; the best of them then meets the usual way
-alone, in new samples, as the best of many owes something to chance. It is taken where the ratio of
-the two is above `LEAST_GAIN` with 95 % confidence: what is not surely faster stays as it was.
+alone, twice, as the best of many owes something to chance, and where its arrays lie may be another
+chance: they are new each time. It is taken where the ratio of the two is above `LEAST_GAIN` with
+95 % confidence both times: what is not surely faster stays as it was.
 """
 
 from __future__ import annotations
@@ -11,20 +12,25 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from itertools import chain as joined
+from itertools import zip_longest
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.compose import guards
 from pyonednn_q.compose.implementation import classify
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import Error
 from pyonednn_q.expr.steps import Sum
+from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import empty
 from pyonednn_q.native.selection import implementations
 from pyonednn_q.native.timing import Budget, Timed, interleaved
 from pyonednn_q.native.trial import Draw
-from pyonednn_q.ops.form import AS_ASKED, Form, Formed, forms
+from pyonednn_q.ops.form import AS_ASKED, Form, forms
+from pyonednn_q.ops.formed import Formed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +46,8 @@ __all__ = ["HOPELESS", "LEAST_GAIN", "Timing", "Tuning", "calls_of", "sure_gain"
 Array = np.ndarray[Any, Any]
 
 LEAST_GAIN = 1.02
-MOST_WAYS = 12
+MOST_WAYS = 16
+CONTESTS = 2
 HOPELESS = 3.0  # times the fastest, in a first look
 _LOOK = Budget(min_time_s=0.02)
 _MATCH = Budget(rounds=41)
@@ -106,26 +113,25 @@ def tune(
         As in `Settings`: how arrays of calls lie in memory.
     """
     ways = {way(usual): usual}
-    for planned in _others(usual, make, problem, chain):
+    for planned in _others(usual, make, problem, chain, layout):
         if len(ways) < MOST_WAYS:
             ways.setdefault(way(planned), planned)
-    calls = [calls_of(planned, problem, chain, layout) for planned in ways.values()]
-    first = [min(call(1) for _ in range(3)) for call in calls]
-    hopeful = [i for i, taken in enumerate(first) if i == 0 or taken < HOPELESS * min(first)]
-    looked = interleaved([calls[i] for i in hopeful], _LOOK)
-    names = list(ways)
+    calls = {name: calls_of(planned, problem, chain, layout) for name, planned in ways.items()}
+    first = {name: min(call(1) for _ in range(3)) for name, call in calls.items()}
+    limit, asked = HOPELESS * min(first.values()), way(usual)
+    hopeful = [name for name, taken in first.items() if name == asked or taken < limit]
+    looked = interleaved([calls[name] for name in hopeful], _LOOK)
     timings = tuple(
-        Timing(names[i], median(timed.samples_us)) for i, timed in zip(hopeful, looked, strict=True)
+        Timing(name, median(timed.samples_us)) for name, timed in zip(hopeful, looked, strict=True)
     )
-    best = names.index(min(timings, key=lambda timing: timing.us).way)
-    stays = Tuning(names[0], names[0], 1.0, timings)
-    if best == 0:
-        return usual, stays
-    before, after = interleaved([calls[0], calls[best]], _MATCH)
-    gain, sure = sure_gain(before, after)
-    if sure <= LEAST_GAIN:
-        return usual, stays
-    return ways[names[best]], Tuning(names[best], names[0], gain, timings)
+    best = min(timings, key=lambda timing: timing.us).way
+    gain = 1.0
+    for _ in range(CONTESTS if best != asked else 0):
+        pair = [calls_of(ways[name], problem, chain, layout) for name in (asked, best)]
+        gain, sure = sure_gain(*interleaved(pair, _MATCH))
+        if sure <= LEAST_GAIN:
+            return usual, Tuning(asked, asked, 1.0, timings)
+    return ways[best], Tuning(best, asked, gain, timings)
 
 
 def sure_gain(before: Timed, after: Timed) -> tuple[float, float]:
@@ -143,24 +149,33 @@ def sure_gain(before: Timed, after: Timed) -> tuple[float, float]:
     return median(ratios), ratios[max(rank, 0)]
 
 
-def _others(usual: Planned, make: Make, problem: DenseProblem, chain: Chain) -> Iterator[Planned]:
-    """Give every other way that may be trusted and that the library makes, forms first."""
-    firsts: list[tuple[Form, Planned]] = []
-    for form in forms(problem, chain):
-        first = usual
-        if form.name != AS_ASKED:
-            try:
-                first = make(form, None)
-            except Error:  # this form is not supported
-                continue
-            yield first
-        firsts.append((form, first))
-    for form, first in firsts:
-        for name in _trusted(first):
-            try:
-                yield make(form, name)
-            except Error:  # with these weights
-                continue
+def _others(
+    usual: Planned, make: Make, problem: DenseProblem, chain: Chain, layout: str
+) -> Iterator[Planned]:
+    """Give every other way that may be trusted and that the library makes, forms in turn."""
+    known = {_run_by(usual)}
+    turns = zip_longest(*(_of_form(form, usual, make) for form in forms(problem, chain, layout)))
+    for planned in joined.from_iterable(turns):
+        if planned is None or _run_by(planned) in known or _is_known_wrong(planned):
+            continue
+        known.add(_run_by(planned))
+        yield planned
+
+
+def _of_form(form: Form, usual: Planned, make: Make) -> Iterator[Planned]:
+    """Give a form on every implementation, in the library's order."""
+    first = usual
+    if form.name != AS_ASKED:
+        try:
+            first = make(form, None)
+        except Error:  # this form is not supported
+            return
+        yield first
+    for name in _trusted(first):
+        try:
+            yield make(form, name)
+        except Error:  # with these weights
+            continue
 
 
 def _trusted(planned: Planned) -> Iterator[str]:
@@ -169,6 +184,20 @@ def _trusted(planned: Planned) -> Iterator[str]:
     offers = implementations(primitive.problem, primitive.attr)
     trusted = (o.impl for o in offers if not o.guards and classify(o.impl) != "reference")
     yield from (name for name in dict.fromkeys(trusted) if name != primitive.impl)
+
+
+def _run_by(planned: Planned) -> tuple[object, ...]:
+    """Return what is the same where two forms come to the same primitive."""
+    primitive = planned.primitive
+    layouts = tuple(primitive.layouts.items())
+    return primitive.problem.kind, primitive.impl, primitive.attr, planned.leaves, layouts
+
+
+def _is_known_wrong(planned: Planned) -> bool:
+    """Tell whether a guard forbids the layouts that the library chose."""
+    primitive = planned.primitive
+    chosen = primitive.chosen_problem()
+    return bool(guards.matching(chosen, primitive.attr, runtime.facts(), primitive.impl))
 
 
 def calls_of(
@@ -193,13 +222,19 @@ def calls_of(
             is_full = leaf.extent == "full"
             operand = TensorSpec(dims, leaf.dtype, problem.dst.strides)
             given[leaf.name] = _laid(operand, array) if is_full else array
-    hot = None if given else planned.hot
+    stays = (
+        layout != "dense"
+        or planned.dst.strides == TensorSpec.dense(planned.dst.dims, planned.dst.dtype).strides
+    )
+    hot = planned.hot if stays and not given else None
 
     def seconds(calls: int) -> float:
         start = time.perf_counter()
         for _ in range(calls):
             if hot is None or hot(src, None) is NotImplemented:
-                planned(src, **given)
+                dst = planned(src, **given)
+                if not stays:
+                    np.ascontiguousarray(dst)
         return (time.perf_counter() - start) / calls
 
     return seconds

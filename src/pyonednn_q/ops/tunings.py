@@ -62,10 +62,12 @@ class Key:
 
 def tuned(usual: Planned, make: Make, problem: DenseProblem, chain: Chain, layout: str) -> Planned:
     """Return the way to take: a known one, or the result of `tune`, which is then known."""
+    if usual.primitive.kind == "none":  # nothing runs
+        return usual
     key = Key.of(usual, layout)
     with _GUARD:
         known = _KNOWN.get(key)
-    taken = usual if known is None else _again(known, usual, make, problem, chain)
+    taken = usual if known is None else _again(known, usual, make, problem, chain, layout)
     if known is None or taken is None:
         taken, known = tune(usual, make, problem, chain, layout)
         with _GUARD:
@@ -141,13 +143,13 @@ def _entry(row: dict[str, Any]) -> tuple[Key, Tuning]:
 
 
 def _again(
-    known: Tuning, usual: Planned, make: Make, problem: DenseProblem, chain: Chain
+    known: Tuning, usual: Planned, make: Make, problem: DenseProblem, chain: Chain, layout: str
 ) -> Planned | None:
     """Return the way that was chosen before, or ``None`` where it cannot be made any more."""
     if known.way == way(usual):
         return usual
     name, _, implementation = known.way.partition(" on ")
-    form = next((form for form in forms(problem, chain) if form.name == name), None)
+    form = next((form for form in forms(problem, chain, layout) if form.name == name), None)
     if form is None:
         return None
     try:

@@ -10,7 +10,7 @@ from pyonednn_q.compose.places import Places
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.expr.steps import Binary, Leaf, Sum
 from pyonednn_q.native.trial import Draw, compare
-from pyonednn_q.ops.form import Formed
+from pyonednn_q.ops.formed import Formed
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.meaning import Meaning
@@ -64,5 +64,5 @@ def verify(planned: Planned, meaning: Meaning, problem: DenseProblem, wei: Array
         wei,
         before=residual,
         operands=operands,
-        multiplied=planned.form.wei(wei) if isinstance(planned, Formed) else wei,
+        packed=planned.form.wei(wei) if isinstance(planned, Formed) else wei,
     )
