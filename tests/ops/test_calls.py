@@ -219,6 +219,7 @@ CHAINS = {
     "residual, relu": Chain(Sum(2.0), Eltwise("relu")),
     "operands": Chain(Binary("mul", GATE), Binary("add", SHIFT), Binary("add", OTHER)),
     "operand first": Chain(Binary("max", OTHER), Affine(0.5, 1.0), Eltwise("relu")),
+    "comparison": Chain(Binary("ge", OTHER), Affine(4.0, -9.0)),  # u8 codes 0 and 8
     "everything": Chain(Affine(0.5, 1.0), Sum(1.0, 2), Binary("add", OTHER), PRelu(0.25)),
 }
 

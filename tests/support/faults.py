@@ -11,6 +11,7 @@ import pytest
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, SumPostOp
 from pyonednn_q.compose.problem import (
+    BinaryProblem,
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
@@ -317,6 +318,7 @@ def _operands() -> list[Fault]:
     few = conv((1, 2, 4), (2, 4, 1, 4), "s8", bias="f32", strides=2, padding=((2, 0),))
     like_dst = TensorSpec.channels_last((1, 8, 2), "f32")
     spec = TensorSpec.channels_last((2, 19, 5, 4), "f32")
+    row, codes = (TensorSpec.dense((6, 8), dtype) for dtype in ("f32", "u8"))
     return [
         *(
             Fault("comparison-without-code", level, matmul((7, 39), (39, 9)), binary("gt", 1, 9))
@@ -326,6 +328,16 @@ def _operands() -> list[Fault]:
         Fault("comparison-in-gemm", AVX512, whole, binary("ge", 1, 1, 1, 1)),
         Fault(
             "comparison-beside-dense", AMX, SoftmaxProblem(spec, spec, 1), binary("gt", 1, 1, 1, 1)
+        ),
+        *(
+            Fault(
+                "comparison-in-binary",
+                level,
+                BinaryProblem(row, row, codes, "mul"),
+                binary("lt", *dims),
+            )
+            for level in (AVX2, AVX2_VNNI)
+            for dims in ((6, 8), (1, 8))
         ),
         Fault("comparison-in-groups", VNNI, grouped, binary("ne", 1, 48, 1, 1)),
         Fault("operand-in-avx2-vnni", AMX, few, Attr(post_ops=(BinaryPostOp("add", like_dst),))),
@@ -346,7 +358,9 @@ def filled(fault: Fault) -> tuple[Arrays, Arrays]:
     rng = np.random.default_rng(5)
     tensors = fault.problem.tensors
     arrays: Arrays = {
-        "src": rng.integers(0, 20, tensors["src"].dims).astype(numpy_dtype(tensors["src"].dtype))
+        name: rng.integers(0, 20, tensors[name].dims).astype(numpy_dtype(tensors[name].dtype))
+        for name in ("src", "src1")
+        if name in tensors
     }
     if "wei" in tensors:
         wei = tensors["wei"]

@@ -7,6 +7,7 @@ from typing import Any
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
 from pyonednn_q.compose.problem import (
+    BinaryProblem,
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
@@ -104,6 +105,11 @@ BELOW = {"padding": ((2, 0), (0, 1))}
 
 def compare(*dims: int) -> Attr:
     return Attr(post_ops=(BinaryPostOp("gt", TensorSpec(dims, "f32")),))
+
+
+def binary_of(dst: str) -> BinaryProblem:
+    src = TensorSpec.dense((6, 8), "f32")
+    return BinaryProblem(src, src, TensorSpec.dense((6, 8), dst), "mul")
 
 
 def conv(src: tuple[int, ...], wei: tuple[int, ...], **more: Any) -> ConvProblem:
@@ -352,6 +358,10 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for problem in (POOLING, SOFTMAX)
     ),
     ("comparison-in-gemm", CONV, compare(1, 1, 1, 1), NEW, AVX512, "x64:gemm_s8u8s32:jit"),
+    *(
+        ("comparison-in-binary", binary_of("u8"), compare(1, 8), version, isa, "jit:uni")
+        for version, isa in ((OLD, AVX2), (NEW, AVX2_VNNI))
+    ),
     (
         "comparison-in-groups",
         conv((1, 64, 9, 9), (2, 24, 32, 3, 3)),

@@ -34,6 +34,7 @@ from support.guard_cases import (
     SUM,
     VNNI,
     binary,
+    binary_of,
     compare,
     conv,
     deconv,
@@ -166,6 +167,10 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (depthwise(), Attr(post_ops=(SumPostOp(),)), NEW, AVX2_VNNI, "jit_uni_int8:avx2_vnni"),
     *((depthwise(), SHIFTED_SUM, NEW, isa, "jit_uni_int8:avx2") for isa in (AVX2, VNNI)),
     # Comparisons.
+    (binary_of("s8"), compare(1, 8), NEW, AVX2, "jit:uni"),
+    (binary_of("u8"), compare(1, 1), NEW, AVX2, "jit:uni"),
+    (binary_of("u8"), binary(1, 8), NEW, AVX2, "jit:uni"),
+    (binary_of("u8"), compare(1, 8), NEW, AVX512, "jit:uni"),
     (M2, compare(1, 1), OLD, AMX, MATMUL_AMX),
     (MatMulProblem.of((8, 64), (64, 48)), compare(1, 48), OLD, AMX, MATMUL_AMX),
     (M2, compare(1, 12), OLD, AVX2, "gemm:jit"),

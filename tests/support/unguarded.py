@@ -76,13 +76,18 @@ def _run(
     bound = preparation.bind(
         selection, problem, attr, values, arrays.get("wei"), arrays.get("bias")
     )
-    specs = {name: preparation.spec_of(selection, name) for name in ("src", "dst")}
-    core = runtime.core().Prepared(candidate, ["src", "dst"], bound)
+    inputs = _inputs(problem)
+    specs = {name: preparation.spec_of(selection, name) for name in (*inputs, "dst")}
+    core = runtime.core().Prepared(candidate, [*inputs, "dst"], bound)
     dst = native_arrays.empty(specs["dst"])
     # A sum reads dst. Beyond the end of a short array lies whatever was there.
     dst[...] = arrays.get("dst", np.zeros((), dst.dtype))
-    core.run(native_arrays.in_layout(arrays["src"], specs["src"]), dst)
+    core.run(*(native_arrays.in_layout(arrays[name], specs[name]) for name in inputs), dst)
     return np.array(dst)
+
+
+def _inputs(problem: Problem) -> list[str]:
+    return [name for name in ("src", "src1") if name in problem.tensors]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,8 @@ def guarded(problem: Problem, attr: Attr, arrays: Arrays, values: Arrays) -> Gua
         return Guarded(None, str(error))
     out = call.empty()
     out[...] = arrays.get("dst", np.zeros((), out.dtype))
-    return Guarded(np.array(call(arrays["src"], out=out)), call.describe(), call.notes)
+    inputs = (arrays[name] for name in _inputs(problem))
+    return Guarded(np.array(call(*inputs, out=out)), call.describe(), call.notes)
 
 
 def self_checked(place: int, problem: Problem, attr: Attr, arrays: Arrays, values: Arrays) -> str:

@@ -43,7 +43,8 @@ ELTWISE_ALGS = (
 )
 
 # Not "select": it needs oneDNN 3.9 and with a scalar operand always takes one branch on AMX.
-BINARY_ALGS = ("add", "mul", "max", "min", "div", "sub", "ge", "gt", "le", "lt", "eq", "ne")
+COMPARISONS = ("ge", "gt", "le", "lt", "eq", "ne")
+BINARY_ALGS = ("add", "mul", "max", "min", "div", "sub", *COMPARISONS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ that carries as many steps as post-ops as it may: binary takes nearly all of the
 - a residual and operands of other types are converted to f32 first (a reorder each);
 - prelu per channel, which binary does not take, is max(x, 0) + slope · min(x, 0): exact, as one of
   the two is 0;
-- u8, s8 and f32 are stored by the last stage, everything else by a reorder from f32.
+- u8, s8 and f32 are stored by the last stage, everything else by a reorder from f32; a comparison
+  ends a stage before u8, as AVX2 kernels store it wrong.
 
 Tensors are flat, (rows, channels) or (before, channels, after): with more dimensions before the
 channels, oneDNN 3.7 takes operands per channel on reference loops only.
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.lower import Lowered, lower
 from pyonednn_q.compose.pointwise import BinaryProblem, ReorderProblem
+from pyonednn_q.compose.post_ops import COMPARISONS
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, ShapeError
@@ -118,6 +120,10 @@ def _prefix(chain: Chain) -> str:
     return prefix
 
 
+def _is_comparison(step: Step) -> bool:
+    return isinstance(step, Binary) and step.alg in COMPARISONS
+
+
 @dataclass(slots=True)
 class _Builder:
     """Collects steps until a stage must end."""
@@ -142,6 +148,9 @@ class _Builder:
             self.steps.append(step)
 
     def store(self, dst: str) -> None:
+        # Guard comparison-in-binary.
+        if dst == "u8" and any(map(_is_comparison, self.steps)):
+            self._end_stage()
         if dst in _STORED:
             self._run(tuple(self.steps), self.value, dst, DST)
         else:

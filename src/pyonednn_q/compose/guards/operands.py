@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyonednn_q.compose.post_ops import BinaryPostOp, PReluPostOp, SumPostOp
+from pyonednn_q.compose.post_ops import COMPARISONS, BinaryPostOp, PReluPostOp, SumPostOp
 from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem
 
 if TYPE_CHECKING:
@@ -15,12 +15,10 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.problem import Problem
 
-_COMPARISONS = ("ge", "gt", "le", "lt", "eq", "ne")
-
 
 def comparison(problem: Problem, attr: Attr) -> bool:
     """Match a comparison."""
-    return any(isinstance(op, BinaryPostOp) and op.alg in _COMPARISONS for op in attr.post_ops)
+    return any(isinstance(op, BinaryPostOp) and op.alg in COMPARISONS for op in attr.post_ops)
 
 
 def comparison_of_ragged_channels(problem: Problem, attr: Attr) -> bool:
@@ -28,11 +26,7 @@ def comparison_of_ragged_channels(problem: Problem, attr: Attr) -> bool:
 
     The channels of dst, or those of one group; the columns of a matmul.
     """
-    several = any(
-        isinstance(op, BinaryPostOp) and op.alg in _COMPARISONS and max(op.src1.dims) > 1
-        for op in attr.post_ops
-    )
-    return several and ragged(problem, 16)
+    return compares_with_several(attr) and ragged(problem, 16)
 
 
 def comparison_of_ragged_groups(problem: Problem, attr: Attr) -> bool:
@@ -41,6 +35,14 @@ def comparison_of_ragged_groups(problem: Problem, attr: Attr) -> bool:
         return False
     grouped = problem.groups > 1 and not problem.is_depthwise
     return grouped and comparison_of_ragged_channels(problem, attr)
+
+
+def comparison_stored_as_u8(problem: Problem, attr: Attr) -> bool:
+    """Match a comparison with more than one value, stored as u8.
+
+    Fewer than eight values in a row were right, for those are not compared as a vector.
+    """
+    return compares_with_several(attr) and problem.tensors["dst"].dtype == "u8"
 
 
 def operand_of_ragged_channels(problem: Problem, attr: Attr) -> bool:
@@ -89,6 +91,14 @@ def operands(problem: Problem, attr: Attr) -> Iterator[tuple[int, ...]]:
                 yield src1.dims
             case PReluPostOp(mask=mask):
                 yield tuple(dim if mask >> axis & 1 else 1 for axis, dim in enumerate(dst))
+
+
+def compares_with_several(attr: Attr) -> bool:
+    """Tell whether a comparison has an operand of more than one value."""
+    return any(
+        isinstance(op, BinaryPostOp) and op.alg in COMPARISONS and max(op.src1.dims) > 1
+        for op in attr.post_ops
+    )
 
 
 def ragged(problem: Problem, block: int) -> bool:

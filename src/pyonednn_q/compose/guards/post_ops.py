@@ -14,6 +14,7 @@ from pyonednn_q.compose.guards.scope import (
     any_isa,
     avx512,
     has_avx2_vnni,
+    ymm,
 )
 
 POST_OP_GUARDS: tuple[Guard, ...] = (
@@ -83,6 +84,20 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         remedy="oneDNN 3.13, or the comparison as a primitive of its own",
         source="measured: 3.7.2, AMX, f32, 19 channels (16 were right); a binary comparison itself "
         "is right, and an eltwise with one behind it",
+    ),
+    Guard(
+        id="comparison-in-binary",
+        since=FLOOR,
+        until=None,
+        isas=ymm,
+        kinds=("binary",),
+        impl=r"jit:uni",
+        condition=operands.comparison_stored_as_u8,
+        effect="1 is stored where 0 and all below it should be",
+        remedy="an f32 result, stored as u8 by a primitive behind it",
+        source="measured: 3.7.2 and 3.13.2, AVX2 and AVX2_VNNI, rows of 8 values and more; s8 and "
+        "f32 results were right, and so are SSE41, AVX-512, an operand of one value, a comparison "
+        "that is the primitive itself, and u8 results of all other primitives",
     ),
     Guard(
         id="comparison-in-groups",

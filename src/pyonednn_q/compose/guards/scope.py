@@ -23,6 +23,7 @@ __all__ = [
     "has_vnni",
     "up_to_avx2",
     "vector",
+    "ymm",
 ]
 
 FLOOR = (3, 7, 0)
@@ -59,6 +60,11 @@ def avx512(isa: str) -> bool:
 def up_to_avx2(isa: str) -> bool:
     """AVX2 and what is below."""
     return not vector(isa)
+
+
+def ymm(isa: str) -> bool:
+    """AVX2, with VNNI or without, and nothing wider."""
+    return at_least(isa, "AVX2") and not avx512(isa)
 
 
 def has_avx2_vnni(isa: str) -> bool:
