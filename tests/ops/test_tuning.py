@@ -346,7 +346,18 @@ def test_a_choice_that_cannot_be_made_is_made_anew(
         assert way(fresh.prepare(dims)) == usual
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 2}', '{"schema": 1, "tunings": [1]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"schema": 2}',
+        '{"schema": 1, "tunings": [1]}',
+        '{"schema": 1, "tunings": [{"key": 1, "tuning": {"way": "", "usual": "", "gain": 1}}]}',
+        '{"schema": 1, "tunings": [{"key": {}, "tuning": {"way": 1, "usual": "", "gain": 1}}]}',
+    ],
+)
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "no tuning"
     path.write_text(text)

@@ -11,11 +11,13 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pyonednn_q.errors import ArgumentError
 
-__all__ = ["checked_fields"]
+__all__ = ["checked_fields", "fits"]
+
+_NONE: Mapping[str, Any] = {}
 
 
 def checked_fields(
-    cls: type, fields: Mapping[str, object], names: Mapping[str, Any]
+    cls: type, fields: Mapping[str, object], names: Mapping[str, Any] = _NONE
 ) -> dict[str, Any]:
     """Return the fields of a dataclass, each of the type that it is annotated with.
 
@@ -25,7 +27,7 @@ def checked_fields(
         A dataclass.
     fields : mapping
         Values by name. Missing ones must have a default.
-    names : mapping
+    names : mapping, optional
         What annotations may name that is not in the module of the class.
 
     Raises

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyonednn_q.compose.fields import checked_fields
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.native import runtime
 from pyonednn_q.native.processor import cpu_name
@@ -109,11 +110,9 @@ def load_tuning(path: str | os.PathLike[str]) -> int:
     try:
         data = json.loads(Path(path).read_text())
         if data["schema"] != SCHEMA:
-            raise ArgumentError("path", f"schema {data['schema']}", f"schema {SCHEMA}")
+            raise ArgumentError("schema", str(data["schema"]), str(SCHEMA))
         read = dict(_entry(row) for row in data["tunings"])
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, Error):
-            raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         wanted = "a file that save_tuning wrote"
         raise ArgumentError("path", f"{path}: {error}", wanted) from error
     with _GUARD:
@@ -138,8 +137,8 @@ def _here() -> dict[str, Any]:
 
 
 def _entry(row: dict[str, Any]) -> tuple[Key, Tuning]:
-    tuning = row["tuning"]
-    return Key(**row["key"]), Tuning(tuning["way"], tuning["usual"], float(tuning["gain"]))
+    kept = {name: row["tuning"][name] for name in ("way", "usual", "gain")}
+    return Key(**checked_fields(Key, row["key"])), Tuning(**checked_fields(Tuning, kept))
 
 
 def _again(
