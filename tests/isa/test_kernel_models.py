@@ -20,6 +20,8 @@ from pyonednn_q.compose import guards
 from pyonednn_q.compose.implementation import classify
 from pyonednn_q.errors import NoModelError, UnsupportedError
 from pyonednn_q.native import runtime
+from pyonednn_q.predict.eltwise_bounds import level
+from pyonednn_q.predict.float_bounds import ends, is_bounded
 from pyonednn_q.predict.float_order import ORDERS, Order, destination
 from pyonednn_q.predict.kernel_model import features, kernel_model, proofs
 from support import kernel_cases, sum_cases, unguarded
@@ -61,29 +63,33 @@ class Modelled:
 
     def __init__(self, case: KernelCase) -> None:
         self.case = case
-        self._by: dict[Order, Any] = {}
+        self._by: dict[tuple[Order, int], Any] = {}
 
-    def by(self, order: Order) -> Any:
-        seen = order.seen(self.case.problem, self.case.attr)
+    def by(self, order: Order, impl: str) -> Any:
+        """Return dst; or its ends, where a function is known within bounds only."""
+        attr, at = self.case.attr, 0
+        if any(map(is_bounded, attr.post_ops)):
+            at = level(impl, runtime.isa())
+        seen = order.seen(self.case.problem, attr), at
         if seen not in self._by:
-            self._by[seen] = modelled(self.case, seen)
+            self._by[seen] = modelled(self.case, *seen)
         return self._by[seen]
 
 
-def modelled(case: KernelCase, order: Order) -> Any:
-    return destination(
-        case.problem,
-        case.attr,
-        case.sums,
-        order,
-        case.values,
-        bias=case.arrays.get("bias"),
-        before=case.arrays.get("dst"),
-    )
+def modelled(case: KernelCase, order: Order, at: int) -> Any:
+    """Return dst; or its ends, where a function is known within bounds only."""
+    problem, attr, values = case.problem, case.attr, case.values
+    others = {"bias": case.arrays.get("bias"), "before": case.arrays.get("dst")}
+    if not any(map(is_bounded, attr.post_ops)):
+        return destination(problem, attr, case.sums, order, values, **others)
+    return ends(problem, attr, case.sums, order, values, at, **others)
 
 
 def differing(got: Any, wanted: Any) -> int:
-    """Count outputs with other bits."""
+    """Count outputs with other bits, or out of bounds."""
+    if isinstance(wanted, tuple):
+        lo, hi = wanted
+        return int(np.count_nonzero(~((lo <= got) & (got <= hi))))
     return int(np.count_nonzero(got.view(f"u{got.itemsize}") != wanted.view(f"u{got.itemsize}")))
 
 
@@ -94,8 +100,9 @@ def test_models_are_their_kernels(kind: str, src: str) -> None:
     here = [key for key in proofs() if key[:2] == (kind, src) and key[3:] == (runtime.isa(), minor)]
     if not here:
         pytest.skip(f"nothing is proven for {runtime.isa()} of oneDNN {minor}")
-    compared: set[str] = set()
+    compared: set[tuple[str, bool]] = set()
     for name, case in kernel_cases.cases(kind, src, kernel_cases.SMALL, seed=1):
+        others = Modelled(case)
         for impl, got in executed(case):
             try:
                 model = kernel_model(
@@ -103,15 +110,17 @@ def test_models_are_their_kernels(kind: str, src: str) -> None:
                 )
             except NoModelError:
                 continue
-            if impl not in compared:  # the whole model once; its sums are tested elsewhere
+            once = (impl, bool(model.bounded))
+            if once not in compared:  # the whole model once; its sums are tested elsewhere
                 arrays = dict(case.arrays)
                 before, bias = arrays.pop("dst", None), arrays.pop("bias", None)
-                wanted = model.run(**arrays, bias=bias, values=case.values, before=before)
+                whole = model.bounds if model.bounded else model.run
+                wanted = whole(**arrays, bias=bias, values=case.values, before=before)
             else:
-                wanted = modelled(case, model.proof.order)
+                wanted = others.by(model.proof.order, impl)
             assert differing(got, wanted) == 0, f"{impl}, {name}, {case.problem.text()}"
-            compared.add(impl)
-    assert compared == {key[2] for key in here}
+            compared.add(once)
+    assert {impl for impl, _ in compared} == {key[2] for key in here}
 
 
 @pytest.mark.slow
@@ -124,7 +133,7 @@ def test_very_many_outputs(kind: str, src: str, seed: int) -> None:
         wanted = Modelled(case)
         asked = features(case.problem, case.attr)
         for impl, got in executed(case):
-            counts = {order: differing(got, wanted.by(order)) for order in ORDERS}
+            counts = {order: differing(got, wanted.by(order, impl)) for order in ORDERS}
             row = FOUND[kind, src, impl].setdefault(
                 name, {"features": sorted(asked), "outputs": 0, "differing": {}}
             )

@@ -46,6 +46,7 @@ class Variant:
 RELU, LEAKY = EltwisePostOp("relu"), EltwisePostOp("relu", 0.1)
 LINEAR, ROUND = EltwisePostOp("linear", 1.37, -0.21), EltwisePostOp("round")
 CLIP, CLIP_V2 = EltwisePostOp("clip", -5.3, 7.1), EltwisePostOp("clip_v2", -5.3, 7.1)
+CANCELS = EltwisePostOp("linear", 1.37, -1.37 * 2.5)
 PER_CHANNEL = (("mul", "channel"), ("add", "channel"), ("max", "channel"), ("min", "channel"))
 
 FLOATING = (
@@ -74,6 +75,10 @@ FLOATING = (
     Variant("bf16", "bf16"),
     Variant("clip to bf16", "bf16", post_ops=(CLIP,)),
     Variant("sum of bf16", "bf16", post_ops=(SumPostOp(0.37), RELU)),
+    Variant("round to bf16", "bf16", post_ops=(ROUND,)),
+    Variant("dst scale of bf16", "bf16", dst_scale=True),
+    # Nothing is left but what the rounding of the product leaves.
+    Variant("cancelled", "bf16", bias="", post_ops=(CANCELS,), ties=True),
     Variant("relu to bf16", "bf16", src_scale=True, post_ops=(LEAKY, LINEAR)),
 )
 INTEGER = (
@@ -116,4 +121,32 @@ INTEGER = (
     Variant("halves to u8", "u8", bias="", dst_scale=True, dst_zero_point=True, ties=True),
     Variant("halves times two", "s8", bias="", src_scale=True, dst_scale=True, ties=True),
 )
-VARIANTS = FLOATING + INTEGER
+# Functions that are known within bounds only; results in [-8, 8] or so.
+FUNCTIONS: dict[str, tuple[float, ...]] = {
+    "tanh": (),
+    "logistic": (),
+    "elu": (0.37,),
+    "swish": (1.7,),
+    "gelu_tanh": (),
+    "gelu_erf": (),
+    "mish": (),
+    "soft_relu": (0.7,),
+    "exp": (),
+}
+BOUNDED = (
+    *(
+        Variant(alg, "f32", post_ops=(EltwisePostOp(alg, *parameters),), shrunk=16.0)
+        for alg, parameters in FUNCTIONS.items()
+    ),
+    Variant("log", "f32", post_ops=(EltwisePostOp("square"), EltwisePostOp("log"))),
+    Variant("pow", "f32", post_ops=(EltwisePostOp("abs"), EltwisePostOp("pow", 1.3, 1.7))),
+    Variant("gelu to u8", "u8", dst_scale=True, post_ops=(EltwisePostOp("gelu_erf"),)),
+    Variant(
+        "swish to s8",
+        "s8",
+        dst_scale=True,
+        post_ops=(EltwisePostOp("swish", 1.0), LINEAR, CLIP),
+        shrunk=16.0,
+    ),
+)
+VARIANTS = FLOATING + INTEGER + BOUNDED

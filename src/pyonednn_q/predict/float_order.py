@@ -135,14 +135,39 @@ def destination(
     before : ndarray, optional
         What dst holds before the call, for a sum.
     """
-    spec = problem.tensors["dst"]
-    if spec.dtype == "s32" and is_bare(problem, attr):
-        return sums.astype(np.int32)
-    x = _scaled(problem, attr, sums.astype(F32), order, values)
-    if bias is not None:
-        x = x + _along_channels(problem, bias)
+    if is_whole(problem, attr):
+        return ended(problem, attr, sums, order, values)
+    x = begun(problem, attr, sums, order, values, bias)
     for index, post_op in enumerate(attr.post_ops):
-        x = _applied(post_op, x, order, values.get(f"post_op_{index}"), before)
+        x = applied(post_op, x, order, values.get(f"post_op_{index}"), before)
+    return ended(problem, attr, x, order, values)
+
+
+def is_whole(problem: Problem, attr: Attr) -> bool:
+    """Tell whether the sums are stored as they are: bare, in 32 bits."""
+    bare = "bias" not in problem.tensors and not attr.text()
+    return bare and problem.tensors["dst"].dtype == "s32"
+
+
+def begun(
+    problem: Problem,
+    attr: Attr,
+    sums: Array,
+    order: Order,
+    values: Mapping[str, Array],
+    bias: Array | None,
+) -> Array:
+    """Return what the first post-op is done to: sums, scaled, and the bias."""
+    x = _scaled(problem, attr, sums.astype(F32), order, values)
+    return x if bias is None else x + _along_channels(problem, bias)
+
+
+def ended(
+    problem: Problem, attr: Attr, x: Array, order: Order, values: Mapping[str, Array]
+) -> Array:
+    """Return what is stored of the last post-op's results."""
+    if is_whole(problem, attr):
+        return x.astype(np.int32)
     if attr.dst_scale is not None:
         scale = F32(values["dst_scale"].ravel()[0])
         x = x / scale if order.divided else x * (F32(1) / scale)
@@ -150,12 +175,7 @@ def destination(
         x = x + F32(values["dst_zero_point"].ravel()[0])
     if order.zeros == "positive":
         x = x + F32(0)
-    return _stored(x, spec.dtype)
-
-
-def is_bare(problem: Problem, attr: Attr) -> bool:
-    """Tell whether nothing is done to the sums."""
-    return "bias" not in problem.tensors and not attr.text()
+    return _stored(x, problem.tensors["dst"].dtype)
 
 
 def _scaled(
@@ -178,25 +198,32 @@ def _along_channels(problem: Problem, values: Array) -> Array:
     return flat.reshape(-1, *[1] * (ndim - 2))
 
 
-def _applied(
+def applied(
     post_op: PostOp, x: Array, order: Order, operand: Array | None, before: Array | None
 ) -> Array:
+    """Return what a post-op makes of x.
+
+    Raises
+    ------
+    ArgumentError
+        One that is not known to the last bit, or that lacks its operand.
+    """
     match post_op:
         case EltwisePostOp(alg="linear", alpha=alpha, beta=beta):
             return _sum_of_product(F32(alpha), x, F32(beta), order)
         case EltwisePostOp(alg="relu", alpha=0.0) if order.zeros == "negative":
             return np.where(x > 0, x, x * F32(0))
-        case EltwisePostOp(alg=alg, alpha=alpha, beta=beta):
+        case EltwisePostOp(alg=alg, alpha=alpha, beta=beta) if alg in ELTWISE:
             return np.asarray(ELTWISE[alg](x, F32(alpha), F32(beta)))
         case SumPostOp(scale=scale, zero_point=zero_point) if before is not None:
             old = before.astype(F32) - F32(zero_point)
             return _sum_of_product(F32(scale), old, x, order)
-        case BinaryPostOp(alg=alg) if operand is not None:
+        case BinaryPostOp(alg=alg) if operand is not None and alg in BINARY:
             return np.asarray(BINARY[alg](x, operand.astype(F32)))
         case PReluPostOp(mask=mask) if operand is not None:
             dims = [dim if mask >> axis & 1 else 1 for axis, dim in enumerate(x.shape)]
             return np.where(x > 0, x, x * operand.astype(F32).reshape(dims))
-    wanted = "eltwise, sum, binary or prelu, with the operand or old dst that it reads"
+    wanted = "one known to the last bit, with the operand or old dst that it reads"
     raise ArgumentError("post_ops", post_op.text(), wanted)
 
 

@@ -7,7 +7,9 @@ with which features, and on how many outputs. For anything else there is no mode
 Examples
 --------
 >>> import numpy as np
->>> from pyonednn_q.compose.attr import Attr, Scale
+>>> from pyonednn_q.compose import guards
+from pyonednn_q.compose.attr import Attr, Scale
+from pyonednn_q.compose.facts import Facts
 >>> from pyonednn_q.compose.problem import MatMulProblem
 >>> problem = MatMulProblem.of((1, 2), (2, 1), dst="s8")
 >>> attr = Attr(wei_scale=Scale(2))
@@ -27,12 +29,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.compose import guards
 from pyonednn_q.compose.attr import Attr, Scale
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.pairing import summations
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
 from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
+from pyonednn_q.predict.eltwise_bounds import level
 from pyonednn_q.predict.emulation import checked, sums
+from pyonednn_q.predict.float_bounds import ends, is_bounded
 from pyonednn_q.predict.float_order import Order, destination
 
 if sys.version_info >= (3, 11):
@@ -105,9 +111,58 @@ class KernelModel:
         ArgumentError, DTypeError, ShapeError
             Naming the argument.
         NoModelError
-            These sums may be added in several ways: see `compose.pairing`.
+            Sums that may be added in several ways come to different values (`compose.pairing`), or
+            a function is known within bounds only.
         """
-        problem = checked(self.problem, src, wei)
+        if self.bounded:
+            why = f"{', '.join(self.bounded)} is known within bounds only: use `bounds`"
+            raise NoModelError(self.impl, self.isa, why)
+        given = self._given(values, bias, before)
+        whole = self._sums(src, wei, given)
+        return destination(
+            self.problem, self.attr, whole, self.proof.order, given, bias=bias, before=before
+        )
+
+    def bounds(
+        self,
+        src: Array,
+        wei: Array,
+        *,
+        bias: Array | None = None,
+        values: Mapping[str, Array] | None = None,
+        before: Array | None = None,
+    ) -> tuple[Array, Array]:
+        """Return the least and the most that the kernel may store.
+
+        They differ after a function of which no more is known than bounds (`eltwise_bounds`); what
+        is stored of a value that is not a number is in no bounds.
+
+        Parameters
+        ----------
+        src, wei, bias, values, before
+            As for `run`.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError, NoModelError
+            As `run` does, but for the function.
+        """
+        given = self._given(values, bias, before)
+        whole = self._sums(src, wei, given)
+        at = level(self.impl, self.isa)
+        return ends(
+            self.problem, self.attr, whole, self.proof.order, given, at, bias=bias, before=before
+        )
+
+    @property
+    def bounded(self) -> tuple[str, ...]:
+        """Functions among the post-ops that are known within bounds only."""
+        return tuple(one.text() for one in self.attr.post_ops if is_bounded(one))
+
+    def _given(
+        self, values: Mapping[str, Array] | None, bias: Array | None, before: Array | None
+    ) -> dict[str, Array]:
+        problem = self.problem
         given = {} if values is None else {name: np.asarray(one) for name, one in values.items()}
         for name in self.attr.runtime_names(problem):
             if name not in given:
@@ -118,15 +173,23 @@ class KernelModel:
             raise ArgumentError("before", "None", "what dst holds: the sum reads it")
         if before is not None and before.shape != problem.dst.dims:
             raise ShapeError("before", str(before.shape), str(problem.dst.dims))
+        return given
+
+    def _sums(self, src: Array, wei: Array, given: Mapping[str, Array]) -> Array:
+        problem = checked(self.problem, src, wei)
         point = int(given["src_zero_point"].ravel()[0]) if self.attr.src_zero_point else 0
-        ways = summations(problem, self.isa, self.impl, src_zero_point=point != 0)
-        if len(ways) > 1:
+        ways = {
+            way: None
+            for vbmi in (False, True)  # not asked for: a model is of no processor in particular
+            for way in summations(
+                problem, self.isa, self.impl, vbmi=vbmi, src_zero_point=point != 0
+            )
+        }
+        first, *others = (sums(problem, src, wei, way, point) for way in ways)
+        if any(not np.array_equal(first, other) for other in others):
             choice = " or ".join(one.text() for one in ways)
             raise NoModelError(self.impl, self.isa, f"its sums may be added by {choice}")
-        whole = sums(problem, src, wei, ways[0], point)
-        return destination(
-            problem, self.attr, whole, self.proof.order, given, bias=bias, before=before
-        )
+        return first
 
 
 def kernel_model(
@@ -150,7 +213,8 @@ def kernel_model(
     Raises
     ------
     NoModelError
-        Nothing is proven for this implementation, or not with these features.
+        Nothing is proven for this implementation, or not with these features; or it is known to
+        compute something else here (docs/guards.md).
     ArgumentError
         The problem is none with 8-bit sums.
     """
@@ -163,6 +227,10 @@ def kernel_model(
     missing = sorted(features(known, attr) - proof.features)
     if missing:
         raise NoModelError(impl, isa, f"not proven with {', '.join(missing)}")
+    facts = Facts((version[0], version[1], version[2] if version[2:] else 0), isa, "")
+    wrong = [row.id for row in guards.matching(known, attr, facts, impl)]
+    if wrong:
+        raise NoModelError(impl, isa, f"known to be wrong here: {', '.join(wrong)}")
     return KernelModel(known, attr, impl, isa, proof)
 
 

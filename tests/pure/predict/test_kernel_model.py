@@ -174,9 +174,22 @@ def test_what_is_not_proven_has_no_model() -> None:
     with pytest.raises(ArgumentError, match=r"^problem: "):
         kernel_model(MatMulProblem.of((1, 2), (2, 1), src="f32"), None, "x", "AVX2", (3, 13))
     key = next(key for key in proofs() if key[0] == "matmul" and key[1] == "u8")
-    gelu = Attr(post_ops=(EltwisePostOp("gelu_erf"),))
-    with pytest.raises(NoModelError, match="not proven with gelu_erf"):
-        kernel_model(problem, gelu, key[2], key[3], tuple(map(int, key[4].split("."))))
+    equal = Attr(post_ops=(BinaryPostOp("eq", TensorSpec((1, 1), "f32")),))
+    version = tuple(map(int, key[4].split(".")))
+    with pytest.raises(NoModelError, match="not proven with binary eq per tensor"):
+        kernel_model(problem, equal, key[2], key[3], version)
+
+
+def test_what_is_known_to_be_wrong_has_no_model() -> None:
+    """A depthwise convolution that adds the sum twice, by a kernel proven for sums elsewhere."""
+    impl, isa = "jit_uni_int8:avx2_vnni", "AVX512_CORE_AMX"
+    attr = Attr(wei_scale=Scale(3), post_ops=(SumPostOp(0.5),))
+    depthwise = ConvProblem.of((1, 16, 9, 9), (16, 1, 1, 3, 3), dst="f32")
+    with pytest.raises(NoModelError, match="known to be wrong here: depthwise-sum-twice"):
+        kernel_model(depthwise, attr, impl, isa, (3, 13, 2))
+    plain = Attr(wei_scale=Scale(1), post_ops=(SumPostOp(0.5),))
+    dense = ConvProblem.of((1, 16, 9, 9), (16, 16, 3, 3), dst="f32")
+    assert kernel_model(dense, plain, impl, isa, (3, 13)).proof.outputs > 0
 
 
 def test_features_in_words() -> None:
