@@ -19,6 +19,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pyonednn_q.predict.eltwise_bounds import BOUNDS, EXP_LOSES, LEVELS, SMALL_ALPHA
+
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "src/pyonednn_q/predict/kernel_models.toml"
 PAGE = ROOT / "docs/kernel_models.md"
@@ -30,11 +32,31 @@ HEAD = """\
 
 Written by `tools/kernel_models.py`; do not edit.
 
-    from pyonednn_q.predict.kernel_model import kernel_model
+What a call will return, bit for bit, without running it:
 
-    impl, isa = "brg_conv_fwd:avx512_core_vnni", "AVX512_CORE_VNNI"
-    model = kernel_model(problem, attr, impl, isa, (3, 13))
-    model.run(src, wei, bias=bias, values={"wei_scale": scale})     what it stores, bit for bit
+```python
+import numpy as np
+import pyonednn_q as pq
+
+rng = np.random.default_rng(0)
+conv = pq.Conv(
+    rng.integers(-64, 64, (64, 32, 3, 3)).astype(np.int8),
+    src_q=pq.QParams(0.02, 3, "u8"),
+    wei_q=pq.QParams(0.01, 0, "s8"),
+    dst_q=pq.QParams(0.5, 10, "u8"),
+    post=pq.Chain(pq.Eltwise("relu")),
+)
+src = rng.integers(0, 256, (1, 32, 9, 9)).astype(np.uint8)
+try:
+    print(np.array_equal(pq.model_of(conv, src.shape).run(src), conv(src)))     # True
+except pq.NoModelError as error:
+    print(error)     # on an instruction set or a version of which nothing is proven
+```
+
+`model_of` takes the kernel that runs here. Models of others need neither them nor the extension:
+`predict.plan_model.plan_model(plan, problem, impl, isa, version)` is of what `compose_chain`
+returned, `predict.kernel_model.kernel_model(problem, attr, impl, isa, version)` of a bare problem.
+All three raise `NoModelError`, with the reason, where nothing is proven.
 
 A model is the kernel's sum ([saturation.md](saturation.md)) and its operations in float32:
 
@@ -42,15 +64,43 @@ A model is the kernel's sum ([saturation.md](saturation.md)) and its operations 
 2. times the scales of source and weights: their product (together) or one after the other
    (apart). With weight scales alone there is no difference: plans fold the source's into them;
 3. plus the bias;
-4. post-ops in order; linear and sum with one rounding (fused) or two;
-5. times the float32 reciprocal of the destination's scale; plus its zero point;
+4. post-ops in order; linear and sum with one rounding (fused) or two; hardsigmoid and hardswish
+   with two on every kernel;
+5. times the float32 reciprocal of the destination's scale, or divided by it; plus its zero point;
 6. rounded half to even and saturated, or cast.
 
-A row stands for what was compared with execution, bit for bit, without one difference. Anything
-else has no model and `kernel_model` says so: other implementations, instruction sets, versions, and
-features that a row does not name.
+Zeros of a floating destination keep their signs, and relu of a negative value is 0. But that is -0
+where relu multiplies ("zeros negative"), and none is -0 where 0 is added at last ("zeros
+positive").
+
+## Functions
+
+Two kernels that compute tanh do not agree in the last bit, so up to there the model is exact, and
+then it has two ends: `bounds` returns the least and the most that may be stored, `run` raises
+`NoModelError`. An integer destination has the same value at both ends nearly everywhere. With y the
+exact value and u = 2^-24, a kernel is at most so far from it, for every finite x:
+
+BOUNDS
+
+Half of any of these is too little (`tests/native/test_eltwise_bounds.py`), and no output of the
+comparisons below was outside.
+
+## What is proven
+
+A row stands for what was compared with execution, bit for bit, without one difference (functions:
+without one value out of bounds). Anything else has no model and `kernel_model` says so: other
+implementations, instruction sets, versions, features that a row does not name, and what
+[guards.md](guards.md) knows to be wrong. Data are random, with scales that use all their bits, and
+in part steered: results around halves, where each rounding decides.
 """
 
+SIZES = {
+    "exp": f"u · abs(y), and {', '.join(map(str, EXP_LOSES))} more for each unit of abs(x)",
+    "pow": "u · abs(y)",
+    "elu": "u · abs(alpha); nothing where x is positive",
+    "soft_relu": "u · max(1 / abs(alpha), abs(y)); 130 where alpha · x is below -16",
+    "swish": f"u · max(1, abs(y)); with abs(alpha) below {SMALL_ALPHA}, as exp but of 6",
+}
 # What each word of an order decides on.
 DECIDES = ({"src scale"}, {"linear", "sum"}, {"dst scale"}, {"relu", "round", "hardswish"})
 
@@ -65,6 +115,7 @@ def found(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
         best = min(orders, key=lambda order: len(wrong[order]))
         right = [one for one in variants.values() if not one["differing"][best]]
         features = {name for one in right for name in one["features"]}
+        executed = {name for one in variants.values() for name in one["features"]}
         # A difference that no feature of its own explains leaves nothing proven.
         if not right or any(set(one["features"]) <= features for one in wrong[best]):
             continue
@@ -87,37 +138,77 @@ def found(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "zeros": zeros.removeprefix("zeros "),
             "outputs": sum(one["outputs"] for one in right),
             "features": sorted(features),
+            "open": sorted(executed - features),
         }
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Give the lines of the table."""
+    """Give the lines of the table: sets of features, and rows that name theirs by its place."""
     yield "# Written by tools/kernel_models.py; do not edit."
+    sets = sorted({tuple(row["features"]) for row in rows})
+    yield "features = ["
+    yield from (f"    {json.dumps(one)}," for one in sets)
+    yield "]"
     for row in rows:
         yield "\n[[kernel]]"
-        for key in KEYS + ORDER + ("outputs",):
+        for key in (*KEYS, *ORDER, "outputs"):
             yield f"{key} = {json.dumps(row[key])}"
-        yield "features = [" + ", ".join(json.dumps(name) for name in row["features"]) + "]"
+        yield f"features = {sets.index(tuple(row['features']))}"
 
 
 def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Give the lines of the page."""
-    yield from HEAD.splitlines()
+    yield from HEAD.replace("BOUNDS", "\n".join(functions())).splitlines()
     every = sorted({name for row in rows for name in row["features"]})
     yield f"\n{sum(row['outputs'] for row in rows):,} outputs compared in all.\n"
-    yield "All features: " + ", ".join(every) + ".\n"
-    yield "| primitive | src | implementation | ISA | oneDNN | order | outputs | features but |"
-    yield "|---|---|---|---|---|---|---:|---|"
+    yield f"All features: {', '.join(every)}.\n"
+    yield "The last column is what is missing: what oneDNN does not offer there or the guard table"
+    yield "forbids; in parentheses what was executed, but with no result by which orders differ.\n"
+    letters: dict[tuple[str, ...], str] = {}
+    lines = []
     for row in rows:
-        order = "together" if row["together"] else "apart"
-        order += "" if row["fused"] else ", not fused"
-        order += ", divided" if row["divided"] else ""
-        order += "" if row["zeros"] == "kept" else f", zeros {row['zeros']}"
-        missing = ", ".join(name for name in every if name not in row["features"])
-        yield (
-            f"| {row['primitive']} | {row['src']} | `{row['impl']}` | {row['isa']} | "
-            f"{row['version']} {row['runtime']} | {order} | {row['outputs']:,} | {missing} |"
+        lacks = tuple(
+            f"({name})" if name in row["open"] else name
+            for name in every
+            if name not in row["features"]
         )
+        letter = letters.setdefault(lacks, _letter(len(letters))) if lacks else ""
+        lines.append(
+            f"| {row['primitive']} | {row['src']} | `{row['impl']}` | {row['isa']} | "
+            f"{row['version']} {row['runtime']} | {order_of(row)} | {row['outputs']:,} | {letter} |"
+        )
+    for lacks, letter in letters.items():
+        yield f"- {letter}: {', '.join(lacks)}"
+    yield "\n| primitive | src | implementation | ISA | oneDNN | order | outputs | without |"
+    yield "|---|---|---|---|---|---|---:|---|"
+    yield from lines
+
+
+def functions() -> Iterator[str]:
+    """Give the table of bounds."""
+    yield "| function | " + " | ".join(LEVELS) + " | |"
+    yield "|---|---:|---:|---:|---|"
+    for alg, bound in BOUNDS.items():
+        units = " | ".join(f"{one:g}" for one in bound.units)
+        yield f"| {alg} | {units} | {SIZES.get(alg, 'u · max(1, abs(y))')} |"
+
+
+def order_of(row: dict[str, Any]) -> str:
+    """Return the order of a row where it is not that of most."""
+    words = ["together" if row["together"] else "apart"]
+    words += [] if row["fused"] else ["not fused"]
+    words += ["divided"] if row["divided"] else []
+    words += [] if row["zeros"] == "kept" else [f"zeros {row['zeros']}"]
+    return ", ".join(words)
+
+
+def _letter(number: int) -> str:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return (
+        letters[number]
+        if number < len(letters)
+        else f"{letters[number // 26 - 1]}{letters[number % 26]}"
+    )
 
 
 def main() -> None:

@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.layer import prepare_layer as prepare_layer
     from pyonednn_q.ops.planned import Planned as Planned
     from pyonednn_q.ops.planned import prepare_plan as prepare_plan
+    from pyonednn_q.ops.predicted import model_of as model_of
     from pyonednn_q.ops.tunings import clear_tuning as clear_tuning
     from pyonednn_q.ops.tunings import load_tuning as load_tuning
     from pyonednn_q.ops.tunings import save_tuning as save_tuning
@@ -126,6 +127,7 @@ _ROOMS = {
     "ops.inspector": "inspect",
     "ops.layer": "PreparedLayer prepare_layer",
     "ops.planned": "Planned prepare_plan",
+    "ops.predicted": "model_of",
     "ops.tunings": "clear_tuning load_tuning save_tuning",
     "qparams": "Granularity QParams",
     "quantize.ranges": "Dynamic qparams_from_range",

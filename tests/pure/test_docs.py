@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 import dialects
+import kernel_models
 import support_matrix
 from dialects_corrections import OPERATORS_NOTE, TPU_NOTE, Correction
 from pyonednn_q.predict.dialects import quantizers
+from pyonednn_q.predict.kernel_model import proofs
 
 DOCS = Path(__file__).parents[2] / "docs"
 PROBE = "probe both runtimes again: see the top of tools/support_matrix.py"
@@ -34,6 +36,19 @@ def test_every_difference_is_explained() -> None:
     assert support_matrix.NOT_EXPLAINED not in (DOCS / "support_matrix.md").read_text()
     titles = {row.title for row in support_matrix.rows()}
     assert set(support_matrix.EXPLAINED) <= titles
+
+
+def test_the_page_of_kernel_models_is_the_table() -> None:
+    page = (DOCS / "kernel_models.md").read_text()
+    advice = "run: python tools/kernel_models.py, with parts as it says"
+    for key, proof in proofs().items():
+        kind, src, impl, isa, version = key
+        start = f"| {kind} | {src} | `{impl}` | {isa} | {version} "
+        (line,) = (line for line in page.splitlines() if line.startswith(start))
+        assert f" | {proof.outputs:,} |" in line, advice
+    assert f"{sum(proof.outputs for proof in proofs().values()):,} outputs compared" in page
+    for line in kernel_models.functions():
+        assert line in page, advice
 
 
 def test_the_page_of_dialects_is_the_catalogue() -> None:

@@ -232,6 +232,11 @@ class Planned:
         return empty(self.dst)
 
     @property
+    def fixed(self) -> dict[str, Array]:
+        """Leaves that are the same in every call, by name."""
+        return dict(self._fixed)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a caller should know: what was decided, what was passed over, what is left over."""
         because = (f"left over: {self.plan.because}",) if self.plan.because else ()

@@ -295,9 +295,10 @@ def _extent(problem: Problem, dims: tuple[int, ...]) -> str:
 def proofs() -> Mapping[Key, Proof]:
     """Return all that is proven, by (primitive, source, implementation, ISA, version)."""
     text = resources.files("pyonednn_q.predict").joinpath("kernel_models.toml").read_text()
-    table: dict[Key, Proof] = {}
-    for row in tomllib.loads(text).get("kernel", []):
+    data, table = tomllib.loads(text), {}
+    sets = [frozenset(one) for one in data["features"]]
+    for row in data["kernel"]:
         order = Order(row["together"], row["fused"], row["divided"], row["zeros"])
-        proof = Proof(order, frozenset(row["features"]), row["outputs"])
-        table[row["primitive"], row["src"], row["impl"], row["isa"], row["version"]] = proof
+        key = (row["primitive"], row["src"], row["impl"], row["isa"], row["version"])
+        table[key] = Proof(order, sets[row["features"]], row["outputs"])
     return table

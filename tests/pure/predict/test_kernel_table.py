@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import kernel_models
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 TAIL = ", multiplied, zeros kept"
 ORDERS = [
@@ -42,6 +48,7 @@ def test_the_order_that_never_differs_is_found() -> None:
 def test_what_differs_in_every_order_is_not_proven() -> None:
     (one,) = found(plain=PLAIN, separate=SEPARATE, sum=row(SUM["features"], 1, 1, 1, 1))
     assert one["features"] == ["dst f32", "src scale", "wei scale"]
+    assert one["open"] == ["sum"]
     assert one["outputs"] == 20
 
 
@@ -69,3 +76,21 @@ def test_dividing_by_the_destinations_scale_is_found() -> None:
     assert (one["divided"], one["zeros"]) == (True, "kept")
     (one,) = found(only={**part, "differing": dict(zip(words, (0, 0), strict=True))})
     assert (one["divided"], one["features"]) == (False, ["dst s8"])
+
+
+def test_the_table_names_sets_of_features_by_their_place() -> None:
+    rows = found(plain=PLAIN, separate=SEPARATE, sum=SUM)
+    data = tomllib.loads("\n".join(kernel_models.table([*rows, *found(sum=SUM)])))
+    first, second = data["kernel"]
+    assert data["features"][first["features"]] == rows[0]["features"]
+    assert data["features"][second["features"]] == ["dst f32", "sum", "wei scale"]
+    assert (first["impl"], first["together"], first["outputs"]) == ("x", False, 30)
+
+
+def test_letters_stand_for_what_is_missing() -> None:
+    rows = [*found(plain=PLAIN, separate=SEPARATE, sum=SUM), *found(plain=PLAIN, sum=SUM)]
+    page = "\n".join(kernel_models.page(rows)).split("\n")
+    assert "50 outputs compared in all." in page
+    assert "- a: src scale" in page
+    assert page[-2].endswith("| apart | 30 |  |")
+    assert page[-1].endswith("| together | 20 | a |")

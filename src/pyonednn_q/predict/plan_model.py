@@ -1,0 +1,154 @@
+"""What an implementation makes of a plan: its weights, bias and values, and the kernel's model.
+
+Examples
+--------
+>>> import numpy as np
+>>> from pyonednn_q.compose.composer import compose
+>>> from pyonednn_q.compose.primitive import PrimitiveFacts
+>>> from pyonednn_q.compose.problem import MatMulProblem
+>>> from pyonednn_q.expr.chain import Chain
+>>> from pyonednn_q.expr.steps import Eltwise
+>>> problem = MatMulProblem.of((1, 2), (2, 1), dst="u8")
+>>> plan = compose(Chain(Eltwise("relu")), PrimitiveFacts.of(problem, wei_scale=0.5))
+>>> model = plan_model(plan, problem, "gemm:jit", "AVX2", (3, 13, 2))
+>>> model.run(np.array([[3, 4]], np.uint8), np.array([[5], [-2]], np.int8))  # 3.5, to even
+array([[4]], dtype=uint8)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.compose.argument import instance
+from pyonednn_q.compose.plan import Plan
+from pyonednn_q.errors import ArgumentError, NoModelError
+from pyonednn_q.predict.kernel_model import KernelModel, kernel_model
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+    from pyonednn_q.compose.primitive import DenseProblem
+
+__all__ = ["PlanModel", "plan_model"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanModel:
+    """The arithmetic of one implementation on one plan.
+
+    Attributes
+    ----------
+    plan : Plan
+        What is run.
+    model : KernelModel
+        Of its primitive.
+    """
+
+    plan: Plan
+    model: KernelModel
+
+    def run(
+        self,
+        src: Array,
+        wei: Array,
+        *,
+        bias: ArrayLike | None = None,
+        operands: Mapping[str, Array] | None = None,
+        before: Array | None = None,
+    ) -> Array:
+        """Return what the kernel stores.
+
+        Parameters
+        ----------
+        src : ndarray
+            Codes, in the problem's dims.
+        wei : ndarray
+            Weights as they were before composing, as for `prepare_plan`.
+        bias : array_like, optional
+            Values of a bias that was to come later.
+        operands : mapping
+            Leaves of the chain by name, and what else comes with each call: in the dims that the
+            primitive takes, or one value per channel.
+        before : ndarray, optional
+            What a sum reads.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError, NoModelError
+            As `KernelModel.run` does.
+        """
+        values = self._values(operands)
+        return self.model.run(
+            src, self.plan.wei(wei), bias=self._bias(bias), values=values, before=before
+        )
+
+    def bounds(
+        self,
+        src: Array,
+        wei: Array,
+        *,
+        bias: ArrayLike | None = None,
+        operands: Mapping[str, Array] | None = None,
+        before: Array | None = None,
+    ) -> tuple[Array, Array]:
+        """Return the least and the most that the kernel may store: see `KernelModel.bounds`."""
+        values = self._values(operands)
+        return self.model.bounds(
+            src, self.plan.wei(wei), bias=self._bias(bias), values=values, before=before
+        )
+
+    def _bias(self, bias: ArrayLike | None) -> Array | None:
+        values = self.plan.bias_values(bias)
+        return values if values is None else np.asarray(values)
+
+    def _values(self, operands: Mapping[str, Array] | None) -> dict[str, Array]:
+        plan, given = self.plan, dict(operands or {})
+        values = plan.values()
+        for name, leaf in (*plan.operands, *((name, name) for name in plan.later)):
+            if leaf not in given:
+                raise ArgumentError("operands", f"no {leaf!r}", "a value for each leaf")
+            array = np.asarray(given[leaf])
+            values[name] = array if name in plan.later else self._aligned(name, array)
+        return values
+
+    def _aligned(self, name: str, array: Array) -> Array:
+        dims = self.plan.operand_dims(name)
+        if array.size != self.plan.facts.channels or array.size == np.prod(dims):
+            return array.reshape(dims)
+        across = [1] * len(dims)
+        across[self.plan.facts.axis] = -1
+        return np.broadcast_to(array.reshape(across), dims)
+
+
+def plan_model(
+    plan: Plan, problem: DenseProblem, impl: str, isa: str, version: tuple[int, ...]
+) -> PlanModel:
+    """Return the model of an implementation that runs a plan, if one is proven.
+
+    Parameters
+    ----------
+    plan : Plan
+        What `compose` returned.
+    problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
+        Of the kind, channels and data types that the plan was made for.
+    impl, isa, version
+        As for `kernel_model`.
+
+    Raises
+    ------
+    NoModelError
+        As `kernel_model` raises it; or the plan leaves steps to other primitives.
+    ArgumentError, ShapeError
+        No plan, or not for this problem.
+    """
+    instance("plan", plan, Plan)
+    if not plan.is_whole:
+        raise NoModelError(impl, isa, f"the plan leaves steps over: {plan.because}")
+    return PlanModel(plan, kernel_model(plan.problem(problem), plan.attr, impl, isa, version))

@@ -1,0 +1,125 @@
+"""What a call will return, against what it returns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyonednn_q as pq
+from pyonednn_q.errors import NoModelError
+from pyonednn_q.native import runtime
+from pyonednn_q.predict.kernel_model import proofs
+from pyonednn_q.predict.plan_model import plan_model
+
+RNG = np.random.default_rng(0)
+SRC_Q, WEI_Q, DST_Q = (
+    pq.QParams(0.02, 0, "u8"),
+    pq.QParams(0.01, 0, "s8"),
+    pq.QParams(0.7, 10, "u8"),
+)
+RELU = pq.Chain(pq.Eltwise("relu"))
+
+
+def wei(*dims: int) -> Any:
+    # Even and within 7 bits: sums are exact without VNNI, too.
+    return (2 * RNG.integers(-31, 32, dims)).astype(np.int8)
+
+
+def codes(*dims: int) -> Any:
+    return RNG.integers(0, 256, dims).astype(np.uint8)
+
+
+def modelled(operator: Any, dims: tuple[int, ...]) -> Any:
+    """Return the model; skip on instruction sets and versions of which nothing is proven."""
+    minor = ".".join(map(str, runtime.version()[:2]))
+    if not any(key[3:] == (runtime.isa(), minor) for key in proofs()):
+        pytest.skip(f"nothing is proven for {runtime.isa()} of oneDNN {minor}")
+    return pq.model_of(operator, dims)
+
+
+def bias(channels: int) -> Any:
+    return RNG.uniform(-30, 30, channels).astype(np.float32)
+
+
+def conv(**more: Any) -> pq.Conv:
+    return pq.Conv(
+        wei(64, 32, 3, 3), bias(64), src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q, padding=1, **more
+    )
+
+
+def test_a_convolution_in_one_line() -> None:
+    operator, src = conv(post=RELU), codes(1, 32, 9, 9)
+    got = modelled(operator, src.shape).run(src)
+    assert got.dtype == np.uint8
+    assert got.max() > got.min()
+    assert np.array_equal(got, operator(src))
+
+
+def test_real_values_become_codes_as_in_the_call() -> None:
+    operator = conv(post=RELU)
+    src = RNG.uniform(0, 5, (1, 32, 7, 7)).astype(np.float32)
+    assert np.array_equal(modelled(operator, src.shape).run(src), operator(src))
+
+
+def test_a_residual_and_a_leaf() -> None:
+    chain = pq.Chain(pq.Sum(0.5, 3), pq.Binary("mul", pq.Leaf("gain", "f32", "per_channel")))
+    operator, src = conv(post=chain), codes(1, 32, 8, 8)
+    gain = RNG.uniform(0.5, 2, 64).astype(np.float32)
+    residual = codes(1, 64, 8, 8)
+    got = modelled(operator, src.shape).run(src, residual=residual, gain=gain)
+    assert np.array_equal(got, operator(src, residual=residual, gain=gain))
+
+
+def test_every_kind() -> None:
+    for operator, dims in (
+        (pq.Deconv(wei(32, 16, 3, 3), src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q), (2, 16, 5, 5)),
+        (pq.InnerProduct(wei(48, 64), bias(48), src_q=SRC_Q, wei_q=WEI_Q), (6, 64)),
+        (pq.MatMul(wei(64, 48), src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q), (2, 3, 64)),
+    ):
+        src = codes(*dims)
+        got = modelled(operator, dims).run(src)
+        assert got.shape == operator(src).shape
+        assert np.array_equal(got, operator(src)), operator
+
+
+def test_a_function_has_ends() -> None:
+    operator = pq.MatMul(
+        wei(64, 48),
+        src_q=SRC_Q,
+        wei_q=WEI_Q,
+        dst_q=pq.QParams(0.1, 3, "u8"),
+        post=pq.Chain(pq.Eltwise("gelu_erf")),
+    )
+    src = codes(40, 64)
+    model = modelled(operator, src.shape)
+    lo, hi = model.bounds(src)
+    got = operator(src)
+    assert ((lo <= got) & (got <= hi)).all()
+    assert np.mean(lo != hi) < 0.01
+    with pytest.raises(NoModelError, match="use `bounds`"):
+        model.run(src)
+
+
+def test_a_plan_and_an_implementation() -> None:
+    operator, src = conv(post=RELU), codes(1, 32, 6, 6)
+    planned = modelled(operator, src.shape).planned
+    problem: Any = planned.primitive.problem
+    model = plan_model(
+        planned.plan, problem, planned.primitive.impl, runtime.isa(), runtime.version()
+    )
+    assert np.array_equal(model.run(src, operator.weights.values), operator(src))
+
+
+def test_what_has_no_model_says_why() -> None:
+    dynamic = pq.MatMul(wei(64, 48), src_q=pq.Dynamic("u8"), wei_q=WEI_Q)
+    with pytest.raises(NoModelError, match="the range of each call"):
+        pq.model_of(dynamic, (3, 64))
+    other = pq.MatMul(wei(64, 48), src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q, requantize="tflite_2step")
+    with pytest.raises(NoModelError, match=r"predict\.dialects"):
+        pq.model_of(other, (3, 64))
+    compared = pq.Chain(pq.Binary("ge", pq.Leaf("least", "f32", "per_tensor")))
+    operator = pq.MatMul(wei(64, 48), src_q=SRC_Q, wei_q=WEI_Q, post=compared)
+    with pytest.raises(NoModelError, match=r"no model of .* on "):
+        pq.model_of(operator, (3, 64))
