@@ -71,6 +71,8 @@ namespace pq {
     X(sum_primitive_desc_create)                                                                   \
     X(softmax_forward_primitive_desc_create)                                                       \
     X(pooling_forward_primitive_desc_create)                                                       \
+    X(resampling_forward_primitive_desc_create)                                                    \
+    X(prelu_forward_primitive_desc_create)                                                         \
     X(reorder_primitive_desc_create)                                                               \
     X(primitive_desc_destroy)                                                                      \
     X(primitive_desc_next_impl)                                                                    \

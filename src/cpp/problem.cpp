@@ -39,6 +39,8 @@ dnnl_alg_kind_t named_alg(const std::string& kind, const std::string& name) {
     if (name == "avg_exclude_padding") return dnnl_pooling_avg_exclude_padding;
     if (name == "softmax_accurate") return dnnl_softmax_accurate;
     if (name == "softmax_log") return dnnl_softmax_log;
+    if (name == "linear") return dnnl_resampling_linear;
+    if (name == "nearest") return dnnl_resampling_nearest;
     throw ArgumentFault("ArgumentError", "alg", "'" + name + "'", "an algorithm of " + kind);
 }
 
@@ -142,6 +144,21 @@ dnnl_primitive_desc_t pooling(const Problem& p, dnnl_primitive_attr_t attr) {
     return created;
 }
 
+dnnl_primitive_desc_t resampling(const Problem& p, dnnl_primitive_attr_t attr) {
+    dnnl_primitive_desc_t created = nullptr;
+    // No factors: the library takes them from the sizes.
+    PQ_CALL(resampling_forward_primitive_desc_create, &created, engine(), dnnl_forward_inference,
+            p.alg, nullptr, tensor(p, "src").desc(), tensor(p, "dst").desc(), attr);
+    return created;
+}
+
+dnnl_primitive_desc_t prelu(const Problem& p, dnnl_primitive_attr_t attr) {
+    dnnl_primitive_desc_t created = nullptr;
+    PQ_CALL(prelu_forward_primitive_desc_create, &created, engine(), dnnl_forward_inference,
+            tensor(p, "src").desc(), tensor(p, "wei").desc(), tensor(p, "dst").desc(), attr);
+    return created;
+}
+
 dnnl_primitive_desc_t reorder_desc(const Problem& p, dnnl_primitive_attr_t attr) {
     dnnl_primitive_desc_t created = nullptr;
     PQ_CALL(reorder_primitive_desc_create, &created, tensor(p, "src").desc(), engine(),
@@ -162,6 +179,8 @@ const std::map<std::string, Make>& makers() {
             {"sum", &sum},
             {"softmax", &softmax},
             {"pooling", &pooling},
+            {"resampling", &resampling},
+            {"prelu", &prelu},
             {"reorder", &reorder_desc},
     };
     return table;

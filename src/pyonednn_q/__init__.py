@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.problem import InnerProductProblem as InnerProductProblem
     from pyonednn_q.compose.problem import MatMulProblem as MatMulProblem
     from pyonednn_q.compose.problem import PoolingProblem as PoolingProblem
+    from pyonednn_q.compose.problem import PReluProblem as PReluProblem
     from pyonednn_q.compose.problem import ReorderProblem as ReorderProblem
+    from pyonednn_q.compose.problem import ResamplingProblem as ResamplingProblem
     from pyonednn_q.compose.problem import SoftmaxProblem as SoftmaxProblem
     from pyonednn_q.compose.problem import SumProblem as SumProblem
     from pyonednn_q.compose.tensor import TensorSpec as TensorSpec
@@ -107,7 +109,8 @@ _ROOMS = {
     "compose.post_ops": "BinaryPostOp DepthwisePostOp EltwisePostOp PReluPostOp SumPostOp",
     "compose.primitive": "PrimitiveFacts",
     "compose.problem": "BinaryProblem ConvProblem DeconvProblem EltwiseProblem InnerProductProblem "
-    "MatMulProblem PoolingProblem ReorderProblem SoftmaxProblem SumProblem",
+    "MatMulProblem PReluProblem PoolingProblem ReorderProblem ResamplingProblem SoftmaxProblem "
+    "SumProblem",
     "compose.tensor": "TensorSpec",
     "errors": "AliasError ArgumentError DTypeError Error ForkedError KnownWrongError "
     "LayoutError LibraryError NoModelError OneDNNError ReferenceKernelError SaturationError "

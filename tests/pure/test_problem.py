@@ -18,8 +18,10 @@ from pyonednn_q.compose.problem import (
     InnerProductProblem,
     MatMulProblem,
     PoolingProblem,
+    PReluProblem,
     Problem,
     ReorderProblem,
+    ResamplingProblem,
     SoftmaxProblem,
     SumProblem,
 )
@@ -42,6 +44,8 @@ EXAMPLES: list[Problem] = [
     SoftmaxProblem(F32, U8, axis=1),
     PoolingProblem(U8, TensorSpec.dense((2, 8, 3, 3), "u8"), "max", **POOL, **PADDING),
     ReorderProblem(F32, U8),
+    ResamplingProblem(U8, TensorSpec.dense((2, 8, 3, 9), "f32"), "linear"),
+    PReluProblem(F32, TensorSpec.dense((1, 8, 1, 1), "f32"), F32),
 ]
 
 
@@ -78,6 +82,8 @@ def test_parameters_are_named_as_the_extension_reads_them() -> None:
         "softmax": ("alg", "axis"),
         "pooling": ("alg", "kernel", *window),
         "reorder": (),
+        "resampling": ("alg",),
+        "prelu": (),
     }
     assert list(EXAMPLES[6].tensors) == ["src_0", "src_1", "dst"]
     assert SoftmaxProblem(F32, F32, -1, log=True).params() == {"alg": "softmax_log", "axis": 3}
@@ -266,6 +272,11 @@ def dense(*dims: int) -> TensorSpec:
         (lambda: SumProblem((F32,), (1.0, 2.0), F32), "scales"),
         (lambda: SumProblem((F32, dense(2)), (1.0, 2.0), F32), "dst"),
         (lambda: SoftmaxProblem(F32, F32, 4), "axis"),
+        (lambda: PReluProblem(F32, U8, TensorSpec.dense((2, 8), "f32")), "dst"),
+        (lambda: PReluProblem(F32, TensorSpec.dense((8,), "f32"), F32), "wei"),
+        (lambda: ResamplingProblem(U8, U8, "cubic"), "alg"),
+        (lambda: ResamplingProblem(TensorSpec.dense((2, 8), "u8"), U8, "linear"), "src"),
+        (lambda: ResamplingProblem(U8, TensorSpec.dense((2, 7, 3, 3), "u8"), "linear"), "dst"),
         (lambda: PoolingProblem(U8, U8, "max", **POOL, **PADDING), "dst"),
         (lambda: PoolingProblem(U8, U8, "avg", **POOL, **PADDING), "alg"),
         (lambda: PoolingProblem(U8, U8, "max", **POOL | {"kernel": (2,)}, **PADDING), "kernel"),

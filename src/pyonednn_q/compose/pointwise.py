@@ -1,4 +1,4 @@
-"""Primitives without weights or window: eltwise, binary, sum, softmax, reorder."""
+"""Primitives without a window: eltwise, binary, sum, softmax, prelu, reorder."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ from pyonednn_q.errors import ArgumentError, ShapeError
 def _check_same(dst: TensorSpec, argument: str, dims: tuple[int, ...]) -> None:
     if dst.dims != dims:
         raise ShapeError(argument="dst", got=str(dst.dims), wanted=f"{dims}, as {argument}")
+
+
+def _check_broadcast(argument: str, dims: tuple[int, ...], src: tuple[int, ...]) -> None:
+    if len(src) != len(dims) or any(
+        have not in (1, want) for have, want in zip(dims, src, strict=True)
+    ):
+        wanted = f"{len(src)} dimensions, each 1 or as in {src}"
+        raise ShapeError(argument=argument, got=str(dims), wanted=wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +79,7 @@ class BinaryProblem(Operation):
         one_of("alg", self.alg, BINARY_ALGS)
         src, src1 = tensor("src", self.src).dims, tensor("src1", self.src1).dims
         _check_same(tensor("dst", self.dst), "src", src)
-        if len(src) != len(src1) or any(
-            have not in (1, want) for have, want in zip(src1, src, strict=True)
-        ):
-            wanted = f"{len(src)} dimensions, each 1 or as in {src}"
-            raise ShapeError(argument="src1", got=str(src1), wanted=wanted)
+        _check_broadcast("src1", src1, src)
 
     def params(self) -> dict[str, Any]:
         """Return alg."""
@@ -154,6 +158,28 @@ class SoftmaxProblem(Operation):
     def params(self) -> dict[str, Any]:
         """Return alg and axis."""
         return {"alg": "softmax_log" if self.log else "softmax_accurate", "axis": self.axis}
+
+
+@dataclass(frozen=True, slots=True)
+class PReluProblem(Operation):
+    """dst = src where src > 0, wei · src elsewhere; a dimension of 1 in wei is broadcast.
+
+    Parameters
+    ----------
+    src, wei, dst : TensorSpec
+        Of one rank; dst has the dimensions of src. All with strides.
+    """
+
+    kind: ClassVar[str] = "prelu"
+
+    src: TensorSpec
+    wei: TensorSpec
+    dst: TensorSpec
+
+    def __post_init__(self) -> None:
+        src, wei = tensor("src", self.src).dims, tensor("wei", self.wei).dims
+        _check_same(tensor("dst", self.dst), "src", src)
+        _check_broadcast("wei", wei, src)
 
 
 @dataclass(frozen=True, slots=True)

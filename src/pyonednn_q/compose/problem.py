@@ -7,11 +7,13 @@ from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.compose.pointwise import (
     BinaryProblem,
     EltwiseProblem,
+    PReluProblem,
     ReorderProblem,
     SoftmaxProblem,
     SumProblem,
 )
 from pyonednn_q.compose.pooling import PoolingProblem
+from pyonednn_q.compose.resampling import ResamplingProblem
 
 Problem = (
     ConvProblem
@@ -23,6 +25,8 @@ Problem = (
     | SumProblem
     | SoftmaxProblem
     | PoolingProblem
+    | ResamplingProblem
+    | PReluProblem
     | ReorderProblem
 )
 
@@ -33,9 +37,11 @@ __all__ = [
     "EltwiseProblem",
     "InnerProductProblem",
     "MatMulProblem",
+    "PReluProblem",
     "PoolingProblem",
     "Problem",
     "ReorderProblem",
+    "ResamplingProblem",
     "SoftmaxProblem",
     "SumProblem",
 ]
