@@ -36,14 +36,73 @@ tflite [6 6]
 onnxruntime [6 6]
 ```
 
-They run in NumPy. What oneDNN fuses into a primitive (a sum, ReLU, PReLU, a sigmoid) is better
-given to the composer as part of a layer's chain, in oneDNN's own arithmetic; these functions are
-for the codes that another runtime gives.
+Dialect `onednn` runs oneDNN's primitives; the others run in NumPy. What oneDNN fuses into a
+primitive (a sum, ReLU, leaky ReLU, PReLU, a power, a sigmoid) is better given to the composer as
+part of a layer's chain; these functions are for what stands alone, and for the codes that another
+runtime gives.
+
+## One call of each
+
+Convolutions and inner products are the calls `conv`, `deconv`, `inner_product`, which end in a
+dialect by `requantize=`, or in oneDNN's arithmetic without it; the others are functions here.
+
+```python
+import numpy as np
+from pyonednn_q import QParams, conv, deconv, inner_product
+from pyonednn_q.ops import quantised as q
+
+s8, wei_q, unit = QParams(0.5, 3, "s8"), QParams(0.25, 0, "s8"), QParams(2**-8, -128, "s8")
+codes = {"src_q": s8, "dst_q": s8}
+layer = {**codes, "wei_q": wei_q, "requantize": "tflite_2step"}
+x = np.arange(-16, 16, dtype=np.int8).reshape(1, 2, 4, 4)
+image, vector = np.full((2, 2, 3, 3), 2, np.int8), np.full((2, 32), 1, np.int8)
+two = np.array([4, -2], np.int8)  # one value for each channel
+bias = np.array([40, -40], np.int32)
+
+for name, dst in {
+    "Convolution": conv(x, image, bias, padding=1, **layer),
+    "Deconvolution": deconv(x, image, bias, stride=2, **layer),
+    "InnerProduct": inner_product(x.reshape(1, 32), vector, bias, **layer),
+    "AveragePool": q.average_pool(x, 2, **codes, dialect="tflite"),
+    "BiasAdd": q.bias_add(x, two, **codes, bias_q=wei_q, dialect="onednn"),
+    "Concat": q.concat([x, x], srcs_q=[s8, wei_q], dst_q=s8, dialect="onnxruntime"),
+    "EltwiseSum": q.add(x, x, a_q=s8, b_q=wei_q, dst_q=s8, dialect="tflite"),
+    "LeakyReLU": q.leaky_relu(x, 0.25, **codes, dialect="tflite"),
+    "PReLU": q.prelu(x, two, **codes, slope_q=wei_q, dialect="tflite"),
+    "Power": q.power(x, 2, **codes, scale=0.5, dialect="caffe2"),
+    "ReLU": q.relu(x, **codes, dialect="tflite"),
+    "ResizeBilinear": q.resize_bilinear(x, (8, 8), **codes, dialect="tflite"),
+    "Sigmoid": q.sigmoid(x, src_q=s8, dst_q=unit, dialect="onednn"),
+    "Softmax": q.softmax(x, src_q=s8, dst_q=unit, axis=1, dialect="tflite"),
+    "Pad": q.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], src_q=s8),
+}.items():
+    print(f"{name:15}{dst.shape!s:15}{dst.ravel()[-5:].tolist()}")
+```
+
+```text
+Convolution    (1, 2, 4, 4)   [-10, -9, -7, -1, -1]
+Deconvolution  (1, 2, 9, 9)   [-2, -4, 0, -3, -3]
+InnerProduct   (1, 2)         [-15, -35]
+AveragePool    (1, 2, 2, 2)   [-4, 3, 5, 11, 13]
+BiasAdd        (1, 2, 4, 4)   [10, 11, 12, 13, 14]
+Concat         (1, 4, 4, 4)   [9, 9, 9, 10, 11]
+EltwiseSum     (1, 2, 4, 4)   [17, 18, 20, 21, 23]
+LeakyReLU      (1, 2, 4, 4)   [11, 12, 13, 14, 15]
+PReLU          (1, 2, 4, 4)   [11, 12, 13, 14, 15]
+Power          (1, 2, 4, 4)   [11, 13, 15, 18, 21]
+ReLU           (1, 2, 4, 4)   [11, 12, 13, 14, 15]
+ResizeBilinear (1, 2, 8, 8)   [14, 14, 15, 15, 15]
+Sigmoid        (1, 2, 4, 4)   [123, 125, 126, 127, 127]
+Softmax        (1, 2, 4, 4)   [127, 127, 127, 127, 127]
+Pad            (1, 2, 6, 6)   [3, 3, 3, 3, 3]
+```
+
+## Which arithmetic
 
 Convolutions and inner products end in one of the [requantisation dialects](dialects.md); what
-follows is everything else. s is a scale, z a zero point, x a code less its zero point; "D2"
-multiplies by 31 bits with two roundings, as there; "half up", "half away" and "even" say where
-halves go. All clamp to the type last.
+follows is everything else. s is a scale, z a zero point, x a code less its zero point, r the
+float32 nearest s_src / s_dst; "D2" multiplies by 31 bits with two roundings, as there; "half up",
+"half away" and "even" say where halves go. All clamp to the type last.
 
 `tflite` is LiteRT's reference and optimised kernels, `xnnpack` those that its interpreter takes by
 default: where only `tflite` is listed, the two are alike, but for bilinear resizing. `onnxruntime`
@@ -51,12 +110,18 @@ is its QLinear operators. `tests/oracles` compares both with the runtimes themse
 output. `caffe2` is SNPS-Caffe's procedure and `tpu_mlir` that of BM168x (`tpu_mlir_cv18xx`:
 CV18xx); they are held to their definitions in rational arithmetic (`tests/rows`).
 
+`onednn` is what the named primitive computes, the same on every instruction set from AVX2 on and on
+3.7 and 3.13, each float32 step as printed (`tests/native/test_quantised_onednn.py`, in rational
+arithmetic; `sigmoid`, `softmax` and powers but 1 and 2 within the measured error of the kernels).
+Only compiled kernels run; where the library has a reference loop alone, as for the mean of a small
+image of few channels on AVX2, the call is refused by that name.
+
 | operator | dialect | arithmetic |
 |---|---|---|
 """
 TAIL = """
 `max_pool` and `arg_max` take codes as they are: scales are positive, so order is kept, and no
-dialect differs.
+dialect differs. oneDNN has no arg max.
 
 Through floats, the exponentials of `sigmoid` and `softmax` may differ from a runtime's in their
 last bit. The code is then a neighbour only where the real value lies that close to a tie; none did
@@ -64,6 +129,8 @@ in 78,000 outputs of each.
 
 Worth knowing:
 
+- oneDNN's kernels store through 16 bits (pooling on AVX2) or 32: a mean of 255 times 129 comes out
+  as 0. The functions clip before the store.
 - TFLite's ReLU is no clip: it multiplies by D2 even where it could copy. With scales 0.0221586861
   and 0.0749339536 code 1 becomes 1, while its real value is 0.3 of a code.
 - ONNX Runtime's add keeps zero points inside the rounding and fuses its multiply-adds, b's product

@@ -25,7 +25,7 @@ def test_the_page_is_the_catalogue() -> None:
 
 
 def test_the_example_prints_what_the_page_says() -> None:
-    code, output = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    code, output, *_ = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(), re.DOTALL)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(code, {})

@@ -95,23 +95,27 @@ def sum_of(problem: SumProblem, attr: Attr, arrays: Arrays) -> Tracked:
 
 def softmax(problem: SoftmaxProblem, attr: Attr, arrays: Arrays) -> Tracked:
     """Softmax or log-softmax of the raw src; the src scale multiplies the result."""
-    src = _read(arrays, "src", problem.src)
-    axis, terms = problem.axis, problem.src.dims[problem.axis]
+    x = softmax_of(_read(arrays, "src", problem.src), problem.axis, log=problem.log)
+    if attr.src_scale is not None:
+        scale = as_float64(arrays["src_scale"], attr.src_scale.dtype).reshape(())
+        x = mul(x, Tracked.exact(scale))
+    return x
+
+
+def softmax_of(src: F64, axis: int, *, log: bool = False) -> Tracked:
+    """Softmax or log-softmax of float32 values, with the error of the kernels' exponentials."""
+    terms = src.shape[axis]
     shifted = src - src.max(axis=axis, keepdims=True)
     total = np.exp(shifted).sum(axis=axis, keepdims=True)
     # Two kernel exponentials, a sum of `terms` numbers, a reciprocal, a product.
     relative = (2 * _EXP_UNITS + terms + 3) * UNIT
-    if problem.log:
+    if log:
         value = shifted - np.log(total)
         error = relative + _LOG_UNITS * UNIT + UNIT * (np.abs(shifted) + np.abs(value))
     else:
         value = np.exp(shifted) / total
         error = relative * value + 2.0**-126  # a kernel may flush subnormals
-    x = Tracked(value, error)
-    if attr.src_scale is not None:
-        scale = as_float64(arrays["src_scale"], attr.src_scale.dtype).reshape(())
-        x = mul(x, Tracked.exact(scale))
-    return x
+    return Tracked(value, error)
 
 
 def pooling(problem: PoolingProblem, attr: Attr, arrays: Arrays) -> Tracked:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.compose.argument import real
+from pyonednn_q.compose.post_ops import EltwisePostOp
 from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.ops.quantised import onednn
 from pyonednn_q.ops.quantised.operands import (
     Quantised,
     by_table,
@@ -45,7 +47,7 @@ def relu(
     src_q, dst_q : QParams
         Per tensor, u8 or s8.
     dialect : str
-        tflite, onnxruntime, caffe2 or tpu_mlir.
+        tflite, onnxruntime, caffe2, tpu_mlir or onednn.
 
     Raises
     ------
@@ -62,6 +64,8 @@ def relu(
     choose("relu", dialect)
     x = checked("src", src, src_q)
     scale, zero_point = parameters("dst_q", dst_q)
+    if dialect == "onednn":
+        return onednn.codes(x, dst_q, EltwisePostOp("relu"))
 
     def function(x: Quantised) -> Array:
         if dialect == "tflite":
@@ -107,6 +111,8 @@ def leaky_relu(
     x = checked("src", src, src_q)
     scale, zero_point = parameters("dst_q", dst_q)
     slope = float(np.float32(real("alpha", alpha)))
+    if dialect == "onednn":
+        return onednn.codes(x, dst_q, EltwisePostOp("relu", slope))
 
     def function(x: Quantised) -> Array:
         if dialect == "tflite" or (dialect == "xnnpack" and not _delegated(x, slope, scale)):
@@ -162,6 +168,8 @@ def prelu(
         wanted = f"one value for each channel of src, {x.codes.shape}"
         raise ShapeError("slope", str(slopes.codes.shape), wanted)
     along = slopes._replace(codes=slopes.codes.reshape(-1, *(1,) * (x.codes.ndim - 2)))
+    if dialect == "onednn":
+        return onednn.prelu(x, along.real[np.newaxis], dst_q)
     if dialect == "tflite":
         shifted = x.shifted
         above = two_step(shifted, x.scale / scale)

@@ -8,6 +8,7 @@ import numpy as np
 
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.fma import fma32
+from pyonednn_q.ops.quantised import onednn
 from pyonednn_q.ops.quantised.operands import (
     Quantised,
     checked,
@@ -47,7 +48,7 @@ def add(
     a_q, b_q, dst_q : QParams
         Per tensor, u8 or s8.
     dialect : str
-        tflite, onnxruntime, caffe2, tpu_mlir or tpu_mlir_cv18xx.
+        tflite, xnnpack, onnxruntime, caffe2, tpu_mlir, tpu_mlir_cv18xx or onednn.
 
     Raises
     ------
@@ -70,6 +71,8 @@ def add(
         wanted = f"dimensions that broadcast with {left.codes.shape} of a"
         raise ShapeError("b", str(right.codes.shape), wanted) from None
     scale, zero_point = parameters("dst_q", dst_q)
+    if dialect == "onednn":
+        return onednn.added(left, right, dst_q)
     if dialect == "onnxruntime":
         return stored(_onnxruntime(left, right, scale, zero_point), dst_q)
     if dialect == "tflite":

@@ -2,7 +2,8 @@
 
 z is a zero point, s a scale, x a code less its zero point. "D2" is TFLite's multiplication by a
 31-bit multiplier with two roundings, see docs/dialects.md; "half up", "half away" and "even" say
-where halves go. "Floats" means: dequantise, compute in float32, quantise by the dialect's own rule.
+where halves go. r is s_src / s_dst as one float32. "Floats" means: dequantise, compute in float32,
+quantise by the dialect's own rule.
 """
 
 from __future__ import annotations
@@ -27,6 +28,15 @@ ARITHMETIC: dict[str, dict[str, str]] = {
         "tpu_mlir": "zero points 0: two products by 7 bits, each shifted half up, then added "
         "(BM168x); else floats",
         "tpu_mlir_cv18xx": "zero points 0: two products by 7 bits, added, then one shift half up",
+        "onednn": "f32(f32(a · r_a) + f32(b · r_b)) on codes, + all zero points as one constant, "
+        "even: binary add",
+    },
+    "max_pool": {
+        "tflite": "the largest code",
+        "onnxruntime": "the largest code",
+        "caffe2": "the largest code",
+        "tpu_mlir": "the largest code",
+        "onednn": "the largest code: pooling",
     },
     "average_pool": {
         "tflite": "scales alike: mean of codes without padding, half away from zero",
@@ -35,6 +45,8 @@ ARITHMETIC: dict[str, dict[str, str]] = {
         "caffe2": "f32(sum of x) · f32(s_src / (s_dst · n)), half away from zero (SNPS-Caffe)",
         "tpu_mlir": "zero points 0: sum · multiplier of 7 bits, shifted half up; else "
         "half away(sum of codes · s_src / (s_dst · k) + z_dst − s_src / s_dst · z_src)",
+        "onednn": "f32(sum of codes) · f32(1 / n), then fma(mean, r, z_dst − r · z_src), even: "
+        "pooling; src and dst of one type",
     },
     "leaky_relu": {
         "tflite": "x · s_src / s_dst, for x < 0 x · s_src · alpha / s_dst, by D2, + z",
@@ -44,6 +56,7 @@ ARITHMETIC: dict[str, dict[str, str]] = {
         "caffe2": _FLOATS["caffe2"],
         "tpu_mlir": "zero points 0, scales alike: q, for q < 0 q · alpha by 7 bits, half up; else "
         + _FLOATS["tpu_mlir"],
+        "onednn": "fma(f32(x · alpha), r, z), even: binary, relu and linear as post-ops",
     },
     "prelu": {
         "tflite": "x · s_src / s_dst, for x < 0 x · slope · s_src · s_slope / s_dst, by D2, + z",
@@ -51,12 +64,14 @@ ARITHMETIC: dict[str, dict[str, str]] = {
         "caffe2": _FLOATS["caffe2"],
         "tpu_mlir": "zero points 0, scales alike: q, for q < 0 q · slope by 7 bits cut off, half "
         "up; else " + _FLOATS["tpu_mlir"],
+        "onednn": "fma(f32(x · slope), r, z), even: prelu between a reorder and a binary",
     },
     "relu": {
         "tflite": "x · s_src / s_dst by D2, + z, not below z",
         "onnxruntime": _FLOATS["onnxruntime"],
         "caffe2": _FLOATS["caffe2"],
         "tpu_mlir": _FLOATS["tpu_mlir"],
+        "onednn": "fma(max(x, 0), r, z), even: binary, relu and linear as post-ops",
     },
     "concat": {
         "tflite": "parameters alike: codes as they are; u8: half away(f32(q · ratio − z · ratio)) "
@@ -64,27 +79,42 @@ ARITHMETIC: dict[str, dict[str, str]] = {
         "onnxruntime": _FLOATS["onnxruntime"],
         "caffe2": _FLOATS["caffe2"],
         "tpu_mlir": _FLOATS["tpu_mlir"],
+        "onednn": "f32(x · r) + z, even: a reorder of each into its slice",
     },
     "pad": {
         "tflite": "codes as they are; the border is the value, half away(value / s) + z",
         "onnxruntime": "codes as they are; the border is the value, even(value / s) + z",
         "caffe2": "codes as they are; the border is the value, even(value / s) + z",
         "tpu_mlir": "codes as they are; the border is half away(value / s + z) in double",
+        "onednn": "codes as they are; the border is the value, even(value · f32(1 / s) + z): no "
+        "primitive, in NumPy",
     },
     "bias_add": {
         "onnxruntime": _FLOATS["onnxruntime"],
         "caffe2": _FLOATS["caffe2"],
         "tflite": _FLOATS["tflite"],
         "tpu_mlir": _FLOATS["tpu_mlir"],
+        "onednn": "as `add`",
     },
-    "power": dict(_FLOATS),
-    "sigmoid": dict(_FLOATS),
-    "softmax": dict(_FLOATS),
+    "power": _FLOATS
+    | {
+        "onednn": "fma(x, s_src · scale, shift), pow or square, fma(v, 1 / s_dst, z), even: "
+        "binary, the others post-ops"
+    },
+    "sigmoid": _FLOATS
+    | {
+        "onednn": "f32(x · s_src), logistic, fma(v, 1 / s_dst, z), even: binary, the others "
+        "post-ops"
+    },
+    "softmax": _FLOATS
+    | {"onednn": "f32(x · s_src · beta) by a reorder, softmax, fma(v, 1 / s_dst, z), even"},
     "resize_bilinear": {
         "tflite": "parameters alike, on codes: s8 by integer weights of 10 bits per axis, half "
         "away; u8 in float32, + 0.5 cut off (reference kernel)",
         "onnxruntime": _FLOATS["onnxruntime"],
         "caffe2": _FLOATS["caffe2"],
         "tpu_mlir": _FLOATS["tpu_mlir"],
+        "onednn": "codes: fma(right, w_right, left · w_left) in both rows, these mixed alike, then "
+        "fma(v, r, z_dst − r · z_src), even: resampling; pixels by their centre",
     },
 }

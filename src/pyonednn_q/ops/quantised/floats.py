@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.compose.argument import real, whole
+from pyonednn_q.compose.post_ops import EltwisePostOp
 from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.ops.quantised import onednn
 from pyonednn_q.ops.quantised.operands import by_table, checked, choose, through_floats
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def bias_add(
     src_q, bias_q, dst_q : QParams
         Per tensor, u8 or s8.
     dialect : str
-        tflite, onnxruntime, caffe2 or tpu_mlir: how the result is quantised.
+        tflite, onnxruntime, caffe2 or tpu_mlir: how the result is quantised; or onednn.
 
     Raises
     ------
@@ -55,8 +57,10 @@ def bias_add(
     if x.codes.ndim < 2 or b.codes.shape != x.codes.shape[1:2]:
         wanted = f"one value for each channel of src, {x.codes.shape}"
         raise ShapeError("bias", str(b.codes.shape), wanted)
-    along = b.real.reshape(-1, *(1,) * (x.codes.ndim - 2))
-    return through_floats(x.real + along, dst_q, dialect)
+    along = b._replace(codes=b.codes.reshape(-1, *(1,) * (x.codes.ndim - 2)))
+    if dialect == "onednn":
+        return onednn.added(x, along, dst_q)
+    return through_floats(x.real + along.real, dst_q, dialect)
 
 
 def power(
@@ -80,7 +84,7 @@ def power(
     src_q, dst_q : QParams
         Per tensor, u8 or s8.
     dialect : str
-        tflite, onnxruntime, caffe2 or tpu_mlir.
+        tflite, onnxruntime, caffe2, tpu_mlir or onednn.
 
     Raises
     ------
@@ -103,6 +107,11 @@ def power(
     if np.isnan(every).any():
         wanted = "a base and an exponent whose power is a real number"
         raise ArgumentError("exponent", f"{float(p)!r} of a negative base", wanted)
+    if dialect == "onednn":
+        to_real = onednn.linear(float(np.float32(x.scale) * a), float(b))
+        powers = {1.0: (), 2.0: (EltwisePostOp("square"),)}
+        power_of = powers.get(float(p), (EltwisePostOp("pow", 1.0, float(p)),))
+        return onednn.codes(x, dst_q, to_real, *power_of, by=1.0)
     return through_floats(every, dst_q, dialect)
 
 
@@ -133,10 +142,15 @@ def sigmoid(
     array([-128,    0,  127], dtype=int8)
     """
     choose("sigmoid", dialect)
+    x = checked("src", src, src_q)
+    if dialect == "onednn":
+        return onednn.codes(
+            x, dst_q, onednn.linear(x.scale, 0.0), EltwisePostOp("logistic"), by=1.0
+        )
     one = np.float32(1)
     with np.errstate(over="ignore"):
         return by_table(
-            checked("src", src, src_q),
+            x,
             lambda x: through_floats(one / (one + np.exp(-x.real)), dst_q, dialect),
         )
 
@@ -169,6 +183,8 @@ def softmax(
     choose("softmax", dialect)
     x = checked("src", src, src_q)
     along = whole("axis", axis, -x.codes.ndim, x.codes.ndim - 1)
+    if dialect == "onednn":
+        return onednn.softmax(x, along, real("beta", beta), dst_q)
     # The zero point cancels against the largest.
     below = x.codes.astype(np.int64) - x.codes.max(axis=along, keepdims=True)
     step = np.float32(x.scale) * np.float32(real("beta", beta))

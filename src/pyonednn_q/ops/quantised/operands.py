@@ -35,6 +35,7 @@ _STORE = {
     "tflite": "tflite",
     "xnnpack": "tflite_optimised",
     "onnxruntime": "onnx",
+    "onednn": "onednn",
     "caffe2": "onnx",
     "tpu_mlir": "tpu_mlir",
     "tpu_mlir_cv18xx": "tpu_mlir",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.ops.quantised import onednn
 from pyonednn_q.ops.quantised.operands import (
     Quantised,
     checked,
@@ -54,7 +55,7 @@ def average_pool(
     count_padding : bool
         Divide by the whole kernel at the border too; padding is real 0.
     dialect : str
-        tflite, onnxruntime, caffe2 or tpu_mlir, which always counts padding.
+        tflite, onnxruntime, caffe2, tpu_mlir, which always counts padding, or onednn.
 
     Raises
     ------
@@ -72,6 +73,9 @@ def average_pool(
     x = checked("src", src, src_q)
     scale, zero_point = parameters("dst_q", dst_q)
     pooling = Pooling(x.codes.shape, kernel, stride, padding)
+    if dialect == "onednn":
+        dims = (*x.codes.shape[:2], *pooling.out)
+        return onednn.means(x, dims, pooling.window, dst_q, whole=count_padding)
     whole = count_padding or dialect == "tpu_mlir"
     count = np.asarray(pooling.size) if whole else pooling.counts(x.codes.shape)
     if dialect == "tflite":
@@ -98,21 +102,27 @@ def max_pool(
     *,
     stride: PerDim | None = None,
     padding: Padding = 0,
+    dialect: str = "tflite",
 ) -> Array:
-    """Return the largest code of every window: the same for all dialects.
+    """Return the largest code of every window: the same in all dialects.
 
     Parameters
     ----------
     src, kernel, stride, padding
         As of `average_pool`; u8 or s8. Padding is never the largest.
+    dialect : str
+        As of `average_pool`; onednn runs its pooling.
 
     Raises
     ------
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
+    choose("max_pool", dialect)
     codes = plain("src", src)
     pooling = Pooling(codes.shape, kernel, stride, padding)
+    if dialect == "onednn":
+        return onednn.largest(codes, (*codes.shape[:2], *pooling.out), pooling.window)
     return pooling.largest(codes, int(np.iinfo(codes.dtype).min))
 
 

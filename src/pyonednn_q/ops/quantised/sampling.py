@@ -8,6 +8,7 @@ import numpy as np
 
 from pyonednn_q.compose.argument import instance, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.ops.quantised import onednn
 from pyonednn_q.ops.quantised.operands import (
     checked,
     choose,
@@ -48,7 +49,8 @@ def resize_bilinear(
     half_pixel : bool
         Pixels have their value at their centre, not at their corner.
     dialect : str
-        tflite (which keeps the parameters), onnxruntime, caffe2 or tpu_mlir.
+        tflite (which keeps the parameters), onnxruntime, caffe2, tpu_mlir, or onednn (which has
+        pixels by their centre only).
 
     Raises
     ------
@@ -62,8 +64,13 @@ def resize_bilinear(
         raise ShapeError("src", str(x.codes.shape), "(N, C, H, W), nothing empty")
     if len(size) != 2:
         raise ShapeError("size", str(size), "(H, W)")
-    wanted = tuple(whole("size", length, 1, 2**20) for length in size)
-    axes = zip(x.codes.shape[2:], wanted, strict=True)
+    wanted_size = tuple(whole("size", length, 1, 2**20) for length in size)
+    if dialect == "onednn":
+        if not half_pixel:
+            wanted = "True: oneDNN's resampling has values at the centres of pixels"
+            raise ArgumentError("half_pixel", "False", wanted)
+        return onednn.resized(x, wanted_size, dst_q)
+    axes = zip(x.codes.shape[2:], wanted_size, strict=True)
     if dialect == "tflite" and src_q != dst_q:
         raise ArgumentError("dst_q", str(dst_q), "src_q: TFLite's kernel does not rescale")
     if dialect == "tflite" and src_q.dtype == "s8":

@@ -9,6 +9,7 @@ import numpy as np
 
 from pyonednn_q.compose.argument import one_of, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.ops.quantised import onednn
 from pyonednn_q.ops.quantised.operands import (
     Quantised,
     by_table,
@@ -50,7 +51,7 @@ def concat(
     axis : int
         The dimension that grows.
     dialect : str
-        tflite, onnxruntime, caffe2 or tpu_mlir.
+        tflite, onnxruntime, caffe2, tpu_mlir or onednn.
 
     Raises
     ------
@@ -62,7 +63,10 @@ def concat(
         got = f"{len(srcs)} tensors, {len(srcs_q)} parameters"
         raise ArgumentError("srcs", got, "as many of one as of the other, at least one")
     parts = [checked("src", src, q) for src, q in zip(srcs, srcs_q, strict=True)]
+    dims, axis = _joined_dims(parts, axis)
     scale, zero_point = parameters("dst_q", dst_q)
+    if dialect == "onednn":
+        return onednn.joined(parts, dims, axis, dst_q)
     made = []
     for part, q in zip(parts, srcs_q, strict=True):
         if (q.dtype, part.scale, part.zero_point) == (dst_q.dtype, scale, zero_point):
@@ -74,11 +78,7 @@ def concat(
             made.append(by_table(part, lambda x: stored(_tflite(x, scale, zero_point), dst_q)))
         else:
             made.append(by_table(part, lambda x: through_floats(x.real, dst_q, dialect)))
-    try:
-        return np.concatenate(made, axis)
-    except ValueError:
-        got = ", ".join(str(array.shape) for array in made)
-        raise ShapeError("srcs", got, f"alike but for axis {axis}") from None
+    return np.concatenate(made, axis)
 
 
 def pad(
@@ -105,7 +105,7 @@ def pad(
     mode : {"constant", "edge", "reflect"}
         The last two repeat or mirror codes and have no value.
     dialect : str
-        tflite, onnxruntime, caffe2 or tpu_mlir.
+        tflite, onnxruntime, caffe2, tpu_mlir or onednn.
 
     Raises
     ------
@@ -137,6 +137,16 @@ def pad(
     else:
         fill = through_floats(border, src_q, dialect)
     return np.pad(x.codes, sides, constant_values=fill)
+
+
+def _joined_dims(parts: Sequence[Quantised], axis: int) -> tuple[tuple[int, ...], int]:
+    """Return the dims of all parts one after the other, and which axis grows."""
+    first = parts[0].codes.shape
+    along = whole("axis", axis, -len(first), len(first) - 1) % len(first)
+    shapes = [part.codes.shape for part in parts]
+    if len({(*shape[:along], *shape[along + 1 :]) for shape in shapes}) > 1:
+        raise ShapeError("srcs", ", ".join(map(str, shapes)), f"alike but for axis {axis}")
+    return (*first[:along], sum(shape[along] for shape in shapes), *first[along + 1 :]), along
 
 
 def _tflite(x: Quantised, scale: float, zero_point: int) -> Array:
