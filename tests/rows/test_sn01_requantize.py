@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.compose.requantizer import Requantizer
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.predict.dialects import DIALECTS, dialect, requantize, requantizer
+from pyonednn_q.predict.dialects import DIALECTS, dialect, requantize, requantizer, statement
+from pyonednn_q.predict.dialects.frameworks import SATURATE_MODES, saturate_mode
 from support.rows import requantisation
 
 LIMITS = {"s8": (-128, 127), "u8": (0, 255)}
@@ -202,3 +204,47 @@ def test_arguments_are_named() -> None:
         requantizer("tflite_2step", **given, dst_zero_point=300)
     with pytest.raises(ShapeError, match=r"^multiplier: got .*2 of multiplier.*3 of zero_point"):
         requantizer("tflite_2step", **given, dst_zero_point=[1, 2, 3])
+
+
+@pytest.mark.parametrize("mode", SATURATE_MODES)
+@pytest.mark.parametrize("name", ["tflite_2step", "onnxruntime", "caffe2"])
+def test_the_note_s_five_ways_to_saturate(name: str, mode: str) -> None:
+    """Two of them keep 12 bits: the values between are those of no bounds at all."""
+    acc = np.arange(-200_000, 200_000, 997, dtype=np.int32)
+
+    def made(mode: str) -> Requantizer:
+        return requantizer(
+            name, src_scale=0.5, wei_scale=0.25, dst_scale=3.0, **saturate_mode(mode)
+        )
+
+    free = statement.apply(acc, made("None"))
+    ends = {
+        "None": (-(2**31), 2**31 - 1),
+        "Signed": (-2048, 2047),
+        "Unsigned": (0, 4095),
+        "Signed_8bit": (-128, 127),
+        "Unsigned_8bit": (0, 255),
+    }[mode]
+    got = statement.apply(acc, made(mode))
+    assert np.array_equal(got, np.clip(free, *ends))
+    assert got.min() == max(free.min(), ends[0])
+    assert got.max() == min(free.max(), ends[1])
+
+
+def test_an_unknown_way_to_saturate_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"^name: got '8bit'"):
+        saturate_mode("8bit")
+
+
+@pytest.mark.parametrize("name", ["tflite_2step", "onnxruntime", "caffe2"])
+def test_destinations_have_a_scale_per_channel(name: str) -> None:
+    """The note's per_channel_scale_output: each channel as it is alone."""
+    rng = np.random.default_rng(8)
+    acc = rng.integers(-5000, 5000, (2, 4, 9)).astype(np.int32)
+    dst = rng.uniform(0.1, 0.4, 4).astype(np.float32)
+    got = requantize(acc, name, src_scale=0.02, wei_scale=0.5, dst_scale=dst)
+    for channel in range(4):
+        one = requantize(
+            acc[:, channel], name, src_scale=0.02, wei_scale=0.5, dst_scale=dst[channel]
+        )
+        assert np.array_equal(got[:, channel], one)

@@ -6,6 +6,7 @@ The table of types of the quantised-operator note, with what the frameworks were
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 from pyonednn_q.compose.argument import one_of
 
@@ -59,3 +60,38 @@ def framework(name: str) -> Framework:
     """
     one_of("name", name, tuple(FRAMEWORKS))
     return FRAMEWORKS[name]
+
+
+class Bounds(TypedDict):
+    """Parameters of `requantizer`: where its integers are kept, and between which bounds."""
+
+    dst_dtype: str
+    lo: int | None
+    hi: int | None
+
+
+# SNPS-Caffe's Saturate: those without "8bit" in their name have 12 bits.
+SATURATE_MODES = {
+    "None": Bounds(dst_dtype="s32", lo=None, hi=None),
+    "Signed": Bounds(dst_dtype="s32", lo=-2048, hi=2047),
+    "Unsigned": Bounds(dst_dtype="s32", lo=0, hi=4095),
+    "Signed_8bit": Bounds(dst_dtype="s8", lo=-128, hi=127),
+    "Unsigned_8bit": Bounds(dst_dtype="u8", lo=0, hi=255),
+}
+
+
+def saturate_mode(name: str) -> Bounds:
+    """Return what one of SNPS-Caffe's Saturate modes asks of `requantizer`.
+
+    Raises
+    ------
+    ArgumentError
+        There is none of that name.
+
+    Examples
+    --------
+    >>> saturate_mode("Signed")
+    {'dst_dtype': 's32', 'lo': -2048, 'hi': 2047}
+    """
+    one_of("name", name, tuple(SATURATE_MODES))
+    return SATURATE_MODES[name]
