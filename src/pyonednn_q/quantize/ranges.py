@@ -22,7 +22,7 @@ from pyonednn_q.qparams import QParams
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Dynamic", "Extent", "qparams_from_range", "scales_and_points"]
+__all__ = ["Dynamic", "Extent", "number", "qparams_from_range", "scales_and_points"]
 
 Extent: TypeAlias = Literal["per_tensor", "per_row"]
 
@@ -136,7 +136,7 @@ def qparams_from_range(lo: float, hi: float, dtype: str, *, symmetric: bool = Fa
     dtypes.checked(dtype, "dtype", _INT8)
     if symmetric and dtype != "s8":
         raise DTypeError("dtype", dtype, "s8 for a symmetric range")
-    least, greatest = _number("lo", lo), _number("hi", hi)
+    least, greatest = number("lo", lo), number("hi", hi)
     if not least <= greatest:
         raise ArgumentError("lo", f"{least} above {greatest}", "lo <= hi")
     ends = min(least, 0.0), max(greatest, 0.0)
@@ -144,7 +144,14 @@ def qparams_from_range(lo: float, hi: float, dtype: str, *, symmetric: bool = Fa
     return QParams(float(scale), int(point), dtype)
 
 
-def _number(name: str, value: Any) -> float:  # noqa: ANN401 - what it is, is the question
+def number(name: str, value: Any) -> float:  # noqa: ANN401 - what it is, is the question
+    """Return a finite number of float32's range.
+
+    Raises
+    ------
+    ArgumentError
+        Anything else, by name.
+    """
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
         raise ArgumentError(name, repr(value), "a number")
     try:

@@ -1,0 +1,112 @@
+"""Thresholds made alike across operators that are free when S_x = S_y.
+
+A leaky ReLU, a maximum or a copy costs a multiplication per value where source and result have
+their own scales, and none where they share one. Calibration gives each tensor its own; then
+
+    backward    the source takes the result's range, if this operator alone reads it: a ReLU or a
+                maximum cuts off what the result would not hold anyway
+    forward     the result takes the source's range: what only moves or bends values down holds no
+                more than its source
+
+first backward, from the last operator to the first, and through operators that only move values;
+then forward, but for results that have their range from behind. Source: TPU-MLIR's forward and
+backward calibration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from pyonednn_q.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["BACKWARD", "FORWARD", "MOVING", "Operator", "align_thresholds"]
+
+BACKWARD = ("abs", "max_pool", "relu")
+MOVING = ("pad", "permute", "reshape", "slice", "upsample")
+FORWARD = (*MOVING, "average_pool", "leaky_relu", "prelu")
+
+Range = TypeVar("Range")
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator of a graph.
+
+    Parameters
+    ----------
+    kind : str
+        One of `BACKWARD` or `FORWARD`, or any other, which keeps the ranges of its tensors.
+    sources : tuple of str
+        Names of the tensors that it reads; the first is the one whose range is aligned.
+    result : str
+        Name of the tensor that it writes.
+    """
+
+    kind: str
+    sources: tuple[str, ...]
+    result: str
+
+
+def align_thresholds(
+    graph: Sequence[Operator], thresholds: Mapping[str, Range]
+) -> dict[str, Range]:
+    """Return thresholds with which operators that can share a scale do.
+
+    Parameters
+    ----------
+    graph : sequence of Operator
+        In the order in which they run.
+    thresholds : mapping of str to threshold
+        Of every tensor: a magnitude, or a range (lo, hi). Anything that compares.
+
+    Returns
+    -------
+    dict
+        Of the same tensors. Where a tensor is read by several operators, it keeps its range.
+
+    Raises
+    ------
+    ArgumentError
+        A tensor without a threshold, or one that is written twice or read before.
+
+    Examples
+    --------
+    >>> graph = [Operator("conv", ("x",), "a"), Operator("relu", ("a",), "b")]
+    >>> align_thresholds(graph, {"x": 1.0, "a": 9.0, "b": 6.0})
+    {'x': 1.0, 'a': 6.0, 'b': 6.0}
+    """
+    _check(graph, thresholds)
+    found = dict(thresholds)
+    readers: dict[str, int] = {}
+    for operator in graph:
+        for name in set(operator.sources):
+            readers[name] = readers.get(name, 0) + 1
+    settled: set[str] = set()
+    for operator in reversed(graph):
+        source, result = operator.sources[0], operator.result
+        moved = operator.kind in MOVING and result in settled
+        if readers[source] == 1 and (moved or operator.kind in BACKWARD):
+            found[source] = found[result]
+            settled.add(source)
+    for operator in graph:
+        if operator.kind in FORWARD and operator.result not in settled:
+            found[operator.result] = found[operator.sources[0]]
+    return found
+
+
+def _check(graph: Sequence[Operator], thresholds: Mapping[str, object]) -> None:
+    written = [operator.result for operator in graph]
+    for at, operator in enumerate(graph):
+        if not operator.sources:
+            raise ArgumentError("graph", f"a {operator.kind} of nothing", "at least one source")
+        for name in (*operator.sources, operator.result):
+            if name not in thresholds:
+                raise ArgumentError("thresholds", f"none of {name!r}", "one of every tensor")
+        late = set(operator.sources) & set(written[at:])
+        if late or operator.result in written[:at]:
+            got = f"{sorted(late or {operator.result})} written after it is read, or twice"
+            raise ArgumentError("graph", got, "operators in the order in which they run")
