@@ -2,8 +2,9 @@
 
 Per shape, in one process and interleaved: the loop inside the extension (`Prepared.time_calls`);
 the prepared call with ``out=`` and with a result from the pool; the operator (`Conv`, `MatMul`) and
-the functional form (`conv`, `matmul`) with ``out=``. Medians over rounds; overhead is that of the
-call with ``out=``, the difference of two medians. Run ``python benchmarks/call_overhead.py``
+the functional form (`conv`, `matmul`) with ``out=``, on weights that can be written, which every
+call compares, and on constant ones. Medians over rounds; what a way of calling adds is the
+difference of two medians. Run ``python benchmarks/call_overhead.py``
 (``--json FILE`` keeps the numbers).
 """
 
@@ -14,7 +15,6 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,19 @@ class Row:
     new_us: float
     operator_us: float
     functional_us: float
+    constant_us: float
 
-    @property
-    def overhead_us(self) -> float:
-        """Microseconds that a call with ``out=`` adds to the C++ loop."""
-        return self.out_us - self.loop_us
+    def cells(self) -> list[str]:
+        """Return the row of a table: the loop, and what each way adds to it."""
+        ways = (
+            self.out_us,
+            self.new_us,
+            self.operator_us,
+            self.functional_us,
+            self.constant_us,
+        )
+        added = (f"{way - self.loop_us:+.2f}" for way in ways)
+        return [self.shape, f"`{self.impl}`", f"{self.loop_us:.2f}", *added]
 
 
 def problems() -> dict[str, Problem]:
@@ -59,7 +67,7 @@ def problems() -> dict[str, Problem]:
 
 
 def measure(name: str, problem: Problem, rounds: int) -> Row:
-    """Time one shape, alternating between the three ways of calling it."""
+    """Time one shape, alternating between the ways of calling it."""
     rng = np.random.default_rng(0)
     wei_dims = problem.tensors["wei"].dims
     wei = rng.integers(-8, 9, wei_dims).astype(np.int8)
@@ -81,28 +89,41 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
         named["padding"] = problem.padding_lo
     operator = operator_of(wei, **named)
 
+    constant = wei.copy()
+    constant.flags.writeable = False
     once = call.time_calls(src, dst, calls=20)
     calls = max(5, int(MIN_BATCH_S / once))
-    ways: dict[str, Callable[[], float]] = {
-        "loop": lambda: call.time_calls(src, dst, calls=calls),
-        "out": lambda: _per_call(lambda: call(src, out=dst), calls),
-        "new": lambda: _per_call(lambda: call(src), calls),
-        "operator": lambda: _per_call(lambda: operator(src, out=dst), calls),
-        "functional": lambda: _per_call(lambda: function(src, wei, **named, out=dst), calls),
-    }
-    times: dict[str, list[float]] = {way: [] for way in ways}
+
+    # Loops of their own: a function around each call would count as a part of it.
+    def with_out() -> None:
+        for _ in range(calls):
+            call(src, out=dst)
+
+    def from_pool() -> None:
+        for _ in range(calls):
+            call(src)
+
+    def by_operator() -> None:
+        for _ in range(calls):
+            operator(src, out=dst)
+
+    def by_function() -> None:
+        for _ in range(calls):
+            function(src, wei, **named, out=dst)
+
+    def on_constant() -> None:
+        for _ in range(calls):
+            function(src, constant, **named, out=dst)
+
+    ways = (with_out, from_pool, by_operator, by_function, on_constant)
+    times: list[list[float]] = [[] for _ in range(1 + len(ways))]
     for _ in range(rounds):
-        for way, run in ways.items():
-            times[way].append(run() * 1e6)
-    medians = {way: statistics.median(values) for way, values in times.items()}
-    return Row(name, call.impl, *(medians[way] for way in ways))
-
-
-def _per_call(run: Callable[[], object], calls: int) -> float:
-    start = time.perf_counter()
-    for _ in range(calls):
-        run()
-    return (time.perf_counter() - start) / calls
+        times[0].append(call.time_calls(src, dst, calls=calls))
+        for way, found in zip(ways, times[1:], strict=True):
+            start = time.perf_counter()
+            way()
+            found.append((time.perf_counter() - start) / calls)
+    return Row(name, call.impl, *(statistics.median(found) * 1e6 for found in times))
 
 
 def main() -> int:
@@ -116,20 +137,14 @@ def main() -> int:
     version = ".".join(map(str, runtime.version()))
     head = f"oneDNN {version} {runtime.threading_runtime()}, {runtime.isa()}, "
     sys.stdout.write(head + f"{runtime.get_num_threads()} threads; microseconds, medians\n\n")
-    sys.stdout.write(
-        "| shape | implementation | C++ loop | call, out= | call, pool | operator | functional "
-        "| overhead |\n"
-    )
-    sys.stdout.write("|---|---|---:|---:|---:|---:|---:|---:|\n")
+    columns = ("C++ loop", "call, out=", "call, pool", "operator", "functional", "constant wei")
+    sys.stdout.write(f"| shape | implementation | {' | '.join(columns)} |\n")
+    sys.stdout.write("|---|---|" + "---:|" * len(columns) + "\n")
     rows = []
     for name, problem in problems().items():
         row = measure(name, problem, options.rounds)
         rows.append(asdict(row))
-        sys.stdout.write(
-            f"| {row.shape} | `{row.impl}` | {row.loop_us:.2f} | {row.out_us:.2f} "
-            f"| {row.new_us:.2f} | {row.operator_us:.2f} | {row.functional_us:.2f} "
-            f"| {row.overhead_us:+.2f} |\n"
-        )
+        sys.stdout.write(f"| {' | '.join(row.cells())} |\n")
         sys.stdout.flush()
     if options.json:
         options.json.write_text(json.dumps({"oneDNN": version, "rows": rows}, indent=2))

@@ -4,6 +4,7 @@
 
 #include "slot.hpp"
 
+#include <atomic>
 #include <mutex>
 
 namespace pq {
@@ -18,6 +19,7 @@ struct Inside {
 
 struct Frame {
     std::vector<MemoryObject> slots;
+    std::vector<void*> data; // the pointers that they have
     AlignedBuffer scratchpad;
     MemoryObject scratchpad_memory;
     std::vector<dnnl_exec_arg_t> arguments;
@@ -26,14 +28,20 @@ struct Frame {
 
 // Frames not in use. A call takes one and gives it back, so threads that share a primitive never
 // share a scratchpad, and no call allocates once as many frames exist as threads ever ran at the
-// same time.
+// same time. One frame waits beside the others: a thread that is alone never takes the lock.
 class FramePool {
 public:
+    FramePool() = default;
+    ~FramePool() { delete spare_.load(); }
+    FramePool(const FramePool&) = delete;
+    FramePool& operator=(const FramePool&) = delete;
+
     std::unique_ptr<Frame> take();
     void give_back(std::unique_ptr<Frame> frame) noexcept;
     std::size_t size() const;
 
 private:
+    std::atomic<Frame*> spare_{nullptr};
     mutable std::mutex guard_;
     std::vector<std::unique_ptr<Frame>> free_;
 };

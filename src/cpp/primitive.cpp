@@ -77,8 +77,12 @@ Prepared::Prepared(const Candidate& candidate, const std::vector<std::string>& p
 std::unique_ptr<Frame> Prepared::make_frame() {
     AlignedBuffer scratchpad(scratchpad_.nbytes());
     MemoryObject scratchpad_memory = make_memory(scratchpad_, scratchpad.data());
-    auto frame = std::make_unique<Frame>(
-            Frame{{}, std::move(scratchpad), std::move(scratchpad_memory), bound_arguments_, {}});
+    auto frame = std::make_unique<Frame>(Frame{{},
+                                               std::vector<void*>(slots_.size()),
+                                               std::move(scratchpad),
+                                               std::move(scratchpad_memory),
+                                               bound_arguments_,
+                                               {}});
     for (const Slot& slot : slots_) {
         // The scratchpad pointer stands in until the call sets its own; it is never executed with.
         const Layout& seen = slot.copied() ? slot.layout : slot.inner;
@@ -178,8 +182,12 @@ std::unique_ptr<Frame> Prepared::frame_for(void* const* data) {
     apply_num_threads();
     std::unique_ptr<Frame> frame = pool_.take();
     if (!frame) frame = make_frame();
-    for (std::size_t i = 0; i < slots_.size(); ++i)
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        if (frame->data[i] == data[i]) continue;
+        frame->data[i] = nullptr; // unknown, should the library refuse
         PQ_CALL(memory_set_data_handle, frame->slots[i].get(), data[i]);
+        frame->data[i] = data[i];
+    }
     return frame;
 }
 
@@ -196,20 +204,20 @@ void Prepared::run(const py::args& arrays) {
     execute_once(checked(arrays).data());
 }
 
-py::object Prepared::run_if_fitting(PyObject* const* objects, std::size_t count) {
+py::object Prepared::run_if_fitting(PyObject* const* inputs, std::size_t count, PyObject* out) {
     const auto refused = py::reinterpret_borrow<py::object>(Py_NotImplemented);
-    if (count != slots_.size() || count > most_slots) return refused;
+    if (count + 1 != slots_.size() || count >= most_slots) return refused;
     check_not_forked();
-    const std::size_t last = count - 1;
-    for (std::size_t i = 0; i < last; ++i)
-        if (!slots_[i].fits(objects[i])) return refused;
-    const bool is_new = objects[last] == Py_None;
-    if (is_new ? reads_dst_ : !slots_[last].fits(objects[last])) return refused;
-
-    auto dst = is_new ? new_dst() : py::reinterpret_borrow<py::object>(objects[last]);
+    const std::size_t last = count;
     void* data[most_slots];
-    for (std::size_t i = 0; i < last; ++i)
-        data[i] = py::detail::array_proxy(objects[i])->data;
+    for (std::size_t i = 0; i < last; ++i) {
+        if (!slots_[i].fits(inputs[i])) return refused;
+        data[i] = py::detail::array_proxy(inputs[i])->data;
+    }
+    const bool is_new = out == Py_None;
+    if (is_new ? reads_dst_ : !slots_[last].fits(out)) return refused;
+
+    auto dst = is_new ? new_dst() : py::reinterpret_borrow<py::object>(out);
     data[last] = py::detail::array_proxy(dst.ptr())->data;
     if (!is_new && overlapping(data) != nullptr) return refused;
     execute_once(data);

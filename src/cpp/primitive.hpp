@@ -19,9 +19,9 @@ public:
     // One call: checks every array, sets pointers, executes, waits. The last slot is dst.
     void run(const py::args& arrays);
 
-    // The same for `count` objects, the last of them dst or None for a new array; returns dst.
-    // Returns NotImplemented and runs nothing unless every array fits as it is.
-    py::object run_if_fitting(PyObject* const* objects, std::size_t count);
+    // The same for `count` objects and dst, or None for a new array; returns dst. Returns
+    // NotImplemented and runs nothing unless every array fits as it is.
+    py::object run_if_fitting(PyObject* const* inputs, std::size_t count, PyObject* out);
 
     // Seconds of `calls` executions in a row, in C++ alone: what the library costs without Python.
     double time_calls(const py::tuple& arrays, int calls);

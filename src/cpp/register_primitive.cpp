@@ -51,6 +51,8 @@ void register_primitive(py::module_& m) {
             .def("run", &Prepared::run, "Checks the arrays, executes into the last one, waits.")
             .def_property_readonly("hot_call", &hot_call,
                                    "f(*inputs, out or None) -> dst, or NotImplemented.")
+            .def_property_readonly("hot_call_in_tuple", &hot_call_in_tuple,
+                                   "f((*inputs,), out or None): the same.")
             .def("time_calls", &Prepared::time_calls, py::arg("arrays"), py::arg("calls"),
                  "Seconds of that many executions in a C++ loop.")
             .def_property_readonly("copied", &Prepared::copied,

@@ -16,6 +16,7 @@ import pytest
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Eltwise
+from pyonednn_q.ops.cache import OperatorCache
 from pyonednn_q.ops.functional import (
     conv,
     matmul,
@@ -194,6 +195,20 @@ def test_equal_options_are_the_same(content_is_not_hashed: Callable[[], None]) -
     content_is_not_hashed()
     for _ in range(3):
         np.testing.assert_array_equal(call(), want)
+
+
+@pytest.mark.parametrize("stride", [1, (1, 1)])
+def test_the_very_same_options_are_found_at_the_first_look(
+    stride: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    src, wei = np.ones((1, 8, 6, 6), np.uint8), np.ones((16, 8, 3, 3), np.int8)
+    want = conv(src, wei, **Q, stride=stride).copy()
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("looked a second time")
+
+    monkeypatch.setattr(OperatorCache, "operator", refuse)
+    np.testing.assert_array_equal(conv(src, wei, **Q, stride=stride), want)
 
 
 def test_weights_in_a_buffer_are_compared(content_is_not_hashed: Callable[[], None]) -> None:

@@ -83,6 +83,9 @@ class Prepared:
         self._core = core
         self._run: Callable[..., None] = core.run if core is not None else _run_nothing
         self.hot: Callable[..., Any] = core.hot_call if core is not None else _never_fits
+        self._hot_in_tuple: Callable[..., Any] = (
+            core.hot_call_in_tuple if core is not None else _never_fits
+        )
         self._new_dst = arrays.allocator(specs["dst"])
         self._reads_dst = any(op.boundary()[0] == "sum" for op in attr.post_ops)
 
@@ -112,7 +115,7 @@ class Prepared:
         """
         # What fits goes straight through; anything else is looked at again: copied into the right
         # layout, or refused by name.
-        dst = self.hot(*inputs, out)
+        dst = self._hot_in_tuple(inputs, out)
         return self._run_checked(inputs, out) if dst is NotImplemented else dst
 
     def check_wei_of_each_call(self) -> None:
@@ -124,6 +127,7 @@ class Prepared:
             return run(*arrays)
 
         self.hot = checked
+        self._hot_in_tuple = lambda arrays, out: checked(*arrays, out)
 
     def seen_as(self, specs: Mapping[str, TensorSpec]) -> Prepared:
         """Return the same primitive for arrays that lie otherwise; as `arrays` of `prepare`."""

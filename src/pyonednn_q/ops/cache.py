@@ -15,6 +15,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from operator import is_
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -187,8 +188,12 @@ def _nothing(*_: object) -> None:
 
 
 def _unchanging(value: object) -> object:
-    """Return an option as an object that stays what it is."""
-    return tuple(map(_unchanging, value)) if isinstance(value, (list, tuple)) else value
+    """Return an option as an object that stays what it is: itself, unless it has a list in it."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    items = tuple(map(_unchanging, value))
+    same = isinstance(value, tuple) and all(map(is_, items, value))
+    return value if same else items
 
 
 def _frozen(value: object) -> Hashable:
