@@ -7,6 +7,8 @@ primitive. A source of another shape makes, or finds, another primitive over the
 from __future__ import annotations
 
 import threading
+from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,13 +16,20 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import integers
 from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.errors import (
+    ArgumentError,
+    DTypeError,
+    SaturationError,
+    ShapeError,
+    UnsupportedError,
+)
 from pyonednn_q.ops.arrays import as_array, as_output
 from pyonednn_q.ops.from_float import FromFloat
 from pyonednn_q.ops.last_stage import LastStage
 from pyonednn_q.ops.ready import Layer, Ready
 from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.ops.source import Codes, dynamic_codes, static_codes
+from pyonednn_q.ops.unsigned import NOTE, as_unsigned, both_refused
 from pyonednn_q.ops.weights import Weights
 from pyonednn_q.quantize.ranges import Dynamic
 
@@ -90,6 +99,7 @@ class Operator(FromFloat):
 
     def _start(self) -> None:
         self._ready: dict[tuple[Dims, str], Ready] = {}
+        self._unsigned: Operator | None = None
         self._packed: dict[Vec, Packed] = {}
         self._guard = threading.Lock()
         self._hot: Callable[..., Any] = _not_ready
@@ -186,7 +196,8 @@ class Operator(FromFloat):
         """Bytes of packed weights, over all layouts that primitives asked for."""
         if self._last is not None:
             return sum(product.wei_bytes for product in self._last.products)
-        return sum(packed.nbytes for packed in self._packed.values())
+        other = 0 if self._unsigned is None else self._unsigned.wei_bytes
+        return other + sum(packed.nbytes for packed in self._packed.values())
 
     def __copy__(self) -> Self:
         copy = object.__new__(type(self))
@@ -195,7 +206,7 @@ class Operator(FromFloat):
 
     def __getstate__(self) -> dict[str, Any]:
         # Primitives belong to a process; weights and settings are values.
-        made = {"_ready", "_packed", "_guard", "_hot"}
+        made = {"_ready", "_packed", "_guard", "_hot", "_unsigned"}
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -251,11 +262,11 @@ class Operator(FromFloat):
         given = as_array("src", src)
         if self._last is not None:
             self._last.refuse(residual, operands)
-            return self._last(self._codes(given).values.reshape(given.shape), out)
+            return self._last(self._codes(given, None).values.reshape(given.shape), out)
         ready = self._ready_for(given.shape, self._src_dtype(given))
         planned = ready.planned
         dims = Reshaped(self._dst_dims(given.shape, planned), planned.dst.dims)
-        codes = self._codes(given)
+        codes = self._codes(given, ready)
         brought = codes.operands(ready)
         for name in operands:
             if name in brought:
@@ -300,15 +311,17 @@ class Operator(FromFloat):
             raise DTypeError("src", found, "f32: each call makes codes of it")
         return found
 
-    def _codes(self, src: Array) -> Codes:
+    def _codes(self, src: Array, ready: Ready | None) -> Codes:
         """Return a source as the primitive takes it: float values as codes, if it takes those."""
         params = self.settings.src_q
         if isinstance(params, Dynamic):
             rows = None if params.extent == "per_tensor" else self._rows(src.shape)
-            return dynamic_codes(src, params, rows)
-        if params is None or src.dtype != np.float32:
-            return Codes(src)
-        return static_codes(src, params)
+            codes = dynamic_codes(src, params, rows)
+        elif params is None or src.dtype != np.float32:
+            codes = Codes(src)
+        else:
+            codes = static_codes(src, params)
+        return codes.unsigned() if ready is not None and ready.is_unsigned else codes
 
     def _stays(self, src: Array, planned: Planned) -> bool:
         """Tell whether a new result may lie in memory as the primitive stores it."""
@@ -318,19 +331,35 @@ class Operator(FromFloat):
         return dst.ndim < 3 or dst.strides == TensorSpec.dense(dst.dims, dst.dtype).strides
 
     def _make_ready(self, src_dims: Dims, src_dtype: str) -> Ready:
+        try:
+            return self._layer(src_dims, src_dtype).ready()
+        except SaturationError as error:
+            if src_dtype != "s8" or self.settings.src_q is None:
+                raise
+            refused = error
+        other = self._unsigned
+        if other is None:
+            other = self._unsigned = copy(self)
+            other.settings = replace(self.settings, src_q=as_unsigned(self.settings.src_q))
+        layer = other._layer(src_dims, "u8", NOTE)  # noqa: SLF001 - of this class
+        try:
+            return replace(layer.ready(), is_unsigned=True)
+        except (UnsupportedError, ArgumentError) as error:
+            raise both_refused(refused, error) from None
+
+    def _layer(self, src_dims: Dims, src_dtype: str, *notes: str) -> Layer:
         parts = self.weights.parts
         problem = self._problem(src_dims if parts is None else parts.dims(src_dims), src_dtype)
-        notes = [self.weights.note] if self.weights.note else []
-        layer = Layer(
+        said = [self.weights.note] if self.weights.note else []
+        return Layer(
             problem=problem,
             wei=self._wei_of(problem),
             weights=self.weights,
             bias=self.bias,
             settings=self.settings,
             packed=self._packed,
-            notes=(*notes, *self._notes(problem)),
+            notes=(*said, *notes, *self._notes(problem)),
         )
-        return layer.ready()
 
 
 def _not_ready(*_: object) -> object:

@@ -54,10 +54,13 @@ class Ready:
         What runs.
     unit_map : ndarray or None
         f32, of dst's dims or 1: what a call's own zero points are multiplied by and subtracted.
+    is_unsigned : bool
+        Whether it takes u8 codes that are 128 more than those of the s8 source.
     """
 
     planned: Planned
     unit_map: NDArray[np.float32] | None = None
+    is_unsigned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

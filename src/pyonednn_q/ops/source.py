@@ -17,6 +17,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.primitive import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native.quantize import as_rows, quantize, ranges
+from pyonednn_q.ops.unsigned import OFFSET
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,6 +46,11 @@ class Codes:
     values: Array
     scale: NDArray[np.float32] | None = None
     zero_point: NDArray[np.int32] | None = None
+
+    def unsigned(self) -> Codes:
+        """Return the same for s8 codes as u8 ones, 128 more."""
+        point = None if self.zero_point is None else self.zero_point + np.int32(OFFSET)
+        return Codes(self.values.view(np.uint8) ^ np.uint8(OFFSET), self.scale, point)
 
     def operands(self, ready: Ready) -> dict[str, Array]:
         """Return what the primitive takes beside the codes."""
