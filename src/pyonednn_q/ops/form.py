@@ -1,7 +1,8 @@
 """Form: another way to ask for the same numbers.
 
-matmul            a 1x1 convolution over channels-last arrays, or an inner product, is a matmul of
-                  the same memory seen as a matrix
+matmul            a 1x1 convolution over channels-last arrays, an inner product, or a matmul of
+                  more dimensions is a matmul of the same memory seen as a matrix
+inner product     so is a matmul with weights for all of its batch, where there are no zero points
 binary add        a Sum of scale 1 reads its tensor as an operand, not from dst: a residual that is
                   to stay as it is then needs no copy
 row-major         source and result with channels first, where arrays have them last
@@ -68,7 +69,12 @@ class Form:
     @property
     def is_product(self) -> bool:
         """Whether tensors are seen as matrices."""
-        return self.problem.kind != self.asked.kind
+        return self.problem.kind != self.asked.kind or self.problem.src.ndim != self.asked.src.ndim
+
+    @property
+    def takes_zero_points(self) -> bool:
+        """Whether zero points come to it as they come to what was asked."""
+        return not isinstance(self.problem, InnerProductProblem) or not self.is_product
 
     @property
     def has_other_wei(self) -> bool:
@@ -78,7 +84,10 @@ class Form:
     def wei(self, wei: Array) -> Array:
         """Return the weights of what was asked, as this form has them."""
         if self.is_product:
-            return np.ascontiguousarray(wei.reshape(len(wei), -1).T)
+            if isinstance(self.asked, MatMulProblem):
+                matrix = wei.reshape(wei.shape[-2:])
+                return matrix if self.problem.kind == "matmul" else np.ascontiguousarray(matrix.T)
+            return np.ascontiguousarray(np.moveaxis(wei, 1, -1).reshape(len(wei), -1).T)
         more = [(0, to - have) for to, have in zip(self.problem.wei.dims, wei.shape, strict=True)]
         return np.pad(wei, more) if self.has_other_wei else wei
 
@@ -86,20 +95,23 @@ class Form:
         """Return a source, or a tensor of dst's dims, as this form has it."""
         if not self.is_product:
             return array
-        rows = np.moveaxis(array, 1, -1) if isinstance(self.asked, ConvProblem) else array
+        rows = array if isinstance(self.asked, MatMulProblem) else np.moveaxis(array, 1, -1)
         return rows.reshape(self.problem.src.dims[0], -1)
 
     def outward(self, dst: Array) -> Array:
         """Return a result in the dims that were asked for, without a copy."""
         if not self.is_product or dst.shape == self.asked.dst.dims:
             return dst
+        if not isinstance(self.asked, ConvProblem):
+            return dst.reshape(self.asked.dst.dims)
         batch, channels, *lengths = self.asked.dst.dims
         return np.moveaxis(dst.reshape(batch, *lengths, channels), -1, 1)
 
     def seen(self) -> dict[str, TensorSpec]:
         """Return source and result of what was asked, over the memory of this form's matrices."""
         asked = self.asked
-        make = TensorSpec.channels_last if isinstance(asked, ConvProblem) else TensorSpec.dense
+        is_matmul = isinstance(asked, MatMulProblem)
+        make = TensorSpec.dense if is_matmul else TensorSpec.channels_last
         tensors = {"src": asked.src, "dst": self.problem.dst}
         dims = {"src": asked.src.dims, "dst": asked.dst.dims}
         return {name: make(dims[name], spec.dtype) for name, spec in tensors.items()}
@@ -121,19 +133,22 @@ def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iter
     added = _with_leaf(chain, problem.dst.dtype)
     if product is not None:
         yield replace(asked, name="matmul", problem=product)
+    inner = _as_inner_product(problem)
+    if inner is not None:
+        yield replace(asked, name="inner product", problem=inner)
     if added is not None:
         yield replace(asked, name="binary add", chain=added, has_leaf=True)
         if product is not None:
             name = "matmul with binary add"
             yield Form(name, problem, product, added, has_leaf=True)
+    arrays = "dense" if layout == "dense" else "channels_last"
     if isinstance(problem, (ConvProblem, DeconvProblem)):
-        arrays = "dense" if layout == "dense" else "channels_last"
         yield from _of_layouts(asked, problem, arrays)
         if isinstance(problem, ConvProblem) and not problem.has_groups:
             yield from _padded(asked, problem, arrays)
     elif isinstance(problem, InnerProductProblem) and problem.src.ndim > 2:
         free = replace(problem, src=_free(problem.src))
-        src = TensorSpec.dense(problem.src.dims, problem.src.dtype)
+        src = laid_out(problem.src.dims, problem.src.dtype, arrays)
         yield replace(asked, name="any layout", problem=free, arrays={"src": src})
 
 
@@ -179,17 +194,41 @@ def _as_matmul(problem: DenseProblem) -> MatMulProblem | None:
         padding = max(problem.padding_lo + problem.padding_hi)
         if not is_point or padding or problem.has_groups or not problem.src.is_channels_last:
             return None
+    elif isinstance(problem, MatMulProblem):
+        if problem.src.ndim == 2 or not _has_one_matrix(problem):
+            return None
     elif not isinstance(problem, InnerProductProblem):
         return None
-    inner = problem.wei.size // problem.oc
+    oc = problem.dst.dims[-1] if isinstance(problem, MatMulProblem) else problem.oc
+    inner = problem.wei.size // oc
     return MatMulProblem.of(
         (problem.src.size // inner, inner),
-        (inner, problem.oc),
+        (inner, oc),
         src=problem.src.dtype,
         wei=problem.wei.dtype,
         dst=problem.dst.dtype,
         bias=None if problem.bias is None else problem.bias.dtype,
     )
+
+
+def _as_inner_product(problem: DenseProblem) -> InnerProductProblem | None:
+    if not isinstance(problem, MatMulProblem) or not _has_one_matrix(problem):
+        return None
+    inner, oc = problem.wei.dims[-2:]
+    return InnerProductProblem.of(
+        (problem.src.size // inner, inner),
+        oc,
+        src=problem.src.dtype,
+        wei=problem.wei.dtype,
+        dst=problem.dst.dtype,
+        bias=None if problem.bias is None else problem.bias.dtype,
+    )
+
+
+def _has_one_matrix(problem: MatMulProblem) -> bool:
+    """Tell whether all of a batch is multiplied by the same weights."""
+    inner, oc = problem.wei.dims[-2:]
+    return problem.wei.size == inner * oc
 
 
 def _with_leaf(chain: Chain, dst: str) -> Chain | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.expr.steps import Sum
 from pyonednn_q.native.arrays import checked
@@ -44,7 +44,7 @@ class Formed(Planned):
         self.dst = inner.dst
         self._hot = None if form.has_leaf else inner.hot
         if form.is_product:
-            self.dst = TensorSpec.channels_last(form.asked.dst.dims, inner.plan.facts.dst)
+            self.dst = replace(form.seen()["dst"], dtype=inner.plan.facts.dst)
             if self._hot is not None:
                 # The same memory: arrays need not be looked at in Python.
                 self._hot = inner.primitive.seen_as(form.seen()).hot

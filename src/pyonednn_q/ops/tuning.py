@@ -154,7 +154,9 @@ def _others(
 ) -> Iterator[Planned]:
     """Give every other way that may be trusted and that the library makes, forms in turn."""
     known = {_run_by(usual)}
-    turns = zip_longest(*(_of_form(form, usual, make) for form in forms(problem, chain, layout)))
+    has_points = any(usual.primitive.attr.zero_point(name) for name in ("src", "wei", "dst"))
+    offered = [f for f in forms(problem, chain, layout) if f.takes_zero_points or not has_points]
+    turns = zip_longest(*(_of_form(form, usual, make) for form in offered))
     for planned in joined.from_iterable(turns):
         if planned is None or _run_by(planned) in known or _is_known_wrong(planned):
             continue
