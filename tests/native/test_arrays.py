@@ -21,6 +21,7 @@ from pyonednn_q.errors import (
     LayoutError,
     ShapeError,
 )
+from pyonednn_q.native.arrays import LINE, empty, has_layout
 
 Array = np.ndarray[Any, Any]
 View = Callable[[Array], Array]
@@ -250,3 +251,16 @@ def test_weights_are_checked_too() -> None:
 def test_the_extension_itself_refuses_a_wrong_layout(conv: native.Prepared) -> None:
     with pytest.raises(LayoutError, match="src: got strides of"):
         conv.time_calls(SRC, conv.empty(), calls=1)
+
+
+@pytest.mark.parametrize("dtype", ["u8", "f32"])
+@pytest.mark.parametrize("dims", [(1, 64, 14, 14), (3, 5, 7), (0, 4), (2, 3, 5, 7, 1)])
+def test_new_arrays_start_on_a_cache_line(dims: tuple[int, ...], dtype: str) -> None:
+    """NumPy's large arrays start 16 bytes behind one, and every load of a row straddles two."""
+    layouts = [TensorSpec.dense(dims, dtype), TensorSpec.channels_last(dims, dtype)]
+    gaps = tuple(2 * step for step in layouts[0].strides or ())
+    for spec in (*layouts, TensorSpec(dims, dtype, gaps)):
+        kept = [empty(spec) for _ in range(5)]
+        assert {array.__array_interface__["data"][0] % LINE for array in kept if array.size} <= {0}
+        assert {array.shape for array in kept} == {dims}
+        assert all(has_layout(array, spec) for array in kept if array.size)

@@ -14,6 +14,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.native import runtime
+from pyonednn_q.native.arrays import aligned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,7 +80,9 @@ def quantize(
     ArgumentError
         A value is NaN.
     """
-    codes = np.empty_like(values, dtypes.numpy_dtype(dtype))
+    order = _order(values) or tuple(range(values.ndim))
+    physical = [values.shape[axis] for axis in order]
+    codes: Array = aligned(physical, dtypes.numpy_dtype(dtype)).transpose(np.argsort(order))
     if not runtime.core().quantize(_in_memory(values), scales, zero_points, _in_memory(codes)):
         raise ArgumentError("src", "NaN", "numbers")
     return codes

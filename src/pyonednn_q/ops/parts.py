@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.errors import ShapeError
+from pyonednn_q.native.arrays import aligned
 
 __all__ = ["Parts", "split"]
 
@@ -70,7 +71,7 @@ class Parts:
         last = np.moveaxis(np.asarray(src), self.axis, -1)  # a matrix would stay one
         lead = last.shape[:-1]
         given = last.reshape(math.prod(lead), self.groups, self.channels)
-        wide = np.empty((given.shape[0], self.groups, self.widened), src.dtype)
+        wide = aligned((given.shape[0], self.groups, self.widened), src.dtype)
         wide[..., : self.channels] = given
         at = self.channels
         for start, stop in self.repeated:
