@@ -11,7 +11,7 @@ from pyonednn_q.compose.implementation import classify
 from pyonednn_q.errors import Error
 from pyonednn_q.native import implementations
 from pyonednn_q.native.timing import Budget, interleaved
-from pyonednn_q.ops.tuning import HOPELESS, LEAST_GAIN, sure_gain
+from pyonednn_q.ops.tuning import HOPELESS, LEAST_GAIN, ratios_of, sure_gain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ def tuned(usual: Trial, sample: Sample) -> Trial:
     stays = f"tuned: stays, of {count} implementations"
     if best is usual:
         return replace(usual, tuning=stays)
-    gain, sure = sure_gain(*interleaved([usual.seconds, best.seconds], _MATCH))
+    gain, sure = sure_gain(ratios_of(*interleaved([usual.seconds, best.seconds], _MATCH)))
     if sure <= LEAST_GAIN:
         return replace(usual, tuning=stays)
     return replace(best, tuning=f"tuned: {gain:.2f} times as fast as {usual.prepared.impl}")

@@ -2,9 +2,10 @@
 
 Whole calls are timed, from Python, with what a form costs around its primitive. All ways take
 turns, so that drift of the machine hits them alike; the best of them then meets the usual way
-alone, as the best of many owes something to chance: with new arrays that start on a cache line, as
-ours do, then with such as NumPy allocates, which some kernels take half as long again to read. It
-is taken where the ratio of the two is above `LEAST_GAIN` with 95 % confidence both times: what is
+alone, as the best of many owes something to chance. Where arrays lie is another chance: a kernel
+takes up to half as long again to read what does not start on a cache line, or where its loads and
+stores are a page apart. So they meet in several `PLACES`, with new arrays each time. It is taken
+where the ratio of the two is above `LEAST_GAIN` with 95 % confidence, and nowhere below 1: what is
 not surely faster stays as it was.
 """
 
@@ -34,7 +35,7 @@ from pyonednn_q.ops.form import AS_ASKED, Form, forms
 from pyonednn_q.ops.formed import Formed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.expr.chain import Chain
@@ -42,16 +43,27 @@ if TYPE_CHECKING:
 
     Make = Callable[[Form, str | None], Planned]
 
-__all__ = ["HOPELESS", "LEAST_GAIN", "Timing", "Tuning", "calls_of", "sure_gain", "tune", "way"]
+__all__ = [
+    "HOPELESS",
+    "LEAST_GAIN",
+    "Timing",
+    "Tuning",
+    "calls_of",
+    "ratios_of",
+    "sure_gain",
+    "tune",
+    "way",
+]
 
 Array = np.ndarray[Any, Any]
 
-LEAST_GAIN = 1.02
+LEAST_GAIN = 1.03
 MOST_WAYS = 16
-CONTESTS = (16, 0)  # bytes from a cache line to the arrays
+PLACES = tuple(line + past for line in (0, 1024, 2048, 3072) for past in (0, 16))  # of a page
+_PAGE = 4096
 HOPELESS = 3.0  # times the fastest, in a first look
 _LOOK = Budget(min_time_s=0.02)
-_MATCH = Budget(rounds=41)
+_MATCH = Budget(rounds=9)
 _NORMAL_95 = 1.96
 
 
@@ -126,28 +138,40 @@ def tune(
         Timing(name, median(timed.samples_us)) for name, timed in zip(hopeful, looked, strict=True)
     )
     best = min(timings, key=lambda timing: timing.us).way
-    gain = 1.0
-    for shift in CONTESTS if best != asked else ():
-        pair = [calls_of(ways[name], problem, chain, layout, shift) for name in (asked, best)]
-        gain, sure = sure_gain(*interleaved(pair, _MATCH))
-        if sure <= LEAST_GAIN:
-            return usual, Tuning(asked, asked, 1.0, timings)
+    stays = Tuning(asked, asked, 1.0, timings)
+    if best == asked:
+        return usual, stays
+    ratios: list[float] = []
+    for place in PLACES:
+        pair = [calls_of(ways[name], problem, chain, layout, place) for name in (asked, best)]
+        here = ratios_of(*interleaved(pair, _MATCH))
+        if median(here) < 1.0:
+            return usual, stays
+        ratios += here
+    gain, sure = sure_gain(ratios)
+    if sure <= LEAST_GAIN:
+        return usual, stays
     return ways[best], Tuning(best, asked, gain, timings)
 
 
-def sure_gain(before: Timed, after: Timed) -> tuple[float, float]:
-    """Return the median of the ratios of paired samples, and its lower bound of 95 %.
+def ratios_of(before: Timed, after: Timed) -> list[float]:
+    """Return the ratios of paired samples."""
+    pairs = zip(before.samples_us, after.samples_us, strict=True)
+    return [one / other for one, other in pairs]
+
+
+def sure_gain(ratios: Sequence[float]) -> tuple[float, float]:
+    """Return the median of ratios, and its lower bound of 95 %.
 
     Examples
     --------
-    >>> sure_gain(Timed(1, (2.0,) * 40), Timed(1, (1.0,) * 40))
+    >>> sure_gain(ratios_of(Timed(1, (2.0,) * 40), Timed(1, (1.0,) * 40)))
     (2.0, 2.0)
     """
-    pairs = zip(before.samples_us, after.samples_us, strict=True)
-    ratios = sorted(one / other for one, other in pairs)
+    ordered = sorted(ratios)
     # Order statistics around the median, by the normal approximation of the binomial.
-    rank = math.floor((len(ratios) - _NORMAL_95 * math.sqrt(len(ratios))) / 2)
-    return median(ratios), ratios[max(rank, 0)]
+    rank = math.floor((len(ordered) - _NORMAL_95 * math.sqrt(len(ordered))) / 2)
+    return median(ordered), ordered[max(rank, 0)]
 
 
 def _others(
@@ -204,7 +228,7 @@ def _is_known_wrong(planned: Planned) -> bool:
 
 
 def calls_of(
-    planned: Planned, problem: DenseProblem, chain: Chain, layout: str, shift: int = 0
+    planned: Planned, problem: DenseProblem, chain: Chain, layout: str, place: int = 0
 ) -> Callable[[int], float]:
     """Return seconds per call, of a number of calls, with arrays as callers have them.
 
@@ -212,19 +236,19 @@ def calls_of(
     ----------
     planned, problem, chain, layout
         As of `tune`.
-    shift : int
-        Bytes from a cache line to each array.
+    place : int
+        Bytes from a page to each array.
     """
     draw = Draw()
     spec, facts = problem.src, planned.plan.facts
     if layout == "dense":
         spec = TensorSpec.dense(spec.dims, spec.dtype)
-    src = _laid(shift, spec, draw.source(problem.src, facts.src_zero_point or 0))
+    src = _laid(place, spec, draw.source(problem.src, facts.src_zero_point or 0))
     given: dict[str, Any] = {}
     sums = [step for step in chain if isinstance(step, Sum)]
     if sums:
         read = TensorSpec(problem.dst.dims, sums[0].dtype or facts.dst, problem.dst.strides)
-        given["residual"] = _laid(shift, read, draw.source(read, sums[0].zero_point))
+        given["residual"] = _laid(place, read, draw.source(read, sums[0].zero_point))
     extents = {"per_channel": (facts.channels,), "per_tensor": (1,)}
     for leaf in planned.plan.leaves:
         if leaf.name in planned.leaves:
@@ -232,7 +256,7 @@ def calls_of(
             array = draw.operand(dims, leaf.dtype)
             is_full = leaf.extent == "full"
             operand = TensorSpec(dims, leaf.dtype, problem.dst.strides)
-            given[leaf.name] = _laid(shift, operand, array) if is_full else array
+            given[leaf.name] = _laid(place, operand, array) if is_full else array
     stays = (
         layout != "dense"
         or planned.dst.strides == TensorSpec.dense(planned.dst.dims, planned.dst.dtype).strides
@@ -251,11 +275,12 @@ def calls_of(
     return seconds
 
 
-def _laid(shift: int, spec: TensorSpec, values: Array) -> Array:
-    """Return values in a layout, so many bytes behind a cache line."""
+def _laid(place: int, spec: TensorSpec, values: Array) -> Array:
+    """Return values in a layout, so many bytes behind a page."""
     assert spec.strides is not None
     steps = [step * values.itemsize for step in spec.strides]
-    memory = aligned((spec.nbytes + shift,), np.dtype(np.uint8))
-    array: Array = np.ndarray(spec.dims, values.dtype, memory, shift, steps)
+    memory = aligned((spec.nbytes + place + _PAGE,), np.dtype(np.uint8))
+    start = -memory.__array_interface__["data"][0] % _PAGE + place
+    array: Array = np.ndarray(spec.dims, values.dtype, memory, start, steps)
     array[...] = values
     return array
