@@ -20,7 +20,7 @@ from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.ops.functional import matmul
 from pyonednn_q.qparams import QParams
 
-CALLS = 8000
+CALLS = 4000
 BYTES = CALLS * 24  # less than the smallest block of malloc for each call
 RNG = np.random.default_rng(4)
 SRC = RNG.integers(0, 30, (4, 64)).astype(np.uint8)
@@ -72,19 +72,26 @@ def resident() -> int:
     return pages * resource.getpagesize()
 
 
+def _held_more_after(call: Callable[[], object]) -> tuple[int, int]:
+    gc.collect()
+    blocks, nbytes = sys.getallocatedblocks(), resident()
+    for _ in range(CALLS):
+        call()
+    gc.collect()
+    return sys.getallocatedblocks() - blocks, resident() - nbytes
+
+
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc: memory not told")
 @pytest.mark.parametrize("way", WAYS)
 def test_repeated_calls_take_no_memory(way: str) -> None:
     call = ways()[way]
     for _ in range(CALLS // 8):
         call()
-    gc.collect()
-    pool, blocks, bytes_ = buffer_statistics(), sys.getallocatedblocks(), resident()
-    for _ in range(CALLS):
-        call()
-    gc.collect()
-    assert sys.getallocatedblocks() - blocks < CALLS // 50
-    assert resident() - bytes_ < BYTES
+    pool = buffer_statistics()
+    rounds = [_held_more_after(call) for _ in range(4)]
+    # A leak is in every round; an allocator's own arena in one of them.
+    assert min(blocks for blocks, _ in rounds) < CALLS // 50
+    assert min(nbytes for _, nbytes in rounds) < BYTES
     now = buffer_statistics()
     assert now.held_bytes == pool.held_bytes
     assert now.taken - now.reused == pool.taken - pool.reused  # none allocated

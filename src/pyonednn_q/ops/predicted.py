@@ -11,7 +11,7 @@ from pyonednn_q.compose.argument import instance, integers
 from pyonednn_q.errors import NoModelError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.arrays import as_array
-from pyonednn_q.ops.form import Formed
+from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.predict.plan_model import PlanModel, plan_model
@@ -78,7 +78,8 @@ class OperatorModel:
             operator._dst_dims(source.shape, planned),  # noqa: SLF001
             planned.dst.dims,
         )
-        codes = operator._codes(source)  # noqa: SLF001
+        ready = operator._ready_for(source.shape, operator._src_dtype(source))  # noqa: SLF001
+        codes = operator._codes(source, ready)  # noqa: SLF001
         leaves = {name: dims.into(name, as_array(name, one)) for name, one in operands.items()}
         leaves |= planned.fixed
         before = None if residual is None else dims.into("residual", as_array("residual", residual))

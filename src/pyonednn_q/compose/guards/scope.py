@@ -18,6 +18,7 @@ __all__ = [
     "STRIDED",
     "any_isa",
     "avx512",
+    "bare_avx512",
     "has_amx",
     "has_avx2_vnni",
     "has_vnni",
@@ -55,6 +56,11 @@ def vector(isa: str) -> bool:
 def avx512(isa: str) -> bool:
     """Every AVX-512 level, AVX10 and AMX included."""
     return at_least(isa, "AVX512_CORE")
+
+
+def bare_avx512(isa: str) -> bool:
+    """AVX-512 without VNNI."""
+    return avx512(isa) and not at_least(isa, "AVX512_CORE_VNNI")
 
 
 def up_to_avx2(isa: str) -> bool:

@@ -169,9 +169,11 @@ def one_channel_padded(problem: Problem, attr: Attr) -> bool:
     return bool(padded) and window.kernel[-1] > 1 and max(window.kernel[:-1], default=1) > 1
 
 
-def s8_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
-    """Match s8 source with zero point."""
-    return _is_s8_with_zero_point(problem, attr)
+def pointwise_s8_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
+    """Match kernels of 1, and s8 source with zero point."""
+    if not isinstance(problem, (ConvProblem, DeconvProblem)):
+        return False
+    return math.prod(problem.window.kernel) == 1 and _is_s8_with_zero_point(problem, attr)
 
 
 def five_pixels(problem: Problem, attr: Attr) -> bool:
