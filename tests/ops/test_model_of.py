@@ -72,6 +72,26 @@ def test_a_residual_and_a_leaf() -> None:
     assert np.array_equal(got, operator(src, residual=residual, gain=gain))
 
 
+def test_a_signed_source_and_another_than_the_model_is_for() -> None:
+    operator = pq.Conv(
+        wei(64, 32, 3, 3), src_q=pq.QParams(0.02, -3, "s8"), wei_q=WEI_Q, dst_q=DST_Q, post=RELU
+    )
+    src = codes(1, 32, 6, 6).view(np.int8)
+    model = modelled(operator, src.shape)
+    assert np.array_equal(model.run(src), operator(src))
+    with pytest.raises(pq.ArgumentError, match=r"^src: got int8 \(1, 32, 7, 7\)"):
+        model.run(codes(1, 32, 7, 7).view(np.int8))
+
+
+def test_odd_weights_of_a_signed_source() -> None:
+    """Without VNNI these run as u8, 128 more."""
+    operator = pq.Conv(
+        wei(64, 32, 3, 3) // 2, src_q=pq.QParams(0.02, -3, "s8"), wei_q=WEI_Q, dst_q=DST_Q
+    )
+    src = codes(1, 32, 6, 6).view(np.int8)
+    assert np.array_equal(modelled(operator, src.shape).run(src), operator(src))
+
+
 def test_every_kind() -> None:
     for operator, dims in (
         (pq.Deconv(wei(32, 16, 3, 3), src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q), (2, 16, 5, 5)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.compose.argument import instance, integers
-from pyonednn_q.errors import NoModelError
+from pyonednn_q.errors import ArgumentError, NoModelError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.formed import Formed
@@ -74,11 +74,14 @@ class OperatorModel:
         operator, planned = self.operator, self.planned
         source = as_array("src", src)
         # An operator's own way from a caller's arrays to its primitive's.
+        ready = operator._ready_for(source.shape, operator._src_dtype(source))  # noqa: SLF001
+        if ready.planned is not planned:
+            wanted = "a source of the shape and type that the model is for"
+            raise ArgumentError("src", f"{source.dtype} {source.shape}", wanted)
         dims = Reshaped(
             operator._dst_dims(source.shape, planned),  # noqa: SLF001
             planned.dst.dims,
         )
-        ready = operator._ready_for(source.shape, operator._src_dtype(source))  # noqa: SLF001
         codes = operator._codes(source, ready)  # noqa: SLF001
         leaves = {name: dims.into(name, as_array(name, one)) for name, one in operands.items()}
         leaves |= planned.fixed
