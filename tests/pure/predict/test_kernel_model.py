@@ -167,6 +167,19 @@ def test_a_model_asks_for_what_it_needs() -> None:
         model.run(src, wei, bias=bias, values=values)
 
 
+def test_open_sums_are_no_model_only_where_they_differ() -> None:
+    """Two columns on AVX-512: threads decide which side is made unsigned."""
+    problem = MatMulProblem.of((5, 2), (2, 2), src="s8", dst="s32")
+    proof = Proof(ORDERS[0], NOTHING, 0)
+    model = KernelModel(problem, Attr(), "gemm:jit", "AVX512_CORE", proof)
+    src, wei = np.full((5, 2), -128, np.int8), np.full((2, 2), 127, np.int8)
+    with pytest.raises(NoModelError, match=r"its sums may be added by .* or "):
+        model.run(src, wei)
+    assert (model.run(src // 2, np.ones_like(wei)) == -128).all()
+    elsewhere = KernelModel(problem, Attr(), "gemm:jit", "AVX512_CORE_VNNI", proof)
+    assert (elsewhere.run(src, wei) == -128 * 127 * 2).all()
+
+
 def test_what_is_not_proven_has_no_model() -> None:
     problem = MatMulProblem.of((1, 2), (2, 1), dst="s8")
     with pytest.raises(NoModelError, match=r"nothing is proven for u8 matmul of oneDNN 3\.13"):
