@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "src/pyonednn_q/predict/kernel_models.toml"
 PAGE = ROOT / "docs/kernel_models.md"
 KEYS = ("primitive", "src", "impl", "isa", "version")
+PROCESS = ("isa", "version", "runtime")
 ORDER = ("together", "fused", "divided", "zeros")
 
 HEAD = """\
@@ -103,6 +104,20 @@ SIZES = {
 }
 # What each word of an order decides on.
 DECIDES = ({"src scale"}, {"linear", "sum"}, {"dst scale"}, {"relu", "round", "hardswish"})
+
+
+def joined(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one part for each process: those that compared other variants there, together."""
+    processes: dict[tuple[str, ...], dict[tuple[str, ...], dict[str, Any]]] = {}
+    for part in parts:
+        process = processes.setdefault(tuple(part[key] for key in PROCESS), {})
+        for primitive, src, impl, variants in part["rows"]:
+            process.setdefault((primitive, src, impl), {}).update(variants)
+    return [
+        dict(zip(PROCESS, process, strict=True))
+        | {"rows": [(*key, variants) for key, variants in rows.items()]}
+        for process, rows in processes.items()
+    ]
 
 
 def found(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -217,7 +232,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="+", type=Path, help="written by test_kernel_models.py")
     parts = [json.loads(path.read_text()) for path in parser.parse_args().parts]
     rows = sorted(
-        (row for part in parts for row in found(part)), key=lambda r: [r[k] for k in KEYS]
+        (row for part in joined(parts) for row in found(part)), key=lambda r: [r[k] for k in KEYS]
     )
     TABLE.write_text("\n".join(table(rows)) + "\n")
     PAGE.write_text("\n".join(page(rows)) + "\n")

@@ -49,6 +49,10 @@ CLIP, CLIP_V2 = EltwisePostOp("clip", -5.3, 7.1), EltwisePostOp("clip_v2", -5.3,
 CANCELS = EltwisePostOp("linear", 1.37, -1.37 * 2.5)
 PER_CHANNEL = (("mul", "channel"), ("add", "channel"), ("max", "channel"), ("min", "channel"))
 
+OTHERS = (("sub", "channel"), ("div", "channel"))
+PER_TENSOR = (("mul", "tensor"), ("add", "tensor"))
+MAPS = (("add", "whole"), ("mul", "whole"))
+
 FLOATING = (
     Variant("folded", "f32"),
     Variant("separate", "f32", src_scale=True),
@@ -69,13 +73,24 @@ FLOATING = (
     Variant("hardswish", "f32", post_ops=(EltwisePostOp("hardswish", 1 / 60, 0.47),)),
     Variant("prelu", "f32", post_ops=("prelu",)),
     Variant("binary", "f32", binaries=PER_CHANNEL),
-    Variant("others", "f32", binaries=(("sub", "channel"), ("div", "channel"))),
-    Variant("of the tensor", "f32", binaries=(("mul", "tensor"), ("add", "tensor"))),
-    Variant("map", "f32", binaries=(("add", "whole"), ("mul", "whole"))),
+    Variant("others", "f32", binaries=OTHERS),
+    Variant("of the tensor", "f32", binaries=PER_TENSOR),
+    Variant("map", "f32", binaries=MAPS),
     Variant("bf16", "bf16"),
     Variant("clip to bf16", "bf16", post_ops=(CLIP,)),
     Variant("sum of bf16", "bf16", post_ops=(SumPostOp(0.37), RELU)),
     Variant("round to bf16", "bf16", post_ops=(ROUND,)),
+    Variant("zero point to bf16", "bf16", src_zero_point=True),
+    Variant("root to bf16", "bf16", post_ops=(EltwisePostOp("abs"), EltwisePostOp("sqrt"))),
+    Variant("squared to bf16", "bf16", post_ops=("prelu", EltwisePostOp("square"))),
+    Variant(
+        "hardswish to bf16",
+        "bf16",
+        post_ops=(EltwisePostOp("hardswish", 1 / 60, 0.47), CLIP_V2),
+        then=(EltwisePostOp("hardsigmoid", 0.3, 0.5),),
+    ),
+    Variant("binary to bf16", "bf16", binaries=(*PER_CHANNEL, *OTHERS)),
+    Variant("map to bf16", "bf16", binaries=(*PER_TENSOR, *MAPS)),
     Variant("dst scale of bf16", "bf16", dst_scale=True),
     # Nothing is left but what the rounding of the product leaves.
     Variant("cancelled", "bf16", bias="", post_ops=(CANCELS,), ties=True),
@@ -116,6 +131,8 @@ INTEGER = (
         binaries=(("mul", "channel"),),
         then=(ROUND,),
     ),
+    Variant("bias of s32", "f32", bias="s32"),
+    Variant("exact around 0", "s8", bias="s32", wei_scale=False, binaries=(("mul", "tensor"),)),
     Variant("halves", "s8", bias="", dst_scale=True, ties=True),
     Variant("halves shifted", "s8", bias="", dst_scale=True, dst_zero_point=True, ties=True),
     Variant("halves to u8", "u8", bias="", dst_scale=True, dst_zero_point=True, ties=True),

@@ -94,3 +94,14 @@ def test_letters_stand_for_what_is_missing() -> None:
     assert "- a: src scale" in page
     assert page[-2].endswith("| apart | 30 |  |")
     assert page[-1].endswith("| together | 20 | a |")
+
+
+def test_parts_of_one_process_are_one() -> None:
+    head = {"version": "3.13", "runtime": "OMP"}
+    parts = [
+        {**head, "isa": isa, "rows": [["matmul", "u8", "x", {name: variant}]]}
+        for isa, name, variant in (("AVX2", "a", PLAIN), ("SSE41", "a", PLAIN), ("AVX2", "b", SUM))
+    ]
+    first, second = kernel_models.joined(parts)
+    assert first == {**head, "isa": "AVX2", "rows": [("matmul", "u8", "x", {"a": PLAIN, "b": SUM})]}
+    assert (second["isa"], len(second["rows"])) == ("SSE41", 1)
