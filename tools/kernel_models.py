@@ -49,9 +49,9 @@ conv = pq.Conv(
 )
 src = rng.integers(0, 256, (1, 32, 9, 9)).astype(np.uint8)
 try:
-    print(np.array_equal(pq.model_of(conv, src.shape).run(src), conv(src)))     # True
+    print(np.array_equal(pq.model_of(conv, src.shape).run(src), conv(src)))  # True
 except pq.NoModelError as error:
-    print(error)     # on an instruction set or a version of which nothing is proven
+    print(error)  # on an instruction set or a version of which nothing is proven
 ```
 
 `model_of` takes the kernel that runs here. Models of others need neither them nor the extension:
@@ -93,6 +93,19 @@ without one value out of bounds). Anything else has no model and `kernel_model` 
 implementations, instruction sets, versions, features that a row does not name, and what
 [guards.md](guards.md) knows to be wrong. Data are random, with scales that use all their bits, and
 in part steered: results around halves, where each rounding decides.
+
+What oneDNN does not offer cannot be compared, and leaves these features out:
+
+- bf16 destinations, below AVX-512; and for some kernels above, which leave them to others:
+  `jit_int8:avx512_core_vnni` is called `jit_int8:avx512_core_bf16` when it stores them, and under
+  that name was not compared with functions;
+- zero points in inner products, and s32 biases in deconvolutions by `conv:any+x64:gemm`;
+- anything but eltwise and sum, and more than one eltwise, in `jit_deconvolution` with AMX;
+- operands of the destination's size in deconvolutions by `jit_uni_int8`;
+- binary post-ops in `gemm:jit` of 3.13 where there is a `brg_matmul`.
+
+References are left out: plain loops, used only when asked for. So are weights with a zero point,
+4-bit weights, scales in groups, and sources of rows with scales of their own.
 """
 
 SIZES = {
