@@ -2,7 +2,7 @@ r"""Write the table of proven kernel models, and docs/kernel_models.md.
 
 Each part is what tests/isa/test_kernel_models.py found in one process:
 
-    for isa in SSE41 AVX2 AVX2_VNNI AVX512_CORE AVX512_CORE_VNNI AVX512_CORE_AMX; do
+    for isa in SSE41 AVX2 AVX2_VNNI AVX512_CORE AVX512_CORE_VNNI AVX512_CORE_AMX ALL; do
         ONEDNN_MAX_CPU_ISA=$isa PYONEDNN_Q_KERNELS=part-$isa.json \
             pytest -m truth tests/isa/test_kernel_models.py      # with each oneDNN
     done
