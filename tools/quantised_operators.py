@@ -105,7 +105,7 @@ float32 nearest s_src / s_dst; "D2" multiplies by 31 bits with two roundings, as
 "half away" and "even" say where halves go. All clamp to the type last.
 
 `tflite` is LiteRT's reference and optimised kernels, `xnnpack` those that its interpreter takes by
-default: where only `tflite` is listed, the two are alike, but for bilinear resizing. `onnxruntime`
+default: where only `tflite` is listed, the two are alike. `onnxruntime`
 is its QLinear operators. `tests/oracles` compares both with the runtimes themselves to the last
 output. `caffe2` is SNPS-Caffe's procedure and `tpu_mlir` that of BM168x (`tpu_mlir_cv18xx`:
 CV18xx); they are held to their definitions in rational arithmetic (`tests/rows`).

@@ -73,6 +73,7 @@ def test_functions_of_one_value(src: str, dst: str) -> None:
         alpha = float(np.float32(rng.uniform(-1.5, 1.5)))
         at = shifted(x, src_q)
         for slope, got in (
+            (1, call(quantised.requantize, x, src_q=src_q, dst_q=q)),
             (0, call(quantised.relu, x, src_q=src_q, dst_q=q)),
             (alpha, call(quantised.leaky_relu, x, alpha, src_q=src_q, dst_q=q)),
         ):

@@ -150,17 +150,45 @@ def test_sigmoid_and_softmax(dtype: str) -> None:
 @pytest.mark.parametrize("half_pixel", [False, True])
 @pytest.mark.parametrize("size", [(18, 18), (5, 13), (20, 7)])
 def test_resize_bilinear(dtype: str, half_pixel: bool, size: tuple[int, int]) -> None:
-    resolvers = BOTH if dtype == "s8" else ("reference",)
+    judged = {"tflite": BOTH if dtype == "s8" else ("reference",), "xnnpack": ("xnnpack",)}
     for _, (q, *_), x, _, _ in draws(dtype, 4):
-        ours = quantised.resize_bilinear(x, size, src_q=q, dst_q=q, half_pixel=half_pixel)
-        agree(
-            "RESIZE_BILINEAR",
-            [(last(x), q)],
-            (last(ours), q),
-            {"halfPixelCenters": half_pixel},
-            constants=(Tensor.of(np.array(size), "s32"),),
-            resolvers=resolvers,
-        )
+        for dialect, resolvers in judged.items():
+            ours = quantised.resize_bilinear(
+                x, size, src_q=q, dst_q=q, half_pixel=half_pixel, dialect=dialect
+            )
+            agree(
+                "RESIZE_BILINEAR",
+                [(last(x), q)],
+                (last(ours), q),
+                {"halfPixelCenters": half_pixel},
+                constants=(Tensor.of(np.array(size), "s32"),),
+                resolvers=resolvers,
+            )
+
+
+@pytest.mark.parametrize("to", ["s8", "u8"])
+@dtypes
+def test_requantize(dtype: str, to: str) -> None:
+    resolvers = {"tflite": "reference", "tflite_optimised": "optimised", "xnnpack": "xnnpack"}
+    made = dict.fromkeys(resolvers, 0)
+    for draw, (_, (src_q, other, *_), x, _, _) in enumerate(draws(dtype, 40)):
+        # A code of the source at a tie, or next to one, in every second draw.
+        tie = float(np.float32(float(src_q.scale) * (draw + 1) / (draw % 7 + 0.5)))
+        scale = tie if draw % 2 else float(other.scale)
+        lo, hi = LIMITS[to]
+        dst_q = QParams(scale, (draw * 37) % 256 + lo, to)
+        assert lo <= dst_q.zero_point <= hi
+        every = x.ravel()[: 255 - draw]  # the kernels' vectors, and what they leave over
+        by = {
+            dialect: quantised.requantize(every, src_q=src_q, dst_q=dst_q, dialect=dialect)
+            for dialect in resolvers
+        }
+        for dialect, resolver in resolvers.items():
+            agree("QUANTIZE", [(every, src_q)], (by[dialect], dst_q), resolvers=(resolver,))
+            made[dialect] += int((by[dialect] != by["tflite"]).sum())
+    # Ratios are drawn such that the kernels differ.
+    assert made["tflite_optimised"] > 0
+    assert made["xnnpack"] > 0
 
 
 @dtypes

@@ -32,7 +32,9 @@ def test_the_example_prints_what_the_page_says() -> None:
     assert printed.getvalue() == output
 
 
-@pytest.mark.parametrize("module", ["activations", "add", "floats", "pooling", "shaping"])
+@pytest.mark.parametrize(
+    "module", ["activations", "add", "floats", "pooling", "requantising", "shaping"]
+)
 def test_the_examples_of_the_functions_run(module: str) -> None:
     result = doctest.testmod(import_module(f"pyonednn_q.ops.quantised.{module}"))
     assert result.attempted > 0

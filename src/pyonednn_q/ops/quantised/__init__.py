@@ -10,6 +10,7 @@ from pyonednn_q.ops.quantised.add import add
 from pyonednn_q.ops.quantised.catalogue import ARITHMETIC
 from pyonednn_q.ops.quantised.floats import bias_add, power, sigmoid, softmax
 from pyonednn_q.ops.quantised.pooling import average_pool, max_pool
+from pyonednn_q.ops.quantised.requantising import requantize
 from pyonednn_q.ops.quantised.sampling import arg_max, resize_bilinear
 from pyonednn_q.ops.quantised.shaping import concat, pad
 
@@ -26,6 +27,7 @@ __all__ = [
     "power",
     "prelu",
     "relu",
+    "requantize",
     "resize_bilinear",
     "sigmoid",
     "softmax",

@@ -19,7 +19,7 @@ from pyonednn_q.ops.quantised.operands import (
     stored,
     through_floats,
 )
-from pyonednn_q.ops.quantised.rescale import searched, two_step
+from pyonednn_q.ops.quantised.rescale import eight_bits, searched, two_step
 from pyonednn_q.predict.dialects.multiplier import scale_to_mult_shift
 from pyonednn_q.predict.dialects.rounding import shift_round
 
@@ -192,8 +192,8 @@ def _delegated(x: Quantised, slope: float, scale: float) -> bool:
 
 def _xnnpack(x: Quantised, slope: float, scale: float) -> Array:
     ratio = np.float32(x.scale) / np.float32(scale)
-    k = [int(np.rint(np.float32(256) * each)) for each in (ratio, ratio * np.float32(slope))]
-    return shift_round(x.shifted * np.where(x.shifted >= 0, *k), 8, "half_up")
+    parts = [eight_bits(x.shifted, float(each)) for each in (ratio, ratio * np.float32(slope))]
+    return np.where(x.shifted >= 0, *parts)
 
 
 def _tpu_mlir(q: Array, slope: Array) -> Array:

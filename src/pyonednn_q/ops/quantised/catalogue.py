@@ -101,6 +101,16 @@ ARITHMETIC: dict[str, dict[str, str]] = {
         "onednn": "fma(x, s_src · scale, shift), pow or square, fma(v, 1 / s_dst, z), even: "
         "binary, the others post-ops"
     },
+    "requantize": {
+        "tflite": "x · s_src / s_dst by D2, + z: the reference kernel",
+        "tflite_optimised": "the same by U2; the last, up to 15, of a tensor by D2",
+        "xnnpack": "of one type: x · rint(256 · s_src / s_dst) / 256, half up, + z; else as "
+        "tflite_optimised",
+        "onnxruntime": _FLOATS["onnxruntime"],
+        "caffe2": _FLOATS["caffe2"],
+        "tpu_mlir": _FLOATS["tpu_mlir"],
+        "onednn": "fma(x, r, z), even: binary, linear as a post-op",
+    },
     "sigmoid": _FLOATS
     | {
         "onednn": "f32(x · s_src), logistic, fma(v, 1 / s_dst, z), even: binary, the others "
@@ -111,6 +121,8 @@ ARITHMETIC: dict[str, dict[str, str]] = {
     "resize_bilinear": {
         "tflite": "parameters alike, on codes: s8 by integer weights of 10 bits per axis, half "
         "away; u8 in float32, + 0.5 cut off (reference kernel)",
+        "xnnpack": "parameters alike, on codes: weights of 11 bits per axis, across and then down, "
+        "one shift by 22, half up",
         "onnxruntime": _FLOATS["onnxruntime"],
         "caffe2": _FLOATS["caffe2"],
         "tpu_mlir": _FLOATS["tpu_mlir"],

@@ -33,6 +33,7 @@ Array = np.ndarray[Any, Any]
 # How a dialect makes codes of float32 values: `predict.dialects.quantizers`.
 _STORE = {
     "tflite": "tflite",
+    "tflite_optimised": "tflite_optimised",
     "xnnpack": "tflite_optimised",
     "onnxruntime": "onnx",
     "onednn": "onednn",

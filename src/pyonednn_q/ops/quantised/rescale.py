@@ -13,7 +13,7 @@ from pyonednn_q.predict.dialects.multiplier import (
 )
 from pyonednn_q.predict.dialects.rounding import shift_round
 
-__all__ = ["searched", "two_step"]
+__all__ = ["eight_bits", "searched", "two_step", "two_step_up"]
 
 Array = np.ndarray[Any, Any]
 
@@ -22,6 +22,17 @@ def two_step(x: Array, multiplier: float, *, left_shift: int = 0) -> Array:
     """Return x · 2^left_shift · multiplier as TFLite does: 31 bits, two roundings."""
     q, exponent = quantize_multiplier(multiplier)
     return multiply_by_quantized_multiplier(x << left_shift, q, exponent)
+
+
+def two_step_up(x: Array, multiplier: float) -> Array:
+    """Return x · multiplier as TFLite's optimised kernels do: the second rounding is half up."""
+    return multiply_by_quantized_multiplier(x, *quantize_multiplier(multiplier), "two_step_up")
+
+
+def eight_bits(x: Array, multiplier: float) -> Array:
+    """Return x · multiplier as XNNPACK does: in 256ths, half up."""
+    k = int(np.rint(np.float32(256) * np.float32(multiplier)))
+    return shift_round(x * k, 8, "half_up")
 
 
 def searched(x: Array, multiplier: float) -> Array:

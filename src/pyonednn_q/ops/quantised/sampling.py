@@ -25,6 +25,7 @@ __all__ = ["arg_max", "resize_bilinear"]
 
 Array = np.ndarray[Any, Any]
 _ONE = 1 << 10  # TFLite's integer weights
+_XNNPACK = 11  # bits of those of XNNPACK
 
 
 def resize_bilinear(
@@ -49,8 +50,8 @@ def resize_bilinear(
     half_pixel : bool
         Pixels have their value at their centre, not at their corner.
     dialect : str
-        tflite (which keeps the parameters), onnxruntime, caffe2, tpu_mlir, or onednn (which has
-        pixels by their centre only).
+        tflite or xnnpack (which keep the parameters), onnxruntime, caffe2, tpu_mlir, or onednn
+        (which has pixels by their centre only).
 
     Raises
     ------
@@ -71,8 +72,12 @@ def resize_bilinear(
             raise ArgumentError("half_pixel", "False", wanted)
         return onednn.resized(x, wanted_size, dst_q)
     axes = zip(x.codes.shape[2:], wanted_size, strict=True)
-    if dialect == "tflite" and src_q != dst_q:
+    if dialect in {"tflite", "xnnpack"} and src_q != dst_q:
         raise ArgumentError("dst_q", str(dst_q), "src_q: TFLite's kernel does not rescale")
+    if dialect == "xnnpack":
+        rows, columns = (_short_weights(*axis, half_pixel=half_pixel) for axis in axes)
+        wide = _across_then_down(x.codes.astype(np.int64), rows, columns)
+        return stored(shift_round(wide, 2 * _XNNPACK, "half_up"), dst_q)
     if dialect == "tflite" and src_q.dtype == "s8":
         rows, columns = (_integer_weights(*axis, half_pixel=half_pixel) for axis in axes)
         wide = _mixed(x.codes.astype(np.int64), rows, columns, _ONE)
@@ -124,6 +129,26 @@ def _weights(length: int, wanted: int, *, half_pixel: bool) -> tuple[Array, Arra
     low = np.maximum(np.floor(at), 0)
     high = np.minimum(np.ceil(at), length - 1)
     return low.astype(np.int64), high.astype(np.int64), at - low.astype(np.float32)
+
+
+def _short_weights(length: int, wanted: int, *, half_pixel: bool) -> tuple[Array, Array, Array]:
+    """Return the two neighbours of every place, and the second one's weight in 2048ths."""
+    step = np.float32(length) / np.float32(wanted)
+    first = np.float32(0.5) * step - np.float32(0.5) if half_pixel else np.float32(0)
+    at = np.clip(np.arange(wanted).astype(np.float32) * step + first, 0, length - 1)
+    low = at.astype(np.int64)
+    share = np.rint((at - low.astype(np.float32)) * np.float32(1 << _XNNPACK))
+    return low, np.minimum(low + 1, length - 1), share.astype(np.int64)
+
+
+def _across_then_down(
+    values: Array, rows: tuple[Array, Array, Array], columns: tuple[Array, Array, Array]
+) -> Array:
+    top, bottom, down = rows
+    left, right, across = columns
+    made = (values[..., left] << _XNNPACK) + (values[..., right] - values[..., left]) * across
+    above, below = made[:, :, top], made[:, :, bottom]
+    return np.asarray((above << _XNNPACK) + (below - above) * down[:, np.newaxis])
 
 
 def _mixed(
