@@ -31,6 +31,17 @@ PQ_INLINE void narrow(const std::int32_t* __restrict from, Out* __restrict to, s
         to[i] = static_cast<Out>(from[i]);
 }
 
+// Asks for the accumulators and results of the block behind this one while this one is computed:
+// the hardware's own prefetching ends with each page, which is a block.
+template <typename Out>
+PQ_INLINE void prefetch(const std::int32_t* acc, Out* dst, std::size_t count) {
+    constexpr std::size_t line = 64;
+    for (std::size_t i = 0; i < count; i += line / sizeof(std::int32_t))
+        __builtin_prefetch(acc + i, 0);
+    for (std::size_t i = 0; i < count; i += line / sizeof(Out))
+        __builtin_prefetch(dst + i, 1);
+}
+
 #define PQ_LOOPS(LEVEL, TARGET)                                                                    \
     template <typename Rule, bool uniform>                                                         \
     TARGET bool sweep_##LEVEL(const Columns& columns, const std::int32_t* acc, std::int32_t* out,  \
@@ -226,13 +237,15 @@ template <typename Out>
 void Requantizer::rows(const std::int32_t* acc, Out* dst, std::size_t outer,
                        std::size_t inner) const {
     std::array<std::int32_t, block_size> results;
+    const std::size_t total = outer * channels() * inner;
     const auto run_block = [&](bool uniform, std::size_t column, std::size_t at,
                                std::size_t count) {
+        const std::size_t next = at + count;
+        prefetch(acc + next, dst + next, std::min(block_size, total - next));
         block(uniform, column, acc + at, results.data(), count);
         narrow_here(results.data(), dst + at, count);
     };
     if (inner == 1) {
-        const std::size_t total = outer * channels();
         for (std::size_t at = 0; at < total;) {
             const std::size_t column = at % period_;
             const std::size_t count = std::min({block_size, period_ - column, total - at});

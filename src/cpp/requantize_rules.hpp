@@ -142,8 +142,12 @@ struct Shift {
         const std::int64_t product = static_cast<std::int64_t>(x) * c.multiplier;
         const auto wide = static_cast<std::int64_t>(static_cast<std::uint64_t>(product)
                                                     << static_cast<std::uint64_t>(c.shift_left));
-        const auto y = shift_round<mode, std::int64_t, std::uint64_t>(
-                wide, static_cast<std::uint64_t>(c.shift_right), c.divisor);
+        // A value that is shifted right has 62 bits, so that half a divisor can be added.
+        const std::int64_t y =
+                mode == Rounding::half_up
+                        ? (wide + static_cast<std::int64_t>(c.divisor >> 1)) >> c.shift_right
+                        : shift_round<mode, std::int64_t, std::uint64_t>(
+                                  wide, static_cast<std::uint64_t>(c.shift_right), c.divisor);
         return static_cast<std::int32_t>(clamped<std::int64_t>(y, c.lo, c.hi)) + c.zero_point;
     }
 };
