@@ -63,7 +63,7 @@ def left_end(facts: PrimitiveFacts) -> tuple[Acc, tuple[Step, ...]]:
     bias = facts.bias or _ZERO
     if facts.bias_in_acc:
         bias = bias * scale
-    if facts.src_later == "per_row":
+    if facts.row_scale is not None:
         because = "the scale of each row comes first"
         acc = Acc(facts.acc, scale, _ZERO, takes, Takes.NOTHING, because)
         return acc, () if bias.is_all(0.0) else (Affine(_ONE, bias),)

@@ -150,8 +150,8 @@ compose_chain = compose
 def _known_later(facts: PrimitiveFacts) -> tuple[Step, ...]:
     """Return what adds the map to the accumulator, scaled as that is, and then scales its rows."""
     steps: tuple[Step, ...] = (Binary("add", Leaf(ACC_MAP)),) if facts.acc_map else ()
-    if facts.src_later == "per_row":
-        steps = (*steps, Binary("mul", Leaf(SRC_SCALE, "f32", "per_row")))
+    if facts.row_scale is not None:
+        steps = (*steps, Binary("mul", facts.row_scale))
     return steps
 
 

@@ -123,8 +123,8 @@ class Plan:
     def leaves(self) -> tuple[Leaf, ...]:
         """The tensors that the chain names, and the facts, each once, as they occur."""
         found = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
-        if self.facts.src_later == "per_row":
-            found[SRC_SCALE] = Leaf(SRC_SCALE, "f32", "per_row")
+        if self.facts.row_scale is not None:
+            found[SRC_SCALE] = self.facts.row_scale
         for name in self.later:
             found[name] = Leaf(name, "f32" if name == SRC_SCALE else "s32", "per_tensor")
         operands = [step.operand for step in self.chain if isinstance(step, Binary)]

@@ -12,6 +12,7 @@ from pyonednn_q.compose.argument import instance, one_of, real, whole
 from pyonednn_q.compose.facts import Facts
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.interval import ANYTHING, Interval
+from pyonednn_q.expr.steps import Extent, Leaf
 from pyonednn_q.expr.vec import Vec, VecLike
 from pyonednn_q.qparams import mask_from_axis
 
@@ -31,6 +32,8 @@ SRC_SCALE, SRC_ZERO_POINT = "src_scale", "src_zero_point"  # and of those that s
 KINDS = ("convolution", "deconvolution", "inner_product", "matmul")
 _INT8 = ("u8", "s8")
 _FLOATS = ("f32", "bf16", "f16")
+# What src_later may be with rows, and the extent of the operand that is their scale.
+_ROW_EXTENTS: dict[str, Extent] = {"per_row": "per_row", "per_row_of_batch": "full"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,11 @@ class PrimitiveFacts:
     acc_map : bool
         A tensor of dst's dims, in units of the accumulator, is added to it: known when the
         primitive is prepared. It stands in for a source zero point; `acc` is that of the sum.
-    src_later : {"", "per_tensor", "per_row"}
+    src_later : {"", "per_tensor", "per_row", "per_row_of_batch"}
         The scale of the source comes with each call, and so does its zero point, if it has one:
-        one for the tensor, or one for each row of a matmul. `src_scale` is 1 and nothing is known
-        of the accumulator then.
+        one for the tensor, or one for each row of a matmul; for those of a batch it is a tensor of
+        dst's dims, which every kernel takes. `src_scale` is 1 and nothing is known of the
+        accumulator then.
     wei_has_min : bool
         Integer weights may hold the lowest value of their type, so that a channel of them cannot
         change its sign.
@@ -155,15 +159,15 @@ class PrimitiveFacts:
             raise ArgumentError("dst_zero_point", str(self.dst_zero_point), f"0 for {self.dst}")
 
     def _check_later(self) -> None:
-        one_of("src_later", self.src_later, ("", "per_tensor", "per_row"))
+        one_of("src_later", self.src_later, ("", "per_tensor", *_ROW_EXTENTS))
         if not self.src_later:
             return
         if not self.is_int8 or self.src_scale != 1.0 or self.acc != ANYTHING or self.bias_in_acc:
             wanted = "integers, src_scale=1, an unknown accumulator, a bias in real units"
             raise ArgumentError("src_later", repr(self.src_later), wanted)
-        if self.src_later == "per_row" and (self.kind != "matmul" or self.bias_later):
+        if self.src_later in _ROW_EXTENTS and (self.kind != "matmul" or self.bias_later):
             wanted = "'per_tensor': rows are those of a matmul whose bias is known"
-            raise ArgumentError("src_later", "'per_row'", wanted)
+            raise ArgumentError("src_later", repr(self.src_later), wanted)
 
     @classmethod
     def of(
@@ -229,6 +233,12 @@ class PrimitiveFacts:
     def is_int8(self) -> bool:
         """Whether sums are of integers."""
         return dtypes.is_integer(self.wei)
+
+    @property
+    def row_scale(self) -> Leaf | None:
+        """The scale of each row of the source, where that is what comes with each call."""
+        extent = _ROW_EXTENTS.get(self.src_later)
+        return None if extent is None else Leaf(SRC_SCALE, "f32", extent)
 
     @property
     def axis(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyonednn_q.compose.capability import leading_ones
 from pyonednn_q.compose.problem import InnerProductProblem, MatMulProblem
-from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.errors import ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.settings import Settings
@@ -54,13 +54,14 @@ class _Dense(Operator):
     @property
     def _is_by_row(self) -> bool:
         dynamic = self.settings.dynamic
-        return dynamic is not None and dynamic.extent == "per_row"
+        return dynamic is not None and dynamic.extent == "per_row" and not self._is_batched
 
-    def _check_dynamic(self, dynamic: Dynamic) -> None:
-        dims = self.weights.values.shape
-        if dynamic.extent == "per_row" and self.axis == -1 and max(dims[:-2], default=1) > 1:
-            wanted = "a range per tensor, or weights (K, N): rows of a batch have no fast kernel"
-            raise ArgumentError("src_q", f"a range per row with weights {dims}", wanted)
+    @property
+    def _is_batched(self) -> bool:
+        """Whether there are weights for each of several sources."""
+        return self.axis == -1 and max(self.weights.values.shape[:-2], default=1) > 1
+
+    def _check_dynamic(self, _dynamic: Dynamic) -> None:
         self._check_real_bias()
 
     def _by_row(self, rows: int, inner: int, src_dtype: str) -> MatMulProblem:

@@ -241,6 +241,10 @@ class Layer:
             splits_src=plan.facts.src_zero_point is None,
         )
 
+    def _later(self, params: Dynamic) -> str:
+        is_batched = self.problem.kind == "matmul" and max(self.wei.shape[:-2], default=1) > 1
+        return "per_row_of_batch" if is_batched and params.extent == "per_row" else params.extent
+
     def _carried_notes(self, carried: SrcZeroPoint) -> list[str]:
         if carried.by == "nothing":
             return []
@@ -271,7 +275,7 @@ class Layer:
             bias_in_acc=in_acc,
             dst_scale=float(settings.dst_q.scale) if settings.dst_q else 1.0,
             dst_zero_point=int(settings.dst_q.zero_point) if settings.dst_q else 0,
-            src_later=params.extent if isinstance(params, Dynamic) else "",
+            src_later=self._later(params) if isinstance(params, Dynamic) else "",
             process=runtime.facts(),
         )
         if carried.by != "map":

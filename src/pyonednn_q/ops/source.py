@@ -56,16 +56,21 @@ class Codes:
         """Return what the primitive takes beside the codes."""
         if self.scale is None or self.zero_point is None:
             return {}
-        planned, given = ready.planned, {SRC_SCALE: self.scale, SRC_ZERO_POINT: self.zero_point}
+        planned, scale, point = ready.planned, self.scale, self.zero_point
+        later = planned.plan.facts.src_later
+        if later == "per_row_of_batch":
+            rows = (*planned.src_dims[:-1], 1)
+            scale = np.broadcast_to(scale.reshape(rows), planned.dst.dims)
+            point = point.reshape(rows)
+        given = {SRC_SCALE: scale, SRC_ZERO_POINT: point}
         found = {name: value for name, value in given.items() if name in planned.leaves}
         if ready.unit_map is not None:
-            # Rows are scaled after the map is added, a tensor before.
             # A tensor is scaled before the map is added, rows after it.
-            point = -self.zero_point.astype(np.float32)
-            by_row = planned.plan.facts.src_later == "per_row"
+            factor = -point.astype(np.float32)
+            if later == "per_row":
+                factor = factor[:, np.newaxis]
             with np.errstate(over="ignore"):  # as in the kernels
-                factor = point[:, np.newaxis] if by_row else point * self.scale
-                added = factor * ready.unit_map
+                added = (factor * scale if later == "per_tensor" else factor) * ready.unit_map
             found[ACC_MAP] = np.broadcast_to(added, planned.dst.dims)
         return found
 

@@ -65,10 +65,13 @@ class Rows:
         """Return what the call must return: row by row, what a call on that row must."""
         call = self.call
         is_matmul = call.kind == "matmul"
-        wei = call.wei.reshape(call.wei.shape[-2:]) if is_matmul else call.wei
-        channels = wei.shape[-1 if is_matmul else 0]
+        channels = call.wei.shape[-1 if is_matmul else 0]
         lead = call.src.shape[:-1] if is_matmul else call.src.shape[:1]
         rows = call.src.reshape(math.prod(lead), self.columns)
+        if is_matmul and max(call.wei.shape[:-2], default=1) > 1:
+            # The rows of a batch meet weights of their own; a source of one meets all of them.
+            lead = (*np.broadcast_shapes(lead[:-1], call.wei.shape[:-2]), lead[-1])
+            rows = np.broadcast_to(call.src, (*lead, self.columns)).reshape(-1, self.columns)
         if not rows.size:
             nothing = np.empty((*lead, channels), numpy_dtype(call.dtype))
             return Meaning(nothing, nothing, nothing)
@@ -77,7 +80,7 @@ class Rows:
         found = []
         for row in range(len(rows)):
             one = call.but(
-                wei=wei,
+                wei=self._wei_of_row(row, lead),
                 src=codes[row].reshape(1, *(dims or (self.columns,))),
                 src_q=QParams(float(scales[row]), int(points[row]), self.dtype),
                 operands={n: self._of_row(n, a, row) for n, a in call.operands.items()},
@@ -87,6 +90,14 @@ class Rows:
             found.append(one.meaning())
         ends = ([getattr(one, name) for one in found] for name in ("dst", "lo", "hi"))
         return Meaning(*(np.concatenate(parts).reshape(*lead, channels) for parts in ends))
+
+    def _wei_of_row(self, row: int, lead: tuple[int, ...]) -> Array:
+        wei = self.call.wei
+        if self.call.kind != "matmul":
+            return wei
+        batch = np.broadcast_to(wei, (*lead[:-1], *wei.shape[-2:]))
+        found: Array = batch.reshape(-1, *wei.shape[-2:])[row // lead[-1]]
+        return found
 
     def _of_row(self, name: str, operand: Array, row: int) -> Array:
         read = [step.operand for step in self.call.post if isinstance(step, Binary)]

@@ -107,8 +107,6 @@ def in_codes_of_own_range(call: Call, dynamic: Dynamic) -> Call | Rows:
     require(call.wei.size, "no weights")
     if dynamic.extent == "per_row":
         require(call.kind in {"inner_product", "matmul"}, "rows of a convolution")
-        lead = call.wei.shape[:-2] if call.kind == "matmul" else ()
-        require(max(lead, default=1) == 1, "rows of a batch")
         columns = Rows(call, dynamic.dtype).columns
         require(src.ndim >= 2, f"a source of {src.shape}")
         have = src.shape[-1] if call.kind == "matmul" else int(np.prod(src.shape[1:]))
