@@ -97,14 +97,14 @@ class Layer:
             verify(made.planned, self._meaning(made.planned.plan), self.problem, self.wei)
         return made
 
-    def _formed(self, form: Form, implementation: str | None) -> Planned:
-        """Return the same in another form, or on another implementation."""
+    def _formed(self, form: Form, implementation: str | None, *, apart: bool = False) -> Planned:
+        """Return the same in another form, or on another implementation; with its own weights."""
         layer = replace(
             self,
             problem=form.problem,
             wei=form.wei(self.wei),
             settings=replace(self.settings, post=form.chain),
-            packed={} if form.has_other_wei else self.packed,
+            packed={} if apart or form.has_other_wei else self.packed,
             implementation=implementation,
             arrays=form.arrays,
         )
