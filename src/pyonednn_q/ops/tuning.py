@@ -7,7 +7,7 @@ takes up to half as long again to read what does not start on a cache line, or w
 stores are a page apart. So they meet in several places, with new arrays and new primitives each
 time: first arrays as NumPy allocates them, 16 bytes behind a line, then such as our results are.
 The best is taken where the ratio of the two is above `LEAST_GAIN` with 95 % confidence in either
-case, and in no place slower by 2 %: what is not surely faster stays as it was.
+case, and in no place below 1: what is not surely faster stays as it was.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 LEAST_GAIN = 1.03
-NOWHERE_BELOW = 1 / 1.02
 MOST_WAYS = 16
 PAST_A_LINE = (16, 0)  # bytes from the start of a cache line to that of an array
 LINES = (0, 1024, 2048, 3072)  # bytes from the start of a page to that line
@@ -154,7 +153,7 @@ def tune(
                 calls_of(_again(ways[name], make, problem, chain), *args) for name in (asked, best)
             ]
             here = ratios_of(*interleaved(pair, _MATCH))
-            if median(here) < NOWHERE_BELOW:
+            if median(here) < 1.0:
                 return usual, stays
             ratios += here
         gain, sure = sure_gain(ratios)
