@@ -188,6 +188,14 @@ def _convolutions() -> list[Fault]:
             SRC_POINT,
         ),
         *(
+            Fault("depthwise-eight-taps", level, conv(src, wei, src="s8"))
+            for level, src, wei in (
+                (AVX2, (1, 16, 5, 6), (16, 1, 1, 2, 4)),
+                (AVX2_VNNI, (1, 8, 4, 4, 4), (8, 1, 1, 2, 2, 2)),
+            )
+        ),
+        Fault("conv-rows-of-taps", AMX, conv((1, 16, 3, 9), (32, 16, 1, 8))),
+        *(
             Fault(
                 "one-channel-s8-src-zero-point",
                 level,

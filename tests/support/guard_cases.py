@@ -74,6 +74,10 @@ def depthwise(channels: int = 15, dilation: int = 2) -> ConvProblem:
     return ConvProblem.of((1, channels, 9, 9), (channels, 1, 1, 3, 3), dilation=dilation)
 
 
+def taps(height: int, width: int, src: str = "u8") -> ConvProblem:
+    return ConvProblem.of((1, 16, 9, 9), (16, 1, 1, height, width), src=src)
+
+
 def binary(*dims: int) -> Attr:
     return Attr(post_ops=(EltwisePostOp("relu"), BinaryPostOp("add", TensorSpec(dims, "f32"))))
 
@@ -160,6 +164,10 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
         )
         for version in (OLD, NEW)
     ),
+    ("depthwise-eight-taps", taps(2, 4, "s8"), PLAIN, OLD, AVX2_VNNI, "jit_uni_int8:avx2_vnni"),
+    ("depthwise-eight-taps", taps(8, 1), SRC_POINT, OLD, AVX2, "jit_uni_int8:avx2"),
+    ("conv-rows-of-taps", conv((1, 16, 3, 9), (32, 16, 1, 8)), PLAIN, NEW, AMX, CONV_AMX),
+    ("conv-rows-of-taps", conv((1, 8, 5, 20), (16, 8, 2, 16)), PLAIN, OLD, AMX, CONV_AMX),
     # Windows in the padding: below src, beside it, around it, and of one tap.
     *(
         ("conv-window-outside", conv(src, wei, **more), attr, version, isa, impl)

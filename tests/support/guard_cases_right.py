@@ -45,6 +45,7 @@ from support.guard_cases import (
     one_channel,
     pixels,
     reorder,
+    taps,
     wei_scale,
 )
 
@@ -166,6 +167,16 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (depthwise(dilation=1), SHIFTED_SUM, NEW, AVX2_VNNI, "brdgmm_dw:avx2_vnni"),
     (depthwise(), Attr(post_ops=(SumPostOp(),)), NEW, AVX2_VNNI, "jit_uni_int8:avx2_vnni"),
     *((depthwise(), SHIFTED_SUM, NEW, isa, "jit_uni_int8:avx2") for isa in (AVX2, VNNI)),
+    *(
+        (problem, PLAIN, OLD, AVX2, "jit_uni_int8:avx2")
+        for problem in (taps(2, 4), taps(3, 3, "s8"))
+    ),
+    (taps(2, 4, "s8"), PLAIN, NEW, AVX2, "jit_uni_int8:avx2"),
+    *(
+        (conv((1, channels, 9, 9), (32, channels, 2, width)), PLAIN, OLD, AMX, CONV_AMX)
+        for channels, width in ((16, 4), (16, 9), (32, 8))
+    ),
+    (conv((1, 16, 3, 9), (32, 16, 1, 8)), PLAIN, NEW, VNNI, CONV_VNNI),
     # Comparisons.
     (binary_of("s8"), compare(1, 8), NEW, AVX2, "jit:uni"),
     (binary_of("u8"), compare(1, 1), NEW, AVX2, "jit:uni"),

@@ -15,6 +15,7 @@ from pyonednn_q.compose.guards.scope import (
     any_isa,
     avx512,
     bare_avx512,
+    from_avx2,
     has_amx,
     has_vnni,
 )
@@ -98,6 +99,20 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         "those with a single channel or place",
     ),
     Guard(
+        id="conv-rows-of-taps",
+        since=FLOOR,
+        until=None,
+        isas=has_amx,
+        kinds=CONV,
+        impl=r"brg.*amx",
+        condition=windows.rows_of_taps,
+        effect="wrong values, as if every fourth tap or so was read",
+        remedy="the next implementation",
+        source="measured: 3.7.2 and 3.13.2, AMX, u8 and s8, 2-D and 3-D, groups or not, 5249 of "
+        "5760 problems; rows of 64 were right, and so were 1908 problems with 32 channels or more, "
+        "and deconvolutions",
+    ),
+    Guard(
         id="grouped-conv-src-zero-point",
         since=FLOOR,
         until=None,
@@ -136,6 +151,19 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         remedy="the next implementation, or u8 sources, shifted by 128",
         source="measured: 3.7.2, every AVX-512 level, 1 or 2 groups, all of 24 problems with "
         "padded width and 12 of 72 with padded height too; 2 input channels were right",
+    ),
+    Guard(
+        id="depthwise-eight-taps",
+        since=FLOOR,
+        until=BEFORE_3_13,
+        isas=from_avx2,
+        kinds=(*CONV, *DECONV),
+        impl=FAST,
+        condition=windows.eight_taps,
+        effect="wrong values",
+        remedy="u8 without zero point, its part as a full-tensor binary add",
+        source="measured: 3.7.2, AVX2 and AVX2_VNNI, 8, 16, 24 and 32 channels, and 2x2x2 on "
+        "AVX512_CORE, every implementation but the reference loop; 4, 9 and 16 taps were right",
     ),
     Guard(
         id="conv-1x1-s8-src-zero-point",

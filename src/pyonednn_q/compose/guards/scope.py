@@ -19,6 +19,7 @@ __all__ = [
     "any_isa",
     "avx512",
     "bare_avx512",
+    "from_avx2",
     "has_amx",
     "has_avx2_vnni",
     "has_vnni",
@@ -68,9 +69,14 @@ def up_to_avx2(isa: str) -> bool:
     return not vector(isa)
 
 
+def from_avx2(isa: str) -> bool:
+    """AVX2 and what includes it."""
+    return at_least(isa, "AVX2")
+
+
 def ymm(isa: str) -> bool:
     """AVX2, with VNNI or without, and nothing wider."""
-    return at_least(isa, "AVX2") and not avx512(isa)
+    return from_avx2(isa) and not avx512(isa)
 
 
 def has_avx2_vnni(isa: str) -> bool:

@@ -182,6 +182,31 @@ def five_pixels(problem: Problem, attr: Attr) -> bool:
     return problem.tensors["src"].dtype in _INT8 and places == 5
 
 
+def rows_of_taps(problem: Problem, attr: Attr) -> bool:
+    """Match fewer than 32 input channels a group, and rows of a kernel that fill two or more 64s.
+
+    A row of the window is summed as one; the weights are packed for sums tap by tap.
+    """
+    if not isinstance(problem, ConvProblem):
+        return False
+    channels = problem.ic // problem.groups
+    row = channels * problem.window.kernel[-1]
+    return channels < 32 and row > 64 and row % 64 == 0
+
+
+def eight_taps(problem: Problem, attr: Attr) -> bool:
+    """Match depthwise with kernels of 8 taps, and s8 or a source zero point.
+
+    Their weights are transposed in blocks of 8 by 8, and the sums that make up for the source's
+    shift are lost on the way.
+    """
+    if not isinstance(problem, (ConvProblem, DeconvProblem)):
+        return False
+    is_shifted = problem.src.dtype == "s8" or attr.src_zero_point is not None
+    eight = problem.is_depthwise and math.prod(problem.window.kernel) == 8
+    return problem.src.dtype in _INT8 and is_shifted and eight
+
+
 # --- data types and attributes ------------------------------------------------------------------
 
 
