@@ -60,5 +60,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--random-plans", type=int, default=2000, help="plans drawn and executed")
     parser.addoption("--chain-seed", type=int, default=0, help="seed of the 20 000 chains")
-    parser.addoption("--hostile-calls", type=int, default=2000, help="calls of the hostile run")
+    parser.addoption(
+        "--hostile-calls", type=int, default=2000, help="hostile calls; 0: until it is stopped"
+    )
     parser.addoption("--hostile-seed", type=int, default=0, help="first seed of the hostile run")
+    parser.addoption(
+        "--stress-seconds", type=float, default=60.0, help="of threads whose memory is watched"
+    )

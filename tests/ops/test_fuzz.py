@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -22,13 +23,18 @@ CHUNK = 500
 
 
 def test_hostile_calls(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """`--hostile-calls` and `--hostile-seed` say how many, and from which seed on."""
+    """`--hostile-calls` and `--hostile-seed` say how many, and from which seed on.
+
+    Without a number, 0, it goes on until it is stopped, or something is wrong.
+    """
     count = request.config.getoption("--hostile-calls")
     first = request.config.getoption("--hostile-seed")
     report = Report()
-    for start in range(first, first + count, CHUNK):
-        seeds = range(start, min(start + CHUNK, first + count))
-        report.add(run_chunk(seeds, tmp_path / "trace"))
+    end = first + count if count else sys.maxsize
+    for start in range(first, end, CHUNK):
+        report.add(run_chunk(range(start, min(start + CHUNK, end)), tmp_path / "trace"))
+        if not count:
+            assert not report.wrong, "\n".join(report.wrong)
     assert not report.wrong, "\n".join(report.wrong)
     # Whoever refuses everything is never wrong.
     assert report.plain["right"] > 0.7 * report.plain.total()

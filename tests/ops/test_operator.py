@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.errors import ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu
+from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Sum
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
+from pyonednn_q.predict.dialects import DIALECTS
 from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.ranges import Dynamic
 from support.calls.call import Call
 
 RNG = np.random.default_rng(5)
@@ -221,3 +223,24 @@ def test_sources_are_what_was_announced() -> None:
             layer(source((1, 8, 6, 5)).astype(dtype))
     with pytest.raises(DTypeError, match="src"):
         Conv(WEI.astype(np.float32))(source((1, 8, 6, 5)))
+
+
+def test_codes_of_another_runtime_are_not_written_over_each_other() -> None:
+    dst_q = QParams(1.0, 0, "s8")
+    wei = WEI[:, :, 0, 0].T.copy()
+    layer = MatMul(wei, **Q, dst_q=dst_q, requantize=min(DIALECTS))
+    src = source((3, 8))
+    want = layer(src)
+    np.testing.assert_array_equal(layer(src, out=np.empty_like(want)), want)
+    one_row = np.lib.stride_tricks.as_strided(np.zeros(16, np.int8), (3, 16), (0, 1))
+    with pytest.raises(LayoutError, match="out"):
+        layer(src, out=one_row)
+
+
+def test_a_sum_does_not_read_bytes_as_words() -> None:
+    """An 8-bit tensor has too few bits for what the Sum reads."""
+    dynamic = {**Q, "src_q": Dynamic("u8"), "dst_q": QParams(0.5, 3, "u8")}
+    layer = Conv(WEI, **dynamic, post=Chain(Sum(1.0, 0, "bf16")))
+    residual = np.zeros((1, 16, 4, 3), np.uint8)
+    with pytest.raises(DTypeError, match="residual"):
+        layer(source((1, 8, 6, 5)).astype(np.float32), residual=residual)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,27 +129,33 @@ def test_threads_share_the_functions() -> None:
 
 @pytest.mark.slow
 @pytest.mark.stress
-def test_a_minute_of_threads_and_memory_that_stays_where_it_was() -> None:
+def test_a_minute_of_threads_and_memory_that_stays_where_it_was(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> None:
+    """`--stress-seconds` says how long."""
+    seconds = request.config.getoption("--stress-seconds")
     shared = works()
     start = time.monotonic()
     resident: list[tuple[float, int]] = []
 
     def work(thread: int) -> int:
         rng, done = np.random.default_rng(thread), 0
-        while time.monotonic() < start + 60.0:
+        while time.monotonic() < start + seconds:
             index = int(rng.integers(1000))
             assert shared[index % THREADS].one(index // THREADS)
             done += 1
-            if thread == 0 and done % 500 == 0:
+            if thread == 0 and done % 100 == 0:
                 gc.collect()
                 pages = int(Path("/proc/self/statm").read_text().split()[1])
                 resident.append((time.monotonic() - start, pages * 4096))
         return done
 
-    counts = run_together(THREADS, work, timeout_s=180.0)
+    counts = run_together(THREADS, work, timeout_s=3 * seconds + 60)
     assert min(count for (count,) in counts) > 100
-    early = [size for at, size in resident if 10.0 < at < 20.0]
-    late = [size for at, size in resident if at > 50.0]
+    early = [size for at, size in resident if seconds / 6 < at < seconds / 3]
+    late = [size for at, size in resident if at > seconds * 5 / 6]
+    record_property("calls", sum(count for (count,) in counts))
+    record_property("resident MiB, early and late", (max(early) >> 20, max(late) >> 20))
     assert max(late) - max(early) < 8 << 20
     now = buffer_statistics()
     assert now.held_bytes <= now.limit

@@ -19,6 +19,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native import runtime
+from pyonednn_q.native.arrays import check_out
 from pyonednn_q.native.requantize import requantize
 from pyonednn_q.ops.arrays import as_output
 from pyonednn_q.predict.dialects import requantizer
@@ -204,6 +205,5 @@ def _checked(target: Array, dims: Dims, dtype: str) -> Array:
         raise DTypeError("out", str(target.dtype), str(dtypes.numpy_dtype(dtype)))
     if target.shape != dims:
         raise ShapeError("out", str(target.shape), str(dims))
-    if not target.flags.writeable:
-        raise ArgumentError("out", "a read-only array", "a writeable one")
+    check_out(target, {})  # the sums are made: nothing is read meanwhile
     return target

@@ -277,7 +277,10 @@ class Planned:
         instance(name, given, np.ndarray)
         dtype = dtypes.from_numpy(given.dtype, name)
         dst = self.plan.facts.dst
-        wanted = {step.dtype or dst for step in self._sums} | {dst}
+        read = self._sums[0].dtype or dst  # all Sums of a chain read the same
+        # Bits may be read as another type, but only as one of the same size.
+        sizes = [dtypes.numpy_dtype(one).itemsize for one in (read, dst)]
+        wanted = {read, dst} if sizes[0] == sizes[1] else {read}
         if dtype not in wanted:
             raise DTypeError(name, dtype, f"{' or '.join(sorted(wanted))}, as the Sum reads it")
         return checked(name, given, replace(self.dst, dtype=dtype))

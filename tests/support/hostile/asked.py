@@ -13,7 +13,9 @@ import numpy as np
 
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf, Sum
+from pyonednn_q.predict.dialects import dialect
 from support.calls.call import Call
+from support.calls.codes import Codes
 from support.hostile.asked_floats import in_codes_of_own_range, of_floats, own_range, require
 from support.hostile.attempt import QPARAMS, Attempt, Made, made
 from support.oracle_numbers import INTEGER_RANGES, numpy_dtype
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _WINDOW = ("stride", "padding", "dilation", "groups")
-_FLAGS = ("exact_rounding", "strict", "allow_reference")
+_FLAGS = ("exact_rounding", "strict", "allow_reference", "self_check", "tune")
 _WORDS = {
     "policy": ("bitwise", "real", "fast"),
     "layout": ("preserve", "channels_last", "dense"),
@@ -34,7 +36,7 @@ _WORDS = {
 _STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
 
 
-def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call | Rows:
+def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call | Rows | Codes:
     """Return what was asked for, or say why nobody could mean it.
 
     before: what the tensors held when the call began, by name.
@@ -46,7 +48,7 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call | Rows:
         wei, bias = of_floats(attempt.kind, settings, wei, bias)
     dynamic = own_range(settings)
     for name in settings:
-        known = (*QPARAMS, "dst", "post", *_FLAGS, *_WORDS, *_WINDOW)
+        known = (*QPARAMS, "dst", "post", "requantize", *_FLAGS, *_WORDS, *_WINDOW)
         require(name in known, f"an option called {name!r}")
     params = {name: _params(name, settings.pop(name, None)) for name in QPARAMS}
     post = made(settings.pop("post", None))
@@ -58,6 +60,7 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call | Rows:
         require(isinstance(settings.get(name, True), bool), f"{name}={settings.get(name)!r}")
     for name, allowed in _WORDS.items():
         require(settings.get(name, allowed[0]) in allowed, f"{name}={settings.get(name)!r}")
+    rule = settings.pop("requantize", None)
     window = {name: settings.pop(name) for name in _WINDOW if name in settings}
     _check_window(window)
     call = Call(
@@ -79,10 +82,12 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call | Rows:
     by_attribute = call.options.get("zero_point", "auto") in {"auto", "attribute"}
     is_bitwise = by_attribute and call.options.get("policy") == "bitwise"
     call = call.but(in_parts=not call.exact_rounding and not is_bitwise)
+    if rule is not None:
+        require(dynamic is None, "a dialect for a range that each call finds")
     if dynamic is None:
         _check_types(call)
         _check_bias(call)
-        return call
+        return call if rule is None else _in_another_runtime(call, rule)
     require(not call.exact_rounding, "exact rounding of a range that each call finds")
     _check_bias(call)
     require(call.bias is None or call.bias.dtype == np.float32, "a bias of units")
@@ -90,6 +95,16 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call | Rows:
     if isinstance(found, Call):
         _check_types(found)
     return found
+
+
+def _in_another_runtime(call: Call, rule: Any) -> Codes:
+    require(isinstance(rule, str) and dialect(rule), f"requantize={rule!r}")
+    require(call.src_q is not None and call.dst_q is not None, "sums that are not of codes")
+    nothing_between = not len(call.post) and not call.exact_rounding
+    require(nothing_between, "steps between sums and codes")
+    is_real = call.bias is not None and call.bias.dtype.kind == "f"
+    require(not is_real or rule.startswith("onednn"), "a bias of real units")
+    return Codes(call, rule)
 
 
 def _in_codes(call: Call) -> Call:

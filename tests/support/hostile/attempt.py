@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.predict.dialects import DIALECTS
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from support.calls.call import Call, functions, operators
@@ -62,6 +64,7 @@ class Attempt:
     @classmethod
     def of(cls, call: Call, rng: np.random.Generator) -> Attempt:
         """Take a call apart."""
+        call = _for_another_runtime(call, rng)
         settings = call.settings()
         for name in QPARAMS:
             if name in settings:
@@ -72,7 +75,7 @@ class Attempt:
         if call.operands:
             given["operands"] = dict(call.operands)
         src, wei, bias, is_made = call.src, call.wei, call.bias, False
-        if call.src_q is not None and rng.random() < 0.3:
+        if "requantize" not in settings and call.src_q is not None and rng.random() < 0.3:
             src = _as_floats(src, call.src_q, rng)
             match int(rng.integers(4)):
                 case 0 | 1:
@@ -83,6 +86,9 @@ class Attempt:
                     src = src if rng.random() < 0.7 or "src_q" not in settings else call.src
         if call.src_q is not None and rng.random() < 0.1:
             settings["zero_point"] = str(rng.choice(["auto", "attribute", "bias", "map"]))
+        for name, share in (("self_check", 0.04), ("tune", 0.01)):
+            if rng.random() < share:
+                settings[name] = True
         return cls(
             call.kind,
             src,
@@ -122,6 +128,21 @@ class Attempt:
 def made(value: Any) -> Any:
     """Return an object, made now if it was only described."""
     return value.make() if isinstance(value, Made) else value
+
+
+def _for_another_runtime(call: Call, rng: np.random.Generator) -> Call:
+    """Let a dialect make the codes of a call now and then: no chain, whole numbers as bias."""
+    if call.src_q is None or rng.random() > 0.12:
+        return call
+    dialect = str(rng.choice(sorted(DIALECTS)))
+    bias, dst_q = call.bias, call.dst_q
+    if bias is not None and bias.dtype.kind == "f" and not dialect.startswith("onednn"):
+        bias = np.rint(100 * bias).astype(np.int32)
+    if dst_q is None:
+        dst_q = QParams(float(rng.uniform(0.2, 2.0)), int(rng.integers(0, 100)), "s8")
+    plain: dict[str, Any] = {"post": Chain(), "residual": None, "operands": {}, "dst": None}
+    options = {**call.options, "requantize": dialect}
+    return call.but(**plain, bias=bias, dst_q=dst_q, exact_rounding=False, options=options)
 
 
 def _as_floats(codes: Array, params: QParams, rng: np.random.Generator, axis: int = 0) -> Array:

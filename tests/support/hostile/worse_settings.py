@@ -9,6 +9,7 @@ import numpy as np
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Sum
+from pyonednn_q.predict.dialects import DIALECTS
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from support.hostile.attempt import QPARAMS, Made
@@ -151,11 +152,18 @@ def a_bad_window(attempt: Attempt, rng: Rng) -> None:
 
 @worse
 def a_bad_option(attempt: Attempt, rng: Rng) -> None:
-    names = ("policy", "exact_rounding", "layout", "strict", "allow_reference", "saturation")
+    names = ("policy", "exact_rounding", "layout", "strict", "allow_reference", "saturation",
+             "self_check", "tune")  # fmt: skip
     value = one_of(rng, JUNK)
     if rng.random() < 0.4:
         value = one_of(rng, ("fast", "real", "bitwise", True, False, "dense", "allow", "refuse"))
     attempt.settings[one_of(rng, names)] = value
+
+
+@worse
+def another_dialect(attempt: Attempt, rng: Rng) -> None:
+    dialects: tuple[Any, ...] = (*sorted(DIALECTS), "what", "", None, 1, True, [], DIALECTS)
+    attempt.settings["requantize"] = one_of(rng, dialects)
 
 
 @worse
