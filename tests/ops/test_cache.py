@@ -174,6 +174,12 @@ def test_options_that_cannot_be_kept_are_refused() -> None:
     )
 
 
+def test_a_leaf_passed_as_an_option_is_named() -> None:
+    post = Chain(Binary("add", Leaf("r", "f32", "per_tensor")))
+    with pytest.raises(ArgumentError, match=r"^r: got ndarray; .* operands=\{"):
+        matmul(SRC, weights(), **Q, post=post, r=np.ones(1, np.float32))
+
+
 def test_refused_calls_leave_nothing_behind() -> None:
     for _ in range(3):
         with pytest.raises(ArgumentError):

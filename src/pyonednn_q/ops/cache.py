@@ -99,7 +99,7 @@ class OperatorCache:
         """Return the operator ``make(wei, bias, **options)``, made now if it is new."""
         given = as_array("wei", wei)
         given_bias = None if bias is None else as_array("bias", bias)
-        as_key = tuple((name, _frozen(value)) for name, value in options.items())
+        as_key = tuple((name, _frozen(name, value)) for name, value in options.items())
         frozen = {name: _unchanging(value) for name, value in options.items()}
         with self._guard:
             known = self._options.setdefault(as_key, frozen)
@@ -196,15 +196,17 @@ def _unchanging(value: object) -> object:
     return value if same else items
 
 
-def _frozen(value: object) -> Hashable:
+def _frozen(name: str, value: object) -> Hashable:
     """Return an option as a key: equal only to the same option of the same type."""
     if isinstance(value, (list, tuple)):
-        return tuple(map(_frozen, value))
+        return tuple(_frozen(name, item) for item in value)
     try:
         hash(value)
     except TypeError:
         wanted = "a number, a string, a tuple of them, or a frozen value"
-        raise ArgumentError("options", type(value).__name__, wanted) from None
+        if isinstance(value, np.ndarray):
+            wanted += "; the arrays of a chain's leaves go into operands={...}"
+        raise ArgumentError(name, type(value).__name__, wanted) from None
     return type(value), value
 
 
