@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 import pyonednn_q as pq
-from pyonednn_q.compose.convolution import laid_out
 from pyonednn_q.native import runtime
-from pyonednn_q.native.arrays import empty
 from pyonednn_q.native.timing import Timed
 from pyonednn_q.ops import tuning
 from pyonednn_q.ops.form import AS_ASKED, Form, forms
@@ -110,56 +108,6 @@ def test_every_form_computes_what_was_asked(name: str) -> None:
     layer = asked(name)
     for _, planned in made(name):
         verify(planned, layer._meaning(planned.plan), layer.problem, layer.wei)
-
-
-ODD: dict[str, tuple[Callable[..., Any], Any, tuple[int, ...]]] = {
-    "3x3": (pq.Conv, (32, 16, 3, 3), (2, 16, 7, 6)),
-    "RGB": (pq.Conv, (16, 3, 3, 3), (1, 3, 12, 9)),
-    "1x1": (pq.Conv, (48, 32, 1, 1), (2, 32, 6, 5)),
-    "inner product": (pq.InnerProduct, (24, 64), (5, 64)),
-    "of an image": (pq.InnerProduct, (24, 8, 3, 3), (2, 8, 3, 3)),
-    "matmul": (pq.MatMul, (64, 24), (5, 64)),
-    "batched matmul": (pq.MatMul, (64, 24), (2, 3, 64)),
-    "deconv": (pq.Deconv, (32, 32, 3, 3), (2, 32, 7, 6)),
-}
-
-
-@pytest.mark.parametrize("layout", ["preserve", "dense"])
-@pytest.mark.parametrize("post", [pq.Chain(pq.Eltwise("relu")), SUM])
-@pytest.mark.parametrize("name", ODD)
-def test_every_way_gives_the_bits_of_the_usual_one(name: str, post: pq.Chain, layout: Any) -> None:
-    """Scales that are no powers of two: float32 rounds, everywhere alike."""
-    kind, wei_dims, dims = ODD[name]
-    axis = -1 if kind is pq.MatMul else 0
-    channels = wei_dims[axis]
-    operator = kind(
-        RNG.integers(-60, 61, wei_dims).astype(np.int8),
-        RNG.normal(0, 30, channels).astype(np.float32),
-        src_q=pq.QParams(0.0173, 0, "u8"),
-        wei_q=pq.QParams(RNG.uniform(1e-3, 3e-3, channels), np.zeros(channels, int), "s8", axis),
-        dst_q=pq.QParams(0.731, 0, "u8"),
-        post=post,
-        layout=layout,
-    )
-    problem = operator._problem(dims, "u8")
-    wei, bias = operator._wei_of(problem), operator.bias
-    layer = Layer(problem, wei, operator.weights, bias, operator.settings, {}, ())
-    usual = layer._usual().planned
-    src = RNG.integers(0, 256, dims).astype(np.uint8)
-    residual = RNG.integers(0, 99, usual.dst.dims).astype(np.uint8) if post is SUM else None
-    expected = usual(src, residual=residual)
-    assert len(np.unique(expected)) > 10
-    laid = empty(laid_out(dims, "u8", "channels_last")) if src.ndim == 4 else np.empty_like(src)
-    laid[...] = src
-    ways, hot = 0, 0
-    for planned in tuning._others(usual, layer._formed, problem, post, layout):
-        np.testing.assert_array_equal(planned(src, residual=residual), expected, way(planned))
-        ways += 1
-        if planned.hot is not None and (dst := planned.hot(laid, None)) is not NotImplemented:
-            np.testing.assert_array_equal(dst, expected, way(planned))
-            hot += 1
-    assert ways > 0
-    assert (hot > 0) is (post is not SUM)
 
 
 def test_layouts_in_blocks_are_copied_into_and_out_of() -> None:
