@@ -44,7 +44,7 @@ def report() -> Iterator[None]:
 
 def has_vbmi() -> bool:
     """What a rearranging kernel asks the processor, whatever the limit of this process."""
-    return " avx512_vbmi " in Path("/proc/cpuinfo").read_text()
+    return " avx512vbmi " in Path("/proc/cpuinfo").read_text()
 
 
 def check(case: sum_cases.SumCase) -> None:
