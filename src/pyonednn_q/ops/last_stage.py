@@ -118,11 +118,13 @@ class LastStage:
         Raises
         ------
         ArgumentError
-            By the name of the array.
+            Naming it.
         """
-        for name in (*operands, *(() if residual is None else ("residual",))):
-            wanted = "none: with requantize nothing comes between sums and codes"
-            raise ArgumentError(name, "an array", wanted)
+        wanted = "none: with requantize nothing comes between sums and codes"
+        if residual is not None:
+            raise ArgumentError("residual", "an array", wanted)
+        for name in operands:
+            raise ArgumentError("operands", repr(name), wanted)
 
     def prepare(self, src_dims: Dims) -> Planned:
         """Return the first product's primitive for a shape."""

@@ -107,9 +107,9 @@ class Bounded:
         return Bounded(found.value, found.error + ROUNDINGS * UNIT * size, size)
 
     def undecided(self, other: F64) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Tell where float32 may see x on the other side of `other`."""
+        """Tell where float32 may see x on the other side of `other`; NaN may be on either."""
         room = self.error + ROUNDINGS * UNIT * (self.size + np.abs(other))
-        return np.asarray(np.abs(self.value - other) <= room)
+        return np.asarray(np.isnan(other) | (np.abs(self.value - other) <= room))
 
 
 def _if_finite(error: F64, size: F64) -> F64:

@@ -112,7 +112,14 @@ def _as_affine(step: Step, around: Around) -> tuple[F64, F64] | None:
 
 
 def _affine(x: Bounded, step: Affine, around: Around) -> Bounded:
-    return x.affine(around.constant(step.scale), around.constant(step.shift))
+    return _in_float32(x, around.constant(step.scale), around.constant(step.shift))
+
+
+def _in_float32(x: Bounded, scale: F64, shift: F64) -> Bounded:
+    """Return scale · x + shift; as float32, both are far off where they are subnormal."""
+    found = x.affine(scale, shift)
+    lost = np.abs(np.float32(scale) - scale) * x.size + np.abs(np.float32(shift) - shift)
+    return Bounded(found.value, found.error + lost, found.size)
 
 
 def _clip(x: Bounded, step: Clip, around: Around) -> Bounded:
@@ -123,10 +130,7 @@ def _eltwise(x: Bounded, step: Eltwise, _: Around) -> Bounded:
     alpha, beta = np.asarray(step.alpha), np.asarray(step.beta)
     match step.alg:
         case "linear":
-            found = x.affine(alpha, beta)
-            # Both are float32 to the library, which is far off where they are subnormal.
-            lost = np.abs(np.float32(alpha) - alpha) * x.size + np.abs(np.float32(beta) - beta)
-            return Bounded(found.value, found.error + lost, found.size)
+            return _in_float32(x, alpha, beta)
         case "relu":
             return x.slope_below(alpha)
         case "clip" | "clip_v2":

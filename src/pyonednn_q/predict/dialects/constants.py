@@ -108,15 +108,20 @@ def onednn(form: str) -> Rule:
     """Return the rule of oneDNN's kernels for scales given to the primitive in one of its forms."""
 
     def constants(src: Array, wei: Array, dst: Array) -> Constants:
-        single = [scale.astype(np.float32) for scale in (src, wei, dst)]
-        inverse = np.float32(1) / single[2]
-        forms: dict[str, Constants] = {
-            "folded": {"multiplier": (src * wei).astype(np.float32), "last": inverse},
-            "one_scale": {"multiplier": (src * wei / dst).astype(np.float32)},
-            "combined": {"multiplier": single[0] * single[1], "last": inverse},
-            "separate": {"multiplier": single[0], "then": single[1], "last": inverse},
-            "divide": {"multiplier": single[0], "then": single[1], "last": single[2]},
-        }
+        with np.errstate(over="ignore", divide="ignore"):
+            single = [scale.astype(np.float32) for scale in (src, wei, dst)]
+            inverse = np.float32(1) / single[2]
+            forms: dict[str, Constants] = {
+                "folded": {"multiplier": (src * wei).astype(np.float32), "last": inverse},
+                "one_scale": {"multiplier": (src * wei / dst).astype(np.float32)},
+                "combined": {"multiplier": single[0] * single[1], "last": inverse},
+                "separate": {"multiplier": single[0], "then": single[1], "last": inverse},
+                "divide": {"multiplier": single[0], "then": single[1], "last": single[2]},
+            }
+        for name, values in forms[form].items():
+            if not np.isfinite(values).all():
+                wanted = "scales whose products and quotients are finite in float32"
+                raise ArgumentError("scales", f"a {name} that is not", wanted)
         return {"kind": "onednn_divide" if form == "divide" else "onednn", **forms[form]}
 
     return constants
