@@ -109,7 +109,8 @@ class Bounded:
     def undecided(self, other: F64) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         """Tell where float32 may see x on the other side of `other`; NaN may be on either."""
         room = self.error + ROUNDINGS * UNIT * (self.size + np.abs(other))
-        return np.asarray(np.isnan(other) | (np.abs(self.value - other) <= room))
+        apart = np.abs(self.value - other)
+        return np.asarray(np.isnan(apart) | (apart <= room))
 
 
 def _if_finite(error: F64, size: F64) -> F64:

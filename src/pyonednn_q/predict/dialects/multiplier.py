@@ -48,10 +48,20 @@ def real_multiplier(
     precision : {"double", "single_product", "single"}
         ``double``: two operations in float64. ``single_product``: the product in float32, the
         division in float64. ``single``: both in float32.
+
+    Raises
+    ------
+    ArgumentError
+        A scale that is not finite and positive, or an M that is not finite.
     """
     one_of("precision", precision, PRECISIONS)
     scales = [_scale(n, s) for n, s in zip(_SCALES, (src_scale, wei_scale, dst_scale), strict=True)]
     src, wei, dst = scales
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        return _finite("multiplier", _quotient(src, wei, dst, precision))
+
+
+def _quotient(src: Array, wei: Array, dst: Array, precision: str) -> Array:
     if precision == "double":
         return np.asarray(src * wei / dst)
     product = src.astype(np.float32) * wei.astype(np.float32)
