@@ -353,7 +353,7 @@ def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
         pq.load_tuning(path)
 
 
-def test_it_is_reallycalls_of() -> None:
+def test_it_is_really_timed() -> None:
     """No clock of ours: samples of real calls."""
     layer = pq.Conv(codes(32, 32, 1, 1), **Q, post=SUM, tune=True)
     found = layer.prepare((1, 32, 14, 14))
