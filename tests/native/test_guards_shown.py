@@ -22,7 +22,8 @@ from pyonednn_q.errors import SaturationError
 from pyonednn_q.native import runtime
 from support import oracle, unguarded
 from support.children import child, run_child
-from support.faults import FAULTS, Fault, filled
+from support.fault import Fault, filled
+from support.faults import FAULTS
 from support.isa import LIMIT_VARIABLE, reason_row_is_unavailable
 
 if TYPE_CHECKING:

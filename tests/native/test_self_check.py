@@ -19,7 +19,8 @@ from pyonednn_q.native.trial import Draw, compare
 from support import unguarded
 from support.calls.draw import random_call
 from support.children import child, run_child
-from support.faults import FAULTS, Fault, filled
+from support.fault import Fault, filled
+from support.faults import FAULTS
 from support.isa import LIMIT_VARIABLE, reason_row_is_unavailable
 
 MODELLED = ("convolution", "deconvolution", "inner_product", "matmul")

@@ -15,7 +15,8 @@ import pyonednn_q as pq
 from pyonednn_q import native
 from pyonednn_q.compose.implementation import classify
 from pyonednn_q.native.creation import creation
-from support.faults import FAULTS, filled
+from support.fault import filled
+from support.faults import FAULTS
 
 RNG = np.random.default_rng(9)
 Q: dict[str, Any] = {"src_q": pq.QParams(0.5, 2, "u8"), "wei_q": pq.QParams(0.25, 0, "s8")}

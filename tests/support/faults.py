@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pytest
 
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, SumPostOp
@@ -20,38 +18,14 @@ from pyonednn_q.compose.problem import (
     SoftmaxProblem,
 )
 from pyonednn_q.compose.tensor import TensorSpec
-from support.oracle_numbers import numpy_dtype
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from pyonednn_q.compose.problem import Problem
-
-    Arrays = dict[str, NDArray[Any]]
+from support.fault import Fault
+from support.pooled import WIDE, WIDER, mean
 
 AMX_FP16, AMX = "AVX512_CORE_AMX_FP16", "AVX512_CORE_AMX"
 VNNI, AVX512 = "AVX512_CORE_VNNI", "AVX512_CORE"
 AVX2_VNNI, AVX2, SSE41 = "AVX2_VNNI", "AVX2", "SSE41"
 SRC_POINT, DST_POINT = Attr(src_zero_point=ZeroPoint()), Attr(dst_zero_point=ZeroPoint())
 POWERS = 2.0 ** (np.arange(64) % 5)
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A problem on which a row's fault shows, where, and values of attributes that matter."""
-
-    row: str
-    level: str
-    problem: Problem
-    attr: Attr = field(default_factory=Attr)
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def text(self) -> str:
-        """The name of the test."""
-        return f"{self.row}-{self.level}-{self.problem.text()} {self.attr.text()}".rstrip()
 
 
 def conv(dims: tuple[int, ...], wei: tuple[int, ...], dst: str = "s32", **more: Any) -> ConvProblem:
@@ -358,34 +332,15 @@ def _operands() -> list[Fault]:
     ]
 
 
-FAULTS = [*_products(), *_convolutions(), *_deconvolutions(), *_operands()]
+def _means() -> list[Fault]:
+    return [
+        *(Fault("mean-beyond-16-bits", level, mean("u8"), WIDE) for level in (AVX2, AVX2_VNNI)),
+        *(
+            Fault("mean-beyond-32-bits", level, mean(dtype), WIDER)
+            for level in (AMX, AVX512, AVX2, SSE41)
+            for dtype in ("u8", "s8")
+        ),
+    ]
 
 
-def filled(fault: Fault) -> tuple[Arrays, Arrays]:
-    """Arrays of the problem and values of the attributes, small whole numbers throughout."""
-    rng = np.random.default_rng(5)
-    tensors = fault.problem.tensors
-    arrays: Arrays = {
-        name: rng.integers(0, 20, tensors[name].dims).astype(numpy_dtype(tensors[name].dtype))
-        for name in ("src", "src1")
-        if name in tensors
-    }
-    if "wei" in tensors:
-        wei = tensors["wei"]
-        arrays["wei"] = (2 * rng.integers(-3, 4, wei.dims)).astype(numpy_dtype(wei.dtype))
-    if "bias" in tensors:
-        pytest.importorskip("ml_dtypes")
-        dtype = numpy_dtype(tensors["bias"].dtype)
-        arrays["bias"] = rng.integers(-9, 10, tensors["bias"].dims).astype(dtype)
-    dst = tensors["dst"]
-    arrays["dst"] = rng.integers(0, 20, dst.dims).astype(numpy_dtype(dst.dtype))
-    values: Arrays = {}
-    for name in fault.attr.runtime_names(fault.problem):
-        if name.startswith("post_op"):
-            op = fault.attr.post_ops[int(name.removeprefix("post_op_"))]
-            assert isinstance(op, BinaryPostOp)
-            values[name] = rng.integers(-9, 10, op.src1.dims).astype("f4")
-        else:
-            value = fault.values.get(name, 4)
-            values[name] = np.atleast_1d(np.asarray(value, "i4" if "zero" in name else "f4"))
-    return arrays, values
+FAULTS = [*_products(), *_convolutions(), *_deconvolutions(), *_operands(), *_means()]

@@ -18,6 +18,7 @@ from pyonednn_q.compose.problem import (
     SoftmaxProblem,
 )
 from pyonednn_q.compose.tensor import TensorSpec
+from support import pooled
 
 OLD, NEW = (3, 7, 2), (3, 13, 2)
 AMX, VNNI, AVX512 = "AVX512_CORE_AMX", "AVX512_CORE_VNNI", "AVX512_CORE"
@@ -383,4 +384,5 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for attr in (binary(1, 37, 1, 1), Attr(post_ops=(PReluPostOp(2),)))
     ),
     ("reorder-per-channel-zero-point", *reorder(2), NEW, AVX2, "jit:uni"),
+    *((row, problem, attr, OLD, AVX2, impl) for row, problem, attr, impl in pooled.WRONG),
 ]

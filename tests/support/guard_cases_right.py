@@ -7,6 +7,7 @@ from typing import Any
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.post_ops import SumPostOp
 from pyonednn_q.compose.problem import ConvProblem, InnerProductProblem, MatMulProblem, Problem
+from support import pooled
 from support.guard_cases import (
     AMX,
     AVX2,
@@ -191,4 +192,6 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (conv((1, 16, 9, 9), (19, 16, 3, 3)), compare(1, 19, 1, 1), NEW, AMX, CONV_AMX),
     (conv((1, 16, 9, 9), (37, 16, 3, 3)), binary(1, 37, 1, 1), NEW, AVX2_VNNI, CONV_AVX2),
     (conv((1, 16, 9, 9), (24, 16, 3, 3)), binary(1, 24, 1, 1), NEW, AMX, CONV_AVX2),
+    *((problem, attr, NEW, AVX2, impl) for problem, attr, impl in pooled.RIGHT),
+    (pooled.mean("u8"), pooled.WIDE, NEW, AVX512, "jit_int:avx512_core"),
 ]

@@ -206,7 +206,7 @@ def _frozen(name: str, value: object) -> Hashable:
         wanted = "a number, a string, a tuple of them, or a frozen value"
         if isinstance(value, np.ndarray):
             wanted += "; the arrays of a chain's leaves go into operands={...}"
-        raise ArgumentError(name, type(value).__name__, wanted) from None
+        raise ArgumentError(name or "an option named ''", type(value).__name__, wanted) from None
     return type(value), value
 
 

@@ -4,10 +4,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from pyonednn_q.compose.post_ops import COMPARISONS, BinaryPostOp, PReluPostOp, SumPostOp
-from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem
+from pyonednn_q.compose.post_ops import (
+    COMPARISONS,
+    BinaryPostOp,
+    EltwisePostOp,
+    PReluPostOp,
+    SumPostOp,
+)
+from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem, PoolingProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +86,16 @@ def depthwise_sum(problem: Problem, attr: Attr) -> bool:
     return any(op.scale != 1 or op.zero_point != 0 for op in sums)
 
 
+def pooled_beyond_16_bits(problem: Problem, attr: Attr) -> bool:
+    """Match means stored as u8 whose post-ops may lead beyond 32767."""
+    return _is_mean(problem, "u8") and _reach(attr) >= 2.0**15
+
+
+def pooled_beyond_32_bits(problem: Problem, attr: Attr) -> bool:
+    """Match means stored as u8 or s8 whose post-ops may lead to 2^31 or beyond."""
+    return _is_mean(problem, "u8", "s8") and _reach(attr) >= 2.0**31
+
+
 # --- words that several rows share --------------------------------------------------------------
 
 
@@ -107,3 +124,29 @@ def ragged(problem: Problem, block: int) -> bool:
     channels = problem.tensors["dst"].dims[axis]
     groups = problem.groups if isinstance(problem, (ConvProblem, DeconvProblem)) else 1
     return channels // groups % block != 0
+
+
+def _is_mean(problem: Problem, *stored: str) -> bool:
+    if not isinstance(problem, PoolingProblem):
+        return False
+    return problem.alg != "max" and problem.dst.dtype in stored
+
+
+def _reach(attr: Attr) -> float:
+    """Return the largest magnitude that the post-ops may make of a code."""
+    reach = 255.0
+    for op in attr.post_ops:
+        match op:
+            case EltwisePostOp(alg="clip" | "clip_v2", alpha=lo, beta=hi):
+                reach = max(abs(lo), abs(hi))
+            case EltwisePostOp(alg="linear", alpha=alpha, beta=beta):
+                reach = abs(alpha) * reach + abs(beta)
+            case EltwisePostOp(alg="relu", alpha=alpha):
+                reach *= max(1.0, abs(alpha))
+            case EltwisePostOp(alg="round" | "abs"):
+                pass
+            case EltwisePostOp(alg="tanh" | "logistic" | "hardsigmoid"):
+                reach = 1.0
+            case _:
+                reach = math.inf
+    return reach

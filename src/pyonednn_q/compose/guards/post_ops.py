@@ -126,4 +126,29 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         "first for few channels; 1, 3, 4, 5, 9, 12, 19 and 37 channels; none of 6772 with eltwise "
         "post-ops, none on an AVX2_VNNI machine",
     ),
+    Guard(
+        id="mean-beyond-16-bits",
+        since=FLOOR,
+        until=None,
+        isas=ymm,
+        kinds=("pooling",),
+        impl=r"jit_int",
+        condition=operands.pooled_beyond_16_bits,
+        effect="values above 32767 are stored as 0, not as 255",
+        remedy="a clip to the type's range as the last post-op",
+        source="measured: 3.7.2 and 3.13.2, AVX2, every value; s8 and the kernels for SSE41 and "
+        "AVX-512 were right up to 2^31",
+    ),
+    Guard(
+        id="mean-beyond-32-bits",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=("pooling",),
+        impl=r"jit_int",
+        condition=operands.pooled_beyond_32_bits,
+        effect="values of 2^31 and above are stored as the type's least value",
+        remedy="a clip to the type's range as the last post-op",
+        source="measured: 3.7.2 and 3.13.2, SSE41, AVX2, AVX512_CORE and AMX, every value",
+    ),
 )

@@ -1,0 +1,68 @@
+"""Fault: a problem on which a row of the guard table shows, and arrays for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from pyonednn_q.compose.attr import Attr
+from pyonednn_q.compose.post_ops import BinaryPostOp
+from support.oracle_numbers import numpy_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pyonednn_q.compose.problem import Problem
+
+    Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A problem on which a row's fault shows, where, and values of attributes that matter."""
+
+    row: str
+    level: str
+    problem: Problem
+    attr: Attr = field(default_factory=Attr)
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The name of the test."""
+        return f"{self.row}-{self.level}-{self.problem.text()} {self.attr.text()}".rstrip()
+
+
+def filled(fault: Fault) -> tuple[Arrays, Arrays]:
+    """Arrays of the problem and values of the attributes, small whole numbers throughout."""
+    rng = np.random.default_rng(5)
+    tensors = fault.problem.tensors
+    arrays: Arrays = {
+        name: rng.integers(0, 20, tensors[name].dims).astype(numpy_dtype(tensors[name].dtype))
+        for name in ("src", "src1")
+        if name in tensors
+    }
+    if "wei" in tensors:
+        wei = tensors["wei"]
+        arrays["wei"] = (2 * rng.integers(-3, 4, wei.dims)).astype(numpy_dtype(wei.dtype))
+    if "bias" in tensors:
+        pytest.importorskip("ml_dtypes")
+        dtype = numpy_dtype(tensors["bias"].dtype)
+        arrays["bias"] = rng.integers(-9, 10, tensors["bias"].dims).astype(dtype)
+    dst = tensors["dst"]
+    arrays["dst"] = rng.integers(0, 20, dst.dims).astype(numpy_dtype(dst.dtype))
+    values: Arrays = {}
+    for name in fault.attr.runtime_names(fault.problem):
+        if name.startswith("post_op"):
+            op = fault.attr.post_ops[int(name.removeprefix("post_op_"))]
+            assert isinstance(op, BinaryPostOp)
+            values[name] = rng.integers(-9, 10, op.src1.dims).astype("f4")
+        else:
+            value = fault.values.get(name, 4)
+            values[name] = np.atleast_1d(np.asarray(value, "i4" if "zero" in name else "f4"))
+    return arrays, values
