@@ -244,3 +244,23 @@ def test_a_sum_does_not_read_bytes_as_words() -> None:
     residual = np.zeros((1, 16, 4, 3), np.uint8)
     with pytest.raises(DTypeError, match="residual"):
         layer(source((1, 8, 6, 5)).astype(np.float32), residual=residual)
+
+
+@pytest.mark.parametrize(("scale", "is_refused"), [(1.2e-38, True), (1e-30, False)])
+def test_scales_that_lead_sums_beyond_float32_are_refused(scale: float, is_refused: bool) -> None:
+    """An infinite sum times a slope of 0 is no number, and was stored as code 0."""
+    wei = np.full((64, 4), -100, np.int8)
+    post = Chain(PRelu(np.array([0.0, 0.25, 0.5, 1.0])), Affine(shift=1.0))
+    layer = MatMul(
+        wei,
+        src_q=QParams(0.5, 0, "u8"),
+        wei_q=QParams(0.25, 0, "s8"),
+        dst_q=QParams(scale, 0, "u8"),
+        post=post,
+    )
+    src = np.full((3, 64), 255, np.uint8)
+    if is_refused:
+        with pytest.raises(ArgumentError, match="scales: got sums of up to .*beyond float32"):
+            layer(src)
+    else:
+        np.testing.assert_array_equal(layer(src), np.tile(np.uint8([255, 0, 0, 0]), (3, 1)))

@@ -194,6 +194,7 @@ class Layer:
             return self._on_primitive(self._plan(carried, apart), carried, note)
 
     def _on_primitive(self, plan: Plan, carried: SrcZeroPoint, note: str) -> Ready:
+        _check_reach(plan)
         settings = self.settings
         packed = self.packed.get(plan.wei_factor)
         if packed is None:
@@ -284,6 +285,17 @@ class Layer:
             return replace(facts, acc_map=True)
         acc = acc_interval(self.problem, self.wei, carried.value, wei_point.least)
         return replace(facts, acc=acc, acc_map=True)
+
+
+def _check_reach(plan: Plan) -> None:
+    """Refuse scales that lead the greatest sum beyond float32, where 0 times it is no number."""
+    acc, scale = plan.facts.acc, plan.acc_scale
+    most = max(abs(acc.lo.least), abs(acc.hi.greatest)) * max(abs(scale.least), scale.greatest)
+    if plan.bias is not None:
+        most += max(abs(plan.bias.least), plan.bias.greatest)
+    if np.isfinite(most) and most > float(np.finfo(np.float32).max):
+        wanted = "smaller ones of source and weights, or a larger one of dst"
+        raise ArgumentError("scales", f"sums of up to {most:.1e}, beyond float32", wanted)
 
 
 def _in_f32(values: NDArray[np.float64]) -> NDArray[np.float32]:
