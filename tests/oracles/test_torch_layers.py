@@ -92,9 +92,6 @@ def test_a_linear_layer_rounds_so_where_close_rules_part(engine: str) -> None:
             made = {
                 name: requantize(every, name, **scales, dst_dtype="u8") for name in (rule, *CLOSE)
             }
-            if engine == "qnnpack":
-                m = src_scale * wei_scale * (np.float32(1) / dst_scale)
-                made[rule] = np.clip(np.rint(every.astype(np.float32) * m), 0, 255)
             chosen = np.unique(
                 np.concatenate([np.flatnonzero(made[rule] != made[name]) for name in CLOSE])
             )

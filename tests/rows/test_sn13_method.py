@@ -52,7 +52,7 @@ MEASURED = {
     (REF, "litert-2.3", "deconv", False, "u8"): "F2",
     (OPT, "litert-2.3", "deconv", False, "u8"): "FU2",
 }
-ALWAYS_F32 = ("xnnpack", "onnxruntime", "fbgemm", "torch_qnnpack", "snps_onnx")
+ALWAYS_F32 = ("xnnpack", "onnxruntime", "fbgemm", "snps_onnx")
 
 
 def aliases(dialect: str, tail: str | None) -> str:
@@ -144,3 +144,7 @@ def test_every_answer_is_a_dialect() -> None:
                 except ArgumentError:
                     continue
                 assert {found.dialect, found.tail} - {None} <= set(DIALECTS)
+
+
+def test_qnnpack_in_torch_multiplies_by_a_reciprocal() -> None:
+    assert which_method("torch_qnnpack", "inner_product").dialect == "torch_qnnpack"

@@ -107,6 +107,11 @@ def single(src: Fraction, wei: Fraction, dst: Fraction) -> Fraction:
     return f32(f32(src * wei) / dst)
 
 
+@functools.cache
+def single_reciprocal(src: Fraction, wei: Fraction, dst: Fraction) -> Fraction:
+    return f32(f32(src * wei) * f32(1 / f32(dst)))
+
+
 Precision: TypeAlias = Callable[[Fraction, Fraction, Fraction], Fraction]
 
 
@@ -126,12 +131,13 @@ def two_floats(precision: Precision, narrow: Callable[[Fraction], Fraction]) -> 
     return rule
 
 
-def onnxruntime(
-    acc: int, src: Fraction, wei: Fraction, dst: Fraction, zp: int, to: Integers
-) -> int:
-    value = f32(f32(Fraction(acc)) * single(src, wei, dst))
-    inside = max(Fraction(to[0] - zp), min(Fraction(to[1] - zp), value))
-    return round(inside) + zp
+def rint_of_single(precision: Precision) -> Rule:
+    def rule(acc: int, src: Fraction, wei: Fraction, dst: Fraction, zp: int, to: Integers) -> int:
+        value = f32(f32(Fraction(acc)) * precision(src, wei, dst))
+        inside = max(Fraction(to[0] - zp), min(Fraction(to[1] - zp), value))
+        return round(inside) + zp
+
+    return rule
 
 
 def rint_of_double(
@@ -233,7 +239,8 @@ RULES: dict[str, Rule] = {
     "snps_inner_product": two_floats(double, f64),
     "snps_inner_product_onnx": rint_of_double,
     "snps_ev": ev,
-    "onnxruntime": onnxruntime,
+    "onnxruntime": rint_of_single(single),
+    "torch_qnnpack": rint_of_single(single_reciprocal),
     "onednn": onednn("folded"),
     "onednn_one_scale": onednn("one"),
     "onednn_separate": onednn("sep"),

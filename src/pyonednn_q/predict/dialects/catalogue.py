@@ -121,6 +121,12 @@ _ALL = (
         constants.real("single", "float"),
     ),
     Dialect(
+        "torch_qnnpack",
+        "QNNPACK",
+        "the same with (src_scale · wei_scale) · (1/dst_scale), each operation in float32",
+        constants.real("single_reciprocal", "float"),
+    ),
+    Dialect(
         "onednn",
         "oneDNN",
         "src and wei scale folded into one float32, times 1/dst_scale, zero point, ties to even",

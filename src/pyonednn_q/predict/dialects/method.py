@@ -117,7 +117,7 @@ _ALWAYS = {
     "xnnpack": Method("onnxruntime"),
     "onnxruntime": Method("onnxruntime"),
     "fbgemm": Method("onnxruntime"),
-    "torch_qnnpack": Method("onnxruntime"),
+    "torch_qnnpack": Method("torch_qnnpack"),
     "caffe2": Method("caffe2", measured=False),
     "onednn": Method("onednn"),
     "tpu_mlir_bm168x": Method("tpu_mlir"),

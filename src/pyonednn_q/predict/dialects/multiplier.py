@@ -30,7 +30,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-PRECISIONS = ("double", "single_product", "single")
+PRECISIONS = ("double", "single_product", "single", "single_reciprocal")
 STEPS = ("two_step", "two_step_up", "one_step")
 RULES = ("search", "positive", "q31", "literal", "truncate")
 _LIMITS = {8: 127, 32: 2**31 - 1}
@@ -44,10 +44,11 @@ def real_multiplier(
     Parameters
     ----------
     src_scale, wei_scale, dst_scale : array_like of float
-        As the framework stores them: for the two single precisions they are float32 first.
-    precision : {"double", "single_product", "single"}
+        As the framework stores them: for the single precisions they are float32 first.
+    precision : {"double", "single_product", "single", "single_reciprocal"}
         ``double``: two operations in float64. ``single_product``: the product in float32, the
-        division in float64. ``single``: both in float32.
+        division in float64. ``single``: both in float32. ``single_reciprocal``: that of dst_scale
+        in float32, times the product.
 
     Raises
     ------
@@ -67,6 +68,8 @@ def _quotient(src: Array, wei: Array, dst: Array, precision: str) -> Array:
     product = src.astype(np.float32) * wei.astype(np.float32)
     if precision == "single_product":
         return np.asarray(product.astype(np.float64) / dst.astype(np.float32).astype(np.float64))
+    if precision == "single_reciprocal":
+        return np.asarray(product * (np.float32(1) / dst.astype(np.float32))).astype(np.float64)
     return np.asarray(product / dst.astype(np.float32)).astype(np.float64)
 
 
