@@ -55,7 +55,8 @@ def test_every_way_gives_the_bits_of_the_usual_one(name: str, post: pq.Chain, la
     residual = RNG.integers(0, 99, usual.dst.dims).astype(np.uint8) if post is SUM else None
     expected = usual(src, residual=residual)
     assert len(np.unique(expected)) > 10
-    laid = empty(laid_out(dims, "u8", "channels_last")) if src.ndim == 4 else np.empty_like(src)
+    lie = "dense" if layout == "dense" else "channels_last"
+    laid = empty(laid_out(dims, "u8", lie)) if src.ndim == 4 else np.empty_like(src)
     laid[...] = src
     ways, hot = 0, 0
     for planned in tuning._others(usual, layer._formed, problem, post, layout):

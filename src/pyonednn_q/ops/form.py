@@ -7,7 +7,6 @@ binary add        a Sum of scale 1 reads its tensor as an operand, not from dst:
                   to stay as it is then needs no copy
 row-major         source and result with channels first, where arrays have them last
 any layout        source and result as the library likes them, which may be in blocks of channels
-library reorders  channels last, where arrays are row-major
 n input channels  more of them than there are, with weights of 0
 
 Where the layout is not that of the arrays, or channels are added, the library copies source and
@@ -155,8 +154,6 @@ def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iter
 def _of_layouts(asked: Form, problem: ConvProblem | DeconvProblem, arrays: str) -> Iterator[Form]:
     """Give the problem with source and result in other layouts than arrays have."""
     lying = _lying(problem, arrays)
-    if arrays == "dense":
-        yield replace(asked, name="library reorders", arrays=lying)
     dense = _lying(problem, "dense")
     rows = replace(problem, src=dense["src"], dst=dense["dst"])
     yield replace(asked, name="row-major", problem=rows, arrays=lying)

@@ -51,6 +51,10 @@ class Formed(Planned):
         self.src_dims = form.asked.src.dims
         self._reads = form.has_leaf or any(isinstance(step, Sum) for step in form.chain)
 
+    def row_major(self) -> Planned:
+        """Return this one: how arrays lie was part of the choice."""
+        return self
+
     def __call__(
         self,
         /,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from itertools import chain
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -71,8 +72,10 @@ def inspect(
     instance("prepared", prepared, Operator, Planned, PreparedLayer, Prepared)
     if isinstance(prepared, Operator):
         planned = prepared.prepare(_dims(prepared, src_dims))
-        returns = prepared.settings.layout != "channels_last"
-        copies = _copies(planned.primitive, "dst" if returns else "")
+        primitive, rows = planned.primitive, planned.row_major().primitive
+        copies = _copies(primitive)
+        if prepared.settings.layout != "channels_last" and rows is not primitive:
+            copies = chain(_copied(rows, primitive), _copies(rows))
         return _inspection(planned.primitive, copies, planned)
     if src_dims is not None:
         raise ArgumentError("src_dims", str(src_dims), "None: the shape is settled already")
@@ -159,27 +162,32 @@ def _packing(primitive: Prepared) -> Iterator[Reorder]:
         yield Reorder("wei", "row-major", "packed", primitive.wei_bytes, us, "once, when prepared")
 
 
-def _copied(primitive: Prepared) -> Iterator[Reorder]:
-    """Give the copies that the library makes in each call, into and out of its own layouts."""
+def _copied(primitive: Prepared, usual: Prepared | None = None) -> Iterator[Reorder]:
+    """Give the copies that the library makes in each call, into and out of its own layouts.
+
+    `usual` is the same primitive for arrays that it need not copy.
+    """
     taken = primitive.time_copies(_COPIES)
-    for name, inner in primitive.copied.items():
+    copied = primitive.copied
+    for name in (name for name in (*primitive.inputs, "dst") if name in copied):
+        inner = copied[name]
         spec = primitive.layout(name)
-        ways = (inner, _words(spec)) if name == "dst" else (_words(spec), inner)
-        yield Reorder(name, *ways, spec.nbytes, taken[name] * 1e6, "each call")
+        inside = inner if usual is None else _words(usual.layout(name))
+        ways = (inside, _words(spec)) if name == "dst" else (_words(spec), inside)
+        yield Reorder(name, *ways, spec.nbytes, taken[name] * 1e6, _EACH if usual else "each call")
 
 
-def _copies(primitive: Prepared, result: str = "") -> Iterator[Reorder]:
-    """Give the copies of a call whose arrays are row-major, that of the result if it is to be."""
-    for name in (*primitive.inputs, *([result] if result else [])):
+def _copies(primitive: Prepared) -> Iterator[Reorder]:
+    """Give the copies of a call whose arrays are row-major."""
+    for name in primitive.inputs:
         spec = primitive.layout(name)
         dense = TensorSpec.dense(spec.dims, spec.dtype)
         if spec.strides == dense.strides or not spec.size:
             continue
-        origin, target = (spec, dense) if name == result else (dense, spec)
-        array = empty(origin)
+        array = empty(dense)
         array[...] = 0
-        us = _median_us(partial(in_layout, array, target))
-        yield Reorder(name, _words(origin), _words(target), spec.nbytes, us, _EACH)
+        us = _median_us(partial(in_layout, array, spec))
+        yield Reorder(name, _words(dense), _words(spec), spec.nbytes, us, _EACH)
 
 
 def _words(spec: TensorSpec) -> str:

@@ -140,7 +140,7 @@ class LastStage:
         params = self.settings.src_q
         assert isinstance(params, QParams)
         point = int(params.zero_point) + self.shift
-        if point == 0:
+        if point == 0 or not acc.size:
             return _Ready(None, self._arithmetic(self.bias))
         ones = np.ones((1, *src_dims[1:]) if self.axis == 1 else src_dims)
         share = self._sums(ones.astype(dtypes.numpy_dtype(self.dtype))) * point

@@ -264,7 +264,7 @@ class Operator(FromFloat):
             self._last.refuse(residual, operands)
             return self._last(self._codes(given, None).values.reshape(given.shape), out)
         ready = self._ready_for(given.shape, self._src_dtype(given))
-        planned = ready.planned
+        planned = self._for_arrays(ready.planned, given, out)
         dims = Reshaped(self._dst_dims(given.shape, planned), planned.dst.dims)
         codes = self._codes(given, ready)
         brought = codes.operands(ready)
@@ -300,6 +300,14 @@ class Operator(FromFloat):
             return target
         dst = dims.back(dst)
         return dst if as_it_is else np.ascontiguousarray(dst)
+
+    def _for_arrays(self, planned: Planned, src: Array, out: object) -> Planned:
+        """Return what takes arrays as they lie; only in-place results may be copied in Python."""
+        is_usual = self.settings.layout == "channels_last" or self.weights.parts is not None
+        if is_usual or not src.flags.c_contiguous:
+            return planned
+        is_row_major = isinstance(out, np.ndarray) and out.flags.c_contiguous
+        return planned.row_major() if out is None or is_row_major else planned
 
     def _src_dtype(self, src: Array) -> str:
         """Return the type of what the primitive takes for a source."""

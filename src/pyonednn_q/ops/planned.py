@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -172,6 +173,7 @@ class Planned:
         self._sums = tuple(step for step in plan.chain if isinstance(step, Sum))
         self._carries_sum = any(isinstance(op, SumPostOp) for op in plan.post_ops)
         self._is_bare = not (self.leaves or self._sums or rest)
+        self._row_major: Planned | None = None
 
     def __call__(
         self,
@@ -226,6 +228,24 @@ class Planned:
         ``None`` where a call takes more than a source, or more than the primitive runs.
         """
         return self.primitive.hot if self._is_bare else None
+
+    def row_major(self) -> Planned:
+        """Return the same for row-major sources and results, which the library copies itself.
+
+        This one, where they lie so already, and where something runs after the primitive.
+        """
+        if self._row_major is None:
+            layouts = {name: self.primitive.layout(name) for name in (SRC, "dst")}
+            dense = {name: TensorSpec.dense(s.dims, s.dtype) for name, s in layouts.items()}
+            stays = layouts == dense or self._rest is not None or not self.dst.size
+            self._row_major = self if stays else self._seen_as(dense)
+        return self._row_major
+
+    def _seen_as(self, specs: Mapping[str, TensorSpec]) -> Planned:
+        other = copy(self)
+        other.primitive = self.primitive.seen_as(specs)
+        other.dst = replace(specs["dst"], dtype=self.plan.facts.dst)
+        return other
 
     def empty(self) -> Array:
         """Return an uninitialised array to pass as `out`, in the layout that needs no copy."""

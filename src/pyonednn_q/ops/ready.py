@@ -89,9 +89,8 @@ class Layer:
         """
         made, settings = self._usual(), self.settings
         if settings.tune:
-            planned = tuned(
-                made.planned, self._formed, self.problem, settings.post, settings.layout
-            )
+            usual = self._as_arrays_lie(made.planned)
+            planned = tuned(usual, self._formed, self.problem, settings.post, settings.layout)
             made = replace(made, planned=planned)
         if settings.self_check:
             verify(made.planned, self._meaning(made.planned.plan), self.problem, self.wei)
@@ -109,7 +108,10 @@ class Layer:
             arrays=form.arrays,
         )
         inner = layer._usual().planned  # noqa: SLF001 - of this class
-        return inner if form.name == AS_ASKED else Formed(form, inner)
+        return self._as_arrays_lie(inner) if form.name == AS_ASKED else Formed(form, inner)
+
+    def _as_arrays_lie(self, planned: Planned) -> Planned:
+        return planned.row_major() if self.settings.layout == "dense" else planned
 
     def _usual(self) -> Ready:
         """Compose and prepare: what carries the zero point, and what stores the result.
