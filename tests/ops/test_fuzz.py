@@ -120,4 +120,4 @@ def test_the_judge_notices_nonsense_that_is_accepted(
 def test_a_crash_is_told_with_its_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(chunk.CRASH_AT, "3")
     report = run_chunk(range(5), tmp_path / "trace")
-    assert report.wrong[0].startswith("seed 3: a crash, exit code -11")
+    assert report.wrong[0].startswith("seed 3: a crash, exit code")
