@@ -11,7 +11,7 @@ import json
 import os
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -87,6 +87,13 @@ def test_only_matrix_products_in_few_columns_leave_their_sums_open(kind: str) ->
                 case.src.shape[0] == 1 or case.problem.dst.dims[1:2] < (4,)
             )
             assert len(ways) == 1 or few
+
+
+@pytest.mark.parametrize("window", sum_cases.WINDOWS, ids=str)
+@pytest.mark.parametrize("groups", [1, 2])
+def test_sums_of_one_output_channel(window: dict[str, Any], groups: int) -> None:
+    """Products of one column: long sums are cut in halves if the source is copied first."""
+    check(sum_cases.one_column(window, groups))
 
 
 @pytest.mark.parametrize("src", ["u8", "s8"])

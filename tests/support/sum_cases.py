@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 KINDS = ("convolution", "deconvolution", "inner_product", "matmul")
 SPACES: tuple[tuple[int, ...], ...] = ((), (2,), (2, 3), (1, 1), (3, 3), (2, 2, 2))
 
+# Whose sums are of 386 to 390 products: an odd half of them lies beyond a block.
+WINDOWS: tuple[dict[str, Any], ...] = (
+    {"channels": 386, "kernel": (1, 1)},
+    {"channels": 386, "kernel": (1, 1), "strides": 2},
+    {"channels": 386, "kernel": (1, 1), "padding": 1},
+    {"channels": 386, "kernel": (1, 1), "strides": (1, 9), "padding": (2, 0)},
+    {"channels": 130, "kernel": (3, 1)},
+    {"channels": 193, "kernel": (1, 2), "padding": 1, "strides": 2},
+)
+
 
 @dataclass(frozen=True)
 class SumCase:
@@ -48,6 +58,18 @@ def stream(kind: str, src: str, count: int, seed: int) -> Iterator[SumCase]:
     """Yield cases of independent seeds."""
     for number in range(count):
         yield _case(kind, src, np.random.default_rng([seed, number]))
+
+
+def one_column(window: dict[str, Any], groups: int) -> SumCase:
+    """Return a u8 convolution of one output channel a group, with large values."""
+    rng = np.random.default_rng(3)
+    shape = dict(window)
+    channels, kernel = shape.pop("channels"), shape.pop("kernel")
+    lead = (groups, 1, channels) if groups > 1 else (1, channels)
+    dims, wei_dims = (2, groups * channels, 7, 7), (*lead, *kernel)
+    problem = ConvProblem.of(dims, wei_dims, src="u8", dst="s32", **shape)
+    src = rng.integers(128, 256, dims).astype(np.uint8)
+    return SumCase(problem, src, pair_machine.full_range(rng, wei_dims, "s8"), 0)
 
 
 def _case(kind: str, src: str, rng: np.random.Generator) -> SumCase:

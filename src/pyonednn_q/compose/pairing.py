@@ -161,8 +161,20 @@ def _of_patches(problem: Windowed, isa: str, zero_point: bool | None) -> list[Su
     if problem.src.dtype == "s8":
         return [Summation(halved=True, shifted="src")]
     rows = math.prod(problem.dst.dims[2:])
+    if columns == 1:
+        # The source itself is a product's operand, even of one row; patches are laid out otherwise.
+        if _gathers(problem):
+            return [Summation(Pairing.TAPS, _block(length * taps, isa))]
+        rows = max(rows, 2)
     product = Product(rows, columns, length * taps, Pairing.TAPS)
     return _of_gemm(product, isa, zero_point, signed=False)
+
+
+def _gathers(problem: Windowed) -> bool:
+    """Tell whether a product of patches has to copy them from the source first."""
+    window = problem.window
+    sides = (*window.padding_lo, *window.padding_hi)
+    return max(*window.kernel, *window.strides) > 1 or max(sides) > 0
 
 
 def _of_kernel(
