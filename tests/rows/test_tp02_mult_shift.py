@@ -81,3 +81,6 @@ def test_arguments() -> None:
         scale_to_mult_shift(0.5, 8, "q31")
     with pytest.raises(ArgumentError, match=r"^rule: got 'guess'"):
         scale_to_mult_shift(0.5, rule="guess")
+    for huge in (2.0**63, -1e300):
+        with pytest.raises(ArgumentError, match="below 2\\^63"):
+            scale_to_mult_shift(huge)

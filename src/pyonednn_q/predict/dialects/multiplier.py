@@ -163,6 +163,11 @@ def scale_to_mult_shift(
     -------
     tuple of ndarray
         k as int64, r as int32.
+
+    Raises
+    ------
+    ArgumentError
+        A multiplier that is not finite, or one to be searched for of 2^63 or more.
     """
     one_of("rule", rule, RULES)
     if bits not in _LIMITS:
@@ -205,6 +210,8 @@ _SCALES = ("src_scale", "wei_scale", "dst_scale")
 
 
 def _searched(m: Array, limit: int, first: int) -> tuple[Array, Array]:
+    if (np.abs(m) >= 2.0**63).any():
+        raise ArgumentError("multiplier", str(np.abs(m).max()), "one below 2^63")
     single = m.astype(np.float32)
     best_error = np.full(m.shape, np.finfo(np.float32).max, np.float32)
     best_shift = np.zeros(m.shape, np.int32)
