@@ -157,7 +157,7 @@ def _sum(x: Bounded, step: Sum, around: Around) -> Bounded:
 def _binary(x: Bounded, step: Binary, around: Around) -> Bounded:
     affine = _as_affine(step, around)
     if affine is not None:
-        return x.affine(*affine)
+        return _in_float32(x, *affine)
     operand = step.operand
     given = around.operand(operand) if isinstance(operand, Leaf) else around.constant(operand)
     other = np.broadcast_to(given, around.dims)

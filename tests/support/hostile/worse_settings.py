@@ -57,12 +57,16 @@ def _params(attempt: Attempt, rng: Rng) -> dict[str, Any]:
     return params
 
 
+def _is_vector(value: object) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == 1 and value.size > 0
+
+
 @worse
 def a_bad_scale(attempt: Attempt, rng: Rng) -> None:
     params = _params(attempt, rng)
     value = one_of(rng, SCALES)
     scale = params["scale"]
-    if isinstance(scale, np.ndarray) and isinstance(value, float) and rng.random() < 0.7:
+    if _is_vector(scale) and isinstance(value, float) and rng.random() < 0.7:
         copy = np.array(scale)
         copy[int(rng.integers(len(copy)))] = value
         value = copy
@@ -74,7 +78,7 @@ def a_bad_zero_point(attempt: Attempt, rng: Rng) -> None:
     params = _params(attempt, rng)
     value = one_of(rng, ZERO_POINTS)
     point = params["zero_point"]
-    if isinstance(point, np.ndarray) and isinstance(value, int) and rng.random() < 0.7:
+    if _is_vector(point) and isinstance(value, int) and rng.random() < 0.7:
         copy = np.array(point, dtype=object)
         copy[int(rng.integers(len(copy)))] = value
         value = copy
