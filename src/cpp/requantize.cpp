@@ -1,6 +1,7 @@
 #include "requantize.hpp"
 
 #include "errors.hpp"
+#include "requantize_quick.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,80 +12,8 @@ namespace pq {
 
 namespace {
 
-// Accumulators that are worked on at a time; their results stay in the first cache.
+// Accumulators of one call of a loop; and what is done again when a tie is too close to call.
 constexpr std::size_t block_size = 1024;
-
-template <typename Rule, bool uniform>
-PQ_INLINE bool sweep(const Columns& given, const std::int32_t* __restrict acc,
-                     std::int32_t* __restrict out, std::size_t count) {
-    const Columns columns = given;
-    const Constants first = columns.at(0);
-    std::uint32_t fault = 0;
-    for (std::size_t i = 0; i < count; ++i)
-        out[i] = Rule::apply(acc[i], uniform ? first : columns.at(i), fault);
-    return fault != 0;
-}
-
-template <typename Out>
-PQ_INLINE void narrow(const std::int32_t* __restrict from, Out* __restrict to, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i)
-        to[i] = static_cast<Out>(from[i]);
-}
-
-// Asks for the accumulators and results of the block behind this one while this one is computed:
-// the hardware's own prefetching ends with each page, which is a block.
-template <typename Out>
-PQ_INLINE void prefetch(const std::int32_t* acc, Out* dst, std::size_t count) {
-    constexpr std::size_t line = 64;
-    for (std::size_t i = 0; i < count; i += line / sizeof(std::int32_t))
-        __builtin_prefetch(acc + i, 0);
-    for (std::size_t i = 0; i < count; i += line / sizeof(Out))
-        __builtin_prefetch(dst + i, 1);
-}
-
-#define PQ_LOOPS(LEVEL, TARGET)                                                                    \
-    template <typename Rule, bool uniform>                                                         \
-    TARGET bool sweep_##LEVEL(const Columns& columns, const std::int32_t* acc, std::int32_t* out,  \
-                              std::size_t count) {                                                 \
-        return sweep<Rule, uniform>(columns, acc, out, count);                                     \
-    }                                                                                              \
-    template <typename Out>                                                                        \
-    TARGET void narrow_##LEVEL(const std::int32_t* from, Out* to, std::size_t count) {             \
-        narrow<Out>(from, to, count);                                                              \
-    }
-
-PQ_LOOPS(512, PQ_TARGET_512)
-PQ_LOOPS(256, PQ_TARGET_256)
-PQ_LOOPS(any, )
-
-#undef PQ_LOOPS
-
-using Sweep = bool (*)(const Columns&, const std::int32_t*, std::int32_t*, std::size_t);
-using Loops = std::pair<Sweep, Sweep>; // each accumulator of its own channel; all of the same
-
-template <typename Rule>
-Loops loops() {
-    switch (vector_bits()) {
-    case 512:
-        return {&sweep_512<Rule, false>, &sweep_512<Rule, true>};
-    case 256:
-        return {&sweep_256<Rule, false>, &sweep_256<Rule, true>};
-    default:
-        return {&sweep_any<Rule, false>, &sweep_any<Rule, true>};
-    }
-}
-
-template <typename Out>
-void narrow_here(const std::int32_t* from, Out* to, std::size_t count) {
-    switch (vector_bits()) {
-    case 512:
-        return narrow_512(from, to, count);
-    case 256:
-        return narrow_256(from, to, count);
-    default:
-        return narrow_any(from, to, count);
-    }
-}
 
 constexpr std::array<const char*, 10> rounding_names{
         "half_away_from_zero", "half_up",      "half_down",      "half_to_even", "half_to_odd",
@@ -97,31 +26,36 @@ Rounding rounding_from_name(const std::string& name) {
     return static_cast<Rounding>(found - rounding_names.begin());
 }
 
-template <template <Rounding> class Rule>
-Loops loops_rounding(const std::string& name) {
-    switch (rounding_from_name(name)) {
+template <template <Rounding> class Rule, typename Out>
+Loops loops_rounding(Rounding rounding) {
+    switch (rounding) {
     case Rounding::half_away_from_zero:
-        return loops<Rule<Rounding::half_away_from_zero>>();
+        return loops<Rule<Rounding::half_away_from_zero>, Out>();
     case Rounding::half_up:
-        return loops<Rule<Rounding::half_up>>();
+        return loops<Rule<Rounding::half_up>, Out>();
     case Rounding::half_down:
-        return loops<Rule<Rounding::half_down>>();
+        return loops<Rule<Rounding::half_down>, Out>();
     case Rounding::half_to_even:
-        return loops<Rule<Rounding::half_to_even>>();
+        return loops<Rule<Rounding::half_to_even>, Out>();
     case Rounding::half_to_odd:
-        return loops<Rule<Rounding::half_to_odd>>();
+        return loops<Rule<Rounding::half_to_odd>, Out>();
     case Rounding::half_towards_zero:
-        return loops<Rule<Rounding::half_towards_zero>>();
+        return loops<Rule<Rounding::half_towards_zero>, Out>();
     case Rounding::towards_zero:
-        return loops<Rule<Rounding::towards_zero>>();
+        return loops<Rule<Rounding::towards_zero>, Out>();
     case Rounding::away_from_zero:
-        return loops<Rule<Rounding::away_from_zero>>();
+        return loops<Rule<Rounding::away_from_zero>, Out>();
     case Rounding::up:
-        return loops<Rule<Rounding::up>>();
+        return loops<Rule<Rounding::up>, Out>();
     case Rounding::down:
         break;
     }
-    return loops<Rule<Rounding::down>>();
+    return loops<Rule<Rounding::down>, Out>();
+}
+
+template <typename T, typename Condition>
+bool all(const std::vector<T>& values, Condition holds) {
+    return std::all_of(values.begin(), values.end(), holds);
 }
 
 [[noreturn]] void overflows(const std::string& kind) {
@@ -144,13 +78,12 @@ Requantizer::Requantizer(RequantizerSpec spec) : spec_(std::move(spec)) {
                             "one value per channel in each");
     }
     fill_tables();
-    choose_loops();
+    loops_ = spec_.dtype == "s32" ? chosen<std::int32_t>() : chosen<std::uint8_t>();
 }
 
 void Requantizer::fill_tables() {
     const std::size_t count = channels();
-    period_ = count * ((block_size + count - 1) / count);
-    for (std::size_t i = 0; i < period_; ++i) {
+    for (std::size_t i = 0; i < count + chunk_size; ++i) {
         const std::size_t c = i % count;
         const std::int64_t zero_point = spec_.zero_point[c];
         multiplier_.push_back(static_cast<std::int32_t>(spec_.multiplier[c]));
@@ -170,29 +103,45 @@ void Requantizer::fill_tables() {
     }
 }
 
-void Requantizer::choose_loops() {
-    const auto chosen = [this]() -> Loops {
-        const std::string& kind = spec_.kind;
-        if (kind == "two_step") return loops_rounding<TwoStep>(spec_.rounding);
-        if (kind == "shift") return loops_rounding<Shift>(spec_.rounding);
-        if (kind == "float") return loops<Float>();
-        if (kind == "double") return loops<Double>();
-        if (kind == "two_round_single") return loops<TwoRound<true>>();
-        if (kind == "two_round_double") return loops<TwoRound<false>>();
-        if (kind == "onednn") return loops<OneDNN<false>>();
-        if (kind == "onednn_divide") return loops<OneDNN<true>>();
-        if (kind == "exact") return loops<Exact>();
-        throw ArgumentFault("ArgumentError", "kind", "'" + kind + "'", "a requantiser's kind");
-    };
-    std::tie(each_, same_) = chosen();
+template <typename Out>
+Loops Requantizer::chosen() const {
+    const std::string& kind = spec_.kind;
+    const Rounding rounding = rounding_from_name(spec_.rounding);
+    if (kind == "two_step") {
+        if (all(left_, [](auto left) { return left == 0; }) &&
+            all(multiplier_, [](auto m) { return m > INT32_MIN; })) {
+            if (rounding == Rounding::half_up) return loops<TwoStepRight<Rounding::half_up>, Out>();
+            if (rounding == Rounding::half_away_from_zero)
+                return loops<TwoStepRight<Rounding::half_away_from_zero>, Out>();
+        }
+        return loops_rounding<TwoStep, Out>(rounding);
+    }
+    if (kind == "shift") {
+        const bool high = all(right_, [](auto right) { return right >= 33; });
+        if (high && rounding == Rounding::half_up) return loops<ShiftHigh, Out>();
+        return loops_rounding<Shift, Out>(rounding);
+    }
+    if constexpr (narrow<Out>) {
+        if (all(right_, [](auto right) { return right < 32; })) {
+            if (kind == "two_round_single") return loops<TwoRoundNarrow<true>, Out>();
+            if (kind == "two_round_double") return loops<TwoRoundNarrow<false>, Out>();
+        }
+    }
+    if (kind == "float") return loops<Float, Out>();
+    if (kind == "double") return loops<Double, Out>();
+    if (kind == "two_round_single") return loops<TwoRound<true>, Out>();
+    if (kind == "two_round_double") return loops<TwoRound<false>, Out>();
+    if (kind == "onednn") return loops<OneDNN<false>, Out>();
+    if (kind == "onednn_divide") return loops<OneDNN<true>, Out>();
+    if (kind == "exact") return loops<Exact, Out>();
+    throw ArgumentFault("ArgumentError", "kind", "'" + kind + "'", "a requantiser's kind");
 }
 
-Columns Requantizer::columns(std::size_t first) const {
-    return {multiplier_.data() + first, left_.data() + first,       right_.data() + first,
-            bias_.data() + first,       zero_point_.data() + first, lo_.data() + first,
-            hi_.data() + first,         factor_.data() + first,     then_.data() + first,
-            last_.data() + first,       real_bias_.data() + first,  real_factor_.data() + first,
-            power_.data() + first,      divisor_.data() + first};
+Columns Requantizer::columns() const {
+    return {multiplier_.data(), left_.data(),   right_.data(),     bias_.data(),
+            zero_point_.data(), lo_.data(),     hi_.data(),        factor_.data(),
+            then_.data(),       last_.data(),   real_bias_.data(), real_factor_.data(),
+            power_.data(),      divisor_.data()};
 }
 
 // x · m · 2^s / last in whole numbers: nothing here rounds but the result.
@@ -224,47 +173,40 @@ std::int32_t Requantizer::exactly(std::int32_t acc, std::size_t channel) const {
            zero_point_[channel];
 }
 
-void Requantizer::block(bool uniform, std::size_t column, const std::int32_t* acc,
-                        std::int32_t* out, std::size_t count) const {
-    const Columns here = columns(column);
-    if (!(uniform ? same_ : each_)(here, acc, out, count)) return;
+template <typename Out>
+void Requantizer::block(bool uniform, std::size_t channel, const std::int32_t* acc, Out* dst,
+                        std::size_t count) const {
+    const Columns all_columns = columns();
+    const Place place{all_columns, channel, channels()};
+    if (!(uniform ? loops_.same : loops_.each)(place, acc, dst, count)) return;
     if (spec_.kind != "exact") overflows(spec_.kind);
-    for (std::size_t i = 0; i < count; ++i)
-        out[i] = exactly(acc[i], (uniform ? column : column + i) % channels());
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t c = uniform ? channel : (channel + i) % channels();
+        dst[i] = static_cast<Out>(exactly(acc[i], c));
+    }
 }
 
 template <typename Out>
 void Requantizer::rows(const std::int32_t* acc, Out* dst, std::size_t outer,
                        std::size_t inner) const {
-    std::array<std::int32_t, block_size> results;
-    const std::size_t total = outer * channels() * inner;
-    const auto run_block = [&](bool uniform, std::size_t column, std::size_t at,
-                               std::size_t count) {
-        const std::size_t next = at + count;
-        prefetch(acc + next, dst + next, std::min(block_size, total - next));
-        block(uniform, column, acc + at, results.data(), count);
-        narrow_here(results.data(), dst + at, count);
-    };
-    if (inner == 1) {
-        for (std::size_t at = 0; at < total;) {
-            const std::size_t column = at % period_;
-            const std::size_t count = std::min({block_size, period_ - column, total - at});
-            run_block(false, column, at, count);
-            at += count;
+    // Neighbours of one channel are a row; where each has a channel of its own, all are one row.
+    const bool uniform = inner > 1 || channels() == 1;
+    const std::size_t count = inner > 1 ? outer * channels() : 1;
+    const std::size_t length = inner > 1 ? inner : outer * channels();
+    for (std::size_t row = 0; row < count; ++row) {
+        for (std::size_t i = 0; i < length; i += block_size) {
+            const std::size_t at = row * length + i;
+            block(uniform, (uniform ? row : i) % channels(), acc + at, dst + at,
+                  std::min(block_size, length - i));
         }
-        return;
-    }
-    for (std::size_t row = 0; row < outer * channels(); ++row) {
-        for (std::size_t i = 0; i < inner; i += block_size)
-            run_block(true, row % channels(), row * inner + i, std::min(block_size, inner - i));
     }
 }
 
 void Requantizer::run(const std::int32_t* acc, void* dst, std::size_t outer,
                       std::size_t inner) const {
-    if (spec_.dtype == "u8") return rows(acc, static_cast<std::uint8_t*>(dst), outer, inner);
-    if (spec_.dtype == "s8") return rows(acc, static_cast<std::int8_t*>(dst), outer, inner);
-    rows(acc, static_cast<std::int32_t*>(dst), outer, inner);
+    // Codes of either sign are the lower 8 bits of their values.
+    if (spec_.dtype == "s32") return rows(acc, static_cast<std::int32_t*>(dst), outer, inner);
+    rows(acc, static_cast<std::uint8_t*>(dst), outer, inner);
 }
 
 } // namespace pq

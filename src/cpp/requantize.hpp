@@ -3,7 +3,7 @@
 
 #include "common.hpp"
 
-#include "requantize_rules.hpp"
+#include "requantize_loops.hpp"
 
 namespace pq {
 
@@ -28,29 +28,25 @@ public:
     const std::string& dtype() const { return spec_.dtype; }
 
 private:
-    // A loop over neighbours: true when an accumulator left 32 bits (for "exact": or must be looked
-    // at again).
-    using Sweep = bool (*)(const Columns&, const std::int32_t* acc, std::int32_t* out,
-                           std::size_t count);
-
     void fill_tables();
-    void choose_loops();
-    Columns columns(std::size_t first) const;
-    // `uniform`: all of the accumulators belong to channel `column`; otherwise to it and those
-    // after.
-    void block(bool uniform, std::size_t column, const std::int32_t* acc, std::int32_t* out,
+    template <typename Out>
+    Loops chosen() const;
+    Columns columns() const;
+    // `uniform`: all of the accumulators belong to `channel`; otherwise to it and those after.
+    template <typename Out>
+    void block(bool uniform, std::size_t channel, const std::int32_t* acc, Out* dst,
                std::size_t count) const;
     template <typename Out>
     void rows(const std::int32_t* acc, Out* dst, std::size_t outer, std::size_t inner) const;
     std::int32_t exactly(std::int32_t acc, std::size_t channel) const;
 
     RequantizerSpec spec_;
-    std::size_t period_ = 0; // channels, repeated until a loop over them is worth starting
+    // One value per channel, and those of a chunk more.
     std::vector<std::int32_t> multiplier_, left_, right_, bias_, zero_point_, lo_, hi_;
     std::vector<float> factor_, then_, last_, real_bias_;
     std::vector<double> real_factor_, power_;
     std::vector<std::uint64_t> divisor_;
-    Sweep each_ = nullptr, same_ = nullptr;
+    Loops loops_;
 };
 
 } // namespace pq

@@ -43,6 +43,12 @@ struct Columns {
                 lo[i],         hi[i],          factor[i],      then[i],   last[i],
                 real_bias[i],  real_factor[i], power[i],       divisor[i]};
     }
+
+    PQ_INLINE Columns from(std::size_t i) const {
+        return {multiplier + i, shift_left + i,  shift_right + i, bias + i,   zero_point + i,
+                lo + i,         hi + i,          factor + i,      then + i,   last + i,
+                real_bias + i,  real_factor + i, power + i,       divisor + i};
+    }
 };
 
 // v / full, which is 2^r, 0 <= r < bits, rounded. Signs and parities are numbers here, not
@@ -93,10 +99,23 @@ PQ_INLINE double nearest_away(double v) {
     return __builtin_copysign(even + (down < 0.5 ? 0.0 : 1.0), v);
 }
 
+// As the machine's own max and min have it: lo for what is no number.
 template <typename T>
 PQ_INLINE T clamped(T v, T lo, T hi) {
-    const T above = v < lo ? lo : v;
-    return above > hi ? hi : above;
+    const T above = v > lo ? v : lo;
+    return above < hi ? above : hi;
+}
+
+// Stored in 8 bits, so that bounds, with or without the zero point, are small whole floats.
+template <typename Out>
+constexpr bool narrow = sizeof(Out) == 1;
+
+// To the nearest integer, ties to even, for |v| < 2^22.
+PQ_INLINE std::int32_t nearest_even_int(float v) {
+    const float sum = v + 12582912.0F; // 1.5 · 2^23: the last bit of the sum counts ones
+    std::int32_t bits = 0;
+    __builtin_memcpy(&bits, &sum, sizeof bits);
+    return bits - 0x4B400000; // the bits of 1.5 · 2^23
 }
 
 PQ_INLINE std::int32_t saturated(double whole, const Constants& c) {
@@ -115,6 +134,7 @@ PQ_INLINE std::int32_t biased(std::int32_t acc, const Constants& c, std::uint32_
 
 template <Rounding mode>
 struct TwoStep {
+    template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
         const std::int32_t x = biased(acc, c, fault);
@@ -135,6 +155,7 @@ struct TwoStep {
 
 template <Rounding mode>
 struct Shift {
+    template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
         const std::int32_t x = biased(acc, c, fault);
@@ -153,9 +174,14 @@ struct Shift {
 };
 
 struct Float {
+    template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
         const float v = static_cast<float>(biased(acc, c, fault)) * c.factor;
+        if constexpr (narrow<Out>) {
+            const auto lo = static_cast<float>(c.lo), hi = static_cast<float>(c.hi);
+            return nearest_even_int(clamped(v, lo, hi)) + c.zero_point;
+        }
         return static_cast<std::int32_t>(
                        nearest_even(clamped(static_cast<double>(v), static_cast<double>(c.lo),
                                             static_cast<double>(c.hi)))) +
@@ -164,6 +190,7 @@ struct Float {
 };
 
 struct Double {
+    template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
         const double v = static_cast<double>(biased(acc, c, fault)) * c.real_factor;
@@ -176,6 +203,7 @@ struct Double {
 // |x · m| < 2^51 is the requantiser's promise.
 template <bool single>
 struct TwoRound {
+    template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
         const std::int32_t x = biased(acc, c, fault);
@@ -187,11 +215,17 @@ struct TwoRound {
 
 template <bool divide>
 struct OneDNN {
+    template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c, std::uint32_t&) {
         const float scaled = static_cast<float>(acc) * c.factor * c.then + c.real_bias;
         const float v =
                 (divide ? scaled / c.last : scaled * c.last) + static_cast<float>(c.zero_point);
         // Saturated with the zero point in it, so the bounds are moved back.
+        if constexpr (narrow<Out>) {
+            const auto lo = static_cast<float>(c.lo + c.zero_point);
+            const auto hi = static_cast<float>(c.hi + c.zero_point);
+            return nearest_even_int(clamped(v, lo, hi));
+        }
         const double lo = static_cast<double>(c.lo) + c.zero_point;
         const double hi = static_cast<double>(c.hi) + c.zero_point;
         return static_cast<std::int32_t>(nearest_even(clamped(static_cast<double>(v), lo, hi)));
@@ -201,6 +235,7 @@ struct OneDNN {
 // As Double with the best double for the real factor; `fault` when that cannot tell which side of
 // a tie the value is on, and the block is to be done again in 128 bits.
 struct Exact {
+    template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
         std::uint32_t overflow = 0;

@@ -83,6 +83,51 @@ def test_every_kind_and_rounding(kind: str, rounding: str, dtype: str) -> None:
         assert np.array_equal(got, statement.apply(acc, made))
 
 
+def below_one(kind: str, count: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Constants for which there are quicker rules, to the edges of what those take."""
+    if kind == "two_step":
+        multiplier = rng.integers(I32_LO + 1, I32_HI, count, endpoint=True)
+        multiplier[:3] = I32_LO + 1, I32_HI, 2**30
+        return {"multiplier": multiplier, "shift": -rng.permutation(np.arange(count) % 32)}
+    if kind == "shift":
+        multiplier = rng.integers(I32_LO, I32_HI, count, endpoint=True)
+        multiplier[:4] = I32_LO, I32_HI, 2**30, -(2**30)
+        return {"multiplier": multiplier, "shift": -33 - rng.permutation(np.arange(count) % 30)}
+    multiplier = rng.uniform(-1, 1, count)
+    multiplier[:4] = 1.0, -1.0, 0.5, -0.5
+    return {"multiplier": multiplier, "shift": -rng.permutation(np.arange(count) % 32)}
+
+
+QUICK = [
+    ("two_step", "half_up"),
+    ("two_step", "half_away_from_zero"),
+    ("shift", "half_up"),
+    ("two_round_single", "half_away_from_zero"),
+    ("two_round_double", "half_away_from_zero"),
+]
+
+
+@pytest.mark.parametrize("dtype", ["s8", "u8", "s32"])
+@pytest.mark.parametrize(("kind", "rounding"), QUICK)
+def test_multipliers_below_one(kind: str, rounding: str, dtype: str) -> None:
+    """All accumulators, the outermost and those beside ties among them."""
+    rng = np.random.default_rng(2)
+    for seed in range(8):
+        count = 64 + seed
+        given = below_one(kind, count, np.random.default_rng(seed))
+        made = Requantizer(kind, **given, dtype=dtype, rounding=rounding, axis=-1)
+        acc = accumulators(rng, (900, count), bits=32)
+        acc[:4] = np.array([I32_LO, I32_LO + 1, I32_HI, 0])[:, None]
+        scale = np.abs(given["multiplier"] * 2.0 ** given["shift"])
+        scale *= 2.0**-31 if kind == "two_step" else 1.0
+        near = (rng.integers(-300, 300, (400, count)) + 0.5) / scale
+        acc[4:404] = np.rint(np.clip(near, I32_LO, I32_HI)).astype(np.int32)
+        assert np.array_equal(requantize(acc, made), statement.apply(acc, made))
+        rows = np.ascontiguousarray(acc.T)
+        each = Requantizer(kind, **given, dtype=dtype, rounding=rounding, axis=0)
+        assert np.array_equal(requantize(rows, each), statement.apply(rows, each))
+
+
 def assert_equal_outputs(name: str, outputs: int, channels: int = 100) -> None:
     """A hundred scales at a time over 24 octaves, half of the accumulators beside ties."""
     rng = np.random.default_rng(len(name))
@@ -112,13 +157,16 @@ def test_ten_million_outputs_of_every_dialect(name: str) -> None:
     assert_equal_outputs(name, 10**7)
 
 
-@pytest.mark.parametrize("inner", [1, 2, 49, 1023, 1024, 1025, 3000])
-@pytest.mark.parametrize("count", [1, 2, 3, 100, 1024, 1025])
+@pytest.mark.parametrize("inner", [1, 2, 49, 63, 64, 65, 1023, 1024, 1025, 3000])
+@pytest.mark.parametrize("count", [1, 2, 3, 63, 64, 65, 100, 1024, 1025])
 def test_blocks_and_their_tails(count: int, inner: int) -> None:
     made = drawn("two_step", "half_away_from_zero", "s8", count, 1, seed=3)
     outer = 3 if count * inner < 10**5 else 1
     acc = accumulators(np.random.default_rng(inner), (outer, count, inner))
-    assert np.array_equal(requantize(acc, made), statement.apply(acc, made))
+    guarded = np.full(acc.size + 100, 99, np.int8)
+    out = guarded[: acc.size].reshape(acc.shape)
+    assert np.array_equal(requantize(acc, made, out=out), statement.apply(acc, made))
+    assert (guarded[acc.size :] == 99).all()
 
 
 def test_one_value_for_all_takes_any_shape() -> None:
