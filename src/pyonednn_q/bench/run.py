@@ -10,8 +10,8 @@ import json
 import math
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ import pyonednn_q
 from pyonednn_q.bench.precision import FLOATS
 from pyonednn_q.bench.probe import Limits
 from pyonednn_q.bench.summary import Ratio, Summary, paired_ratio, summarise
+from pyonednn_q.compose.fields import checked_fields
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.processor import cpu_name
@@ -28,8 +29,8 @@ from pyonednn_q.native.processor import cpu_name
 __all__ = ["OURS", "SCHEMA", "Rival", "Row", "Run", "joined", "metadata"]
 
 SCHEMA = 1
+_MOST = 2.0**63  # of anything that is counted or timed
 OURS = "pyonednn_q"
-_LIMITS = tuple(field.name for field in fields(Limits))
 T = TypeVar("T")
 
 
@@ -176,10 +177,6 @@ class Row:
         return self.ops / self.nbytes
 
 
-_RIVAL = tuple(field.name for field in fields(Rival))
-_ROW = tuple(field.name for field in fields(Row))
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
     """Rows, the limits of the machine, and where it was.
@@ -257,11 +254,17 @@ class Run:
                 wanted = f"{SCHEMA}: made by this version"
                 raise ArgumentError("schema", str(content["schema"]), wanted)
             limits = tuple(
-                ((found.pop("isa"), found.pop("threads")), _made(Limits, _LIMITS, found))
+                ((found.pop("isa"), found.pop("threads")), _made(Limits, found))
                 for found in content["limits"]
             )
-            rows = tuple(_made(Row, _ROW, _with_rivals(row)) for row in content["rows"])
-            return cls(content["metadata"], limits, tuple(content["warnings"]), rows)
+            rows = tuple(_made(Row, _with_rivals(row)) for row in content["rows"])
+            whole = {
+                "metadata": content["metadata"],
+                "limits": limits,
+                "warnings": tuple(content["warnings"]),
+                "rows": rows,
+            }
+            return _checked(cls(**checked_fields(cls, whole)))
         except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
             got = f"{type(error).__name__}: {error}"
             raise ArgumentError("text", got, "what `pyonednn-q bench --json` writes") from None
@@ -295,14 +298,30 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"sqnr_db": sqnr if sqnr is None or math.isfinite(sqnr) else None}
 
 
+def _checked(run: Run) -> Run:
+    """Return a run that was read, if it says where it was made and can be divided by."""
+    for name in ("cpu", "isa", "onednn", "runtime", "time"):
+        if name not in run.metadata:
+            raise ArgumentError("text", f"metadata without {name}", "where the run was made")
+    rates = [rate for _, found in run.limits for _, rate in found.peak_gops + found.bandwidth_gbs]
+    if any(not found.bandwidth_gbs for _, found in run.limits) or min(rates, default=1) <= 0:
+        raise ArgumentError("text", "limits of nothing", "rates above 0")
+    if any(row.nbytes <= 0 for row in run.rows):
+        raise ArgumentError("text", "a row that moves no bytes", "nbytes above 0")
+    return run
+
+
 def _with_rivals(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row's fields with its rivals made; runs without peers may lack the field."""
-    return row | {"rivals": [_made(Rival, _RIVAL, rival) for rival in row.get("rivals", ())]}
+    return row | {"rivals": [_made(Rival, rival) for rival in row.get("rivals", ())]}
 
 
-def _made(make: Callable[..., T], names: tuple[str, ...], values: dict[str, Any]) -> T:
-    return make(**{name: _frozen(values[name]) for name in names})
+def _made(make: type[T], values: Mapping[str, Any]) -> T:
+    frozen = {name: _frozen(value) for name, value in values.items()}
+    return make(**checked_fields(make, frozen))
 
 
 def _frozen(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+    if isinstance(value, (int, float)) and not abs(value) < _MOST:
+        raise ArgumentError("text", "a number that is none or too large", "what was measured")
     return tuple(map(_frozen, value)) if isinstance(value, list) else value

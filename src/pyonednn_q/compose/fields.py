@@ -63,6 +63,8 @@ def fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - an annotation
         if inner[-1] is Ellipsis:
             return all(fits(item, inner[0]) for item in value)
         return len(value) == len(inner) and all(map(fits, value, inner))
+    if origin is Mapping and isinstance(value, Mapping):
+        return all(fits(key, inner[0]) and fits(one, inner[1]) for key, one in value.items())
     if hint in (int, float):
         is_number = isinstance(value, (int, hint)) and not isinstance(value, bool)
         return is_number and (hint is int or isinstance(value, float) or _is_finite(value))

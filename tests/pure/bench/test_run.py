@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import random
 
 import pytest
 
+from pyonednn_q.bench.compare import compare, differences, lost, text
 from pyonednn_q.bench.precision import Precision
+from pyonednn_q.bench.report import markdown
 from pyonednn_q.bench.run import Run, joined
 from pyonednn_q.errors import ArgumentError
 from support.bench_runs import LIMITS, row, run, samples
+from support.changed_json import changed
 
 F32, INT8 = row("a", "f32", 40.0), row("a", "u8s8u8", 10.0)
 
@@ -26,12 +30,12 @@ def test_no_noise_at_all_is_no_number_in_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    "other",
     ["", "[]", "{}", '{"schema": 1}', '{"schema": 2, "rows": []}', '{"schema": 1, "rows": [{}]}'],
 )
-def test_other_text_is_refused(text: str) -> None:
+def test_other_text_is_refused(other: str) -> None:
     with pytest.raises(ArgumentError):
-        Run.from_json(text)
+        Run.from_json(other)
 
 
 def test_a_row_that_lacks_a_field_is_refused() -> None:
@@ -39,6 +43,26 @@ def test_a_row_that_lacks_a_field_is_refused() -> None:
     del content["rows"][0]["samples_us"]
     with pytest.raises(ArgumentError, match="samples_us"):
         Run.from_json(json.dumps(content))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_changed_text_is_a_run_or_refused() -> None:
+    """What is taken can be written again, and shown and compared, or refused by name then."""
+    plain = json.loads(run(F32, INT8, row("b", "u8s8u8", None), warnings=("noise",)).to_json())
+    runs = refused = 0
+    for seed in range(3000):
+        try:
+            made = Run.from_json(changed(plain, random.Random(seed)))
+            assert Run.from_json(made.to_json()) == made
+            assert markdown(made)
+            before = run(F32, INT8)
+            found = compare(before, made), lost(before, made), differences(before, made)
+            assert isinstance(text(*found, threshold=0.02), str)
+            runs += 1
+        except ArgumentError:
+            refused += 1
+    assert runs > 150
+    assert refused > 1000
 
 
 def test_rates() -> None:
