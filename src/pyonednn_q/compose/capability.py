@@ -139,6 +139,10 @@ def _late_sum_of_bf16(ask: Ask) -> bool:
     return ask.facts.wei == "bf16" and _late_sum(ask)
 
 
+def _late_sum_of_bf16_in_groups(ask: Ask) -> bool:
+    return ask.facts.wei_ndims > ask.facts.ndims and _late_sum_of_bf16(ask)
+
+
 def _sum_of_another_size(ask: Ask) -> bool:
     op = ask.post_op
     if not isinstance(op, SumPostOp) or op.dtype is None:
@@ -218,6 +222,14 @@ NEVER_ASK: tuple[NeverAsk, ...] = (
         "a sum behind other post-ops runs on reference loops where the CPU multiplies no bf16",
         "sum first, or a full-tensor binary add",
         isas=lambda isa: not at_least(isa, "AVX512_CORE_BF16"),
+    ),
+    NeverAsk(
+        "late_sum_of_bf16_in_groups",
+        ("convolution",),
+        _late_sum_of_bf16_in_groups,
+        "a sum behind other post-ops runs on reference loops without AMX: few channels a group",
+        "sum first, or a full-tensor binary add",
+        isas=lambda isa: not has_amx(isa),
     ),
     NeverAsk(
         "sum_with_dtype",

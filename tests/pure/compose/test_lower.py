@@ -18,7 +18,9 @@ from pyonednn_q.expr.vec import Vec
 
 CONV = PrimitiveFacts("convolution", 3)
 BF16 = PrimitiveFacts("convolution", 3, src="bf16", wei="bf16", dst="f32")
-AVX2, AMX = (Facts((3, 13, 2), isa, "OMP") for isa in ("AVX2", "AVX512_CORE_AMX"))
+AVX2, ZEN4, AMX = (
+    Facts((3, 13, 2), isa, "OMP") for isa in ("AVX2", "AVX512_CORE_BF16", "AVX512_CORE_AMX")
+)
 
 
 def texts(step: Step, facts: PrimitiveFacts = CONV) -> list[str]:
@@ -104,6 +106,7 @@ def test_masks_and_shapes(facts: PrimitiveFacts, wei_mask: int, prelu_mask: int,
         ("late_sum", PrimitiveFacts("matmul", 3, ndims=2, process=AVX2), [Round(), Sum()]),
         ("late_sum", PrimitiveFacts("matmul", 3, ndims=2), [Round(), Sum()]),
         ("late_sum_of_bf16", BF16, [Round(), Sum()]),
+        ("late_sum_of_bf16_in_groups", replace(BF16, wei_ndims=5, process=ZEN4), [Round(), Sum()]),
         ("sum_with_dtype", PrimitiveFacts("deconvolution", 3), [Sum(1.0, 0, "s8")]),
         (
             "sum_zero_point_in_inner_product",
@@ -136,7 +139,13 @@ def test_what_is_never_asked_for(row: str, facts: PrimitiveFacts, steps: list[An
 
 @pytest.mark.parametrize(
     "facts",
-    [PrimitiveFacts("matmul", 3, ndims=2, process=AMX), CONV, replace(BF16, process=AMX)],
+    [
+        PrimitiveFacts("matmul", 3, ndims=2, process=AMX),
+        CONV,
+        replace(BF16, process=AMX),
+        replace(BF16, process=ZEN4),
+        replace(BF16, wei_ndims=5, process=AMX),
+    ],
 )
 def test_late_sum_where_it_is_fast(facts: PrimitiveFacts) -> None:
     assert lower([Round(), Sum()], facts).reason == ""
