@@ -10,7 +10,7 @@ import pytest
 
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Leaf, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Leaf, Round, Sum
 from pyonednn_q.ops.conv import Conv
 from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.ops.functional import conv
@@ -173,6 +173,23 @@ def test_numpy_s_own_subclasses_are_arrays(layer: Conv, tmp_path: Any) -> None:
         got = layer(src)
         assert type(got) is np.ndarray
         np.testing.assert_array_equal(got, WANT)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_matrices_are_arrays() -> None:
+    """Their product is another, they have two dimensions in any shape, and one warns of them."""
+    wei, src = RNG.normal(size=(4, 5)), RNG.normal(size=(3, 4))
+    wei, src = wei.astype(np.float32), src.astype(np.float32)
+    post = Chain(Affine(np.arange(1.0, 6.0)), Round())
+    wanted = MatMul(wei, post=post)(src)
+    out = np.asmatrix(np.zeros((3, 5), np.float32))
+    product = MatMul(np.asmatrix(wei), post=post)
+    product(np.asmatrix(src), out=out)
+    np.testing.assert_array_equal(out, wanted)
+    np.testing.assert_array_equal(product(np.asmatrix(src)), wanted)
+    codes = MatMul(np.asmatrix(WEI[:, :, 0, 0].T.copy()), **Q, dst="s32")
+    rows = SRC.reshape(-1, 8)
+    np.testing.assert_array_equal(codes(np.asmatrix(rows)), codes(rows))
 
 
 def test_read_only_inputs_and_outputs(layer: Conv) -> None:

@@ -216,8 +216,9 @@ class Plan:
         name = dtypes.from_numpy(wei.dtype, "wei")
         if name != self.facts.wei:
             raise DTypeError("wei", name, self.facts.wei)
+        wei = np.asarray(wei)  # of no subclass: matrices multiply where arrays scale
         if self.wei_factor.is_all(1.0):
-            return np.asarray(wei)
+            return wei
         factor = self.wei_factor.spread(self.facts.channels)
         if self.facts.kind == "matmul":
             aligned = factor

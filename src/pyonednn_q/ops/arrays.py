@@ -48,7 +48,7 @@ def _shared(name: str, value: Any) -> Array:  # noqa: ANN401
         wanted = "an array without mask, for example array.filled(0)"
         raise ArgumentError(name, "a masked array", wanted)
     if isinstance(value, np.ndarray):
-        return value
+        return np.asarray(value)  # of no subclass: matrices multiply where arrays scale
     if hasattr(value, "__dlpack__"):
         try:
             device = value.__dlpack_device__()[0]  # NumPy does not look
