@@ -85,6 +85,7 @@ def test_every_kind_and_rounding(kind: str, rounding: str, dtype: str) -> None:
 
 def below_one(kind: str, count: int, rng: np.random.Generator) -> dict[str, Any]:
     """Constants for which there are quicker rules, to the edges of what those take."""
+    multiplier: Any
     if kind == "two_step":
         multiplier = rng.integers(I32_LO + 1, I32_HI, count, endpoint=True)
         multiplier[:3] = I32_LO + 1, I32_HI, 2**30
@@ -92,10 +93,15 @@ def below_one(kind: str, count: int, rng: np.random.Generator) -> dict[str, Any]
     if kind == "shift":
         multiplier = rng.integers(I32_LO, I32_HI, count, endpoint=True)
         multiplier[:4] = I32_LO, I32_HI, 2**30, -(2**30)
-        return {"multiplier": multiplier, "shift": -33 - rng.permutation(np.arange(count) % 30)}
+        least = 32 + rng.integers(2)  # with 32 among them, all need the usual rule
+        return {"multiplier": multiplier, "shift": -least - rng.permutation(np.arange(count) % 30)}
     multiplier = rng.uniform(-1, 1, count)
     multiplier[:4] = 1.0, -1.0, 0.5, -0.5
-    return {"multiplier": multiplier, "shift": -rng.permutation(np.arange(count) % 32)}
+    # One of these is the last number below a half in float32, the other in float64.
+    multiplier[4:6] = np.nextafter(np.float32(0.5), np.float32(0)), np.nextafter(0.5, 0)
+    shift = -rng.permutation(np.arange(count) % 32)
+    shift[4:6] = 0
+    return {"multiplier": multiplier, "shift": shift}
 
 
 QUICK = [
@@ -117,11 +123,11 @@ def test_multipliers_below_one(kind: str, rounding: str, dtype: str) -> None:
         given = below_one(kind, count, np.random.default_rng(seed))
         made = Requantizer(kind, **given, dtype=dtype, rounding=rounding, axis=-1)
         acc = accumulators(rng, (900, count), bits=32)
-        acc[:4] = np.array([I32_LO, I32_LO + 1, I32_HI, 0])[:, None]
-        scale = np.abs(given["multiplier"] * 2.0 ** given["shift"])
-        scale *= 2.0**-31 if kind == "two_step" else 1.0
+        acc[:6] = np.array([I32_LO, I32_LO + 1, I32_HI, 0, 1, -1])[:, None]
+        one = 2.0**-31 if kind == "two_step" else 1.0
+        scale = np.abs(given["multiplier"] * 2.0 ** given["shift"]) * one
         near = (rng.integers(-300, 300, (400, count)) + 0.5) / scale
-        acc[4:404] = np.rint(np.clip(near, I32_LO, I32_HI)).astype(np.int32)
+        acc[6:406] = np.rint(np.clip(near, I32_LO, I32_HI)).astype(np.int32)
         assert np.array_equal(requantize(acc, made), statement.apply(acc, made))
         rows = np.ascontiguousarray(acc.T)
         each = Requantizer(kind, **given, dtype=dtype, rounding=rounding, axis=0)
