@@ -2,7 +2,7 @@ r"""Write the table of proven kernel models, and docs/kernel_models.md.
 
 Each part is what tests/isa/test_kernel_models.py found in one process:
 
-    for isa in SSE41 AVX2 AVX2_VNNI AVX512_CORE AVX512_CORE_VNNI AVX512_CORE_AMX ALL; do
+    for isa in SSE41 AVX2 AVX2_VNNI ALL AVX512_CORE AVX512_CORE_{VNNI,BF16,FP16,AMX}; do
         ONEDNN_MAX_CPU_ISA=$isa PYONEDNN_Q_KERNELS=part-$isa.json \
             pytest -m truth tests/isa/test_kernel_models.py      # with each oneDNN
     done
@@ -54,7 +54,11 @@ except pq.NoModelError as error:
     print(error)  # on an instruction set or a version of which nothing is proven
 ```
 
-`model_of` takes the kernel that runs here. Models of others need neither them nor the extension:
+`model_of` takes the kernel that runs here: for float sources, too, with the operator's range or
+that of each call (`Dynamic`); for what `tune` changed into another form; and with `requantize=`,
+where the sums are the kernel's and the rest is NumPy's statement. It has no model of what runs
+after the primitive, and none of rows with ranges of their own.
+Models of other kernels need neither them nor the extension:
 `predict.plan_model.plan_model(plan, problem, impl, isa, version)` is of what `compose_chain`
 returned, `predict.kernel_model.kernel_model(problem, attr, impl, isa, version)` of a bare problem.
 All three raise `NoModelError`, with the reason, where nothing is proven.

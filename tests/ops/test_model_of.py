@@ -10,6 +10,8 @@ import pytest
 import pyonednn_q as pq
 from pyonednn_q.errors import NoModelError
 from pyonednn_q.native import runtime
+from pyonednn_q.ops.form import forms
+from pyonednn_q.ops.ready import Ready
 from pyonednn_q.predict.kernel_model import proofs
 from pyonednn_q.predict.plan_model import plan_model
 
@@ -132,13 +134,87 @@ def test_a_plan_and_an_implementation() -> None:
     assert np.array_equal(model.run(src, operator.weights.values), operator(src))
 
 
+@pytest.mark.parametrize("src_dtype", ["u8", "s8"])
+def test_a_source_with_the_range_of_each_call(src_dtype: str) -> None:
+    """Padding makes a map of the zero point, or it is carried by the attribute."""
+    src = RNG.normal(0.3, 1, (2, 32, 7, 7)).astype(np.float32)
+    q: dict[str, Any] = {"src_q": pq.Dynamic(src_dtype), "wei_q": WEI_Q}
+    operator = pq.Conv(wei(64, 32, 3, 3), bias(64), dst_q=DST_Q, post=RELU, padding=1, **q)
+    model = modelled(operator, src.shape)
+    for factor in (1.0, 3.7):
+        assert np.array_equal(model.run(factor * src), operator(factor * src))
+    matmul = pq.MatMul(wei(64, 48), bias(48), **q)
+    rows = RNG.normal(0.3, 1, (5, 64)).astype(np.float32)
+    assert np.array_equal(modelled(matmul, rows.shape).run(rows), matmul(rows))
+
+
+def test_weights_in_parts() -> None:
+    """Zero points of 128 on u8 codes, which go beyond s8."""
+    operator = pq.Conv(
+        RNG.integers(0, 256, (16, 8, 3, 3)).astype(np.uint8),
+        src_q=SRC_Q,
+        wei_q=pq.QParams(RNG.uniform(0.01, 0.02, 16), RNG.integers(0, 256, 16), "u8", axis=0),
+        dst_q=DST_Q,
+        padding=1,
+        saturation="allow",
+    )
+    assert operator.weights.parts is not None
+    src = codes(1, 8, 6, 6)
+    assert np.array_equal(modelled(operator, src.shape).run(src), operator(src))
+
+
+@pytest.mark.parametrize("name", ["tflite_2step", "onnxruntime", "caffe2", "onednn", "tpu_mlir"])
+def test_the_arithmetic_of_another_runtime(name: str) -> None:
+    src_q = pq.QParams(0.02, 7, "u8")
+    q: dict[str, Any] = {"src_q": src_q, "wei_q": WEI_Q, "dst_q": DST_Q, "requantize": name}
+    more = RNG.integers(-900, 900, 64).astype(np.int32)
+    for operator, dims in (
+        (pq.Conv(wei(64, 32, 3, 3), more, padding=1, **q), (2, 32, 7, 7)),
+        (pq.Deconv(wei(64, 32, 3, 3), more, **q), (1, 32, 5, 5)),
+        (pq.InnerProduct(wei(64, 48), more, **q), (6, 48)),
+        (pq.MatMul(wei(48, 64), more, **q), (2, 3, 48)),
+    ):
+        src = codes(*dims)
+        model = modelled(operator, dims)
+        got = operator(src)
+        assert got.max() > got.min()
+        assert np.array_equal(model.run(src), got)
+    real = (RNG.uniform(0, 5, dims)).astype(np.float32)
+    assert np.array_equal(model.run(real), operator(real))
+    with pytest.raises(pq.ShapeError, match=r"^src: "):
+        model.run(codes(2, 3, 49))
+
+
+FORMS = {
+    "matmul": (pq.Conv(wei(64, 32, 1, 1), src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q, post=RELU),
+               (2, 32, 5, 5)),
+    "inner product": (pq.MatMul(wei(32, 64), src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q), (2, 5, 32)),
+    "binary add": (pq.Conv(wei(64, 32, 3, 3), src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q,
+                           post=pq.Chain(pq.Sum(), pq.Eltwise("relu"))), (2, 32, 6, 6)),
+    "matmul with binary add": (pq.Conv(wei(64, 32, 1, 1), src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q,
+                                       post=pq.Chain(pq.Sum())), (2, 32, 6, 6)),
+    "16 input channels": (pq.Conv(wei(32, 3, 3, 3), src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q),
+                          (1, 3, 9, 9)),
+    "any layout": (pq.Conv(wei(64, 32, 3, 3), src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q),
+                   (1, 32, 9, 9)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_what_was_tuned_into_another_form(name: str) -> None:
+    operator, dims = FORMS[name]
+    layer = operator._layer(dims, "u8")
+    form = next(one for one in forms(layer.problem, layer.settings.post) if one.name == name)
+    operator._ready[dims, "u8"] = Ready(layer._formed(form, None))
+    src = codes(*dims)
+    more = {"residual": codes(*form.asked.dst.dims)} if "add" in name else {}
+    assert np.array_equal(modelled(operator, dims).run(src, **more), operator(src, **more))
+
+
 def test_what_has_no_model_says_why() -> None:
-    dynamic = pq.MatMul(wei(64, 48), src_q=pq.Dynamic("u8"), wei_q=WEI_Q)
-    with pytest.raises(NoModelError, match="the range of each call"):
-        pq.model_of(dynamic, (3, 64))
-    other = pq.MatMul(wei(64, 48), src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q, requantize="tflite_2step")
-    with pytest.raises(NoModelError, match=r"predict\.dialects"):
-        pq.model_of(other, (3, 64))
+    rows = pq.MatMul(wei(64, 48), src_q=pq.Dynamic("u8", "per_row"), wei_q=WEI_Q)
+    with pytest.raises(NoModelError, match="not proven with"):
+        modelled(rows, (3, 64))
     compared = pq.Chain(pq.Binary("ge", pq.Leaf("least", "f32", "per_tensor")))
     operator = pq.MatMul(wei(64, 48), src_q=SRC_Q, wei_q=WEI_Q, post=compared)
     with pytest.raises(NoModelError, match=r"no model of .* on "):

@@ -108,10 +108,9 @@ class Source:
             PReluPostOp(1 << axis) if one == "prelu" else one for one in variant.post_ops
         )
         extents = {"channel": across, "tensor": (1,) * len(across), "whole": problem.dst.dims}
-        post_ops += tuple(
-            BinaryPostOp(alg, TensorSpec(extents[extent], "f32"))
-            for alg, extent in variant.binaries
-        )
+        for alg, along in variant.binaries:
+            extent, _, dtype = along.partition(" ")
+            post_ops += (BinaryPostOp(alg, TensorSpec(extents[extent], dtype or "f32")),)
         post_ops += variant.then
         attr = Attr(
             src_scale=Scale() if variant.src_scale else None,
@@ -169,7 +168,10 @@ class Source:
         if attr.dst_zero_point is not None:
             values["dst_zero_point"] = np.array([13], np.int32)
         for index, post_op in enumerate(attr.post_ops):
-            if isinstance(post_op, BinaryPostOp):
+            if isinstance(post_op, BinaryPostOp) and dtypes.is_integer(post_op.src1.dtype):
+                drawn = self.rng.integers(-128, 128, post_op.src1.dims).astype(np.int8)
+                values[f"post_op_{index}"] = drawn.view(dtypes.numpy_dtype(post_op.src1.dtype))
+            elif isinstance(post_op, BinaryPostOp):
                 drawn = self._numbers(post_op.src1.size).reshape(post_op.src1.dims)
                 sign = {"max": -30, "min": 30}.get(post_op.alg, 1)
                 if attr.wei_scale is None and post_op.alg == "mul":

@@ -19,7 +19,8 @@ class Variant:
     post_ops : tuple
         First those of themselves, "prelu" being one with a slope per channel.
     binaries : tuple of (str, str)
-        Then these: what they do, and along what: a "channel", a "tensor", or the "whole" of dst.
+        Then these: what they do, and along what: a "channel", a "tensor", or the "whole" of dst;
+        after a blank, the type of the operand, where that is not f32.
     then : tuple of post-ops
         And these at last.
     shrunk : float
@@ -76,6 +77,7 @@ FLOATING = (
     Variant("others", "f32", binaries=OTHERS),
     Variant("of the tensor", "f32", binaries=PER_TENSOR),
     Variant("map", "f32", binaries=MAPS),
+    Variant("codes", "f32", binaries=(("add", "whole u8"), ("mul", "channel"))),
     Variant("bf16", "bf16"),
     Variant("clip to bf16", "bf16", post_ops=(CLIP,)),
     Variant("sum of bf16", "bf16", post_ops=(SumPostOp(0.37), RELU)),
@@ -120,6 +122,17 @@ INTEGER = (
     Variant("prelu to s8", "s8", dst_scale=True, post_ops=("prelu",)),
     Variant("binary to s8", "s8", dst_scale=True, dst_zero_point=True, binaries=PER_CHANNEL),
     Variant("binary to u8", "u8", dst_scale=True, binaries=PER_CHANNEL),
+    Variant(
+        "codes to u8", "u8", dst_scale=True, binaries=(("mul", "channel"), ("add", "whole u8"))
+    ),
+    Variant(
+        "codes to s8",
+        "s8",
+        dst_scale=True,
+        dst_zero_point=True,
+        binaries=(("mul", "channel"), ("add", "whole s8")),
+        then=(RELU,),
+    ),
     Variant("zero points", "u8", src_zero_point=True, dst_scale=True, dst_zero_point=True),
     Variant("quantised", "u8", post_ops=(ROUND, EltwisePostOp("clip", -3, 4), LINEAR)),
     Variant(

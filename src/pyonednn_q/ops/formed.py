@@ -95,6 +95,11 @@ class Formed(Planned):
         return self._hot
 
     @property
+    def fixed(self) -> dict[str, Array]:
+        """Leaves that are the same in every call, by name, in the form's dims."""
+        return self.inner.fixed
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a caller should know."""
         return (*self.inner.notes, f"asked as {self.form.name}, which is the same")

@@ -23,10 +23,11 @@ from pyonednn_q.native.arrays import check_out
 from pyonednn_q.native.requantize import requantize
 from pyonednn_q.ops.arrays import as_output
 from pyonednn_q.predict.dialects import requantizer
+from pyonednn_q.predict.dialects.statement import apply
 from pyonednn_q.qparams import QParams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyonednn_q.compose.requantizer import Requantizer
     from pyonednn_q.ops.operator import Operator
@@ -96,13 +97,11 @@ class LastStage:
 
     def __call__(self, src: Array, out: object = None) -> Array:
         """Return codes for a source of codes."""
-        self.settings.check_src(dtypes.from_numpy(src.dtype, "src"))
-        if self.shift:
-            src = src.view(np.uint8) ^ np.uint8(self.shift)
-        acc = self._sums(src)
+        src = self._shifted(src)
+        acc = _total(src, self.products)
         ready = self._ready.get(src.shape)
         if ready is None:
-            ready = self._ready[src.shape] = self._made(src.shape, acc)
+            ready = self._ready[src.shape] = self._made(src.shape, acc, self.products)
         if ready.map is not None:
             acc -= ready.map
         if out is None:
@@ -110,6 +109,13 @@ class LastStage:
         target = _checked(as_output("out", out), acc.shape, ready.last.dtype)
         target[...] = requantize(acc, ready.last)
         return target
+
+    def stated(self, src: Array, products: Sequence[Callable[[Array], Array]]) -> Array:
+        """Return the same by other products, one for each of ours, and NumPy's statement."""
+        src = self._shifted(src)
+        acc = _total(src, products)
+        ready = self._made(src.shape, acc, products)
+        return apply(acc if ready.map is None else acc - ready.map, ready.last)
 
     @staticmethod
     def refuse(residual: object, operands: Iterable[str]) -> None:
@@ -130,20 +136,21 @@ class LastStage:
         """Return the first product's primitive for a shape."""
         return self.products[0].prepare(src_dims)
 
-    def _sums(self, src: Array) -> Array:
-        first, *rest = (product(src) for product in self.products)
-        for more in rest:
-            first += more
-        return first
+    def _shifted(self, src: Array) -> Array:
+        """Return codes as the products take them."""
+        self.settings.check_src(dtypes.from_numpy(src.dtype, "src"))
+        return src.view(np.uint8) ^ np.uint8(self.shift) if self.shift else src
 
-    def _made(self, src_dims: Dims, acc: Array) -> _Ready:
+    def _made(
+        self, src_dims: Dims, acc: Array, products: Sequence[Callable[[Array], Array]]
+    ) -> _Ready:
         params = self.settings.src_q
         assert isinstance(params, QParams)
         point = int(params.zero_point) + self.shift
         if point == 0 or not acc.size:
             return _Ready(None, self._arithmetic(self.bias))
         ones = np.ones((1, *src_dims[1:]) if self.axis == 1 else src_dims)
-        share = self._sums(ones.astype(dtypes.numpy_dtype(self.dtype))) * point
+        share = _total(ones.astype(dtypes.numpy_dtype(self.dtype)), products) * point
         by_channel = np.moveaxis(share, self.axis, -1).reshape(-1, share.shape[self.axis])
         if self.adds_real or (by_channel != by_channel[0]).any():
             # In memory as the sums are: subtracting runs through both in order.
@@ -168,6 +175,13 @@ class LastStage:
             bias=bias,
             axis=self.axis,
         )
+
+
+def _total(src: Array, products: Sequence[Callable[[Array], Array]]) -> Array:
+    first, *rest = (product(src) for product in products)
+    for more in rest:
+        first += more
+    return first
 
 
 def _centred(wei: Array, wei_q: QParams, axis: int) -> Array:

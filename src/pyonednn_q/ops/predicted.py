@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from pyonednn_q.compose.argument import instance, integers
-from pyonednn_q.errors import ArgumentError, NoModelError
+from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.ops.form import RESIDUAL_LEAF
 from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.predict.plan_model import PlanModel, plan_model
 
 if TYPE_CHECKING:
+    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.ops.form import Form
     from pyonednn_q.ops.planned import Planned
 
-__all__ = ["OperatorModel", "model_of"]
+__all__ = ["OperatorModel", "RequantizedModel", "model_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -58,7 +62,7 @@ class OperatorModel:
             See `KernelModel.run`.
         """
         dims, given = self._given(src, residual, operands)
-        return dims.back(self.arithmetic.run(**given))
+        return self._back(dims, self.arithmetic.run(**given))
 
     def bounds(
         self, src: object, *, residual: object = None, **operands: object
@@ -66,7 +70,7 @@ class OperatorModel:
         """Return the least and the most that a call may return: see `KernelModel.bounds`."""
         dims, given = self._given(src, residual, operands)
         lo, hi = self.arithmetic.bounds(**given)
-        return dims.back(lo), dims.back(hi)
+        return self._back(dims, lo), self._back(dims, hi)
 
     def _given(
         self, src: object, residual: object, operands: dict[str, object]
@@ -83,19 +87,105 @@ class OperatorModel:
             planned.dst.dims,
         )
         codes = operator._codes(source, ready)  # noqa: SLF001
+        values, parts = codes.values, operator.weights.parts
+        if parts is not None:
+            values = parts.of(values.reshape(source.shape))
         leaves = {name: dims.into(name, as_array(name, one)) for name, one in operands.items()}
-        leaves |= planned.fixed
+        leaves |= codes.operands(ready)
         before = None if residual is None else dims.into("residual", as_array("residual", residual))
-        problem: Any = planned.primitive.problem
-        return dims, {
-            "src": codes.values.reshape(planned.src_dims),
-            "wei": operator._wei_of(problem),  # noqa: SLF001
+        given: dict[str, Any] = {
+            "src": values.reshape(planned.src_dims),
+            "wei": operator._wei_of(_asked(planned)),  # noqa: SLF001
             "operands": leaves,
             "before": before,
         }
+        if isinstance(planned, Formed):
+            given = _as_formed(planned.form, given)
+        given["operands"] |= planned.fixed
+        return dims, given
+
+    def _back(self, dims: Reshaped, dst: Array) -> Array:
+        return dims.back(
+            self.planned.form.outward(dst) if isinstance(self.planned, Formed) else dst
+        )
 
 
-def model_of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel:
+@dataclass(frozen=True, slots=True)
+class RequantizedModel:
+    """Another runtime's arithmetic on the sums of one operator, for sources of one shape.
+
+    Attributes
+    ----------
+    operator : Conv, Deconv, InnerProduct or MatMul
+        With ``requantize=``.
+    src_dims : tuple of int
+        Of a source.
+    products : tuple of OperatorModel
+        Of the bare sums; several, where the weights are the sum of several.
+    """
+
+    operator: Operator
+    src_dims: tuple[int, ...]
+    products: tuple[OperatorModel, ...]
+
+    def run(self, src: object) -> Array:
+        """Return what a call with this source returns, bit for bit.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the argument.
+        NoModelError
+            The share of a source zero point is the products' too, of one image; and nothing is
+            proven for the implementation that it takes.
+        """
+        source = as_array("src", src)
+        if source.shape != self.src_dims:
+            raise ShapeError("src", str(source.shape), f"{self.src_dims}, which the model is for")
+        stage, codes = self.operator._last, self.operator._codes(source, None)  # noqa: SLF001
+        assert stage is not None
+        return stage.stated(
+            codes.values.reshape(source.shape),
+            [functools.partial(_sums, product, self.src_dims) for product in self.products],
+        )
+
+
+def _sums(model: OperatorModel, src_dims: tuple[int, ...], src: Array) -> Array:
+    """Return a product's sums, of the source that the model is for or of one image of ones."""
+    return (model if src.shape == src_dims else _of(model.operator, src.shape)).run(src)
+
+
+def _asked(planned: Planned) -> DenseProblem:
+    """Return the problem that an operator has weights for."""
+    if isinstance(planned, Formed):
+        return planned.form.asked
+    problem: Any = planned.primitive.problem
+    return cast("DenseProblem", problem)
+
+
+def _as_formed(form: Form, given: dict[str, Any]) -> dict[str, Any]:
+    """Return arrays of what was asked as a form's primitive has them."""
+    src, dims = form.inward(given["src"]), form.asked.dst.dims
+    # Channels that were added to the source meet weights of 0.
+    more = [(0, to - have) for to, have in zip(form.problem.src.dims, src.shape, strict=True)]
+    leaves = {
+        name: form.inward(one) if np.shape(one) == dims else one
+        for name, one in given["operands"].items()
+    }
+    before = given["before"]
+    if before is not None:
+        before = form.inward(before)
+        if form.has_leaf:
+            leaves[RESIDUAL_LEAF], before = before, None
+    return {
+        "src": np.pad(src, more),
+        "wei": form.wei(given["wei"]),
+        "operands": leaves,
+        "before": before,
+    }
+
+
+def model_of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel | RequantizedModel:
     """Return what an operator computes on sources of a shape, if its kernel has a proven model.
 
     Parameters
@@ -109,7 +199,7 @@ def model_of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel:
     ------
     NoModelError
         Nothing is proven for the implementation that runs, or not with what it is asked to do; or
-        more than one primitive runs.
+        primitives run after it.
     ArgumentError
         Something else than an operator.
     UnsupportedError
@@ -118,6 +208,7 @@ def model_of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel:
     Examples
     --------
     >>> import numpy as np
+    >>> from pyonednn_q.errors import NoModelError
     >>> from pyonednn_q.ops.dense import MatMul
     >>> from pyonednn_q.qparams import QParams
     >>> weights = np.array([[5], [-2]], np.int8)
@@ -132,19 +223,17 @@ def model_of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel:
     True
     """
     instance("operator", operator, Operator)
-    planned = operator.prepare(integers("src_dims", src_dims))
-    primitive, isa = planned.primitive, runtime.isa()
-    why = ""
-    if operator.settings.requantize is not None:
-        why = "another runtime's arithmetic follows: it is stated in predict.dialects"
-    elif operator.settings.dynamic is not None:
-        why = "its source has the range of each call"
-    elif operator.weights.parts is not None:
-        why = "its weights are computed in parts"
-    elif isinstance(planned, Formed):
-        why = f"it was tuned into another form, {planned.form.name}"
-    if why:
-        raise NoModelError(primitive.impl, isa, why)
+    stage = operator._last  # noqa: SLF001
+    if stage is not None:
+        dims = integers("src_dims", src_dims)
+        return RequantizedModel(operator, dims, tuple(_of(one, dims) for one in stage.products))
+    return _of(operator, integers("src_dims", src_dims))
+
+
+def _of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel:
+    planned = operator.prepare(src_dims)
+    primitive = planned.primitive
+    inner = planned.inner if isinstance(planned, Formed) else planned
     problem: Any = primitive.problem
-    model = plan_model(planned.plan, problem, primitive.impl, isa, runtime.version())
+    model = plan_model(inner.plan, problem, primitive.impl, runtime.isa(), runtime.version())
     return OperatorModel(operator, planned, model)
