@@ -13,4 +13,5 @@ PYBIND11_MODULE(_core, m) {
     pq::register_known_calls(m);
     pq::register_requantize(m);
     pq::register_quantize(m);
+    pq::register_cast(m);
 }

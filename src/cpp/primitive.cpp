@@ -85,7 +85,7 @@ std::unique_ptr<Frame> Prepared::make_frame() {
                                                {}});
     for (const Slot& slot : slots_) {
         // The scratchpad pointer stands in until the call sets its own; it is never executed with.
-        const Layout& seen = slot.copied() ? slot.layout : slot.inner;
+        const Layout& seen = slot.copied() ? slot.outside : slot.inner;
         frame->slots.push_back(make_memory(seen, frame->scratchpad.data()));
         frame->inside.push_back(make_inside(slot));
         const Inside* const inside = frame->inside.back().get();
@@ -235,7 +235,7 @@ std::map<std::string, double> Prepared::time_copies(int calls) {
         if (!slot.copied()) continue;
         const AlignedBuffer array(slot.extent);
         std::memset(array.data(), 0, array.nbytes());
-        const MemoryObject outside = make_memory(slot.layout, array.data());
+        const MemoryObject outside = make_memory(slot.outside, array.data());
         const std::unique_ptr<Inside> inside = make_inside(slot);
         dnnl_memory_t from = outside.get();
         dnnl_memory_t to = inside->corner.get();

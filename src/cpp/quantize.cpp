@@ -73,12 +73,6 @@ PQ_LOOPS(any, )
 
 #undef PQ_LOOPS
 
-template <typename Function>
-Function widest(Function of_512, Function of_256, Function of_any) {
-    const int bits = vector_bits();
-    return bits == 512 ? of_512 : bits == 256 ? of_256 : of_any;
-}
-
 } // namespace
 
 void ranges(const float* values, std::size_t rows, std::size_t columns, float* lo, float* hi) {

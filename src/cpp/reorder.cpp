@@ -4,6 +4,8 @@
 #include "runtime.hpp"
 #include "threads.hpp"
 
+#include <cstring>
+
 namespace pq {
 
 namespace {
@@ -31,6 +33,14 @@ Primitive make_primitive(const_dnnl_primitive_desc_t desc) {
 Reorder::Reorder(const Layout& from, const Layout& to)
     : desc_(make_desc(from, to)), primitive_(make_primitive(desc_.get())),
       scratchpad_(lib().primitive_desc_query_md(desc_.get(), dnnl_query_scratchpad_md, 0)) {}
+
+bool Reorder::generated() const {
+    const char* name = nullptr;
+    PQ_CALL(primitive_desc_query, desc_.get(), dnnl_query_impl_info_str, 0,
+            static_cast<void*>(&name));
+    return name != nullptr && std::strstr(name, "simple") == nullptr &&
+           std::strstr(name, "ref") == nullptr;
+}
 
 void Reorder::execute(dnnl_memory_t from, dnnl_memory_t to, dnnl_memory_t scratchpad) const {
     const dnnl_exec_arg_t arguments[] = {

@@ -14,6 +14,9 @@ public:
     // What a call needs besides its two memories.
     const Layout& scratchpad() const { return scratchpad_; }
 
+    // Whether the library has more for it than a plain loop over elements.
+    bool generated() const;
+
     void execute(dnnl_memory_t from, dnnl_memory_t to, dnnl_memory_t scratchpad) const;
 
 private:

@@ -12,5 +12,6 @@ void register_primitive(py::module_& m);
 void register_known_calls(py::module_& m);
 void register_requantize(py::module_& m);
 void register_quantize(py::module_& m);
+void register_cast(py::module_& m);
 
 } // namespace pq

@@ -62,13 +62,27 @@ Layout corner_of(const std::string& name, const Layout& layout, const Layout& in
     return Layout(TensorSpec{dims, inner.dtype(), inner.strides()});
 }
 
+Layout as_bf16(const Layout& layout) {
+    return Layout(TensorSpec{layout.dims(), dnnl_bf16, layout.strides()});
+}
+
+Layout as_bytes(const Layout& layout) {
+    Dims dims = layout.dims(), strides = layout.strides();
+    for (dnnl_dim_t& stride : strides)
+        stride *= 2;
+    dims.push_back(2);
+    strides.push_back(1);
+    return Layout(TensorSpec{dims, dnnl_s8, strides});
+}
+
 } // namespace
 
 Slot::Slot(const Candidate& candidate, const std::string& slot_name, const Arrays& arrays,
            bool is_read)
     : name(slot_name), argument(pq::argument(slot_name, candidate.attr())),
       inner(candidate.layout(slot_name)), layout(outer_layout(inner, slot_name, arrays)),
-      output(slot_name == "dst"), dtype(numpy_dtype(layout.dtype())), corner(inner) {
+      output(slot_name == "dst"), dtype(numpy_dtype(layout.dtype())), outside(layout),
+      corner(inner) {
     const auto itemsize = dtype.itemsize();
     extent = static_cast<std::size_t>(itemsize);
     for (std::size_t i = 0; i < layout.dims().size(); ++i) {
@@ -78,8 +92,15 @@ Slot::Slot(const Candidate& candidate, const std::string& slot_name, const Array
     }
     if (is_view(layout, inner)) return;
     corner = corner_of(name, layout, inner);
-    if (is_read) in = std::make_shared<Reorder>(layout, corner);
-    if (output) out = std::make_shared<Reorder>(corner, layout);
+    // Where the CPU has no instructions for a 16-bit type, the library computes its elements one by
+    // one, a hundred times slower, and bf16's subnormals and f16's NaNs do not stay what they are.
+    if (dtype_bits(layout.dtype()) == 16 && corner.plain()) {
+        const bool moves = Reorder(as_bf16(layout), as_bf16(corner)).generated();
+        outside = moves ? as_bf16(layout) : as_bytes(layout);
+        corner = moves ? as_bf16(corner) : as_bytes(corner);
+    }
+    if (is_read) in = std::make_shared<Reorder>(outside, corner);
+    if (output) out = std::make_shared<Reorder>(corner, outside);
 }
 
 bool Slot::fits(PyObject* object) const {

@@ -33,8 +33,9 @@ struct Slot {
     std::vector<py::ssize_t> strides_bytes; // of dimensions longer than 1; others may be anything
     std::size_t extent = 0;                 // bytes from the first to one past the last element
 
-    // Copies to and from `corner`: the elements of inner that arrays have; padding stays zero.
-    Layout corner;
+    // Copies between arrays, `outside`, and the elements of inner that they have, `corner`; padding
+    // stays zero. As the copies see them, which keep every bit.
+    Layout outside, corner;
     std::shared_ptr<const Reorder> in, out;
 };
 

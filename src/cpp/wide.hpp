@@ -29,4 +29,11 @@ inline int vector_bits() {
 #endif
 }
 
+// The one of three versions of a loop that this CPU runs best.
+template <typename Function>
+Function widest(Function of_512, Function of_256, Function of_any) {
+    const int bits = vector_bits();
+    return bits == 512 ? of_512 : bits == 256 ? of_256 : of_any;
+}
+
 } // namespace pq

@@ -101,7 +101,9 @@ def test_on9_a_refusal_names_the_pair_and_a_success_its_kernel() -> None:
     call = native.prepare(problem, wei=np.ones((16, 16, 1, 1), np.int8))
     assert call.impl == offers[0].impl
     assert offers[-1].kind == "reference"
-    assert [classify(offer.impl) for offer in offers] == [offer.kind for offer in offers]
+    assert [classify(offer.impl, problem.kind) for offer in offers] == [
+        offer.kind for offer in offers
+    ]
 
 
 def test_every_kind_of_the_matrix_lists_more_than_one_implementation() -> None:

@@ -42,6 +42,12 @@ def test_names_are_classified(name: str, kind: str) -> None:
     assert classify(name) == kind
 
 
+def test_simple_is_slow_in_a_reorder() -> None:
+    assert classify("simple:any", "reorder") == "reference"
+    assert classify("simple:any", "concat") == "unknown"
+    assert classify("jit:uni", "reorder") == "jit"
+
+
 def test_sets_include_each_other_by_their_bits() -> None:
     chain = ("SSE41", "AVX", "AVX2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX512_CORE_BF16")
     for below, above in pairwise(chain):

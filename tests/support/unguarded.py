@@ -19,7 +19,7 @@ from pyonednn_q.native import arrays as native_arrays
 from pyonednn_q.native.selection import Selection, first_candidate, named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -30,11 +30,16 @@ if TYPE_CHECKING:
 
 
 def results(
-    problem: Problem, attr: Attr, arrays: Arrays, values: Arrays
+    problem: Problem,
+    attr: Attr,
+    arrays: Arrays,
+    values: Arrays,
+    wanted: Callable[[str], bool] = lambda _: True,
 ) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Run every implementation the library offers, in its order; give names and dst."""
+    """Run every implementation the library offers, in its order, if wanted; give names and dst."""
     for candidate, impl in candidates(problem, attr):
-        yield impl, _run(candidate, impl, problem, attr, arrays, values)
+        if wanted(impl):
+            yield impl, _run(candidate, impl, problem, attr, arrays, values)
 
 
 def candidates(problem: Problem, attr: Attr) -> Iterator[tuple[Any, str]]:
@@ -119,7 +124,7 @@ def self_checked(place: int, problem: Problem, attr: Attr, arrays: Arrays, value
     """Let `self_check` judge the implementation at a place of the list; return what is raised."""
     for at, (candidate, impl) in enumerate(candidates(problem, attr)):
         if at == place:
-            selection = Selection(candidate, impl, classify(impl), ())
+            selection = Selection(candidate, impl, classify(impl, problem.kind), ())
             try:
                 trial.try_out(
                     _prepared(selection, problem, attr, arrays, values),

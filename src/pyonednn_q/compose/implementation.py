@@ -50,7 +50,7 @@ _UP_TO_AVX2 = re.compile(r":(?:sse41|avx2)(?:\+|$)")
 _FUSED = "ref_fused_convolution:"
 
 
-def classify(impl_name: str) -> Class:
+def classify(impl_name: str, kind: str = "") -> Class:
     """Return what kind of code an implementation is.
 
     Parameters
@@ -58,6 +58,9 @@ def classify(impl_name: str) -> Class:
     impl_name : str
         As oneDNN reports it. May be empty: a 1x1 deconvolution on AVX2, when its descriptor comes
         from the library's cache.
+    kind : str
+        Of the problem, where it matters: a "simple" concat copies memory, a "simple" reorder goes
+        from element to element.
 
     Returns
     -------
@@ -73,7 +76,7 @@ def classify(impl_name: str) -> Class:
     ('reference', 'jit')
     """
     name = impl_name.removeprefix(_FUSED)  # two kernels in a row, called ref although neither is
-    if _REFERENCE.search(name):
+    if _REFERENCE.search(name) or (kind == "reorder" and name.startswith("simple")):
         return "reference"
     if _GEMM.search(name):
         return "gemm"

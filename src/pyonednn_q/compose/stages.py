@@ -6,7 +6,7 @@ that carries as many steps as post-ops as it may: binary takes nearly all of the
 - a residual and operands of other types are converted to f32 first (a reorder each);
 - prelu per channel, which binary does not take, is max(x, 0) + slope · min(x, 0): exact, as one of
   the two is 0;
-- u8, s8 and f32 are stored by the last stage, everything else by a reorder from f32; a comparison
+- u8, s8 and f32 are stored by the last stage, everything else by a cast from f32; a comparison
   ends a stage before u8, as AVX2 kernels store it wrong.
 
 Tensors are flat, (rows, channels) or (before, channels, after): with more dimensions before the

@@ -110,7 +110,7 @@ def implementations(problem: Problem, attr: Attr | None = None) -> tuple[Offer, 
     while True:
         impl = named(candidate)
         rows = guards.matching(problem, attr, runtime.facts(), impl)
-        offers.append(Offer(impl, classify(impl), tuple(guard.id for guard in rows)))
+        offers.append(Offer(impl, classify(impl, problem.kind), tuple(guard.id for guard in rows)))
         if not candidate.next():
             return tuple(offers)
 
@@ -153,7 +153,7 @@ def select(
     while True:
         impl = named(candidate)
         matched = guards.matching(problem, attr, facts, impl)
-        kind = classify(impl)
+        kind = classify(impl, problem.kind)
         if matched:
             why = "; ".join(f"{guard.id}: {guard.effect}" for guard in matched)
             skipped.append(Skipped(impl, why, tuple(guard.id for guard in matched)))

@@ -192,7 +192,7 @@ class Layer:
             dst = self.settings.dst
             if dst not in _NARROW or not plan.is_whole or self.settings.strict:
                 raise
-            apart = f"no kernel here stores {dst}: f32, then a reorder"
+            apart = f"no kernel here stores {dst}: f32, then a cast"
             return self._on_primitive(self._plan(carried, apart), carried, note)
 
     def _on_primitive(self, plan: Plan, carried: SrcZeroPoint, note: str) -> Ready:

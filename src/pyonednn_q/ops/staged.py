@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.compose.pointwise import ReorderProblem
 from pyonednn_q.compose.stages import DST, Stage
 from pyonednn_q.native import Prepared, prepare
+from pyonednn_q.native.cast import Cast, is_cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,13 +105,18 @@ class Staged:
 
     def describe(self) -> str:
         """Return a line for every stage: what it computes, and on which implementation."""
-        return "\n".join(
-            f"{stage.problem.kind} {stage.attr.text()}".rstrip() + f" on {primitive.impl}"
-            for stage, primitive in zip(self.stages, self.primitives, strict=True)
-        )
+        return "\n".join(map(_line, self.stages, self.primitives))
 
 
-def _prepared(stage: Stage, allow_reference: bool) -> Prepared:
+def _line(stage: Stage, primitive: Prepared | Cast) -> str:
+    if isinstance(primitive, Cast):
+        return f"cast from {primitive.layout('src').dtype} to {primitive.layout('dst').dtype}"
+    return f"{stage.problem.kind} {stage.attr.text()}".rstrip() + f" on {primitive.impl}"
+
+
+def _prepared(stage: Stage, allow_reference: bool) -> Prepared | Cast:
+    if isinstance(stage.problem, ReorderProblem) and is_cast(stage.problem):
+        return Cast(stage.problem.src, stage.problem.dst)
     values = {
         name: vec.values().astype(np.int32 if name.endswith("_zero_point") else np.float32)
         for name, vec in stage.values
