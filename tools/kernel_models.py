@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,8 @@ except pq.NoModelError as error:
 
 `model_of` takes the kernel that runs here: for float sources, too, with the operator's range or
 that of each call (`Dynamic`); for what `tune` changed into another form; and with `requantize=`,
-where the sums are the kernel's and the rest is NumPy's statement. It has no model of what runs
-after the primitive, and none of rows with ranges of their own.
+where the sums are the kernel's and the rest is NumPy's statement. A cast to 16 bits after the
+primitive is part of the model; what other primitives do after it has none.
 Models of other kernels need neither them nor the extension:
 `predict.plan_model.plan_model(plan, problem, impl, isa, version)` is of what `compose_chain`
 returned, `predict.kernel_model.kernel_model(problem, attr, impl, isa, version)` of a bare problem.
@@ -74,9 +75,10 @@ A model is the kernel's sum ([saturation.md](saturation.md)) and its operations 
 5. times the float32 reciprocal of the destination's scale, or divided by it; plus its zero point;
 6. rounded half to even and saturated, or cast.
 
-Zeros of a floating destination keep their signs, and relu of a negative value is 0. But that is -0
-where relu multiplies ("zeros negative"), and none is -0 where 0 is added at last ("zeros
-positive").
+Zeros of a floating destination keep their signs, relu of a negative value is 0, and max, min and
+clip give their bound where both are zeros. But plain code ("zeros negative") makes -0 of negative
+values in relu and of 0 in abs, and keeps -0 where clip ends at 0; and none is -0 where 0 is added
+at last ("zeros positive").
 
 ## Functions
 
@@ -100,16 +102,19 @@ in part steered: results around halves, where each rounding decides.
 
 What oneDNN does not offer cannot be compared, and leaves these features out:
 
+- f16 destinations, below AVX512_CORE_FP16 and in most kernels of 3.7;
 - bf16 destinations, below AVX-512; and for some kernels above, which leave them to others:
   `jit_int8:avx512_core_vnni` is called `jit_int8:avx512_core_bf16` when it stores them, and under
   that name was not compared with functions;
 - zero points in inner products, and s32 biases in deconvolutions by `conv:any+x64:gemm`;
 - anything but eltwise and sum, and more than one eltwise, in `jit_deconvolution` with AMX;
 - operands of the destination's size in deconvolutions by `jit_uni_int8`;
-- binary post-ops in `gemm:jit` of 3.13 where there is a `brg_matmul`.
+- binary post-ops in `gemm:jit` of 3.13 where there is a `brg_matmul`;
+- comparisons in many kernels of 3.7 with AVX-512: their code generation fails
+  ([guards.md](guards.md)).
 
 References are left out: plain loops, used only when asked for. So are weights with a zero point,
-4-bit weights, scales in groups, and sources of rows with scales of their own.
+4-bit weights, and scales in groups.
 """
 
 SIZES = {
@@ -120,7 +125,12 @@ SIZES = {
     "swish": f"u · max(1, abs(y)); with abs(alpha) below {SMALL_ALPHA}, as exp but of 6",
 }
 # What each word of an order decides on.
-DECIDES = ({"src scale"}, {"linear", "sum"}, {"dst scale"}, {"relu", "round", "hardswish"})
+DECIDES = (
+    {"src scale"},
+    {"linear", "sum"},
+    {"dst scale"},
+    {"relu", "abs", "clip", "round", "hardswish"},
+)
 
 
 def joined(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -191,18 +201,21 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Give the lines of the page."""
     yield from HEAD.replace("BOUNDS", "\n".join(functions())).splitlines()
-    every = sorted({name for row in rows for name in row["features"]})
+    every: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        every[row["primitive"]].update(row["features"])
     yield f"\n{sum(row['outputs'] for row in rows):,} outputs compared in all.\n"
-    yield f"All features: {', '.join(every)}.\n"
-    yield "The last column is what is missing: what oneDNN does not offer there or the guard table"
-    yield "forbids; in parentheses what was executed, but with no result by which orders differ.\n"
+    yield f"All features: {', '.join(short(set().union(*every.values())))}.\n"
+    yield "Only products have operands per row. The last column is what else is missing: what"
+    yield "oneDNN does not offer there or the guard table forbids; in parentheses what was run,"
+    yield "but with no result by which orders differ.\n"
     letters: dict[tuple[str, ...], str] = {}
     lines = []
     for row in rows:
-        lacks = tuple(
-            f"({name})" if name in row["open"] else name
-            for name in every
-            if name not in row["features"]
+        missing = every[row["primitive"]] - set(row["features"])
+        lacks = (
+            *short(missing - set(row["open"])),
+            *(f"({name})" for name in short(missing & set(row["open"]))),
         )
         letter = letters.setdefault(lacks, _letter(len(letters))) if lacks else ""
         lines.append(
@@ -214,6 +227,22 @@ def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "\n| primitive | src | implementation | ISA | oneDNN | order | outputs | without |"
     yield "|---|---|---|---|---|---|---:|---|"
     yield from lines
+
+
+def short(names: Iterable[str]) -> list[str]:
+    """Return features; binary algorithms and types of operands of one extent together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(names):
+        first, _, rest = name.partition(" ")
+        middle, _, extent = rest.removeprefix("of ").partition(" ")
+        if first in {"binary", "operand"}:
+            found.setdefault((first, extent), []).append(middle)
+        else:
+            found[name, ""] = []
+    return [
+        f"{first} {'/'.join(middles)} {extent}" if middles else first
+        for (first, extent), middles in found.items()
+    ]
 
 
 def functions() -> Iterator[str]:

@@ -211,11 +211,27 @@ def test_what_was_tuned_into_another_form(name: str) -> None:
     assert np.array_equal(modelled(operator, dims).run(src, **more), operator(src, **more))
 
 
+def test_a_source_with_rows_of_their_own() -> None:
+    rows = RNG.normal(0.3, 1, (5, 64)).astype(np.float32)
+    for src_dtype in ("u8", "s8"):
+        src_q = pq.Dynamic(src_dtype, "per_row")
+        operator = pq.MatMul(wei(64, 48), bias(48), src_q=src_q, wei_q=WEI_Q)
+        assert np.array_equal(modelled(operator, rows.shape).run(rows), operator(rows))
+
+
+@pytest.mark.parametrize("dst", ["bf16", "f16"])
+def test_a_result_of_16_bits(dst: str) -> None:
+    """Where no kernel stores it, a cast does."""
+    operator = pq.Conv(wei(64, 32, 3, 3), bias(64), src_q=SRC_Q, wei_q=WEI_Q, dst=dst, post=RELU)
+    src = codes(1, 32, 6, 6)
+    assert modelled(operator, src.shape).run(src).tobytes() == operator(src).tobytes()
+
+
 def test_what_has_no_model_says_why() -> None:
-    rows = pq.MatMul(wei(64, 48), src_q=pq.Dynamic("u8", "per_row"), wei_q=WEI_Q)
-    with pytest.raises(NoModelError, match="not proven with"):
-        modelled(rows, (3, 64))
-    compared = pq.Chain(pq.Binary("ge", pq.Leaf("least", "f32", "per_tensor")))
-    operator = pq.MatMul(wei(64, 48), src_q=SRC_Q, wei_q=WEI_Q, post=compared)
-    with pytest.raises(NoModelError, match=r"no model of .* on "):
+    chain = pq.Chain(pq.Sum(0.5, 3), pq.Eltwise("relu"))
+    operator = pq.MatMul(wei(64, 48), src_q=SRC_Q, wei_q=WEI_Q, post=chain)
+    with pytest.raises(NoModelError, match="the plan leaves steps over: float_sum_with_zero_point"):
         pq.model_of(operator, (3, 64))
+    floating = pq.MatMul(RNG.normal(0, 1, (64, 48)).astype(np.float32))
+    with pytest.raises(pq.ArgumentError, match=r"^operator: got one on f32 values"):
+        pq.model_of(floating, (3, 64))

@@ -25,6 +25,10 @@ from support.kernel_variants import VARIANTS, Variant
 Maker = Callable[..., Any]
 
 SMALL, LARGE = 5, 14
+PRELUS: dict[str, Callable[[int], PReluPostOp]] = {
+    "prelu": lambda axis: PReluPostOp(1 << axis),
+    "prelu of a tensor": lambda _: PReluPostOp(0),
+}
 
 
 def problems(kind: str, size: int) -> Iterator[tuple[Maker, tuple[Any, ...], dict[str, Any]]]:
@@ -47,6 +51,9 @@ def problems(kind: str, size: int) -> Iterator[tuple[Maker, tuple[Any, ...], dic
     else:
         yield MatMulProblem.of, ((4 * size, 256), (256, 512)), {}
         yield MatMulProblem.of, ((size, 32, 64), (size, 64, 48)), {}
+        # As sources with a scale for each row.
+        yield MatMulProblem.of, ((1, 1, 4 * size, 64), (1, 1, 64, 96)), {}
+        yield MatMulProblem.of, ((1, 4 * size, 64), (1, 64, 96)), {}
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,8 @@ def cases(kind: str, src: str, size: int, seed: int) -> Iterator[tuple[str, Kern
         source = Source(make, dims, more, src, seed)
         ties = Source(make, dims, more, src, seed, ties=True)
         for variant in VARIANTS:
+            if variant.has_rows and kind != "matmul":
+                continue
             yield variant.name, (ties if variant.ties else source).case(variant)
 
 
@@ -105,12 +114,19 @@ class Source:
         channels = problem.dst.dims[axis]
         across = tuple(channels if at == axis else 1 for at in range(problem.dst.ndim))
         post_ops = tuple(
-            PReluPostOp(1 << axis) if one == "prelu" else one for one in variant.post_ops
+            PRELUS[one](axis) if isinstance(one, str) else one for one in variant.post_ops
         )
-        extents = {"channel": across, "tensor": (1,) * len(across), "whole": problem.dst.dims}
+        extents = {
+            "channel": across,
+            "tensor": (1,) * len(across),
+            "row": (*across[:-2], problem.dst.dims[-2], 1),
+            "whole": problem.dst.dims,
+        }
         for alg, along in variant.binaries:
             extent, _, dtype = along.partition(" ")
-            post_ops += (BinaryPostOp(alg, TensorSpec(extents[extent], dtype or "f32")),)
+            # gemm:jit finds no layout of its own for rows.
+            spec = TensorSpec.dense if extent == "row" else TensorSpec
+            post_ops += (BinaryPostOp(alg, spec(extents[extent], dtype or "f32")),)
         post_ops += variant.then
         attr = Attr(
             src_scale=Scale() if variant.src_scale else None,
@@ -169,8 +185,12 @@ class Source:
             values["dst_zero_point"] = np.array([13], np.int32)
         for index, post_op in enumerate(attr.post_ops):
             if isinstance(post_op, BinaryPostOp) and dtypes.is_integer(post_op.src1.dtype):
+                dtype = dtypes.numpy_dtype(post_op.src1.dtype)
                 drawn = self.rng.integers(-128, 128, post_op.src1.dims).astype(np.int8)
-                values[f"post_op_{index}"] = drawn.view(dtypes.numpy_dtype(post_op.src1.dtype))
+                wide = self.rng.integers(-(2**31), 2**31, post_op.src1.dims, np.int64)
+                values[f"post_op_{index}"] = (
+                    drawn.view(dtype) if dtype.itemsize == 1 else (wide >> 20).astype(dtype)
+                )
             elif isinstance(post_op, BinaryPostOp):
                 drawn = self._numbers(post_op.src1.size).reshape(post_op.src1.dims)
                 sign = {"max": -30, "min": 30}.get(post_op.alg, 1)
@@ -178,5 +198,6 @@ class Source:
                     drawn = drawn * scale
                 values[f"post_op_{index}"] = drawn * np.float32(sign)
             elif isinstance(post_op, PReluPostOp):
-                values[f"post_op_{index}"] = self._numbers(channels) - np.float32(1.25)
+                count = channels if post_op.mask else 1
+                values[f"post_op_{index}"] = self._numbers(count) - np.float32(1.25)
         return values

@@ -17,10 +17,10 @@ class Variant:
     bias : str
         Its type; empty for none.
     post_ops : tuple
-        First those of themselves, "prelu" being one with a slope per channel.
+        First those of themselves, "prelu" being one with a slope per channel, or "of a tensor".
     binaries : tuple of (str, str)
-        Then these: what they do, and along what: a "channel", a "tensor", or the "whole" of dst;
-        after a blank, the type of the operand, where that is not f32.
+        Then these: what they do, and along what: a "channel", a "tensor", a "row" of a product, or
+        the "whole" of dst; after a blank, the type of the operand, where that is not f32.
     then : tuple of post-ops
         And these at last.
     shrunk : float
@@ -43,6 +43,11 @@ class Variant:
     shrunk: float = 1.0
     ties: bool = False
 
+    @property
+    def has_rows(self) -> bool:
+        """Operands have a value for each row of a product."""
+        return any(along == "row" for _, along in self.binaries)
+
 
 RELU, LEAKY = EltwisePostOp("relu"), EltwisePostOp("relu", 0.1)
 LINEAR, ROUND = EltwisePostOp("linear", 1.37, -0.21), EltwisePostOp("round")
@@ -52,7 +57,26 @@ PER_CHANNEL = (("mul", "channel"), ("add", "channel"), ("max", "channel"), ("min
 
 OTHERS = (("sub", "channel"), ("div", "channel"))
 PER_TENSOR = (("mul", "tensor"), ("add", "tensor"))
+ROWS = (("mul", "row"), ("add", "row"))
 MAPS = (("add", "whole"), ("mul", "whole"))
+MORE = ("max", "min", "sub", "div")
+MORE_PER_TENSOR = tuple((alg, "tensor") for alg in MORE)
+MORE_MAPS = tuple((alg, "whole") for alg in MORE)
+MORE_ROWS = tuple((alg, "row") for alg in MORE)
+# What a comparison makes, 0 or 1, is between 1 and 3 before the next.
+COMPARED = tuple(
+    (alg, extent)
+    for one in ("ge", "gt", "le", "lt")
+    for alg, extent in ((one, "channel"), ("add", "tensor"))
+)
+COMPARED_MAPS = tuple(
+    (alg, extent)
+    for one in ("ge", "gt", "le", "lt")
+    for alg, extent in ((one, "whole"), ("add", "tensor"))
+)
+INTEGERS = (("add", "channel u8"), ("sub", "channel s8"), ("max", "channel s32"))
+INTEGERS_PER_TENSOR = (("add", "tensor u8"), ("sub", "tensor s8"), ("max", "tensor s32"))
+ABS, NOT_ABOVE_0 = EltwisePostOp("abs"), EltwisePostOp("clip", -5, 0)
 
 FLOATING = (
     Variant("folded", "f32"),
@@ -77,6 +101,7 @@ FLOATING = (
     Variant("others", "f32", binaries=OTHERS),
     Variant("of the tensor", "f32", binaries=PER_TENSOR),
     Variant("map", "f32", binaries=MAPS),
+    Variant("rows", "f32", binaries=(("add", "whole"), *ROWS)),
     Variant("codes", "f32", binaries=(("add", "whole u8"), ("mul", "channel"))),
     Variant("bf16", "bf16"),
     Variant("clip to bf16", "bf16", post_ops=(CLIP,)),
@@ -92,6 +117,26 @@ FLOATING = (
         then=(EltwisePostOp("hardsigmoid", 0.3, 0.5),),
     ),
     Variant("binary to bf16", "bf16", binaries=(*PER_CHANNEL, *OTHERS)),
+    Variant("rows to bf16", "bf16", binaries=ROWS),
+    Variant("prelu of a tensor", "f32", post_ops=("prelu of a tensor",)),
+    Variant("more of the tensor", "f32", binaries=MORE_PER_TENSOR),
+    Variant("more maps", "f32", binaries=MORE_MAPS),
+    Variant("more rows", "f32", binaries=MORE_ROWS),
+    Variant("compared", "f32", binaries=COMPARED),
+    Variant("compared maps", "f32", binaries=COMPARED_MAPS),
+    Variant("integers", "f32", binaries=INTEGERS),
+    Variant("integers of the tensor", "f32", binaries=INTEGERS_PER_TENSOR),
+    Variant("sums", "f32", binaries=(("add", "whole s32"),)),
+    # Results around 0, of both signs.
+    Variant("zeros of relu", "f32", post_ops=(ROUND, RELU), shrunk=80),
+    Variant("zeros of abs", "f32", post_ops=(ROUND, ABS), shrunk=80),
+    Variant("zeros of clip", "f32", post_ops=(ROUND, NOT_ABOVE_0), shrunk=80),
+    Variant("zeros of clip_v2", "f32", post_ops=(ROUND, EltwisePostOp("clip_v2", 0, 5)), shrunk=80),
+    Variant("zeros to bf16", "bf16", post_ops=(ROUND, RELU, ROUND, ABS, NOT_ABOVE_0), shrunk=80),
+    Variant("f16", "f16"),
+    Variant("sum of f16", "f16", post_ops=(SumPostOp(0.37), LEAKY)),
+    Variant("binary to f16", "f16", binaries=(*PER_CHANNEL, *MAPS), then=(LINEAR,)),
+    Variant("zeros to f16", "f16", post_ops=(ROUND, RELU), shrunk=80),
     Variant("map to bf16", "bf16", binaries=(*PER_TENSOR, *MAPS)),
     Variant("dst scale of bf16", "bf16", dst_scale=True),
     # Nothing is left but what the rounding of the product leaves.
@@ -122,6 +167,11 @@ INTEGER = (
     Variant("prelu to s8", "s8", dst_scale=True, post_ops=("prelu",)),
     Variant("binary to s8", "s8", dst_scale=True, dst_zero_point=True, binaries=PER_CHANNEL),
     Variant("binary to u8", "u8", dst_scale=True, binaries=PER_CHANNEL),
+    Variant("prelu of a tensor to u8", "u8", dst_scale=True, post_ops=("prelu of a tensor",)),
+    Variant("compared to s8", "s8", binaries=COMPARED),
+    Variant("integers to u8", "u8", dst_scale=True, binaries=(*INTEGERS, *INTEGERS_PER_TENSOR)),
+    Variant("rows to u8", "u8", dst_scale=True, dst_zero_point=True, binaries=ROWS),
+    Variant("rows to s8", "s8", dst_scale=True, binaries=ROWS, then=(RELU,)),
     Variant(
         "codes to u8", "u8", dst_scale=True, binaries=(("mul", "channel"), ("add", "whole u8"))
     ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import instance, integers
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import runtime
@@ -45,6 +46,9 @@ class OperatorModel:
     operator: Operator
     planned: Planned
     arithmetic: PlanModel
+
+    def __repr__(self) -> str:
+        return f"<model of {self.operator!r}: {self.arithmetic.model.text()}>"
 
     def run(self, src: object, *, residual: object = None, **operands: object) -> Array:
         """Return what a call with these arguments returns, bit for bit.
@@ -127,6 +131,9 @@ class RequantizedModel:
     operator: Operator
     src_dims: tuple[int, ...]
     products: tuple[OperatorModel, ...]
+
+    def __repr__(self) -> str:
+        return f"<model of {self.operator!r}: {' and '.join(map(repr, self.products))}>"
 
     def run(self, src: object) -> Array:
         """Return what a call with this source returns, bit for bit.
@@ -235,5 +242,8 @@ def _of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel:
     primitive = planned.primitive
     inner = planned.inner if isinstance(planned, Formed) else planned
     problem: Any = primitive.problem
+    if not dtypes.is_integer(problem.src.dtype):
+        wanted = "one on codes: sums of floating values depend on the order of additions"
+        raise ArgumentError("operator", f"one on {problem.src.dtype} values", wanted)
     model = plan_model(inner.plan, problem, primitive.impl, runtime.isa(), runtime.version())
     return OperatorModel(operator, planned, model)

@@ -51,7 +51,8 @@ class Order:
         By the scale of the destination, which others multiply by the reciprocal of.
     zeros : {"kept", "negative", "positive"}
         Of a floating destination. negative: relu multiplies by 0, and makes -0 of what is negative,
-        where others store 0. positive: 0 is added at last, so that none is -0.
+        where others store 0; abs makes -0 of 0, and clip keeps -0 below an upper bound of 0.
+        positive: 0 is added at last, so that none is -0.
     """
 
     together: bool
@@ -69,14 +70,16 @@ class Order:
     def seen(self, problem: Problem, attr: Attr) -> Order:
         """Return the first order that gives the same results on a problem."""
         linear = any(_is_linear(one) for one in attr.post_ops)
-        relu = any(isinstance(one, EltwisePostOp) and one.alg == "relu" for one in attr.post_ops)
+        turns = any(
+            isinstance(one, EltwisePostOp) and one.alg in _NEGATIVE for one in attr.post_ops
+        )
         negative, dst = self.zeros == "negative", problem.tensors["dst"].dtype
         both = attr.src_scale is not None and attr.wei_scale is not None
         return Order(
             self.together or not both,
             self.fused or not linear,
             self.divided and attr.dst_scale is not None,
-            "kept" if dtypes.is_integer(dst) or (negative and not relu) else self.zeros,
+            "kept" if dtypes.is_integer(dst) or (negative and not turns) else self.zeros,
         )
 
 
@@ -87,10 +90,22 @@ ORDERS = tuple(
     for fused in (True, False)
     for together in (True, False)
 )
+
+
+def greater(x: Array, c: Any) -> Array:  # noqa: ANN401 - an array or a number
+    """Return the greater, and c where both are zeros or one is not a number, as maxps does."""
+    return np.where(x > c, x, c)
+
+
+def less(x: Array, c: Any) -> Array:  # noqa: ANN401 - an array or a number
+    """Return the less, and c where both are zeros or one is not a number, as minps does."""
+    return np.where(x < c, x, c)
+
+
 ELTWISE: Mapping[str, Callable[[Array, Any, Any], Array]] = {
-    "relu": lambda x, a, _: np.maximum(x, F32(0)) if a == 0 else np.where(x > 0, x, x * a),
-    "clip": lambda x, a, b: np.minimum(np.maximum(x, a), b),
-    "clip_v2": lambda x, a, b: np.minimum(np.maximum(x, a), b),
+    "relu": lambda x, a, _: greater(x, F32(0)) if a == 0 else np.where(x > 0, x, x * a),
+    "clip": lambda x, a, b: less(greater(x, a), b),
+    "clip_v2": lambda x, a, b: less(greater(x, a), b),
     "round": lambda x, _, __: np.rint(x),
     "abs": lambda x, _, __: np.abs(x),
     "square": lambda x, _, __: x * x,
@@ -98,13 +113,25 @@ ELTWISE: Mapping[str, Callable[[Array, Any, Any], Array]] = {
     "hardsigmoid": lambda x, a, b: _hardsigmoid(x, a, b),  # noqa: PLW0108 - it is further down
     "hardswish": lambda x, a, b: x * _hardsigmoid(x, a, b),
 }
+# In plain code, where the sign of a zero may be another: see `Order.zeros`.
+_NEGATIVE: Mapping[str, Callable[[Array, Any, Any], Array]] = {
+    "relu": lambda x, a, _: np.where(x > 0, x, x * a),
+    "abs": lambda x, _, __: np.where(x > 0, x, -x),
+    "clip": lambda x, a, b: np.where(greater(x, a) > b, b, greater(x, a)),
+}
 BINARY: Mapping[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.divide,
-    "max": np.maximum,
-    "min": np.minimum,
+    "max": greater,
+    "min": less,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+    "le": np.less_equal,
+    "lt": np.less,
+    "eq": np.equal,
+    "ne": np.not_equal,
 }
 
 
@@ -211,15 +238,14 @@ def applied(
     match post_op:
         case EltwisePostOp(alg="linear", alpha=alpha, beta=beta):
             return _sum_of_product(F32(alpha), x, F32(beta), order)
-        case EltwisePostOp(alg="relu", alpha=0.0) if order.zeros == "negative":
-            return np.where(x > 0, x, x * F32(0))
         case EltwisePostOp(alg=alg, alpha=alpha, beta=beta) if alg in ELTWISE:
-            return np.asarray(ELTWISE[alg](x, F32(alpha), F32(beta)))
+            plain = order.zeros == "negative" and alg in _NEGATIVE
+            return np.asarray((_NEGATIVE if plain else ELTWISE)[alg](x, F32(alpha), F32(beta)))
         case SumPostOp(scale=scale, zero_point=zero_point) if before is not None:
             old = before.astype(F32) - F32(zero_point)
             return _sum_of_product(F32(scale), old, x, order)
         case BinaryPostOp(alg=alg) if operand is not None and alg in BINARY:
-            return np.asarray(BINARY[alg](x, operand.astype(F32)))
+            return np.asarray(BINARY[alg](x, operand.astype(F32)), F32)
         case PReluPostOp(mask=mask) if operand is not None:
             dims = [dim if mask >> axis & 1 else 1 for axis, dim in enumerate(x.shape)]
             return np.where(x > 0, x, x * operand.astype(F32).reshape(dims))
@@ -228,7 +254,7 @@ def applied(
 
 
 def _hardsigmoid(x: Array, a: Any, b: Any) -> Array:  # noqa: ANN401 - numbers
-    return np.asarray(np.minimum(np.maximum(a * x + b, F32(0)), F32(1)))
+    return less(greater(a * x + b, F32(0)), F32(1))
 
 
 def _is_linear(post_op: PostOp) -> bool:

@@ -47,7 +47,7 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyonednn_q.compose.attr import ZeroPoint
     from pyonednn_q.compose.pairing import Weighted
@@ -85,6 +85,11 @@ class KernelModel:
     impl: str
     isa: str
     proof: Proof
+
+    def text(self) -> str:
+        """Return what is modelled, in which order, and what that rests on, in a line."""
+        rests = f"{self.proof.order.text()}; {self.proof.outputs:,} outputs compared"
+        return f"{self.problem.text()} on {self.impl} for {self.isa}: {rests}"
 
     def run(
         self,
@@ -245,7 +250,8 @@ def features(problem: Problem, attr: Attr) -> frozenset[str]:
             found.add(f"{name} scale{_along(problem, name, scale)}")
         if point is not None:
             found.add(f"{name} zero point{_along(problem, name, point)}")
-    found |= {_feature(problem, one) for one in attr.post_ops}
+    for one in attr.post_ops:
+        found.update(_features(problem, one))
     return frozenset(found)
 
 
@@ -262,22 +268,25 @@ def _along(problem: Problem, name: str, value: Scale | ZeroPoint) -> str:
     return words + (f" in groups {value.groups}" if value.groups else "")
 
 
-def _feature(problem: Problem, post_op: PostOp) -> str:
+def _features(problem: Problem, post_op: PostOp) -> Iterator[str]:
     match post_op:
         case EltwisePostOp(alg="relu", alpha=alpha) if alpha:
-            return "leaky relu"
+            yield "leaky relu"
         case EltwisePostOp(alg=alg):
-            return alg
+            yield alg
         case BinaryPostOp(alg=alg, src1=src1):
-            kind = "" if src1.dtype == "f32" else f" of {src1.dtype}"
-            return f"binary {alg}{kind} {_extent(problem, src1.dims)}"
+            extent = _extent(problem, src1.dims)
+            yield f"binary {alg} {extent}"
+            if src1.dtype != "f32":  # converted first, whatever is done with it
+                yield f"operand of {src1.dtype} {extent}"
         case SumPostOp(dtype=None):
-            return "sum"
+            yield "sum"
         case PReluPostOp(mask=mask):
             dims = problem.tensors["dst"].dims
             slopes = tuple(dim if mask >> axis & 1 else 1 for axis, dim in enumerate(dims))
-            return f"prelu {_extent(problem, slopes)}"
-    return post_op.text()
+            yield f"prelu {_extent(problem, slopes)}"
+        case _:
+            yield post_op.text()
 
 
 def _extent(problem: Problem, dims: tuple[int, ...]) -> str:
@@ -286,6 +295,8 @@ def _extent(problem: Problem, dims: tuple[int, ...]) -> str:
     varies = {at for at, dim in enumerate(dims) if dim > 1}
     if varies <= {axis}:
         return "per channel" if varies else "per tensor"
+    if isinstance(problem, MatMulProblem) and varies == {axis - 1}:
+        return "per row"
     if dims == problem.tensors["dst"].dims:
         return "of a tensor"
     return f"of mask {sum(1 << at for at in varies)}"

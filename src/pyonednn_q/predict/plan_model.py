@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import instance
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError, NoModelError
@@ -85,9 +86,10 @@ class PlanModel:
             As `KernelModel.run` does.
         """
         values = self._values(operands)
-        return self.model.run(
+        dst = self.model.run(
             src, self.plan.wei(wei), bias=self._bias(bias), values=values, before=before
         )
+        return self._cast(dst)
 
     def bounds(
         self,
@@ -100,9 +102,15 @@ class PlanModel:
     ) -> tuple[Array, Array]:
         """Return the least and the most that the kernel may store: see `KernelModel.bounds`."""
         values = self._values(operands)
-        return self.model.bounds(
+        low, high = self.model.bounds(
             src, self.plan.wei(wei), bias=self._bias(bias), values=values, before=before
         )
+        return self._cast(low), self._cast(high)
+
+    def _cast(self, dst: Array) -> Array:
+        """Return what is stored at last: the primitive's result, or that in 16 bits."""
+        with np.errstate(over="ignore"):
+            return dst.astype(dtypes.numpy_dtype(self.plan.facts.dst), copy=False)
 
     def _bias(self, bias: ArrayLike | None) -> Array | None:
         values = self.plan.bias_values(bias)
@@ -144,11 +152,11 @@ def plan_model(
     Raises
     ------
     NoModelError
-        As `kernel_model` raises it; or the plan leaves steps to other primitives.
+        As `kernel_model` raises it; or the plan leaves more to other primitives than a cast.
     ArgumentError, ShapeError
         No plan, or not for this problem.
     """
     instance("plan", plan, Plan)
-    if not plan.is_whole:
+    if len(plan.leftovers) or not (plan.is_whole or plan.facts.dst in ("bf16", "f16")):
         raise NoModelError(impl, isa, f"the plan leaves steps over: {plan.because}")
     return PlanModel(plan, kernel_model(plan.problem(problem), plan.attr, impl, isa, version))

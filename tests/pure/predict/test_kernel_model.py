@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,6 +15,9 @@ from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, NoModelError
 from pyonednn_q.predict.float_order import ORDERS, Order, destination
 from pyonednn_q.predict.kernel_model import KernelModel, Proof, features, kernel_model, proofs
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.post_ops import PostOp
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -30,6 +33,10 @@ def f32(value: Fraction) -> Fraction:
     while size / unit < 2**23:
         unit /= 2
     return round(value / unit) * unit
+
+
+def binary(alg: str) -> BinaryPostOp:
+    return BinaryPostOp(alg, TensorSpec((1, 1), "f32"))
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=Order.text)
@@ -93,6 +100,41 @@ def test_signs_of_zeros() -> None:
         nearest = destination(problem, rounded, np.array([[-3]]), order, scale)
         assert relu[0, 0] == nearest[0, 0] == 0
         assert (np.signbit(relu[0, 0]), np.signbit(nearest[0, 0])) == (of_relu, of_round)
+
+
+# As measured: of -0 and 0, generated and plain code store these signs (True: minus).
+ZEROS: dict[str, tuple[PostOp, float, tuple[bool, bool], tuple[bool, bool]]] = {
+    "relu": (EltwisePostOp("relu"), 0, (False, False), (True, False)),
+    "leaky relu": (EltwisePostOp("relu", 0.1), 0, (True, False), (True, False)),
+    "abs": (EltwisePostOp("abs"), 0, (False, False), (False, True)),
+    "clip from 0": (EltwisePostOp("clip", 0, 7), 0, (False, False), (False, False)),
+    "clip to 0": (EltwisePostOp("clip", -7, 0), 0, (False, False), (True, False)),
+    "clip_v2 to 0": (EltwisePostOp("clip_v2", -7, 0), 0, (False, False), (False, False)),
+    "round": (EltwisePostOp("round"), 0, (True, False), (True, False)),
+    "max with 0": (binary("max"), 0.0, (False, False), (False, False)),
+    "max with -0": (binary("max"), -0.0, (True, True), (True, True)),
+    "min with 0": (binary("min"), 0.0, (False, False), (False, False)),
+    "min with -0": (binary("min"), -0.0, (True, True), (True, True)),
+    "-0 >= 0": (binary("ge"), 0.0, (False, False), (False, False)),
+}
+
+
+@pytest.mark.parametrize("name", ZEROS)
+def test_zeros_on_their_way(name: str) -> None:
+    post_op, operand, kept, negative = ZEROS[name]
+    problem = MatMulProblem.of((1, 4), (4, 2), dst="f32")
+    attr = Attr(wei_scale=Scale(2), post_ops=(binary("mul"), post_op))
+    values: dict[str, Any] = {
+        "wei_scale": np.array([-1, 1], np.float32),
+        "post_op_0": np.array([[1.0]], np.float32),
+        "post_op_1": np.array([[operand]], np.float32),
+    }
+    for zeros, wanted in (("kept", kept), ("negative", negative)):
+        order = Order(together=True, fused=True, zeros=zeros)
+        got = destination(problem, attr, np.zeros((1, 2), int), order, values)
+        assert tuple(np.signbit(got[0]).tolist()) == wanted
+        if kept != negative:
+            assert order.seen(problem, attr) == order
 
 
 def test_slopes_go_along_their_mask() -> None:
@@ -221,7 +263,7 @@ def test_features_in_words() -> None:
     )
     wanted = {"dst bf16", "bias f32", "wei scale", "src zero point", "leaky relu", "sum"}
     wanted |= {"binary add per channel", "binary mul of a tensor"}
-    wanted |= {"binary max of s32 per tensor", "prelu of mask 1"}
+    wanted |= {"binary max per tensor", "operand of s32 per tensor", "prelu per row"}
     assert features(problem, attr) == wanted
 
 
