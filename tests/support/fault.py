@@ -61,7 +61,7 @@ def filled(fault: Fault) -> tuple[Arrays, Arrays]:
         if name.startswith("post_op"):
             op = fault.attr.post_ops[int(name.removeprefix("post_op_"))]
             assert isinstance(op, BinaryPostOp)
-            values[name] = rng.integers(-9, 10, op.src1.dims).astype("f4")
+            values[name] = rng.integers(-9, 10, op.src1.dims).astype(numpy_dtype(op.src1.dtype))
         else:
             value = fault.values.get(name, 4)
             values[name] = np.atleast_1d(np.asarray(value, "i4" if "zero" in name else "f4"))

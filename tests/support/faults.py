@@ -46,8 +46,8 @@ def matmul(
     return MatMulProblem(problem.src, TensorSpec.dense(b, "s8"), problem.dst, None)
 
 
-def binary(alg: str, *dims: int) -> Attr:
-    return Attr(post_ops=(BinaryPostOp(alg, TensorSpec.dense(dims, "f32")),))
+def binary(alg: str, *dims: int, dtype: str = "f32") -> Attr:
+    return Attr(post_ops=(BinaryPostOp(alg, TensorSpec.dense(dims, dtype)),))
 
 
 def wei_scale(mask: int, groups: tuple[int, ...] = (), count: int = 16) -> dict[str, Any]:
@@ -296,6 +296,7 @@ def _deconvolutions() -> list[Fault]:
 def _operands() -> list[Fault]:
     ragged = conv((1, 16, 5, 5), (19, 16, 3, 3), "f32")
     grouped = conv((1, 64, 7, 7), (2, 24, 32, 3, 3), "f32")
+    narrow = conv((1, 48, 7, 7), (2, 16, 24, 3, 3), "f32")
     whole = conv((2, 16, 3, 9), (19, 16, 3, 2), "u8", strides=(1, 2), padding=1)
     few = conv((1, 2, 4), (2, 4, 1, 4), "s8", bias="f32", strides=2, padding=((2, 0),))
     like_dst = TensorSpec.channels_last((1, 8, 2), "f32")
@@ -322,6 +323,8 @@ def _operands() -> list[Fault]:
             for dims in ((6, 8), (1, 8))
         ),
         Fault("comparison-in-groups", VNNI, grouped, binary("ne", 1, 48, 1, 1)),
+        Fault("comparison-in-groups", AVX512, narrow, binary("ge", 1, 32, 1, 1)),
+        Fault("comparison-in-groups", VNNI, narrow, binary("lt", 1, 1, 1, 1, dtype="s8")),
         Fault("operand-in-avx2-vnni", AMX, few, Attr(post_ops=(BinaryPostOp("add", like_dst),))),
         Fault(
             "operand-in-avx2-vnni",

@@ -108,8 +108,8 @@ AROUND = {"strides": 2, "padding": ((0, 1), (1, 0))}
 BELOW = {"padding": ((2, 0), (0, 1))}
 
 
-def compare(*dims: int) -> Attr:
-    return Attr(post_ops=(BinaryPostOp("gt", TensorSpec(dims, "f32")),))
+def compare(*dims: int, dtype: str = "f32") -> Attr:
+    return Attr(post_ops=(BinaryPostOp("gt", TensorSpec(dims, dtype)),))
 
 
 def binary_of(dst: str) -> BinaryProblem:
@@ -371,13 +371,13 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
         ("comparison-in-binary", binary_of("u8"), compare(1, 8), version, isa, "jit:uni")
         for version, isa in ((OLD, AVX2), (NEW, AVX2_VNNI))
     ),
-    (
-        "comparison-in-groups",
-        conv((1, 64, 9, 9), (2, 24, 32, 3, 3)),
-        compare(1, 48, 1, 1),
-        NEW,
-        VNNI,
-        "jit_int8:avx512_core_vnni",
+    *(
+        ("comparison-in-groups", problem, attr, NEW, VNNI, "jit_int8:avx512_core_vnni")
+        for problem, attr in (
+            (conv((1, 64, 9, 9), (2, 24, 32, 3, 3)), compare(1, 48, 1, 1)),
+            (conv((1, 48, 9, 9), (2, 16, 24, 3, 3)), compare(1, 32, 1, 1)),
+            (conv((1, 64, 9, 9), (2, 24, 32, 3, 3)), compare(1, 1, 1, 1, dtype="s8")),
+        )
     ),
     *(
         ("operand-in-avx2-vnni", conv((1, 16, 9, 9), (37, 16, 3, 3)), attr, NEW, AMX, CONV_AVX2)

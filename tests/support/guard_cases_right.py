@@ -194,4 +194,12 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (conv((1, 16, 9, 9), (24, 16, 3, 3)), binary(1, 24, 1, 1), NEW, AMX, CONV_AVX2),
     *((problem, attr, NEW, AVX2, impl) for problem, attr, impl in pooled.RIGHT),
     (pooled.mean("u8"), pooled.WIDE, NEW, AVX512, "jit_int:avx512_core"),
+    *(
+        (conv((1, 64, 9, 9), dims), attr, NEW, VNNI, "jit_int8:avx512_core_vnni")
+        for dims, attr in (
+            ((2, 16, 32, 3, 3), compare(1, 32, 1, 1)),
+            ((2, 24, 32, 3, 3), compare(1, 1, 1, 1)),
+            ((24, 64, 3, 3), compare(1, 24, 1, 1, dtype="s8")),
+        )
+    ),
 ]

@@ -37,11 +37,20 @@ def comparison_of_ragged_channels(problem: Problem, attr: Attr) -> bool:
 
 
 def comparison_of_ragged_groups(problem: Problem, attr: Attr) -> bool:
-    """Match groups, but not depthwise, and a comparison of channels that 16 does not divide."""
+    """Match groups with channels, of src or of dst, that 16 does not divide, and a comparison.
+
+    Not depthwise, and not with one f32 value.
+    """
     if not isinstance(problem, (ConvProblem, DeconvProblem)):
         return False
-    grouped = problem.groups > 1 and not problem.is_depthwise
-    return grouped and comparison_of_ragged_channels(problem, attr)
+    if problem.groups == 1 or problem.is_depthwise:
+        return False
+    return any(channels % 16 for channels in problem.wei.dims[1:3]) and any(
+        isinstance(op, BinaryPostOp)
+        and op.alg in COMPARISONS
+        and (max(op.src1.dims) > 1 or op.src1.dtype != "f32")
+        for op in attr.post_ops
+    )
 
 
 def comparison_stored_as_u8(problem: Problem, attr: Attr) -> bool:
