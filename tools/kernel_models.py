@@ -78,7 +78,8 @@ A model is the kernel's sum ([saturation.md](saturation.md)) and its operations 
 Zeros of a floating destination keep their signs, relu of a negative value is 0, and max, min and
 clip give their bound where both are zeros. But plain code ("zeros negative") makes -0 of negative
 values in relu and of 0 in abs, and keeps -0 where clip ends at 0; and none is -0 where 0 is added
-at last ("zeros positive").
+at last ("zeros positive"). prelu multiplies what is below 0 (plain code), what has a minus sign
+(up to AVX2), or what is not above 0 (AVX-512).
 
 ## Functions
 

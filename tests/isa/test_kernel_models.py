@@ -18,6 +18,7 @@ import pytest
 
 from pyonednn_q.compose import guards
 from pyonednn_q.compose.implementation import classify
+from pyonednn_q.compose.post_ops import PReluPostOp
 from pyonednn_q.errors import NoModelError, UnsupportedError
 from pyonednn_q.native import runtime
 from pyonednn_q.predict.eltwise_bounds import level
@@ -70,7 +71,7 @@ class Modelled:
     def by(self, order: Order, impl: str) -> Any:
         """Return dst; or its ends, where a function is known within bounds only."""
         attr, at = self.case.attr, 0
-        if any(map(is_bounded, attr.post_ops)):
+        if any(is_bounded(one) or isinstance(one, PReluPostOp) for one in attr.post_ops):
             at = level(impl, runtime.isa())
         seen = order.seen(self.case.problem, attr), at
         if seen not in self._by:
@@ -83,7 +84,7 @@ def modelled(case: KernelCase, order: Order, at: int) -> Any:
     problem, attr, values = case.problem, case.attr, case.values
     others = {"bias": case.arrays.get("bias"), "before": case.arrays.get("dst")}
     if not any(map(is_bounded, attr.post_ops)):
-        return destination(problem, attr, case.sums, order, values, **others)
+        return destination(problem, attr, case.sums, order, values, level=at, **others)
     return ends(problem, attr, case.sums, order, values, at, **others)
 
 

@@ -199,5 +199,7 @@ class Source:
                 values[f"post_op_{index}"] = drawn * np.float32(sign)
             elif isinstance(post_op, PReluPostOp):
                 count = channels if post_op.mask else 1
-                values[f"post_op_{index}"] = self._numbers(count) - np.float32(1.25)
+                slopes = self._numbers(count) - np.float32(1.25)
+                slopes[1::5] = 0
+                values[f"post_op_{index}"] = slopes
         return values

@@ -132,6 +132,8 @@ FLOATING = (
     Variant("zeros of abs", "f32", post_ops=(ROUND, ABS), shrunk=80),
     Variant("zeros of clip", "f32", post_ops=(ROUND, NOT_ABOVE_0), shrunk=80),
     Variant("zeros of clip_v2", "f32", post_ops=(ROUND, EltwisePostOp("clip_v2", 0, 5)), shrunk=80),
+    Variant("zeros of prelu", "f32", post_ops=(ROUND, "prelu"), shrunk=80),
+    Variant("zeros of prelu to bf16", "bf16", post_ops=(ROUND, "prelu"), shrunk=80),
     Variant("zeros to bf16", "bf16", post_ops=(ROUND, RELU, ROUND, ABS, NOT_ABOVE_0), shrunk=80),
     Variant("f16", "f16"),
     Variant("sum of f16", "f16", post_ops=(SumPostOp(0.37), LEAKY)),

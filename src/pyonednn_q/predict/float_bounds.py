@@ -67,7 +67,7 @@ def ends(
             if exact
             else [lo, hi, *(np.clip(F32(x), lo, hi) for x in _turns(post_op, operand))]
         )
-        made = [float_order.applied(post_op, x, order, operand, before) for x in places]
+        made = [float_order.applied(post_op, x, order, operand, before, level) for x in places]
         lo = np.minimum.reduce(made)
         hi = lo if exact else np.maximum.reduce(made)
         if not exact and isinstance(post_op, EltwisePostOp) and post_op.alg == "hardswish":

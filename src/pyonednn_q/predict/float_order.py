@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 F32 = np.float32
+AVX512 = 2  # of `eltwise_bounds.LEVELS`
 S32_MAX = F32(2147483520)  # the largest float32 below 2^31
 
 
@@ -71,7 +72,9 @@ class Order:
         """Return the first order that gives the same results on a problem."""
         linear = any(_is_linear(one) for one in attr.post_ops)
         turns = any(
-            isinstance(one, EltwisePostOp) and one.alg in _NEGATIVE for one in attr.post_ops
+            isinstance(one, PReluPostOp)
+            or (isinstance(one, EltwisePostOp) and one.alg in _NEGATIVE)
+            for one in attr.post_ops
         )
         negative, dst = self.zeros == "negative", problem.tensors["dst"].dtype
         both = attr.src_scale is not None and attr.wei_scale is not None
@@ -144,6 +147,7 @@ def destination(
     *,
     bias: Array | None = None,
     before: Array | None = None,
+    level: int = 2,
 ) -> Array:
     """Return dst, given whole sums in dst's dimensions.
 
@@ -161,12 +165,14 @@ def destination(
         Where the problem has one.
     before : ndarray, optional
         What dst holds before the call, for a sum.
+    level : int
+        What the kernel's code is made for: see `eltwise_bounds.level`.
     """
     if is_whole(problem, attr):
         return ended(problem, attr, sums, order, values)
     x = begun(problem, attr, sums, order, values, bias)
     for index, post_op in enumerate(attr.post_ops):
-        x = applied(post_op, x, order, values.get(f"post_op_{index}"), before)
+        x = applied(post_op, x, order, values.get(f"post_op_{index}"), before, level)
     return ended(problem, attr, x, order, values)
 
 
@@ -226,7 +232,12 @@ def _along_channels(problem: Problem, values: Array) -> Array:
 
 
 def applied(
-    post_op: PostOp, x: Array, order: Order, operand: Array | None, before: Array | None
+    post_op: PostOp,
+    x: Array,
+    order: Order,
+    operand: Array | None,
+    before: Array | None,
+    level: int = 2,
 ) -> Array:
     """Return what a post-op makes of x.
 
@@ -248,9 +259,17 @@ def applied(
             return np.asarray(BINARY[alg](x, operand.astype(F32)), F32)
         case PReluPostOp(mask=mask) if operand is not None:
             dims = [dim if mask >> axis & 1 else 1 for axis, dim in enumerate(x.shape)]
-            return np.where(x > 0, x, x * operand.astype(F32).reshape(dims))
+            return _prelu(x, operand.astype(F32).reshape(dims), order, level)
     wanted = "one known to the last bit, with the operand or old dst that it reads"
     raise ArgumentError("post_ops", post_op.text(), wanted)
+
+
+def _prelu(x: Array, slope: Array, order: Order, level: int) -> Array:
+    """Return x or slope · x; kernels differ in the signs of zeros."""
+    if order.zeros == "negative":
+        return np.where(x >= 0, x, x * slope)
+    # AVX2 picks by the sign bit, AVX-512 by a comparison.
+    return np.where(np.signbit(x) if level < AVX512 else ~(x > 0), x * slope, x)
 
 
 def _hardsigmoid(x: Array, a: Any, b: Any) -> Array:  # noqa: ANN401 - numbers

@@ -124,8 +124,16 @@ class KernelModel:
             raise NoModelError(self.impl, self.isa, why)
         given = self._given(values, bias, before)
         whole = self._sums(src, wei, given)
+        at = level(self.impl, self.isa)
         return destination(
-            self.problem, self.attr, whole, self.proof.order, given, bias=bias, before=before
+            self.problem,
+            self.attr,
+            whole,
+            self.proof.order,
+            given,
+            bias=bias,
+            before=before,
+            level=at,
         )
 
     def bounds(

@@ -137,6 +137,30 @@ def test_zeros_on_their_way(name: str) -> None:
             assert order.seen(problem, attr) == order
 
 
+@pytest.mark.parametrize(
+    ("zeros", "level", "wanted"),
+    [
+        # Of -0 and 0 with slope -1, and of -3 with slope 0.
+        ("kept", 0, (False, False, True)),
+        ("kept", 1, (False, False, True)),
+        ("kept", 2, (False, True, True)),
+        ("negative", 2, (True, False, True)),
+    ],
+)
+def test_zeros_of_prelu(zeros: str, level: int, wanted: tuple[bool, ...]) -> None:
+    problem = MatMulProblem.of((1, 4), (4, 3), dst="f32")
+    attr = Attr(wei_scale=Scale(2), post_ops=(PReluPostOp(2),))
+    values: dict[str, Any] = {
+        "wei_scale": np.array([-1, 1, 1], np.float32),
+        "post_op_0": np.array([[-1, -1, 0]], np.float32),
+    }
+    order = Order(together=True, fused=True, zeros=zeros)
+    got = destination(problem, attr, np.array([[0, 0, -3]]), order, values, level=level)
+    assert got[0].tolist() == [0, 0, 0]
+    assert tuple(np.signbit(got[0]).tolist()) == wanted
+    assert order.seen(problem, attr) == order
+
+
 def test_slopes_go_along_their_mask() -> None:
     problem = ConvProblem.of((1, 1, 1, 2), (2, 1, 1, 1), dst="f32")
     attr = Attr(post_ops=(PReluPostOp(2),))
