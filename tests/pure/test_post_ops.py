@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from typing import Any
 
@@ -108,3 +109,10 @@ def test_bad_values_are_refused_by_name(make: Any, argument: str) -> None:
     with pytest.raises((ArgumentError, DTypeError)) as caught:
         make()
     assert caught.value.argument == argument
+
+
+def test_parameters_are_never_minus_0() -> None:
+    """The library's cache gives the primitive of 0 to whoever asks for -0 later."""
+    post_op = EltwisePostOp("linear", -0.0, -0.0)
+    assert (math.copysign(1, post_op.alpha), math.copysign(1, post_op.beta)) == (1, 1)
+    assert EltwisePostOp("clip", -math.inf, -0.0).boundary() == ("eltwise", "clip", -math.inf, 0.0)

@@ -63,17 +63,15 @@ MORE = ("max", "min", "sub", "div")
 MORE_PER_TENSOR = tuple((alg, "tensor") for alg in MORE)
 MORE_MAPS = tuple((alg, "whole") for alg in MORE)
 MORE_ROWS = tuple((alg, "row") for alg in MORE)
-# What a comparison makes, 0 or 1, is between 1 and 3 before the next.
-COMPARED = tuple(
-    (alg, extent)
-    for one in ("ge", "gt", "le", "lt")
-    for alg, extent in ((one, "channel"), ("add", "tensor"))
-)
-COMPARED_MAPS = tuple(
-    (alg, extent)
-    for one in ("ge", "gt", "le", "lt")
-    for alg, extent in ((one, "whole"), ("add", "tensor"))
-)
+COMPARISONS = ("ge", "gt", "le", "lt")
+
+
+def compared(extent: str) -> tuple[tuple[str, str], ...]:
+    """Comparisons in a row; what each makes, 0 or 1, is between 1 and 3 before the next."""
+    between = ("add", "channel" if extent == "tensor" else "tensor")
+    return tuple(one for alg in COMPARISONS for one in ((alg, extent), between))
+
+
 INTEGERS = (("add", "channel u8"), ("sub", "channel s8"), ("max", "channel s32"))
 INTEGERS_PER_TENSOR = (("add", "tensor u8"), ("sub", "tensor s8"), ("max", "tensor s32"))
 ABS, NOT_ABOVE_0 = EltwisePostOp("abs"), EltwisePostOp("clip", -5, 0)
@@ -122,8 +120,9 @@ FLOATING = (
     Variant("more of the tensor", "f32", binaries=MORE_PER_TENSOR),
     Variant("more maps", "f32", binaries=MORE_MAPS),
     Variant("more rows", "f32", binaries=MORE_ROWS),
-    Variant("compared", "f32", binaries=COMPARED),
-    Variant("compared maps", "f32", binaries=COMPARED_MAPS),
+    Variant("compared", "f32", binaries=compared("channel")),
+    Variant("compared with a number", "f32", binaries=compared("tensor")),
+    Variant("compared maps", "f32", binaries=compared("whole")),
     Variant("integers", "f32", binaries=INTEGERS),
     Variant("integers of the tensor", "f32", binaries=INTEGERS_PER_TENSOR),
     Variant("sums", "f32", binaries=(("add", "whole s32"),)),
@@ -170,7 +169,7 @@ INTEGER = (
     Variant("binary to s8", "s8", dst_scale=True, dst_zero_point=True, binaries=PER_CHANNEL),
     Variant("binary to u8", "u8", dst_scale=True, binaries=PER_CHANNEL),
     Variant("prelu of a tensor to u8", "u8", dst_scale=True, post_ops=("prelu of a tensor",)),
-    Variant("compared to s8", "s8", binaries=COMPARED),
+    Variant("compared to s8", "s8", binaries=compared("channel")),
     Variant("integers to u8", "u8", dst_scale=True, binaries=(*INTEGERS, *INTEGERS_PER_TENSOR)),
     Variant("rows to u8", "u8", dst_scale=True, dst_zero_point=True, binaries=ROWS),
     Variant("rows to s8", "s8", dst_scale=True, binaries=ROWS, then=(RELU,)),

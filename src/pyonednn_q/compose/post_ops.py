@@ -109,8 +109,9 @@ class EltwisePostOp:
         if self.alg == "soft_relu" and not np.float32(alpha):
             wanted = "not 0: soft_relu is log(1 + exp(alpha·x)) / alpha"
             raise ArgumentError(argument="alpha", got=f"{alpha}", wanted=wanted)
-        object.__setattr__(self, "alpha", alpha)
-        object.__setattr__(self, "beta", beta)
+        # Never -0: the library's cache takes it for 0, so what it would mean depends on the past.
+        object.__setattr__(self, "alpha", alpha + 0.0)
+        object.__setattr__(self, "beta", beta + 0.0)
 
     def boundary(self) -> tuple[Any, ...]:
         """Return what the extension receives: ("eltwise", alg, alpha, beta)."""
