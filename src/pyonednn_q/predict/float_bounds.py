@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp
+from pyonednn_q.compose.post_ops import EltwisePostOp, PReluPostOp
 from pyonednn_q.predict import float_order
 from pyonednn_q.predict.eltwise_bounds import BOUNDS, spread
 
@@ -62,11 +62,7 @@ def ends(
             lo, hi = spread(post_op.alg, lo, hi, post_op.alpha, post_op.beta, level)
             continue
         exact = lo is hi
-        places = (
-            [lo]
-            if exact
-            else [lo, hi, *(np.clip(F32(x), lo, hi) for x in _turns(post_op, operand))]
-        )
+        places = [lo] if exact else [lo, hi, *(np.clip(F32(x), lo, hi) for x in _turns(post_op))]
         made = [float_order.applied(post_op, x, order, operand, before, level) for x in places]
         lo = np.minimum.reduce(made)
         hi = lo if exact else np.maximum.reduce(made)
@@ -78,13 +74,11 @@ def ends(
     return low, high
 
 
-def _turns(post_op: PostOp, operand: Array | None) -> tuple[Any, ...]:
-    """Return where a step turns from falling to rising, or jumps and returns."""
+def _turns(post_op: PostOp) -> tuple[float, ...]:
+    """Return where a step turns from falling to rising."""
     match post_op:
         case EltwisePostOp(alg="relu" | "abs" | "square") | PReluPostOp():
             return (0.0,)
         case EltwisePostOp(alg="hardswish", alpha=alpha, beta=beta) if alpha:
             return (-beta / alpha, -beta / (2 * alpha), (1 - beta) / alpha)
-        case BinaryPostOp(alg="eq" | "ne"):
-            return (operand,)
     return ()

@@ -133,8 +133,6 @@ BINARY: Mapping[str, Callable[[Array, Array], Array]] = {
     "gt": np.greater,
     "le": np.less_equal,
     "lt": np.less,
-    "eq": np.equal,
-    "ne": np.not_equal,
 }
 
 
