@@ -1,5 +1,6 @@
 #include "cast.hpp"
 
+#include "parallel.hpp"
 #include "wide.hpp"
 
 #include <cstring>
@@ -7,6 +8,8 @@
 namespace pq {
 
 namespace {
+
+constexpr std::size_t grain = std::size_t{32} << 10U; // values of a piece for one thread
 
 PQ_INLINE std::uint32_t bits_of(float value) {
     std::uint32_t bits = 0;
@@ -96,13 +99,17 @@ PQ_LOOPS(any, )
 template <typename Type>
 void narrow_as(const float* values, std::size_t count, std::uint16_t* halves) {
     static const auto loop = widest(&narrow_512<Type>, &narrow_256<Type>, &narrow_any<Type>);
-    loop(values, count, halves);
+    in_parallel(count, grain, [&](std::size_t begin, std::size_t end) {
+        loop(values + begin, end - begin, halves + begin);
+    });
 }
 
 template <typename Type>
 void widen_as(const std::uint16_t* halves, std::size_t count, float* values) {
     static const auto loop = widest(&widen_512<Type>, &widen_256<Type>, &widen_any<Type>);
-    loop(halves, count, values);
+    in_parallel(count, grain, [&](std::size_t begin, std::size_t end) {
+        loop(halves + begin, end - begin, values + begin);
+    });
 }
 
 } // namespace

@@ -1,14 +1,19 @@
 #include "quantize.hpp"
 
+#include "parallel.hpp"
 #include "wide.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <limits>
+#include <mutex>
 
 namespace pq {
 
 namespace {
 
 constexpr std::size_t lanes = 64;
+constexpr std::size_t grain = std::size_t{32} << 10U; // values of a piece for one thread
 // Adding and taking away 1.5 · 2^23 rounds a float below 2^22 to the nearest even whole number.
 constexpr float rounder = 12582912.0f;
 
@@ -77,22 +82,45 @@ PQ_LOOPS(any, )
 
 void ranges(const float* values, std::size_t rows, std::size_t columns, float* lo, float* hi) {
     static const auto range = widest(&range_512, &range_256, &range_any);
-    for (std::size_t row = 0; row < rows; ++row) {
-        const Ends ends = range(values + row * columns, columns);
-        lo[row] = ends.lo;
-        hi[row] = ends.hi;
+    if (rows == 1) {
+        std::mutex guard;
+        // Sums keep what is not finite, minima would not.
+        Ends all{0, 0}, odd{0, 0};
+        in_parallel(columns, grain, [&](std::size_t begin, std::size_t end) {
+            const Ends ends = range(values + begin, end - begin);
+            const std::lock_guard<std::mutex> hold(guard);
+            all = {std::min(all.lo, ends.lo), std::max(all.hi, ends.hi)};
+            odd = {odd.lo + (ends.lo - ends.lo), odd.hi + (ends.hi - ends.hi)};
+        });
+        lo[0] = all.lo + odd.lo;
+        hi[0] = all.hi + odd.hi;
+        return;
     }
+    const std::size_t rows_of_grain =
+            std::max<std::size_t>(grain / std::max<std::size_t>(columns, 1), 1);
+    in_parallel(rows, rows_of_grain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t row = begin; row < end; ++row) {
+            const Ends ends = range(values + row * columns, columns);
+            lo[row] = ends.lo;
+            hi[row] = ends.hi;
+        }
+    });
 }
 
 template <typename Code>
 bool quantize(const float* values, std::size_t rows, std::size_t columns, const float* scales,
               const std::int32_t* zero_points, Code* codes) {
     static const auto convert = widest(&codes_512<Code>, &codes_256<Code>, &codes_any<Code>);
-    bool all_numbers = true;
-    for (std::size_t row = 0; row < rows; ++row) {
-        const std::size_t at = row * columns;
-        all_numbers &= convert(values + at, columns, scales[row], zero_points[row], codes + at);
-    }
+    std::atomic<bool> all_numbers{true};
+    in_parallel(rows * columns, grain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end;) {
+            const std::size_t row = i / columns;
+            const std::size_t count = std::min((row + 1) * columns, end) - i;
+            if (!convert(values + i, count, scales[row], zero_points[row], codes + i))
+                all_numbers.store(false, std::memory_order_relaxed);
+            i += count;
+        }
+    });
     return all_numbers;
 }
 

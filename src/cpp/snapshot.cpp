@@ -1,8 +1,10 @@
 #include "snapshot.hpp"
 
 #include "array_flags.hpp"
+#include "parallel.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -14,6 +16,8 @@ namespace {
 
 // Above it comparing takes longer than giving up the GIL and getting it back.
 constexpr std::size_t long_run = std::size_t{256} << 10U;
+// Of a piece for one thread.
+constexpr std::size_t grain = std::size_t{64} << 10U;
 
 } // namespace
 
@@ -77,7 +81,15 @@ bool Snapshot::has_form(const py::detail::PyArray_Proxy& array) const {
 }
 
 bool Snapshot::same_content() const {
-    return same_from(0, data_, static_cast<const char*>(kept_.data()));
+    const auto* const kept = static_cast<const char*>(kept_.data());
+    if (!outer_.empty()) return same_from(0, data_, kept);
+    std::atomic<bool> same{true};
+    in_parallel(run_, grain, [&](std::size_t begin, std::size_t end) {
+        if (!same.load(std::memory_order_relaxed)) return;
+        if (std::memcmp(data_ + begin, kept + begin, end - begin) != 0)
+            same.store(false, std::memory_order_relaxed);
+    });
+    return same;
 }
 
 bool Snapshot::same_from(std::size_t axis, const char* given, const char* kept) const {

@@ -18,10 +18,15 @@ std::atomic<int> wanted{0}; // 0: never set
 struct OpenMP {
     void (*set_num_threads)(int) = nullptr;
     int (*get_max_threads)() = nullptr;
+    int (*get_thread_num)() = nullptr;
+    // What compilers make of a parallel region; LLVM's and Intel's libraries have it, too.
+    void (*parallel)(void (*part)(void*), void*, unsigned threads, unsigned flags) = nullptr;
 
     OpenMP() {
         set_num_threads = reinterpret_cast<void (*)(int)>(find_symbol("omp_set_num_threads"));
         get_max_threads = reinterpret_cast<int (*)()>(find_symbol("omp_get_max_threads"));
+        get_thread_num = reinterpret_cast<int (*)()>(find_symbol("omp_get_thread_num"));
+        parallel = reinterpret_cast<decltype(parallel)>(find_symbol("GOMP_parallel"));
     }
 };
 
@@ -112,6 +117,23 @@ void apply_num_threads() {
     if (n == applied || !uses_openmp()) return;
     openmp().set_num_threads(n);
     applied = n;
+}
+
+bool has_team() {
+    return uses_openmp() && openmp().parallel != nullptr && openmp().get_thread_num != nullptr;
+}
+
+void run_on_team(void (*part)(void* context, int thread), void* context) {
+    struct Region {
+        void (*part)(void*, int);
+        void* context;
+    } region{part, context};
+    const auto call = [](void* given) {
+        const Region& of = *static_cast<Region*>(given);
+        of.part(of.context, openmp().get_thread_num());
+    };
+    // All of its threads: to have fewer for once ends some, which must be made again.
+    openmp().parallel(call, &region, 0, 0);
 }
 
 } // namespace pq

@@ -14,4 +14,10 @@ void set_num_threads(int n);
 // comparison.
 void apply_num_threads();
 
+// Whether the library's runtime is an OpenMP that lends its threads.
+bool has_team();
+
+// Calls `part` on each of them, the caller's included, with its number; returns when all are done.
+void run_on_team(void (*part)(void* context, int thread), void* context);
+
 } // namespace pq

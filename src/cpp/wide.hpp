@@ -1,5 +1,5 @@
-// The same loop for three instruction sets, chosen at run time. Nothing here depends on oneDNN's
-// own limit.
+// The same loop for three instruction sets, chosen at run time. As oneDNN does, they keep to
+// ONEDNN_MAX_CPU_ISA, so that a process that stands for another machine is as fast as that one.
 #pragma once
 
 #define PQ_INLINE __attribute__((always_inline)) inline
@@ -14,20 +14,8 @@
 
 namespace pq {
 
-// Of the widest vectors that this CPU has and the loops are compiled for; 0 for any other CPU.
-inline int vector_bits() {
-#if defined(__x86_64__)
-    static const int bits =
-            __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
-                    ? 512
-            : __builtin_cpu_supports("avx2") ? 256
-                                             : 0;
-    return bits;
-#else
-    return 0;
-#endif
-}
+// Of the widest vectors that this process may use and the loops are compiled for; 0 for plain ones.
+int vector_bits();
 
 // The one of three versions of a loop that this CPU runs best.
 template <typename Function>

@@ -192,6 +192,7 @@ def _see_runtime() -> None:
 
     isa = runtime.isa()
     _note(isa=isa, vnni="yes" if has_vnni(isa) else "no")
+    _note(vectors=f"{runtime.core().vector_bits() or 'no'} bits in loops of our own")
     _note(threads=f"{runtime.get_num_threads()} on {len(os.sched_getaffinity(0))} CPUs")
 
 

@@ -1,0 +1,39 @@
+#include "wide.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <string>
+
+namespace pq {
+
+namespace {
+
+int limit() {
+    const char* const given = std::getenv("ONEDNN_MAX_CPU_ISA");
+    std::string name = given == nullptr ? "" : given;
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
+    if (name == "SSE41" || name == "AVX") return 0;
+    return name.rfind("AVX2", 0) == 0 ? 256 : 512;
+}
+
+int of_this_cpu() {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+        return 512;
+    }
+    if (__builtin_cpu_supports("avx2")) return 256;
+#endif
+    return 0;
+}
+
+} // namespace
+
+int vector_bits() {
+    static const int bits = std::min(limit(), of_this_cpu());
+    return bits;
+}
+
+} // namespace pq
