@@ -1,6 +1,7 @@
 #include "requantize.hpp"
 
 #include "errors.hpp"
+#include "parallel.hpp"
 #include "requantize_quick.hpp"
 
 #include <algorithm>
@@ -14,6 +15,9 @@ namespace {
 
 // Accumulators of one call of a loop; and what is done again when a tie is too close to call.
 constexpr std::size_t block_size = 1024;
+static_assert(block_size % chunk_size == 0);
+// Of a piece for one thread.
+constexpr std::size_t grain = std::size_t{16} << 10U;
 
 constexpr std::array<const char*, 10> rounding_names{
         "half_away_from_zero", "half_up",      "half_down",      "half_to_even", "half_to_odd",
@@ -58,6 +62,16 @@ bool all(const std::vector<T>& values, Condition holds) {
     return std::all_of(values.begin(), values.end(), holds);
 }
 
+// The same number with a multiplier as large as 32 bits allow, for the product's upper half to tell
+// as much as it can; 62: the largest shift.
+void use_all_bits(std::int64_t& multiplier, std::int32_t& shift) {
+    if (shift >= 0) return;
+    while (shift > -62 && std::abs(multiplier) < std::int64_t{1} << 30) {
+        multiplier *= 2;
+        --shift;
+    }
+}
+
 [[noreturn]] void overflows(const std::string& kind) {
     throw ArgumentFault("ArgumentError", "acc", "a value that leaves 32 bits on the way",
                         "accumulators for which acc + bias, and its left shift, fit in 32 bits "
@@ -78,11 +92,19 @@ Requantizer::Requantizer(RequantizerSpec spec) : spec_(std::move(spec)) {
                             "one value per channel in each");
     }
     fill_tables();
-    loops_ = spec_.dtype == "s32" ? chosen<std::int32_t>() : chosen<std::uint8_t>();
+    if (spec_.dtype == "s32") {
+        choose<std::int32_t>();
+    } else {
+        choose<std::uint8_t>();
+    }
 }
 
 void Requantizer::fill_tables() {
     const std::size_t count = channels();
+    if (spec_.kind == "shift") {
+        for (std::size_t c = 0; c < count; ++c)
+            use_all_bits(spec_.multiplier[c], spec_.shift[c]);
+    }
     for (std::size_t i = 0; i < count + chunk_size; ++i) {
         const std::size_t c = i % count;
         const std::int64_t zero_point = spec_.zero_point[c];
@@ -104,37 +126,103 @@ void Requantizer::fill_tables() {
 }
 
 template <typename Out>
-Loops Requantizer::chosen() const {
+void Requantizer::choose() {
     const std::string& kind = spec_.kind;
     const Rounding rounding = rounding_from_name(spec_.rounding);
     if (kind == "two_step") {
-        if (all(left_, [](auto left) { return left == 0; }) &&
-            all(multiplier_, [](auto m) { return m > INT32_MIN; })) {
-            if (rounding == Rounding::half_up) return loops<TwoStepRight<Rounding::half_up>, Out>();
-            if (rounding == Rounding::half_away_from_zero)
-                return loops<TwoStepRight<Rounding::half_away_from_zero>, Out>();
-        }
-        return loops_rounding<TwoStep, Out>(rounding);
+        choose_two_step<Out>(rounding);
+    } else if (kind == "shift") {
+        choose_shift<Out>(rounding);
+    } else if (kind == "exact") {
+        choose_exact<Out>(rounding);
+    } else if (kind == "two_round_single") {
+        choose_two_round<true, Out>();
+    } else if (kind == "two_round_double") {
+        choose_two_round<false, Out>();
+    } else if (kind == "float") {
+        loops_ = loops<Float, Out>();
+    } else if (kind == "double") {
+        loops_ = loops<Double, Out>();
+    } else if (kind == "onednn") {
+        loops_ = loops<OneDNN<false>, Out>();
+    } else if (kind == "onednn_divide") {
+        loops_ = loops<OneDNN<true>, Out>();
+    } else {
+        throw ArgumentFault("ArgumentError", "kind", "'" + kind + "'", "a requantiser's kind");
     }
-    if (kind == "shift") {
-        const bool high = all(right_, [](auto right) { return right >= 33; });
-        if (high && rounding == Rounding::half_up) return loops<ShiftHigh, Out>();
-        return loops_rounding<Shift, Out>(rounding);
+}
+
+template <typename Out>
+void Requantizer::choose_two_step(Rounding rounding) {
+    const bool quick = all(left_, [](auto left) { return left == 0; }) &&
+                       all(multiplier_, [](auto m) { return m > INT32_MIN; });
+    if (quick && rounding == Rounding::half_up) {
+        choose_two_step_rest<Rounding::half_up, Out>();
+    } else if (quick && rounding == Rounding::half_away_from_zero) {
+        choose_two_step_rest<Rounding::half_away_from_zero, Out>();
+    } else {
+        loops_ = loops_rounding<TwoStep, Out>(rounding);
     }
+}
+
+template <Rounding mode, typename Out>
+void Requantizer::choose_two_step_rest() {
+    products_ = products(Upper::doubled);
+    const bool shifts = all(right_, [](auto right) { return right > 0; });
+    loops_ =
+            shifts ? loops<TwoStepRest<mode, true>, Out>() : loops<TwoStepRest<mode, false>, Out>();
+}
+
+template <typename Out>
+void Requantizer::choose_shift(Rounding rounding) {
+    const bool needs_all = rounding != Rounding::half_up && rounding != Rounding::down;
+    const int least = needs_all ? 34 : 33;
+    if (all(right_, [least](auto right) { return least <= right && right <= 62; })) {
+        products_ = products(needs_all ? Upper::sticky : Upper::cut);
+        for (auto& right : right_)
+            right -= 32;
+        loops_ = loops_rounding<ShiftRest, Out>(rounding);
+    } else {
+        loops_ = loops_rounding<Shift, Out>(rounding);
+    }
+}
+
+template <bool single, typename Out>
+void Requantizer::choose_two_round() {
     if constexpr (narrow<Out>) {
-        if (all(right_, [](auto right) { return right < 32; })) {
-            if (kind == "two_round_single") return loops<TwoRoundNarrow<true>, Out>();
-            if (kind == "two_round_double") return loops<TwoRoundNarrow<false>, Out>();
+        using Narrow = TwoRoundNarrow<single>;
+        if (all(right_, [](auto right) { return right < 32; }) &&
+            all(real_factor_, [](auto m) { return std::abs(m) <= Narrow::most; })) {
+            loops_ = loops<Narrow, Out>();
+            return;
         }
     }
-    if (kind == "float") return loops<Float, Out>();
-    if (kind == "double") return loops<Double, Out>();
-    if (kind == "two_round_single") return loops<TwoRound<true>, Out>();
-    if (kind == "two_round_double") return loops<TwoRound<false>, Out>();
-    if (kind == "onednn") return loops<OneDNN<false>, Out>();
-    if (kind == "onednn_divide") return loops<OneDNN<true>, Out>();
-    if (kind == "exact") return loops<Exact, Out>();
-    throw ArgumentFault("ArgumentError", "kind", "'" + kind + "'", "a requantiser's kind");
+    loops_ = loops<TwoRound<single>, Out>();
+}
+
+template <typename Out>
+void Requantizer::choose_exact(Rounding rounding) {
+    // With few bits ties are ties: nothing to look at again.
+    if (!has_short_factors()) {
+        loops_ = loops<Exact, Out>();
+    } else if (rounding == Rounding::half_to_even) {
+        loops_ = loops<Double, Out>();
+    } else {
+        loops_ = loops<ExactAway, Out>();
+    }
+}
+
+// Whether doubles hold all real factors exactly, and with so few bits that they hold all products.
+bool Requantizer::has_short_factors() const {
+    for (std::size_t c = 0; c < channels(); ++c) {
+        const auto m = static_cast<double>(spec_.multiplier[c]);
+        const double quotient = m / spec_.last[c];
+        int exponent = 0;
+        const double mantissa = std::frexp(quotient, &exponent) * 0x1p21;
+        if (std::fma(quotient, spec_.last[c], -m) != 0.0 || mantissa != std::trunc(mantissa))
+            return false;
+    }
+    return true;
 }
 
 Columns Requantizer::columns() const {
@@ -178,35 +266,50 @@ void Requantizer::block(bool uniform, std::size_t channel, const std::int32_t* a
                         std::size_t count) const {
     const Columns all_columns = columns();
     const Place place{all_columns, channel, channels()};
-    if (!(uniform ? loops_.same : loops_.each)(place, acc, dst, count)) return;
+    const Sweep sweep = uniform ? loops_.same : loops_.each;
+    if (products_.each != nullptr) {
+        std::array<std::int32_t, block_size> upper;
+        const Products multiply = uniform ? products_.same : products_.each;
+        if (multiply(place, acc, upper.data(), count)) overflows(spec_.kind);
+        sweep(place, upper.data(), dst, count);
+        return;
+    }
+    if (!sweep(place, acc, dst, count)) return;
     if (spec_.kind != "exact") overflows(spec_.kind);
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t c = uniform ? channel : (channel + i) % channels();
-        dst[i] = static_cast<Out>(exactly(acc[i], c));
+        std::uint32_t doubt = 0;
+        const auto likely = Exact::apply<Out>(acc[i], all_columns.at(c), doubt);
+        dst[i] = static_cast<Out>(doubt == 0 ? likely : exactly(acc[i], c));
     }
 }
 
 template <typename Out>
-void Requantizer::rows(const std::int32_t* acc, Out* dst, std::size_t outer,
-                       std::size_t inner) const {
+void Requantizer::piece(const std::int32_t* acc, Out* dst, std::size_t begin, std::size_t end,
+                        std::size_t inner) const {
     // Neighbours of one channel are a row; where each has a channel of its own, all are one row.
     const bool uniform = inner > 1 || channels() == 1;
-    const std::size_t count = inner > 1 ? outer * channels() : 1;
-    const std::size_t length = inner > 1 ? inner : outer * channels();
-    for (std::size_t row = 0; row < count; ++row) {
-        for (std::size_t i = 0; i < length; i += block_size) {
-            const std::size_t at = row * length + i;
-            block(uniform, (uniform ? row : i) % channels(), acc + at, dst + at,
-                  std::min(block_size, length - i));
-        }
+    for (std::size_t i = begin; i < end;) {
+        const std::size_t row = i / inner;
+        const std::size_t row_end = inner > 1 ? (row + 1) * inner : end;
+        const std::size_t count = std::min({block_size, row_end - i, end - i});
+        block(uniform, row % channels(), acc + i, dst + i, count);
+        i += count;
     }
+}
+
+template <typename Out>
+void Requantizer::run_as(const std::int32_t* acc, Out* dst, std::size_t outer,
+                         std::size_t inner) const {
+    in_parallel(outer * channels() * inner, grain,
+                [&](std::size_t begin, std::size_t end) { piece(acc, dst, begin, end, inner); });
 }
 
 void Requantizer::run(const std::int32_t* acc, void* dst, std::size_t outer,
                       std::size_t inner) const {
     // Codes of either sign are the lower 8 bits of their values.
-    if (spec_.dtype == "s32") return rows(acc, static_cast<std::int32_t*>(dst), outer, inner);
-    rows(acc, static_cast<std::uint8_t*>(dst), outer, inner);
+    if (spec_.dtype == "s32") return run_as(acc, static_cast<std::int32_t*>(dst), outer, inner);
+    run_as(acc, static_cast<std::uint8_t*>(dst), outer, inner);
 }
 
 } // namespace pq

@@ -4,6 +4,7 @@
 #include "common.hpp"
 
 #include "requantize_loops.hpp"
+#include "requantize_products.hpp"
 
 namespace pq {
 
@@ -30,14 +31,29 @@ public:
 private:
     void fill_tables();
     template <typename Out>
-    Loops chosen() const;
+    void choose();
+    template <typename Out>
+    void choose_two_step(Rounding rounding);
+    template <Rounding mode, typename Out>
+    void choose_two_step_rest();
+    template <typename Out>
+    void choose_shift(Rounding rounding);
+    template <bool single, typename Out>
+    void choose_two_round();
+    template <typename Out>
+    void choose_exact(Rounding rounding);
+    bool has_short_factors() const;
     Columns columns() const;
     // `uniform`: all of the accumulators belong to `channel`; otherwise to it and those after.
     template <typename Out>
     void block(bool uniform, std::size_t channel, const std::int32_t* acc, Out* dst,
                std::size_t count) const;
+    // Accumulators from `begin` to before `end`.
     template <typename Out>
-    void rows(const std::int32_t* acc, Out* dst, std::size_t outer, std::size_t inner) const;
+    void piece(const std::int32_t* acc, Out* dst, std::size_t begin, std::size_t end,
+               std::size_t inner) const;
+    template <typename Out>
+    void run_as(const std::int32_t* acc, Out* dst, std::size_t outer, std::size_t inner) const;
     std::int32_t exactly(std::int32_t acc, std::size_t channel) const;
 
     RequantizerSpec spec_;
@@ -46,6 +62,7 @@ private:
     std::vector<float> factor_, then_, last_, real_bias_;
     std::vector<double> real_factor_, power_;
     std::vector<std::uint64_t> divisor_;
+    BothProducts products_; // none: loops_ begins with accumulators
     Loops loops_;
 };
 

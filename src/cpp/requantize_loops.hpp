@@ -1,34 +1,12 @@
 // A rule over neighbouring accumulators, for three instruction sets, chosen at run time.
 #pragma once
 
-#include "requantize_rules.hpp"
+#include "requantize_place.hpp"
 
 #include <algorithm>
 #include <array>
 
 namespace pq {
-
-// Accumulators that a loop without branches works on: whole vectors on their way in and out.
-constexpr std::size_t chunk_size = 64;
-// The distance, in accumulators, of what is asked for while a chunk is computed. The hardware's own
-// prefetching ends with each page, which is half of it.
-constexpr std::size_t ahead = 2048;
-
-// Where a loop is among the channels: the first accumulator belongs to `channel`. The columns go on
-// behind the last channel with the first ones again, far enough for one chunk.
-struct Place {
-    const Columns& columns;
-    std::size_t channel, channels;
-};
-
-// Addresses behind the end may be asked for: nothing is read.
-template <bool writes, typename T>
-PQ_INLINE void prefetch(const T* start) {
-    constexpr std::size_t line = 64;
-    const auto first = reinterpret_cast<std::uintptr_t>(start) + ahead * sizeof(T);
-    for (std::size_t at = 0; at < chunk_size * sizeof(T); at += line)
-        __builtin_prefetch(reinterpret_cast<const void*>(first + at), writes);
-}
 
 template <typename Rule, bool uniform, typename Out>
 PQ_INLINE void chunk(const Columns& columns, const std::int32_t* __restrict acc,
@@ -67,19 +45,16 @@ PQ_INLINE void rest(const Columns& columns, const std::int32_t* acc, Out* dst, s
 template <typename Rule, bool uniform, typename Out>
 PQ_INLINE bool sweep(const Place& place, const std::int32_t* acc, Out* dst, std::size_t count) {
     const Columns columns = place.columns;
-    const std::size_t channels = place.channels;
-    const std::size_t step = uniform ? 0 : chunk_size % channels;
-    std::size_t channel = place.channel;
     std::uint32_t fault = 0;
     std::size_t i = 0;
-    for (; i + chunk_size <= count; i += chunk_size) {
-        prefetch<false>(acc + i);
+    Walk walk(place, uniform);
+    for (; i + chunk_size <= count; i += chunk_size, walk.next()) {
+        if (!Rule::after_products) prefetch<false>(acc + i);
         prefetch<true>(dst + i);
-        chunk<Rule, uniform>(columns.from(channel), acc + i, dst + i, fault);
-        channel += step;
-        if (channel >= channels) channel -= channels;
+        chunk<Rule, uniform>(columns.from(walk.channel), acc + i, dst + i, fault);
     }
-    if (i < count) rest<Rule, uniform>(columns.from(channel), acc + i, dst + i, count - i, fault);
+    if (i < count)
+        rest<Rule, uniform>(columns.from(walk.channel), acc + i, dst + i, count - i, fault);
     return fault != 0;
 }
 

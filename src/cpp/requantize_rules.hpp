@@ -132,8 +132,13 @@ PQ_INLINE std::int32_t biased(std::int32_t acc, const Constants& c, std::uint32_
     return static_cast<std::int32_t>(sum);
 }
 
+// Of a rule that begins with accumulators.
+struct FromAccumulators {
+    static constexpr bool after_products = false;
+};
+
 template <Rounding mode>
-struct TwoStep {
+struct TwoStep : FromAccumulators {
     template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
@@ -154,7 +159,7 @@ struct TwoStep {
 };
 
 template <Rounding mode>
-struct Shift {
+struct Shift : FromAccumulators {
     template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
@@ -173,7 +178,7 @@ struct Shift {
     }
 };
 
-struct Float {
+struct Float : FromAccumulators {
     template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
@@ -189,7 +194,7 @@ struct Float {
     }
 };
 
-struct Double {
+struct Double : FromAccumulators {
     template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
@@ -202,7 +207,7 @@ struct Double {
 
 // |x · m| < 2^51 is the requantiser's promise.
 template <bool single>
-struct TwoRound {
+struct TwoRound : FromAccumulators {
     template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
@@ -214,7 +219,7 @@ struct TwoRound {
 };
 
 template <bool divide>
-struct OneDNN {
+struct OneDNN : FromAccumulators {
     template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c, std::uint32_t&) {
         const float scaled = static_cast<float>(acc) * c.factor * c.then + c.real_bias;
@@ -234,7 +239,7 @@ struct OneDNN {
 
 // As Double with the best double for the real factor; `fault` when that cannot tell which side of
 // a tie the value is on, and the block is to be done again in 128 bits.
-struct Exact {
+struct Exact : FromAccumulators {
     template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
@@ -244,7 +249,9 @@ struct Exact {
                 clamped(v, static_cast<double>(c.lo) - 1.0, static_cast<double>(c.hi) + 1.0);
         const double whole = nearest_even(inside);
         const double gap = __builtin_fabs(inside - whole);
-        const double room = 0.5 - (__builtin_fabs(inside) + 1.0) * 0x1p-50;
+        // 8 bits and a zero point of 8 bits: less than 2^10.
+        const double size = narrow<Out> ? 0x1p10 : __builtin_fabs(inside) + 1.0;
+        const double room = 0.5 - size * 0x1p-50;
         fault |= overflow | static_cast<std::uint32_t>(gap > room);
         return saturated(whole, c);
     }

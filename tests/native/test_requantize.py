@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.requantizer import KINDS, Requantizer
+from pyonednn_q.compose.requantizer import KINDS, ROUNDINGS, Requantizer
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.native.requantize import requantize
 from pyonednn_q.predict.dialects import DIALECTS, requantizer, statement
@@ -89,14 +89,18 @@ def below_one(kind: str, count: int, rng: np.random.Generator) -> dict[str, Any]
     if kind == "two_step":
         multiplier = rng.integers(I32_LO + 1, I32_HI, count, endpoint=True)
         multiplier[:3] = I32_LO + 1, I32_HI, 2**30
-        return {"multiplier": multiplier, "shift": -rng.permutation(np.arange(count) % 32)}
+        least = rng.integers(2)  # without 0 among them, all take the shorter way
+        return {"multiplier": multiplier, "shift": -least - rng.permutation(np.arange(count) % 31)}
     if kind == "shift":
         multiplier = rng.integers(I32_LO, I32_HI, count, endpoint=True)
         multiplier[:4] = I32_LO, I32_HI, 2**30, -(2**30)
-        least = 32 + rng.integers(2)  # with 32 among them, all need the usual rule
-        return {"multiplier": multiplier, "shift": -least - rng.permutation(np.arange(count) % 30)}
+        # With 32 among them all need the usual rule, and with 33 those that look below half.
+        least = 32 + rng.integers(3)
+        return {"multiplier": multiplier, "shift": -least - rng.permutation(np.arange(count) % 29)}
     multiplier = rng.uniform(-1, 1, count)
-    multiplier[:4] = 1.0, -1.0, 0.5, -0.5
+    # The quick rules end at 1 - 2^-20.
+    most = [1.0, -1.0] if rng.integers(2) else [1 - 2.0**-20, 2.0**-20 - 1]
+    multiplier[:4] = *most, 0.5, -0.5
     # One of these is the last number below a half in float32, the other in float64.
     multiplier[4:6] = np.nextafter(np.float32(0.5), np.float32(0)), np.nextafter(0.5, 0)
     shift = -rng.permutation(np.arange(count) % 32)
@@ -107,7 +111,7 @@ def below_one(kind: str, count: int, rng: np.random.Generator) -> dict[str, Any]
 QUICK = [
     ("two_step", "half_up"),
     ("two_step", "half_away_from_zero"),
-    ("shift", "half_up"),
+    *(("shift", rounding) for rounding in ROUNDINGS),
     ("two_round_single", "half_away_from_zero"),
     ("two_round_double", "half_away_from_zero"),
 ]
@@ -118,7 +122,7 @@ QUICK = [
 def test_multipliers_below_one(kind: str, rounding: str, dtype: str) -> None:
     """All accumulators, the outermost and those beside ties among them."""
     rng = np.random.default_rng(2)
-    for seed in range(8):
+    for seed in range(12):
         count = 64 + seed
         given = below_one(kind, count, np.random.default_rng(seed))
         made = Requantizer(kind, **given, dtype=dtype, rounding=rounding, axis=-1)
@@ -132,6 +136,39 @@ def test_multipliers_below_one(kind: str, rounding: str, dtype: str) -> None:
         rows = np.ascontiguousarray(acc.T)
         each = Requantizer(kind, **given, dtype=dtype, rounding=rounding, axis=0)
         assert np.array_equal(requantize(rows, each), statement.apply(rows, each))
+
+
+@pytest.mark.parametrize("dtype", ["s8", "s32"])
+@pytest.mark.parametrize("rounding", KINDS["exact"].roundings)
+def test_small_shifts_of_small_multipliers(rounding: str, dtype: str) -> None:
+    """The same numbers with multipliers of all 32 bits, zero among them."""
+    multiplier = np.array([0, 1, -1, 3, 33, 127, 536_871, 2**30 - 1, -(2**30), 5])
+    shift = -np.array([1, 9, 9, 14, 14, 20, 28, 40, 41, 62])
+    made = Requantizer("shift", multiplier, shift, dtype=dtype, rounding=rounding, axis=-1)
+    acc = accumulators(np.random.default_rng(5), (3000, multiplier.size), bits=32)
+    acc[:3] = np.array([I32_LO, I32_HI, 0])[:, None]
+    assert np.array_equal(requantize(acc, made), statement.apply(acc, made))
+
+
+@pytest.mark.parametrize("bits", [1, 20, 21, 22, 30])
+@pytest.mark.parametrize("dtype", ["s8", "s32"])
+@pytest.mark.parametrize("rounding", KINDS["exact"].roundings)
+def test_exact_real_factors_of_few_bits(rounding: str, dtype: str, bits: int) -> None:
+    """Powers of two, where every other sum may be a tie, and what just fits or does not."""
+    rng = np.random.default_rng(bits)
+    factor = (rng.integers(2 ** (bits - 1), 2**bits, 70) | 1).astype(np.int64)
+    made = Requantizer(
+        "exact",
+        factor * 2**17,
+        -bits - 17 - rng.integers(1, 9, 70),
+        last=2.0 ** rng.integers(0, 3, 70),
+        bias=rng.integers(-99, 99, 70),
+        dtype=dtype,
+        rounding=rounding,
+        axis=-1,
+    )
+    acc = accumulators(rng, (800, 70), bits=31)
+    assert np.array_equal(requantize(acc, made), statement.apply(acc, made))
 
 
 def assert_equal_outputs(name: str, outputs: int, channels: int = 100) -> None:
