@@ -28,21 +28,22 @@ void join_team(void* spans, int thread) {
 } // namespace
 
 void run_in_parallel(std::size_t count, std::size_t grain, Spans::Work work, const void* context) {
-    if (count <= grain || !may_share()) {
-        if (count > 0) work(context, 0, count);
-        return;
+    std::size_t threads = std::min(count / grain, Spans::most);
+    if (threads > 1 && may_share()) {
+        const bool team = has_team();
+        if (!team) threads = std::min(threads, count / (crew_grains * grain));
+        threads = std::min(threads, static_cast<std::size_t>(get_num_threads()));
+        if (threads > 1) {
+            Spans spans(count, grain, threads, work, context);
+            if (team) {
+                run_on_team(&join_team, &spans);
+            } else {
+                join_with_crew(spans, threads - 1);
+            }
+            return spans.check();
+        }
     }
-    const auto allowed = std::min(static_cast<std::size_t>(get_num_threads()), Spans::most);
-    if (has_team()) {
-        Spans spans(count, grain, std::min(allowed, (count + grain - 1) / grain), work, context);
-        run_on_team(&join_team, &spans);
-        return spans.check();
-    }
-    const std::size_t threads = std::min(allowed, count / (crew_grains * grain));
-    if (threads <= 1) return work(context, 0, count);
-    Spans spans(count, grain, threads, work, context);
-    join_with_crew(spans, threads - 1);
-    spans.check();
+    if (count > 0) work(context, 0, count);
 }
 
 } // namespace pq

@@ -17,7 +17,7 @@ namespace {
 // Above it comparing takes longer than giving up the GIL and getting it back.
 constexpr std::size_t long_run = std::size_t{256} << 10U;
 // Of a piece for one thread.
-constexpr std::size_t grain = std::size_t{64} << 10U;
+constexpr std::size_t grain = std::size_t{32} << 10U;
 
 } // namespace
 

@@ -153,7 +153,7 @@ def from_numpy(dtype: DTypeLike, argument: str = "dtype") -> str:
     """
     given = np.dtype(dtype)
     native = given.newbyteorder("=")
-    name = _names().get(native)
+    name = _names(has_bf16()).get(native)
     if name is None:
         raise DTypeError(argument, str(given), _ADVICE.get(given.name, _WANTED))
     if native != given:
@@ -170,8 +170,9 @@ _ADVICE = {
 }
 
 
-def _names() -> dict[np.dtype[Any], str]:
-    known = NAMES if has_bf16() else tuple(n for n in NAMES if n not in _BORROWED)
+@functools.cache
+def _names(borrowed: bool) -> dict[np.dtype[Any], str]:
+    known = NAMES if borrowed else tuple(n for n in NAMES if n not in _BORROWED)
     return {numpy_dtype(name): name for name in known}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
+from pyonednn_q.native.order import by_strides, inverse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -44,9 +45,9 @@ def allocator(spec: TensorSpec) -> Callable[[], Array]:
         steps = [step * dtype.itemsize for step in strides]
         elements = spec.nbytes // dtype.itemsize
         return lambda: np.lib.stride_tricks.as_strided(aligned((elements,), dtype), dims, steps)
-    order = sorted(range(spec.ndim), key=lambda axis: (-strides[axis], dims[axis] == 1, axis))
+    order = by_strides(dims, strides)
     physical = tuple(dims[axis] for axis in order)
-    axes = tuple(order.index(axis) for axis in range(spec.ndim))
+    axes = inverse(order)
     return lambda: aligned(physical, dtype).transpose(axes)
 
 

@@ -15,6 +15,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import aligned
+from pyonednn_q.native.order import inverse, memory_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +35,7 @@ def as_rows(values: Array, rows: int = 1) -> Array:
     """
     if values.dtype != np.float32:
         raise DTypeError("src", str(values.dtype), "float32 values")
-    if rows == 1 and _order(values) is not None and values.flags.aligned:
+    if rows == 1 and memory_order(values) is not None and values.flags.aligned:
         return values
     return np.require(values, requirements=["C", "A"])
 
@@ -55,7 +56,8 @@ def ranges(values: Array, rows: int = 1) -> tuple[NDArray[np.float32], NDArray[n
         A value is not finite.
     """
     lo, hi = np.empty(rows, np.float32), np.empty(rows, np.float32)
-    runtime.core().ranges(_in_memory(values), lo, hi)
+    order = memory_order(values)
+    runtime.core().ranges(values if order is None else values.transpose(order), lo, hi)
     if np.isnan(lo).any():
         raise ArgumentError("src", "values that are not finite", "finite numbers")
     return lo, hi
@@ -80,22 +82,10 @@ def quantize(
     ArgumentError
         A value is NaN.
     """
-    order = _order(values) or tuple(range(values.ndim))
-    physical = [values.shape[axis] for axis in order]
-    codes: Array = aligned(physical, dtypes.numpy_dtype(dtype)).transpose(np.argsort(order))
-    if not runtime.core().quantize(_in_memory(values), scales, zero_points, _in_memory(codes)):
+    order = memory_order(values) or tuple(range(values.ndim))
+    lying = values.transpose(order)
+    codes = aligned(lying.shape, dtypes.numpy_dtype(dtype))
+    if not runtime.core().quantize(lying, scales, zero_points, codes):
         raise ArgumentError("src", "NaN", "numbers")
-    return codes
-
-
-def _in_memory(array: Array) -> Array:
-    """Return an array with its dimensions in the order of memory."""
-    order = _order(array)
-    return array if order is None else array.transpose(order)
-
-
-def _order(array: Array) -> tuple[int, ...] | None:
-    """Return the dimensions from outermost to innermost; None when there are gaps or overlaps."""
-    strides, dims = array.strides, array.shape
-    order = tuple(sorted(range(array.ndim), key=lambda at: (-strides[at], dims[at] == 1, at)))
-    return order if array.transpose(order).flags.c_contiguous else None
+    lying_as_given: Array = codes.transpose(inverse(order))
+    return lying_as_given

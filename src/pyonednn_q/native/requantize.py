@@ -14,6 +14,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.native import runtime
+from pyonednn_q.native.order import memory_order
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.requantizer import Requantizer
@@ -46,7 +47,7 @@ def requantize(acc: Array, requantizer: Requantizer, *, out: Array | None = None
     if acc.dtype != np.int32:
         raise DTypeError("acc", str(acc.dtype), "int32")
     requantizer.check(acc.shape)
-    order = _memory_order(acc)
+    order = memory_order(acc)
     if order is None:
         acc = np.ascontiguousarray(acc)
         order = tuple(range(acc.ndim))
@@ -84,13 +85,6 @@ def _prepared(requantizer: Requantizer) -> Any:  # noqa: ANN401 - an object of t
         real_bias=bias if real and bias is not None else none,
         zero_point=requantizer.zero_point,
     )
-
-
-def _memory_order(array: Array) -> tuple[int, ...] | None:
-    """Return the dimensions from outermost to innermost; None when there are gaps or overlaps."""
-    strides, dims = array.strides, array.shape
-    order = tuple(sorted(range(array.ndim), key=lambda at: (-abs(strides[at]), dims[at] == 1, at)))
-    return order if array.transpose(order).flags.c_contiguous else None
 
 
 def _around(

@@ -8,6 +8,7 @@ range of its values (`pyonednn_q.quantize.ranges`) and go to the primitive as ar
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,15 +84,20 @@ def static_codes(values: Array, params: QParams) -> Codes:
     ArgumentError
         NaN; or a scale that is no normal float32 number.
     """
+    scale, point = _as_rows_take_them(params)
+    if not values.size:
+        return Codes(np.empty(values.shape, dtypes.numpy_dtype(params.dtype)))
+    return Codes(quantize(as_rows(values), scale, point, params.dtype))
+
+
+@functools.lru_cache(maxsize=256)
+def _as_rows_take_them(params: QParams) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     with np.errstate(over="ignore"):
         scale = np.array([params.scale], np.float32)
     if not (np.isfinite(scale[0]) and scale[0] >= np.finfo(np.float32).tiny):
         wanted = "one that float32 holds, to quantise float values; or codes"
         raise ArgumentError("src_q", f"a scale of {params.scale}", wanted)
-    if not values.size:
-        return Codes(np.empty(values.shape, dtypes.numpy_dtype(params.dtype)))
-    point = np.array([params.zero_point], np.int32)
-    return Codes(quantize(as_rows(values), scale, point, params.dtype))
+    return scale, np.array([params.zero_point], np.int32)
 
 
 def dynamic_codes(values: Array, dynamic: Dynamic, rows: int | None) -> Codes:
