@@ -94,7 +94,7 @@ def facts() -> Facts:
 
 
 def get_num_threads() -> int:
-    """Return the number of threads of primitives prepared from now on."""
+    """Return the number of threads of primitives prepared from now on, and of our own passes."""
     return int(core().get_num_threads())
 
 
@@ -102,7 +102,7 @@ def set_num_threads(n: int) -> None:
     """Set the number of threads of primitives prepared from now on, in every Python thread.
 
     Primitives that exist keep the number they were prepared with (OpenMP) or share the new limit
-    (TBB).
+    (TBB). Passes of our own, as quantising a source, keep to it, too.
 
     Raises
     ------
