@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q.native.order import by_strides, inverse, memory_order
+from pyonednn_q.native.order import by_strides, inverse, lie_alike, memory_order
 
 CUTS = (slice(None, None, 2), slice(None, None, -1), slice(1, 2))
 
@@ -43,3 +43,16 @@ def test_the_inverse_leads_back() -> None:
         order = tuple(map(int, rng.permutation(ndim)))
         array = np.empty(range(2, 2 + ndim))
         assert array.transpose(order).transpose(inverse(order)).strides == array.strides
+
+
+def test_what_lies_alike_has_the_same_strides_in_elements() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(500):
+        array = np.empty(rng.integers(1, 4, 4), "i4").transpose(rng.permutation(4))
+        other = np.empty_like(array, "i1")
+        assert lie_alike(array, other)
+    rows, columns = np.empty((2, 3), "i4"), np.empty((3, 2), "i1").T
+    assert not lie_alike(rows, columns)
+    # Three bytes apart are no place of 4-byte elements.
+    odd = np.lib.stride_tricks.as_strided(np.empty(12, "i1").view("i4"), (2,), (3,))
+    assert not lie_alike(odd, np.empty(2, "i1"))

@@ -237,6 +237,22 @@ def test_codes_of_another_runtime_are_not_written_over_each_other() -> None:
         layer(src, out=one_row)
 
 
+@pytest.mark.parametrize("how", ["as the sums lie", "row-major", "every other row"])
+def test_codes_of_another_runtime_go_where_they_are_wanted(how: str) -> None:
+    layer = Conv(WEI, **Q, dst_q=QParams(1.0, 3, "u8"), requantize="tflite_2step")
+    src = source((2, 8, 6, 5))
+    want = layer(src)
+    out = {
+        "as the sums lie": np.empty_like(want),
+        "row-major": np.empty(want.shape, np.uint8),
+        "every other row": np.empty((*want.shape[:2], 2 * want.shape[2], want.shape[3]), np.uint8)[
+            :, :, ::2
+        ],
+    }[how]
+    assert layer(src, out=out) is out
+    np.testing.assert_array_equal(out, want)
+
+
 def test_a_sum_does_not_read_bytes_as_words() -> None:
     """An 8-bit tensor has too few bits for what the Sum reads."""
     dynamic = {**Q, "src_q": Dynamic("u8"), "dst_q": QParams(0.5, 3, "u8")}

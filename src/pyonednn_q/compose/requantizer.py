@@ -21,7 +21,7 @@ framework uses which constants is said in `predict.dialects`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -123,6 +123,7 @@ class Requantizer:
     hi: int
     rounding: str
     axis: int | None
+    _key: tuple[Any, ...] = field(repr=False)  # made once: every call looks its loops up by value
 
     # Written by hand: it takes more types than the fields have.
     def __init__(
@@ -169,6 +170,10 @@ class Requantizer:
         plain = (("kind", kind), ("dtype", dtype), ("lo", lo), ("hi", hi))
         for name, value in (*plain, ("rounding", rounding), ("axis", axis)):
             object.__setattr__(self, name, value)
+        arrays = (getattr(self, name) for name in VECTORS)
+        key = (kind, dtype, lo, hi, rounding, axis)
+        values = (None if array is None else array.tobytes() for array in arrays)
+        object.__setattr__(self, "_key", (*key, *values))
 
     @property
     def channels(self) -> int:
@@ -203,21 +208,16 @@ class Requantizer:
             raise ShapeError(argument="acc", got=f"shape {shape}", wanted=wanted)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Requantizer) and self._key() == other._key()
+        return isinstance(other, Requantizer) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._key)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, or the copy's arrays could be written.
         vectors = {name: _given(getattr(self, name), self.axis) for name in VECTORS}
         plain = {name: getattr(self, name) for name in ("dtype", "lo", "hi", "rounding", "axis")}
         return _remade, (self.kind, vectors | plain)
-
-    def _key(self) -> tuple[Any, ...]:
-        arrays = (getattr(self, name) for name in VECTORS)
-        plain = (self.kind, self.dtype, self.lo, self.hi, self.rounding, self.axis)
-        return *plain, *(None if array is None else array.tobytes() for array in arrays)
 
 
 def _given(values: Array | None, axis: int | None) -> Array | None:

@@ -14,7 +14,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.native import runtime
-from pyonednn_q.native.order import memory_order
+from pyonednn_q.native.order import lie_alike, memory_order
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.requantizer import Requantizer
@@ -106,9 +106,9 @@ def _checked_out(out: object, acc: Array, dtype: np.dtype[Any]) -> Array:
         raise ShapeError("out", str(out.shape), str(acc.shape))
     if not out.flags.writeable:
         raise ArgumentError("out", "a read-only array", "a writeable one")
-    in_items = [stride // acc.itemsize * out.itemsize for stride in acc.strides]
-    if any(d > 1 and s != w for d, s, w in zip(out.shape, out.strides, in_items, strict=True)):
-        raise LayoutError("out", f"strides {out.strides}", f"strides {tuple(in_items)}, as in acc")
+    if not lie_alike(out, acc):
+        wanted = tuple(stride // acc.itemsize * out.itemsize for stride in acc.strides)
+        raise LayoutError("out", f"strides {out.strides}", f"strides {wanted}, as in acc")
     if np.may_share_memory(acc, out):
         raise AliasError(argument="out", got="memory of acc", wanted="memory of its own")
     return out

@@ -20,6 +20,7 @@ from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import check_out
+from pyonednn_q.native.order import lie_alike, memory_order
 from pyonednn_q.native.requantize import requantize
 from pyonednn_q.ops.arrays import as_output
 from pyonednn_q.predict.dialects import requantizer
@@ -107,6 +108,8 @@ class LastStage:
         if out is None:
             return requantize(acc, ready.last)
         target = _checked(as_output("out", out), acc.shape, ready.last.dtype)
+        if memory_order(acc) is not None and lie_alike(target, acc):
+            return requantize(acc, ready.last, out=target)
         target[...] = requantize(acc, ready.last)
         return target
 
