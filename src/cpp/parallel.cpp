@@ -1,6 +1,7 @@
 #include "parallel.hpp"
 
 #include "crew.hpp"
+#include "runtime.hpp"
 #include "threads.hpp"
 
 #include <pthread.h>
@@ -18,7 +19,8 @@ std::atomic<bool> alone{false}; // in a forked child, where no thread but its ow
 bool may_share() {
     static const int registered =
             pthread_atfork(nullptr, nullptr, [] { alone.store(true, std::memory_order_relaxed); });
-    return registered == 0 && !alone.load(std::memory_order_relaxed);
+    // The library's own threads may be gone without a pass of ours before the fork.
+    return registered == 0 && !alone.load(std::memory_order_relaxed) && !is_forked();
 }
 
 void join_team(void* spans, int thread) {

@@ -44,8 +44,12 @@ constexpr std::array<IsaName, 14> isa_names{{
 
 } // namespace
 
+bool is_forked() {
+    return forked.load(std::memory_order_relaxed);
+}
+
 void check_not_forked() {
-    if (forked.load(std::memory_order_relaxed)) throw ForkedFault();
+    if (is_forked()) throw ForkedFault();
 }
 
 dnnl_engine_t engine() {

@@ -11,6 +11,9 @@ dnnl_engine_t engine();
 // This thread's stream, created at first use and destroyed with the thread.
 dnnl_stream_t stream();
 
+// Whether this is a child of a process that had already used the engine.
+bool is_forked();
+
 // Throws ForkedFault in a child of a process that had already used the engine.
 void check_not_forked();
 

@@ -147,19 +147,29 @@ def test_threads_are_started_only_where_they_are_allowed_and_pay() -> None:
     assert child.stdout.startswith("True"), child
 
 
-def test_a_forked_child_works_alone() -> None:
-    """Its parent's threads do not exist in it."""
+BEFORE = {
+    "a pass": "requantize(acc, made)",
+    "a primitive": "pq.matmul(np.ones((64, 64), np.uint8), np.ones((64, 64), np.int8), **q)",
+}
+
+
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_forked_child_works_alone(before: str) -> None:
+    """Its parent's threads do not exist in it, whatever they were started for."""
     child = python(
         f"""
         import os
         import numpy as np
+        import pyonednn_q as pq
         from pyonednn_q.compose.requantizer import Requantizer
         from pyonednn_q.native.requantize import requantize
         made = Requantizer("float", 0.01)
+        q = {{"src_q": pq.QParams(1.0, 0, "u8"), "wei_q": pq.QParams(1.0, 0, "s8")}}
         acc = np.arange({MANY}, dtype=np.int32)
-        wanted = requantize(acc, made)
+        {BEFORE[before]}
         pid = os.fork()
         if pid == 0:
+            wanted = np.clip(np.rint(acc.astype(np.float32) * np.float32(0.01)), -128, 127)
             os._exit(7 if np.array_equal(requantize(acc, made), wanted) else 1)
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         """

@@ -97,7 +97,9 @@ def _as_rows_take_them(params: QParams) -> tuple[NDArray[np.float32], NDArray[np
     if not (np.isfinite(scale[0]) and scale[0] >= np.finfo(np.float32).tiny):
         wanted = "one that float32 holds, to quantise float values; or codes"
         raise ArgumentError("src_q", f"a scale of {params.scale}", wanted)
-    return scale, np.array([params.zero_point], np.int32)
+    point = np.array([params.zero_point], np.int32)
+    scale.flags.writeable = point.flags.writeable = False  # the next call's, too
+    return scale, point
 
 
 def dynamic_codes(values: Array, dynamic: Dynamic, rows: int | None) -> Codes:
