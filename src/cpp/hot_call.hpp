@@ -11,7 +11,4 @@ namespace pq {
 // out why.
 py::object hot_call(const py::object& prepared);
 
-// The same function as f((*inputs,), out): Python unpacks tuples in its own time.
-py::object hot_call_in_tuple(const py::object& prepared);
-
 } // namespace pq

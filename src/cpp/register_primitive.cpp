@@ -1,4 +1,5 @@
 #include "hot_call.hpp"
+#include "hot_callable.hpp"
 #include "rooms.hpp"
 #include "runtime.hpp"
 
@@ -45,14 +46,14 @@ void register_primitive(py::module_& m) {
             .def("pack_nibbles", &Candidate::pack_nibbles, py::arg("name"), py::arg("data"))
             .def("hold", &Candidate::hold, py::arg("name"), py::arg("values"));
 
+    m.attr("HotCallable") = hot_callable();
+
     py::class_<Prepared>(m, "Prepared", "A primitive ready to run, safe from many threads at once.")
             .def(py::init(&make_prepared), py::arg("candidate"), py::arg("per_call"),
                  py::arg("bound"), py::arg("arrays") = py::dict())
             .def("run", &Prepared::run, "Checks the arrays, executes into the last one, waits.")
             .def_property_readonly("hot_call", &hot_call,
                                    "f(*inputs, out or None) -> dst, or NotImplemented.")
-            .def_property_readonly("hot_call_in_tuple", &hot_call_in_tuple,
-                                   "f((*inputs,), out or None): the same.")
             .def("time_calls", &Prepared::time_calls, py::arg("arrays"), py::arg("calls"),
                  "Seconds of that many executions in a C++ loop.")
             .def_property_readonly("copied", &Prepared::copied,

@@ -1,7 +1,7 @@
 """The room of the extension: find and load oneDNN, prepare primitives, run them.
 
-The only importer of `pyonednn_q._core`, on first use. No algebra here: what a chain of FakeQuantize
-means is decided below, what a user types above.
+The only importer of `pyonednn_q._core`; oneDNN is opened on first use. No algebra here: what a
+chain of FakeQuantize means is decided below, what a user types above.
 """
 
 from __future__ import annotations

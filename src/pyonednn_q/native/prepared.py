@@ -13,6 +13,7 @@ from pyonednn_q.compose.dense import InnerProductProblem
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import arrays, runtime
+from pyonednn_q.native.hot import HotCallable
 from pyonednn_q.native.packing import pack
 from pyonednn_q.native.sums import inexact_weights
 
@@ -36,7 +37,7 @@ def new_core(
     return runtime.core().Prepared(selection.candidate, [*inputs, "dst"], dict(bound), specs)
 
 
-class Prepared:
+class Prepared(HotCallable, hot=True):
     """One problem with its attributes, constants bound, on one chosen implementation.
 
     Made by `prepare`. Calling it is safe from many threads at once: each call has a scratchpad of
@@ -53,9 +54,6 @@ class Prepared:
         What a caller should know: implementations passed over and why, what may saturate.
     inputs : tuple of str
         Names of the arrays of each call, in order.
-    hot : callable
-        f(*inputs, out or None): the call for arrays that fit exactly as they are; it runs nothing
-        and returns NotImplemented for others.
     """
 
     def __init__(
@@ -82,12 +80,10 @@ class Prepared:
         self._specs = dict(specs)
         self._core = core
         self._run: Callable[..., None] = core.run if core is not None else _run_nothing
-        self.hot: Callable[..., Any] = core.hot_call if core is not None else _never_fits
-        self._hot_in_tuple: Callable[..., Any] = (
-            core.hot_call_in_tuple if core is not None else _never_fits
-        )
+        self._hot = core.hot_call if core is not None else None
         self._new_dst = arrays.allocator(specs["dst"])
         self._reads_dst = any(op.boundary()[0] == "sum" for op in attr.post_ops)
+        self._checks_wei = False
 
     def __call__(self, *inputs: Array, out: Array | None = None) -> Array:
         """Run the primitive.
@@ -113,35 +109,65 @@ class Prepared:
         ArgumentError, DTypeError, ShapeError, AliasError
             Naming the argument, what came and what would do.
         """
-        # What fits goes straight through; anything else is looked at again: copied into the right
-        # layout, or refused by name.
-        dst = self._hot_in_tuple(inputs, out)
-        return self._run_checked(inputs, out) if dst is NotImplemented else dst
+        # What fits went straight through `hot`; the rest is copied into the right layout, or
+        # refused by name.
+        if len(inputs) != len(self.inputs):
+            raise ArgumentError("inputs", f"{len(inputs)} arrays", ", ".join(self.inputs))
+        if self._checks_wei:
+            self._check_wei(inputs[self.inputs.index("wei")])
+        ready = [self._input(name, array) for name, array in zip(self.inputs, inputs, strict=True)]
+        if out is None:
+            if self._reads_dst:
+                raise ArgumentError("out", "None", "the array whose values the sum post-op adds")
+            out = self._new_dst()
+        else:
+            out = arrays.checked("out", out, self._specs["dst"])
+            read = {
+                name: arrays.checked(name, array, self._specs[name])
+                for name, array in zip(self.inputs, inputs, strict=True)
+            }
+            in_place = [name for name in read if name.startswith("post_op_")]
+            arrays.check_out(out, read, in_place)
+        dst = self._output(out)
+        self._run(*ready, dst)
+        if dst is not out:
+            np.copyto(out, dst)
+        return out
 
     def check_wei_of_each_call(self) -> None:
         """Refuse weights of a call whose sums may not be exact for want of VNNI."""
-        at, run = self.inputs.index("wei"), self.hot
+        self._checks_wei = True
+        self._hot = None  # which would not look at values
 
-        def checked(*arrays: object) -> object:
-            self._check_wei(arrays[at] if at + 1 < len(arrays) else None)
-            return run(*arrays)
+    @property
+    def hot(self) -> Callable[..., Any]:
+        """f(*inputs, out or None): the call for arrays that fit exactly as they are.
 
-        self.hot = checked
-        self._hot_in_tuple = lambda arrays, out: checked(*arrays, out)
+        It runs nothing and returns NotImplemented for others.
+        """
+        return self._hot or _never_fits
 
     def seen_as(self, specs: Mapping[str, TensorSpec]) -> Prepared:
         """Return the same primitive for arrays that lie otherwise; as `arrays` of `prepare`."""
         if self._core is None or self._selection is None:
             raise ShapeError("dst", str(self._specs["dst"].dims), "a non-empty result")
         core = new_core(self._selection, self.inputs, self._bound, specs)
-        all_specs = {**self._specs, **specs}
+        return self._on(core, {**self._specs, **specs})
+
+    def __copy__(self) -> Prepared:
+        other = self._on(self._core, self._specs)
+        if self._checks_wei:
+            other.check_wei_of_each_call()
+        return other
+
+    def _on(self, core: Any, specs: Mapping[str, TensorSpec]) -> Prepared:  # noqa: ANN401
         return Prepared(
             self.problem,
             self.attr,
             self._selection,
             self.inputs,
             self._bound,
-            all_specs,
+            specs,
             core,
             self.notes,
         )
@@ -249,28 +275,6 @@ class Prepared:
         error = inexact_weights(self.problem, self.attr, self.impl, wei)
         if error is not None:
             raise error
-
-    def _run_checked(self, inputs: tuple[object, ...], out: object) -> Array:
-        if len(inputs) != len(self.inputs):
-            raise ArgumentError("inputs", f"{len(inputs)} arrays", ", ".join(self.inputs))
-        ready = [self._input(name, array) for name, array in zip(self.inputs, inputs, strict=True)]
-        if out is None:
-            if self._reads_dst:
-                raise ArgumentError("out", "None", "the array whose values the sum post-op adds")
-            out = self._new_dst()
-        else:
-            out = arrays.checked("out", out, self._specs["dst"])
-            read = {
-                name: arrays.checked(name, array, self._specs[name])
-                for name, array in zip(self.inputs, inputs, strict=True)
-            }
-            in_place = [name for name in read if name.startswith("post_op_")]
-            arrays.check_out(out, read, in_place)
-        dst = self._output(out)
-        self._run(*ready, dst)
-        if dst is not out:
-            np.copyto(out, dst)
-        return out
 
     def _input(self, name: str, array: object) -> Array:
         spec = self._specs[name]

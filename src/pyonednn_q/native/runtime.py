@@ -30,25 +30,37 @@ def loaded() -> library.Library:
 
 
 @functools.cache
+def extension() -> ModuleType:
+    """Return the extension, which opens no oneDNN by itself.
+
+    Raises
+    ------
+    LibraryError
+        It is not built, or cannot be imported.
+    """
+    try:
+        return importlib.import_module("pyonednn_q._core")
+    except ImportError as error:
+        msg = (
+            f"the extension pyonednn_q._core cannot be imported ({error}); see `pyonednn-q doctor`"
+        )
+        raise LibraryError(msg, ()) from error
+
+
+@functools.cache
 def core() -> ModuleType:
-    """Return the extension with oneDNN loaded, importing both on first use.
+    """Return the extension with oneDNN loaded, which happens on first use.
 
     Raises
     ------
     LibraryError
         The extension is not built, or no oneDNN that it can use was found.
     """
-    try:
-        extension = importlib.import_module("pyonednn_q._core")
-    except ImportError as error:
-        msg = (
-            f"the extension pyonednn_q._core cannot be imported ({error}); see `pyonednn-q doctor`"
-        )
-        raise LibraryError(msg, ()) from error
-    extension.load(loaded().path)
+    found = extension()
+    found.load(loaded().path)
     if dtypes.has_bf16():
-        extension.register_dtype("bf16", dtypes.numpy_dtype("bf16"))
-    return extension
+        found.register_dtype("bf16", dtypes.numpy_dtype("bf16"))
+    return found
 
 
 def version() -> tuple[int, int, int]:

@@ -180,6 +180,8 @@ def _call(
     if operator is None:
         operator = _CACHE.operator(make, wei, bias, options)
     if operands is None:
+        if residual is None:
+            return operator(src, out=out)
         return operator(src, out=out, residual=residual)
     if not (isinstance(operands, Mapping) and all(isinstance(name, str) for name in operands)):
         wanted = "a mapping: the arrays of the chain's leaves, by name"

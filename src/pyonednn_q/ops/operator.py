@@ -23,6 +23,7 @@ from pyonednn_q.errors import (
     ShapeError,
     UnsupportedError,
 )
+from pyonednn_q.native.hot import HotCallable
 from pyonednn_q.ops.arrays import as_array, as_output
 from pyonednn_q.ops.from_float import FromFloat
 from pyonednn_q.ops.last_stage import LastStage
@@ -34,8 +35,6 @@ from pyonednn_q.ops.weights import Weights
 from pyonednn_q.quantize.ranges import Dynamic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from typing_extensions import Self
 
     from pyonednn_q.compose.plan import Plan
@@ -52,7 +51,7 @@ Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 
-class Operator(FromFloat):
+class Operator(FromFloat, HotCallable, hot=True):
     """Base of `Conv`, `Deconv`, `InnerProduct` and `MatMul`. Safe from many threads at once.
 
     Attributes
@@ -102,7 +101,7 @@ class Operator(FromFloat):
         self._unsigned: Operator | None = None
         self._packed: dict[Vec, Packed] = {}
         self._guard = threading.Lock()
-        self._hot: Callable[..., Any] = _not_ready
+        self._hot = None
 
     def __call__(
         self,
@@ -140,11 +139,7 @@ class Operator(FromFloat):
         UnsupportedError
             A shape that no implementation takes, with the reasons.
         """
-        if residual is None and not operands:
-            # The last primitive, if the arrays fit it as they are.
-            done: Array = self._hot(src, out)
-            if done is not NotImplemented:
-                return done
+        # Arrays that fit the last primitive as they are went straight there.
         return self._call(src, out, residual, operands)
 
     def prepare(self, src_dims: Dims, src_dtype: str | None = None) -> Planned:
@@ -206,7 +201,7 @@ class Operator(FromFloat):
 
     def __getstate__(self) -> dict[str, Any]:
         # Primitives belong to a process; weights and settings are values.
-        made = {"_ready", "_packed", "_guard", "_hot", "_unsigned"}
+        made = {"_ready", "_packed", "_guard", "_unsigned"}
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -368,10 +363,6 @@ class Operator(FromFloat):
             packed=self._packed,
             notes=(*said, *notes, *self._notes(problem)),
         )
-
-
-def _not_ready(*_: object) -> object:
-    return NotImplemented
 
 
 def _bias(bias: object, channels: int) -> Array:

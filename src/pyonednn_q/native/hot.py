@@ -1,0 +1,40 @@
+"""HotCallable: the base of what is called often, whose calls skip Python where arrays fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyonednn_q.errors import LibraryError
+from pyonednn_q.native import runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["HotCallable"]
+
+if TYPE_CHECKING:
+
+    class HotCallable:
+        """A call ``x(*inputs, out=None)`` is ``x._hot(*inputs, out)``, without a frame of Python.
+
+        If there is no ``_hot``, or it returns NotImplemented, or the call names anything but
+        ``out``, it is the ``__call__`` of the class, which must mean the same for all arrays and
+        says ``hot=True`` in its class statement. A ``__call__`` that overrides it is always called.
+        """
+
+        _hot: Callable[..., Any] | None
+
+        def __init_subclass__(cls, *, hot: bool = False) -> None: ...
+
+else:
+    try:
+        HotCallable = runtime.extension().HotCallable
+    except LibraryError:  # said again, and in full, when something is to run
+
+        class HotCallable:
+            """Without the extension nothing runs, and nothing has a hot way."""
+
+            _hot = None
+
+            def __init_subclass__(cls, *, hot: bool = False) -> None:
+                """Take what the extension takes."""
