@@ -1,11 +1,14 @@
 """What a call from Python costs over the same primitive in a C++ loop.
 
-Per shape, in one process and interleaved: the loop inside the extension (`Prepared.time_calls`);
-the prepared call with ``out=`` and with a result from the pool; the operator (`Conv`, `MatMul`) and
-the functional form (`conv`, `matmul`) with ``out=``, on weights that can be written, which every
-call compares, and on constant ones. Medians over rounds; what a way of calling adds is the
-difference of two medians. On a machine that others use, ``--quantile 0.1`` takes the rounds that
-they left alone, and ``--threads 1`` needs but one core left alone.
+Per shape, in one process: the loop inside the extension (`Prepared.time_calls`); the prepared call
+with ``out=`` and with a result from the pool; the operator (`Conv`, `MatMul`) and the functional
+form (`conv`, `matmul`) with ``out=``, on weights that can be written, which every call compares,
+and on constant ones.
+
+The ways take turns in another order each round, and a C++ loop goes before and after each of them:
+what a way adds is the median of its differences to the mean of these two, with half of the interval
+that holds the true median 19 times of 20. Drift of the machine hits both sides of a difference
+alike. "loop again" is the C++ loop itself measured as a way: what it adds is noise.
 
 Run ``python benchmarks/call_overhead.py`` (``--json FILE`` keeps the numbers).
 """
@@ -14,8 +17,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,33 +31,52 @@ from pyonednn_q import Conv, MatMul, QParams, conv, matmul, native
 from pyonednn_q.compose.attr import Attr, Scale
 from pyonednn_q.compose.problem import ConvProblem, MatMulProblem, Problem
 
-MIN_BATCH_S = 2e-3
+MIN_BATCH_S = 1e-3
+COLUMNS = (
+    "loop again",
+    "call, out=",
+    "call, pool",
+    "operator",
+    "functional",
+    "constant wei",
+)
+
+Calls = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Added:
+    """What a way of calling adds to the C++ loop: a median, half of its interval of 95 %."""
+
+    median_us: float
+    half_us: float
+
+    @classmethod
+    def of(cls, differences: list[float]) -> Added:
+        """Summarise differences in seconds; the interval needs no shape of their distribution."""
+        found = np.sort(differences) * 1e6
+        count = len(found)
+        reach = 0.98 * count**0.5  # 1.96 deviations of the rank of the median
+        lo = found[max(int(count / 2 - reach), 0)]
+        hi = found[min(int(count / 2 + reach) + 1, count - 1)]
+        return cls(float(np.median(found)), float(hi - lo) / 2)
+
+    def __str__(self) -> str:
+        return f"{self.median_us:+.2f} ±{self.half_us:.2f}"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One shape: microseconds per call, a quantile of the rounds."""
+    """One shape: the C++ loop in microseconds a call, and what each way adds to it."""
 
     shape: str
     impl: str
     loop_us: float
-    out_us: float
-    new_us: float
-    operator_us: float
-    functional_us: float
-    constant_us: float
+    added: dict[str, Added]
 
     def cells(self) -> list[str]:
-        """Return the row of a table: the loop, and what each way adds to it."""
-        ways = (
-            self.out_us,
-            self.new_us,
-            self.operator_us,
-            self.functional_us,
-            self.constant_us,
-        )
-        added = (f"{way - self.loop_us:+.2f}" for way in ways)
-        return [self.shape, f"`{self.impl}`", f"{self.loop_us:.2f}", *added]
+        """Return the row of a table."""
+        return [self.shape, f"`{self.impl}`", f"{self.loop_us:.2f}", *map(str, self.added.values())]
 
 
 def problems() -> dict[str, Problem]:
@@ -67,7 +91,7 @@ def problems() -> dict[str, Problem]:
     }
 
 
-def measure(name: str, problem: Problem, rounds: int, quantile: float) -> Row:
+def measure(name: str, problem: Problem, rounds: int) -> Row:
     """Time one shape, alternating between the ways of calling it."""
     rng = np.random.default_rng(0)
     wei_dims = problem.tensors["wei"].dims
@@ -92,47 +116,76 @@ def measure(name: str, problem: Problem, rounds: int, quantile: float) -> Row:
 
     constant = wei.copy()
     constant.flags.writeable = False
-    once = call.time_calls(src, dst, calls=20)
-    calls = max(5, int(MIN_BATCH_S / once))
 
     # Loops of their own: a function around each call would count as a part of it.
-    def with_out() -> None:
+    def loop(calls: int) -> None:
+        call.time_calls(src, dst, calls=calls)
+
+    def with_out(calls: int) -> None:
         for _ in range(calls):
             call(src, out=dst)
 
-    def from_pool() -> None:
+    def from_pool(calls: int) -> None:
         for _ in range(calls):
             call(src)
 
-    def by_operator() -> None:
+    def by_operator(calls: int) -> None:
         for _ in range(calls):
             operator(src, out=dst)
 
-    def by_function() -> None:
+    def by_function(calls: int) -> None:
         for _ in range(calls):
             function(src, wei, **named, out=dst)
 
-    def on_constant() -> None:
+    def on_constant(calls: int) -> None:
         for _ in range(calls):
             function(src, constant, **named, out=dst)
 
-    ways = (with_out, from_pool, by_operator, by_function, on_constant)
-    times: list[list[float]] = [[] for _ in range(1 + len(ways))]
+    ways: tuple[Calls, ...] = (
+        loop,
+        with_out,
+        from_pool,
+        by_operator,
+        by_function,
+        on_constant,
+    )
+    calls = max(5, int(MIN_BATCH_S / call.time_calls(src, dst, calls=20)))
+    for way in ways:
+        way(calls)  # what the first call makes is not timed
+    loops, added = in_turn(loop, dict(zip(COLUMNS, ways, strict=True)), calls, rounds)
+    return Row(name, call.impl, float(np.median(loops)) * 1e6, added)
+
+
+def in_turn(
+    loop: Calls, ways: dict[str, Calls], calls: int, rounds: int
+) -> tuple[list[float], dict[str, Added]]:
+    """Return seconds a call of the loop, and what each way adds to it."""
+    order = random.Random(0)
+    names = list(ways)
+    loops: list[float] = []
+    differences: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(rounds):
-        times[0].append(call.time_calls(src, dst, calls=calls))
-        for way, found in zip(ways, times[1:], strict=True):
-            start = time.perf_counter()
-            way()
-            found.append((time.perf_counter() - start) / calls)
-    return Row(name, call.impl, *(float(np.quantile(found, quantile)) * 1e6 for found in times))
+        order.shuffle(names)
+        loops.append(seconds(loop, calls))
+        for name in names:
+            found = seconds(ways[name], calls)
+            loops.append(seconds(loop, calls))
+            differences[name].append(found - (loops[-2] + loops[-1]) / 2)
+    return loops, {name: Added.of(each) for name, each in differences.items()}
+
+
+def seconds(way: Calls, calls: int) -> float:
+    """Return seconds of one of that many calls."""
+    start = time.perf_counter()
+    way(calls)
+    return (time.perf_counter() - start) / calls
 
 
 def main() -> int:
     """Print a Markdown table; optionally keep the rows as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=41, help="interleaved rounds a shape")
+    parser.add_argument("--rounds", type=int, default=101, help="interleaved rounds a shape")
     parser.add_argument("--json", type=Path, help="write the rows there")
-    parser.add_argument("--quantile", type=float, default=0.5, help="of the rounds; 0.5: medians")
     parser.add_argument("--threads", type=int, help="of the primitives; as many as there are")
     options = parser.parse_args()
     if options.threads is not None:
@@ -142,15 +195,13 @@ def main() -> int:
     version = ".".join(map(str, runtime.version()))
     head = f"oneDNN {version} {runtime.threading_runtime()}, {runtime.isa()}, "
     sys.stdout.write(
-        head
-        + f"{runtime.get_num_threads()} threads; microseconds, quantile {options.quantile:g}\n\n"
+        head + f"{runtime.get_num_threads()} threads; microseconds, medians of {options.rounds}\n\n"
     )
-    columns = ("C++ loop", "call, out=", "call, pool", "operator", "functional", "constant wei")
-    sys.stdout.write(f"| shape | implementation | {' | '.join(columns)} |\n")
-    sys.stdout.write("|---|---|" + "---:|" * len(columns) + "\n")
+    columns = ("shape", "implementation", "C++ loop", *COLUMNS)
+    sys.stdout.write(f"| {' | '.join(columns)} |\n|---|---|{'---:|' * (len(columns) - 2)}\n")
     rows = []
     for name, problem in problems().items():
-        row = measure(name, problem, options.rounds, options.quantile)
+        row = measure(name, problem, options.rounds)
         rows.append(asdict(row))
         sys.stdout.write(f"| {' | '.join(row.cells())} |\n")
         sys.stdout.flush()
