@@ -75,7 +75,8 @@ PyObject* KnownCalls::find(PyObject* kind, PyObject* wei, PyObject* bias, PyObje
     // Comparing may give up the GIL, and another thread may forget the call meanwhile.
     const Snapshots held = found->second.held;
     py::object op = found->second.op;
-    if (!held.first->holds(wei) || (has_bias && !held.second->holds(bias))) return nullptr;
+    if (!held.first->holds(wei, compared_)) return nullptr;
+    if (has_bias && !held.second->holds(bias, compared_)) return nullptr;
     ++hits_;
     return op.release().ptr();
 }

@@ -33,6 +33,7 @@ public:
     void clear();
     std::size_t size() const { return calls_.size(); }
     std::size_t hits() const { return hits_; }
+    std::size_t compared() const { return compared_; } // bytes of weights and biases
 
 private:
     using Snapshots = std::pair<std::shared_ptr<Snapshot>, std::shared_ptr<Snapshot>>;
@@ -51,7 +52,7 @@ private:
     void insert(const py::object& kind, const py::dict& options, Snapshots held, py::object op);
 
     Calls calls_;
-    std::size_t hits_ = 0, clock_ = 0;
+    std::size_t hits_ = 0, compared_ = 0, clock_ = 0;
 };
 
 } // namespace pq

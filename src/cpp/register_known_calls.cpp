@@ -44,6 +44,7 @@ void register_known_calls(py::module_& m) {
             .def("by_age", &KnownCalls::by_age, "Operators, those used longest ago first.")
             .def("clear", &KnownCalls::clear)
             .def_property_readonly("hits", &KnownCalls::hits)
+            .def_property_readonly("compared", &KnownCalls::compared)
             .def("__len__", &KnownCalls::size);
 }
 

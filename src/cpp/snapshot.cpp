@@ -56,11 +56,12 @@ Snapshot::Snapshot(const py::array& given, py::array kept)
     if (is_constant(*py::detail::array_proxy(given.ptr()))) constant_ = given;
 }
 
-bool Snapshot::holds(const py::handle& array) {
+bool Snapshot::holds(const py::handle& array, std::size_t& compared) {
     const py::detail::PyArray_Proxy& proxy = *py::detail::array_proxy(array.ptr());
     if (!has_form(proxy)) return false;
     const bool constant = is_constant(proxy);
     if (constant && constant_) return true;
+    compared += nbytes_;
     bool same = false;
     if (nbytes_ < long_run) {
         same = same_content();

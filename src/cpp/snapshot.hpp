@@ -18,8 +18,8 @@ public:
 
     // Whether that array has the same form in the same place and the same content, byte by byte.
     // The content of an array that is constant, and was when it was last compared, is not compared
-    // again.
-    bool holds(const py::handle& array);
+    // again. Adds the bytes that were to be compared to `compared`.
+    bool holds(const py::handle& array, std::size_t& compared);
 
     const void* data() const { return data_; }
 

@@ -253,6 +253,24 @@ def test_an_operator_in_use_is_not_the_oldest() -> None:
     assert operator_cache_info().misses == before + 1
 
 
+def test_what_is_compared_is_counted() -> None:
+    wei, bias = weights(), np.ones(16, np.float32)
+    constant = frozen(wei.copy())
+    for array in (wei, constant):
+        matmul(SRC, array, bias, **Q)
+    before = operator_cache_info().compared_bytes
+    for times in range(1, 4):
+        matmul(SRC, wei, bias, **Q)
+        found = operator_cache_info().compared_bytes - before
+        assert found == times * (wei.nbytes + bias.nbytes)
+    before = operator_cache_info().compared_bytes
+    for _ in range(3):
+        matmul(SRC, constant, frozen(bias), **Q)
+    assert operator_cache_info().compared_bytes - before <= bias.nbytes  # writable a moment ago
+    operator_cache_clear()
+    assert operator_cache_info().compared_bytes == 0
+
+
 def held() -> int:
     """Options that something refers to."""
     gc.collect()

@@ -45,12 +45,16 @@ class CacheInfo:
         Calls that found their operator, and calls that made one.
     size, limit : int
         Operators held, and how many may be.
+    compared_bytes : int
+        Bytes of weights and biases that calls compared with copies, because they can be written.
+        Constant ones are not compared.
     """
 
     hits: int
     misses: int
     size: int
     limit: int
+    compared_bytes: int
 
 
 _CALLS = 8  # calls remembered for each operator that may be held
@@ -113,8 +117,9 @@ class OperatorCache:
 
     def info(self) -> CacheInfo:
         """Return what the cache holds and did."""
-        hits = self._hits + (0 if self._calls is None else self._calls.hits)
-        return CacheInfo(hits, self._misses, len(self._made), self._limit)
+        calls = self._calls
+        found, compared = (0, 0) if calls is None else (calls.hits, calls.compared)
+        return CacheInfo(self._hits + found, self._misses, len(self._made), self._limit, compared)
 
     def limit(self, size: int) -> None:
         """Set how many operators are held; those used longest ago go."""
