@@ -11,14 +11,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
-from pyonednn_q import native
 from pyonednn_q.compose import guards
-from pyonednn_q.compose.implementation import has_vnni
-from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
-from pyonednn_q.errors import SaturationError
 from pyonednn_q.native import runtime
 from support import oracle, unguarded
 from support.children import child, run_child
@@ -88,30 +83,3 @@ def test_the_library_is_wrong_and_we_are_not(fault: Fault, at_level: Callable[[s
 
 def test_every_row_is_shown() -> None:
     assert {fault.row for fault in FAULTS} == {guard.id for guard in guards.GUARDS}
-
-
-def test_saturating_weights_are_refused_by_channel() -> None:
-    if has_vnni(runtime.isa()):
-        pytest.skip(f"{runtime.isa()} has VNNI: nothing saturates")
-    problem = ConvProblem.of((1, 16, 4, 4), (4, 16, 1, 1), dst="s32")
-    wei = np.ones((4, 16, 1, 1), np.int8)
-    wei[2] = 127
-    src = np.full((1, 16, 4, 4), 255, np.uint8)
-    with pytest.raises(SaturationError, match="saturation='allow'") as caught:
-        native.prepare(problem, wei=wei)
-    assert caught.value.channels == (2,)
-    allowed = native.prepare(problem, wei=wei, saturation="allow")
-    assert any("VNNI" in note for note in allowed.notes)
-    result = allowed(src)[0, :, 0, 0]
-    assert result[0] == 16 * 255
-    assert result[2] < 16 * 255 * 127  # what the refusal is about
-
-
-def test_saturating_weights_of_a_call_are_refused() -> None:
-    if has_vnni(runtime.isa()):
-        pytest.skip(f"{runtime.isa()} has VNNI: nothing saturates")
-    call = native.prepare(MatMulProblem.of((2, 8), (8, 3), dst="s32"))
-    src = np.full((2, 8), 255, np.uint8)
-    assert (call(src, np.full((8, 3), 64, np.int8)) == 8 * 255 * 64).all()
-    with pytest.raises(SaturationError):
-        call(src, np.full((8, 3), 65, np.int8))
