@@ -109,6 +109,23 @@ def test_pure_rooms_import_without_the_extension(room: str) -> None:
     assert result.returncode == 0, result.stderr
 
 
+def test_operators_are_values_without_the_extension_and_say_why_they_do_not_run() -> None:
+    result = run_python(
+        "sys.modules['pyonednn_q._core'] = None\n"
+        "import copy, pickle\n"
+        "import numpy as np\n"
+        "import pyonednn_q as pq\n"
+        "src_q, wei_q = pq.QParams(0.5, 0, 'u8'), pq.QParams(0.5, 0, 's8')\n"
+        "made = pq.MatMul(np.ones((4, 8), np.int8), src_q=src_q, wei_q=wei_q)\n"
+        "for operator in (made, copy.copy(made), pickle.loads(pickle.dumps(made))):\n"
+        "    try:\n"
+        "        operator(np.ones((2, 4), np.uint8))\n"
+        "    except pq.LibraryError as error:\n"
+        "        print('_core cannot be imported' in str(error))"
+    )
+    assert result.stdout.split() == ["True"] * 3, result.stderr
+
+
 def test_importing_the_package_imports_no_room() -> None:
     result = run_python(
         "import pyonednn_q\n"
