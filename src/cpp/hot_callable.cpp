@@ -9,8 +9,8 @@ namespace pq {
 namespace {
 
 struct HotCallable {
-    PyObject_HEAD                // NOLINT: a macro of members
-            vectorcallfunc call; // null until there is a hot way
+    PyObject object;
+    vectorcallfunc call; // null until there is a hot way
     PyObject* hot;
 };
 

@@ -15,6 +15,8 @@ from pyonednn_q import Conv, MatMul, QParams, matmul, prepare
 from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.dense import MatMulProblem
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Binary, Leaf
 from pyonednn_q.native.hot import HotCallable
 
 if TYPE_CHECKING:
@@ -77,6 +79,21 @@ def test_an_operator_enters_no_python_from_its_second_call_on(operator: MatMul) 
     assert frames(lambda: operator(SRC)) == []
     assert frames(lambda: operator(SRC, out=first)) == []
     assert np.array_equal(operator(SRC), first)
+
+
+def test_a_plan_enters_no_python_where_it_is_a_primitive(operator: MatMul) -> None:
+    planned = operator.prepare(SRC.shape)
+    assert frames(lambda: planned(SRC)) == []
+    assert np.array_equal(planned(SRC), operator(SRC))
+    wei = operator.weights.values
+    q: dict[str, Any] = {"src_q": QParams(0.5, 0, "u8"), "wei_q": QParams(0.25, 0, "s8")}
+    with_leaf = MatMul(wei, **q, post=Chain(Binary("mul", Leaf("r", "f32"))))
+    twice = np.full((2, 8), 2, np.float32)
+    planned = with_leaf.prepare(SRC.shape)
+    assert "__call__" in frames(lambda: planned(SRC, r=twice))
+    assert np.array_equal(planned(SRC, r=twice), 2 * MatMul(wei, **q)(SRC))
+    with pytest.raises(ArgumentError, match="r: got nothing"):
+        planned(SRC)
 
 
 def test_a_functional_call_enters_only_its_own_functions() -> None:

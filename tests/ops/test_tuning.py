@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,16 @@ def test_every_form_computes_what_was_asked(name: str) -> None:
     layer = asked(name)
     for _, planned in made(name):
         verify(planned, layer._meaning(planned.plan), layer.problem, layer.wei)
+
+
+@pytest.mark.parametrize("name", ["1x1", "1x1 with a leaf", "floats", "matmul"])
+def test_copies_compute_what_was_asked(name: str) -> None:
+    layer = asked(name)
+    for _, planned in made(name):
+        again = copy(planned)
+        assert type(again) is type(planned)
+        assert (again.hot is None) == (planned.hot is None)
+        verify(again, layer._meaning(planned.plan), layer.problem, layer.wei)
 
 
 def test_layouts_in_blocks_are_copied_into_and_out_of() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from pyonednn_q.ops.form import RESIDUAL_LEAF
 from pyonednn_q.ops.planned import Planned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyonednn_q.ops.form import Form
 
 __all__ = ["Formed"]
@@ -23,7 +22,7 @@ __all__ = ["Formed"]
 Array = np.ndarray[Any, Any]
 
 
-class Formed(Planned):
+class Formed(Planned, hot=True):
     """A plan of another form, called as the one that was asked.
 
     Parameters
@@ -89,10 +88,10 @@ class Formed(Planned):
             np.copyto(out, form.outward(dst))
         return out
 
-    @property
-    def hot(self) -> Callable[[Any, Any], Any] | None:
-        """As of `Planned`; ``None`` where arrays are looked at before the primitive sees them."""
-        return self._hot
+    def __copy__(self) -> Formed:
+        other = Formed(self.form, copy(self.inner))
+        other.tuning = self.tuning
+        return other
 
     @property
     def fixed(self) -> dict[str, Array]:

@@ -18,6 +18,7 @@ from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.steps import Sum
 from pyonednn_q.native import Packed, Prepared, prepare
 from pyonednn_q.native.arrays import check_out, checked, empty
+from pyonednn_q.native.hot import HotCallable
 from pyonednn_q.ops.operands import Operands
 from pyonednn_q.ops.staged import Flat, Staged
 
@@ -123,7 +124,7 @@ class Rest:
     staged: Staged
 
 
-class Planned:
+class Planned(HotCallable, hot=True):
     """A plan ready to run. Made by `prepare_plan`; safe from many threads at once.
 
     Attributes
@@ -174,6 +175,7 @@ class Planned:
         self._carries_sum = any(isinstance(op, SumPostOp) for op in plan.post_ops)
         self._is_bare = not (self.leaves or self._sums or rest)
         self._row_major: Planned | None = None
+        self._hot = primitive.hot if self._is_bare else None
 
     def __call__(
         self,
@@ -227,7 +229,7 @@ class Planned:
 
         ``None`` where a call takes more than a source, or more than the primitive runs.
         """
-        return self.primitive.hot if self._is_bare else None
+        return self._hot
 
     def row_major(self) -> Planned:
         """Return the same for row-major sources and results, which the library copies itself.
@@ -238,14 +240,16 @@ class Planned:
             layouts = {name: self.primitive.layout(name) for name in (SRC, "dst")}
             dense = {name: TensorSpec.dense(s.dims, s.dtype) for name, s in layouts.items()}
             stays = layouts == dense or self._rest is not None or not self.dst.size
-            self._row_major = self if stays else self._seen_as(dense)
+            self._row_major = self if stays else self._on(self.primitive.seen_as(dense))
         return self._row_major
 
-    def _seen_as(self, specs: Mapping[str, TensorSpec]) -> Planned:
-        other = copy(self)
-        other.primitive = self.primitive.seen_as(specs)
-        other.dst = replace(specs["dst"], dtype=self.plan.facts.dst)
+    def _on(self, primitive: Prepared) -> Planned:
+        other = Planned(self.plan, primitive, self._operands, self._fixed, self._rest, self.decided)
+        other.tuning = self.tuning
         return other
+
+    def __copy__(self) -> Planned:
+        return self._on(copy(self.primitive))
 
     def empty(self) -> Array:
         """Return an uninitialised array to pass as `out`, in the layout that needs no copy."""
