@@ -20,25 +20,25 @@ void mix(std::size_t& key, const void* pointer) {
     key = (key ^ (reinterpret_cast<std::size_t>(pointer) >> 4U)) * std::size_t{0x9E3779B97F4A7C15};
 }
 
-std::size_t key_of(PyObject* kind, const void* wei, const void* bias, PyObject* options) {
+std::size_t key_of(PyObject* kind, const void* wei, const void* bias, const Options& options) {
     std::size_t key = 0;
     mix(key, kind);
     mix(key, wei);
     mix(key, bias);
-    PyObject *name = nullptr, *value = nullptr;
-    for (Py_ssize_t at = 0; PyDict_Next(options, &at, &name, &value) != 0;) {
+    for (const auto& [name, value] : options) {
         mix(key, name);
         mix(key, value);
     }
     return key ^ (key >> 32U);
 }
 
-bool are_options(const std::vector<py::object>& objects, PyObject* options) {
-    if (objects.size() != 1 + 2 * static_cast<std::size_t>(PyDict_GET_SIZE(options))) return false;
-    PyObject *name = nullptr, *value = nullptr;
+bool are_options(const std::vector<py::object>& objects, const Options& options) {
+    if (objects.size() != 1 + 2 * options.size()) return false;
     std::size_t i = 1;
-    for (Py_ssize_t at = 0; PyDict_Next(options, &at, &name, &value) != 0; i += 2)
+    for (const auto& [name, value] : options) {
         if (objects[i].ptr() != name || objects[i + 1].ptr() != value) return false;
+        i += 2;
+    }
     return true;
 }
 
@@ -48,9 +48,22 @@ const void* place(const std::shared_ptr<Snapshot>& held) {
 
 } // namespace
 
+bool Options::add(PyObject* name, PyObject* value) {
+    if (size_ == options_.size()) return false;
+    options_[size_++] = {name, value};
+    return true;
+}
+
+bool Options::add_all(PyObject* dict) {
+    PyObject *name = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &name, &value) != 0;)
+        if (!add(name, value)) return false;
+    return true;
+}
+
 KnownCalls::Calls::iterator KnownCalls::find_objects(std::size_t key, PyObject* kind,
                                                      const void* wei, const void* bias,
-                                                     PyObject* options) {
+                                                     const Options& options) {
     const auto [first, last] = calls_.equal_range(key);
     for (auto at = first; at != last; ++at) {
         const Call& call = at->second;
@@ -62,10 +75,9 @@ KnownCalls::Calls::iterator KnownCalls::find_objects(std::size_t key, PyObject* 
     return calls_.end();
 }
 
-PyObject* KnownCalls::find(PyObject* kind, PyObject* wei, PyObject* bias, PyObject* options) {
+PyObject* KnownCalls::find(PyObject* kind, PyObject* wei, PyObject* bias, const Options& options) {
     const bool has_bias = bias != Py_None;
-    if (!is_array(wei) || (has_bias && !is_array(bias)) || !PyDict_CheckExact(options))
-        return nullptr;
+    if (!is_array(wei) || (has_bias && !is_array(bias))) return nullptr;
     const void* const wei_data = data_of(wei);
     const void* const bias_data = has_bias ? data_of(bias) : nullptr;
     const auto found = find_objects(key_of(kind, wei_data, bias_data, options), kind, wei_data,
@@ -95,28 +107,32 @@ void KnownCalls::remember(const py::object& kind, const py::array& wei, const py
 py::object KnownCalls::find_as(const py::object& kind, const py::object& wei,
                                const py::object& bias, const py::dict& known,
                                const py::dict& options) {
-    PyObject* const found = find(kind.ptr(), wei.ptr(), bias.ptr(), known.ptr());
+    Options names;
+    if (!names.add_all(known.ptr())) return py::none();
+    PyObject* const found = find(kind.ptr(), wei.ptr(), bias.ptr(), names);
     if (found == nullptr) return py::none();
     auto op = py::reinterpret_steal<py::object>(found);
     const void* const wei_data = data_of(wei.ptr());
     const void* const bias_data = bias.is_none() ? nullptr : data_of(bias.ptr());
-    const auto call = find_objects(key_of(kind.ptr(), wei_data, bias_data, known.ptr()), kind.ptr(),
-                                   wei_data, bias_data, known.ptr());
+    const auto call = find_objects(key_of(kind.ptr(), wei_data, bias_data, names), kind.ptr(),
+                                   wei_data, bias_data, names);
     if (call != calls_.end()) insert(kind, options, call->second.held, op);
     return op;
 }
 
 void KnownCalls::insert(const py::object& kind, const py::dict& options, Snapshots held,
                         py::object op) {
+    Options names;
+    if (!names.add_all(options.ptr())) return;
     const void* const wei = place(held.first);
     const void* const bias = place(held.second);
-    const std::size_t key = key_of(kind.ptr(), wei, bias, options.ptr());
+    const std::size_t key = key_of(kind.ptr(), wei, bias, names);
     Call call{{kind}, std::move(held), std::move(op), ++clock_};
-    for (const auto& [name, value] : options) {
+    for (const auto& [name, value] : names) {
         call.objects.push_back(py::reinterpret_borrow<py::object>(name));
         call.objects.push_back(py::reinterpret_borrow<py::object>(value));
     }
-    const auto before = find_objects(key, kind.ptr(), wei, bias, options.ptr());
+    const auto before = find_objects(key, kind.ptr(), wei, bias, names);
     if (before != calls_.end()) {
         // Destroyed last: what it held may run code of its own.
         const Call old = std::exchange(before->second, std::move(call));
@@ -126,6 +142,11 @@ void KnownCalls::insert(const py::object& kind, const py::dict& options, Snapsho
 }
 
 void KnownCalls::clear() {
+    hits_ = compared_ = 0;
+    forget();
+}
+
+void KnownCalls::forget() {
     // What goes may run code of its own, which must find the table in order.
     const Calls gone = std::exchange(calls_, {});
 }

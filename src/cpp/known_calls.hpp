@@ -3,10 +3,31 @@
 
 #include "snapshot.hpp"
 
+#include <array>
 #include <memory>
 #include <unordered_map>
 
 namespace pq {
+
+// The options of a call: names and values in their order, borrowed.
+class Options {
+public:
+    struct Option {
+        PyObject *name, *value;
+    };
+
+    // False if there is no room for it: no operator has so many.
+    bool add(PyObject* name, PyObject* value);
+    bool add_all(PyObject* dict);
+
+    const Option* begin() const { return options_.data(); }
+    const Option* end() const { return begin() + size_; }
+    std::size_t size() const { return size_; }
+
+private:
+    std::array<Option, 32> options_; // those from size_ on hold nothing
+    std::size_t size_ = 0;
+};
 
 // A call is a kind of operator, weights, a bias or None, and options. Kind and options are the same
 // if they are the same objects, so whoever remembers a call answers for its options being
@@ -15,7 +36,7 @@ namespace pq {
 class KnownCalls {
 public:
     // The operator of that call, or null: a call not known, or arrays that were written.
-    PyObject* find(PyObject* kind, PyObject* wei, PyObject* bias, PyObject* options);
+    PyObject* find(PyObject* kind, PyObject* wei, PyObject* bias, const Options& options);
 
     // Remembers a call, in place of what was known of it. `kept_wei` and `kept_bias` are copies.
     void remember(const py::object& kind, const py::array& wei, const py::object& bias,
@@ -30,7 +51,8 @@ public:
     // The operators, those used longest ago first.
     py::list by_age() const;
 
-    void clear();
+    void forget(); // the calls
+    void clear();  // the counts, too
     std::size_t size() const { return calls_.size(); }
     std::size_t hits() const { return hits_; }
     std::size_t compared() const { return compared_; } // bytes of weights and biases
@@ -48,7 +70,7 @@ private:
     using Calls = std::unordered_multimap<std::size_t, Call>;
 
     Calls::iterator find_objects(std::size_t key, PyObject* kind, const void* wei, const void* bias,
-                                 PyObject* options);
+                                 const Options& options);
     void insert(const py::object& kind, const py::dict& options, Snapshots held, py::object op);
 
     Calls calls_;

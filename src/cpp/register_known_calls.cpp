@@ -1,5 +1,6 @@
 #include "errors.hpp"
 #include "fast_function.hpp"
+#include "hot_function.hpp"
 #include "known_calls.hpp"
 #include "rooms.hpp"
 
@@ -13,8 +14,10 @@ PyObject* find(PyObject* capsule, PyObject* const* args, Py_ssize_t count) {
         return nullptr;
     }
     try {
+        Options options;
+        if (!PyDict_CheckExact(args[3]) || !options.add_all(args[3])) Py_RETURN_NONE;
         PyObject* const found =
-                self_of<KnownCalls>(capsule).find(args[0], args[1], args[2], args[3]);
+                self_of<KnownCalls>(capsule).find(args[0], args[1], args[2], options);
         if (found == nullptr) Py_RETURN_NONE;
         return found;
     } catch (...) {
@@ -42,10 +45,13 @@ void register_known_calls(py::module_& m) {
                  py::arg("bias"), py::arg("options"), py::arg("op"), py::arg("kept_wei"),
                  py::arg("kept_bias"))
             .def("by_age", &KnownCalls::by_age, "Operators, those used longest ago first.")
-            .def("clear", &KnownCalls::clear)
+            .def("forget", &KnownCalls::forget, "Forget the calls.")
+            .def("clear", &KnownCalls::clear, "Forget the calls, and how many were found.")
             .def_property_readonly("hits", &KnownCalls::hits)
             .def_property_readonly("compared", &KnownCalls::compared)
             .def("__len__", &KnownCalls::size);
+    m.def("hot_function", &hot_function, py::arg("function"), py::arg("kind"), py::arg("calls"),
+          "A function that runs known calls without a frame of Python.");
 }
 
 } // namespace pq

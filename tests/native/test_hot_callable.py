@@ -11,37 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from pyonednn_q import Conv, MatMul, QParams, matmul, prepare
+from pyonednn_q import Conv, MatMul, QParams, prepare
 from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.dense import MatMulProblem
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf
 from pyonednn_q.native.hot import HotCallable
+from support.frames import frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-
     from pyonednn_q import Prepared
 
 Array = np.ndarray[Any, Any]
-
-
-def frames(function: Callable[[], object]) -> list[str]:
-    """Return the names of Python functions that a call enters, its own left out."""
-    seen: list[str] = []
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            seen.append(frame.f_code.co_name)
-
-    sys.setprofile(note)
-    try:
-        function()
-    finally:
-        sys.setprofile(None)
-    return seen[1:]
 
 
 @pytest.fixture
@@ -94,14 +76,6 @@ def test_a_plan_enters_no_python_where_it_is_a_primitive(operator: MatMul) -> No
     assert np.array_equal(planned(SRC, r=twice), 2 * MatMul(wei, **q)(SRC))
     with pytest.raises(ArgumentError, match="r: got nothing"):
         planned(SRC)
-
-
-def test_a_functional_call_enters_only_its_own_functions() -> None:
-    wei = np.ones((4, 8), np.int8)
-    options: dict[str, Any] = {"src_q": QParams(0.5, 0, "u8"), "wei_q": QParams(0.25, 0, "s8")}
-    matmul(SRC, wei, **options)
-    matmul(SRC, wei, **options)
-    assert frames(lambda: matmul(SRC, wei, **options)) == ["matmul", "_call"]
 
 
 def test_what_does_not_fit_is_answered_by_python(prepared: Prepared, operator: MatMul) -> None:

@@ -16,14 +16,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from operator import is_
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.argument import whole
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.native import runtime
+from pyonednn_q.native.hot import hot_function, known_calls
 from pyonednn_q.ops.arrays import as_array
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = ["CacheInfo", "OperatorCache"]
 
 Array = np.ndarray[Any, Any]
 Key: TypeAlias = tuple[Hashable, ...]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +78,44 @@ class OperatorCache:
     limit : int
         How many are held.
 
-    Attributes
-    ----------
-    find : callable
-        f(make, wei, bias, options): the operator of a call that was made before with these very
-        objects, or None, and then `operator` answers.
     """
 
     def __init__(self, limit: int = 256) -> None:
         self._limit = limit
         self._made: OrderedDict[Key, _Made] = OrderedDict()
         self._options: dict[Key, dict[str, object]] = {}  # equal ones as one object
-        self._calls: Any = None  # of the extension, once there is an operator
+        self._calls = known_calls()
+        self._find = _nothing if self._calls is None else self._calls.find
         self._guard = threading.Lock()
         self._hits = self._misses = 0
-        self.find: Callable[..., Operator | None] = _nothing
+
+    def hot(self, make: Callable[..., Operator]) -> Callable[[Function], Function]:
+        """Return a decorator: what it decorates is not entered for calls that are known.
+
+        It takes (src, wei, bias=None, *, out=None, residual=None, operands=None, **options), and
+        has to be what calling the operator ``make(wei, bias, **options)`` is. It is entered for
+        calls that are new, or name operands.
+        """
+
+        def decorate(function: Function) -> Function:
+            if self._calls is None:
+                return function
+            return cast("Function", hot_function(function, make, self._calls))
+
+        return decorate
+
+    def known(
+        self,
+        make: Callable[..., Operator],
+        wei: object,
+        bias: object,
+        options: dict[str, object],
+    ) -> Operator | None:
+        """Return the operator of a call made before with these very objects, or None.
+
+        Where it is None, `operator` answers.
+        """
+        return self._find(make, wei, bias, options)
 
     def operator(
         self,
@@ -131,9 +155,10 @@ class OperatorCache:
         """Forget all operators, and how often they were found."""
         with self._guard:
             self._made.clear()
-            self._forget_calls()
-            self.find, self._calls = _nothing, None
+            self._options.clear()
             self._hits = self._misses = 0
+            if self._calls is not None:
+                self._calls.clear()
 
     def _by_content(
         self,
@@ -158,9 +183,6 @@ class OperatorCache:
                 self._misses += 1
                 made = self._made.setdefault(key, new)
         with self._guard:
-            if self._calls is None:
-                self._calls = runtime.core().KnownCalls()
-                self.find = self._calls.find
             self._calls.remember(make, wei, bias, options, made.operator, made.wei, made.bias)
             self._shrink()
         return made.operator
@@ -185,11 +207,11 @@ class OperatorCache:
     def _forget_calls(self) -> None:
         self._options.clear()
         if self._calls is not None:
-            self._calls.clear()
+            self._calls.forget()
 
 
 def _nothing(*_: object) -> None:
-    """Find nothing: there is nothing yet."""
+    """Find nothing: without the extension nothing was ever called."""
 
 
 def _unchanging(value: object) -> object:

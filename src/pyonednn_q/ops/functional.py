@@ -42,6 +42,7 @@ Operands = Any  # mapping of str to such tensors
 _CACHE = OperatorCache()
 
 
+@_CACHE.hot(Conv)
 def conv(
     src: Tensor,
     wei: Tensor,
@@ -86,6 +87,7 @@ def conv(
     return _call(Conv, src, wei, bias, out, residual, operands, options)
 
 
+@_CACHE.hot(Deconv)
 def deconv(
     src: Tensor,
     wei: Tensor,
@@ -103,6 +105,7 @@ def deconv(
     return _call(Deconv, src, wei, bias, out, residual, operands, options)
 
 
+@_CACHE.hot(InnerProduct)
 def inner_product(
     src: Tensor,
     wei: Tensor,
@@ -127,6 +130,7 @@ def inner_product(
     return _call(InnerProduct, src, wei, bias, out, residual, operands, options)
 
 
+@_CACHE.hot(MatMul)
 def matmul(
     src: Tensor,
     wei: Tensor,
@@ -176,7 +180,8 @@ def _call(
     operands: Operands,
     options: dict[str, Any],
 ) -> Array:
-    operator = _CACHE.find(make, wei, bias, options)
+    # Without operands the extension has looked for it already.
+    operator = None if operands is None else _CACHE.known(make, wei, bias, options)
     if operator is None:
         operator = _CACHE.operator(make, wei, bias, options)
     if operands is None:
