@@ -54,6 +54,12 @@ def asked(*problems: str, dtypes: str = "f32,u8s8u8", tails: str = "none") -> Re
     )
 
 
+def adds_to_deconvolutions() -> bool:
+    """Tell whether int8 deconvolutions keep their kernel where they add a tensor."""
+    isa = runtime.isa()
+    return has_vnni(isa) and (runtime.version() >= (3, 8) or includes(isa, "AVX512_CORE"))
+
+
 @pytest.fixture
 def small_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     """Probe with problems that take no time: what they show is not looked at."""
@@ -89,7 +95,12 @@ def test_int8_is_near_fp32(text: str, tail: str) -> None:
     sample = Sample.of(shape, with_residual=True)
     exact = Trial.of(Case(shape, F32, Tail(tail)), sample).real_result()
     for dtype in ("u8s8u8", "u8s8f32", "s8s8s8"):
-        trial = Trial.of(Case(shape, Precision.parse(dtype), Tail(tail)), sample)
+        case = Case(shape, Precision.parse(dtype), Tail(tail))
+        if text.startswith("deconv") and tail == "residual" and not adds_to_deconvolutions():
+            with pytest.raises(UnsupportedError, match="full_operand_of"):
+                Trial.of(case, sample)
+            continue
+        trial = Trial.of(case, sample)
         if trial.saturates or (dtype == "s8s8s8" and not has_vnni(runtime.isa())):
             continue  # what saturates is near nothing
         # 8 bits over ±4 deviations leave about 37 dB of a normal value, and a residual clips.

@@ -169,9 +169,11 @@ def _half_operand(ask: Ask) -> bool:
     return isinstance(ask.post_op, BinaryPostOp) and ask.post_op.src1.dtype in {"bf16", "f16"}
 
 
-def _is_full(ask: Ask) -> bool:
+def _is_full_beside_codes(ask: Ask) -> bool:
     op = ask.post_op
-    return isinstance(op, BinaryPostOp) and sum(dim > 1 for dim in op.src1.dims) > 1
+    if ask.facts.src == "f32" or not isinstance(op, BinaryPostOp):
+        return False
+    return sum(dim > 1 for dim in op.src1.dims) > 1
 
 
 def _too_many(ask: Ask) -> bool:
@@ -258,7 +260,7 @@ NEVER_ASK: tuple[NeverAsk, ...] = (
     NeverAsk(
         "full_operand_of_deconvolution",
         ("deconvolution",),
-        _is_full,
+        _is_full_beside_codes,
         "a full-size operand runs on the gemm form without VNNI",
         "a sum, where the residual can lie in dst",
         isas=_below_vnni,
@@ -266,7 +268,7 @@ NEVER_ASK: tuple[NeverAsk, ...] = (
     NeverAsk(
         "full_operand_of_old_deconvolution",
         ("deconvolution",),
-        _is_full,
+        _is_full_beside_codes,
         "a full-size operand runs on the gemm form without AVX512",
         "a sum, where the residual can lie in dst",
         until=(3, 8, 0),

@@ -151,6 +151,13 @@ def test_late_sum_where_it_is_fast(facts: PrimitiveFacts) -> None:
     assert lower([Round(), Sum()], facts).reason == ""
 
 
+def test_full_operand_of_f32_deconvolution() -> None:
+    facts = PrimitiveFacts("deconvolution", 3, dst_dims=(1, 3, 4, 4), process=AVX2)
+    plain = replace(facts, src="f32", wei="f32", dst="f32")
+    assert lower([Binary("add", Leaf("r"))], plain).reason == ""
+    assert lower([Binary("add", Leaf("r"))], facts).reason.startswith("full_operand_of")
+
+
 def test_full_operand_needs_sizes() -> None:
     step = Binary("add", Leaf("r"))
     assert "dst_dims" in lower([step], CONV).reason
