@@ -57,16 +57,17 @@ CASES: dict[str, tuple[Any, tuple[int, ...]]] = {
     "matmul of many": (pq.MatMul(codes(3, 8, 16), **Q), (3, 5, 8)),
     "deconv": (pq.Deconv(codes(16, 8, 2, 2), **Q, stride=2), (1, 8, 5, 4)),
 }
+POINT = "1x1 convolution"
 EXPECTED = {
     "3x3": {"binary add", "16 input channels"},
     "1x1": {"matmul", "binary add", "matmul with binary add", "16 input channels"},
     "of an RGB image": {f"{channels} input channels" for channels in (4, 8, 16)},
     "strided": {"16 input channels"},
-    "inner product": {"matmul"},
-    "matmul": {"binary add", "inner product"},
-    "batched matmul": {"matmul", "binary add", "matmul with binary add", "inner product"},
+    "inner product": {"matmul", POINT},
+    "matmul": {"binary add", "inner product", POINT},
+    "batched matmul": {"matmul", "binary add", "matmul with binary add", "inner product", POINT},
     "matmul of many": set(),
-    "of an image": {"matmul", "binary add", "matmul with binary add"},
+    "of an image": {"matmul", "binary add", "matmul with binary add", POINT},
 }
 
 

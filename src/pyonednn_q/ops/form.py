@@ -3,6 +3,7 @@
 matmul            a 1x1 convolution over channels-last arrays, an inner product, or a matmul of
                   more dimensions is a matmul of the same memory seen as a matrix
 inner product     so is a matmul with weights for all of its batch, where there are no zero points
+1x1 convolution   and so are both, of one image whose columns are the rows of the matrix
 binary add        a Sum of scale 1 reads its tensor as an operand, not from dst: a residual that is
                   to stay as it is then needs no copy
 row-major         source and result with channels first, where arrays have them last
@@ -67,8 +68,13 @@ class Form:
 
     @property
     def is_product(self) -> bool:
-        """Whether tensors are seen as matrices."""
+        """Whether tensors are seen as matrices, or matrices as images."""
         return self.problem.kind != self.asked.kind or self.problem.src.ndim != self.asked.src.ndim
+
+    @property
+    def is_image(self) -> bool:
+        """Whether matrices are seen as images of one line."""
+        return self.is_product and isinstance(self.problem, ConvProblem)
 
     @property
     def takes_zero_points(self) -> bool:
@@ -83,10 +89,11 @@ class Form:
     def wei(self, wei: Array) -> Array:
         """Return the weights of what was asked, as this form has them."""
         if self.is_product:
-            if isinstance(self.asked, MatMulProblem):
-                matrix = wei.reshape(wei.shape[-2:])
-                return matrix if self.problem.kind == "matmul" else np.ascontiguousarray(matrix.T)
-            return np.ascontiguousarray(np.moveaxis(wei, 1, -1).reshape(len(wei), -1).T)
+            is_matmul = isinstance(self.asked, MatMulProblem)
+            rows = wei.reshape(wei.shape[-2:]).T if is_matmul else np.moveaxis(wei, 1, -1)
+            of_channels = rows.reshape(len(rows), -1)
+            matrix = of_channels.T if self.problem.kind == "matmul" else of_channels
+            return np.ascontiguousarray(matrix).reshape(self.problem.wei.dims)
         more = [(0, to - have) for to, have in zip(self.problem.wei.dims, wei.shape, strict=True)]
         return np.pad(wei, more) if self.has_other_wei else wei
 
@@ -95,10 +102,16 @@ class Form:
         if not self.is_product:
             return array
         rows = array if isinstance(self.asked, MatMulProblem) else np.moveaxis(array, 1, -1)
+        if self.is_image:
+            columns: Array = rows.reshape(self.problem.src.dims[-1], -1).T[None, :, None]
+            return columns
         return rows.reshape(self.problem.src.dims[0], -1)
 
     def outward(self, dst: Array) -> Array:
         """Return a result in the dims that were asked for, without a copy."""
+        if self.is_image:
+            rows: Array = dst[0, :, 0].T
+            return rows.reshape(self.asked.dst.dims)
         if not self.is_product or dst.shape == self.asked.dst.dims:
             return dst
         if not isinstance(self.asked, ConvProblem):
@@ -107,7 +120,7 @@ class Form:
         return np.moveaxis(dst.reshape(batch, *lengths, channels), -1, 1)
 
     def seen(self) -> dict[str, TensorSpec]:
-        """Return source and result of what was asked, over the memory of this form's matrices."""
+        """Return source and result of what was asked, over the memory of this form's tensors."""
         asked = self.asked
         is_matmul = isinstance(asked, MatMulProblem)
         make = TensorSpec.dense if is_matmul else TensorSpec.channels_last
@@ -135,6 +148,9 @@ def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iter
     inner = _as_inner_product(problem)
     if inner is not None:
         yield replace(asked, name="inner product", problem=inner)
+    image = _as_convolution(problem)
+    if image is not None:
+        yield replace(asked, name="1x1 convolution", problem=image)
     if added is not None:
         yield replace(asked, name="binary add", chain=added, has_leaf=True)
         if product is not None:
@@ -215,6 +231,24 @@ def _as_inner_product(problem: DenseProblem) -> InnerProductProblem | None:
     return InnerProductProblem.of(
         (problem.src.size // inner, inner),
         oc,
+        src=problem.src.dtype,
+        wei=problem.wei.dtype,
+        dst=problem.dst.dtype,
+        bias=None if problem.bias is None else problem.bias.dtype,
+    )
+
+
+def _as_convolution(problem: DenseProblem) -> ConvProblem | None:
+    if isinstance(problem, MatMulProblem):
+        if not _has_one_matrix(problem):
+            return None
+    elif not isinstance(problem, InnerProductProblem):
+        return None
+    oc = problem.dst.dims[-1]
+    inner = problem.wei.size // oc
+    return ConvProblem.of(
+        (1, inner, 1, problem.src.size // inner),
+        (oc, inner, 1, 1),
         src=problem.src.dtype,
         wei=problem.wei.dtype,
         dst=problem.dst.dtype,
