@@ -87,6 +87,25 @@ def test_a_convolution_of_odd_weights_is_run_as_unsigned_without_vnni() -> None:
     call.meaning().check_equal(out)
 
 
+@pytest.mark.parametrize("carrier", ["attribute", "bias", "map"])
+def test_how_to_carry_a_zero_point_is_not_asked_where_there_is_none(carrier: str) -> None:
+    """A map of 128 times the weights would cost the bits that sums beside it have."""
+    scales = RNG.uniform(1e-3, 5e-3, 16)
+    call = Call(
+        "conv",
+        codes((1, 1, 4, 3)),
+        odd((16, 1, 1, 1), 127),
+        RNG.normal(0, 5, 16).astype(np.float32),
+        QParams(1.19, 0, "s8"),
+        QParams(scales, np.zeros(16, int), "s8", 0),
+        options={"zero_point": carrier},
+    )
+    operator = call.operator()
+    assert not call.meaning().wrong(call.run(operator))
+    planned = operator.prepare(call.src.shape)
+    assert not any("by map" in note for note in planned.notes)
+
+
 def test_chains_and_residuals_follow() -> None:
     kind, src, wei, window = SHAPES["conv"]
     residual = RNG.integers(0, 99, (2, 32, 9, 8)).astype(np.uint8)

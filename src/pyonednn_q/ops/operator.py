@@ -343,7 +343,11 @@ class Operator(FromFloat, HotCallable, hot=True):
         other = self._unsigned
         if other is None:
             other = self._unsigned = copy(self)
-            other.settings = replace(self.settings, src_q=as_unsigned(self.settings.src_q))
+            # How to carry a zero point was asked of the caller's own: where there is none, 128 goes
+            # where it costs no rounding.
+            carrier = self.settings.zero_point if self.settings.has_src_point else "auto"
+            src_q = as_unsigned(self.settings.src_q)
+            other.settings = replace(self.settings, src_q=src_q, zero_point=carrier)
         layer = other._layer(src_dims, "u8", NOTE)  # noqa: SLF001 - of this class
         try:
             return replace(layer.ready(), is_unsigned=True)
