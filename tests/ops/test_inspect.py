@@ -17,6 +17,7 @@ from pyonednn_q.compose.implementation import classify
 from pyonednn_q.native.creation import creation
 from support.fault import filled
 from support.faults import FAULTS
+from support.isa import has_vnni
 
 RNG = np.random.default_rng(9)
 Q: dict[str, Any] = {"src_q": pq.QParams(0.5, 2, "u8"), "wei_q": pq.QParams(0.25, 0, "s8")}
@@ -157,8 +158,10 @@ def test_the_rest_of_a_chain_is_told() -> None:
 def test_what_was_done_instead_is_told() -> None:
     operator = pq.InnerProduct(codes(16, 8), **Q)
     found = pq.inspect(operator, (3, 8))
-    assert found.problem.startswith("matmul")
     assert any("runs as a matmul" in note for note in found.notes)
+    is_image = any("asked as 1x1 convolution" in note for note in found.notes)
+    assert found.problem.startswith("convolution" if is_image else "matmul")
+    assert is_image is (not has_vnni(found.isa) and "AVX512" not in found.isa)
 
 
 def test_json_holds_all_of_it() -> None:

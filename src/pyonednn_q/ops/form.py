@@ -23,6 +23,8 @@ import numpy as np
 
 from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem, laid_out
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
+from pyonednn_q.compose.implementation import at_least, classify, has_vnni
+from pyonednn_q.compose.pairing import is_int8
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf, Sum
@@ -32,12 +34,14 @@ if TYPE_CHECKING:
 
     from pyonednn_q.compose.primitive import DenseProblem
 
-__all__ = ["AS_ASKED", "RESIDUAL_LEAF", "Form", "forms"]
+__all__ = ["AS_ASKED", "RESIDUAL_LEAF", "WHY_IMAGE", "Form", "faster_form", "forms"]
 
 Array = np.ndarray[Any, Any]
 
 AS_ASKED = "as asked"
+WHY_IMAGE = "without VNNI a matmul runs on gemm, and a 1x1 convolution up to seven times as fast"
 RESIDUAL_LEAF = "what_the_sum_reads"
+_IMAGE = "1x1 convolution"
 _FEW_CHANNELS = (4, 8, 16)  # what kernels load at once, from the narrowest
 
 
@@ -103,14 +107,14 @@ class Form:
             return array
         rows = array if isinstance(self.asked, MatMulProblem) else np.moveaxis(array, 1, -1)
         if self.is_image:
-            columns: Array = rows.reshape(self.problem.src.dims[-1], -1).T[None, :, None]
-            return columns
+            columns: Array = rows.reshape(self.problem.src.dims[-1], -1).T
+            return np.expand_dims(columns, _lines(self.problem.src.ndim))
         return rows.reshape(self.problem.src.dims[0], -1)
 
     def outward(self, dst: Array) -> Array:
         """Return a result in the dims that were asked for, without a copy."""
         if self.is_image:
-            rows: Array = dst[0, :, 0].T
+            rows: Array = np.squeeze(dst, _lines(dst.ndim)).T
             return rows.reshape(self.asked.dst.dims)
         if not self.is_product or dst.shape == self.asked.dst.dims:
             return dst
@@ -150,7 +154,7 @@ def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iter
         yield replace(asked, name="inner product", problem=inner)
     image = _as_convolution(problem)
     if image is not None:
-        yield replace(asked, name="1x1 convolution", problem=image)
+        yield replace(asked, name=_IMAGE, problem=image)
     if added is not None:
         yield replace(asked, name="binary add", chain=added, has_leaf=True)
         if product is not None:
@@ -165,6 +169,26 @@ def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iter
         free = replace(problem, src=_free(problem.src))
         src = laid_out(problem.src.dims, problem.src.dtype, arrays)
         yield replace(asked, name="any layout", problem=free, arrays={"src": src})
+
+
+def faster_form(problem: DenseProblem, chain: Chain, isa: str, impl: str) -> Form | None:
+    """Return the form that is faster than what was asked wherever it was measured, if there is one.
+
+    Parameters
+    ----------
+    problem, chain : problem and Chain
+        What was asked.
+    isa, impl : str
+        The instruction set, and the implementation that would be taken.
+    """
+    # With AVX512 and no VNNI, nobody has measured it yet.
+    if has_vnni(isa) or at_least(isa, "AVX512_CORE") or classify(impl) != "gemm":
+        return None
+    image = _as_convolution(problem) if is_int8(problem) else None
+    is_spatial = isinstance(problem, InnerProductProblem) and problem.src.ndim > 2
+    if image is None or image.ic == 1 or is_spatial:  # a row-major image would be copied by NumPy
+        return None
+    return Form(_IMAGE, problem, image, chain)
 
 
 def _of_layouts(asked: Form, problem: ConvProblem | DeconvProblem, arrays: str) -> Iterator[Form]:
@@ -246,14 +270,21 @@ def _as_convolution(problem: DenseProblem) -> ConvProblem | None:
         return None
     oc = problem.dst.dims[-1]
     inner = problem.wei.size // oc
+    # Of another rank than what was asked: no dims of the one are dims of the other.
+    flat = (1,) * (1 if problem.src.ndim == 4 else 2)
     return ConvProblem.of(
-        (1, inner, 1, problem.src.size // inner),
-        (oc, inner, 1, 1),
+        (1, inner, *flat[1:], problem.src.size // inner),
+        (oc, inner, *flat),
         src=problem.src.dtype,
         wei=problem.wei.dtype,
         dst=problem.dst.dtype,
         bias=None if problem.bias is None else problem.bias.dtype,
     )
+
+
+def _lines(ndim: int) -> tuple[int, ...]:
+    """Return the axes of an image that are 1: all but channels and columns."""
+    return (0, *range(2, ndim - 1))
 
 
 def _has_one_matrix(problem: MatMulProblem) -> bool:

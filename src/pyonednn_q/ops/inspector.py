@@ -18,6 +18,7 @@ from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import Prepared, runtime
 from pyonednn_q.native.arrays import empty, in_layout
 from pyonednn_q.native.creation import Creation, creation
+from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.inspection import Format, GuardMet, Inspection, Reorder
 from pyonednn_q.ops.layer import PreparedLayer
 from pyonednn_q.ops.operator import Operator
@@ -73,7 +74,7 @@ def inspect(
     if isinstance(prepared, Operator):
         planned = prepared.prepare(_dims(prepared, src_dims))
         primitive, rows = planned.primitive, planned.row_major().primitive
-        copies = _copies(primitive)
+        copies = _copies_around(planned)
         if prepared.settings.layout != "channels_last" and rows is not primitive:
             copies = chain(_copied(rows, primitive), _copies(rows))
         return _inspection(planned.primitive, copies, planned)
@@ -82,9 +83,9 @@ def inspect(
     if isinstance(prepared, Prepared):
         return _inspection(prepared, _copies(prepared))
     if isinstance(prepared, Planned):
-        return _inspection(prepared.primitive, _copies(prepared.primitive), prepared)
+        return _inspection(prepared.primitive, _copies_around(prepared), prepared)
     planned = prepared.planned
-    return _inspection(planned.primitive, _copies(planned.primitive), planned, prepared.layer.notes)
+    return _inspection(planned.primitive, _copies_around(planned), planned, prepared.layer.notes)
 
 
 def _dims(operator: Operator, src_dims: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -175,6 +176,12 @@ def _copied(primitive: Prepared, usual: Prepared | None = None) -> Iterator[Reor
         inside = inner if usual is None else _words(usual.layout(name))
         ways = (inside, _words(spec)) if name == "dst" else (_words(spec), inside)
         yield Reorder(name, *ways, spec.nbytes, taken[name] * 1e6, _EACH if usual else "each call")
+
+
+def _copies_around(planned: Planned) -> Iterator[Reorder]:
+    # A row-major matrix is an image of channels last: the same memory.
+    is_image = isinstance(planned, Formed) and planned.form.is_image
+    return iter(()) if is_image else _copies(planned.primitive)
 
 
 def _copies(primitive: Prepared) -> Iterator[Reorder]:

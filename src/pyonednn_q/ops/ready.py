@@ -14,10 +14,10 @@ from pyonednn_q.compose.meaning import Meaning
 from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts, acc_interval
 from pyonednn_q.compose.taps import meets_everywhere
 from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point
-from pyonednn_q.errors import ArgumentError, UnsupportedError
+from pyonednn_q.errors import ArgumentError, Error, UnsupportedError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import Packed, runtime
-from pyonednn_q.ops.form import AS_ASKED, Form
+from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form
 from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.planned import Planned, prepare_plan
 from pyonednn_q.ops.tunings import tuned
@@ -87,7 +87,7 @@ class Layer:
         SelfCheckError
             What was made ready computes something else.
         """
-        made, settings = self._usual(), self.settings
+        made, settings = self._faster(self._usual()), self.settings
         if settings.tune:
             usual = self._as_arrays_lie(made.planned)
             planned = tuned(usual, self._formed, self.problem, settings.post, settings.layout)
@@ -95,6 +95,20 @@ class Layer:
         if settings.self_check:
             verify(made.planned, self._meaning(made.planned.plan), self.problem, self.wei)
         return made
+
+    def _faster(self, made: Ready) -> Ready:
+        """Return the same in a form that is always faster, if a kernel takes it."""
+        if self._is_dynamic or self.implementation is not None:
+            return made
+        impl = made.planned.primitive.impl
+        form = faster_form(self.problem, self.settings.post, runtime.isa(), impl)
+        if form is None:
+            return made
+        try:
+            layer = replace(self, notes=(*self.notes, WHY_IMAGE))
+            return replace(made, planned=layer._formed(form, None))  # noqa: SLF001 - of this class
+        except Error:  # with these weights, or this chain
+            return made
 
     def _formed(self, form: Form, implementation: str | None, *, apart: bool = False) -> Planned:
         """Return the same in another form, or on another implementation; with its own weights."""

@@ -107,8 +107,7 @@ class Tuning:
 
 def way(planned: Planned) -> str:
     """Return the form and the implementation of a plan, as tunings name them."""
-    form = planned.form.name if isinstance(planned, Formed) else AS_ASKED
-    return f"{form} on {planned.primitive.impl}"
+    return f"{_form_of(planned)} on {planned.primitive.impl}"
 
 
 def tune(
@@ -204,10 +203,14 @@ def _others(
         yield planned
 
 
+def _form_of(planned: Planned) -> str:
+    return planned.form.name if isinstance(planned, Formed) else AS_ASKED
+
+
 def _of_form(form: Form, usual: Planned, make: Make) -> Iterator[Planned]:
     """Give a form on every implementation, in the library's order."""
     first = usual
-    if form.name != AS_ASKED:
+    if form.name != _form_of(usual):
         try:
             first = make(form, None)
         except Error:  # this form is not supported

@@ -1,0 +1,129 @@
+"""Without VNNI, products run as 1x1 convolutions by default: the same bits, and it is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyonednn_q as pq
+from pyonednn_q.native import runtime
+from pyonednn_q.ops.form import faster_form
+from pyonednn_q.ops.formed import Formed
+from pyonednn_q.ops.ready import Layer
+from support.frames import frames
+from support.isa import has_vnni, includes
+
+RNG = np.random.default_rng(17)
+RELU = pq.Chain(pq.Eltwise("relu"))
+MATMUL = pq.MatMulProblem.of((5, 64), (64, 24))
+IP = pq.InnerProductProblem.of((5, 64), 24)
+HERE = not has_vnni(runtime.isa()) and not includes(runtime.isa(), "AVX512_CORE")
+WHY = "without VNNI a matmul runs on gemm"
+
+
+@pytest.mark.parametrize("isa", ["AVX2", "AVX", "SSE41"])
+@pytest.mark.parametrize(
+    "problem",
+    [MATMUL, IP, pq.MatMulProblem.of((2, 5, 64), (1, 64, 24), bias="f32", dst="f32")],
+)
+def test_products_on_gemm_have_a_faster_form(problem: Any, isa: str) -> None:
+    form = faster_form(problem, RELU, isa, "gemm:jit")
+    assert form is not None
+    assert (form.problem.kind, form.asked, form.chain) == ("convolution", problem, RELU)
+    assert form.problem.macs == problem.macs
+    assert form.problem.src.nbytes == problem.src.nbytes
+    assert form.problem.dst.nbytes == problem.dst.nbytes
+
+
+@pytest.mark.parametrize(
+    ("problem", "isa", "impl"),
+    [
+        (MATMUL, "AVX2_VNNI", "gemm:jit"),
+        (MATMUL, "AVX512_CORE_VNNI", "gemm:jit"),
+        (MATMUL, "AVX512_CORE", "gemm:jit"),  # not measured
+        (MATMUL, "AVX2", "brg_matmul:avx2"),
+        (pq.MatMulProblem.of((5, 64), (64, 24), src="f32", wei="f32", dst="f32"), "AVX2", "gemm"),
+        (pq.MatMulProblem.of((3, 5, 64), (3, 64, 24)), "AVX2", "gemm:jit"),
+        (pq.MatMulProblem.of((1000, 1), (1, 8)), "AVX2", "gemm:jit"),  # slower on SYCL
+        (pq.InnerProductProblem.of((2, 8, 3, 3), 24), "AVX2", "gemm:jit"),
+        (pq.ConvProblem.of((1, 8, 3, 3), (8, 8, 1, 1)), "AVX2", "gemm:jit"),
+    ],
+)
+def test_others_have_none(problem: Any, isa: str, impl: str) -> None:
+    assert faster_form(problem, RELU, isa, impl) is None
+
+
+KINDS: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...]]] = {
+    "matmul": (pq.MatMul, (64, 24), (5, 64)),
+    "one row": (pq.MatMul, (64, 24), (1, 64)),
+    "batched": (pq.MatMul, (64, 24), (2, 3, 64)),
+    "batch like an image": (pq.MatMul, (64, 24), (1, 24, 1, 64)),
+    "inner product": (pq.InnerProduct, (24, 64), (5, 64)),
+}
+POSTS = {
+    "relu": RELU,
+    "sum": pq.Chain(pq.Sum(1.0), pq.Eltwise("relu")),
+    "leaf": pq.Chain(pq.Binary("add", pq.Leaf("r", "f32")), pq.Round()),
+}
+
+
+@pytest.mark.parametrize("points", [(0, 0), (9, 3)])
+@pytest.mark.parametrize("post", POSTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_gives_the_bits_of_what_was_asked(kind: str, post: str, points: tuple[int, int]) -> None:
+    make, wei_dims, dims = KINDS[kind]
+    axis = -1 if make is pq.MatMul else 0
+    channels = wei_dims[axis]
+    operator = make(
+        RNG.integers(-60, 61, wei_dims).astype(np.int8),
+        RNG.normal(0, 30, channels).astype(np.float32),
+        src_q=pq.QParams(0.0173, points[0], "u8"),
+        wei_q=pq.QParams(RNG.uniform(1e-3, 3e-3, channels), np.zeros(channels, int), "s8", axis),
+        dst_q=pq.QParams(0.731, points[1], "u8"),
+        post=POSTS[post],
+    )
+    problem = operator._problem(dims, "u8")
+    wei = operator._wei_of(problem)
+    layer = Layer(problem, wei, operator.weights, operator.bias, operator.settings, {}, ())
+    asked, planned = layer._usual().planned, operator.prepare(dims)
+    assert isinstance(planned, Formed) is HERE
+    assert any(WHY in note for note in planned.notes) is HERE
+    src = RNG.integers(0, 256, dims).astype(np.uint8)
+    given: dict[str, Any] = {}
+    if post == "sum":
+        given["residual"] = RNG.integers(0, 99, asked.dst.dims).astype(np.uint8)
+    elif post == "leaf":
+        given["r"] = RNG.normal(0, 30, asked.dst.dims).astype(np.float32)
+    expected = asked(src, **given)
+    assert len(np.unique(expected)) > 5
+    np.testing.assert_array_equal(operator(src, **given), expected)
+    out = np.zeros_like(expected)
+    assert operator(src, out=out, **given) is out
+    np.testing.assert_array_equal(out, expected)
+    if not given:
+        assert frames(lambda: operator(src, out=out)) == []
+
+
+@pytest.mark.skipif(not HERE, reason="VNNI, or AVX512: products run as they were asked")
+def test_inspection_tells_what_runs_and_copies_nothing() -> None:
+    one = pq.QParams(1.0, 0, "u8")
+    operator = pq.MatMul(np.ones((64, 24), np.int8), src_q=one, wei_q=pq.QParams(1.0, 0, "s8"))
+    found = pq.inspect(operator, (5, 64))
+    assert found.problem.startswith("convolution")
+    assert [copy.tensor for copy in found.reorders] == ["wei"]
+    assert found.macs == 5 * 64 * 24
+    assert any(WHY in note for note in found.notes)
+
+
+@pytest.mark.skipif(not HERE, reason="VNNI, or AVX512: products run as they were asked")
+def test_weights_that_only_gemm_sums_right_stay_with_gemm() -> None:
+    """Of s8 sources the convolution halves the weights: odd ones would lose a bit."""
+    one = pq.QParams(1.0, 0, "s8")
+    src = RNG.integers(-128, 128, (5, 8)).astype(np.int8)
+    for odd in (0, 1):
+        wei = 2 * RNG.integers(-3, 4, (8, 4)).astype(np.int8) + np.int8(odd)
+        operator = pq.MatMul(wei, src_q=one, wei_q=one)
+        wanted = src.astype(np.float32) @ wei.astype(np.float32)
+        np.testing.assert_array_equal(operator(src), wanted)
