@@ -25,6 +25,9 @@ ODD: dict[str, tuple[Callable[..., Any], Any, tuple[int, ...]]] = {
     "inner product": (pq.InnerProduct, (24, 64), (5, 64)),
     "of an image": (pq.InnerProduct, (24, 8, 3, 3), (2, 8, 3, 3)),
     "matmul": (pq.MatMul, (64, 24), (5, 64)),
+    # Weights whose transpose has the same dims.
+    "square inner product": (pq.InnerProduct, (64, 64), (5, 64)),
+    "square matmul": (pq.MatMul, (64, 64), (5, 64)),
     "batched matmul": (pq.MatMul, (64, 24), (2, 3, 64)),
     "deconv": (pq.Deconv, (32, 32, 3, 3), (2, 32, 7, 6)),
 }

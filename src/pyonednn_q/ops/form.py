@@ -23,7 +23,7 @@ import numpy as np
 
 from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem, laid_out
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.compose.implementation import at_least, classify, has_vnni
+from pyonednn_q.compose.implementation import at_least, has_vnni
 from pyonednn_q.compose.pairing import is_int8
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.expr.chain import Chain
@@ -85,11 +85,6 @@ class Form:
         """Whether zero points come to it as they come to what was asked."""
         return not isinstance(self.problem, InnerProductProblem) or not self.is_product
 
-    @property
-    def has_other_wei(self) -> bool:
-        """Whether weights have other dims than those that were asked for."""
-        return self.problem.wei.dims != self.asked.wei.dims
-
     def wei(self, wei: Array) -> Array:
         """Return the weights of what was asked, as this form has them."""
         if self.is_product:
@@ -99,7 +94,7 @@ class Form:
             matrix = of_channels.T if self.problem.kind == "matmul" else of_channels
             return np.ascontiguousarray(matrix).reshape(self.problem.wei.dims)
         more = [(0, to - have) for to, have in zip(self.problem.wei.dims, wei.shape, strict=True)]
-        return np.pad(wei, more) if self.has_other_wei else wei
+        return np.pad(wei, more) if self.problem.wei.dims != self.asked.wei.dims else wei
 
     def inward(self, array: Array) -> Array:
         """Return a source, or a tensor of dst's dims, as this form has it."""
@@ -171,20 +166,20 @@ def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iter
         yield replace(asked, name="any layout", problem=free, arrays={"src": src})
 
 
-def faster_form(problem: DenseProblem, chain: Chain, isa: str, impl: str) -> Form | None:
+def faster_form(problem: DenseProblem, chain: Chain, isa: str) -> Form | None:
     """Return the form that is faster than what was asked wherever it was measured, if there is one.
 
     Parameters
     ----------
     problem, chain : problem and Chain
         What was asked.
-    isa, impl : str
-        The instruction set, and the implementation that would be taken.
+    isa : str
+        The instruction set.
     """
     # With AVX512 and no VNNI, nobody has measured it yet.
-    if has_vnni(isa) or at_least(isa, "AVX512_CORE") or classify(impl) != "gemm":
+    if has_vnni(isa) or at_least(isa, "AVX512_CORE"):
         return None
-    image = _as_convolution(problem) if is_int8(problem) else None
+    image = _as_convolution(problem) if is_int8(problem) and problem.macs else None
     is_spatial = isinstance(problem, InnerProductProblem) and problem.src.ndim > 2
     if image is None or image.ic == 1 or is_spatial:  # a row-major image would be copied by NumPy
         return None

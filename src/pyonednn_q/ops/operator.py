@@ -27,7 +27,7 @@ from pyonednn_q.native.hot import HotCallable
 from pyonednn_q.ops.arrays import as_array, as_output
 from pyonednn_q.ops.from_float import FromFloat
 from pyonednn_q.ops.last_stage import LastStage
-from pyonednn_q.ops.ready import Layer, Ready
+from pyonednn_q.ops.ready import Layer, PackedKey, Ready
 from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.ops.source import Codes, dynamic_codes, static_codes
 from pyonednn_q.ops.unsigned import NOTE, as_unsigned, both_refused
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.compose.primitive import DenseProblem
-    from pyonednn_q.expr.vec import Vec
     from pyonednn_q.native import Packed
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.settings import Settings
@@ -99,7 +98,7 @@ class Operator(FromFloat, HotCallable, hot=True):
     def _start(self) -> None:
         self._ready: dict[tuple[Dims, str], Ready] = {}
         self._unsigned: Operator | None = None
-        self._packed: dict[Vec, Packed] = {}
+        self._packed: dict[PackedKey, Packed] = {}
         self._guard = threading.Lock()
         self._hot = None
 

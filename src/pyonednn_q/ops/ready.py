@@ -10,6 +10,7 @@ import numpy as np
 from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.compensation import unit_map, wrong_with_zero_point
 from pyonednn_q.compose.composer import compose
+from pyonednn_q.compose.implementation import classify
 from pyonednn_q.compose.meaning import Meaning
 from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts, acc_interval
 from pyonednn_q.compose.taps import meets_everywhere
@@ -36,10 +37,11 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.settings import Settings
     from pyonednn_q.ops.weights import Weights
 
-__all__ = ["Layer", "Ready"]
+__all__ = ["Layer", "PackedKey", "Ready"]
 
 Array = np.ndarray[Any, Any]
 
+PackedKey = tuple[str, tuple[int, ...], Vec]  # kind and dims of the weights; what multiplies them
 _NARROW = ("bf16", "f16")
 _PLAIN = SrcZeroPoint(0.0, "nothing")
 
@@ -72,7 +74,7 @@ class Layer:
     weights: Weights
     bias: Array | None
     settings: Settings
-    packed: dict[Vec, Packed]
+    packed: dict[PackedKey, Packed]
     notes: tuple[str, ...]
     implementation: str | None = None
     arrays: Mapping[str, TensorSpec] = field(default_factory=dict)
@@ -87,7 +89,7 @@ class Layer:
         SelfCheckError
             What was made ready computes something else.
         """
-        made, settings = self._faster(self._usual()), self.settings
+        made, settings = self._faster() or self._usual(), self.settings
         if settings.tune:
             usual = self._as_arrays_lie(made.planned)
             planned = tuned(usual, self._formed, self.problem, settings.post, settings.layout)
@@ -96,19 +98,19 @@ class Layer:
             verify(made.planned, self._meaning(made.planned.plan), self.problem, self.wei)
         return made
 
-    def _faster(self, made: Ready) -> Ready:
-        """Return the same in a form that is always faster, if a kernel takes it."""
+    def _faster(self) -> Ready | None:
+        """Return the form that is always faster, if there is one and a kernel takes it."""
         if self._is_dynamic or self.implementation is not None:
-            return made
-        impl = made.planned.primitive.impl
-        form = faster_form(self.problem, self.settings.post, runtime.isa(), impl)
+            return None
+        form = faster_form(self.problem, self.settings.post, runtime.isa())
         if form is None:
-            return made
+            return None
         try:
             layer = replace(self, notes=(*self.notes, WHY_IMAGE))
-            return replace(made, planned=layer._formed(form, None))  # noqa: SLF001 - of this class
+            planned = layer._formed(form, None)  # noqa: SLF001 - of this class
         except Error:  # with these weights, or this chain
-            return made
+            return None
+        return Ready(planned) if classify(planned.primitive.impl) == "jit" else None
 
     def _formed(self, form: Form, implementation: str | None, *, apart: bool = False) -> Planned:
         """Return the same in another form, or on another implementation; with its own weights."""
@@ -117,7 +119,7 @@ class Layer:
             problem=form.problem,
             wei=form.wei(self.wei),
             settings=replace(self.settings, post=form.chain),
-            packed={} if apart or form.has_other_wei else self.packed,
+            packed={} if apart else self.packed,
             implementation=implementation,
             arrays=form.arrays,
         )
@@ -212,9 +214,11 @@ class Layer:
     def _on_primitive(self, plan: Plan, carried: SrcZeroPoint, note: str) -> Ready:
         _check_reach(plan)
         settings = self.settings
-        packed = self.packed.get(plan.wei_factor)
+        # Forms transpose weights, which need not show in their dims.
+        key = (self.problem.kind, self.problem.wei.dims, plan.wei_factor)
+        packed = self.packed.get(key)
         if packed is None:
-            packed = self.packed[plan.wei_factor] = Packed(plan.wei(self.wei))
+            packed = self.packed[key] = Packed(plan.wei(self.wei))
         notes = [*self.notes, *self._carried_notes(carried), *([note] if note else [])]
         added: dict[str, Array] = {}
         unit: NDArray[np.float32] | None = None
