@@ -47,6 +47,7 @@ def test_products_have_a_faster_form(problem: Any, isa: str) -> None:
         (pq.MatMulProblem.of((3, 5, 64), (3, 64, 24)), "AVX2"),
         (pq.MatMulProblem.of((1000, 1), (1, 8)), "AVX2"),  # not always faster
         (pq.MatMulProblem.of((0, 4), (4, 8)), "AVX2"),
+        (pq.MatMulProblem.of((2**20 + 1, 4), (4, 8)), "AVX2"),
         (pq.InnerProductProblem.of((2, 8, 3, 3), 24), "AVX2"),
         (pq.ConvProblem.of((1, 8, 3, 3), (8, 8, 1, 1)), "AVX2"),
     ],

@@ -42,6 +42,7 @@ AS_ASKED = "as asked"
 WHY_IMAGE = "without VNNI a matmul runs on gemm, and a 1x1 convolution up to seven times as fast"
 RESIDUAL_LEAF = "what_the_sum_reads"
 _IMAGE = "1x1 convolution"
+_MOST_COLUMNS = 1 << 20  # of an image: composing looks at each
 _FEW_CHANNELS = (4, 8, 16)  # what kernels load at once, from the narrowest
 
 
@@ -265,10 +266,13 @@ def _as_convolution(problem: DenseProblem) -> ConvProblem | None:
         return None
     oc = problem.dst.dims[-1]
     inner = problem.wei.size // oc
+    rows = problem.src.size // inner
+    if rows > _MOST_COLUMNS:
+        return None
     # Of another rank than what was asked: no dims of the one are dims of the other.
     flat = (1,) * (1 if problem.src.ndim == 4 else 2)
     return ConvProblem.of(
-        (1, inner, *flat[1:], problem.src.size // inner),
+        (1, inner, *flat[1:], rows),
         (oc, inner, *flat),
         src=problem.src.dtype,
         wei=problem.wei.dtype,
