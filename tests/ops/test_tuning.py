@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import pyonednn_q as pq
+from pyonednn_q import dtypes
+from pyonednn_q.errors import AliasError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Timed
 from pyonednn_q.ops import tuning
@@ -120,6 +122,26 @@ def test_copies_compute_what_was_asked(name: str) -> None:
         assert type(again) is type(planned)
         assert (again.hot is None) == (planned.hot is None)
         verify(again, layer._meaning(planned.plan), layer.problem, layer.wei)
+
+
+@pytest.mark.parametrize("name", ["1x1", "inner product", "matmul", "batched matmul"])
+def test_every_form_refuses_what_cannot_take_a_result(name: str) -> None:
+    dims = CASES[name][1]
+    for _, planned in made(name):
+        src = np.zeros(dims, np.uint8)
+        good = np.zeros(planned.dst.dims, dtypes.numpy_dtype(planned.dst.dtype))
+        given = {} if name == "inner product" else {"residual": good}
+        once = np.lib.stride_tricks.as_strided(good[:1], good.shape, (0,) * good.ndim)
+        with pytest.raises(LayoutError, match="out"):
+            planned(src, out=once, **given)
+        with pytest.raises(DTypeError, match="out"):
+            planned(src, out=good.astype(np.float16), **given)
+        with pytest.raises(ShapeError, match="out"):
+            planned(src, out=good[:1], **given)
+        over = np.ndarray(good.shape, good.dtype, np.zeros(good.nbytes + src.nbytes, np.uint8))
+        inside = np.ndarray(dims, np.uint8, over)
+        with pytest.raises(AliasError, match="src"):
+            planned(inside, out=over, **given)
 
 
 def test_layouts_in_blocks_are_copied_into_and_out_of() -> None:

@@ -69,6 +69,9 @@ class Formed(Planned, hot=True):
         for name, array in (("out", out), ("residual", residual)):
             if array is not None and np.shape(array) != dims:
                 raise ShapeError(name, str(np.shape(array)), str(dims))
+        if out is not None:
+            # As it was given: views of it may be copies.
+            self._check_out(out, {"src": src, **operands}, residual)
         for name, array in operands.items():
             operands[name] = form.inward(array) if np.shape(array) == dims else array
         before = out if residual is None and self._reads else residual
