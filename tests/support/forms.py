@@ -1,0 +1,60 @@
+"""Layers and the forms that mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import pyonednn_q as pq
+from pyonednn_q.ops.form import Form, forms
+from pyonednn_q.ops.ready import Layer
+
+RNG = np.random.default_rng(4)
+Q: dict[str, Any] = {
+    "src_q": pq.QParams(0.5, 0, "u8"),
+    "wei_q": pq.QParams(0.25, 0, "s8"),
+    "dst_q": pq.QParams(2.0, 0, "u8"),
+}
+SUM = pq.Chain(pq.Sum(1.0), pq.Eltwise("relu"))
+LEAF = pq.Chain(pq.Binary("mul", pq.Leaf("r", "f32")), pq.Sum(1.0))
+
+
+def codes(*dims: int) -> Any:
+    return RNG.integers(-4, 5, dims).astype(np.int8)
+
+
+CASES: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "3x3": (pq.Conv(codes(16, 8, 3, 3), **Q, padding=1, post=SUM), (2, 8, 6, 5)),
+    "1x1": (pq.Conv(codes(16, 8, 1, 1), **Q, post=SUM), (2, 8, 6, 5)),
+    "1x1 with a leaf": (pq.Conv(codes(16, 8, 1, 1), **Q, post=LEAF), (2, 8, 6, 5)),
+    "1x1 over one dimension": (pq.Conv(codes(16, 8, 1), **Q), (2, 8, 6)),
+    "of an RGB image": (pq.Conv(codes(16, 3, 3, 3), **Q, stride=2, padding=1), (2, 3, 9, 7)),
+    "floats": (pq.Conv(codes(16, 8, 3, 3).astype(np.float32), padding=1), (2, 8, 6, 5)),
+    "strided": (pq.Conv(codes(16, 8, 1, 1), **Q, stride=2), (2, 8, 6, 5)),
+    "inner product": (pq.InnerProduct(codes(16, 8), **Q), (3, 8)),
+    "of an image": (pq.InnerProduct(codes(16, 8, 3, 3), **Q, post=SUM), (2, 8, 3, 3)),
+    "matmul": (pq.MatMul(codes(8, 16), **Q, post=SUM), (5, 8)),
+    "batched matmul": (pq.MatMul(codes(8, 16), **Q, post=SUM), (3, 5, 8)),
+    "matmul of many": (pq.MatMul(codes(3, 8, 16), **Q), (3, 5, 8)),
+    "deconv": (pq.Deconv(codes(16, 8, 2, 2), **Q, stride=2), (1, 8, 5, 4)),
+}
+
+
+def asked(name: str) -> Layer:
+    """What an operator has to make ready for a case."""
+    operator, dims = CASES[name]
+    problem = operator._problem(dims, "u8" if operator.settings.is_int8 else "f32")
+    wei = operator._wei_of(problem)
+    return Layer(problem, wei, operator.weights, None, operator.settings, {}, ())
+
+
+def made(name: str) -> Iterator[tuple[Form, Any]]:
+    """Every form of a case, made ready."""
+    layer = asked(name)
+    for form in forms(layer.problem, layer.settings.post):
+        try:
+            yield form, layer._formed(form, None)
+        except pq.UnsupportedError:
+            continue
