@@ -1,7 +1,8 @@
 """Our call against each peer's, and against oneDNN's own loop, on the shapes of known networks.
 
 One process per runtime, stopped while another is timed; samples in turn; INT8 (u8 · s8 to u8).
-``call`` is our prepared call from Python with ``out=``, ``loop`` the same primitive in a C++ loop.
+``call`` is our prepared call from Python with ``out=``, of the primitive that `pyonednn_q.Conv` and
+its like run; ``loop`` the same primitive in a C++ loop.
 Prints Markdown: medians in microseconds, the time of each peer in parts of our call's, and for each
 shape where a peer is faster, why: those shapes are measured again with one thread on each side.
 Peers that are not installed are left out by name.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,15 +14,34 @@ from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.progress import Progress
+from pyonednn_q.bench.shape import Shape
+from pyonednn_q.bench.tail import Tail
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.bench.tuned import tuned
 
-CASE = Case(suite.find("conv 1x16x9x9 32x16x3x3 pad=1").lines[0].shape, Precision.parse("u8s8u8"))
+U8S8U8 = Precision.parse("u8s8u8")
+CASE = Case(suite.find("conv 1x16x9x9 32x16x3x3 pad=1").lines[0].shape, U8S8U8)
+FORMS = {
+    "conv 2x16x9x9 32x16x1x1": ("matmul", "matmul 162x16 16x32"),
+    "ip 3x16 32x16": ("1x1 convolution", "conv 1x16x1x3 32x16x1x1"),
+    "ip 3x16x2x2 32x16x2x2": ("matmul", "matmul 3x64 64x32"),
+    "matmul 5x16 16x32": ("1x1 convolution", "conv 1x16x1x5 32x16x1x1"),
+    "matmul 2x5x16 1x16x32": ("inner product", "ip 10x16 32x16"),
+}
 
 
 @pytest.fixture
 def sample() -> Sample:
     return Sample.of(CASE.shape, with_residual=False)
+
+
+def summed_exactly(case: Case) -> Sample:
+    """One weight of a channel is 127, all others 1 or -1: no pair needs more than 16 bits."""
+    sample = Sample.of(case.shape, with_residual=case.tail.has_residual)
+    wei = np.where(sample.wei < 0, np.float32(-1), np.float32(1))
+    first = (..., 0, slice(None)) if case.shape.kind == "matmul" else (..., *[0] * (wei.ndim - 1))
+    wei[first] *= 127
+    return replace(sample, wei=wei / np.float32(127))
 
 
 def timed_as(monkeypatch: pytest.MonkeyPatch, seconds: Callable[[Trial], float]) -> None:
@@ -40,6 +60,26 @@ def test_the_fastest_is_measured_and_computes_the_same(
         pytest.skip(f"{first} is the only implementation here that may be trusted")
     assert other.tuning == f"tuned: 2.00 times as fast as {first}"
     np.testing.assert_array_equal(other.real_result(), usual.real_result())
+
+
+@pytest.mark.parametrize("tail", ["none", "relu", "sum_relu", "residual"])
+@pytest.mark.parametrize("asked", FORMS)
+def test_products_that_mean_the_same_are_tried(
+    asked: str, tail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And compute the same."""
+    name, text = FORMS[asked]
+    case = Case(Shape.parse(asked), U8S8U8, Tail(tail))
+    sample = summed_exactly(case)
+    usual = Trial.of(case, sample)
+    timed_as(monkeypatch, lambda trial: 1e-4 if trial.form.name == name else 2e-4)
+    other = tuned(usual, sample)
+    assert other.tuning == f"tuned: as {name}, 2.00 times as fast as {usual.prepared.impl}"
+    assert (other.case, str(other.shape)) == (case, text)
+    assert not usual.saturates
+    wanted = usual.real_result()  # once: a sum reads what is there
+    assert len(np.unique(wanted)) > 20
+    np.testing.assert_array_equal(other.real_result(), wanted)
 
 
 @pytest.mark.parametrize("others", [1.0e-4, 0.99e-4, 3e-4])

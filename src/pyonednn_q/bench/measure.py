@@ -195,7 +195,7 @@ def _row(line: Line, setting: Setting, trial: Trial, timed: Timed, sqnr: float |
         calls=timed.calls,
         samples_us=timed.samples_us,
         sqnr_db=sqnr,
-        benchdnn=benchdnn.command(trial.case, setting, trial.plan),
+        benchdnn=benchdnn.command(replace(trial.case, shape=trial.shape), setting, trial.plan),
     )
 
 

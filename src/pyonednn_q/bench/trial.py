@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,16 @@ import numpy as np
 
 from pyonednn_q import native
 from pyonednn_q.bench.data import Sample, channels, quantise
+from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.tail import Ending
 from pyonednn_q.compose.composer import compose
+from pyonednn_q.compose.implementation import classify
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.compose.saturation import pair_overflow
+from pyonednn_q.errors import Error
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
+from pyonednn_q.ops.form import AS_ASKED, Form, faster_form, forms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +49,8 @@ class Trial:
         The arrays of a call, dst last.
     ending : Ending
         What the stored values are worth.
+    form : Form
+        As which problem: the one asked for, or one that means the same.
     saturates : bool
         Without VNNI these weights can overflow 16 bits.
     tuning : str
@@ -55,11 +62,18 @@ class Trial:
     prepared: Prepared
     arrays: tuple[Array, ...]
     ending: Ending
+    form: Form
     saturates: bool
     tuning: str = ""
 
     @classmethod
-    def of(cls, case: Case, sample: Sample, implementation: str | None = None) -> Trial:
+    def of(
+        cls,
+        case: Case,
+        sample: Sample,
+        implementation: str | None = None,
+        form: Form | None = None,
+    ) -> Trial:
         """Compose and prepare `case`, on that sample; by a named implementation, or by the first.
 
         Raises
@@ -67,9 +81,10 @@ class Trial:
         UnsupportedError
             No implementation takes it but a reference loop.
         """
-        problem = case.shape.problem(case.precision, case.layout)
         given = quantise(case, sample)
         ending = case.tail.ending(channels(case.shape), case.precision)
+        form = form or _as_asked(case, ending)
+        problem, wei = form.problem, form.wei(given.wei)
         facts = PrimitiveFacts.of(
             problem,
             src_scale=given.src_scale,
@@ -79,12 +94,12 @@ class Trial:
             dst_zero_point=ending.dst_zero_point,
             process=runtime.facts(),
         )
-        plan = compose(ending.chain, facts, strict=True)
+        plan = compose(form.chain, facts, strict=True)
         to_prepare = plan.problem(problem)
         prepared = native.prepare(
             to_prepare,
             plan.attr,
-            wei=None if case.shape.has_two_sources else plan.wei(given.wei),
+            wei=None if case.shape.has_two_sources else plan.wei(wei),
             bias=plan.bias_values(),
             values=plan.values(),
             saturation="allow",
@@ -96,10 +111,47 @@ class Trial:
         for name in (*prepared.inputs, "dst"):
             array = prepared.empty(name)
             if filled[name].size:
-                array[...] = filled[name].reshape(array.shape)
+                values = filled[name] if name == "wei" else form.inward(filled[name])
+                array[...] = values.reshape(array.shape)
             arrays.append(array)
-        overflow = pair_overflow(given.wei, to_prepare, runtime.isa())
-        return cls(case, plan, prepared, tuple(arrays), ending, bool(overflow))
+        overflow = pair_overflow(wei, to_prepare, runtime.isa())
+        return cls(case, plan, prepared, tuple(arrays), ending, form, bool(overflow))
+
+    @classmethod
+    def as_called(cls, case: Case, sample: Sample) -> Trial:
+        """Make ready what `MatMul` and its like run: the form that is always faster, if one is.
+
+        Raises
+        ------
+        UnsupportedError
+            As `of` does.
+        """
+        asked = cls.of(case, sample)
+        form = faster_form(asked.form.problem, asked.form.chain, runtime.isa())
+        if form is None or case.shape.has_two_sources:
+            return asked
+        try:
+            found = cls.of(case, sample, form=form)
+        except Error:  # with this chain
+            return asked
+        return found if classify(found.prepared.impl) == "jit" else asked
+
+    @property
+    def shape(self) -> Shape:
+        """What the primitive computes; with another form, not what was asked."""
+        problem = self.form.problem
+        if not self.form.is_product:
+            return self.case.shape
+        kind = "conv" if self.form.is_image else problem.kind
+        return Shape({"inner_product": "ip"}.get(kind, kind), problem.src.dims, problem.wei.dims)
+
+    def products(self) -> Iterator[Form]:
+        """Give the forms that see its tensors as matrices, or its matrices as an image."""
+        if not self.case.shape.has_two_sources:
+            asked = self.form
+            for form in forms(asked.problem, asked.chain, self.case.layout):
+                if form.is_product and not form.has_leaf:
+                    yield form
 
     def seconds(self, calls: int) -> float:
         """Return seconds per call, of a loop in C++ over that many."""
@@ -108,11 +160,16 @@ class Trial:
     def real_result(self) -> NDArray[np.float32]:
         """Run once and return what the stored values are worth. A sum reads what dst holds now."""
         *inputs, dst = self.arrays
-        stored = self.prepared(*inputs, out=dst).astype(np.float32)
+        stored = self.form.outward(self.prepared(*inputs, out=dst)).astype(np.float32)
         scale, shift = (self._aligned(vec) for vec in (self.ending.scale, self.ending.shift))
         return np.asarray(stored * scale + shift, np.float32)
 
     def _aligned(self, vec: Vec) -> NDArray[np.float32]:
-        dims = [1] * self.arrays[-1].ndim
+        dims = [1] * len(self.case.shape.dst)
         dims[-1 if self.case.shape.kind == "matmul" else 1] = vec.channels or 1
         return vec.values().astype(np.float32).reshape(dims)
+
+
+def _as_asked(case: Case, ending: Ending) -> Form:
+    problem = case.shape.problem(case.precision, case.layout)
+    return Form(AS_ASKED, problem, problem, ending.chain)

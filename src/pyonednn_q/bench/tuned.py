@@ -27,9 +27,9 @@ _MATCH = Budget(rounds=41)
 def tuned(usual: Trial, sample: Sample) -> Trial:
     """Return the trial to measure, with a note of what was chosen and why.
 
-    Loops in C++ around each implementation that no guard forbids take turns; the fastest then meets
-    the usual one alone, and replaces it where the ratio of their times is above `LEAST_GAIN` with
-    95 % confidence.
+    Loops in C++ around each implementation that no guard forbids take turns, of the problem and of
+    products that mean the same; the fastest then meets the usual one alone, and replaces it where
+    the ratio of their times is above `LEAST_GAIN` with 95 % confidence.
     """
     trials = [usual, *_others(usual, sample)]
     count = len(trials)
@@ -45,17 +45,27 @@ def tuned(usual: Trial, sample: Sample) -> Trial:
     gain, sure = sure_gain(ratios_of(*interleaved([usual.seconds, best.seconds], _MATCH)))
     if sure <= LEAST_GAIN:
         return replace(usual, tuning=stays)
-    return replace(best, tuning=f"tuned: {gain:.2f} times as fast as {usual.prepared.impl}")
+    as_form = "" if best.form.name == usual.form.name else f"as {best.form.name}, "
+    note = f"tuned: {as_form}{gain:.2f} times as fast as {usual.prepared.impl}"
+    return replace(best, tuning=note)
 
 
 def _others(usual: Trial, sample: Sample) -> Iterator[Trial]:
-    """Give the case on every other implementation that may be trusted."""
-    prepared = usual.prepared
-    offers = implementations(prepared.problem, prepared.attr)
-    trusted = (o.impl for o in offers if not o.guards and classify(o.impl) != "reference")
-    for impl in dict.fromkeys(trusted):
-        if impl != prepared.impl:
+    """Give the case in every form, on every other implementation that may be trusted."""
+    for form in (usual.form, *usual.products()):
+        first = usual
+        if form is not usual.form:
             try:
-                yield Trial.of(usual.case, sample, impl)
-            except Error:  # with these weights
+                first = Trial.of(usual.case, sample, form=form)
+            except Error:  # with this chain
                 continue
+            yield first
+        prepared = first.prepared
+        offers = implementations(prepared.problem, prepared.attr)
+        trusted = (o.impl for o in offers if not o.guards and classify(o.impl) != "reference")
+        for impl in dict.fromkeys(trusted):
+            if impl != prepared.impl:
+                try:
+                    yield Trial.of(usual.case, sample, impl, form)
+                except Error:  # with these weights
+                    continue

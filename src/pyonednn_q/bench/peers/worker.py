@@ -86,7 +86,7 @@ def _ours(case: Case, threads: int) -> dict[str, Seconds]:
 
     runtime.set_num_threads(threads)
     sample = Sample.of(case.shape, with_residual=case.tail.has_residual)
-    trial = Trial.of(case, sample)
+    trial = Trial.as_called(case, sample)
     *inputs, dst = trial.arrays
     prepared = trial.prepared
 
