@@ -175,7 +175,9 @@ class Planned(HotCallable, hot=True):
         self._carries_sum = any(isinstance(op, SumPostOp) for op in plan.post_ops)
         self._is_bare = not (self.leaves or self._sums or rest)
         self._row_major: Planned | None = None
-        self._hot = primitive.hot if self._is_bare else None
+        # A sum of the primitive's own reads `out` there, and refuses calls that have none.
+        is_summing = self._carries_sum and not (self.leaves or rest)
+        self._hot = primitive.hot if self._is_bare or is_summing else None
 
     def __call__(
         self,
@@ -227,7 +229,8 @@ class Planned(HotCallable, hot=True):
     def hot(self) -> Callable[[Any, Any], Any] | None:
         """f(src, out or None), which returns NotImplemented unless both fit as they are.
 
-        ``None`` where a call takes more than a source, or more than the primitive runs.
+        So it does without `out` where a Sum reads it. ``None`` where a call takes more than a
+        source, or more than the primitive runs.
         """
         return self._hot
 
