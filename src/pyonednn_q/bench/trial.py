@@ -12,6 +12,7 @@ from pyonednn_q import native
 from pyonednn_q.bench.data import Sample, channels, quantise
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.tail import Ending
+from pyonednn_q.compose.benchdnn import DRIVERS
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.implementation import classify
 from pyonednn_q.compose.primitive import PrimitiveFacts
@@ -75,6 +76,17 @@ class Trial:
         form: Form | None = None,
     ) -> Trial:
         """Compose and prepare `case`, on that sample; by a named implementation, or by the first.
+
+        Parameters
+        ----------
+        case : Case
+            What is computed.
+        sample : Sample
+            Real values of its tensors.
+        implementation : str, optional
+            As oneDNN names it.
+        form : Form, optional
+            Of `products`; as it was asked, without.
 
         Raises
         ------
@@ -142,8 +154,7 @@ class Trial:
         problem = self.form.problem
         if not self.form.is_product:
             return self.case.shape
-        kind = "conv" if self.form.is_image else problem.kind
-        return Shape({"inner_product": "ip"}.get(kind, kind), problem.src.dims, problem.wei.dims)
+        return Shape(DRIVERS[problem.kind], problem.src.dims, problem.wei.dims)
 
     def products(self) -> Iterator[Form]:
         """Give the forms that see its tensors as matrices, or its matrices as an image."""

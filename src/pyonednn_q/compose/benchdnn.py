@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.compose.primitive import DenseProblem
 
-__all__ = ["command", "line", "options"]
+__all__ = ["DRIVERS", "command", "line", "options"]
 
 # benchdnn names masks by the dimensions they hold. Its per_oc means another mask per primitive.
 _POLICIES = {
@@ -29,8 +29,8 @@ _POLICIES = {
     8: "per_dim_3",
 }
 
-
-_DRIVERS = {
+# Its word for each kind of problem.
+DRIVERS = {
     "convolution": "conv",
     "deconvolution": "deconv",
     "inner_product": "ip",
@@ -63,7 +63,7 @@ def line(problem: DenseProblem, attr: Attr, constants: Mapping[str, Vec]) -> str
     ndims = problem.dst.ndim
     types = ":".join(spec.dtype for spec in (problem.src, problem.wei, problem.dst))
     bias = None if problem.bias is None else problem.bias.dtype
-    words = ["benchdnn", f"--{_DRIVERS[problem.kind]}", f"--dt={types}"]
+    words = ["benchdnn", f"--{DRIVERS[problem.kind]}", f"--dt={types}"]
     words += [*_bias(problem.kind, bias, ndims), *_attributes(attr, constants)]
     if isinstance(problem, MatMulProblem):
         words += ["--wtag=any", f"{cross(problem.src.dims)}:{cross(problem.wei.dims)}"]

@@ -173,11 +173,12 @@ class Planned(HotCallable, hot=True):
         )
         self._sums = tuple(step for step in plan.chain if isinstance(step, Sum))
         self._carries_sum = any(isinstance(op, SumPostOp) for op in plan.post_ops)
-        self._is_bare = not (self.leaves or self._sums or rest)
+        is_alone = not (self.leaves or rest)
+        self._is_bare = is_alone and not self._sums
         self._row_major: Planned | None = None
         # A sum of the primitive's own reads `out` there, and refuses calls that have none.
-        is_summing = self._carries_sum and not (self.leaves or rest)
-        self._hot = primitive.hot if self._is_bare or is_summing else None
+        is_hot = self._is_bare or (is_alone and self._carries_sum)
+        self._hot = primitive.hot if is_hot else None
 
     def __call__(
         self,
