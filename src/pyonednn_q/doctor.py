@@ -22,7 +22,7 @@ Facts = dict[str, str]
 _TIMEOUT_S = 120
 _ORDER = (
     *("package", "python", "numpy", "extension", "build", "library", "source", "onednn", "runtime"),
-    *("cpu", "isa", "vnni", "threads", "trial", "failure"),
+    *("cpu", "isa", "vnni", "threads", "weights", "trial", "failure"),
 )
 
 _NOT_BUILT = "not built"
@@ -194,6 +194,9 @@ def _see_runtime() -> None:
     _note(isa=isa, vnni="yes" if has_vnni(isa) else "no")
     _note(vectors=f"{runtime.core().vector_bits() or 'no'} bits in loops of our own")
     _note(threads=f"{runtime.get_num_threads()} on {len(os.sched_getaffinity(0))} CPUs")
+    why = runtime.why_not_watching()
+    how = f"compared on each call ({why})" if why else "watched: Linux tells what was written"
+    _note(weights=f"of functional calls: {how}")
 
 
 def _see_trial() -> None:

@@ -41,6 +41,8 @@ def test_healthy() -> None:
     assert report["library"] == library.loaded().path
     assert report["onednn"].startswith(".".join(map(str, runtime.version())))
     assert report["isa"] == runtime.isa()
+    assert report["weights"].startswith("of functional calls: ")
+    assert (runtime.why_not_watching() or "watched: ") in report["weights"]
     assert set(report) >= {"python", "numpy", "extension", "source", "runtime", "threads", "cpu"}
 
 

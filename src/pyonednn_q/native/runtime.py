@@ -133,3 +133,29 @@ def threads(n: int) -> Iterator[None]:
         yield
     finally:
         set_num_threads(before)
+
+
+def set_watching(on: bool) -> None:
+    """Set whether functional calls ask the kernel what was written to their weights.
+
+    Weights that can be written are compared with a copy on every call. Where Linux tells which
+    pages were written (`why_not_watching`), pages that were the same in some calls are not compared
+    as long as nobody writes to them. That is as exact as comparing, but for memory that a device
+    writes, which is why it is not done in a process that has mapped one; and a direct read
+    (``O_DIRECT``) of another thread into the very weights that a call is reading is not seen.
+
+    Parameters
+    ----------
+    on : bool
+        As it is at first. False: all of them are compared, from now on.
+    """
+    extension().set_watching(on)
+
+
+def why_not_watching() -> str:
+    """Return why writes to weights are not watched, or an empty string if they are.
+
+    They are on Linux from 6.7 on, unless the process may not use ``userfaultfd`` (the profiles of
+    some containers forbid it).
+    """
+    return str(extension().why_not_watching())

@@ -3,7 +3,8 @@
 Three looks, each slower than the one before:
 
 1. In the extension: the very same options, and weights and bias that lie where they lay and hold
-   what they held. Arrays that cannot be written are not read; all others are compared.
+   what they held. Arrays that cannot be written are not read; nor are pages that the kernel saw
+   no write to. All others are compared.
 2. The same with options that are equal.
 3. The content of weights and bias, wherever they lie.
 """
@@ -49,6 +50,9 @@ class CacheInfo:
     compared_bytes : int
         Bytes of weights and biases that calls compared with copies, because they can be written.
         Constant ones are not compared.
+    watched_bytes : int
+        Bytes that could be written, and that calls did not compare, since the kernel had seen no
+        write to them (see `runtime.why_not_watching`).
     """
 
     hits: int
@@ -56,6 +60,7 @@ class CacheInfo:
     size: int
     limit: int
     compared_bytes: int
+    watched_bytes: int
 
 
 _CALLS = 8  # calls remembered for each operator that may be held
@@ -142,8 +147,8 @@ class OperatorCache:
     def info(self) -> CacheInfo:
         """Return what the cache holds and did."""
         calls = self._calls
-        found, compared = (0, 0) if calls is None else (calls.hits, calls.compared)
-        return CacheInfo(self._hits + found, self._misses, len(self._made), self._limit, compared)
+        found, looks = (0, (0, 0)) if calls is None else (calls.hits, calls.looks)
+        return CacheInfo(self._hits + found, self._misses, len(self._made), self._limit, *looks)
 
     def limit(self, size: int) -> None:
         """Set how many operators are held; those used longest ago go."""
