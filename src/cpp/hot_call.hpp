@@ -6,9 +6,12 @@
 
 namespace pq {
 
-// A function f(*inputs, out): runs the primitive and returns out, or a new array where out is None.
-// Arrays that do not fit exactly run nothing: it returns NotImplemented, and somebody slower finds
-// out why.
+// A function f(*inputs, residual, out): runs the primitive and returns out, or a new array where
+// out is None. Arrays that do not fit exactly run nothing: it returns NotImplemented, and somebody
+// slower finds out why. The residual must be None.
 py::object hot_call(const py::object& prepared);
+
+// The same, where a sum reads the residual in place of out.
+py::object hot_call_with_residual(const py::object& prepared);
 
 } // namespace pq

@@ -28,22 +28,35 @@ PyObject* call_name() {
     return name;
 }
 
-bool has_only_out(PyObject* names) {
-    static PyObject* const out = PyUnicode_InternFromString("out");
-    if (PyTuple_GET_SIZE(names) != 1) return false;
-    // Names in code are interned; any other goes the way of Python.
-    return PyTuple_GET_ITEM(names, 0) == out;
-}
+// What a hot way takes by name; Python knows what any other name means.
+struct Named {
+    PyObject *out = Py_None, *residual = Py_None;
 
-PyObject* call_hot(PyObject* hot, PyObject* const* args, std::size_t count, PyObject* out) {
+    bool sort(PyObject* const* values, PyObject* names) {
+        static PyObject* const out_name = PyUnicode_InternFromString("out");
+        static PyObject* const residual_name = PyUnicode_InternFromString("residual");
+        const Py_ssize_t count = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+        for (Py_ssize_t i = 0; i < count; ++i) {
+            // Names in code are interned; any other goes the way of Python.
+            PyObject* const name = PyTuple_GET_ITEM(names, i);
+            if (name != out_name && name != residual_name) return false;
+            (name == out_name ? out : residual) = values[i];
+        }
+        return true;
+    }
+};
+
+PyObject* call_hot(PyObject* hot, PyObject* const* args, std::size_t count, const Named& named) {
     // The place before the first is the callee's own, by the protocol.
-    std::array<PyObject*, 2 + most_inputs> passed{};
+    std::array<PyObject*, 3 + most_inputs> passed{};
+    std::size_t end = 1;
     for (std::size_t i = 0; i < count; ++i)
-        passed[1 + i] = args[i];
-    passed[1 + count] = out;
+        passed[end++] = args[i];
+    passed[end++] = named.residual;
+    passed[end++] = named.out;
     // Another thread may set another one meanwhile.
     const auto held = py::reinterpret_borrow<py::object>(hot);
-    return PyObject_Vectorcall(hot, passed.data() + 1, (count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET,
+    return PyObject_Vectorcall(hot, passed.data() + 1, (end - 1) | PY_VECTORCALL_ARGUMENTS_OFFSET,
                                nullptr);
 }
 
@@ -61,9 +74,9 @@ PyObject* call_python(PyObject* self, PyObject* const* args, std::size_t count, 
 PyObject* call(PyObject* self, PyObject* const* args, std::size_t flagged, PyObject* names) {
     const auto count = static_cast<std::size_t>(PyVectorcall_NARGS(flagged));
     PyObject* const hot = as_hot(self)->hot;
-    if (hot != nullptr && count <= most_inputs && (names == nullptr || has_only_out(names))) {
-        PyObject* const out = names == nullptr ? Py_None : args[count];
-        PyObject* const dst = call_hot(hot, args, count, out);
+    Named named;
+    if (hot != nullptr && count <= most_inputs && named.sort(args + count, names)) {
+        PyObject* const dst = call_hot(hot, args, count, named);
         if (dst != Py_NotImplemented) return dst;
         Py_DECREF(dst);
     }
@@ -134,7 +147,7 @@ void dealloc(PyObject* self) {
 
 py::object hot_callable() {
     static PyGetSetDef properties[] = {{"_hot", &get_hot, &set_hot,
-                                        "f(*inputs, out or None) -> dst or NotImplemented.",
+                                        "f(*inputs, residual, out) -> dst or NotImplemented.",
                                         nullptr},
                                        {}};
     static PyMethodDef methods[] = {

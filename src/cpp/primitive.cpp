@@ -4,6 +4,7 @@
 #include "buffer_pool.hpp"
 #include "dtypes.hpp"
 #include "errors.hpp"
+#include "parallel.hpp"
 #include "runtime.hpp"
 #include "threads.hpp"
 
@@ -45,6 +46,8 @@ std::unique_ptr<Inside> make_inside(const Slot& slot) {
 
 // More than any primitive has: sources, operands of 32 post-ops, dst.
 constexpr std::size_t most_slots = 64;
+// Bytes of a residual for one thread.
+constexpr std::size_t residual_grain = std::size_t{32} << 10U;
 
 } // namespace
 
@@ -191,9 +194,16 @@ std::unique_ptr<Frame> Prepared::frame_for(void* const* data) {
     return frame;
 }
 
-void Prepared::execute_once(void* const* data) {
+void Prepared::execute_once(void* const* data, const void* residual) {
     // Whoever calls keeps the arrays alive; nothing of Python is touched until the GIL is back.
     const py::gil_scoped_release release;
+    if (residual != nullptr) {
+        auto* const to = static_cast<char*>(data[inputs()]);
+        const auto* const from = static_cast<const char*>(residual);
+        in_parallel(slots_.back().extent, residual_grain, [&](std::size_t begin, std::size_t end) {
+            std::memcpy(to + begin, from + begin, end - begin);
+        });
+    }
     std::unique_ptr<Frame> frame = frame_for(data);
     execute(*frame);
     pool_.give_back(std::move(frame));
@@ -204,23 +214,32 @@ void Prepared::run(const py::args& arrays) {
     execute_once(checked(arrays).data());
 }
 
-py::object Prepared::run_if_fitting(PyObject* const* inputs, std::size_t count, PyObject* out) {
+py::object Prepared::run_if_fitting(PyObject* const* arrays, PyObject* residual, PyObject* out) {
     const auto refused = py::reinterpret_borrow<py::object>(Py_NotImplemented);
-    if (count + 1 != slots_.size() || count >= most_slots) return refused;
+    const std::size_t last = inputs();
+    if (last >= most_slots) return refused;
     check_not_forked();
-    const std::size_t last = count;
     void* data[most_slots];
     for (std::size_t i = 0; i < last; ++i) {
-        if (!slots_[i].fits(inputs[i])) return refused;
-        data[i] = py::detail::array_proxy(inputs[i])->data;
+        if (!slots_[i].fits(arrays[i], false)) return refused;
+        data[i] = py::detail::array_proxy(arrays[i])->data;
     }
+    const Slot& slot = slots_[last];
+    const bool has_residual = residual != Py_None;
+    if (has_residual && !(reads_dst_ && !slot.has_gaps && slot.fits(residual, false)))
+        return refused;
     const bool is_new = out == Py_None;
-    if (is_new ? reads_dst_ : !slots_[last].fits(out)) return refused;
+    if (is_new ? reads_dst_ && !has_residual : !slot.fits(out, true)) return refused;
 
     auto dst = is_new ? new_dst() : py::reinterpret_borrow<py::object>(out);
     data[last] = py::detail::array_proxy(dst.ptr())->data;
     if (!is_new && overlapping(data) != nullptr) return refused;
-    execute_once(data);
+    const char* before = has_residual ? py::detail::array_proxy(residual)->data : nullptr;
+    const char* const begin = static_cast<const char*>(data[last]);
+    if (before == begin) before = nullptr; // it is dst
+    if (before != nullptr && before < begin + slot.extent && begin < before + slot.extent)
+        return refused;
+    execute_once(data, before);
     return dst;
 }
 

@@ -19,9 +19,13 @@ public:
     // One call: checks every array, sets pointers, executes, waits. The last slot is dst.
     void run(const py::args& arrays);
 
-    // The same for `count` objects and dst, or None for a new array; returns dst. Returns
-    // NotImplemented and runs nothing unless every array fits as it is.
-    py::object run_if_fitting(PyObject* const* inputs, std::size_t count, PyObject* out);
+    // How many arrays a call reads, dst not counted.
+    std::size_t inputs() const { return slots_.size() - 1; }
+
+    // The same for that many objects and dst, or None for a new array; returns dst. A residual is
+    // what a sum reads in place of dst, or None. Returns NotImplemented and runs nothing unless
+    // every array fits as it is.
+    py::object run_if_fitting(PyObject* const* arrays, PyObject* residual, PyObject* out);
 
     // Seconds of `calls` executions in a row, in C++ alone: what the library costs without Python.
     double time_calls(const py::tuple& arrays, int calls);
@@ -44,7 +48,8 @@ private:
     py::object new_dst() const;
     void execute(const Frame& frame) const;
     void copy(const Frame& frame, std::shared_ptr<const Reorder> Slot::* way) const;
-    void execute_once(void* const* data);
+    // `residual`: of the size of dst, to which it is copied first, or null.
+    void execute_once(void* const* data, const void* residual = nullptr);
 
     Primitive primitive_;
     std::vector<Slot> slots_;

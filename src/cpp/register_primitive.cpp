@@ -53,7 +53,9 @@ void register_primitive(py::module_& m) {
                  py::arg("bound"), py::arg("arrays") = py::dict())
             .def("run", &Prepared::run, "Checks the arrays, executes into the last one, waits.")
             .def_property_readonly("hot_call", &hot_call,
-                                   "f(*inputs, out or None) -> dst, or NotImplemented.")
+                                   "f(*inputs, None, out or None) -> dst, or NotImplemented.")
+            .def_property_readonly("hot_call_with_residual", &hot_call_with_residual,
+                                   "f(*inputs, residual or None, out or None) -> the same.")
             .def("time_calls", &Prepared::time_calls, py::arg("arrays"), py::arg("calls"),
                  "Seconds of that many executions in a C++ loop.")
             .def_property_readonly("copied", &Prepared::copied,

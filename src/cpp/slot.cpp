@@ -90,6 +90,7 @@ Slot::Slot(const Candidate& candidate, const std::string& slot_name, const Array
         strides_bytes.push_back(bytes);
         extent += static_cast<std::size_t>((layout.dims()[i] - 1) * bytes);
     }
+    has_gaps = !has_no_gaps(layout);
     if (is_view(layout, inner)) return;
     corner = corner_of(name, layout, inner);
     // Where the CPU has no instructions for a 16-bit type, the library computes its elements one by
@@ -103,12 +104,12 @@ Slot::Slot(const Candidate& candidate, const std::string& slot_name, const Array
     if (output) out = std::make_shared<Reorder>(corner, outside);
 }
 
-bool Slot::fits(PyObject* object) const {
+bool Slot::fits(PyObject* object, bool is_written) const {
     const auto& numpy = py::detail::npy_api::get();
     if (Py_TYPE(object) != numpy.PyArray_Type_) return false;
     const py::detail::PyArray_Proxy* const array = py::detail::array_proxy(object);
     const Dims& dims = layout.dims();
-    const int wanted = array_flags::aligned | (output ? array_flags::writeable : 0);
+    const int wanted = array_flags::aligned | (is_written ? array_flags::writeable : 0);
     if (array->descr != dtype.ptr() || static_cast<std::size_t>(array->nd) != dims.size() ||
         (array->flags & wanted) != wanted) {
         return false;

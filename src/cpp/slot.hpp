@@ -15,9 +15,9 @@ struct Slot {
     Slot(const Candidate& candidate, const std::string& slot_name, const Arrays& arrays,
          bool is_read);
 
-    // Whether an object is an array exactly as wanted. Reads NumPy's struct and calls nothing; what
-    // it turns down may still be usable.
-    bool fits(PyObject* object) const;
+    // Whether an object is an array exactly as wanted, to be written or only read. Reads NumPy's
+    // struct and calls nothing; what it turns down may still be usable.
+    bool fits(PyObject* object, bool is_written) const;
 
     // The memory of an array that is checked in full; ArgumentFault says what is wrong with it.
     void* checked_data(const py::handle& object) const;
@@ -32,6 +32,7 @@ struct Slot {
     py::dtype dtype;
     std::vector<py::ssize_t> strides_bytes; // of dimensions longer than 1; others may be anything
     std::size_t extent = 0;                 // bytes from the first to one past the last element
+    bool has_gaps = false;                  // in which other arrays may have their elements
 
     // Copies between arrays, `outside`, and the elements of inner that they have, `corner`; padding
     // stays zero. As the copies see them, which keep every bit.

@@ -79,7 +79,7 @@ def test_other_dims_over_the_same_bytes_cost_nothing() -> None:
     assert seen.copied == {}
     src = usual.empty("src")
     src[...] = source(*DIMS)
-    dst = seen.hot(src, None)
+    dst = seen.hot(src, None, None)
     assert (dst.shape, dst.strides) == (OUT, usual.empty().strides)
     np.testing.assert_array_equal(dst, usual(src))
     np.testing.assert_array_equal(seen(np.ascontiguousarray(src)), usual(src))

@@ -16,7 +16,7 @@ from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.dense import MatMulProblem
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Eltwise, Leaf, Sum
+from pyonednn_q.expr.steps import Binary, Leaf
 from pyonednn_q.native.hot import HotCallable
 from support.frames import frames
 
@@ -76,51 +76,6 @@ def test_a_plan_enters_no_python_where_it_is_a_primitive(operator: MatMul) -> No
     assert np.array_equal(planned(SRC, r=twice), 2 * MatMul(wei, **q)(SRC))
     with pytest.raises(ArgumentError, match="r: got nothing"):
         planned(SRC)
-
-
-@pytest.mark.parametrize("layout", ["preserve", "dense"])
-@pytest.mark.parametrize("kind", [Conv, MatMul])
-def test_a_sum_in_place_enters_no_python(kind: Any, layout: str) -> None:
-    """What it reads is in `out`; nothing else is read in its place."""
-    wei = np.arange(-64, 64, dtype=np.int8).reshape(8, 16)
-    q: dict[str, Any] = {"src_q": QParams(0.5, 0, "u8"), "wei_q": QParams(0.25, 0, "s8")}
-    q["dst_q"] = QParams(8.0, 0, "u8")
-    src: Array = np.arange(16, dtype=np.uint8).reshape(2, 8)
-    if kind is Conv:
-        wei, src = wei.T[..., None, None].copy(), np.stack([src] * 6, -1).reshape(2, 8, 2, 3)
-    if layout == "preserve":
-        src = np.moveaxis(np.moveaxis(src, 1, -1).copy(), -1, 1)
-    summed = kind(wei, **q, post=Chain(Sum(1.0), Eltwise("relu")), layout=layout)
-    planned = summed.prepare(src.shape)
-    before = np.random.default_rng(1).integers(0, 99, planned.dst.dims).astype(np.uint8)
-    wanted = planned(src, residual=before)
-    assert not np.array_equal(wanted, kind(wei, **q, post=Chain(Eltwise("relu")))(src))
-    out = before.copy() if layout == "dense" else planned.empty()
-    out[...] = before
-    summed(src, out=out)  # the first finds out how arrays lie
-    for call in (summed, planned.row_major() if layout == "dense" else planned):
-        out[...] = before
-        assert frames(lambda: call(src, out=out)) == []  # noqa: B023 - called at once
-        assert np.array_equal(out, wanted)
-        assert np.array_equal(call(src, residual=before), wanted)
-        with pytest.raises(ArgumentError, match="out"):
-            call(src)
-    into = np.zeros((2, *out.shape[1:], 2), np.uint8)[..., 0]
-    into[...] = before
-    assert summed(src, out=into) is into
-    assert np.array_equal(into, wanted)
-
-
-def test_a_sum_of_nothing_needs_what_python_says() -> None:
-    """Whatever becomes of the step, a call without its array is refused."""
-    wei = np.ones((4, 8), np.int8)
-    q: dict[str, Any] = {"src_q": QParams(1.0, 0, "u8"), "wei_q": QParams(1.0, 0, "s8")}
-    nothing = MatMul(wei, **q, post=Chain(Sum(0.0)))
-    planned = nothing.prepare(SRC.shape)
-    with pytest.raises(ArgumentError, match="out"):
-        planned(SRC)
-    out = np.full((2, 8), 7, np.float32)
-    assert np.array_equal(planned(SRC, out=out), MatMul(wei, **q)(SRC))
 
 
 def test_what_does_not_fit_is_answered_by_python(prepared: Prepared, operator: MatMul) -> None:
@@ -242,13 +197,15 @@ def test_who_is_asked() -> None:
     recorder.seen.clear()
     assert recorder(1) == "hot"
     assert recorder(1, 2, out=3) == "hot"
+    assert recorder(1, out=3, residual=2) == recorder(1, residual=2, out=3) == "hot"
     assert recorder(4, out=5) == "python"
     assert recorder(1, out=2, more=3) == "python"
     assert recorder(*range(1, 10)) == "python"
     assert recorder.seen == [
-        (1, None),
-        (1, 2, 3),
-        (4, 5),
+        (1, None, None),
+        (1, 2, None, 3),
+        *2 * [(1, 2, 3)],
+        (4, None, 5),
         ((4,), {"out": 5}),
         ((1,), {"out": 2, "more": 3}),
         (tuple(range(1, 10)), {}),

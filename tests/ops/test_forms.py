@@ -100,7 +100,7 @@ def test_layouts_in_blocks_are_copied_into_and_out_of() -> None:
         last = np.empty((2, 6, 5, 8), np.float32).transpose(0, 3, 1, 2)
         last[...] = src
         assert planned.hot is not None
-        for got in (planned(src), planned(last), planned.hot(last, None)):
+        for got in (planned(src), planned(last), planned.hot(last, None, None)):
             np.testing.assert_array_equal(got, expected)
         out = planned.empty()
         assert planned(src, out=out) is out

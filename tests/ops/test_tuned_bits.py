@@ -65,7 +65,7 @@ def test_every_way_gives_the_bits_of_the_usual_one(name: str, post: pq.Chain, la
     for planned in tuning._others(usual, layer._formed, problem, post, layout):
         np.testing.assert_array_equal(planned(src, residual=residual), expected, way(planned))
         ways += 1
-        if planned.hot is not None and (dst := planned.hot(laid, None)) is not NotImplemented:
+        if planned.hot is not None and (dst := planned.hot(laid, None, None)) is not NotImplemented:
             np.testing.assert_array_equal(dst, expected, way(planned))
             hot += 1
     assert ways > 0

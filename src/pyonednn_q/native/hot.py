@@ -16,11 +16,12 @@ __all__ = ["HotCallable", "hot_function", "known_calls"]
 if TYPE_CHECKING:
 
     class HotCallable:
-        """A call ``x(*inputs, out=None)`` is ``x._hot(*inputs, out)``, without a frame of Python.
+        """A call ``x(*inputs, residual=None, out=None)`` is ``x._hot(*inputs, residual, out)``.
 
-        If there is no ``_hot``, or it returns NotImplemented, or the call names anything but
-        ``out``, it is the ``__call__`` of the class, which must mean the same for all arrays and
-        says ``hot=True`` in its class statement. A ``__call__`` that overrides it is always called.
+        That is without a frame of Python. If there is no ``_hot``, or it returns NotImplemented, or
+        the call names anything else, it is the ``__call__`` of the class, which must mean the same
+        for all arrays and says ``hot=True`` in its class statement. A ``__call__`` that overrides
+        it is always called.
         """
 
         _hot: Callable[..., Any] | None

@@ -141,11 +141,19 @@ class Prepared(HotCallable, hot=True):
 
     @property
     def hot(self) -> Callable[..., Any]:
-        """f(*inputs, out or None): the call for arrays that fit exactly as they are.
+        """f(*inputs, None, out or None): the call for arrays that fit exactly as they are.
 
         It runs nothing and returns NotImplemented for others.
         """
         return self._hot or _never_fits
+
+    @property
+    def hot_with_residual(self) -> Callable[..., Any]:
+        """f(*inputs, residual or None, out or None): as `hot`, but a sum may read a residual.
+
+        The residual stays as it is.
+        """
+        return _never_fits if self._hot is None else self._core.hot_call_with_residual
 
     def seen_as(self, specs: Mapping[str, TensorSpec]) -> Prepared:
         """Return the same primitive for arrays that lie otherwise; as `arrays` of `prepare`."""

@@ -46,7 +46,7 @@ class Formed(Planned, hot=True):
             self.dst = replace(form.seen()["dst"], dtype=inner.plan.facts.dst)
             if self._hot is not None:
                 # The same memory: arrays need not be looked at in Python.
-                self._hot = inner.primitive.seen_as(form.seen()).hot
+                self._hot = inner._hot_of(inner.primitive.seen_as(form.seen()))  # noqa: SLF001
         self.src_dims = form.asked.src.dims
         self._reads = form.has_leaf or any(isinstance(step, Sum) for step in form.chain)
 

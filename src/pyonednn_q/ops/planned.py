@@ -176,9 +176,8 @@ class Planned(HotCallable, hot=True):
         is_alone = not (self.leaves or rest)
         self._is_bare = is_alone and not self._sums
         self._row_major: Planned | None = None
-        # A sum of the primitive's own reads `out` there, and refuses calls that have none.
-        is_hot = self._is_bare or (is_alone and self._carries_sum)
-        self._hot = primitive.hot if is_hot else None
+        self._is_sum = is_alone and self._carries_sum
+        self._hot = self._hot_of(primitive)
 
     def __call__(
         self,
@@ -227,13 +226,18 @@ class Planned(HotCallable, hot=True):
         return self._finish(self._rest, x, given, before, out)
 
     @property
-    def hot(self) -> Callable[[Any, Any], Any] | None:
-        """f(src, out or None), which returns NotImplemented unless both fit as they are.
+    def hot(self) -> Callable[[Any, Any, Any], Any] | None:
+        """f(src, residual, out), which returns NotImplemented unless all fit as they are.
 
-        So it does without `out` where a Sum reads it. ``None`` where a call takes more than a
-        source, or more than the primitive runs.
+        residual and out may be None. So it does with neither where a Sum reads one. ``None`` where
+        a call takes operands, or more runs than the primitive.
         """
         return self._hot
+
+    def _hot_of(self, primitive: Prepared) -> Callable[[Any, Any, Any], Any] | None:
+        if self._is_sum:
+            return primitive.hot_with_residual
+        return primitive.hot if self._is_bare else None
 
     def row_major(self) -> Planned:
         """Return the same for row-major sources and results, which the library copies itself.

@@ -284,7 +284,7 @@ def calls_of(
     def seconds(calls: int) -> float:
         start = time.perf_counter()
         for _ in range(calls):
-            if hot is None or hot(src, None) is NotImplemented:
+            if hot is None or hot(src, None, None) is NotImplemented:
                 dst = planned(src, **given)
                 if not stays:
                     np.ascontiguousarray(dst)
