@@ -14,13 +14,11 @@ from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.tail import Ending
 from pyonednn_q.compose.benchdnn import DRIVERS
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.implementation import classify
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.compose.saturation import pair_overflow
-from pyonednn_q.errors import Error
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.form import AS_ASKED, Form, faster_form, forms
+from pyonednn_q.ops.form import AS_ASKED, Form, faster_form, forms, if_generated
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -139,14 +137,14 @@ class Trial:
             As `of` does.
         """
         asked = cls.of(case, sample)
-        form = faster_form(asked.form.problem, asked.form.chain, runtime.isa())
-        if form is None or case.shape.has_two_sources:
+        if case.shape.has_two_sources:
             return asked
-        try:
-            found = cls.of(case, sample, form=form)
-        except Error:  # with this chain
-            return asked
-        return found if classify(found.prepared.impl) == "jit" else asked
+        faster = if_generated(
+            faster_form(asked.form.problem, asked.form.chain, runtime.isa()),
+            lambda form: cls.of(case, sample, form=form),
+            lambda trial: trial.prepared.impl,
+        )
+        return faster or asked
 
     @property
     def shape(self) -> Shape:

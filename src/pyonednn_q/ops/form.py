@@ -17,26 +17,28 @@ result in each call; that is timed with the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem, laid_out
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.compose.implementation import at_least, has_vnni
+from pyonednn_q.compose.implementation import at_least, classify, has_vnni
 from pyonednn_q.compose.pairing import is_int8
 from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.errors import Error
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf, Sum
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyonednn_q.compose.primitive import DenseProblem
 
-__all__ = ["AS_ASKED", "RESIDUAL_LEAF", "WHY_IMAGE", "Form", "faster_form", "forms"]
+__all__ = ["AS_ASKED", "RESIDUAL_LEAF", "WHY_IMAGE", "Form", "faster_form", "forms", "if_generated"]
 
 Array = np.ndarray[Any, Any]
+Made = TypeVar("Made")
 
 AS_ASKED = "as asked"
 WHY_IMAGE = "without VNNI a matmul runs on gemm, and a 1x1 convolution up to seven times as fast"
@@ -185,6 +187,29 @@ def faster_form(problem: DenseProblem, chain: Chain, isa: str) -> Form | None:
     if image is None or image.ic == 1 or is_spatial:  # a row-major image would be copied by NumPy
         return None
     return Form(_IMAGE, problem, image, chain)
+
+
+def if_generated(
+    form: Form | None, make: Callable[[Form], Made], implementation: Callable[[Made], str]
+) -> Made | None:
+    """Return what `make` makes of a form, if there is one and generated code runs it.
+
+    Parameters
+    ----------
+    form : Form or None
+        Of `faster_form`, which looks at neither weights nor kernels.
+    make : callable
+        f(form), which may raise an error of ours.
+    implementation : callable
+        f(what was made): the library's name of what runs it.
+    """
+    if form is None:
+        return None
+    try:
+        made = make(form)
+    except Error:  # with these weights, or this chain
+        return None
+    return made if classify(implementation(made)) == "jit" else None
 
 
 def _of_layouts(asked: Form, problem: ConvProblem | DeconvProblem, arrays: str) -> Iterator[Form]:

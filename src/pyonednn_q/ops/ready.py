@@ -10,15 +10,14 @@ import numpy as np
 from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.compensation import unit_map, wrong_with_zero_point
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.implementation import classify
 from pyonednn_q.compose.meaning import Meaning
 from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts, acc_interval
 from pyonednn_q.compose.taps import meets_everywhere
 from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point
-from pyonednn_q.errors import ArgumentError, Error, UnsupportedError
+from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import Packed, runtime
-from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form
+from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form, if_generated
 from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.planned import Planned, prepare_plan
 from pyonednn_q.ops.tunings import tuned
@@ -102,15 +101,13 @@ class Layer:
         """Return the form that is always faster, if there is one and a kernel takes it."""
         if self._is_dynamic or self.implementation is not None:
             return None
-        form = faster_form(self.problem, self.settings.post, runtime.isa())
-        if form is None:
-            return None
-        try:
-            layer = replace(self, notes=(*self.notes, WHY_IMAGE))
-            planned = layer._formed(form, None)  # noqa: SLF001 - of this class
-        except Error:  # with these weights, or this chain
-            return None
-        return Ready(planned) if classify(planned.primitive.impl) == "jit" else None
+        layer = replace(self, notes=(*self.notes, WHY_IMAGE))
+        planned = if_generated(
+            faster_form(self.problem, self.settings.post, runtime.isa()),
+            lambda form: layer._formed(form, None),  # noqa: SLF001 - of this class
+            lambda planned: planned.primitive.impl,
+        )
+        return None if planned is None else Ready(planned)
 
     def _formed(self, form: Form, implementation: str | None, *, apart: bool = False) -> Planned:
         """Return the same in another form, or on another implementation; with its own weights."""
