@@ -1,7 +1,8 @@
 """What a call from Python costs over the same primitive in a C++ loop.
 
-Per shape, in one process: the loop inside the extension (`Prepared.time_calls`); the prepared call
-with ``out=`` and with a result from the pool; the operator (`Conv`, `MatMul`) and the functional
+Per shape, in one process, and all on one primitive, for where weights and scratchpad lie counts,
+too: the loop inside the extension (`Prepared.time_calls`); the prepared call with ``out=`` and with
+a result from the pool; the operator (`Conv`, `MatMul`) and the functional
 form (`conv`, `matmul`) with ``out=``, on weights that can be written, on such weights where nobody
 watches them ("compared": by every call, with a copy), and on constant ones.
 
@@ -27,10 +28,12 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q import Conv, MatMul, QParams, conv, matmul, native
-from pyonednn_q.compose.attr import Attr, Scale
+from pyonednn_q import Conv, MatMul, QParams, conv, matmul
 from pyonednn_q.compose.problem import ConvProblem, MatMulProblem, Problem
 from pyonednn_q.native import runtime
+from pyonednn_q.native.arrays import empty
+from pyonednn_q.ops.formed import Formed
+from pyonednn_q.ops.functional import _CACHE
 
 MIN_BATCH_S = 1e-3
 COLUMNS = (
@@ -93,20 +96,8 @@ def problems() -> dict[str, Problem]:
     }
 
 
-def measure(name: str, problem: Problem, rounds: int) -> Row:
-    """Time one shape, alternating between the ways of calling it."""
-    rng = np.random.default_rng(0)
-    wei_dims = problem.tensors["wei"].dims
-    wei = rng.integers(-8, 9, wei_dims).astype(np.int8)
-    values = {"wei_scale": 0.01, "dst_scale": 1.0}
-    call = native.prepare(
-        problem, Attr(wei_scale=Scale(), dst_scale=Scale()), wei=wei, values=values
-    )
-    src, dst = call.empty("src"), call.empty("dst")
-    src[...] = rng.integers(0, 100, src.shape)
-
-    operator_of: type[Conv | MatMul] = Conv if problem.kind == "convolution" else MatMul
-    function = conv if problem.kind == "convolution" else matmul
+def options_of(problem: Problem) -> dict[str, Any]:
+    """Return the options of a call: u8 and s8 to u8."""
     named: dict[str, Any] = {
         "src_q": QParams(1.0, 0, "u8"),
         "wei_q": QParams(0.01, 0, "s8"),
@@ -114,14 +105,35 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
     }
     if isinstance(problem, ConvProblem):
         named["padding"] = problem.padding_lo
-    operator = operator_of(wei, **named)
+    return named
+
+
+def measure(name: str, problem: Problem, rounds: int) -> Row:
+    """Time one shape, alternating between the ways of calling it."""
+    rng = np.random.default_rng(0)
+    wei_dims = problem.tensors["wei"].dims
+    wei = rng.integers(-8, 9, wei_dims).astype(np.int8)
+    src = empty(problem.tensors["src"])
+    src[...] = rng.integers(0, 100, src.shape)
+
+    operator_of: type[Conv | MatMul] = Conv if problem.kind == "convolution" else MatMul
+    function = conv if problem.kind == "convolution" else matmul
+    named = options_of(problem)
+    function(src, wei, **named)
+    operator = _CACHE.operator(operator_of, wei, None, named)
+    call = operator.prepare(src.shape)
+    dst = call.empty()
+    arrays = src, dst
+    if isinstance(call, Formed):  # its primitive sees the same memory in other dims
+        arrays = call.form.inward(src), call.form.inward(dst)
+    primitive = call.primitive
 
     constant, compared = wei.copy(), wei.copy()
     constant.flags.writeable = False
 
     # Loops of their own: a function around each call would count as a part of it.
     def loop(calls: int) -> None:
-        call.time_calls(src, dst, calls=calls)
+        primitive.time_calls(*arrays, calls=calls)
 
     def with_out(calls: int) -> None:
         for _ in range(calls):
@@ -158,11 +170,11 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
         by_comparing,
         on_constant,
     )
-    calls = max(5, int(MIN_BATCH_S / call.time_calls(src, dst, calls=20)))
+    calls = max(5, int(MIN_BATCH_S / primitive.time_calls(*arrays, calls=20)))
     for way in ways:
         way(calls)  # what the first call makes is not timed
     loops, added = in_turn(loop, dict(zip(COLUMNS, ways, strict=True)), calls, rounds)
-    return Row(name, call.impl, float(np.median(loops)) * 1e6, added)
+    return Row(name, primitive.impl, float(np.median(loops)) * 1e6, added)
 
 
 def in_turn(
