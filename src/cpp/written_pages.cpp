@@ -81,11 +81,21 @@ void touch(const Pages& pages) {
         static_cast<void>(*static_cast<const volatile char*>(at));
 }
 
+// Whether the kernel's word on this process has a line with that name and a number but 0, or cannot
+// be had.
+bool has_status(const char* name) {
+    std::ifstream status("/proc/self/status");
+    std::string line;
+    while (std::getline(status, line))
+        if (line.rfind(name, 0) == 0) return line.find_first_of("123456789") != line.npos;
+    return true;
+}
+
 // Whether a device may write to memory of this process, past its page tables. Asynchronous reads
 // (io_uring, aio) count as one.
 bool has_devices() {
-    std::ifstream maps("/proc/self/maps"), status("/proc/self/status");
-    if (!maps || !status) return true;
+    std::ifstream maps("/proc/self/maps");
+    if (!maps) return true;
     std::string line;
     while (std::getline(maps, line)) {
         std::istringstream words(line);
@@ -95,9 +105,7 @@ bool has_devices() {
         if (begins("anon_inode:") || begins("socket:") || begins("/[aio]")) return true;
         if (begins("/dev/") && !begins("/dev/shm/") && !begins("/dev/zero")) return true;
     }
-    while (std::getline(status, line))
-        if (line.rfind("VmPin:", 0) == 0) return line.find_first_of("123456789") != line.npos;
-    return true;
+    return has_status("VmPin:");
 }
 
 // What the process asks the kernel through.
@@ -164,6 +172,8 @@ private:
     }
 
     std::string open_files() {
+        // Filters that forbid a call may end the process that makes it.
+        if (has_status("Seccomp:")) return "a seccomp filter may forbid userfaultfd";
         faults_ = static_cast<int>(
                 syscall(kernel::userfaultfd, O_CLOEXEC | O_NONBLOCK | kernel::user_mode_only));
         if (faults_ < 0) return std::string("userfaultfd: ") + std::strerror(errno);

@@ -17,7 +17,7 @@ struct Pages {
     std::size_t bytes() const { return static_cast<std::size_t>(end - begin); }
 };
 
-// Linux can tell, from 6.7 on and unless a container forbids userfaultfd: of memory that only this
+// Linux can tell, from 6.7 on and where no seccomp filter may forbid userfaultfd: of memory that only this
 // process maps, and of all that is written through page tables, by its own code, by the kernel for
 // it, or by a debugger. A device writes past them, so nothing is marked in a process that has
 // mapped one or has pinned memory. What nobody sees is a write by a device that is under way while

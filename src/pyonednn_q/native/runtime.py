@@ -155,7 +155,7 @@ def set_watching(on: bool) -> None:
 def why_not_watching() -> str:
     """Return why writes to weights are not watched, or an empty string if they are.
 
-    They are on Linux from 6.7 on, unless the process may not use ``userfaultfd`` (the profiles of
-    some containers forbid it).
+    They are on Linux from 6.7 on, on x86-64, unless there is a seccomp filter, as in many
+    containers and sandboxed services: it may forbid ``userfaultfd``, and end who asks.
     """
     return str(extension().why_not_watching())
