@@ -172,6 +172,8 @@ private:
     }
 
     std::string open_files() {
+        tables_ = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+        if (tables_ < 0) return std::string("/proc/self/pagemap: ") + std::strerror(errno);
         // Filters that forbid a call may end the process that makes it.
         if (has_status("Seccomp:")) return "a seccomp filter may forbid userfaultfd";
         faults_ = static_cast<int>(
@@ -180,8 +182,6 @@ private:
         kernel::Api api{kernel::api_version, kernel::wp_async | kernel::wp_unpopulated, 0};
         if (ioctl(faults_, kernel::api, &api) != 0)
             return "userfaultfd has no asynchronous mode before Linux 6.7";
-        tables_ = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-        if (tables_ < 0) return std::string("/proc/self/pagemap: ") + std::strerror(errno);
         return "";
     }
 

@@ -113,6 +113,7 @@ def test_it_gives_the_bits_of_what_was_asked(kind: str, post: str, points: tuple
         out[...] = given["residual"]
         assert frames(lambda: operator(src, out=out)) == []
         np.testing.assert_array_equal(out, expected)
+        assert frames(lambda: operator(src, **given)) == []
     if not given:
         assert frames(lambda: operator(src, out=out)) == []
 
