@@ -17,11 +17,11 @@ struct Pages {
     std::size_t bytes() const { return static_cast<std::size_t>(end - begin); }
 };
 
-// Linux can tell, from 6.7 on and where no seccomp filter may forbid userfaultfd: of memory that only this
-// process maps, and of all that is written through page tables, by its own code, by the kernel for
-// it, or by a debugger. A device writes past them, so nothing is marked in a process that has
-// mapped one or has pinned memory. What nobody sees is a write by a device that is under way while
-// pages are being marked: a direct read (O_DIRECT) in another thread.
+// Linux can tell, from 6.7 on and where no seccomp filter may forbid userfaultfd: of memory that
+// only this process maps, and of all that is written through page tables, by its own code, by the
+// kernel for it, or by a debugger. A device writes past them, so nothing is marked in a process
+// that has mapped one or has pinned memory. What nobody sees is a write by a device that is under
+// way while pages are being marked: a direct read (O_DIRECT) in another thread.
 namespace written_pages {
 
 // Why pages are not marked; empty if they are. The kernel is tried out when this is first asked.
