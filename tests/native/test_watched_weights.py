@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from support.watched import PAGE, PATIENCE, SIZE, Calls, address, array_of, skip_unless_watched
 
@@ -135,6 +136,11 @@ def test_the_same_bytes_written_again_are_the_same() -> None:
             waits[-1] += 1
         calls.array[...] = calls.first
     assert waits == sorted(set(waits))
+
+
+def test_a_switch_is_on_or_off() -> None:
+    with pytest.raises(ArgumentError, match="on"):
+        runtime.set_watching("off")  # type: ignore[arg-type]
 
 
 def test_switched_off_all_is_compared() -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyonednn_q import dtypes
+from pyonednn_q.compose.argument import instance
 from pyonednn_q.compose.facts import Facts
 from pyonednn_q.errors import LibraryError
 from pyonednn_q.native import library
@@ -148,7 +149,13 @@ def set_watching(on: bool) -> None:
     ----------
     on : bool
         As it is at first. False: all of them are compared, from now on.
+
+    Raises
+    ------
+    ArgumentError
+        It is neither True nor False.
     """
+    instance("on", on, bool)
     extension().set_watching(on)
 
 
