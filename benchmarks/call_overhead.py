@@ -1,15 +1,17 @@
 """What a call from Python costs over the same primitive in a C++ loop.
 
 Per shape, in one process, and all on one primitive, for where weights and scratchpad lie counts,
-too: the loop inside the extension (`Prepared.time_calls`); the prepared call with ``out=`` and with
-a result from the pool; the operator (`Conv`, `MatMul`) and the functional
-form (`conv`, `matmul`) with ``out=``, on weights that can be written, on such weights where nobody
-watches them ("compared": by every call, with a copy), and on constant ones.
+too: the loop inside the extension (`Prepared.time_calls`, which holds the clock as well); the
+prepared call with ``out=`` and with a result from the pool; the operator (`Conv`, `MatMul`) and the
+functional form (`conv`, `matmul`) with ``out=``, on weights that can be written, on such weights
+where nobody watches them ("compared": by every call, with a copy), and on constant ones.
 
 The ways take turns in another order each round, and a C++ loop goes before and after each of them:
 what a way adds is the median of its differences to the mean of these two, with half of the interval
 that holds the true median 19 times of 20. Drift of the machine hits both sides of a difference
-alike. "loop again" is the C++ loop itself measured as a way: what it adds is noise.
+alike. "loop again" is the C++ loop itself measured as a way: what it adds is noise. A batch is 20
+calls and more, and one before that is not timed: the first call after other work finds caches
+without Python in them, which is what that work costs.
 
 Run ``python benchmarks/call_overhead.py`` (``--json FILE`` keeps the numbers).
 """
@@ -34,8 +36,9 @@ from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import empty
 from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.functional import _CACHE
+from pyonednn_q.ops.operator import Operator
 
-MIN_BATCH_S = 1e-3
+MIN_BATCH_S, MIN_BATCH = 1e-3, 20
 COLUMNS = (
     "loop again",
     "call, out=",
@@ -46,7 +49,10 @@ COLUMNS = (
     "constant wei",
 )
 
+SRC_Q, WEI_Q, DST_Q = QParams(1.0, 0, "u8"), QParams(0.01, 0, "s8"), QParams(1.0, 0, "u8")
+
 Calls = Callable[[int], None]
+Timed = Callable[[int], float]
 
 
 @dataclass(frozen=True)
@@ -96,31 +102,41 @@ def problems() -> dict[str, Problem]:
     }
 
 
-def options_of(problem: Problem) -> dict[str, Any]:
-    """Return the options of a call: u8 and s8 to u8."""
-    named: dict[str, Any] = {
-        "src_q": QParams(1.0, 0, "u8"),
-        "wei_q": QParams(0.01, 0, "s8"),
-        "dst_q": QParams(1.0, 0, "u8"),
-    }
+def operator_of(problem: Problem, wei: np.ndarray) -> Operator:
+    """Return the operator that functional calls with these weights run."""
+    named: dict[str, Any] = {"src_q": SRC_Q, "wei_q": WEI_Q, "dst_q": DST_Q}
     if isinstance(problem, ConvProblem):
-        named["padding"] = problem.padding_lo
-    return named
+        return _CACHE.operator(Conv, wei, None, named | {"padding": problem.padding_lo})
+    return _CACHE.operator(MatMul, wei, None, named)
+
+
+def functional(problem: Problem, src: np.ndarray, wei: np.ndarray, dst: np.ndarray) -> Calls:
+    """Return a loop of functional calls, with arguments as they are written in programs."""
+
+    def convs(calls: int) -> None:
+        for _ in range(calls):
+            conv(src, wei, src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q, padding=padding, out=dst)
+
+    def matmuls(calls: int) -> None:
+        for _ in range(calls):
+            matmul(src, wei, src_q=SRC_Q, wei_q=WEI_Q, dst_q=DST_Q, out=dst)
+
+    if isinstance(problem, ConvProblem):
+        padding = problem.padding_lo
+        return convs
+    return matmuls
 
 
 def measure(name: str, problem: Problem, rounds: int) -> Row:
     """Time one shape, alternating between the ways of calling it."""
     rng = np.random.default_rng(0)
-    wei_dims = problem.tensors["wei"].dims
-    wei = rng.integers(-8, 9, wei_dims).astype(np.int8)
+    wei = rng.integers(-8, 9, problem.tensors["wei"].dims).astype(np.int8)
     src = empty(problem.tensors["src"])
     src[...] = rng.integers(0, 100, src.shape)
+    constant, compared = wei.copy(), wei.copy()
+    constant.flags.writeable = False
 
-    operator_of: type[Conv | MatMul] = Conv if problem.kind == "convolution" else MatMul
-    function = conv if problem.kind == "convolution" else matmul
-    named = options_of(problem)
-    function(src, wei, **named)
-    operator = _CACHE.operator(operator_of, wei, None, named)
+    operator = operator_of(problem, wei)
     call = operator.prepare(src.shape)
     dst = call.empty()
     arrays = src, dst
@@ -128,13 +144,7 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
         arrays = call.form.inward(src), call.form.inward(dst)
     primitive = call.primitive
 
-    constant, compared = wei.copy(), wei.copy()
-    constant.flags.writeable = False
-
     # Loops of their own: a function around each call would count as a part of it.
-    def loop(calls: int) -> None:
-        primitive.time_calls(*arrays, calls=calls)
-
     def with_out(calls: int) -> None:
         for _ in range(calls):
             call(src, out=dst)
@@ -147,38 +157,47 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
         for _ in range(calls):
             operator(src, out=dst)
 
-    def by_function(calls: int) -> None:
-        for _ in range(calls):
-            function(src, wei, **named, out=dst)
+    def loop(calls: int) -> float:
+        return primitive.time_calls(*arrays, calls=calls)
 
-    def by_comparing(calls: int) -> None:
+    by_comparing = timed(functional(problem, src, compared, dst))
+
+    def unwatched(calls: int) -> float:
         runtime.set_watching(False)
-        for _ in range(calls):
-            function(src, compared, **named, out=dst)
+        found = by_comparing(calls)
         runtime.set_watching(True)
+        return found
 
-    def on_constant(calls: int) -> None:
-        for _ in range(calls):
-            function(src, constant, **named, out=dst)
-
-    ways: tuple[Calls, ...] = (
+    ways: tuple[Timed, ...] = (
         loop,
-        with_out,
-        from_pool,
-        by_operator,
-        by_function,
-        by_comparing,
-        on_constant,
+        timed(with_out),
+        timed(from_pool),
+        timed(by_operator),
+        timed(functional(problem, src, wei, dst)),
+        unwatched,
+        timed(functional(problem, src, constant, dst)),
     )
-    calls = max(5, int(MIN_BATCH_S / primitive.time_calls(*arrays, calls=20)))
+    calls = max(MIN_BATCH, int(MIN_BATCH_S / loop(MIN_BATCH)))
     for way in ways:
         way(calls)  # what the first call makes is not timed
     loops, added = in_turn(loop, dict(zip(COLUMNS, ways, strict=True)), calls, rounds)
     return Row(name, primitive.impl, float(np.median(loops)) * 1e6, added)
 
 
+def timed(way: Calls) -> Timed:
+    """Return what gives the seconds of one of that many calls."""
+
+    def measured(calls: int) -> float:
+        way(1)
+        start = time.perf_counter()
+        way(calls)
+        return (time.perf_counter() - start) / calls
+
+    return measured
+
+
 def in_turn(
-    loop: Calls, ways: dict[str, Calls], calls: int, rounds: int
+    loop: Timed, ways: dict[str, Timed], calls: int, rounds: int
 ) -> tuple[list[float], dict[str, Added]]:
     """Return seconds a call of the loop, and what each way adds to it."""
     order = random.Random(0)
@@ -187,19 +206,12 @@ def in_turn(
     differences: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(rounds):
         order.shuffle(names)
-        loops.append(seconds(loop, calls))
+        loops.append(loop(calls))
         for name in names:
-            found = seconds(ways[name], calls)
-            loops.append(seconds(loop, calls))
+            found = ways[name](calls)
+            loops.append(loop(calls))
             differences[name].append(found - (loops[-2] + loops[-1]) / 2)
     return loops, {name: Added.of(each) for name, each in differences.items()}
-
-
-def seconds(way: Calls, calls: int) -> float:
-    """Return seconds of one of that many calls."""
-    start = time.perf_counter()
-    way(calls)
-    return (time.perf_counter() - start) / calls
 
 
 def main() -> int:
