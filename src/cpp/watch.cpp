@@ -8,7 +8,7 @@ namespace pq {
 namespace {
 
 // Fewer bytes are compared in the time that asking the kernel takes.
-constexpr std::size_t least_bytes = std::size_t{32} << 10U;
+constexpr std::size_t least_bytes = std::size_t{48} << 10U;
 
 std::vector<Watch*>& all() {
     // Leaked on purpose: watches of the interpreter's last objects end after static destruction.
