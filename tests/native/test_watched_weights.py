@@ -114,9 +114,12 @@ def test_what_is_watched_is_not_compared() -> None:
     assert now_compared - compared < 10 * 2 * PAGE  # the rims, which are not whole pages
 
 
-def test_few_bytes_are_compared() -> None:
-    calls = Calls(array_of(4 * PAGE))
-    assert not calls.watch()
+@pytest.mark.parametrize(("pages", "watched"), [(4, False), (11, False), (12, True)])
+def test_from_48_kb_on_it_is_watched(pages: int, watched: bool) -> None:
+    room = array_of((pages + 1) * 4096)
+    start = -address(room) % 4096
+    calls = Calls(room[start : start + pages * 4096])
+    assert calls.watch() == watched
 
 
 def test_rows_apart_are_compared() -> None:
