@@ -23,7 +23,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,11 @@ class Row:
     def cells(self) -> list[str]:
         """Return the row of a table."""
         return [self.shape, f"`{self.impl}`", f"{self.loop_us:.2f}", *map(str, self.added.values())]
+
+    def ratios(self) -> list[str]:
+        """Return the row of a table of how many times as long as the loop each way takes."""
+        took = [1 + each.median_us / self.loop_us for each in self.added.values()]
+        return [self.shape, *(f"{each:.3f}" for each in took)]
 
 
 def problems() -> dict[str, Problem]:
@@ -214,8 +219,20 @@ def in_turn(
     return loops, {name: Added.of(each) for name, each in differences.items()}
 
 
+def write_head(texts: Sequence[str], numbers: Sequence[str]) -> None:
+    """Begin a Markdown table; numbers stand to the right."""
+    write_row([*texts, *numbers])
+    sys.stdout.write(f"|{'---|' * len(texts)}{'---:|' * len(numbers)}\n")
+
+
+def write_row(cells: Sequence[str]) -> None:
+    """Write a row of a Markdown table."""
+    sys.stdout.write(f"| {' | '.join(cells)} |\n")
+    sys.stdout.flush()
+
+
 def main() -> int:
-    """Print a Markdown table; optionally keep the rows as JSON."""
+    """Print Markdown tables; optionally keep the rows as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=101, help="interleaved rounds a shape")
     parser.add_argument("--json", type=Path, help="write the rows there")
@@ -230,18 +247,20 @@ def main() -> int:
     sys.stdout.write(
         head + f"{runtime.get_num_threads()} threads; microseconds, medians of {options.rounds}\n\n"
     )
-    columns = ("shape", "implementation", "C++ loop", *COLUMNS)
-    sys.stdout.write(f"| {' | '.join(columns)} |\n|---|---|{'---:|' * (len(columns) - 2)}\n")
+    write_head(["shape", "implementation"], ["C++ loop", *COLUMNS])
     rows = []
     for name, problem in problems().items():
         if options.only not in name:
             continue
-        row = measure(name, problem, options.rounds)
-        rows.append(asdict(row))
-        sys.stdout.write(f"| {' | '.join(row.cells())} |\n")
-        sys.stdout.flush()
+        rows.append(measure(name, problem, options.rounds))
+        write_row(rows[-1].cells())
+    sys.stdout.write("\nTimes the C++ loop:\n\n")
+    write_head(["shape"], COLUMNS)
+    for row in rows:
+        write_row(row.ratios())
     if options.json:
-        options.json.write_text(json.dumps({"oneDNN": version, "rows": rows}, indent=2))
+        kept = {"oneDNN": version, "rows": [asdict(row) for row in rows]}
+        options.json.write_text(json.dumps(kept, indent=2))
     return 0
 
 
