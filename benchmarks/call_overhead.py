@@ -10,8 +10,8 @@ The ways take turns in another order each round, and a C++ loop goes before and 
 what a way adds is the median of its differences to the mean of these two, with half of the interval
 that holds the true median 19 times of 20. Drift of the machine hits both sides of a difference
 alike. "loop again" is the C++ loop itself measured as a way: what it adds is noise. A batch is 20
-calls and more, and one before that is not timed: the first call after other work finds caches
-without Python in them, which is what that work costs.
+calls and more, of the loop, too, after one that is not timed: that one finds other work in the
+caches and costs more.
 
 Run ``python benchmarks/call_overhead.py`` (``--json FILE`` keeps the numbers).
 """
@@ -163,6 +163,7 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
             operator(src, out=dst)
 
     def loop(calls: int) -> float:
+        primitive.time_calls(*arrays, calls=1)
         return primitive.time_calls(*arrays, calls=calls)
 
     by_comparing = timed(functional(problem, src, compared, dst))
