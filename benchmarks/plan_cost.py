@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--json", type=Path, help="keep the rows here")
     options = parser.parse_args()
-    print(f"oneDNN {'.'.join(map(str, runtime.version()))} on {runtime.isa()}, one thread")
+    print(f"oneDNN {'.'.join(map(str, runtime.version()))} on {runtime.isa().text()}, one thread")
     head = f"{'shape':<15} {'chain':<15} {'post-ops':>9} {'bare us':>9} "
     print(head + f"{'steps':>7} {'plan':>7} {'gain':>6}")
     rows = []

@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=150)
     options = parser.parse_args()
     version = ".".join(map(str, runtime.version()))
-    print(f"oneDNN {version} on {runtime.isa()}, one thread; table: AMX, VNNI, AVX2")
+    print(f"oneDNN {version} on {runtime.isa().text()}, one thread; table: AMX, VNNI, AVX2")
     with runtime.threads(1):
         found = {name: measure(problem, options.rounds) for name, problem in PROBLEMS.items()}
     print(f"{'':<22}" + "".join(f"{name:>15}" for name in found) + f"{'table':>22}")

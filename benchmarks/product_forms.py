@@ -86,7 +86,7 @@ def main() -> int:
     rounds = parser.parse_args().rounds
     rng = np.random.default_rng(1)
     version = ".".join(map(str, runtime.version()))
-    head = f"oneDNN {version} {runtime.threading_runtime()}, {runtime.isa()}, "
+    head = f"oneDNN {version} {runtime.threading_runtime()}, {runtime.isa().text()}, "
     sys.stdout.write(f"{head}{runtime.get_num_threads()} threads\n\n")
     sys.stdout.write("| rows, inner, columns | matmul | us | 1x1 convolution | us | ratio |\n")
     sys.stdout.write("|---|---|---:|---|---:|---:|\n")

@@ -141,7 +141,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--file", help="of choices, as pq.save_tuning writes it: read and written")
     asked = parser.parse_args()
-    here = f"{cpu_name()}, {runtime.isa()}, oneDNN {'.'.join(map(str, runtime.version()))}"
+    here = f"{cpu_name()}, {runtime.isa().text()}, oneDNN {'.'.join(map(str, runtime.version()))}"
     print(f"{here} {runtime.threading_runtime()}, {runtime.get_num_threads()} threads\n")
     if asked.file and Path(asked.file).exists():
         pq.load_tuning(asked.file)

@@ -25,7 +25,7 @@ def pytest_report_header() -> list[str]:
 
         found = ".".join(map(str, runtime.version()))
         header.append(f"oneDNN {found} {runtime.threading_runtime()}, {library.loaded().path}")
-        header.append(f"isa {runtime.isa()}, {runtime.get_num_threads()} threads")
+        header.append(f"isa {runtime.isa().text()}, {runtime.get_num_threads()} threads")
     except ImportError as error:
         header.append(f"oneDNN: none, only tests/pure can pass ({error})")
     return [*header, f"oracles: {', '.join(map(_oracle, ORACLES))}"]
@@ -65,5 +65,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--hostile-seed", type=int, default=0, help="first seed of the hostile run")
     parser.addoption(
-        "--stress-seconds", type=float, default=60.0, help="of threads whose memory is watched"
+        "--stress-seconds", type=float, default=60.0, help="of threads whose memory is measured"
     )

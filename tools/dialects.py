@@ -8,6 +8,7 @@ The tables of differences take a minute or so; everything above them needs no ex
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from dialects_corrections import OPERATORS_NOTE, TPU_NOTE, Correction
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.predict.dialects import DIALECTS
+from pyonednn_q.predict.dialects.catalogue import Distance
 from pyonednn_q.predict.dialects.frameworks import FRAMEWORKS
 from pyonednn_q.predict.dialects.method import VERSIONS, Method, which_method
 
@@ -34,10 +36,13 @@ attributes.
 A call ends in one with `requantize=`, as in `Conv(wei, bias, src_q=..., wei_q=..., dst_q=...,
 requantize="tflite_2step")`: oneDNN gives bare products, zero points and bias are added to them as
 integers, so that sums are exact up to 2^31, and the dialect makes the codes: those that the runtime
-itself gives.
+itself gives. A bias of integers is in units of src_scale · wei_scale in every dialect. oneDNN's own
+take real numbers as well, and add either in float32, after the scales.
 
 In all of them M = src_scale · wei_scale / dst_scale; "half away" and "half up" say where a half
-goes: away from zero, or upwards.
+goes: away from zero, or upwards. "Off by" says how far a result may be from the real value
+acc · M + zero point before the clamp, in levels (½ is one rounding to the nearest), beside 2^-20 of
+it, which float32 and the bits of a multiplier cost: `self_check` allows no more.
 
 ## The dialects
 """
@@ -69,6 +74,7 @@ before the clamp:
 | `torch_fake_quantize` | nearest even(x · inv) + z |
 | `onednn` | nearest even(saturate(x · inv + z)) |
 | `tpu_mlir` | half away(x · inv) + z |
+| `stablehlo` | nearest even(saturate(x / s + z)) |
 
 | framework | scales | M formed in | rule | halves |
 |---|---|---|---|---|"""
@@ -93,9 +99,9 @@ OPS = ("conv", "depthwise conv", "deconv", "inner_product")
 def static_page() -> Iterator[str]:
     """Give the lines that need nothing but the tables of the package."""
     yield from HEAD.splitlines()
-    yield "\n| name | short | what it does |\n|---|---|---|"
+    yield "\n| name | short | what it does | off by |\n|---|---|---|---|"
     for one in DIALECTS.values():
-        yield f"| `{one.name}` | {one.alias} | {one.summary} |"
+        yield f"| `{one.name}` | {one.alias} | {one.summary} | {_off_by(one.distance)} |"
     yield from METHODS_HEAD.splitlines()
     yield from _tflite_table()
     yield from SNPS_HEAD.splitlines()
@@ -122,6 +128,16 @@ def static_page() -> Iterator[str]:
     yield from CORRECTIONS_HEAD.splitlines()
     yield from _corrections("The note on quantised operators", OPERATORS_NOTE)
     yield from _corrections("The note on TPU-MLIR", TPU_NOTE)
+
+
+def _off_by(distance: Distance) -> str:
+    """Return how far from the real value a result may be, before the clamp."""
+    terms = [{0.5: "½", 0.75: "¾", 1.0: "1"}[distance.levels]]
+    if distance.relative > Distance().relative * 2:
+        terms.append(f"2^{math.log2(distance.relative):.0f} of it")
+    if distance.of_acc:
+        terms.append(f"2^{math.log2(distance.of_acc):.0f} of acc")
+    return " + ".join(terms)
 
 
 def _tflite_table() -> Iterator[str]:

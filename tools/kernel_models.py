@@ -8,6 +8,7 @@ Each part is what tests/isa/test_kernel_models.py found in one process:
     done
     python tools/kernel_models.py part*.json
 
+Rows of instruction sets and versions that no part is about stay as they are: processors differ.
 The table is data of the package: after it has changed, run the tests again.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,12 +24,18 @@ from typing import Any
 
 from pyonednn_q.predict.eltwise_bounds import BOUNDS, EXP_LOSES, LEVELS, SMALL_ALPHA
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "src/pyonednn_q/predict/kernel_models.toml"
 PAGE = ROOT / "docs/kernel_models.md"
 KEYS = ("primitive", "src", "impl", "isa", "version")
 PROCESS = ("isa", "version", "runtime")
 ORDER = ("together", "fused", "divided", "zeros")
+SETS = ("features", "open")
 
 HEAD = """\
 # Kernel models
@@ -186,17 +194,34 @@ def found(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Give the lines of the table: sets of features, and rows that name theirs by its place."""
+    """Give the lines of the table: sets of features, and rows that name theirs by their places."""
     yield "# Written by tools/kernel_models.py; do not edit."
-    sets = sorted({tuple(row["features"]) for row in rows})
+    sets = sorted({tuple(row[key]) for row in rows for key in SETS})
     yield "features = ["
     yield from (f"    {json.dumps(one)}," for one in sets)
     yield "]"
     for row in rows:
         yield "\n[[kernel]]"
-        for key in (*KEYS, *ORDER, "outputs"):
+        for key in (*KEYS, "runtime", *ORDER, "outputs"):
             yield f"{key} = {json.dumps(row[key])}"
-        yield f"features = {sets.index(tuple(row['features']))}"
+        yield from (f"{key} = {sets.index(tuple(row[key]))}" for key in SETS)
+
+
+def rows_of(text: str) -> Iterator[dict[str, Any]]:
+    """Give the rows of a table."""
+    data = tomllib.loads(text)
+    for row in data["kernel"]:
+        yield row | {key: data["features"][row[key]] for key in SETS}
+
+
+def merged(
+    before: Iterable[dict[str, Any]], parts: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the rows of a table, those of each part's instruction set and version replaced."""
+    again = {(part["isa"], part["version"]) for part in parts}
+    rows = [row for row in before if (row["isa"], row["version"]) not in again]
+    rows += (row for part in joined(parts) for row in found(part))
+    return sorted(rows, key=lambda row: [row[key] for key in KEYS])
 
 
 def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -276,11 +301,9 @@ def _letter(number: int) -> str:
 def main() -> None:
     """Write both files."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="+", type=Path, help="written by test_kernel_models.py")
+    parser.add_argument("parts", nargs="*", type=Path, help="written by test_kernel_models.py")
     parts = [json.loads(path.read_text()) for path in parser.parse_args().parts]
-    rows = sorted(
-        (row for part in joined(parts) for row in found(part)), key=lambda r: [r[k] for k in KEYS]
-    )
+    rows = merged(rows_of(TABLE.read_text()), parts)
     TABLE.write_text("\n".join(table(rows)) + "\n")
     PAGE.write_text("\n".join(page(rows)) + "\n")
 

@@ -42,14 +42,16 @@ both ends are reached. oneDNN says nothing when they lie outside of [−32768, 3
     repair.repair(wei, problem, "AVX2").wei   and what it costs: .sqnr
 
 The verdict needs no data, never calls a channel exact that is not, and flags none without a
-witness. `native.prepare` asks it for the kernel it is about to use, and refuses.
+witness. Without `impl` it is that of the worst kernel that may be chosen there: with AVX-512,
+groups of odd sizes, and of one channel in 3-D, fall to a matrix product. `native.prepare` asks it
+for the kernel it is about to use, and refuses.
 
 ## What to do
 
 | source | kernel | exact when | remedy |
 |---|---|---|---|
 | u8 | all but depthwise | no pair leaves 16 bits: [-64, 64] suffices | `repair`, `repair_source` |
-| u8 | depthwise | always | |
+| u8 | depthwise | always; not as a matrix product (3-D, AVX-512) | |
 | s8 | matmul, inner product | the same of x + 128 | `repair` |
 | s8 | convolution, deconvolution | all weights are even, for they are halved | `repair` |
 | s8 | one column, AVX-512 product | no weight above 1, for they are shifted | another kernel |
@@ -77,8 +79,11 @@ half of the range for whole tensors, needed or not.
 "In blocks": sums of more than 256 products (384 with AVX-512) are cut in halves, and an odd half
 parts neighbours. "Either": a matrix product with AVX-512 in fewer than four columns hands parts of
 one column to a kernel of its own, depending on threads; each output is one of two or three sums,
-`as_if` declines, and the verdict covers all. Row and column need AVX512_VBMI, which the processor
-is asked for whatever `ONEDNN_MAX_CPU_ISA` says: one with no more than AVX-512 pairs by channels.
+and the verdict covers all. `as_if` declines where they differ. Row and column need AVX512_VBMI,
+which the processor is asked for whatever `ONEDNN_MAX_CPU_ISA` says: one with no more than AVX-512
+pairs by channels.
+A name such as "AVX512_CORE" leaves that open, too; `InstructionSet("AVX512_CORE", vbmi=False)` of
+`pyonednn_q.compose.isa` does not, and `native.runtime.isa()` is what this process has.
 
 ## Proof
 

@@ -28,6 +28,7 @@ import support_shapes
 from pyonednn_q.compose import guards
 from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.implementation import classify
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.problem import Problem
 from pyonednn_q.errors import OneDNNError
 from pyonednn_q.native import runtime
@@ -38,9 +39,19 @@ DECONV_GEMM = (
     "any type in 3.7. The study's row does not tell deconvolutions apart."
 )
 
+GUARDED = (
+    "A row of the [guard table](guards.md) that is newer than the study, or that errs on the side "
+    "of matching, steps over it."
+)
+GAPS = (
+    "The study has one row for all convolutions. The GEMM takes a src with gaps for groups, and "
+    "only the reference loop a dst."
+)
+
 # The order of the letters in `Row.known`; SSE41 behaves as AVX2.
 STUDIED = ("AVX512_CORE_AMX", "AVX512_CORE_VNNI", "AVX512_CORE", "AVX2_VNNI", "AVX2")
 LEVELS = (*STUDIED, "SSE41")
+ZEN5 = InstructionSet("AVX512_CORE_BF16", vex_vnni=True)
 STUDIED_VERSIONS = ((3, 13), (3, 7))
 LETTERS = {"jit": "J", "gemm": "G", "reference": "r", "unknown": "?"}
 SETTERS = ("dnnl_primitive_attr_set", "dnnl_post_ops_append")
@@ -86,6 +97,21 @@ EXPLAINED = {
         "AVX2 does it in the wrapper of matmul, which SSE41 does not have; the GEMM behind it "
         "refuses the type of the sum."
     ),
+    **dict.fromkeys(
+        (
+            "conv 3x3, 1 channel",
+            "conv 3x3, padding 3",
+            "deconv 1-D",
+            "deconv depthwise, s8",
+            "deconv: u8 or s8 to u8, s8, s32 or f32; no bias or f32, s32, s8, u8",
+            "deconv: src",
+            "deconv: src and dst, linear, round, clip, linear",
+            "depthwise: scalar or per channel, f32, s32, s8, u8, prelu",
+        ),
+        GUARDED,
+    ),
+    "depthwise: gaps between images": GAPS,
+    "grouped: gaps between images": GAPS,
     "deconv: bf16, per channel": DECONV_GEMM,
     "deconv: f16, per channel": DECONV_GEMM,
     "deconv: gaps between images": (
@@ -161,7 +187,7 @@ def _first(problem: Problem, attr: Attr) -> tuple[str, str]:
 def probe_here() -> dict[str, object]:
     """Return every cell at this process's instruction set."""
     cells = {row.title: tuple(asdict(cell(row)).values()) for row in rows()}
-    return {"isa": runtime.isa(), "cells": cells}
+    return {"isa": runtime.isa().level, "cells": cells}
 
 
 def probe() -> dict[str, object]:
@@ -243,8 +269,10 @@ def guards_page() -> Iterator[str]:
     """Give the lines of docs/guards.md."""
     yield from GUARDS_HEAD.splitlines()
     for guard in guards.GUARDS:
-        levels = [level for level in LEVELS if guard.isas(level)]
-        where = "all instruction sets" if len(levels) == len(LEVELS) else ", ".join(levels)
+        levels = [level for level in LEVELS if guard.isas(InstructionSet(level))]
+        beside = guard.isas(ZEN5) and not guard.isas(InstructionSet(ZEN5.level))
+        levels += [ZEN5.text()] if beside else []
+        where = ", ".join(levels) if len(levels) < len(LEVELS) else "all instruction sets"
         since, until = (_short(version) for version in (guard.since, guard.until))
         summary = (guard.condition.__doc__ or "").strip().splitlines()[0]
         yield f"\n## {guard.id}\n"
@@ -254,6 +282,8 @@ def guards_page() -> Iterator[str]:
         yield f"- **Effect**: {guard.effect}"
         yield f"- **Remedy**: {guard.remedy}"
         yield f"- **Source**: {guard.source}"
+    yield "\n## Read about\n"
+    yield from READ.splitlines()
 
 
 def _short(version: tuple[int, int, int] | None) -> str:
@@ -273,9 +303,10 @@ implementation that the library offers, before [guards](guards.md) and trust rul
 - **x** refused, **a** refused by the attribute,
 - **!** known to be wrong, or not known to be right: stepped over or refused.
 
-The last column is what an earlier study measured on a machine with AMX, by the same rules: five
-letters for AVX512_CORE_AMX, AVX512_CORE_VNNI, AVX512_CORE, AVX2_VNNI and AVX2 (and SSE41), or one
-for all; 3.13 / 3.7 where they differ; ? where it does not say. **Bold**: not as in the study."""
+Columns were measured on an AMD Zen 5, limited to each level. The last one is what an earlier study
+measured on a machine with AMX, by the same rules: five letters for AVX512_CORE_AMX,
+AVX512_CORE_VNNI, AVX512_CORE, AVX2_VNNI and AVX2 (and SSE41), or one for all; 3.13 / 3.7 where they
+differ; ? where it does not say. **Bold**: not as in the study."""
 
 GUARDS_HEAD = """\
 # What oneDNN is known to compute wrong
@@ -284,7 +315,35 @@ Written by `tools/support_matrix.py guards` from `pyonednn_q.compose.guards`; do
 implementation that a row matches is stepped over; when nothing trusted is left, `prepare` raises
 `KnownWrongError` with the row's name and its remedy. Measured were 3.7.2 and 3.13.2: versions
 between the two count as having the faults of both unless the fix is known, later ones as having
-those of 3.13."""
+those of 3.13. A row whose source says *read* was not run: no processor or version at hand has it.
+[The hunt](hunt.md) looks for more."""
+
+READ = """\
+Release notes and threads that were looked up, and tried here where that was possible:
+
+- 3.9.1, reorder of int8 weights with compensation: seen on 3.7.2, the rows
+  `conv-gemm-transposed-wei` and `depthwise-eight-taps`.
+- 3.9.2, int8 convolution on AVX2 with DL Boost: the index that was repaired is in no release, in
+  3.9.1 and before there is none and in 3.9.2 and 3.10 it is right; 3.7.2 and 3.13.2 were right at
+  AVX2_VNNI. Multi-dimensional matmul on AMX: not run, no AMX at hand.
+- 3.11.4 and 3.12.2, 4-D matmul with a batch of 1: the row `matmul-4d-broadcast-b`; it shows on
+  3.7.2, and the lines that were taken out are in every version from 3.7 to 3.11.3, and in 3.12.0
+  and 3.12.1.
+- 3.12.1, s8 convolution with padding and AVX-512: the row `one-channel-s8-padding`, on 3.7.2.
+- 3.12.2, grouped convolution on AVX10.1: a missing kernel where a source is copied (AMX, f16); its
+  case has windows in the padding, which `conv-window-outside` steps over. Crash with certain data
+  types of post-ops: of dst and bias types that none of ours are.
+- 3.13.1, matmul with non-f32 common scales, and non-trivial source strides: AMX only, the rows
+  `matmul-half-wei-scale` and `matmul-padded-src-k-tail`; sources with gaps and transposed ones were
+  right below AMX.
+- uxlfoundation/oneDNN #5717, NaN of one row of a matmul in another on AMX: integers have no NaN. It
+  is probably the same reading past a row as `matmul-plain-b-k-tail`.
+- #3803, binary operands per image in an int8 GEMM convolution: on x64 the GEMM takes none, at no
+  level of 3.7.2 and 3.13.2; it was found on AArch64.
+- #4396, threads and a broadcast 4-D matmul: `matmul-4d-broadcast-b`.
+- #3450: not found in any public copy.
+- select as a post-op (3.9 and later; with a broadcast condition it reads beyond its end): it cannot
+  be asked for."""
 
 
 def main() -> int:

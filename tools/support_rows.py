@@ -109,6 +109,7 @@ LINEAR, TANH, SWISH = (
     EltwisePostOp("tanh"),
     EltwisePostOp("swish", 1.0),
 )
+_INT8 = ("u8", "s8")
 FAKE_QUANTIZE = (LINEAR, ROUND, CLIP, LINEAR)
 
 
@@ -143,6 +144,8 @@ def data_types(family: Family) -> Iterator[Row]:
         (make(src=src, wei=wei), Attr()) for src in ("u8", "s8") for wei in ("u8", "s4", "u4")
     ]
     yield row("u8, s4 or u4 weights", family.known({"matmul": "r", "others": "x"}), *narrow)
+    if family is MATMUL:
+        yield from _four_bits()
     weight_only = make(src="f32", dst="f32")
     yield row("f32 src, s8 weights", "x", (weight_only, Attr()))
     known = family.known({"matmul": "r", "others": "x"})
@@ -156,6 +159,34 @@ def data_types(family: Family) -> Iterator[Row]:
     known = family.known({"deconv": "J", "inner product": "x", "others": "r / x"})
     yield row("f32 to u8, f32 bias", known, (make(src="f32", wei="f32", bias="f32"), Attr()))
     yield row("f32 to u8, no bias", "?", (floats, Attr()))
+
+
+def _four_bits() -> Iterator[Row]:
+    """Ask for 4-bit and u8 weights with an f32 result, of which the study does not tell."""
+    row = partial(MATMUL.row, "Data types")
+    scaled = replace(MATMUL.scaled, dst_scale=None)
+    for src, weis in product(("u8", "s8"), (("s4", "u4"), ("u8",))):
+        problems = [MATMUL.make(src=src, wei=wei, dst="f32") for wei in weis]
+        title = f"{src} src, {' or '.join(weis)} weights to f32, scaled"
+        yield row(title, "?", *((problem, scaled) for problem in problems))
+    bare = [(MATMUL.make(src="u8", wei=wei, dst="f32"), Attr()) for wei in ("s4", "u4")]
+    yield row("u8 src, s4 or u4 weights to f32, without a scale", "?", *bare)
+
+
+def _groups_to_f32() -> Iterator[Row]:
+    """Ask for scales in groups with an f32 result, of which the study does not tell."""
+    row = partial(MATMUL.row, "Scales")
+    for wei, size in product(("s8", "s4"), (16, 32)):
+        of_wei = Attr(wei_scale=Scale(3, groups=(size, 1)))
+        title = f"weight scale of {wei}, groups of {size} x 1, to f32"
+        yield row(title, "?", *((MATMUL.make(src=s, wei=wei, dst="f32"), of_wei) for s in _INT8))
+    for size, name in ((32, "groups of 1 x 32"), (64, "per row, as groups of 1 x K")):
+        scale = Scale(3, groups=(1, size))
+        attrs = Attr(src_scale=scale), Attr(src_scale=scale, wei_scale=Scale(3, groups=(32, 1)))
+        asked = [(MATMUL.make(src=s, dst="f32"), attr) for s in _INT8 for attr in attrs]
+        yield row(f"src scale, {name}, to f32", "?", *asked)
+    by_mask = Attr(src_scale=Scale(1))
+    yield row("src scale per row, by mask, to f32", "?", (MATMUL.make(dst="f32"), by_mask))
 
 
 def scales(family: Family) -> Iterator[Row]:
@@ -194,12 +225,13 @@ def scales(family: Family) -> Iterator[Row]:
         yield row(f"src scale, groups of 1 x {size}", f"JJJJr / {older}", (make(), of_src))
     halves = [(make(), Attr(wei_scale=Scale(2, dtype))) for dtype in ("bf16", "f16")]
     yield row("weight scale per column in bf16 or f16", "r", *halves)
+    yield from _groups_to_f32()
 
 
 def zero_points(family: Family) -> Iterator[Row]:
     """Ask for each zero point, per tensor and finer."""
     make, row, scaled = family.make, partial(family.row, "Zero points"), family.scaled
-    one = ZeroPoint()
+    one, one_scale = ZeroPoint(), Scale()
     taken = family.known({"inner product": "x"})
     src = [replace(scaled, src_zero_point=one, post_ops=ops) for ops in ((), (RELU,))]
     asked = [(make(bias=bias), attr) for bias in (None, "f32") for attr in src]
@@ -228,6 +260,11 @@ def zero_points(family: Family) -> Iterator[Row]:
         for size, older in ((16, "x"), (32, "?")):
             grouped = Attr(wei_zero_point=ZeroPoint(3, groups=(size, 1)))
             yield row(f"weights, groups of {size} x 1", f"r / {older}", (make(), grouped))
+        for dtype in ("s4", "u4"):
+            scale, point = Scale(3, groups=(32, 1)), ZeroPoint(3, dtype, groups=(32, 1))
+            attr = Attr(src_scale=one_scale, wei_scale=scale, wei_zero_point=point)
+            problem = make(wei=dtype, dst="f32")
+            yield row(f"{dtype} weights and points to f32, groups of 32 x 1", "?", (problem, attr))
 
 
 def chains(family: Family) -> Iterator[Row]:

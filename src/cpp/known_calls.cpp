@@ -87,8 +87,8 @@ PyObject* KnownCalls::find(PyObject* kind, PyObject* wei, PyObject* bias, const 
     // Comparing may give up the GIL, and another thread may forget the call meanwhile.
     const Snapshots held = found->second.held;
     py::object op = found->second.op;
-    if (!held.first->holds(wei, looks_)) return nullptr;
-    if (has_bias && !held.second->holds(bias, looks_)) return nullptr;
+    if (!held.first->holds(wei, compared_)) return nullptr;
+    if (has_bias && !held.second->holds(bias, compared_)) return nullptr;
     ++hits_;
     return op.release().ptr();
 }
@@ -142,8 +142,7 @@ void KnownCalls::insert(const py::object& kind, const py::dict& options, Snapsho
 }
 
 void KnownCalls::clear() {
-    hits_ = 0;
-    looks_ = {};
+    hits_ = compared_ = 0;
     forget();
 }
 

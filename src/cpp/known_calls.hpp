@@ -55,7 +55,7 @@ public:
     void clear();  // the counts, too
     std::size_t size() const { return calls_.size(); }
     std::size_t hits() const { return hits_; }
-    const Looks& looks() const { return looks_; } // at weights and biases
+    std::size_t compared() const { return compared_; } // bytes of weights and biases
 
 private:
     using Snapshots = std::pair<std::shared_ptr<Snapshot>, std::shared_ptr<Snapshot>>;
@@ -74,8 +74,7 @@ private:
     void insert(const py::object& kind, const py::dict& options, Snapshots held, py::object op);
 
     Calls calls_;
-    std::size_t hits_ = 0, clock_ = 0;
-    Looks looks_;
+    std::size_t hits_ = 0, clock_ = 0, compared_ = 0;
 };
 
 } // namespace pq

@@ -48,12 +48,8 @@ void register_known_calls(py::module_& m) {
             .def("forget", &KnownCalls::forget, "Forget the calls.")
             .def("clear", &KnownCalls::clear, "Forget the calls, and how many were found.")
             .def_property_readonly("hits", &KnownCalls::hits)
-            .def_property_readonly(
-                    "looks",
-                    [](const KnownCalls& self) {
-                        return py::make_tuple(self.looks().compared, self.looks().watched);
-                    },
-                    "Bytes of weights and biases that were compared, and that were watched.")
+            .def_property_readonly("compared", &KnownCalls::compared,
+                                   "Bytes of weights and biases that were compared.")
             .def("__len__", &KnownCalls::size);
     m.def("hot_function", &hot_function, py::arg("function"), py::arg("kind"), py::arg("calls"),
           "A function that runs known calls without a frame of Python.");

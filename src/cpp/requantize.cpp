@@ -142,7 +142,7 @@ void Requantizer::choose() {
     } else if (kind == "float") {
         loops_ = loops<Float, Out>();
     } else if (kind == "double") {
-        loops_ = loops<Double, Out>();
+        loops_ = loops<DoubleOnFloats, Out>();
     } else if (kind == "onednn") {
         loops_ = loops<OneDNN<false>, Out>();
     } else if (kind == "onednn_divide") {

@@ -82,14 +82,16 @@ struct TwoRoundNarrow : FromAccumulators {
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
         static_assert(narrow<Out>);
-        const std::int32_t x = biased(acc, c, fault);
+        const auto x = static_cast<float>(biased(acc, c, fault));
         std::int32_t whole = 0;
         if constexpr (single) {
-            const float v = static_cast<float>(x) * c.factor;
+            const float v = x * c.factor;
             whole = static_cast<std::int32_t>(v + __builtin_copysignf(0x1.FFFFFEp-2F, v));
         } else {
             const double v = static_cast<double>(x) * c.real_factor;
-            whole = static_cast<std::int32_t>(v + __builtin_copysign(0x1.FFFFFFFFFFFFFp-2, v));
+            const double near = v + __builtin_copysign(0x1.FFFFFFFFFFFFFp-2, v);
+            // Stored in a float between the two roundings.
+            whole = static_cast<std::int32_t>(static_cast<float>(static_cast<std::int32_t>(near)));
         }
         const std::int32_t y =
                 shift_round_half<Rounding::half_away_from_zero, false>(whole, c.shift_right);

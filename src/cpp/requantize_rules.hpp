@@ -194,6 +194,7 @@ struct Float : FromAccumulators {
     }
 };
 
+// For Exact, whose accumulators stay whole.
 struct Double : FromAccumulators {
     template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
@@ -205,16 +206,31 @@ struct Double : FromAccumulators {
     }
 };
 
-// |x · m| < 2^51 is the requantiser's promise.
+// The number as a float holds it.
+PQ_INLINE double in_float(double v) {
+    return static_cast<double>(static_cast<float>(v));
+}
+
+// Double arithmetic between values that are stored in floats: 2^40 is beyond all bounds.
+struct DoubleOnFloats : FromAccumulators {
+    template <typename Out>
+    static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
+                                        std::uint32_t& fault) {
+        const double v = static_cast<double>(static_cast<float>(biased(acc, c, fault)));
+        return saturated(in_float(nearest_even(clamped(v * c.real_factor, -0x1p40, 0x1p40))), c);
+    }
+};
+
+// |x · m| < 2^51 is the requantiser's promise. Floats hold x and what comes after each rounding.
 template <bool single>
 struct TwoRound : FromAccumulators {
     template <typename Out>
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
-        const std::int32_t x = biased(acc, c, fault);
-        const double v = single ? static_cast<double>(static_cast<float>(x) * c.factor)
-                                : static_cast<double>(x) * c.real_factor;
-        return saturated(nearest_away(nearest_away(v) * c.power), c);
+        const auto x = static_cast<float>(biased(acc, c, fault));
+        const double v =
+                single ? static_cast<double>(x * c.factor) : static_cast<double>(x) * c.real_factor;
+        return saturated(nearest_away(in_float(nearest_away(v)) * c.power), c);
     }
 };
 

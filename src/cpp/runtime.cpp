@@ -8,6 +8,10 @@
 #include <pthread.h>
 #include <utility>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace pq {
 
 namespace {
@@ -94,6 +98,20 @@ std::string effective_isa() {
     for (const IsaName& known : isa_names)
         if (known.isa == isa) return known.name;
     return "UNKNOWN_" + std::to_string(static_cast<int>(isa));
+}
+
+std::vector<std::string> cpu_flags() {
+    std::vector<std::string> flags;
+#if defined(__x86_64__)
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return flags;
+    if ((ecx & (1U << 1)) != 0) flags.emplace_back("avx512vbmi");
+    const unsigned last_subleaf = eax;
+    if (last_subleaf >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 &&
+        (eax & (1U << 4)) != 0)
+        flags.emplace_back("avx_vnni");
+#endif
+    return flags;
 }
 
 void limit_isa(const std::string& name) {

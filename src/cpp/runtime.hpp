@@ -19,6 +19,8 @@ void check_not_forked();
 
 py::dict version();
 std::string effective_isa();
+// What kernels ask the processor for themselves, whatever the library's answer is.
+std::vector<std::string> cpu_flags();
 // Only before the first descriptor; later the library refuses (DnnlFault).
 void limit_isa(const std::string& name);
 

@@ -18,8 +18,6 @@ namespace {
 constexpr std::size_t long_run = std::size_t{256} << 10U;
 // Of a piece for one thread.
 constexpr std::size_t grain = std::size_t{32} << 10U;
-// Comparisons.
-constexpr unsigned longest_wait = 4096;
 
 } // namespace
 
@@ -58,20 +56,12 @@ Snapshot::Snapshot(const py::array& given, py::array kept)
     if (is_constant(*py::detail::array_proxy(given.ptr()))) constant_ = given;
 }
 
-bool Snapshot::holds(const py::handle& array, Looks& looks) {
+bool Snapshot::holds(const py::handle& array, std::size_t& compared) {
     const py::detail::PyArray_Proxy& proxy = *py::detail::array_proxy(array.ptr());
     if (!has_form(proxy)) return false;
     const bool constant = is_constant(proxy);
     if (constant && constant_) return true;
-    if (is_unwritten()) {
-        const Pages& pages = watch_->pages();
-        looks.watched += pages.bytes();
-        looks.compared += nbytes_ - pages.bytes();
-        return same_between(data_, pages.begin) && same_between(pages.end, data_ + nbytes_);
-    }
-    // Marked before it is read: a write from here on is seen.
-    const std::uint64_t mark = next_mark();
-    looks.compared += nbytes_;
+    compared += nbytes_;
     bool same = false;
     if (nbytes_ < long_run) {
         same = same_content();
@@ -80,7 +70,6 @@ bool Snapshot::holds(const py::handle& array, Looks& looks) {
         const py::gil_scoped_release release;
         same = same_content();
     }
-    mark_ = same ? mark : 0;
     constant_ = same && constant ? py::reinterpret_borrow<py::object>(array) : py::object();
     return same;
 }
@@ -90,30 +79,6 @@ bool Snapshot::has_form(const py::detail::PyArray_Proxy& array) const {
            static_cast<std::size_t>(array.nd) == dims_.size() &&
            std::equal(dims_.begin(), dims_.end(), array.dimensions) &&
            std::equal(strides_.begin(), strides_.end(), array.strides);
-}
-
-bool Snapshot::is_unwritten() {
-    if (mark_ == 0) return false;
-    if (watch_->unwritten_since(mark_)) return true;
-    // Who writes now and then is left alone for longer: the first write to a page that is watched
-    // takes a detour through the kernel.
-    mark_ = 0;
-    same_ = 0;
-    wait_ = std::min(2 * wait_, longest_wait);
-    return false;
-}
-
-std::uint64_t Snapshot::next_mark() {
-    if (++same_ <= wait_ || !outer_.empty()) return 0;
-    if (!watch_) watch_ = Watch::of(data_, data_ + nbytes_);
-    const std::uint64_t mark = watch_ ? watch_->mark() : 0;
-    if (mark == 0) same_ = 0;
-    return mark;
-}
-
-bool Snapshot::same_between(const char* begin, const char* end) const {
-    const auto* const kept = static_cast<const char*>(kept_.data());
-    return std::memcmp(begin, kept + (begin - data_), static_cast<std::size_t>(end - begin)) == 0;
 }
 
 bool Snapshot::same_content() const {

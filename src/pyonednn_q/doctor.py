@@ -22,7 +22,7 @@ Facts = dict[str, str]
 _TIMEOUT_S = 120
 _ORDER = (
     *("package", "python", "numpy", "extension", "build", "library", "source", "onednn", "runtime"),
-    *("cpu", "isa", "vnni", "threads", "weights", "trial", "failure"),
+    *("cpu", "isa", "vnni", "features", "threads", "weights", "trial", "failure"),
 )
 
 _NOT_BUILT = "not built"
@@ -187,16 +187,13 @@ def _see_library() -> None:
 
 
 def _see_runtime() -> None:
-    from pyonednn_q.compose.implementation import has_vnni
     from pyonednn_q.native import runtime
 
     isa = runtime.isa()
-    _note(isa=isa, vnni="yes" if has_vnni(isa) else "no")
+    _note(isa=isa.text(), vnni="yes" if isa.has_vnni() else "no")
+    _note(features=", ".join(isa.features()) or "none that 8-bit sums depend on")
     _note(vectors=f"{runtime.core().vector_bits() or 'no'} bits in loops of our own")
     _note(threads=f"{runtime.get_num_threads()} on {len(os.sched_getaffinity(0))} CPUs")
-    why = runtime.why_not_watching()
-    how = f"compared on each call ({why})" if why else "watched: Linux tells what was written"
-    _note(weights=f"of functional calls: {how}")
 
 
 def _see_trial() -> None:

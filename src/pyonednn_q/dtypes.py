@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.errors import DTypeError
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -47,7 +48,7 @@ NAMES = tuple(_TABLE)
 
 
 def checked(name: object, argument: str = "dtype", allowed: Collection[str] = NAMES) -> str:
-    """Return `name` if it is one of `allowed`.
+    """Return the one of `allowed` that `name` is.
 
     Raises
     ------
@@ -55,8 +56,8 @@ def checked(name: object, argument: str = "dtype", allowed: Collection[str] = NA
         Naming `argument`.
     """
     if not isinstance(name, str) or name not in allowed:
-        raise DTypeError(argument, repr(name), f"one of {', '.join(allowed)}")
-    return name
+        raise DTypeError(argument, shown(name), f"one of {', '.join(allowed)}")
+    return next(known for known in allowed if known == name)
 
 
 def bits(name: str) -> int:
@@ -131,7 +132,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     return borrowed
 
 
-def from_numpy(dtype: DTypeLike, argument: str = "dtype") -> str:
+def from_numpy(dtype: DTypeLike, argument: str = "dtype", wanted: str = "") -> str:
     """Return the name of a NumPy dtype.
 
     Parameters
@@ -140,6 +141,8 @@ def from_numpy(dtype: DTypeLike, argument: str = "dtype") -> str:
         What `numpy.dtype` accepts.
     argument : str
         Whose dtype it is, for the message.
+    wanted : str
+        What would do, where not every type will.
 
     Raises
     ------
@@ -151,11 +154,14 @@ def from_numpy(dtype: DTypeLike, argument: str = "dtype") -> str:
     >>> from_numpy("int8")
     's8'
     """
-    given = np.dtype(dtype)
+    try:
+        given = np.dtype(dtype)
+    except Exception:  # whatever NumPy raises for what is no data type
+        raise DTypeError(argument, shown(dtype), wanted or _WANTED) from None
     native = given.newbyteorder("=")
     name = _names(has_bf16()).get(native)
     if name is None:
-        raise DTypeError(argument, str(given), _ADVICE.get(given.name, _WANTED))
+        raise DTypeError(argument, str(given), wanted or _ADVICE.get(given.name, _WANTED))
     if native != given:
         advice = f"native byte order: array.astype({native.name!r})"
         raise DTypeError(argument, f"{given.name} in foreign byte order", advice)

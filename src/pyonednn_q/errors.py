@@ -1,13 +1,16 @@
 """Everything this package raises on purpose.
 
-Nothing else of ours may be imported here: every room, and the extension, raises from this list.
-An error names what it is about, what came and what would do, and keeps them as attributes.
+Nothing else of ours but `shown` may be imported here: every room, and the extension, raises from
+this list. An error names what it is about, what came and what would do, and keeps them as
+attributes. Its text has at most `LONGEST` characters, whatever came.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyonednn_q.shown import LONGEST, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,10 +65,10 @@ class ArgumentError(Error, ValueError):
     """
 
     def __init__(self, argument: str, got: str, wanted: str) -> None:
-        super().__init__(argument, got, wanted)
-        self.argument = argument
-        self.got = got
-        self.wanted = wanted
+        self.argument = shortened(argument, 80)
+        self.wanted = shortened(wanted, 280)
+        self.got = shortened(got, LONGEST - 20 - len(self.argument) - len(self.wanted))
+        super().__init__(self.argument, self.got, self.wanted)
 
     def __str__(self) -> str:
         return f"{self.argument}: got {self.got}; wanted {self.wanted}"
@@ -103,15 +106,16 @@ class OneDNNError(Error, RuntimeError):
     """
 
     def __init__(self, status: str, call: str, problem: str, detail: str = "") -> None:
-        super().__init__(status, call, problem, detail)
-        self.status = status
-        self.call = call
-        self.problem = problem
-        self.detail = detail
+        self.status = shortened(status, 40)
+        self.call = shortened(call, 60)
+        self.problem = shortened(problem, 1000)
+        self.detail = shortened(detail, 1000)
+        super().__init__(self.status, self.call, self.problem, self.detail)
 
     def __str__(self) -> str:
         head = f"{self.call}: {self.status}" if self.call else self.status
-        return "; ".join(part for part in (head, self.detail, self.problem) if part)
+        parts = (head, shortened(self.detail, 210), shortened(self.problem, 180))
+        return "; ".join(part for part in parts if part)
 
 
 class UnsupportedError(OneDNNError):
@@ -160,11 +164,20 @@ class UnsupportedError(OneDNNError):
         return self._variants
 
     def __str__(self) -> str:
-        lines = [super().__str__()]
-        lines += [f"  {implementation}: {reason}" for implementation, reason in self.reasons]
-        if self.variants:
-            lines += ["nearest variants that run here:", *(f"  {near}" for near in self.variants)]
-        return "\n".join(lines)
+        near = [shortened(f"  {variant}", 80) for variant in self.variants]
+        if near:
+            near.insert(0, "nearest variants that run here:")
+        left = LONGEST - sum(len(line) + 1 for line in near) - 40
+        lines = [shortened(super().__str__(), left)]
+        left -= len(lines[0])
+        for at, (implementation, reason) in enumerate(self.reasons):
+            line = shortened(f"  {implementation}: {reason}", 160)
+            left -= len(line) + 1
+            if left < 0:
+                lines.append(f"  and {len(self.reasons) - at} more, in reasons")
+                break
+            lines.append(line)
+        return "\n".join(lines + near)
 
     def __reduce__(self) -> tuple[Any, ...]:
         known = {"_reasons": self.reasons, "_variants": self.variants}
@@ -283,7 +296,7 @@ class SelfCheckError(Error, RuntimeError):
         return (
             f"self_check: {self.implementation} computes dst{list(self.place)} = {self.got:.9g} on "
             f"seeded data, and {wanted} is right; {self.wrong} of {self.checked} elements differ; "
-            f"{self.problem}"
+            f"{shortened(self.problem, 200)}"
         )
 
 
@@ -299,10 +312,10 @@ class NoModelError(Error, LookupError):
     """
 
     def __init__(self, impl: str, isa: str, why: str) -> None:
-        super().__init__(impl, isa, why)
-        self.impl = impl
-        self.isa = isa
-        self.why = why
+        self.impl = shortened(impl, 80)
+        self.isa = shortened(isa, 80)
+        self.why = shortened(why, 300)
+        super().__init__(self.impl, self.isa, self.why)
 
     def __str__(self) -> str:
         return f"no model of {self.impl} on {self.isa}: {self.why}"

@@ -34,13 +34,13 @@ True
 from __future__ import annotations
 
 import enum
-import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.argument import numbers, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -91,8 +91,9 @@ class QParams:
     ) -> None:
         if not dtypes.is_integer(dtype):
             raise DTypeError(argument="dtype", got=dtype, wanted="an integer type")
+        dtype = str(dtype)
         object.__setattr__(self, "dtype", dtype)
-        object.__setattr__(self, "axis", _axis(axis))
+        object.__setattr__(self, "axis", None if axis is None else whole("axis", axis))
         scales, zero_points = _scales(scale), _zero_points(zero_point, dtype)
         if axis is None:
             for name, values in (("scale", scales), ("zero_point", zero_points)):
@@ -141,7 +142,7 @@ class QParams:
         ShapeError
             `x` has another number of channels.
         """
-        values = np.asarray(x, np.float64)
+        values = numbers("x", x).astype(np.float64)
         if np.isnan(values).any():
             raise ArgumentError(argument="x", got="NaN", wanted="numbers")
         scale, zero_point = self._along(values.shape)
@@ -165,8 +166,8 @@ class QParams:
         ShapeError
             `q` has another number of channels.
         """
-        values = np.asarray(q)
-        name = dtypes.from_numpy(values.dtype, "q")
+        values = numbers("q", q, "iuV")
+        name = dtypes.from_numpy(values.dtype, "q", self.dtype)
         if name != self.dtype:
             raise DTypeError(argument="q", got=name, wanted=self.dtype)
         scale, zero_point = self._along(values.shape)
@@ -274,21 +275,8 @@ def _is_grouped(kind: str, groups: int, arg: str) -> bool:
     return groups > 1 and arg == "wei"
 
 
-def _axis(value: int | None) -> int | None:
-    try:
-        return None if value is None else operator.index(value)
-    except TypeError:
-        raise ArgumentError("axis", repr(value), "an integer, or None") from None
-
-
 def _scales(value: object) -> Array:
-    try:
-        given = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        given = np.empty(0, object)
-    if given.dtype.kind not in "iuf":
-        raise ArgumentError(argument="scale", got=repr(value), wanted="numbers")
-    scale = given.astype(np.float64)
+    scale = numbers("scale", value).astype(np.float64)
     bad = ~(np.isfinite(scale) & (scale > 0))
     if bad.any():
         got = f"{scale[bad].flat[0]}"
@@ -297,9 +285,7 @@ def _scales(value: object) -> Array:
 
 
 def _zero_points(value: object, dtype: str) -> Array:
-    zero_point = np.asarray(value)
-    if zero_point.dtype.kind not in "iu":
-        raise ArgumentError(argument="zero_point", got=repr(value), wanted="integers")
+    zero_point = numbers("zero_point", value, "iu")
     lo, hi = dtypes.qmin(dtype), dtypes.qmax(dtype)
     bad = (zero_point < lo) | (zero_point > hi)
     if bad.any():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.cli import main as command_line
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.demo import experiment, main, report
 
 
@@ -89,7 +90,7 @@ def test_bad_options_are_refused(argv: list[str]) -> None:
 
 
 def on(isa: str, load: float = 0.0) -> experiment.Platform:
-    return experiment.Platform("3.7.0", "OMP", isa, 2, load)
+    return experiment.Platform("3.7.0", "OMP", InstructionSet(isa), 2, load)
 
 
 def test_a_busy_machine_is_named() -> None:

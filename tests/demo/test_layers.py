@@ -13,7 +13,6 @@ import pytest
 from pyonednn_q import native
 from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.compose.post_ops import EltwisePostOp
 from pyonednn_q.demo import experiment, fit, layers, quantise
 from pyonednn_q.demo.network import Conv, Dense, MaxPool
@@ -154,7 +153,7 @@ def test_8_bit_weights_are_refused_without_vnni(models: experiment.Models) -> No
     assert isinstance(layer, quantise.Int8Layer)
     with pytest.raises(SaturationError):
         run_child(layers.int8_layer, layer, (1, 16, 8, 8), environment={LIMIT_VARIABLE: "AVX2"})
-    if has_vnni(native.runtime.isa()):
+    if native.runtime.isa().has_vnni():
         layers.int8_layer(layer, (1, 16, 8, 8))
 
 

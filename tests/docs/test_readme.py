@@ -41,9 +41,10 @@ SHOWN = [
 ]
 
 
+@pytest.mark.parametrize("flags", [(), ("-O",), ("-OO",)], ids=["", "-O", "-OO"])
 @pytest.mark.parametrize(("block", "shown"), SHOWN)
-def test_pages_show_what_its_examples_print(block: str, shown: str) -> None:
-    printed = run("-c", block)
+def test_pages_show_what_its_examples_print(block: str, shown: str, flags: tuple[str, ...]) -> None:
+    printed = run(*flags, "-c", block)
     # Which kernel runs, and so how weights are packed, is the machine's business.
     own = re.compile(r"implementation|wei |scratchpad|note  ")
 

@@ -44,7 +44,11 @@ def report() -> Iterator[None]:
     if target:
         rows = [[*key, variants] for key, variants in sorted(FOUND.items())]
         version = ".".join(map(str, runtime.version()[:2]))
-        head = {"version": version, "runtime": runtime.threading_runtime(), "isa": runtime.isa()}
+        head = {
+            "version": version,
+            "runtime": runtime.threading_runtime(),
+            "isa": runtime.isa().text(),
+        }
         Path(target).write_text(json.dumps({**head, "rows": rows}, indent=1))
 
 
@@ -100,9 +104,13 @@ def differing(got: Any, wanted: Any) -> int:
 @pytest.mark.parametrize("kind", sum_cases.KINDS)
 def test_models_are_their_kernels(kind: str, src: str) -> None:
     minor = ".".join(map(str, runtime.version()[:2]))
-    here = [key for key in proofs() if key[:2] == (kind, src) and key[3:] == (runtime.isa(), minor)]
+    here = [
+        key
+        for key in proofs()
+        if key[:2] == (kind, src) and key[3:] == (runtime.isa().text(), minor)
+    ]
     if not here:
-        pytest.skip(f"nothing is proven for {runtime.isa()} of oneDNN {minor}")
+        pytest.skip(f"nothing is proven for {runtime.isa().text()} of oneDNN {minor}")
     compared: set[tuple[str, bool]] = set()
     for name, case in kernel_cases.cases(kind, src, kernel_cases.SMALL, seed=1):
         others = Modelled(case)

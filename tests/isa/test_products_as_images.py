@@ -13,18 +13,18 @@ from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import Trial
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.form import faster_form
 from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.ready import Layer
 from support.frames import frames
-from support.isa import has_vnni, includes
 
 RNG = np.random.default_rng(17)
 RELU = pq.Chain(pq.Eltwise("relu"))
 MATMUL = pq.MatMulProblem.of((5, 64), (64, 24))
 IP = pq.InnerProductProblem.of((5, 64), 24)
-HERE = not has_vnni(runtime.isa()) and not includes(runtime.isa(), "AVX512_CORE")
+HERE = not runtime.isa().is_beyond_avx2()
 WHY = "without VNNI a matmul runs on gemm"
 
 
@@ -34,7 +34,7 @@ WHY = "without VNNI a matmul runs on gemm"
     [MATMUL, IP, pq.MatMulProblem.of((2, 5, 64), (1, 64, 24), bias="f32", dst="f32")],
 )
 def test_products_have_a_faster_form(problem: Any, isa: str) -> None:
-    form = faster_form(problem, RELU, isa)
+    form = faster_form(problem, RELU, InstructionSet(isa))
     assert form is not None
     assert (form.problem.kind, form.asked, form.chain) == ("convolution", problem, RELU)
     assert form.problem.macs == problem.macs
@@ -58,7 +58,7 @@ def test_products_have_a_faster_form(problem: Any, isa: str) -> None:
     ],
 )
 def test_others_have_none(problem: Any, isa: str) -> None:
-    assert faster_form(problem, RELU, isa) is None
+    assert faster_form(problem, RELU, InstructionSet(isa)) is None
 
 
 KINDS: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...]]] = {

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
-from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
 from pyonednn_q.errors import SaturationError
 from pyonednn_q.native import runtime
 
 
 def test_saturating_weights_are_refused_by_channel() -> None:
-    if has_vnni(runtime.isa()):
-        pytest.skip(f"{runtime.isa()} has VNNI: nothing saturates")
+    if runtime.isa().has_vnni():
+        pytest.skip(f"{runtime.isa().text()} has VNNI: nothing saturates")
     problem = ConvProblem.of((1, 16, 4, 4), (4, 16, 1, 1), dst="s32")
     wei = np.ones((4, 16, 1, 1), np.int8)
     wei[2] = 127
@@ -33,8 +32,8 @@ def test_saturating_weights_are_refused_by_channel() -> None:
 
 
 def test_saturating_weights_of_a_call_are_refused() -> None:
-    if has_vnni(runtime.isa()):
-        pytest.skip(f"{runtime.isa()} has VNNI: nothing saturates")
+    if runtime.isa().has_vnni():
+        pytest.skip(f"{runtime.isa().text()} has VNNI: nothing saturates")
     call = native.prepare(MatMulProblem.of((2, 8), (8, 3), dst="s32"))
     src = np.full((2, 8), 255, np.uint8)
     for way in (call, copy(call), partial(native.Prepared.__call__, call)):

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.errors import SaturationError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Eltwise, Sum
@@ -63,7 +62,7 @@ def test_signed_sources_are_exact(shape: str, point: int) -> None:
     for _ in range(2):
         call.meaning().check_equal(call.run(operator))
     notes = operator.prepare(src).notes
-    if has_vnni(runtime.isa()):
+    if runtime.isa().has_vnni():
         assert not any(SAID in note for note in notes)
 
 
@@ -72,7 +71,7 @@ def test_a_convolution_of_odd_weights_is_run_as_unsigned_without_vnni() -> None:
     call = Call(kind, codes(src), odd(wei), None, QParams(0.5, 0, "s8"), WEI_Q, window=window)
     operator = call.operator()
     planned, seen = operator.prepare(src), inspect(operator, src)
-    changed = not has_vnni(runtime.isa())
+    changed = not runtime.isa().has_vnni()
     for said in (planned.notes, seen.notes, (planned.describe(),), (str(seen),)):
         assert any(SAID in note for note in said) == changed
     assert planned.primitive.problem.tensors["src"].dtype == ("u8" if changed else "s8")
@@ -139,7 +138,7 @@ def test_float_sources_follow() -> None:
 def test_what_saturates_as_unsigned_is_refused_and_both_are_named() -> None:
     wei = np.full((32, 16, 3, 3), 127, np.int8)
     operator = Conv(wei, src_q=QParams(0.5, 0, "s8"), wei_q=WEI_Q, padding=1)
-    if has_vnni(runtime.isa()):
+    if runtime.isa().has_vnni():
         assert operator.prepare((2, 16, 9, 8)).primitive.problem.tensors["src"].dtype == "s8"
         return
     with pytest.raises(SaturationError, match="and as u8, 128 more: 32 output channel") as caught:

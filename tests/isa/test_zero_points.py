@@ -14,7 +14,6 @@ import pytest
 
 from pyonednn_q.compose import guards
 from pyonednn_q.compose.attr import Attr, ZeroPoint
-from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.compose.problem import (
     ConvProblem,
     DeconvProblem,
@@ -102,7 +101,7 @@ def test_one_answer_however_it_is_carried(name: str, chain: str) -> None:
         _, want = asked.meaning(src, before)
         residual = before if chain == "residual" else None
         # Without VNNI there is no fast kernel for ragged groups, with or without a zero point.
-        slow = name.startswith("ragged") and not has_vnni(runtime.isa())
+        slow = name.startswith("ragged") and not runtime.isa().has_vnni()
         prepared = prepare_layer(made, allow_reference=slow)
         got = prepared(src.astype(np.float32), residual=residual)
         np.testing.assert_array_equal(got, want)

@@ -27,7 +27,6 @@ from pyonednn_q.bench.trial import Trial
 from pyonednn_q.errors import LibraryError, UnsupportedError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget
-from support.isa import has_vnni, includes
 
 Array = NDArray[Any]
 
@@ -57,7 +56,7 @@ def asked(*problems: str, dtypes: str = "f32,u8s8u8", tails: str = "none") -> Re
 def adds_to_deconvolutions() -> bool:
     """Tell whether int8 deconvolutions keep their kernel where they add a tensor."""
     isa = runtime.isa()
-    return has_vnni(isa) and (runtime.version() >= (3, 8) or includes(isa, "AVX512_CORE"))
+    return isa.has_vnni() and (runtime.version() >= (3, 8) or isa.has_avx512())
 
 
 @pytest.fixture
@@ -101,7 +100,7 @@ def test_int8_is_near_fp32(text: str, tail: str) -> None:
                 Trial.of(case, sample)
             continue
         trial = Trial.of(case, sample)
-        if trial.saturates or (dtype == "s8s8s8" and not has_vnni(runtime.isa())):
+        if trial.saturates or (dtype == "s8s8s8" and not runtime.isa().has_vnni()):
             continue  # what saturates is near nothing
         # 8 bits over ±4 deviations leave about 37 dB of a normal value, and a residual clips.
         assert 30 < sqnr_db(exact, trial.real_result()) < 60
@@ -201,7 +200,7 @@ def test_what_is_refused_in_one_type_is_not_dead(
 
 
 def test_an_instruction_set_has_a_process_of_its_own() -> None:
-    if not includes(runtime.isa(), "AVX2"):
+    if not runtime.isa().has("AVX2"):
         pytest.skip("this process may not use AVX2")
     request = replace(asked("matmul 5x64 64x32"), budget=Budget(rounds=6))
     made = processes.measure_at(request, "AVX2")

@@ -116,7 +116,7 @@ def test_row_major_results_keep_every_bit(half: str) -> None:
             values={"post_op_0": values.reshape(1, 32, 1, 1)},
         )
     except pq.UnsupportedError:
-        pytest.skip(f"no kernel stores {half} on {runtime.isa()}")
+        pytest.skip(f"no kernel stores {half} on {runtime.isa().text()}")
     src = rng.integers(0, 256, (1, 32, 6, 7)).astype(np.uint8)
     wanted = primitive(src)
     dense = TensorSpec.dense(problem.dst.dims, half)

@@ -203,6 +203,28 @@ def test_four_bit_weights_of_a_matmul(wei: str) -> None:
     check(problem, attr, src=src, wei=values.astype(numpy_dtype), wei_scale=scale)
 
 
+@pytest.mark.parametrize("wei", ["s4", "u4"])
+@pytest.mark.parametrize("is_borrowed", [False, True])
+def test_four_bit_zero_points_of_groups(wei: str, is_borrowed: bool) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    if runtime.version() < (3, 8, 0):
+        pytest.skip("oneDNN 3.7 takes no zero points of 4 bits")
+    four_bits = {"s4": ml_dtypes.int4, "u4": ml_dtypes.uint4}[wei]
+    problem = MatMulProblem.of((5, 64), (64, 24), wei=wei, dst="f32")
+    groups = Scale(3, groups=(32, 1)), ZeroPoint(3, wei, groups=(32, 1))
+    attr = Attr(src_scale=Scale(), wei_scale=groups[0], wei_zero_point=groups[1])
+    codes, points = integers(0, 8, (64, 24), "i1"), integers(0, 8, (2, 24), "i1")
+    src = integers(0, 20, (5, 64), "u1")
+    given = points.astype(four_bits) if is_borrowed else points
+    values = {"src_scale": np.ones(1), "wei_scale": np.ones(48), "wei_zero_point": given}
+    call = native.prepare(
+        problem, attr, wei=codes.astype(four_bits), values=values, allow_reference=True
+    )
+    real = codes.astype(np.int64) - points.repeat(32, axis=0)
+    assert (call(src) == src.astype(np.int64) @ real).all()
+    assert "wei_zero_point" not in call.held()
+
+
 def test_the_library_holds_the_attributes_we_set() -> None:
     ops = (EltwisePostOp("linear", 2.0, -1.0), SumPostOp(0.5, 3), EltwisePostOp("clip", 0.0, 6.0))
     attr = Attr(wei_scale=Scale(1), post_ops=ops, deterministic=True)

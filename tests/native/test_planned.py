@@ -10,6 +10,7 @@ import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.compose.facts import Facts
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
@@ -21,8 +22,8 @@ from support.plans import chains
 from support.plans.problems import BIAS, C, facts_of, problem
 from support.plans.runs import Layer, assert_equal, assert_near
 
-AVX2 = Facts((3, 13, 2), "AVX2", "OMP")
-OLD = Facts((3, 7, 2), "AVX2", "OMP")
+AVX2 = Facts((3, 13, 2), InstructionSet("AVX2"), "OMP")
+OLD = Facts((3, 7, 2), InstructionSet("AVX2"), "OMP")
 SLOPE = np.resize([0.5, 2.0, -1.0, 1.0, 0.0], C)
 ADD = np.resize([1.0, -2.5, 0.5], C)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,7 +61,7 @@ def test_isa_can_be_limited_before_first_use_only() -> None:
         """
         from pyonednn_q.native import runtime
         runtime.limit_isa("SSE41")
-        assert runtime.isa() == "SSE41"
+        assert runtime.isa().level == "SSE41"
         try:
             runtime.limit_isa("AVX2")
         except Exception as error:
@@ -71,6 +74,53 @@ def test_isa_can_be_limited_before_first_use_only() -> None:
         ONEDNN_MAX_CPU_ISA="DEFAULT",
     )
     assert early.stdout.startswith("OneDNNError\nisa: got 'MMX'"), early
+
+
+LINUX = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
+LISTS = """
+    from pyonednn_q.compose.attr import Attr
+    from pyonednn_q.compose.problem import ConvProblem
+    from pyonednn_q.native import child, runtime
+
+    def names():
+        problem = ConvProblem.of((1, 16, 5, 5), (16, 16, 3, 3))
+        candidate = runtime.core().Candidate(problem.boundary(), Attr().boundary())
+        yield candidate.impl
+        while candidate.next():
+            yield candidate.impl
+
+    LIMIT
+    assert runtime.isa().vex_vnni == any("avx2_vnni" in name for name in names())
+    assert runtime.isa().has_avx512() == any("avx512" in name for name in names())
+    ask = "from pyonednn_q.native import runtime; print(runtime.isa())"
+    assert str(runtime.isa()) in child.log(ask, b"", "none")
+"""
+
+
+@pytest.mark.parametrize(
+    "limit", ["", "avx2_vnni", "AVX512_CORE_BF16", "AVX512_CORE_FP16", "AVX99"]
+)
+@pytest.mark.parametrize("prefix", ["ONEDNN", "DNNL"])
+def test_the_instruction_set_is_what_kernels_find(prefix: str, limit: str) -> None:
+    """The library lists kernels for AVX2_VNNI where it may use that; a child has the same limit."""
+    cleared = {"ONEDNN_MAX_CPU_ISA": "", "DNNL_MAX_CPU_ISA": ""}
+    listed = python(LISTS.replace("LIMIT", ""), **cleared | {f"{prefix}_MAX_CPU_ISA": limit})
+    assert listed.returncode == 0, listed
+
+
+@pytest.mark.parametrize("limit", ["AVX2_VNNI", "AVX512_CORE_BF16", "DEFAULT"])
+def test_a_limit_that_was_set_comes_before_the_environments(limit: str) -> None:
+    code = LISTS.replace("LIMIT", f"runtime.limit_isa('{limit}')")
+    listed = python(code, ONEDNN_MAX_CPU_ISA="AVX2")
+    assert listed.returncode == 0, listed
+
+
+def test_the_processor_says_what_linux_says_of_it() -> None:
+    """Linux knows AVX_VNNI from 5.12 on; kernels of oneDNN ask the processor whatever Linux is."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    told = next(line for line in lines if line.startswith("flags")).split()
+    known = {"avx512vbmi", "avx_vnni"} if LINUX >= (5, 12) else {"avx512vbmi"}
+    assert known.intersection(runtime.core().cpu_flags()) == known.intersection(told)
 
 
 def test_a_fork_after_use_is_an_error_not_a_hang() -> None:

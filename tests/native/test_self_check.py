@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import pyonednn_q as pq
+from pyonednn_q.check.draw import Draw
+from pyonednn_q.check.geometry import Geometry
+from pyonednn_q.check.meaning import Meaning
+from pyonednn_q.check.places import Places
 from pyonednn_q.compose import guards
-from pyonednn_q.compose.meaning import Meaning
-from pyonednn_q.compose.places import Places
 from pyonednn_q.native import runtime
-from pyonednn_q.native.trial import Draw, compare
+from pyonednn_q.native.trial import compare
 from support import unguarded
 from support.calls.draw import random_call
 from support.children import child, run_child
@@ -117,20 +119,22 @@ def test_one_wrong_level_is_found_where_it_is(place: tuple[int, ...], by: int) -
     problem = pq.ConvProblem.of((2, 8, 5, 4), (16, 8, 3, 3), dst="s32", padding=1)
     wei = np.random.default_rng(1).integers(-9, 10, problem.wei.dims).astype(np.int8)
     ready = pq.prepare(problem, wei=wei)
-    src = Draw().source(problem.src)
-    places, one = Places.of(problem), np.ones(1)
+    src = Draw().source(problem.src.dims, "u8")
+    places = Places.of(Geometry.of("convolution", problem.src.dims, problem.wei.dims, padding=1))
     assert places.are_all
-    meaning = Meaning(one, one, 0, 0, 0, None, bias_in_acc=False, chain=pq.Chain(), dst="s32")
+    band = Meaning(pq.Chain(), "s32").band(places, src, wei)
     dst = ready(src)
-    compare(places, meaning, dst, ready, src, wei)
+    compare(places, band, dst, ready)
     dst[place] += by
     with pytest.raises(pq.SelfCheckError, match=r"1 of 640 elements differ") as caught:
-        compare(places, meaning, dst, ready, src, wei)
+        compare(places, band, dst, ready)
     error = caught.value
     assert error.place == place
     assert error.got == dst[place]
     assert error.wanted == (dst[place] - by,) * 2
     assert (error.implementation, error.problem) == (ready.impl, problem.text())
+    with pytest.raises(pq.SelfCheckError, match=r"dims \(1, 16, 5, 4\) and not \(2, 16, 5, 4\)"):
+        compare(places, band, dst[:1], ready)
 
 
 def test_a_result_is_looked_at_after_what_runs_behind_the_primitive() -> None:

@@ -105,7 +105,7 @@ def test_floating_weights(dtype: str) -> None:
     kind = numpy_dtype(dtype)
     src, wei = SRC.astype(kind), weights().astype(kind)
     if not takes(runtime.isa(), dtype):
-        pytest.skip(f"no {dtype} on {runtime.isa()}")
+        pytest.skip(f"no {dtype} on {runtime.isa().text()}")
     want = Call("matmul", src, wei).meaning()
     for _ in range(2):
         want.check_equal(matmul(src, wei))

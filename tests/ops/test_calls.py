@@ -15,7 +15,7 @@ from pyonednn_q.native import runtime
 from pyonednn_q.qparams import QParams
 from support.calls.call import KINDS, Call
 from support.calls.draw import dst_dims, narrowed, random_call, random_values
-from support.isa import has_vnni, takes
+from support.isa import takes
 from support.oracle_numbers import INTEGER_RANGES, numpy_dtype
 
 C = 16
@@ -125,7 +125,7 @@ def test_asymmetric_weights_that_do_not_fit_keep_their_zero_point(shape: str) ->
     """Without VNNI they are too wide as they are, and come in parts."""
     call = wide(shape)
     operator = call.operator()
-    if has_vnni(runtime.isa()):
+    if runtime.isa().has_vnni():
         assert operator.weights.zero_point.is_all(4.0)
     else:
         assert operator.weights.parts is not None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
@@ -17,6 +18,7 @@ from pyonednn_q.ops import ready
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.functional import matmul
+from pyonednn_q.ops.inspector import inspect
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic, Extent
 from support.calls.call import Call
@@ -275,3 +277,20 @@ def test_wrong_sources_are_refused_by_name(extent: Extent) -> None:
         MatMul(
             call.wei, wei_q=call.wei_q, src_q=dynamic, post=Chain(Binary("mul", Leaf("src_scale")))
         )(good)
+
+
+@pytest.mark.parametrize("dtype", ["u8", "s8"])
+@pytest.mark.parametrize("name", list(SHAPES))
+def test_it_is_told_what_each_call_brings(name: str, dtype: str) -> None:
+    call = drawn(name)[1]
+    layer = call.but(src_q=Dynamic(dtype)).operator()
+    dims = call.src.shape
+    plan, described = layer.plan(dims), layer.prepare(dims).describe()
+    brought = ["src_scale", *(["src_zero_point"] if dtype == "u8" else [])]
+    for text in (described, str(plan)):
+        rows = [line.split() for line in text.splitlines() if line.endswith("of each call")]
+        assert [row[0] for row in rows] == brought
+    for word in brought:
+        assert f"<td>{word}</td>" in plan._repr_html_()
+    assert Plan.from_json(plan.to_json()) == plan
+    assert "src:common:0.5" in inspect(layer, dims).benchdnn

@@ -14,8 +14,7 @@ from pyonednn_q.errors import AliasError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.ops import tuning
 from pyonednn_q.ops.form import AS_ASKED, forms
 from pyonednn_q.ops.tuning import way
-from pyonednn_q.ops.verification import verify
-from support.forms import CASES, RNG, Q, asked, codes, made
+from support.forms import CASES, RNG, Q, asked, codes, made, verified
 
 POINT = "1x1 convolution"
 EXPECTED = {
@@ -49,19 +48,17 @@ def test_a_sum_with_a_scale_is_no_operand(chain: pq.Chain) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_form_computes_what_was_asked(name: str) -> None:
-    layer = asked(name)
     for _, planned in made(name):
-        verify(planned, layer._meaning(planned.plan), layer.problem, layer.wei)
+        verified(name, planned)
 
 
 @pytest.mark.parametrize("name", ["1x1", "1x1 with a leaf", "floats", "matmul"])
 def test_copies_compute_what_was_asked(name: str) -> None:
-    layer = asked(name)
     for _, planned in made(name):
         again = copy(planned)
         assert type(again) is type(planned)
         assert (again.hot is None) == (planned.hot is None)
-        verify(again, layer._meaning(planned.plan), layer.problem, layer.wei)
+        verified(name, again)
 
 
 @pytest.mark.parametrize("name", ["1x1", "inner product", "matmul", "batched matmul"])

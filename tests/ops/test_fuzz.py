@@ -19,7 +19,6 @@ from support.hostile.attempt import Attempt
 from support.hostile.chunk import Report, run_chunk
 from support.hostile.draw import attempt_of, ways
 from support.hostile.verdict import judge
-from support.isa import has_vnni
 
 CHUNK = 500
 
@@ -40,7 +39,7 @@ def test_hostile_calls(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     assert not report.wrong, "\n".join(report.wrong)
     # Whoever refuses everything is never wrong. Without VNNI, wide weights must be refused.
     may_be_right = report.plain.total()
-    if not has_vnni(runtime.isa()):
+    if not runtime.isa().has_vnni():
         may_be_right -= report.plain["SaturationError"]
     assert report.plain["right"] > 0.6 * may_be_right, report.plain
     assert report.outcomes["unknown"] < 0.1 * count

@@ -14,10 +14,10 @@ import pytest
 import pyonednn_q as pq
 from pyonednn_q import native
 from pyonednn_q.compose.implementation import classify
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.native.creation import creation
 from support.fault import filled
 from support.faults import FAULTS
-from support.isa import has_vnni
 
 RNG = np.random.default_rng(9)
 Q: dict[str, Any] = {"src_q": pq.QParams(0.5, 2, "u8"), "wei_q": pq.QParams(0.25, 0, "s8")}
@@ -161,7 +161,7 @@ def test_what_was_done_instead_is_told() -> None:
     assert any("runs as a matmul" in note for note in found.notes)
     is_image = any("asked as 1x1 convolution" in note for note in found.notes)
     assert found.problem.startswith("convolution" if is_image else "matmul")
-    assert is_image is (not has_vnni(found.isa) and "AVX512" not in found.isa)
+    assert is_image is (not InstructionSet.of(found.isa).is_beyond_avx2())
 
 
 def test_json_holds_all_of_it() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -140,6 +142,48 @@ def test_read_only_views_of_writable_memory_are_compared(which: str, tmp_path: P
     for index in [(0, 0), (7, 15)]:
         written[index] += 1
         check(seen)
+
+
+@pytest.mark.parametrize("mode", ["r+", "c"])
+def test_weights_in_a_mapped_file_are_compared(mode: Any, tmp_path: Path) -> None:
+    """A private mapping follows the file until its page is written."""
+    file = tmp_path / "wei.npy"
+    np.save(file, RNG.integers(-4, 5, (1024, 768)).astype(np.int8))
+    src = RNG.integers(0, 9, (2, 1024)).astype(np.uint8)
+    wei, through = np.load(file, mmap_mode=mode), np.load(file, mmap_mode="r+")
+    for index, written in enumerate((wei, through) * 8):
+        written.flat[index * 4096 + 7] ^= 1
+        want = Call("matmul", src, np.array(wei), **Q).meaning()
+        for _ in range(6):
+            want.check_equal(matmul(src, wei, **Q))
+
+
+def test_no_file_of_ours_is_closed_in_a_child() -> None:
+    """Numbers of files that we had may be the caller's own by the time of a fork."""
+    script = """
+import os, sys
+import numpy as np
+import pyonednn_q as pq
+q = {"src_q": pq.QParams(1.0, 0, "u8"), "wei_q": pq.QParams(1.0, 0, "s8")}
+src, wei = np.ones((2, 512), np.uint8), np.ones((512, 512), np.int8)
+for _ in range(40):
+    pq.matmul(src, wei, **q)
+os.closerange(3, 256)
+files = [os.open("/dev/null", os.O_RDONLY) for _ in range(32)]
+child = os.fork()
+if child == 0:
+    try:
+        for file in files:
+            os.fstat(file)
+    except OSError:
+        os._exit(1)
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_arrays_that_become_writable_are_compared_again() -> None:

@@ -36,8 +36,8 @@ def codes(*dims: int) -> Any:
 def modelled(operator: Any, dims: tuple[int, ...]) -> Any:
     """Return the model; skip on instruction sets and versions of which nothing is proven."""
     minor = ".".join(map(str, runtime.version()[:2]))
-    if not any(key[3:] == (runtime.isa(), minor) for key in proofs()):
-        pytest.skip(f"nothing is proven for {runtime.isa()} of oneDNN {minor}")
+    if not any(key[3:] == (runtime.isa().text(), minor) for key in proofs()):
+        pytest.skip(f"nothing is proven for {runtime.isa().text()} of oneDNN {minor}")
     return pq.model_of(operator, dims)
 
 

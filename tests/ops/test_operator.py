@@ -14,6 +14,7 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Sum
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
+from pyonednn_q.ops.functional import conv, deconv
 from pyonednn_q.predict.dialects import DIALECTS
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
@@ -44,6 +45,48 @@ def test_sources_of_any_size_share_packed_weights() -> None:
     before = layer.wei_bytes
     layer(source((5, 8, 6, 5)))
     assert layer.wei_bytes == before
+
+
+@pytest.mark.parametrize("of", [Conv, Deconv])
+def test_a_flat_padding_holds_the_low_sides_and_then_the_high_ones(of: type[Any]) -> None:
+    src, sides = source((1, 8, 6, 5)), ((0, 1), (2, 1))
+    asked = of(WEI, BIAS, **Q, padding=sides)(src)
+    for flat in ([0, 2, 1, 1], np.array([0, 2, 1, 1])):
+        np.testing.assert_array_equal(of(WEI, BIAS, **Q, padding=flat)(src), asked)
+    function = conv if of is Conv else deconv
+    for _ in range(2):
+        got = function(src, WEI, BIAS, **Q, padding=[0, 2, 1, 1])
+        np.testing.assert_array_equal(got, asked)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("padding", [1, 1, 1]),
+        ("padding", [1, 1, 1, -1]),
+        ("padding", [1, 1, 1, 1, 1, 1]),
+        ("padding", "same"),
+        ("stride", 0),
+        ("stride", (1, 1, 1)),
+        ("dilation", (0, 1)),
+        ("dilation", 1.5),
+    ],
+)
+def test_the_constructor_refuses_a_window_by_the_name_of_the_argument(name: str, bad: Any) -> None:
+    with pytest.raises(ArgumentError, match=rf"^{name}: got "):
+        Conv(WEI, BIAS, **Q, **{name: bad})
+
+
+def test_a_source_of_another_type_is_told_what_would_do() -> None:
+    layer, dims = Conv(WEI, BIAS, **Q), (1, 8, 6, 5)
+    with pytest.raises(DTypeError, match=r"astype\('uint8'\).*astype\('float32'\)") as caught:
+        layer(source(dims).astype(np.int64))
+    assert "int32" not in caught.value.wanted
+    layer(source(dims).astype(np.int64).astype("uint8"))
+    layer(source(dims).astype(np.int64).astype("float32"))
+    floating = Conv(WEI.astype(np.float32))
+    with pytest.raises(DTypeError, match="without src_q the source is floating"):
+        floating(source(dims).astype(np.int64))
 
 
 def test_a_shape_is_prepared_ahead() -> None:

@@ -11,6 +11,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Eltwise
 from pyonednn_q.ops import ready
+from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.ops.formed import Formed
 from pyonednn_q.qparams import QParams
 from support.calls.call import Call
@@ -153,3 +154,13 @@ def test_bitwise_means_the_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_carrier_is_refused(value: Any) -> None:
     with pytest.raises(ArgumentError, match="zero_point"):
         by(drawn("conv"), value).operator()
+
+
+def test_weights_in_any_order_in_memory() -> None:
+    """A batch of transposed matrices: oneDNN does not pack them beside a zero point as they lie."""
+    rng = np.random.default_rng(4)
+    src = rng.integers(0, 256, (3, 5, 24)).astype(np.uint8)
+    wei = rng.integers(-60, 61, (3, 16, 24)).astype(np.int8).transpose(0, 2, 1)
+    src_q, wei_q = QParams(1.0, 117, "u8"), QParams(1.0, 0, "s8")
+    operator = MatMul(wei, src_q=src_q, wei_q=wei_q, zero_point="attribute")
+    np.testing.assert_array_equal(operator(src), (src.astype(int) - 117) @ wei.astype(int))

@@ -147,7 +147,7 @@ def test_a_choice_is_made_once_and_comes_back_from_a_file(
     data = json.loads(path.read_text())
     key = data["tunings"][0]["key"]
     assert key["library"] == ".".join(map(str, runtime.version()))
-    assert key["isa"] == runtime.isa()
+    assert key["isa"] == runtime.isa().text()
     key["cpu"] = "another"
     path.write_text(json.dumps(data))
     pq.clear_tuning()
@@ -183,13 +183,27 @@ def test_a_choice_that_cannot_be_made_is_made_anew(
         '{"schema": 1, "tunings": [1]}',
         '{"schema": 1, "tunings": [{"key": 1, "tuning": {"way": "", "usual": "", "gain": 1}}]}',
         '{"schema": 1, "tunings": [{"key": {}, "tuning": {"way": 1, "usual": "", "gain": 1}}]}',
+        "[" * 100_000,
+        '{"schema": 1, "tunings": ' + "[" * 900 + "]" * 900 + "}",
+        '{"schema": ' + "9" * 5000 + "}",
     ],
+    ids=range(10),
 )
 def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "no tuning"
     path.write_text(text)
     with pytest.raises(pq.ArgumentError, match="path"):
         pq.load_tuning(path)
+    path.write_bytes(text.encode("utf-16"))
+    with pytest.raises(pq.ArgumentError, match="path"):
+        pq.load_tuning(path)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", 3, None, b"\xff", object()])
+def test_what_no_file_is_called_is_refused(path: Any) -> None:
+    for function in (pq.load_tuning, pq.save_tuning):
+        with pytest.raises(pq.ArgumentError, match=r"path: got .* wanted the name of a file"):
+            function(path)
 
 
 def test_it_is_really_timed() -> None:

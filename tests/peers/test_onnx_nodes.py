@@ -10,7 +10,6 @@ import pytest
 
 from pyonednn_q.errors import SaturationError
 from pyonednn_q.native import runtime
-from support.isa import has_vnni
 from support.peers.onnx_nodes import run_node
 
 nodes: Any = pytest.importorskip("onnx.backend.test.case.node", reason="onnx is not installed")
@@ -58,7 +57,7 @@ def test_node_cases(name: str, cases: dict[str, Any]) -> None:
     try:
         got, want = computed(cases[name])
     except SaturationError as error:
-        assert not has_vnni(runtime.isa())
+        assert not runtime.isa().has_vnni()
         pytest.skip(str(error))
     assert got.dtype == want.dtype
     np.testing.assert_array_equal(got, want)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
-from pyonednn_q.compose import argument
+from pyonednn_q import argument
 from pyonednn_q.compose.window import padding_sides
 from pyonednn_q.errors import ArgumentError, ShapeError
+from support.hostile.nasty import NASTY, Angry, Lengthy
 
 
 def test_integers_take_what_counts() -> None:
@@ -53,3 +60,61 @@ def test_instances_and_choices_are_named() -> None:
         argument.instance("x", 1.0, int, str)
     with pytest.raises(ArgumentError, match=r"^x: got 'c'; wanted one of a, b$"):
         argument.one_of("x", "c", ("a", "b"))
+
+
+def test_numbers_are_real_ones_in_rows_of_equal_length() -> None:
+    for good in (1, 2.5, [1, 2], [[1.0], [2.0]], range(3), np.float32(1), np.arange(3)):
+        np.testing.assert_array_equal(argument.numbers("x", good), np.asarray(good))
+    with pytest.raises(ArgumentError, match=r"^x: got .* wanted integers$"):
+        argument.numbers("x", [1.5], "iu")
+    for bad in ([[1], [2, 3]], "1", ["1"], [1j], None, {1}, Lengthy(), Angry(), iter([1])):
+        with pytest.raises(ArgumentError, match=r"^x: got "):
+            argument.numbers("x", bad)
+
+
+def test_sequences_and_mappings_are_of_one_kind() -> None:
+    assert argument.items("x", [1, 2], int) == (1, 2)
+    assert argument.items("x", (i for i in "ab"), str) == ("a", "b")
+    assert argument.named("x", None, int) == {}
+    assert argument.named("x", {"a": 1}, int) == {"a": 1}
+    with pytest.raises(ArgumentError, match=r"^x\[1\]: got str; wanted int$"):
+        argument.items("x", [1, "2"], int)
+    for bad in ("ab", b"ab", {1, 2}, {"a": 1}, 3, None, itertools.count(), Angry()):
+        with pytest.raises(ShapeError, match=r"^x: got "):
+            argument.items("x", bad, int)
+    for other in ([("a", 1)], {1: 1}, {"a": "1"}, Angry()):
+        with pytest.raises(ArgumentError, match=r"^x"):
+            argument.named("x", other, int)
+
+
+def test_files_have_names_that_a_file_can_have(tmp_path: Path) -> None:
+    assert argument.path("x", "a/b") == Path("a/b")
+    for bad in ("a\0b", "\ud800", 3, None, Angry()):
+        with pytest.raises(ArgumentError, match=r"^x: got "):
+            argument.path("x", bad)
+    file = tmp_path / "latin1"
+    file.write_bytes("é".encode("latin-1"))
+    with pytest.raises(ArgumentError, match="text in UTF-8"):
+        argument.content("x", file)
+
+
+CHECKS: dict[str, Callable[[Any], object]] = {
+    "flag": lambda value: argument.flag("x", value),
+    "instance": lambda value: argument.instance("x", value, Path),
+    "integers": lambda value: argument.integers("x", value),
+    "items": lambda value: argument.items("x", value, object),
+    "named": lambda value: argument.named("x", value, object),
+    "numbers": lambda value: argument.numbers("x", value),
+    "one_of": lambda value: argument.one_of("x", value, ("a", "b")),
+    "path": lambda value: argument.path("x", value),
+    "real": lambda value: argument.real("x", value),
+    "whole": lambda value: argument.whole("x", value),
+}
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize("name", CHECKS)
+def test_whatever_comes_is_taken_or_refused_by_name(name: str) -> None:
+    for make in NASTY:
+        with contextlib.suppress(ArgumentError):
+            CHECKS[name](make())

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 import dialects
+import hunt
 import kernel_models
 import support_matrix
 from dialects_corrections import OPERATORS_NOTE, TPU_NOTE, Correction
+from pyonednn_q.compose import guards
 from pyonednn_q.predict.dialects import quantizers
 from pyonednn_q.predict.kernel_model import proofs
 
@@ -21,6 +24,16 @@ def test_the_guard_page_is_the_guard_table() -> None:
     page = "\n".join(support_matrix.guards_page()) + "\n"
     current = (DOCS / "guards.md").read_text() == page
     assert current, "run: python tools/support_matrix.py guards > docs/guards.md"
+
+
+def test_the_page_of_the_hunt_tells_of_nothing_wrong() -> None:
+    page = (DOCS / "hunt.md").read_text()
+    assert page.startswith(hunt.HEAD), "write it again: see the top of tools/hunt.py"
+    rows = [line.split(" | ") for line in page.splitlines() if re.match(r"\| \d", line)]
+    assert len(rows) >= 12
+    assert {row[5] for row in rows} == {"0"}
+    named = set(re.findall(r"`([a-z0-9]+(?:-[a-z0-9]+)+)`", hunt.HEAD))
+    assert named <= {guard.id for guard in guards.GUARDS}
 
 
 def test_the_support_matrix_answers_every_question() -> None:

@@ -22,8 +22,9 @@ else:
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pyonednn_q"
 PURE = (
-    "errors", "dtypes", "qparams", "expr", "rewrite", "quantize", "compose", "explain", "predict"
-)  # fmt: skip
+    *("shown", "errors", "argument", "dtypes", "qparams", "check"),
+    *("expr", "rewrite", "quantize", "compose", "explain", "predict"),
+)
 MAX_LINES = 400
 MAX_IGNORES = 10
 NO_NOUN = {"utils", "helpers", "common", "misc", "util", "helper"}

@@ -154,6 +154,20 @@ def test_a_deconvolution_may_be_longer_by_less_than_its_stride() -> None:
             longer(extra)
 
 
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_flat_paddings_are_onnx_s(spatial: int) -> None:
+    begins, ends = tuple(range(spatial)), tuple(range(3, 3 + spatial))
+    for flat in ((*begins, *ends), [*begins, *ends], np.array([*begins, *ends])):
+        assert padding_sides(flat, spatial) == (begins, ends)
+    dims = (1, 2, *(9,) * spatial), (3, 2, *(3,) * spatial)
+    sides = tuple(zip(begins, ends, strict=True))
+    for problem in (ConvProblem, DeconvProblem):
+        assert problem.of(*dims, padding=(*begins, *ends)) == problem.of(*dims, padding=sides)
+    for bad in ((), (1,) * (2 * spatial + 1), (-1,) * spatial, (1,) * spatial + (-1,) * spatial):
+        with pytest.raises(ShapeError, match=r"^padding: got "):
+            problem.of(*dims, padding=bad)
+
+
 def test_paddings_are_one_for_all_or_per_dimension_or_per_side() -> None:
     assert padding_sides(1, 2) == ((1, 1), (1, 1))
     assert padding_sides((1, 2), 2) == ((1, 2), (1, 2))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyonednn_q.compose.convolution import Layout
-from pyonednn_q.compose.implementation import ISA_ORDER
+from pyonednn_q.compose.isa import ISA_ORDER
 from pyonednn_q.compose.problem import (
     ConvProblem,
     DeconvProblem,

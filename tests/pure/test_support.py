@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from pyonednn_q.compose.isa import InstructionSet
 from support import isa
 from support.threads import run_together
 
@@ -46,46 +47,21 @@ def test_a_thread_that_hangs_is_an_error() -> None:
     release.set()
 
 
-@pytest.mark.parametrize(
-    ("name", "vnni", "amx"),
-    [
-        ("SSE41", False, False),
-        ("AVX2", False, False),
-        ("AVX512_CORE", False, False),
-        ("AVX2_VNNI", True, False),
-        ("AVX512_CORE_VNNI", True, False),
-        ("AVX512_CORE_AMX", True, True),
-        ("AVX10_1_512_AMX", True, True),
-        ("AVX10_2", True, False),
-        ("AVX10_2_512_AMX_2", True, True),
-    ],
-)
-def test_isa_features(name: str, *, vnni: bool, amx: bool) -> None:
-    assert isa.has_vnni(name) is vnni
-    assert isa.has_amx(name) is amx
-
-
-def test_isa_inclusion_is_not_a_line() -> None:
-    assert isa.includes("AVX512_CORE", "AVX2")
-    assert not isa.includes("AVX512_CORE", "AVX2_VNNI")
-    assert not isa.includes("AVX2_VNNI", "AVX512_CORE")
-    assert isa.includes("AVX512_CORE_AMX", "AVX2_VNNI")
-    assert all(isa.includes(row, "SSE41") for row in isa.MATRIX)
-
-
 def test_missing_isa_is_skipped_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    avx2 = InstructionSet("AVX2")
     monkeypatch.setenv(isa.LIMIT_VARIABLE, "avx2")
-    reason = isa.reason_to_skip("AVX2", "AVX512_CORE")
+    reason = isa.reason_to_skip(avx2, "AVX512_CORE")
     assert reason == "needs AVX512_CORE; this process runs AVX2 (ONEDNN_MAX_CPU_ISA=AVX2)"
     with pytest.raises(pytest.skip.Exception, match="needs AVX512_CORE"):
-        isa.skip_without("AVX2", "AVX512_CORE")
-    assert isa.needs("AVX2", "AVX512_CORE").args == (True,)
-    assert isa.needs("AVX512_CORE_AMX", "AVX512_CORE").args == (False,)
+        isa.skip_without(avx2, "AVX512_CORE")
+    isa.skip_without(InstructionSet("AVX512_CORE_AMX"), "AVX512_CORE")
 
 
 def test_unavailable_row_says_why() -> None:
-    assert isa.reason_row_is_unavailable("AVX2", "AVX2") is None
-    assert isa.reason_row_is_unavailable("AVX10_1_512_AMX", "AVX512_CORE_AMX") is None
-    assert isa.reason_row_is_unavailable("AVX2", "AVX512_CORE") == (
+    avx2 = InstructionSet("AVX2")
+    assert isa.reason_row_is_unavailable(avx2, "AVX2") is None
+    amx = InstructionSet("AVX512_CORE_AMX")
+    assert isa.reason_row_is_unavailable(amx, "AVX10_1_512_AMX") is None
+    assert isa.reason_row_is_unavailable(avx2, "AVX512_CORE") == (
         "row AVX512_CORE: the machine or the library stops at AVX2"
     )

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.implementation import has_vnni
 from pyonednn_q.compose.problem import ConvProblem
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native import runtime
@@ -106,7 +105,7 @@ def test_weights_beyond_s8_are_summed_in_parts(point: int, parts: int) -> None:
     src_q, wei_q, dst_q = S8, QParams(0.01, point, "u8"), QParams(0.5, 1, "s8")
     conv = Conv(wei, src_q=src_q, wei_q=wei_q, dst_q=dst_q, requantize="F2")
     assert conv._last is not None
-    if has_vnni(runtime.isa()):  # else by seven bits
+    if runtime.isa().has_vnni():  # else by seven bits
         assert len(conv._last.products) == parts
     acc = np.einsum("oi,nihw->nohw", wei[:, :, 0, 0].astype(int) - point, src.astype(int) + 3)
     wanted = requantize(

@@ -6,14 +6,19 @@ LiteRT's FullyConnected and ONNX Runtime.
 
 from __future__ import annotations
 
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
 import pytest
 
+from pyonednn_q.errors import DTypeError
 from pyonednn_q.ops.dense import MatMul
-from pyonednn_q.predict.dialects import requantize
+from pyonednn_q.predict.dialects import DIALECTS, requantize
 from pyonednn_q.qparams import QParams
 from support.oracles import calls
 from support.oracles.layers import drawn
+from support.rows import requantisation
 
 pytestmark = pytest.mark.executed
 
@@ -60,3 +65,37 @@ def test_a_matmul_s_channels_are_columns(lead: tuple[int, ...], rule: str) -> No
     )
     assert np.array_equal(call(src), wanted)
     assert call(src).dtype == np.uint8
+
+
+@pytest.mark.parametrize("rule", DIALECTS)
+def test_a_bias_is_in_units_of_its_type(rule: str) -> None:
+    """int32 counts accumulators, float32 is real; scales at which float32 rounds nothing."""
+    src, wei = np.array([[10], [3]], np.uint8), np.array([[1, -2, 7]], np.int8)
+    given: dict[str, Any] = {"src_q": QParams(0.5, 4, "u8"), "wei_q": QParams(0.25, 0, "s8")}
+    given["dst_q"] = QParams(0.5, 9, "u8")
+    counts = np.array([40, -17, 1001], np.int32)
+    acc = (src.astype(np.int64) - 4) @ wei.astype(np.int64) + counts
+    scales = Fraction(1, 2), Fraction(1, 4), Fraction(1, 2)
+    wanted = [requantisation.RULES[rule](int(a), *scales, 9, (0, 255)) for a in acc.ravel()]
+    assert MatMul(wei, counts, **given, requantize=rule)(src).ravel().tolist() == wanted
+    if rule.startswith("onednn"):
+        real = (counts * 0.125).astype(np.float32)
+        assert MatMul(wei, real, **given, requantize=rule)(src).ravel().tolist() == wanted
+        # And as the same call without a dialect gives it.
+        assert MatMul(wei, counts, **given)(src).ravel().tolist() == wanted
+    else:
+        with pytest.raises(DTypeError, match=r"^bias: got f32; wanted s32, in units"):
+            MatMul(wei, counts.astype(np.float32), **given, requantize=rule)
+
+
+def test_a_count_of_another_unit_is_no_real_number() -> None:
+    given: dict[str, Any] = {"src_q": QParams(0.5, 0, "u8"), "wei_q": QParams(0.25, 0, "s8")}
+    for rule in (one for one in DIALECTS if one.startswith("onednn")):
+        call = MatMul(
+            np.ones((1, 1), np.int8),
+            np.array([40], np.int32),
+            **given,
+            dst_q=QParams(1.0, 0, "u8"),
+            requantize=rule,
+        )
+        assert call(np.array([[10]], np.uint8)).item() == 6  # (10 + 40) · 0.125, not 1.25 + 40

@@ -89,5 +89,5 @@ def test_what_does_not_fit_is_refused() -> None:
         quantised.average_pool(src, 5, src_q=q, dst_q=q)
     with pytest.raises(ShapeError, match=r"^src: got \(4,\); wanted \(N, C, 1 to 3 spatial"):
         quantised.average_pool(src[0, 0, 0], 2, src_q=q, dst_q=q)
-    with pytest.raises(ShapeError, match=r"^strides: got \(1, 2, 3\)"):
+    with pytest.raises(ShapeError, match=r"^stride: got \(1, 2, 3\)"):
         quantised.average_pool(src, 2, src_q=q, dst_q=q, stride=(1, 2, 3))

@@ -54,7 +54,7 @@ def test_edges_and_mirrors_copy_codes(mode: str) -> None:
 def test_arguments_are_named() -> None:
     with pytest.raises(ShapeError, match=r"^padding: .* wanted \(before, after\) for 2 dimensions"):
         quantised.pad(X, [(1, 1)], src_q=Q)
-    with pytest.raises(ArgumentError, match=r"^padding: got -1"):
+    with pytest.raises(ArgumentError, match=r"^padding: got .*-1"):
         quantised.pad(X, [(0, 0), (-1, 0)], src_q=Q)
     with pytest.raises(ShapeError, match=r"^padding: .* wanted less than the dimension"):
         quantised.pad(X, [(0, 0), (3, 0)], src_q=Q, mode="reflect")

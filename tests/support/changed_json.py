@@ -11,7 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 SWAPS: tuple[Any, ...] = (None, True, 0, -1, 10**400, 1e400, "x", "", [], {}, [1, 2], {"is": []})
-SWAPS += ("Sum", "u8", "gone")
+SWAPS += (
+    "Sum",
+    "u8",
+    "gone",
+    *({"is": "float", "value": value} for value in ("nan", "inf", "-inf")),
+)
 
 
 def places(plain: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

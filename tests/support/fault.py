@@ -31,6 +31,7 @@ class Fault:
     problem: Problem
     attr: Attr = field(default_factory=Attr)
     values: Mapping[str, Any] = field(default_factory=dict)
+    since: tuple[int, int, int] = (0, 0, 0)  # shown in a fresh process from this version on
 
     @property
     def text(self) -> str:

@@ -23,6 +23,7 @@ from support import pooled
 OLD, NEW = (3, 7, 2), (3, 13, 2)
 AMX, VNNI, AVX512 = "AVX512_CORE_AMX", "AVX512_CORE_VNNI", "AVX512_CORE"
 AVX2_VNNI, AVX2 = "AVX2_VNNI", "AVX2"
+BF16, ZEN5 = "AVX512_CORE_BF16", "AVX512_CORE_BF16+AVX_VNNI"
 
 PLAIN = Attr()
 SRC_POINT = Attr(src_zero_point=ZeroPoint())
@@ -348,7 +349,7 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for shape in ((15, 2), (16, 1), (40, 1))
         for attr in (SHIFTED_SUM, Attr(post_ops=(SumPostOp(0.5),)))
         for version in (OLD, NEW)
-        for isa in (AVX2_VNNI, AMX)
+        for isa in (AVX2_VNNI, AMX, ZEN5)
     ),
     # Comparisons: no code for channels that 16 does not divide, and none in a GEMM.
     *(

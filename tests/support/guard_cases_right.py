@@ -13,6 +13,7 @@ from support.guard_cases import (
     AVX2,
     AVX2_VNNI,
     AVX512,
+    BF16,
     CONV,
     CONV_1X1,
     CONV_AMX,
@@ -167,7 +168,7 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     ),
     (depthwise(dilation=1), SHIFTED_SUM, NEW, AVX2_VNNI, "brdgmm_dw:avx2_vnni"),
     (depthwise(), Attr(post_ops=(SumPostOp(),)), NEW, AVX2_VNNI, "jit_uni_int8:avx2_vnni"),
-    *((depthwise(), SHIFTED_SUM, NEW, isa, "jit_uni_int8:avx2") for isa in (AVX2, VNNI)),
+    *((depthwise(), SHIFTED_SUM, NEW, isa, "jit_uni_int8:avx2") for isa in (AVX2, VNNI, BF16)),
     *(
         (problem, PLAIN, OLD, AVX2, "jit_uni_int8:avx2")
         for problem in (taps(2, 4), taps(3, 3, "s8"))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from pyonednn_q.compose.argument import one_of
+from pyonednn_q.argument import one_of
 from pyonednn_q.errors import Error
 
 __all__ = ["choice", "listed", "pattern", "percent", "positive"]

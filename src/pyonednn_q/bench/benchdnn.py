@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pyonednn_q.bench.shape import Shape
+from pyonednn_q.argument import instance, one_of, whole
+from pyonednn_q.bench.shape import KINDS, Shape
 from pyonednn_q.compose.tensor import cross
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.case import Case, Setting
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["command", "descriptor", "parse"]
 
 _AXES = "dhw"
-_ENTRY = re.compile(r"(mb|g|ic|oc|[iokspd][dhw])(\d+)_?")
+_ENTRY = re.compile(r"(mb|g|ic|oc|[iokspd][dhw])(\d{1,18})_?")
 
 
 def descriptor(shape: Shape) -> str:
@@ -68,13 +70,15 @@ def parse(kind: str, text: str) -> Shape:
     >>> print(parse("conv", 'mb1ic3ih224oc64oh112kh7sh2ph3n"conv1"'))
     conv 1x3x224x224 64x3x7x7 stride=2 pad=3:2
     """
+    one_of("kind", kind, KINDS)
+    instance("problem", text, str)
     text = text.partition("n")[0]
     if kind == "matmul":
         return Shape.parse(f"matmul {text.replace(':', ' ')}")
     found = {name: int(value) for name, value in _ENTRY.findall(text)}
     if _ENTRY.sub("", text) or not {"ic", "oc"} <= found.keys():
-        raise ArgumentError("problem", repr(text), "a descriptor such as mb1ic64ih56oc64kh3ph1")
-    batch, groups = found.get("mb", 2), found.get("g", 1)
+        raise ArgumentError("problem", shown(text), "a descriptor such as mb1ic64ih56oc64kh3ph1")
+    batch, groups = found.get("mb", 2), whole("g", found.get("g", 1), lo=1)
     first = min((_AXES.index(a) for a in _AXES if f"i{a}" in found), default=len(_AXES))
     axes = _AXES[first:]
     src = (batch, found["ic"], *(_entry(found, "i", axis, 1) for axis in axes))

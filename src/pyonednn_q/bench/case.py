@@ -6,12 +6,12 @@ import shlex
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from pyonednn_q.argument import one_of, whole
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.tail import Tail
-from pyonednn_q.compose.argument import one_of, whole
 from pyonednn_q.compose.convolution import Layout
-from pyonednn_q.compose.implementation import ISA_ORDER
+from pyonednn_q.compose.isa import ISA_ORDER
 
 __all__ = ["LAYOUTS", "Cache", "Case", "Setting", "repro"]
 

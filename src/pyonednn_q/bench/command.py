@@ -31,10 +31,11 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.run import Run, joined, metadata
 from pyonednn_q.bench.tail import WORDS, Tail
-from pyonednn_q.compose.implementation import ISA_ORDER
+from pyonednn_q.compose.isa import ISA_ORDER
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget
+from pyonednn_q.shown import shown
 
 __all__ = ["main", "parser", "request"]
 
@@ -103,7 +104,7 @@ def request(options: argparse.Namespace) -> Request:
         if options.filter is None or options.filter.search(f"{line.name} {line.shape}")
     ]
     if not chosen:
-        raise ArgumentError("filter", repr(options.filter.pattern), "a part of some line's name")
+        raise ArgumentError("filter", shown(options.filter.pattern), "a part of some line's name")
     precisions = tuple(options.dtype)
     if all(precision.is_int8 for precision in precisions):
         precisions = (F32, *precisions)

@@ -13,12 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyonednn_q.argument import content, instance, real
 from pyonednn_q.bench import report
 from pyonednn_q.bench.arguments import percent
 from pyonednn_q.bench.run import Row, Run
 from pyonednn_q.bench.summary import Ratio, unpaired_ratio
 from pyonednn_q.bench.table import Column, Table
 from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.shown import shown
 
 __all__ = ["Comparison", "compare", "main"]
 
@@ -67,6 +69,12 @@ def compare(
     before: Run, after: Run, *, threshold: float = THRESHOLD, confidence: float = CONFIDENCE
 ) -> tuple[Comparison, ...]:
     """Return the rows that both runs measured, regressions first, then by falling ratio."""
+    instance("before", before, Run)
+    instance("after", after, Run)
+    threshold = real("threshold", threshold)
+    confidence = real("confidence", confidence)
+    if not 0.0 < confidence < 1.0:
+        raise ArgumentError("confidence", shown(confidence), "a number between 0 and 1")
     known = {row.key: row for row in before.rows if row.samples_us}
     found = [
         Comparison(
@@ -155,7 +163,7 @@ def _cells(each: Comparison) -> list[str]:
 
 def _read(path: Path) -> Run:
     try:
-        return Run.from_json(path.read_text(encoding="utf-8"))
+        return Run.from_json(content("file", path))
     except OSError as error:
         raise ArgumentError("file", str(path), f"a file to read ({error.strerror})") from None
 

@@ -13,6 +13,7 @@ import numpy as np
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.run import Row, Run
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.shown import shown
 
 __all__ = ["FORMATS", "check", "panels", "save"]
 
@@ -56,7 +57,7 @@ def check(path: Path) -> None:
         matplotlib is not installed, or another format.
     """
     if path.suffix not in FORMATS:
-        raise ArgumentError("plot", repr(str(path)), f"a name that ends in {' or '.join(FORMATS)}")
+        raise ArgumentError("plot", shown(str(path)), f"a name that ends in {' or '.join(FORMATS)}")
     if find_spec("matplotlib") is None:
         wanted = "matplotlib: pip install 'pyonednn_q[plot]'"
         raise ArgumentError("plot", str(path), wanted)

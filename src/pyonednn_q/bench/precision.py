@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyonednn_q import dtypes
 from pyonednn_q.errors import DTypeError
+from pyonednn_q.shown import shown
 
 __all__ = ["FLOATS", "Precision"]
 
@@ -42,12 +43,12 @@ class Precision:
         """
         parts = _NAME.findall(name)
         if "".join(parts) != name or len(parts) != (1 if name in FLOATS else 3):
-            raise DTypeError("dtype", repr(name), _WANTED)
+            raise DTypeError("dtype", shown(name), _WANTED)
         src, wei, dst = parts * 3 if name in FLOATS else parts
         quantised = src in _ACTIVATIONS and wei == "s8" and dst in _STORED
         floating = src in FLOATS and wei == src and dst in {src, "f32"}
         if not (quantised or floating):
-            raise DTypeError("dtype", repr(name), _WANTED)
+            raise DTypeError("dtype", shown(name), _WANTED)
         return cls(src, wei, dst)
 
     @property

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyonednn_q.bench.run import Run
-from pyonednn_q.compose.implementation import at_least
 from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.native import library, runtime
 
@@ -41,11 +40,13 @@ def levels(names: Iterable[str]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for name in names:
         if name == "ladder":
-            found |= dict.fromkeys(level for level in LADDER if at_least(here, level))
-        elif at_least(here, name):
+            found |= dict.fromkeys(level for level in LADDER if here.has(level))
+        elif here.has(name):
             found[name] = None
         else:
-            raise ArgumentError("isa", name, f"ladder, or a part of {here}, which is used here")
+            raise ArgumentError(
+                "isa", name, f"ladder, or a part of {here.text()}, which is used here"
+            )
     return tuple(found)
 
 
@@ -87,6 +88,9 @@ def serve(asked: str, answered: str) -> None:
     # Written by the parent a moment ago, into a folder that only this user can open.
     request: Request = pickle.loads(Path(asked).read_bytes())
     progress = Progress(request.steps)
-    found = measure(request, progress)
+    try:
+        found = measure(request, progress)
+    except KeyboardInterrupt:  # which came to the parent, too
+        sys.exit(130)
     progress.clear()
     Path(answered).write_text(found.to_json(), encoding="utf-8")

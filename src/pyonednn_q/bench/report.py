@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pyonednn_q.argument import flag, instance, whole
 from pyonednn_q.bench import standing
 from pyonednn_q.bench.ladder import ladder
 from pyonednn_q.bench.precision import FLOATS, Precision
@@ -27,6 +28,9 @@ _OPTIONAL = ("problem", "bound", "±", "SQNR dB", "GOPS", "peak")
 
 def text(run: Run, *, width: int | None = None, repro: bool = False) -> str:
     """Return the run as plain text, at most `width` characters wide if columns can be left out."""
+    instance("run", run, Run)
+    flag("repro", repro)
+    width = None if width is None else whole("width", width, lo=1)
     table = _table(run, verbose=False)
     blank = _without_repeats(table)
     for name in _OPTIONAL:
@@ -44,6 +48,8 @@ def text(run: Run, *, width: int | None = None, repro: bool = False) -> str:
 
 def markdown(run: Run, *, repro: bool = False) -> str:
     """Return the run as Markdown, with every column."""
+    instance("run", run, Run)
+    flag("repro", repro)
     parts = [_where(run), "", _table(run, verbose=True).markdown()]
     steps = ladder(run, _time)
     if steps is not None:

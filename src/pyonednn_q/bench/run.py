@@ -18,13 +18,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 import pyonednn_q
+from pyonednn_q.argument import instance
 from pyonednn_q.bench.precision import FLOATS
 from pyonednn_q.bench.probe import Limits
 from pyonednn_q.bench.summary import Ratio, Summary, paired_ratio, summarise
+from pyonednn_q.compose.codec import parsed
 from pyonednn_q.compose.fields import checked_fields
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.processor import cpu_name
+from pyonednn_q.shown import shown
 
 __all__ = ["OURS", "SCHEMA", "Rival", "Row", "Run", "joined", "metadata"]
 
@@ -157,6 +160,8 @@ class Row:
 
     def rival(self, name: str, way: str = "call") -> Rival | None:
         """Return what a runtime took, if it was asked."""
+        instance("name", name, str)
+        instance("way", way, str)
         return next((r for r in self.rivals if (r.name, r.way) == (name, way)), None)
 
     def lead(self, name: str) -> Ratio | None:
@@ -198,12 +203,18 @@ class Run:
     warnings: tuple[str, ...]
     rows: tuple[Row, ...]
 
+    def __hash__(self) -> int:
+        return hash((self.limits, self.warnings, self.rows))  # the metadata is a mapping
+
     def limits_of(self, row: Row) -> Limits | None:
         """Return the limits under which a row was measured."""
+        instance("row", row, Row)
         return dict(self.limits).get((row.isa, row.threads))
 
     def over(self, row: Row, dtype: str) -> Ratio | None:
         """Return how many times faster a row is than its like in another type."""
+        instance("row", row, Row)
+        instance("dtype", dtype, str)
         for other in self.rows:
             same = other.group == row.group and (other.tail, other.layout) == (row.tail, row.layout)
             if same and other.dtype == dtype and other is not row:
@@ -249,10 +260,10 @@ class Run:
             Not a run, or of another schema.
         """
         try:
-            content = json.loads(text)
+            content = parsed("text", text)
             if content["schema"] != SCHEMA:
                 wanted = f"{SCHEMA}: made by this version"
-                raise ArgumentError("schema", str(content["schema"]), wanted)
+                raise ArgumentError("schema", shown(content["schema"]), wanted)
             limits = tuple(
                 ((found.pop("isa"), found.pop("threads")), _made(Limits, found))
                 for found in content["limits"]
@@ -265,8 +276,8 @@ class Run:
                 "rows": rows,
             }
             return _checked(cls(**checked_fields(cls, whole)))
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
-            got = f"{type(error).__name__}: {error}"
+        except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+            got = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise ArgumentError("text", got, "what `pyonednn-q bench --json` writes") from None
 
 
@@ -282,7 +293,7 @@ def metadata() -> dict[str, str]:
     return {
         "cpu": cpu_name(),
         "cpus": str(len(os.sched_getaffinity(0))),
-        "isa": runtime.isa(),
+        "isa": runtime.isa().text(),
         "onednn": ".".join(map(str, runtime.version())),
         "runtime": runtime.threading_runtime(),
         "pyonednn_q": pyonednn_q.__version__,

@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyonednn_q.compose.argument import integers, one_of, whole
+from pyonednn_q.argument import instance, integers, one_of, whole
 from pyonednn_q.compose.convolution import laid_out
 from pyonednn_q.compose.problem import (
     ConvProblem,
@@ -28,7 +28,9 @@ from pyonednn_q.compose.problem import (
     MatMulProblem,
 )
 from pyonednn_q.compose.tensor import TensorSpec, cross
+from pyonednn_q.compose.window import padding_sides, per_dim
 from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.precision import Precision
@@ -43,7 +45,7 @@ Sides = tuple[tuple[int, int], ...]
 
 KINDS = ("conv", "deconv", "ip", "matmul")
 _WINDOWED = ("conv", "deconv")
-_NUMBERS = re.compile(r"\d+(x\d+)*")
+_NUMBERS = re.compile(r"\d{1,18}(x\d{1,18})*")
 _FORM = "a kind, src and wei, as in 'conv 1x64x56x56 64x64x3x3 pad=1'"
 
 
@@ -90,9 +92,11 @@ class Shape:
             raise ShapeError("src", f"{self.src} with wei {self.wei}", "no empty dimension")
         if self.kind in _WINDOWED:
             spatial = len(self.src) - 2
-            object.__setattr__(self, "strides", self.strides or (1,) * spatial)
-            object.__setattr__(self, "dilation", self.dilation or (1,) * spatial)
-            object.__setattr__(self, "padding", self.padding or ((0, 0),) * spatial)
+            for name in ("strides", "dilation"):
+                values = per_dim(name, getattr(self, name) or 1, spatial)
+                object.__setattr__(self, name, values)
+            sides = padding_sides(self.padding or 0, spatial)
+            object.__setattr__(self, "padding", tuple(zip(*sides, strict=True)))
         elif self.strides or self.dilation or self.padding:
             raise ArgumentError("strides", f"a window for {self.kind}", "conv or deconv")
         if self.out and self.kind != "deconv":
@@ -150,7 +154,7 @@ class Shape:
 
     def batched(self, times: int) -> Shape:
         """Return the same work on `times` as many inputs: the first dimension of src grows."""
-        whole("batch", times, lo=1)
+        times = whole("batch", times, lo=1)
         src = (self.src[0] * times, *self.src[1:])
         if self.has_two_sources and self.wei[0] > 1:
             return replace(self, src=src, wei=(self.wei[0] * times, *self.wei[1:]))
@@ -239,18 +243,19 @@ class Shape:
         >>> Shape.parse("conv 1x64x56x56 64x64x3x3 stride=2 pad=1").dst
         (1, 64, 28, 28)
         """
+        instance("problem", text, str)
         words = text.split()
         if len(words) < 3 or words[0] not in KINDS:
-            raise ArgumentError("problem", repr(text), _FORM)
+            raise ArgumentError("problem", shown(text), _FORM)
         kind, src, wei = words[0], _dims("src", words[1]), _dims("wei", words[2])
         options = dict(_option(word) for word in words[3:])
         if len(options) != len(words) - 3:
-            raise ArgumentError("problem", repr(text), "every option once")
+            raise ArgumentError("problem", shown(text), "every option once")
         layout = options.pop("wei", "")
         if layout not in {"", "transposed"}:
             raise ArgumentError("wei", layout, "transposed")
         if options and kind not in _WINDOWED:
-            raise ArgumentError("problem", repr(text), f"no {', '.join(options)} in a {kind}")
+            raise ArgumentError("problem", shown(text), f"no {', '.join(options)} in a {kind}")
         spatial = len(src) - 2
         return cls(
             kind,
@@ -271,13 +276,13 @@ def _option(word: str) -> tuple[str, str]:
     name, _, value = word.partition("=")
     if name not in _OPTIONS or not value:
         wanted = ", ".join(f"{option}=..." for option in _OPTIONS)
-        raise ArgumentError("problem", repr(word), f"one of {wanted}")
+        raise ArgumentError("problem", shown(word), f"one of {wanted}")
     return name, value
 
 
 def _dims(name: str, word: str) -> Dims:
     if not _NUMBERS.fullmatch(word):
-        raise ArgumentError(name, repr(word), "numbers joined by x")
+        raise ArgumentError(name, shown(word), "numbers joined by x")
     return tuple(map(int, word.split("x")))
 
 
@@ -292,8 +297,8 @@ def _sides(word: str, spatial: int) -> Sides:
     pairs = []
     for part in word.split("x"):
         lo, _, hi = part.partition(":")
-        if not lo.isdecimal() or not (hi or lo).isdecimal():
-            raise ArgumentError("pad", repr(word), "numbers joined by x, or lo:hi in their place")
+        if not (_NUMBERS.fullmatch(lo) and _NUMBERS.fullmatch(hi or lo)):
+            raise ArgumentError("pad", shown(word), "numbers joined by x, or lo:hi in their place")
         pairs.append((int(lo), int(hi or lo)))
     return tuple(pairs * spatial if len(pairs) == 1 else pairs)
 

@@ -20,10 +20,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pyonednn_q.argument import content, instance, items, real, whole
 from pyonednn_q.bench import benchdnn
 from pyonednn_q.bench.shape import KINDS, Shape
-from pyonednn_q.compose.argument import whole
 from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.shown import shown
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -108,16 +109,17 @@ def find(word: str) -> Suite:
     ArgumentError, ShapeError
         None of these, or something wrong in it.
     """
+    instance("suite", word, str)
     if word.partition(" ")[0] in KINDS:
         return Suite(word, word, "", None, (Line("", "", _problem(word)),))
     if word.endswith(".toml"):
         path = Path(word)
         if not path.is_file():
-            raise ArgumentError("suite", repr(word), "a file that exists")
-        return parse(path.stem, path.read_text(encoding="utf-8"))
+            raise ArgumentError("suite", shown(word), "a file that exists")
+        return parse(path.stem, content("suite", path))
     if word not in names():
         known = ", ".join(names())
-        raise ArgumentError("suite", repr(word), f"{known}; a .toml file; or a problem, in quotes")
+        raise ArgumentError("suite", shown(word), f"{known}; a .toml file; or a problem, in quotes")
     return parse(word, (_FOLDER / f"{word}.toml").read_text(encoding="utf-8"))
 
 
@@ -129,23 +131,31 @@ def parse(name: str, text: str) -> Suite:
     ArgumentError, ShapeError
         Naming the suite and the line.
     """
+    instance("name", name, str)
+    instance(name, text, str)
     try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        tables = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
         raise ArgumentError(name, str(error), "TOML") from None
-    _check_keys(name, content, _SUITE, {"title", "source", "lines"})
-    lines = tuple(_line(name, entry) for entry in content["lines"])
+    _check_keys(name, tables, _SUITE, {"title", "source", "lines"})
+    for key in ("title", "source"):
+        instance(f"{name}, {key}", tables[key], str)
+    if tables.get("gmacs") is not None:
+        real(f"{name}, gmacs", tables["gmacs"])
+    lines = tuple(_line(name, entry) for entry in items(f"{name}, lines", tables["lines"], dict))
     twice = [line.name for line in lines if [each.name for each in lines].count(line.name) > 1]
     if twice or not lines:
         got = f"{twice[0]!r} twice" if twice else "no line"
         raise ArgumentError(name, got, "lines, each of another name")
-    return Suite(name, content["title"], content["source"], content.get("gmacs"), lines)
+    return Suite(name, tables["title"], tables["source"], tables.get("gmacs"), lines)
 
 
 def _line(suite: str, entry: dict[str, Any]) -> Line:
-    where = f"{suite}, line {entry.get('name', '?')}"
+    line = entry.get("name", "?")
+    where = f"{suite}, line {line if isinstance(line, str) else shown(line)}"
     _check_keys(where, entry, _LINE, {"name", "problem"})
     try:
+        instance("name", entry["name"], str)
         times = whole("times", entry.get("times", 1), lo=1)
         return Line(suite, entry["name"], Shape.parse(entry["problem"]), times)
     except Error as error:

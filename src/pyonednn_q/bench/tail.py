@@ -22,6 +22,7 @@ from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Step, Sum
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.shown import shown
 
 __all__ = ["RESIDUAL", "WORDS", "Ending", "Tail"]
 
@@ -90,7 +91,7 @@ class Tail:
             ends = [n for n in range(len(parts), 0, -1) if "_".join(parts[:n]) in WORDS]
             if not ends:
                 wanted = f"none, or words joined by _: {', '.join(WORDS)}"
-                raise ArgumentError("tail", repr(self.name), wanted)
+                raise ArgumentError("tail", shown(self.name), wanted)
             found.append("_".join(parts[: ends[0]]))
             del parts[: ends[0]]
         return tuple(found)

@@ -90,12 +90,14 @@ def _store(dtype: str, kind: str | None) -> Dst:
     return Dst(dtype, takes_scale=accepts.dst_scale, takes_zero_point=accepts.dst_zero_point)
 
 
-@rule(Affine, Dst, exactness=BITWISE)
+@rule(
+    "store(x + k) = store of x with zero point k, if k is one whole number in the type's range.",
+    Affine,
+    Dst,
+    exactness=BITWISE,
+)
 def move_shift_to_zero_point(affine: Affine, dst: Dst) -> Outcome:
-    """store(x + k) = store of x with zero point k, if k is one whole number in the type's range.
-
-    The store adds its zero point before it rounds, which is where the shift stood.
-    """
+    """The store adds its zero point before it rounds, which is where the shift stood."""
     if not dst.is_integer or not affine.scale.is_all(1.0) or affine.shift.is_all(0.0):
         return None
     if not dst.is_plain:
@@ -106,11 +108,14 @@ def move_shift_to_zero_point(affine: Affine, dst: Dst) -> Outcome:
     return (_with(dst, dst.scale, affine.shift),)
 
 
-@rule(Affine, Dst, exactness=REAL)
+@rule(
+    "store(s*x + k) = store of x with scale 1/s and zero point k, if s is one number above 0.",
+    Affine,
+    Dst,
+    exactness=REAL,
+)
 def move_scale_to_dst(affine: Affine, dst: Dst) -> Outcome:
-    """store(s*x + k) = store of x with scale 1/s and zero point k, if s is one number above 0.
-
-    Kernels multiply by the float32 reciprocal of the scale, so the scale is chosen among the
+    """Kernels multiply by the float32 reciprocal of the scale, so the scale is chosen among the
     neighbours of 1/s for the reciprocal that comes nearest to s.
     """
     scale, shift = affine.scale, affine.shift
@@ -136,12 +141,16 @@ def move_scale_to_dst(affine: Affine, dst: Dst) -> Outcome:
     return Rewrite((_with(dst, stored, shift),), note)
 
 
-@rule(Affine, Clip, Dst, exactness=REAL)
+@rule(
+    "store(clip(s*x + k, l, h)) = store of clip(x, (l-k)/s, (h-k)/s) with scale 1/s, zero point k.",
+    Affine,
+    Clip,
+    Dst,
+    exactness=REAL,
+)
 def move_scale_behind_clip_to_dst(affine: Affine, clip: Clip, dst: Dst) -> Outcome:
-    """store(clip(s*x + k, l, h)) = store of clip(x, (l-k)/s, (h-k)/s) with scale 1/s, zero point k.
-
-    Where s is one number above 0 and k one whole number: the clip passes to the left, so that the
-    store can take the rest.
+    """Where s is one number above 0 and k one whole number: the clip passes to the left, so that
+    the store can take the rest.
     """
     if not dst.is_integer:
         return None

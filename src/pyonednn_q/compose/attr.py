@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import instance, integers, one_of, whole
+from pyonednn_q.argument import flag, instance, integers, items, one_of, whole
+from pyonednn_q.compose.operation import Operation
 from pyonednn_q.compose.post_ops import (
     MAX_POST_OPS,
     POST_OPS,
@@ -56,7 +57,9 @@ class Scale:
     groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        dtypes.checked(self.dtype, "dtype of a scale", _SCALE_DTYPES)
+        object.__setattr__(
+            self, "dtype", dtypes.checked(self.dtype, "dtype of a scale", _SCALE_DTYPES)
+        )
         _check_structure(self)
 
 
@@ -79,7 +82,9 @@ class ZeroPoint:
     groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        dtypes.checked(self.dtype, "dtype of a zero point", _ZERO_POINT_DTYPES)
+        object.__setattr__(
+            self, "dtype", dtypes.checked(self.dtype, "dtype of a zero point", _ZERO_POINT_DTYPES)
+        )
         _check_structure(self)
 
 
@@ -119,7 +124,7 @@ class Attr:
     deterministic: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "post_ops", tuple(self.post_ops))
+        object.__setattr__(self, "post_ops", items("post_ops", self.post_ops, *POST_OPS))
         for name in SCALED:
             if self.scale(name) is not None:
                 instance(f"{name}_scale", self.scale(name), Scale)
@@ -129,21 +134,25 @@ class Attr:
         if self.dst_zero_point is not None and self.dst_zero_point.dtype != "s32":
             got = self.dst_zero_point.dtype
             raise DTypeError(argument="dst_zero_point", got=got, wanted="s32")
-        for index, post_op in enumerate(self.post_ops):
-            instance(f"post_ops[{index}]", post_op, *POST_OPS)
+        for name in ("fpmath_apply_to_int", "deterministic"):
+            flag(name, getattr(self, name))
         if len(self.post_ops) > MAX_POST_OPS:
             got = f"{len(self.post_ops)} post-ops"
             raise ArgumentError(argument="post_ops", got=got, wanted=f"at most {MAX_POST_OPS}")
-        one_of("fpmath", self.fpmath, FPMATH_MODES)
-        one_of("accumulation", self.accumulation, ACCUMULATION_MODES)
+        object.__setattr__(self, "fpmath", one_of("fpmath", self.fpmath, FPMATH_MODES))
+        object.__setattr__(
+            self, "accumulation", one_of("accumulation", self.accumulation, ACCUMULATION_MODES)
+        )
 
     def scale(self, tensor: str) -> Scale | None:
         """Return the scale of a tensor: src, src1, wei or dst."""
+        one_of("tensor", tensor, SCALED)
         value: Scale | None = getattr(self, f"{tensor}_scale")
         return value
 
     def zero_point(self, tensor: str) -> ZeroPoint | None:
         """Return the zero point of a tensor: src, wei or dst."""
+        one_of("tensor", tensor, SHIFTED)
         value: ZeroPoint | None = getattr(self, f"{tensor}_zero_point")
         return value
 
@@ -208,6 +217,7 @@ class Attr:
         DTypeError
             A sum that reads dst as a type of another size.
         """
+        instance("problem", problem, Operation)
         tensors = problem.tensors
         values: list[tuple[str, str, Scale | ZeroPoint | None]] = [
             (name, "scale", self.scale(name)) for name in SCALED

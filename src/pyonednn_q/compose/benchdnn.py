@@ -38,6 +38,9 @@ DRIVERS = {
 }
 
 
+_SCALE_OF_CALL, _POINT_OF_CALL = Vec(0.5), Vec(1.0)
+
+
 def command(plan: Plan, problem: DenseProblem) -> str:
     """Return the whole line: driver, options, layouts and shapes."""
     return line(problem, plan.attr, dict(plan.constants))
@@ -53,7 +56,8 @@ def line(problem: DenseProblem, attr: Attr, constants: Mapping[str, Vec]) -> str
     attr : Attr
         Its attributes.
     constants : mapping of str to Vec
-        Values of scales and zero points, by their run-time names.
+        Values of scales and zero points, by their run-time names. For those that are missing, as
+        they come with each call, 0.5 and 1 stand: what is 1 and 0, benchdnn leaves out.
 
     Raises
     ------
@@ -119,11 +123,11 @@ def _attributes(attr: Attr, constants: Mapping[str, Vec]) -> list[str]:
         if any(value is not None and value.groups for value in (scale, point)):
             raise ArgumentError("attr", "groups", "one value per index: groups are not told here")
         if scale is not None:
-            value = constants[f"{tensor}_scale"]
+            value = constants.get(f"{tensor}_scale", _SCALE_OF_CALL)
             shown = f":{number(value.least)}" if scale.mask == 0 else ""
             scales.append(f"{tensor}:{_policy(scale.mask)}{shown}")
         if point is not None:
-            value = constants[f"{tensor}_zero_point"]
+            value = constants.get(f"{tensor}_zero_point", _POINT_OF_CALL)
             points.append(f"{tensor}:{_policy(point.mask)}:{number(value.least)}")
     post_ops = [_post_op(op) for op in attr.post_ops]
     named = (("scales", scales), ("zero-points", points), ("post-ops", post_ops))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.facts import Facts, Version
-from pyonednn_q.compose.implementation import at_least, has_amx
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.post_ops import (
     MAX_POST_OPS,
     BinaryPostOp,
@@ -83,7 +83,7 @@ class NeverAsk:
     since, until : (int, int, int) or None
         First version concerned, and first not concerned.
     isas : callable
-        Takes the effective instruction set.
+        Takes the instruction set of a process.
     kinds : tuple of str
         Kinds of primitives.
     condition : callable
@@ -99,7 +99,7 @@ class NeverAsk:
     instead: str
     since: Version = (3, 7, 0)
     until: Version | None = None
-    isas: Callable[[str], bool] = lambda _: True
+    isas: Callable[[InstructionSet], bool] = lambda _: True
 
     def matches(self, ask: Ask) -> bool:
         """Tell whether the request is this one. Of an unknown process the worst is assumed."""
@@ -120,8 +120,8 @@ _ALL = ("convolution", "deconvolution", "inner_product", "matmul")
 _DENSE = ("inner_product", "matmul")
 
 
-def _below_vnni(isa: str) -> bool:
-    return not (at_least(isa, "AVX2_VNNI") or at_least(isa, "AVX512_CORE"))
+def _up_to_avx2(isa: InstructionSet) -> bool:
+    return not isa.is_beyond_avx2()
 
 
 def _another_sum(ask: Ask) -> bool:
@@ -215,7 +215,7 @@ NEVER_ASK: tuple[NeverAsk, ...] = (
         _late_sum,
         "a sum behind other post-ops runs on reference loops without VNNI",
         "sum first, or a full-tensor binary add",
-        isas=_below_vnni,
+        isas=_up_to_avx2,
     ),
     NeverAsk(
         "late_sum_of_bf16",
@@ -223,7 +223,7 @@ NEVER_ASK: tuple[NeverAsk, ...] = (
         _late_sum_of_bf16,
         "a sum behind other post-ops runs on reference loops where the CPU multiplies no bf16",
         "sum first, or a full-tensor binary add",
-        isas=lambda isa: not at_least(isa, "AVX512_CORE_BF16"),
+        isas=lambda isa: not isa.has("AVX512_CORE_BF16"),
     ),
     NeverAsk(
         "late_sum_of_bf16_in_groups",
@@ -231,7 +231,7 @@ NEVER_ASK: tuple[NeverAsk, ...] = (
         _late_sum_of_bf16_in_groups,
         "a sum behind other post-ops runs on reference loops without AMX: few channels a group",
         "sum first, or a full-tensor binary add",
-        isas=lambda isa: not has_amx(isa),
+        isas=lambda isa: not isa.has_amx(),
     ),
     NeverAsk(
         "sum_with_dtype",
@@ -239,7 +239,7 @@ NEVER_ASK: tuple[NeverAsk, ...] = (
         _sum_with_dtype,
         "a sum that names its type leaves the fast kernels without VNNI",
         "leave the type out, or a full-tensor binary add",
-        isas=_below_vnni,
+        isas=_up_to_avx2,
     ),
     NeverAsk(
         "sum_zero_point_in_inner_product",
@@ -255,7 +255,7 @@ NEVER_ASK: tuple[NeverAsk, ...] = (
         _half_operand,
         "operands of 16 bits leave the fast kernels below AMX",
         "convert the operand to f32",
-        isas=lambda isa: not has_amx(isa),
+        isas=lambda isa: not isa.has_amx(),
     ),
     NeverAsk(
         "full_operand_of_deconvolution",
@@ -263,7 +263,7 @@ NEVER_ASK: tuple[NeverAsk, ...] = (
         _is_full_beside_codes,
         "a full-size operand runs on the gemm form without VNNI",
         "a sum, where the residual can lie in dst",
-        isas=_below_vnni,
+        isas=_up_to_avx2,
     ),
     NeverAsk(
         "full_operand_of_old_deconvolution",
@@ -272,7 +272,7 @@ NEVER_ASK: tuple[NeverAsk, ...] = (
         "a full-size operand runs on the gemm form without AVX512",
         "a sum, where the residual can lie in dst",
         until=(3, 8, 0),
-        isas=lambda isa: not at_least(isa, "AVX512_CORE"),
+        isas=lambda isa: not isa.has_avx512(),
     ),
 )
 
@@ -313,4 +313,4 @@ def leading_ones(process: Facts) -> int:
     before 3.9 wrong with AMX.
     """
     swapped = process.version >= (3, 9, 0)
-    return 2 if swapped and not _below_vnni(process.isa) else 1
+    return 2 if swapped and process.isa.is_beyond_avx2() else 1

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyonednn_q.argument import real
 from pyonednn_q.compose.carrier import Carrier, binary, linear
 from pyonednn_q.compose.cost import added
 from pyonednn_q.compose.post_ops import EltwisePostOp, PostOp, PReluPostOp
@@ -53,6 +54,10 @@ class Option:
     cost: float
     exactness: Exactness
     permitted: bool
+
+    def __post_init__(self) -> None:
+        """Refuse a cost that is no number."""
+        real("cost", self.cost)
 
     def __str__(self) -> str:
         names = ", ".join(" ".join(op.text().split(":")[:1]) for op in self.post_ops)

@@ -8,10 +8,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from pyonednn_q.argument import instance
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.choice import Choice, Option
 from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.fields import checked_fields, fits
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.post_ops import POST_OPS
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.compose.record import Record
@@ -22,8 +24,9 @@ from pyonednn_q.expr.interval import Interval
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.rule import Exactness
+from pyonednn_q.shown import shown
 
-__all__ = ["SCHEMA", "dumps", "loads"]
+__all__ = ["SCHEMA", "dumps", "loads", "parsed"]
 
 SCHEMA = 1
 
@@ -34,6 +37,7 @@ _VALUES = (
     ZeroPoint,
     TensorSpec,
     Facts,
+    InstructionSet,
     PrimitiveFacts,
     Interval,
     Exactness,
@@ -67,14 +71,35 @@ def loads(text: str, classes: Mapping[str, type] | None = None) -> object:
         Not such a text: no JSON, another schema, an unknown class or field, or a field of another
         type.
     """
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as problem:
-        raise ArgumentError("text", f"{problem}", "JSON") from problem
+    data = parsed("text", text)
     if not isinstance(data, dict) or data.get("schema") != SCHEMA or "value" not in data:
-        got = f"schema {data.get('schema')}" if isinstance(data, dict) else type(data).__name__
+        got = f"schema {shown(data.get('schema'))}" if isinstance(data, dict) else shown(data)
         raise ArgumentError("text", got, f"schema {SCHEMA}")
-    return _value(data["value"], {**_CLASSES, **(classes or {})})
+    try:
+        return _value(data["value"], {**_CLASSES, **(classes or {})})
+    except RecursionError:
+        raise _endless("text") from None
+
+
+def parsed(argument: str, text: object) -> Any:  # noqa: ANN401 - whatever the text says
+    """Return what JSON says.
+
+    Raises
+    ------
+    ArgumentError
+        No JSON, or lists in lists without end.
+    """
+    instance(argument, text, str)
+    try:
+        return json.loads(str(text))
+    except RecursionError:
+        raise _endless(argument) from None
+    except ValueError as problem:
+        raise ArgumentError(argument, str(problem), "JSON") from problem
+
+
+def _endless(argument: str) -> ArgumentError:
+    return ArgumentError(argument, "values in values without end", "some levels of them")
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any field
@@ -101,8 +126,8 @@ def _value(plain: Any, classes: Mapping[str, type]) -> Any:  # noqa: ANN401 - an
         return plain
     name = str(plain.get("is"))
     fields = {key: _value(item, classes) for key, item in plain.items() if key != "is"}
-    if name == "float" and fields.get("value") in _FLOATS:
-        return _FLOATS[fields["value"]]
+    if name == "float" and str(fields.get("value")) in _FLOATS:
+        return _FLOATS[str(fields["value"])]
     if name == "Vec" and fits(fields.get("value"), float | tuple[float, ...]):
         return Vec(fields["value"])
     if name == "Chain" and fits(fields.get("steps"), tuple[Step, ...]):

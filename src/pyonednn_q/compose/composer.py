@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from pyonednn_q.argument import flag, instance, one_of
 from pyonednn_q.compose.absorb import RIGHT_END, left_end, right_end
-from pyonednn_q.compose.argument import one_of
+from pyonednn_q.compose.accumulator import added, asks_for_sums
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.exact import exact_form
@@ -21,6 +22,7 @@ from pyonednn_q.compose.lower import Lowered, lower
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.post_ops import PostOp
 from pyonednn_q.compose.primitive import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT, PrimitiveFacts
+from pyonednn_q.compose.reach import store_notes
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Leaf, Step, Sum
@@ -29,8 +31,9 @@ from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.driver import rewrite
 from pyonednn_q.rewrite.ends import Acc, Dst, Item
 from pyonednn_q.rewrite.limits import not_storable
-from pyonednn_q.rewrite.rule import Policy
+from pyonednn_q.rewrite.rule import BITWISE, Policy
 from pyonednn_q.rewrite.ruleset import RuleSet
+from pyonednn_q.rewrite.trace import Trace
 
 __all__ = ["NO_RULES", "compose", "compose_chain"]
 
@@ -73,7 +76,8 @@ def compose(
     strict : bool
         Refuse steps that no post-op carries, instead of leaving them over.
     apart : str
-        Why the primitive is to store f32, and a primitive behind it the result; empty: it is not.
+        Why the primitive is to store f32, and primitives behind it to add what dst holds and to
+        store the result; empty: it is not.
 
     Returns
     -------
@@ -102,9 +106,18 @@ def compose(
       store                   u8
     no post-op; REAL; estimated cost 1.00 of the bare primitive
     """
-    _check(facts)
+    instance("facts", facts, PrimitiveFacts)
+    instance("chain", chain, Chain)
+    instance("rules", rules, RuleSet)
+    instance("apart", apart, str)
+    one_of("policy", policy, get_args(Policy))
+    one_of("scales", scales, get_args(Scales))
+    for name, value in (("exact_rounding", exact_rounding), ("strict", strict)):
+        flag(name, value)
     _check_chain(chain, facts)
-    one_of("scales", scales, ("folded", "separate"))
+    if asks_for_sums(chain, facts):
+        return _sums(chain, facts, policy, exact_rounding=exact_rounding)
+    _check(facts)
     form = exact_form(chain, facts) if exact_rounding else _rewritten(chain, facts, policy, rules)
     left = split_left(form.acc, facts)
     steps = (*_known_later(facts), *left.steps, *form.steps)
@@ -140,11 +153,37 @@ def compose(
         rate=form.trace.rate,
         trace=form.trace,
         choices=lowered.choices,
+        notes=store_notes(chain, facts),
     )
 
 
 # Its public name: `pyonednn_q.compose` is the room.
 compose_chain = compose
+
+
+def _sums(chain: Chain, facts: PrimitiveFacts, policy: Policy, *, exact_rounding: bool) -> Plan:
+    """Return the plan of bare sums, to which the rest is added as integers."""
+    shift = added(chain, facts)
+    assert shift is not None
+    return Plan(
+        facts=facts,
+        chain=chain,
+        policy=policy,
+        exact_rounding=exact_rounding,
+        attr=Attr(),
+        constants=(),
+        operands=(),
+        wei_factor=_ONE,
+        bias=None if facts.bias_later or shift.is_all(0.0) else shift,
+        bias_later=Affine(_ONE, shift) if facts.bias_later else None,
+        bias_dtype="s32",
+        leftovers=Chain(),
+        because="",
+        exactness=BITWISE,
+        rate=0.0,
+        trace=Trace(),
+        sums=True,
+    )
 
 
 def _known_later(facts: PrimitiveFacts) -> tuple[Step, ...]:
@@ -226,7 +265,7 @@ def _lowered(
     if not lowered.reason:
         return lowered
     sums = [index for index, step in enumerate(steps[: lowered.taken]) if isinstance(step, Sum)]
-    if not sums or facts.dst == "f32":
+    if not sums or (facts.dst == "f32" and not apart):
         return lowered
     before = lower(steps[: sums[0]], facts, policy)
     return replace(before, reason=lowered.reason)

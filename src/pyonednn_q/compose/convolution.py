@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pyonednn_q.compose.argument import integers, one_of
+from pyonednn_q.argument import integers, one_of
 from pyonednn_q.compose.operation import Operation, tensor
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.compose.window import Dims, Padding, PerDim, Window, padding_sides, per_dim
@@ -94,7 +94,7 @@ class _Windowed(Operation):
         strides, dilation : int or sequence of int
             For all spatial dimensions, or for each. A dilation of 1 is dense.
         padding : int or sequence
-            For all, for each, or (lo, hi) for each.
+            For all, for each, or (lo, hi) for each; or all low sides, then all high ones.
         layout : {"channels_last", "dense"}
             Of src and dst. The weights are packed as the implementation wants them.
 

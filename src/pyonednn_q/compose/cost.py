@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.implementation import at_least, has_amx
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
 from pyonednn_q.compose.primitive import PrimitiveFacts
 
@@ -119,9 +118,9 @@ def _price(facts: PrimitiveFacts) -> Callable[[str], float]:
     if process is None:
         return lambda row: COSTS[row].amx
     table = COSTS if process.version >= (3, 8, 0) else _OLD
-    if has_amx(process.isa):
+    if process.isa.has_amx():
         return lambda row: table[row].amx
-    if at_least(process.isa, "AVX2_VNNI") or at_least(process.isa, "AVX512_CORE"):
+    if process.isa.is_beyond_avx2():
         return lambda row: table[row].vnni
     return lambda row: table[row].avx2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pyonednn_q.compose.argument import integers, whole
+from pyonednn_q.argument import integers, whole
 from pyonednn_q.compose.convolution import Layout, bias_spec, laid_out
 from pyonednn_q.compose.operation import Operation, tensor
 from pyonednn_q.compose.tensor import TensorSpec

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyonednn_q.compose.isa import InstructionSet
+
 Version = tuple[int, int, int]
 
 
@@ -15,12 +17,16 @@ class Facts:
     ----------
     version : (int, int, int)
         Of the loaded oneDNN.
-    isa : str
-        The effective instruction set, as in ``ONEDNN_MAX_CPU_ISA``.
+    isa : InstructionSet
+        What kernels find there; a name stands for one, as `InstructionSet.of` takes it.
     runtime : str
         SEQ, OMP, TBB, THREADPOOL or SYCL.
     """
 
     version: Version
-    isa: str
+    isa: InstructionSet
     runtime: str
+
+    def __post_init__(self) -> None:
+        """Take a name, too."""
+        object.__setattr__(self, "isa", InstructionSet.of(self.isa))

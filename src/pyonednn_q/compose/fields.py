@@ -10,8 +10,9 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.shown import shown
 
-__all__ = ["checked_fields", "fits"]
+__all__ = ["check_fields", "checked_fields", "fits"]
 
 _NONE: Mapping[str, Any] = {}
 
@@ -50,13 +51,30 @@ def checked_fields(
     return dict(fields)
 
 
+def check_fields(value: Any) -> None:  # noqa: ANN401 - a dataclass
+    """Refuse a dataclass whose fields are of other types than they are annotated with.
+
+    Annotations may name what is in the module of its class when the program runs.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the field.
+    """
+    cls: Any = type(value)
+    for name, hint in _hints(cls, ()).items():
+        field = getattr(value, name)
+        if not fits(field, hint):
+            raise ArgumentError(name, shown(field), getattr(hint, "__name__", str(hint)))
+
+
 def fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - an annotation
     """Tell whether a value is of an annotated type; whole numbers are floats, too."""
     origin, inner = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        return any(fits(value, one) for one in inner)
-    if origin is Literal:
-        return any(value is one or (type(value) is type(one) and value == one) for one in inner)
+    origin = get_origin(getattr(origin, "__value__", None)) or origin  # of an alias: NDArray
+    if origin in (Union, UnionType, Literal):
+        is_one = fits if origin is not Literal else _is_same
+        return any(is_one(value, one) for one in inner)
     if origin is tuple:
         if not isinstance(value, tuple):
             return False
@@ -68,7 +86,13 @@ def fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - an annotation
     if hint in (int, float):
         is_number = isinstance(value, (int, hint)) and not isinstance(value, bool)
         return is_number and (hint is int or isinstance(value, float) or _is_finite(value))
-    return value is None if hint is type(None) else isinstance(value, origin or hint)
+    if hint in (Any, None, type(None)):
+        return hint is Any or value is None
+    return isinstance(value, origin or hint)
+
+
+def _is_same(value: object, one: object) -> bool:
+    return value is one or (type(value) is type(one) and bool(value == one))
 
 
 def _is_finite(value: Any) -> bool:  # noqa: ANN401 - a whole number of any size

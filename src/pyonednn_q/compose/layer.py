@@ -11,11 +11,14 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pyonednn_q.argument import numbers
 from pyonednn_q.compose.compensation import unit_map
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
+from pyonednn_q.compose.fields import check_fields
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.primitive import ACC_MAP
+from pyonednn_q.compose.primitive import ACC_MAP, DenseProblem
 from pyonednn_q.compose.saturation import pair_overflow
 from pyonednn_q.compose.zero_point import SrcZeroPoint
 from pyonednn_q.errors import ArgumentError
@@ -25,9 +28,9 @@ from pyonednn_q.expr.fq_forms import Codes
 from pyonednn_q.expr.vec import Vec
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.compose.isa import InstructionSet
 
 __all__ = ["Layer"]
 
@@ -69,6 +72,7 @@ class Layer:
     notes: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         wei = np.array(self.wei)
         wei.flags.writeable = False
         object.__setattr__(self, "wei", wei)
@@ -104,13 +108,14 @@ class Layer:
             The layer stores integers and no FakeQuantize says what they stand for.
         """
         if self.dst is None:
-            if np.asarray(dst).dtype.kind in "iu":
+            values = numbers("dst", dst, "iufV")
+            if values.dtype.kind in "iu":
                 wanted = "float values: the layer has no dst_fq that says what integers stand for"
-                raise ArgumentError("dst", str(np.asarray(dst).dtype), wanted)
-            return np.asarray(dst, np.float64)
+                raise ArgumentError("dst", str(values.dtype), wanted)
+            return values.astype(np.float64)
         return evaluate(Chain(*self.dst.dequantize), dst, axis=self.plan.facts.axis)
 
-    def saturating(self, isa: str) -> tuple[int, ...]:
+    def saturating(self, isa: InstructionSet | str) -> tuple[int, ...]:
         """Return the output channels that an instruction set without VNNI does not compute exactly.
 
         For the codes that `src` can hold; see `pyonednn_q.compose.saturation`.

@@ -8,28 +8,27 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import instance
+from pyonednn_q.argument import instance, numbers, one_of, real
 from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.compensation import wrong_with_zero_point
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
-from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
+from pyonednn_q.compose.dense import InnerProductProblem
+from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.layer import Layer, as_matmul
-from pyonednn_q.compose.primitive import PrimitiveFacts, acc_interval
+from pyonednn_q.compose.primitive import DENSE, PrimitiveFacts, acc_interval
 from pyonednn_q.compose.taps import channel_rows, from_channel_rows, meets_everywhere, wei_sums
-from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point, settled
+from pyonednn_q.compose.zero_point import CARRIERS, SrcZeroPoint, carry_zero_point, settled
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import Codes, codes
 from pyonednn_q.expr.steps import Affine
-from pyonednn_q.expr.vec import Vec, VecLike
+from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.quantize.weights import max_abs_range, weight_codes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pyonednn_q.compose.facts import Facts
     from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.compose.zero_point import Carrier
     from pyonednn_q.expr.steps import Step
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["compose_layer", "dst_codes"]
 
-_DENSE = (ConvProblem, DeconvProblem, InnerProductProblem, MatMulProblem)
 _ZERO = Vec(0.0)
 
 
@@ -104,6 +102,7 @@ def compose_layer(
     Examples
     --------
     >>> wei = np.array([[[[1.0]], [[-0.5]]], [[[0.25]], [[0.125]]]])
+    >>> from pyonednn_q.compose.problem import ConvProblem
     >>> problem = ConvProblem.of((1, 2, 5, 5), wei.shape)
     >>> src_fq, dst_fq = FakeQuantize(-1, 1.55, -1, 1.55), FakeQuantize(0, 2.55, 0, 2.55)
     >>> layer = compose_layer(problem, wei, [0.5, 0.0], src_fq=src_fq, dst_fq=dst_fq)
@@ -112,10 +111,19 @@ def compose_layer(
     >>> layer.notes
     ('source zero point 100 by attribute',)
     """
-    instance("problem", problem, *_DENSE)
+    instance("problem", problem, *DENSE)
     instance("src_fq", src_fq, FakeQuantize)
+    for name, fq in (("wei_fq", wei_fq), ("dst_fq", dst_fq)):
+        if fq is not None:
+            instance(name, fq, FakeQuantize)
+    if chain is not None:
+        instance("chain", chain, Chain)
+    if process is not None:
+        instance("process", process, Facts)
+    one_of("zero_point", zero_point, ("auto", *CARRIERS))
+    tolerance = real("tolerance", tolerance)
     asked = replace(problem, wei=replace(problem.wei, dtype="s8"), bias=None)
-    values = np.asarray(wei, np.float64)
+    values = numbers("wei", wei).astype(np.float64)
     if values.shape != asked.wei.dims:
         raise ShapeError("wei", str(values.shape), str(asked.wei.dims))
     rows = channel_rows(asked, values)
@@ -131,7 +139,7 @@ def compose_layer(
         wei_zero_point=point,
         wei_lost=max(abs(settled(z) - point) for z in quantised.zero_point.values()),
         bias=_bias(bias, len(rows)),
-        chain=(chain or Chain()) + Chain(*_stored(dst_fq, asked.dst.dtype)),
+        chain=(Chain() if chain is None else chain) + Chain(*_stored(dst_fq, asked.dst.dtype)),
         dst=dst_codes(dst_fq, asked.dst.dtype),
         process=process,
         policy=policy,
@@ -292,10 +300,10 @@ def _fitting(argument: str, fq: FakeQuantize, dtype: str) -> Codes:
 def _bias(bias: VecLike | None, channels: int) -> Vec | None:
     if bias is None or isinstance(bias, Vec):
         return bias
-    shape = np.shape(bias)  # equal values collapse in a Vec, however many there are
-    if shape not in {(), (channels,)}:
-        raise ShapeError("bias", f"shape {shape}", f"({channels},), or one value")
-    return Vec(bias)
+    values = numbers("bias", bias)  # equal values collapse in a Vec, however many there are
+    if values.shape not in {(), (channels,)}:
+        raise ShapeError("bias", f"shape {values.shape}", f"({channels},), or one value")
+    return constant("bias", values)
 
 
 def _wei_zero_point(exact: Vec, problem: DenseProblem, tolerance: float) -> int:

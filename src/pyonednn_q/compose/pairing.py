@@ -31,7 +31,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyonednn_q.compose.implementation import at_least, classify, has_vnni
+from pyonednn_q.argument import flag, instance
+from pyonednn_q.compose.implementation import classify
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.problem import (
     ConvProblem,
     DeconvProblem,
@@ -102,10 +104,9 @@ def is_int8(problem: Problem) -> bool:
 
 def summations(
     problem: Problem,
-    isa: str,
+    isa: InstructionSet | str,
     impl: str | None = None,
     *,
-    vbmi: bool | None = None,
     src_zero_point: bool | None = None,
 ) -> tuple[Summation, ...]:
     """Return how a kernel may sum: one way, when enough is known.
@@ -114,16 +115,19 @@ def summations(
     ----------
     problem : Problem
         Any; without 8-bit sums the answer is `EXACT`.
-    isa : str
-        The effective instruction set.
+    isa : InstructionSet or str
+        That of the process, or a name.
     impl : str, optional
         The implementation's name; None: any that is preferred on that instruction set.
-    vbmi : bool, optional
-        Whether the processor has AVX512_VBMI; None: not known.
     src_zero_point : bool, optional
         Whether the source has a zero point other than 0; None: not known.
     """
-    if not isinstance(problem, Weighted) or not is_int8(problem) or has_vnni(isa, impl):
+    isa = InstructionSet.of(isa)
+    if impl is not None:
+        instance("impl", impl, str)
+    if src_zero_point is not None:
+        flag("src_zero_point", src_zero_point)
+    if not isinstance(problem, Weighted) or not is_int8(problem) or isa.has_vnni(impl or ""):
         return (EXACT,)
     kind = None if impl is None else classify(impl)
     if kind == "reference":
@@ -131,7 +135,7 @@ def summations(
     if kind == "unknown":
         impl = None
     if isinstance(problem, Windowed):
-        found = _of_window(problem, isa, impl, vbmi=vbmi, zero_point=src_zero_point)
+        found = _of_window(problem, isa, impl, src_zero_point)
     elif isinstance(problem, MatMulProblem):
         found = _of_matmul(problem, isa, impl, src_zero_point=src_zero_point)
     else:
@@ -140,17 +144,29 @@ def summations(
 
 
 def _of_window(
-    problem: Windowed, isa: str, impl: str | None, *, vbmi: bool | None, zero_point: bool | None
+    problem: Windowed, isa: InstructionSet, impl: str | None, zero_point: bool | None
 ) -> list[Summation]:
     """Convolutions and deconvolutions: generated code, or a product of patches."""
     is_gemm = impl is not None and classify(impl) == "gemm"
-    found = [] if is_gemm else _of_kernel(problem, isa, impl, vbmi=vbmi)
-    if is_gemm or (impl is None and isinstance(problem, DeconvProblem)):
+    found = [] if is_gemm else _of_kernel(problem, isa, impl)
+    if is_gemm or (impl is None and _falls_to_gemm(problem, isa)):
         found += _of_patches(problem, isa, zero_point)
     return found
 
 
-def _of_patches(problem: Windowed, isa: str, zero_point: bool | None) -> list[Summation]:
+def _falls_to_gemm(problem: Windowed, isa: InstructionSet) -> bool:
+    """Tell whether a product of patches may be all that takes a problem.
+
+    With AVX-512 that is so for groups of odd sizes, and for groups of one channel in 3-D; below,
+    only deconvolutions have one.
+    """
+    if isinstance(problem, DeconvProblem):
+        return True
+    is_single = problem.ic == problem.groups == problem.oc
+    return isa.has_avx512() and (problem.spatial == 3 if is_single else problem.groups > 1)
+
+
+def _of_patches(problem: Windowed, isa: InstructionSet, zero_point: bool | None) -> list[Summation]:
     """Products of patches; those of a deconvolution are made afterwards: it sums channels only."""
     length, columns = problem.ic // problem.groups, problem.oc // problem.groups
     taps = math.prod(problem.window.kernel)
@@ -177,24 +193,22 @@ def _gathers(problem: Windowed) -> bool:
     return max(*window.kernel, *window.strides) > 1 or max(sides) > 0
 
 
-def _of_kernel(
-    problem: Windowed, isa: str, impl: str | None, *, vbmi: bool | None
-) -> list[Summation]:
+def _of_kernel(problem: Windowed, isa: InstructionSet, impl: str | None) -> list[Summation]:
     if problem.src.dtype == "s8":
         return [Summation(halved=True, shifted="src")]
     if problem.is_depthwise:
         return [EXACT]
     plain, other = Summation(Pairing.CHANNELS), _rearranged(problem, isa, impl)
-    if other is None or vbmi is False:
+    if other is None or isa.vbmi is False:
         return [plain]
-    return [Summation(other)] if vbmi else [plain, Summation(other)]
+    return [Summation(other)] if isa.vbmi else [plain, Summation(other)]
 
 
 def _of_matmul(
-    problem: MatMulProblem, isa: str, impl: str | None, *, src_zero_point: bool | None
+    problem: MatMulProblem, isa: InstructionSet, impl: str | None, *, src_zero_point: bool | None
 ) -> list[Summation]:
     signed = problem.src.dtype == "s8"
-    avx512 = at_least(isa, "AVX512_CORE")
+    avx512 = isa.has_avx512()
     is_gemm = not avx512 if impl is None else classify(impl) == "gemm"
     if not is_gemm:
         return [Summation(Pairing.K, shifted="src" if signed else None)]
@@ -205,10 +219,12 @@ def _of_matmul(
     return _of_gemm(product, isa, src_zero_point, signed=signed)
 
 
-def _of_inner_product(problem: InnerProductProblem, isa: str, impl: str | None) -> list[Summation]:
+def _of_inner_product(
+    problem: InnerProductProblem, isa: InstructionSet, impl: str | None
+) -> list[Summation]:
     """Flatten the source, but for brgemm's own kernel of 3.7, which goes position by position."""
     shifted = "src" if problem.src.dtype == "s8" else None
-    avx512 = at_least(isa, "AVX512_CORE")
+    avx512 = isa.has_avx512()
     found = []
     for order in _memory_orders(problem):
         if impl is None or classify(impl) == "gemm":
@@ -248,7 +264,7 @@ class Product:
 
 
 def _of_gemm(
-    product: Product, isa: str, zero_point: bool | None, *, signed: bool
+    product: Product, isa: InstructionSet, zero_point: bool | None, *, signed: bool
 ) -> list[Summation]:
     """Cut long sums in halves; AVX-512 has kernels of its own for single rows and columns.
 
@@ -258,7 +274,7 @@ def _of_gemm(
     plain = Summation(product.pairing, block, shifted=shifted)
     of_row = Summation(product.pairing, shifted=shifted)
     of_column = Summation(product.pairing, shifted="wei" if signed else None)
-    if not at_least(isa, "AVX512_CORE") or zero_point:
+    if not isa.has_avx512() or zero_point:
         return [plain]
     perhaps = [plain] if zero_point is None else []
     if product.rows == 1:
@@ -272,10 +288,10 @@ def _of_gemm(
     return [plain]
 
 
-def _block(length: int, isa: str) -> int | None:
+def _block(length: int, isa: InstructionSet) -> int | None:
     """Return where a matrix product cuts a sum of that length, if that parts neighbours."""
-    whole, most = (384, 768) if at_least(isa, "AVX512_CORE") else (256, 256)
-    if at_least(isa, "AVX2") and not at_least(isa, "AVX512_CORE"):
+    whole, most = (384, 768) if isa.has_avx512() else (256, 256)
+    if isa.has("AVX2") and not isa.has_avx512():
         most = 384
     if length <= whole or length >= 2 * most:
         return None
@@ -283,12 +299,12 @@ def _block(length: int, isa: str) -> int | None:
     return half if half % 2 else None
 
 
-def _rearranged(problem: Windowed, isa: str, impl: str | None) -> Pairing | None:
+def _rearranged(problem: Windowed, isa: InstructionSet, impl: str | None) -> Pairing | None:
     """How a convolution of one input channel walks its kernel, if the processor allows it."""
     possible = (
         isinstance(problem, ConvProblem)
         and problem.ic == problem.groups
-        and at_least(isa, "AVX512_CORE")
+        and isa.has_avx512()
         and (impl is None or impl.startswith("brg_conv_fwd"))
     )
     if not possible:

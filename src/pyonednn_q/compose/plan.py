@@ -9,19 +9,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.argument import instance, numbers, one_of, real
 from pyonednn_q.compose import benchdnn, codec, html, table
 from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.capability import operand_dims
 from pyonednn_q.compose.choice import Choice
 from pyonednn_q.compose.cost import cost
+from pyonednn_q.compose.fields import check_fields
 from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp
-from pyonednn_q.compose.primitive import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT, PrimitiveFacts
+from pyonednn_q.compose.primitive import (
+    ACC_MAP,
+    DENSE,
+    SRC_SCALE,
+    SRC_ZERO_POINT,
+    PrimitiveFacts,
+)
 from pyonednn_q.compose.record import Record, records
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Leaf
-from pyonednn_q.expr.vec import Vec
+from pyonednn_q.expr.vec import Vec, constant
 from pyonednn_q.rewrite.rule import Exactness
 from pyonednn_q.rewrite.trace import Trace
 
@@ -73,6 +81,11 @@ class Plan:
         what was composed.
     choices : tuple of Choice
         Steps that other post-ops could have carried, and what each would have cost.
+    sums : bool
+        The primitive stores bare s32 sums of codes. The zero points of its facts, and `bias`, whole
+        numbers with dst's zero point among them, are added to those as integers.
+    notes : tuple of str
+        What a caller should know of what is stored.
     """
 
     facts: PrimitiveFacts
@@ -92,6 +105,12 @@ class Plan:
     rate: float
     trace: Trace | tuple[Record, ...] = field(compare=False, repr=False)
     choices: tuple[Choice, ...] = ()
+    sums: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        _check_values(self)
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -107,7 +126,7 @@ class Plan:
     @property
     def has_bias(self) -> bool:
         """Whether the primitive is to have a bias."""
-        return self.bias is not None or self.bias_later is not None
+        return not self.sums and (self.bias is not None or self.bias_later is not None)
 
     @property
     def dst(self) -> str:
@@ -159,9 +178,13 @@ class Plan:
 
     def operand_dims(self, name: str) -> tuple[int, ...]:
         """Return the dimensions in which the primitive takes an operand, by its run-time name."""
-        post_op = self.post_ops[int(name.removeprefix("post_op_"))]
-        assert isinstance(post_op, BinaryPostOp)
-        return post_op.src1.dims
+        operands = {
+            f"post_op_{at}": post_op.src1.dims
+            for at, post_op in enumerate(self.post_ops)
+            if isinstance(post_op, BinaryPostOp)
+        }
+        one_of("name", name, tuple(operands))
+        return operands[name]
 
     def _array(self, name: str, vec: Vec) -> Array:
         if name.endswith("_zero_point"):
@@ -184,6 +207,7 @@ class Plan:
 
     def problem(self, problem: DenseProblem) -> DenseProblem:
         """Return the problem to prepare: with the plan's bias, and with what the plan stores."""
+        instance("problem", problem, *DENSE)
         got = (problem.kind, problem.dst.dims[self.facts.axis])
         if got != (self.facts.kind, self.facts.channels):
             wanted = f"a {self.facts.kind} with {self.facts.channels} channels"
@@ -213,6 +237,7 @@ class Plan:
             A weight that has no opposite, in a channel that changes its sign; or one that leaves
             its type's range.
         """
+        instance("wei", wei, np.ndarray)
         name = dtypes.from_numpy(wei.dtype, "wei")
         if name != self.facts.wei:
             raise DTypeError("wei", name, self.facts.wei)
@@ -254,15 +279,17 @@ class Plan:
                 wanted = f"{self.facts.channels} values: the plan was made without them"
                 raise ArgumentError("bias", "None", wanted)
             later = self.bias_later
-            vec = later.scale * Vec(np.asarray(bias, np.float64)) + later.shift
+            vec = later.scale * constant("bias", numbers("bias", bias)) + later.shift
         elif bias is not None:
             raise ArgumentError("bias", "values", "None: the plan has them already")
         elif self.bias is None:
             return None
         else:
             vec = self.bias
-        dtype = np.int32 if self.bias_dtype == "s32" else np.float32
-        return vec.spread(self.facts.channels).astype(dtype)
+        if self.sums and not vec.is_integer:
+            raise ArgumentError("bias", str(vec), "whole numbers: units of the accumulator")
+        narrow = np.int32 if self.bias_dtype == "s32" else np.float32
+        return vec.spread(self.facts.channels).astype(np.int64 if self.sums else narrow)
 
     def explain(self) -> str:
         """Return every rewrite with its identity and label, every refusal and choice with why."""
@@ -306,18 +333,23 @@ class Plan:
         plan = codec.loads(text, {"Plan": Plan})
         if not isinstance(plan, Plan):
             raise DTypeError("text", type(plan).__name__, "the JSON of a plan")
-        _check_values(plan)
         return plan
 
 
 def _check_values(plan: Plan) -> None:
     """Refuse a plan whose values are not those that its attributes declare."""
-    given = sorted(name for name, _ in (*plan.constants, *plan.operands))
+    real("rate", plan.rate)
+    given = sorted((*plan.later, *(name for name, _ in (*plan.constants, *plan.operands))))
     if given != sorted(plan.attr.names):
         wanted = ", ".join(plan.attr.names) or "none"
-        raise ArgumentError("text", f"values for {', '.join(given) or 'none'}", wanted)
-    vecs = [vec for _, vec in plan.constants] + [plan.wei_factor]
-    vecs += [] if plan.bias is None else [plan.bias]
-    for vec in vecs:
+        raise ArgumentError("constants", f"values for {', '.join(given) or 'none'}", wanted)
+    vecs = [*plan.constants, ("wei_factor", plan.wei_factor)]
+    vecs += [] if plan.bias is None else [("bias", plan.bias)]
+    for name, vec in vecs:
         if vec.channels not in (None, plan.facts.channels):
-            raise ShapeError("text", f"{vec.channels} channels", str(plan.facts.channels))
+            raise ShapeError("constants", f"{vec.channels} channels", str(plan.facts.channels))
+        # Bounds may be open: operands of maximum and minimum.
+        if not (vec.is_finite or name.startswith("post_op_")):
+            raise ArgumentError("constants", f"{name} of {vec}", "finite numbers")
+        if name.endswith("_zero_point") and not vec.is_integer:
+            raise ArgumentError("constants", f"{name} of {vec}", "whole numbers")

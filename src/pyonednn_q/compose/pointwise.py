@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pyonednn_q.compose.argument import one_of, real, whole
+from pyonednn_q.argument import flag, items, one_of, real, whole
 from pyonednn_q.compose.operation import Operation, tensor
 from pyonednn_q.compose.post_ops import BINARY_ALGS, EltwisePostOp
 from pyonednn_q.compose.tensor import TensorSpec
@@ -76,7 +76,7 @@ class BinaryProblem(Operation):
     alg: str
 
     def __post_init__(self) -> None:
-        one_of("alg", self.alg, BINARY_ALGS)
+        object.__setattr__(self, "alg", one_of("alg", self.alg, BINARY_ALGS))
         src, src1 = tensor("src", self.src).dims, tensor("src1", self.src1).dims
         _check_same(tensor("dst", self.dst), "src", src)
         _check_broadcast("src1", src1, src)
@@ -107,8 +107,9 @@ class SumProblem(Operation):
     dst: TensorSpec
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "srcs", tuple(self.srcs))
-        object.__setattr__(self, "scales", tuple(real("scales", scale) for scale in self.scales))
+        object.__setattr__(self, "srcs", items("srcs", self.srcs, TensorSpec))
+        scales = (real("scales", scale) for scale in items("scales", self.scales, object))
+        object.__setattr__(self, "scales", tuple(scales))
         if not self.srcs:
             raise ArgumentError(argument="srcs", got="none", wanted="at least one")
         if len(self.scales) != len(self.srcs):
@@ -154,6 +155,7 @@ class SoftmaxProblem(Operation):
         _check_same(tensor("dst", self.dst), "src", self.src.dims)
         axis = whole("axis", self.axis, lo=-ndim, hi=ndim - 1)
         object.__setattr__(self, "axis", axis % ndim)
+        flag("log", self.log)
 
     def params(self) -> dict[str, Any]:
         """Return alg and axis."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pyonednn_q.compose.argument import integers, one_of
+from pyonednn_q.argument import integers, one_of
 from pyonednn_q.compose.operation import Operation, tensor
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.compose.window import Dims, Window
@@ -45,7 +45,7 @@ class PoolingProblem(Operation):
     padding_hi: Dims
 
     def __post_init__(self) -> None:
-        one_of("alg", self.alg, POOLING_ALGS)
+        object.__setattr__(self, "alg", one_of("alg", self.alg, POOLING_ALGS))
         for name in ("kernel", "strides", "dilation", "padding_lo", "padding_hi"):
             object.__setattr__(self, name, integers(name, getattr(self, name)))
         src, dst = tensor("src", self.src), tensor("dst", self.dst)

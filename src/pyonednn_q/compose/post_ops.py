@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import instance, one_of, real, whole
+from pyonednn_q.argument import instance, one_of, real, whole
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError
 
@@ -70,7 +70,7 @@ class SumPostOp:
         object.__setattr__(self, "scale", real("scale", self.scale))
         object.__setattr__(self, "zero_point", whole("zero_point", self.zero_point))
         if self.dtype is not None:
-            dtypes.checked(self.dtype)
+            object.__setattr__(self, "dtype", dtypes.checked(self.dtype))
 
     def boundary(self) -> tuple[Any, ...]:
         """Return what the extension receives: ("sum", scale, zero_point, dtype)."""
@@ -100,7 +100,7 @@ class EltwisePostOp:
     beta: float = 0.0
 
     def __post_init__(self) -> None:
-        one_of("alg", self.alg, ELTWISE_ALGS)
+        object.__setattr__(self, "alg", one_of("alg", self.alg, ELTWISE_ALGS))
         is_clip = self.alg in ("clip", "clip_v2")
         alpha = real("alpha", self.alpha, infinite=is_clip)
         beta = real("beta", self.beta, infinite=is_clip)
@@ -139,7 +139,7 @@ class BinaryPostOp:
     src1: TensorSpec
 
     def __post_init__(self) -> None:
-        one_of("alg", self.alg, BINARY_ALGS)
+        object.__setattr__(self, "alg", one_of("alg", self.alg, BINARY_ALGS))
         instance("src1", self.src1, TensorSpec)
 
     def boundary(self) -> tuple[Any, ...]:
@@ -199,10 +199,10 @@ class DepthwisePostOp:
     padding: int
 
     def __post_init__(self) -> None:
-        dtypes.checked(self.wei_dtype, "wei_dtype")
-        dtypes.checked(self.dst_dtype, "dst_dtype")
+        object.__setattr__(self, "wei_dtype", dtypes.checked(self.wei_dtype, "wei_dtype"))
+        object.__setattr__(self, "dst_dtype", dtypes.checked(self.dst_dtype, "dst_dtype"))
         if self.bias_dtype is not None:
-            dtypes.checked(self.bias_dtype, "bias_dtype")
+            object.__setattr__(self, "bias_dtype", dtypes.checked(self.bias_dtype, "bias_dtype"))
         for name, lo in (("kernel", 1), ("stride", 1), ("padding", 0)):
             object.__setattr__(self, name, whole(name, getattr(self, name), lo=lo))
 

@@ -8,23 +8,33 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import instance, one_of, real, whole
+from pyonednn_q.argument import flag, instance, integers, one_of, real, whole
+from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
+from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.compose.facts import Facts
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.interval import ANYTHING, Interval
 from pyonednn_q.expr.steps import Extent, Leaf
-from pyonednn_q.expr.vec import Vec, VecLike
+from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.qparams import mask_from_axis
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
-    from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
+__all__ = [
+    "ACC_MAP",
+    "DENSE",
+    "KINDS",
+    "SRC_SCALE",
+    "SRC_ZERO_POINT",
+    "DenseProblem",
+    "PrimitiveFacts",
+    "acc_interval",
+]
 
-    DenseProblem: TypeAlias = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
-
-__all__ = ["ACC_MAP", "KINDS", "SRC_SCALE", "SRC_ZERO_POINT", "PrimitiveFacts", "acc_interval"]
+DenseProblem: TypeAlias = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
+DENSE = (ConvProblem, DeconvProblem, InnerProductProblem, MatMulProblem)
 
 ACC_MAP = "acc_map"  # the name of the operand that PrimitiveFacts.acc_map announces
 SRC_SCALE, SRC_ZERO_POINT = "src_scale", "src_zero_point"  # and of those that src_later does
@@ -109,33 +119,45 @@ class PrimitiveFacts:
     process: Facts | None = None
 
     def __post_init__(self) -> None:
-        one_of("kind", self.kind, KINDS)
-        whole("channels", self.channels, lo=1)
-        whole("ndims", self.ndims, lo=2, hi=12)
+        object.__setattr__(self, "kind", one_of("kind", self.kind, KINDS))
+        for name, *ends in (("channels", 1), ("ndims", 2, 12), ("wei_ndims", 2, 12)):
+            object.__setattr__(self, name, whole(name, getattr(self, name), *ends))
+        for name in ("bias_later", "bias_in_acc", "acc_map", "wei_has_min"):
+            flag(name, getattr(self, name))
         for name in ("src", "wei", "dst"):
-            dtypes.checked(getattr(self, name), name)
+            object.__setattr__(self, name, dtypes.checked(getattr(self, name), name))
         if (self.src in _FLOATS) != (self.wei in _FLOATS) or (
             self.is_int8 and self.src not in _INT8
         ):
             got = f"src {self.src} with wei {self.wei}"
             raise DTypeError("src", got, "u8 or s8 with integer weights, or both floating")
-        object.__setattr__(self, "wei_scale", Vec(self.wei_scale))
+        object.__setattr__(self, "wei_scale", constant("wei_scale", self.wei_scale))
         if self.bias is not None:
-            object.__setattr__(self, "bias", Vec(self.bias))
+            object.__setattr__(self, "bias", constant("bias", self.bias))
             if self.bias_later:
                 raise ArgumentError("bias_later", "True with a bias", "one of the two")
+        for name in ("src_zero_point", "wei_zero_point"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, whole(name, getattr(self, name)))
         self._check_scales()
         self._check_later()
         instance("acc", self.acc, Interval)
-        if self.dst_dims is not None and (
-            len(self.dst_dims) != self.ndims or self.dst_dims[self.axis] != self.channels
-        ):
+        if self.process is not None:
+            instance("process", self.process, Facts)
+        if self.dst_dims is not None:
+            self._check_dims(self.dst_dims)
+
+    def _check_dims(self, dst_dims: tuple[int, ...]) -> None:
+        dims = integers("dst_dims", dst_dims)
+        object.__setattr__(self, "dst_dims", dims)
+        if len(dims) != self.ndims or dims[self.axis] != self.channels:
             wanted = f"{self.ndims} of them, {self.channels} channels on axis {self.axis}"
-            raise ShapeError("dst_dims", str(self.dst_dims), wanted)
+            raise ShapeError("dst_dims", str(dims), wanted)
 
     def _check_scales(self) -> None:
         for name in ("src_scale", "dst_scale"):
-            if real(name, getattr(self, name)) <= 0.0:
+            object.__setattr__(self, name, real(name, getattr(self, name)))
+            if getattr(self, name) <= 0.0:
                 raise ArgumentError(name, str(getattr(self, name)), "a finite number above 0")
         if not (self.wei_scale.is_finite and self.wei_scale.least > 0.0):
             got = self.wei_scale.first(lambda s: ~(np.isfinite(s) & (s > 0)))
@@ -148,26 +170,24 @@ class PrimitiveFacts:
         for name, vec in (("wei_scale", self.wei_scale), ("bias", self.bias)):
             if vec is not None and vec.channels not in (None, self.channels):
                 raise ShapeError(name, f"{vec.channels} channels", f"{self.channels}, or one value")
-        if dtypes.is_integer(self.dst):
-            whole(
-                "dst_zero_point",
-                self.dst_zero_point,
-                lo=max(dtypes.qmin(self.dst), -(2**31)),
-                hi=dtypes.qmax(self.dst),
-            )
-        elif self.dst_zero_point:
-            raise ArgumentError("dst_zero_point", str(self.dst_zero_point), f"0 for {self.dst}")
+        is_integer = dtypes.is_integer(self.dst)
+        ends = (dtypes.qmin(self.dst), dtypes.qmax(self.dst)) if is_integer else ()
+        zero_point = whole("dst_zero_point", self.dst_zero_point, *ends)
+        object.__setattr__(self, "dst_zero_point", zero_point)
+        if zero_point and not is_integer:
+            raise ArgumentError("dst_zero_point", str(zero_point), f"0 for {self.dst}")
 
     def _check_later(self) -> None:
-        one_of("src_later", self.src_later, ("", "per_tensor", *_ROW_EXTENTS))
+        later = one_of("src_later", self.src_later, ("", "per_tensor", *_ROW_EXTENTS))
+        object.__setattr__(self, "src_later", later)
         if not self.src_later:
             return
         if not self.is_int8 or self.src_scale != 1.0 or self.acc != ANYTHING or self.bias_in_acc:
             wanted = "integers, src_scale=1, an unknown accumulator, a bias in real units"
-            raise ArgumentError("src_later", repr(self.src_later), wanted)
+            raise ArgumentError("src_later", shown(self.src_later), wanted)
         if self.src_later in _ROW_EXTENTS and (self.kind != "matmul" or self.bias_later):
             wanted = "'per_tensor': rows are those of a matmul whose bias is known"
-            raise ArgumentError("src_later", repr(self.src_later), wanted)
+            raise ArgumentError("src_later", shown(self.src_later), wanted)
 
     @classmethod
     def of(
@@ -197,13 +217,17 @@ class PrimitiveFacts:
 
         Other parameters are those of the class.
         """
+        instance("problem", problem, *DENSE)
         axis = problem.dst.ndim - 1 if problem.kind == "matmul" else 1
         is_int8 = dtypes.is_integer(problem.wei.dtype)
+        one_of("src_later", src_later, ("", "per_tensor", *_ROW_EXTENTS))
         interval, has_min = ANYTHING, is_int8
         if is_int8:
             interval = Interval(integer=True)
         if wei is not None and is_int8:
-            interval = acc_interval(problem, wei, src_zero_point or 0, wei_zero_point or 0)
+            points = {"src_zero_point": src_zero_point, "wei_zero_point": wei_zero_point}
+            src, other = (whole(name, 0 if z is None else z) for name, z in points.items())
+            interval = acc_interval(problem, wei, src, other)
             has_min = bool((wei == dtypes.qmin(problem.wei.dtype)).any())
         return cls(
             kind=problem.kind,
@@ -214,10 +238,10 @@ class PrimitiveFacts:
             ndims=problem.dst.ndim,
             wei_ndims=problem.wei.ndim,
             src_scale=src_scale,
-            wei_scale=Vec(wei_scale),
+            wei_scale=constant("wei_scale", wei_scale),
             src_zero_point=src_zero_point,
             wei_zero_point=wei_zero_point,
-            bias=None if bias is None else Vec(bias),
+            bias=None if bias is None else constant("bias", bias),
             bias_later=bias is None and problem.bias is not None,
             bias_in_acc=bias_in_acc,
             dst_scale=dst_scale,
@@ -257,6 +281,7 @@ class PrimitiveFacts:
 
     def wei_mask(self, vec: Vec) -> int:
         """Return the mask of weight scales: one, or one per output channel."""
+        instance("vec", vec, Vec)
         if vec.is_per_tensor:
             return 0
         if self.kind == "matmul":
@@ -270,7 +295,7 @@ class PrimitiveFacts:
         bias = "" if not self.has_bias else " with bias"
         process = self.process
         where = "" if process is None else f", oneDNN {'.'.join(map(str, process.version))} on "
-        where += "" if process is None else process.isa
+        where += "" if process is None else process.isa.text()
         types = f"{self.src} · {self.wei} -> {self.dst}"
         return f"{self.kind} {types}, {self.channels} channels{bias}{where}"
 
@@ -294,6 +319,7 @@ def acc_interval(
     >>> print(acc_interval(ConvProblem.of((1, 2, 5, 5), wei.shape), wei))
     [[-510, 0], [255, 1785]] whole
     """
+    instance("wei", wei, np.ndarray)
     if wei.shape != problem.wei.dims:
         raise ShapeError("wei", str(wei.shape), str(problem.wei.dims))
     if src_range is None:

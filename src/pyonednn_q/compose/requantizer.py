@@ -5,9 +5,9 @@ Per channel c, with x = acc + bias[c] in 32 bits, y = saturate(f(x) + zero_point
     two_step          (x·2^max(s,0) · m / 2^31, rounded half up) / 2^max(-s,0), rounded
     shift             x · m · 2^s, rounded
     float             f32(x) · m, rounded
-    double            f64(x) · m, rounded
-    two_round_single  (f32(x) · m in f32, rounded) · 2^s, rounded
-    two_round_double  (f64(x) · m in f64, rounded) · 2^s, rounded
+    double            f32(f32(x) · m in f64, rounded)
+    two_round_single  f32(f32(x) · m in f32, rounded) · 2^s, rounded
+    two_round_double  f32(f32(x) · m in f64, rounded) · 2^s, rounded
     exact             x · m · 2^s / last, rounded, without any other rounding
 
 and for oneDNN's own order, where bias and zero point are added in f32 before the only rounding
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import one_of, whole
+from pyonednn_q.argument import integers, numbers, one_of, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -164,6 +164,7 @@ class Requantizer:
         }
         if kind == "shift":
             _check_product(vectors)
+        axis = None if axis is None else whole("axis", axis)
         channels = _channels(vectors, axis)
         for name, vector in vectors.items():
             object.__setattr__(self, name, None if vector is None else _frozen(vector, channels))
@@ -200,6 +201,7 @@ class Requantizer:
         ShapeError
             `shape` has no such axis, or another number of channels along it.
         """
+        shape = integers("shape", shape)
         if self.axis is None:
             return
         inside = -len(shape) <= self.axis < len(shape)
@@ -233,7 +235,7 @@ def _vector(
     name: str, value: ArrayLike, dtype: str, lo: float = -np.inf, hi: float = np.inf
 ) -> Array:
     """Return a value or a vector as `dtype`, in which it must be what it was."""
-    given = np.asarray(value)
+    given = numbers(name, value)
     wants_integers = np.dtype(dtype).kind == "i"
     if given.dtype.kind not in ("iu" if wants_integers else "iuf"):
         wanted = "integers" if wants_integers else "numbers"

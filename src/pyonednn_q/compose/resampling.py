@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pyonednn_q.compose.argument import one_of
+from pyonednn_q.argument import one_of
 from pyonednn_q.compose.operation import Operation, tensor
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ShapeError
@@ -37,7 +37,7 @@ class ResamplingProblem(Operation):
     alg: str
 
     def __post_init__(self) -> None:
-        one_of("alg", self.alg, RESAMPLING_ALGS)
+        object.__setattr__(self, "alg", one_of("alg", self.alg, RESAMPLING_ALGS))
         src, dst = tensor("src", self.src), tensor("dst", self.dst)
         if not 3 <= src.ndim <= 5:
             wanted = "(N, C, 1 to 3 spatial dimensions)"

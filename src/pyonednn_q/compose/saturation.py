@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import whole
+from pyonednn_q.argument import whole
 from pyonednn_q.compose.pairing import EXACT, Pairing, Weighted, summations
 from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem
 from pyonednn_q.compose.runs import reached, runs
@@ -27,6 +27,7 @@ from pyonednn_q.errors import DTypeError, ShapeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyonednn_q.compose.isa import InstructionSet
     from pyonednn_q.compose.pairing import Summation
     from pyonednn_q.compose.problem import Problem
 
@@ -48,7 +49,7 @@ def safe_by_range(wei: Array) -> bool:
 def pair_overflow(
     wei: Array,
     problem: Problem,
-    isa: str,
+    isa: InstructionSet | str,
     *,
     src_max: int | None = None,
     impl: str | None = None,
@@ -62,8 +63,8 @@ def pair_overflow(
         In the logical dimensions of the problem's weights.
     problem : Problem
         Any; without weights, or with a source of other than 8 bits, nothing can saturate.
-    isa : str
-        The effective instruction set.
+    isa : InstructionSet or str
+        That of the process, or a name.
     src_max : int, optional
         The largest value that the stored source takes (zero point included); by default the largest
         of its type. Without effect where weights must be even.

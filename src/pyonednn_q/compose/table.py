@@ -67,7 +67,13 @@ def _after(plan: Plan) -> list[Row]:
     if not plan.is_whole:
         rows.append(("left over", "", "", f"{plan.leftovers} > {plan.facts.dst}"))
         rows.append(("because", "", "", plan.because))
+    if plan.sums:
+        point = plan.facts.src_zero_point
+        terms = [f"{-point:+d} · Σ wei"] if point else []
+        terms += ["bias"] if plan.bias is not None or plan.bias_later is not None else []
+        rows.append(("added", "", "", f"in s32: {' + '.join(terms)}" if terms else "nothing"))
     rows += [("chosen", "", "", str(choice)) for choice in plan.choices]
+    rows += [("note", "", "", note) for note in plan.notes]
     return rows
 
 
@@ -75,6 +81,8 @@ def _named(plan: Plan, name: str) -> Row:
     structure = getattr(plan.attr, name)
     if structure is None:
         return ("", "", "", "")
+    if name in plan.later:
+        return (name, str(structure.mask), "1", "of each call")
     vec = dict(plan.constants)[name]
     return (name, str(structure.mask), _shape(vec), _summary(vec))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import integers
+from pyonednn_q.argument import instance, integers
 from pyonednn_q.errors import LayoutError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import numpy as np
 
 MAX_NDIM = 12
 MAX_BYTES = 2**63 - 1
@@ -54,7 +54,7 @@ class TensorSpec:
     def __post_init__(self) -> None:
         dims = integers("dims", self.dims)
         object.__setattr__(self, "dims", dims)
-        dtypes.checked(self.dtype)
+        object.__setattr__(self, "dtype", dtypes.checked(self.dtype))
         if not 1 <= len(dims) <= MAX_NDIM:
             raise ShapeError(
                 argument="dims", got=f"{len(dims)} dimensions", wanted=f"1 to {MAX_NDIM} of them"
@@ -106,6 +106,8 @@ class TensorSpec:
         LayoutError
             Negative or overlapping strides, or strides that are no multiple of the item.
         """
+        instance("argument", argument, str)
+        instance(argument, array, np.ndarray)
         name = dtypes.from_numpy(array.dtype, argument)
         if any(step % array.itemsize for step in array.strides):
             raise LayoutError(

@@ -25,6 +25,7 @@ from pyonednn_q.compose.attr import SCALED, SHIFTED, Attr, Scale, ZeroPoint
 from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.compose.post_ops import SumPostOp
+from pyonednn_q.compose.primitive import DENSE
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import Error, Variant
 
@@ -41,7 +42,6 @@ __all__ = ["MOST_FOUND", "MOST_PROBES", "MOST_SECONDS", "nearest"]
 MOST_PROBES = 60
 MOST_SECONDS = 1.0
 MOST_FOUND = 4
-_DENSE = (ConvProblem, DeconvProblem, InnerProductProblem, MatMulProblem)
 _SIGNS = {"s8": "u8", "u8": "s8"}
 _STORED = ("f32", "s32", "u8", "s8", "bf16")
 
@@ -64,7 +64,7 @@ def nearest(
     runs : callable
         Returns the name of the implementation that would run, or None.
     """
-    if not isinstance(problem, _DENSE):
+    if not isinstance(problem, DENSE):
         return ()
     end = time.monotonic() + MOST_SECONDS
     asked = (problem, attr)

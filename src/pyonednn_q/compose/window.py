@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyonednn_q.compose.argument import integers, ordered
+from pyonednn_q.argument import integers, items
 from pyonednn_q.errors import ShapeError
+from pyonednn_q.shown import shown
 
 Dims = tuple[int, ...]
 PerDim = int | Iterable[int]
@@ -71,28 +72,45 @@ class Window:
 
 
 def per_dim(argument: str, value: PerDim, count: int) -> Dims:
-    """Return one value per spatial dimension from one for all, or from as many."""
-    ordered("padding", value)
-    if not isinstance(value, Iterable):
-        value = (value,) * count
-    return integers(argument, value)
+    """Return one value per spatial dimension, at least 1, from one for all, or from as many."""
+    values = integers(argument, value if isinstance(value, Iterable) else (value,) * count)
+    if len(values) != count:
+        raise ShapeError(argument, shown(values), f"{count} values, one per spatial dimension")
+    if values and min(values) < 1:
+        raise ShapeError(argument, shown(values), "values of at least 1")
+    return values
 
 
 def padding_sides(value: Padding, count: int) -> tuple[Dims, Dims]:
-    """Return (lo, hi) from one value for all, one per dimension, or (lo, hi) per dimension.
+    """Return (lo, hi), each of one value per spatial dimension.
+
+    Parameters
+    ----------
+    value : int or sequence
+        For all sides; one per dimension; (lo, hi) per dimension; or, as ONNX has them, the low
+        sides of all dimensions and then the high ones.
+    count : int
+        Number of spatial dimensions.
+
+    Raises
+    ------
+    ShapeError
+        Anything else, or a negative padding.
 
     Examples
     --------
-    >>> padding_sides(((0, 1), (2, 3)), 2)
-    ((0, 2), (1, 3))
+    >>> padding_sides(((0, 1), (2, 3)), 2), padding_sides([0, 2, 1, 3], 2)
+    (((0, 2), (1, 3)), ((0, 2), (1, 3)))
     """
-    ordered("padding", value)
-    if not isinstance(value, Iterable):
-        value = (value,) * count
-    sides = [
-        integers("padding", side) if isinstance(side, Iterable) else integers("padding", [side] * 2)
-        for side in value
-    ]
-    if any(len(side) != 2 for side in sides):
-        raise ShapeError(argument="padding", got=str(value), wanted="(lo, hi) per dimension")
-    return tuple(lo for lo, _ in sides), tuple(hi for _, hi in sides)
+    sides = items("padding", value if isinstance(value, Iterable) else (value,) * count, object)
+    is_flat = len(sides) == 2 * count and not any(isinstance(side, Iterable) for side in sides)
+    if is_flat:
+        flat = integers("padding", sides)
+        pairs: list[Dims] = list(zip(flat[:count], flat[count:], strict=True))
+    else:
+        each = (side if isinstance(side, Iterable) else (side, side) for side in sides)
+        pairs = [integers("padding", side) for side in each]
+    if len(pairs) != count or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
+        wanted = f"0 or more: one value, {count}, (lo, hi) for each dimension, or {2 * count}"
+        raise ShapeError("padding", shown(value), wanted)
+    return tuple(lo for lo, _ in pairs), tuple(hi for _, hi in pairs)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import one_of
+from pyonednn_q.argument import one_of
 from pyonednn_q.compose.taps import channel_rows, meets_everywhere
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.vec import Vec, number

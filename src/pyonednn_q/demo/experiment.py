@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from pyonednn_q.bench.summary import sqnr_db
-from pyonednn_q.compose.implementation import has_vnni
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.demo import digits, fit, layers, measure, quantise
 from pyonednn_q.demo.network import Network
 from pyonednn_q.native import runtime
@@ -25,14 +25,9 @@ class Platform:
 
     version: str
     runtime: str
-    isa: str
+    isa: InstructionSet
     threads: int
     load: float
-
-    @property
-    def has_vnni(self) -> bool:
-        """Tell whether u8 x s8 products are added in 32 bits."""
-        return has_vnni(self.isa)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +104,7 @@ def make_models(tick: Callable[[], None] = lambda: None) -> Models:
     network = fit.fit(data, tick)
     fit_seconds = time.perf_counter() - start
     maxima = quantise.measure_ranges(network, fit.real_images(data.train_images))
-    wei_qmax = quantise.wei_qmax(has_vnni=has_vnni(runtime.isa()))
+    wei_qmax = quantise.wei_qmax(has_vnni=runtime.isa().has_vnni())
     quantised = quantise.quantise(network, maxima, wei_qmax)
     return Models(data, network, quantised, wei_qmax, fit_seconds)
 

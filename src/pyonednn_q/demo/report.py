@@ -79,7 +79,7 @@ def facts_text(platform: Platform, models: Models) -> str:
 
 def machine_text(platform: Platform) -> str:
     """Return instruction set and threads, with a warning when other work shares the CPUs."""
-    text = f"{platform.isa}, {platform.threads} threads, load average {platform.load:.1f}"
+    text = f"{platform.isa.text()}, {platform.threads} threads, load average {platform.load:.1f}"
     busy = platform.load > platform.threads / 2
     return f"{text}: BUSY, times include waiting" if busy else text
 
@@ -100,13 +100,13 @@ def network_text(network: Network) -> str:
 
 def weights_text(platform: Platform, wei_qmax: int) -> tuple[str, ...]:
     """Say which weights this CPU can multiply without saturation, and why."""
-    if platform.has_vnni:
+    if platform.isa.has_vnni():
         return (
-            f"within [-{wei_qmax}, {wei_qmax}]: {platform.isa} has VNNI, which adds u8 x s8",
+            f"within [-{wei_qmax}, {wei_qmax}]: {platform.isa.text()} has VNNI, which adds u8 x s8",
             "products in 32 bits, so none saturates",
         )
     return (
-        f"within [-{wei_qmax}, {wei_qmax}], 7 bits: {platform.isa} has no VNNI, so pairs of",
+        f"within [-{wei_qmax}, {wei_qmax}], 7 bits: {platform.isa.text()} has no VNNI, so pairs of",
         "u8 x s8 products are added in 16 bits, where larger weights can saturate",
     )
 

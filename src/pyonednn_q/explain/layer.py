@@ -121,7 +121,8 @@ def _zero_point(table: Table) -> int | None:
 
 
 def _has_bias(top: Table) -> bool:
-    return top.get("bias") not in (None, False)
+    bias = top.get("bias")
+    return bias is not None and not (type(bias) in (bool, int, float) and bias == 0)
 
 
 def _bias(top: Table, channels: int) -> tuple[Vec | None, str]:

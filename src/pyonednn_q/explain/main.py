@@ -6,8 +6,6 @@ LAYER is a preset, a TOML or JSON file, or - for standard input. docs/explain.md
 from __future__ import annotations
 
 import argparse
-import io
-import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -15,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from pyonednn_q.compose.facts import Facts
-from pyonednn_q.compose.implementation import ISA_ORDER, at_least
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.explain import presets, source
 from pyonednn_q.explain.description import POLICIES, read
 from pyonednn_q.explain.report import Report
+from pyonednn_q.shown import shown
 
 _FLOOR, _CEILING = (3, 7, 0), (4, 0, 0)
 _HEADINGS = {"layers": "layers", "subgraphs": "subgraphs", "chains": "chains behind a convolution"}
@@ -41,17 +40,18 @@ def main(argv: Sequence[str] = (), *, here: Callable[[], Facts] | None = None) -
         0, or 2 when the description cannot be used; the reason is then on standard error.
     """
     options = _parser().parse_args(argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that has no "·"
     try:
         _run(options, here)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader had enough; nothing may be written at exit either
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (Error, OSError) as error:
-        print(f"pyonednn-q explain: {error}", file=sys.stderr)
-        return 2
-    return 0
+    except OSError as error:
+        if error.filename is None:  # not of a file that was named: what is printed
+            raise
+        reason: object = error
+    except Error as error:
+        reason = error
+    else:
+        return 0
+    print(f"pyonednn-q explain: {reason}", file=sys.stderr)
+    return 2
 
 
 def _run(options: argparse.Namespace, here: Callable[[], Facts] | None) -> None:
@@ -70,7 +70,7 @@ def _run(options: argparse.Namespace, here: Callable[[], Facts] | None) -> None:
     description = read(tables).on(_process(options, here))
     report = Report.of(description, strict=options.strict)
     if options.html is not None:
-        options.html.write_text(report.html(), "utf-8")
+        options.html.write_text(report.html(), "utf-8", "replace")
     if options.json:
         print(report.json())
     else:
@@ -148,13 +148,11 @@ def _process(options: argparse.Namespace, here: Callable[[], Facts] | None) -> F
     return Facts(_version(options.version), _isa(options.isa), runtime="OMP")
 
 
-def _isa(text: str) -> str:
-    name = text.upper()
+def _isa(text: str) -> InstructionSet:
     try:
-        at_least(name, ISA_ORDER[0])
+        return InstructionSet.of(text.upper())
     except ArgumentError as error:
         raise ArgumentError("--isa", error.got, error.wanted) from error
-    return name
 
 
 def _version(text: str) -> tuple[int, int, int]:
@@ -163,4 +161,4 @@ def _version(text: str) -> tuple[int, int, int]:
         major, minor, patch = (int(part or 0) for part in match.groups())
         if _FLOOR <= (major, minor, patch) < _CEILING:
             return major, minor, patch
-    raise ArgumentError("--version", repr(text), "3.7 or a later 3.x, as in 3.7 or 3.13.2")
+    raise ArgumentError("--version", shown(text), "3.7 or a later 3.x, as in 3.7 or 3.13.2")

@@ -11,6 +11,7 @@ import numpy as np
 
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.shown import shown
 
 __all__ = ["Table", "at", "whole_numbers"]
 
@@ -51,13 +52,12 @@ class Table:
     def end(self) -> None:
         """Refuse the keys that nobody asked for."""
         for key in self._values:
-            if key in self._asked:
+            name = key if isinstance(key, str) else shown(key)
+            if name in self._asked:
                 continue
-            near = difflib.get_close_matches(str(key), self._asked, 1)
+            near = difflib.get_close_matches(name, self._asked, 1)
             hint = f"did you mean {near[0]}? Keys are " if near else "one of "
-            raise ArgumentError(
-                self.path(str(key)), "an unknown key", hint + ", ".join(self._asked)
-            )
+            raise ArgumentError(self.path(name), "an unknown key", hint + ", ".join(self._asked))
 
     def table(self, key: str) -> Table:
         """Return the table under a key; an empty one where nothing stands."""
@@ -69,7 +69,7 @@ class Table:
         value = self.get(key)
         if value is None:
             return []
-        if not isinstance(value, list):
+        if type(value) is not list:  # as parsers make them
             raise ArgumentError(self.path(key), _shown(value), "a list")
         return [(f"{self.path(key)}[{index}]", item) for index, item in enumerate(value)]
 
@@ -84,9 +84,8 @@ class Table:
         """Return the text under a key, one of those allowed."""
         names = list(allowed)
         value = self._or(key, default, _one_of(names, None))
-        for name in names:
-            if name == value:
-                return name
+        if isinstance(value, str) and value in names:
+            return names[names.index(value)]
         raise ArgumentError(self.path(key), _shown(value), _one_of(names, value))
 
     def flag(self, key: str, *, default: bool) -> bool:
@@ -128,7 +127,7 @@ class Table:
                 raise ShapeError(cycle.path("cycle"), got, f"at most {channels}, the channels")
             with at(path, _ITSELF):
                 return Vec(np.resize(np.array(values), channels))
-        values = _numbers(value if isinstance(value, list) else [value], path)
+        values = _numbers(value if type(value) is list else [value], path)
         if len(values) not in (1, channels):
             wanted = f"1, or {channels} as there are channels"
             raise ShapeError(path, f"{len(values)} values", wanted)
@@ -165,7 +164,7 @@ def at(path: str, names: Mapping[str, str] = _NONE) -> Iterator[None]:
 
 def whole_numbers(value: object, path: str, *, lo: int) -> tuple[int, ...]:
     """Return a list of whole numbers, none of them below `lo`, each of 32 bits at most."""
-    if not isinstance(value, list) or not value:
+    if type(value) is not list or not value:
         raise ShapeError(path, _shown(value), "a list of whole numbers")
     for index, item in enumerate(value):
         if not _is_whole(item) or not lo <= item < 2**31:
@@ -175,7 +174,7 @@ def whole_numbers(value: object, path: str, *, lo: int) -> tuple[int, ...]:
 
 
 def _one_of(names: Sequence[str], value: object) -> str:
-    near = difflib.get_close_matches(str(value), names, 1)
+    near = difflib.get_close_matches(shown(value).strip("'"), names, 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     return f"one of {', '.join(names)}{hint}"
 
@@ -189,7 +188,7 @@ def _is_number(value: object) -> bool:
 
 
 def _numbers(value: object, path: str) -> list[float]:
-    if not isinstance(value, list) or not value:
+    if type(value) is not list or not value:
         raise ArgumentError(path, _shown(value), "a list of numbers")
     for index, item in enumerate(value):
         if not _is_number(item):
@@ -212,8 +211,5 @@ def _shown(value: object) -> str:
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):
-        return f"a list of {len(value)}"
-    if isinstance(value, int) and value.bit_length() > 64:  # Python refuses to print the longest
-        return f"a whole number of {value.bit_length()} bits"
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 60 else f"{text[:50]}..."
+        return f"a list of {list.__len__(value)}"
+    return shown(value).lower() if isinstance(value, bool) else shown(value)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from pyonednn_q.argument import flag, instance
 from pyonednn_q.compose.composer import NO_RULES
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError
@@ -61,11 +62,14 @@ class Report:
     @classmethod
     def of(cls, description: Description, *, strict: bool = False) -> Report:
         """Compose, and lower step by step for comparison."""
+        instance("description", description, Description)
         naive = None if description.exact_rounding else description.plan(rules=NO_RULES)
         return cls(description, description.plan(strict=strict), naive)
 
     def text(self, *, trace: bool = False, benchdnn: bool = False) -> str:
         """Return the plan as a table, with the trace in short, or in full."""
+        flag("trace", trace)
+        flag("benchdnn", benchdnn)
         head = [self.description.title] if self.description.title else []
         parts = ["\n".join([*head, *self._about()]), str(self.plan), "\n".join(self._beside())]
         parts.append(self.plan.explain() if trace else "\n".join(self._events()))
@@ -76,7 +80,7 @@ class Report:
     def json(self) -> str:
         """Return everything as JSON; `Plan.from_json` reads what stands under plan."""
         process = self.description.facts.process
-        where = None if process is None else {"version": process.version, "isa": process.isa}
+        where = None if process is None else {"version": process.version, "isa": process.isa.text()}
         told: dict[str, Any] = {
             "schema": SCHEMA,
             "title": self.description.title,
@@ -103,7 +107,7 @@ class Report:
             where = "holds for every oneDNN from 3.7 on, on every instruction set"
         else:
             version = ".".join(map(str, process.version))
-            where = f"holds for oneDNN {version} on {process.isa}"
+            where = f"holds for oneDNN {version} on {process.isa.text()}"
         return [self.description.problem.text(), where]
 
     def _beside(self) -> list[str]:

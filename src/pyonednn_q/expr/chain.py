@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import overload
 
+from pyonednn_q.argument import whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Binary, Leaf, Step, Sum
 
@@ -56,6 +57,8 @@ class Chain:
         return _count_channels(self.steps)
 
     def __add__(self, other: Chain) -> Chain:
+        if not isinstance(other, Chain):
+            return NotImplemented
         return Chain(*self.steps, *other.steps)
 
     def __len__(self) -> int:
@@ -69,7 +72,9 @@ class Chain:
     @overload
     def __getitem__(self, index: slice) -> Chain: ...
     def __getitem__(self, index: int | slice) -> Step | Chain:
-        return Chain(*self.steps[index]) if isinstance(index, slice) else self.steps[index]
+        if isinstance(index, slice):
+            return Chain(*self.steps[index])
+        return self.steps[whole("index", index)]
 
     def __str__(self) -> str:
         return " > ".join(map(str, self.steps)) or "x"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyonednn_q import dtypes
+from pyonednn_q.argument import broadcast, instance, named, numbers, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.chain import Chain
@@ -93,13 +94,15 @@ class _Frame:
         self, kind: type[Any], axis: int, dst_before: ArrayLike | None, operands: Operands
     ) -> None:
         self.kind = kind
-        self.axis = axis
+        self.axis = whole("axis", axis)
         self.dst_before = dst_before
-        self.operands = operands or {}
+        self.operands = named("operands", operands, object)
         self.shape: tuple[int, ...] = ()
 
     def run(self, chain: Chain, x: ArrayLike) -> Array:
-        value = np.asarray(x).astype(self.kind)
+        instance("chain", chain, Chain)
+        with np.errstate(over="ignore"):
+            value = numbers("x", x).astype(self.kind)
         self.shape = value.shape
         # Overflow to infinity and 0 * inf are values here, as they are in a kernel.
         with np.errstate(all="ignore"):
@@ -128,12 +131,14 @@ class _Frame:
             raise ArgumentError("operands", f"no {leaf.name!r}", "a value for every leaf")
         value = self.read("operands", self.operands[leaf.name], leaf.dtype)
         if leaf.extent == "per_row":
-            return value.reshape((-1, 1))
-        return self.along_channels(value) if leaf.extent == "per_channel" else value
+            value = value.reshape((-1, 1))
+        elif leaf.extent == "per_channel":
+            value = self.along_channels(value)
+        return broadcast(f"operands[{leaf.name!r}]", value, self.shape)
 
     def read(self, name: str, given: ArrayLike, dtype: str | None) -> Array:
         """Return what comes from outside; a value that its type cannot hold has no meaning."""
-        value = np.asarray(given)
+        value = numbers(name, given)
         if dtype is not None and dtypes.is_integer(dtype):
             whole = np.clip(np.rint(value), dtypes.qmin(dtype), dtypes.qmax(dtype))
             if (whole != value).any():
@@ -175,6 +180,7 @@ def _sum(frame: _Frame, step: Sum, x: Array) -> Array:
     if frame.dst_before is None:
         raise ArgumentError("dst_before", "nothing", "what dst held before: the chain has a Sum")
     before = frame.read("dst_before", frame.dst_before, step.dtype)
+    before = broadcast("dst_before", before, frame.shape)
     scale, zero_point = np.asarray(frame.kind(step.scale)), frame.kind(step.zero_point)
     return frame.fused(scale, before - zero_point, x)
 

@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyonednn_q.argument import numbers, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Round, Step
-from pyonednn_q.expr.vec import Vec, VecLike
+from pyonednn_q.expr.vec import Vec, VecLike, constant
+from pyonednn_q.shown import shown
 
 __all__ = ["MAX_LEVELS", "FakeQuantize"]
 
@@ -72,13 +74,11 @@ class FakeQuantize:
         names = ("input_low", "input_high", "output_low", "output_high")
         given = (input_low, input_high, output_low, output_high)
         for name, value in zip(names, given, strict=True):
-            vec = Vec(value)
+            vec = constant(name, value)
             if not vec.is_finite:
                 raise ArgumentError(name, str(vec), "finite numbers")
             object.__setattr__(self, name, vec)
-        if isinstance(levels, bool) or int(levels) != levels or not 2 <= levels <= MAX_LEVELS:
-            raise ArgumentError("levels", str(levels), f"a whole number from 2 to {MAX_LEVELS}")
-        object.__setattr__(self, "levels", int(levels))
+        object.__setattr__(self, "levels", _levels(levels))
         _ = self.channels
         self._refuse_degenerate()
 
@@ -121,9 +121,11 @@ class FakeQuantize:
 
         Without an output range, the output range is the input range.
         """
-        if levels <= 2:
-            raise ArgumentError("levels", str(levels), "at least 3: two levels have no zero")
-        top = Vec(high)
+        if _levels(levels) == 2:
+            raise ArgumentError("levels", "2", "at least 3: two levels have no zero")
+        top = constant("high", high)
+        if not top.is_finite:
+            raise ArgumentError("high", str(top), "finite numbers")
         low = -top if levels % 2 else _below_zero(top, levels)
         return cls(
             low,
@@ -201,13 +203,14 @@ class FakeQuantize:
 
     def __call__(self, x: ArrayLike, *, axis: int = 1) -> NDArray[np.float64]:
         """Compute the definition in float64."""
-        return self._define(np.asarray(x, np.float64), axis, "core")
+        return self._define(numbers("x", x).astype(np.float64), axis, "core")
 
     def evaluate_f32(
         self, x: ArrayLike, *, axis: int = 1, order: FqOrder = "core"
     ) -> NDArray[np.float32]:
         """Compute the definition in float32, in its own operation order or in a shipping one."""
-        return self._define(np.asarray(x).astype(np.float32), axis, order)
+        with np.errstate(over="ignore"):
+            return self._define(numbers("x", x).astype(np.float32), axis, order)
 
     def _define(
         self, x: NDArray[np.float64] | NDArray[np.float32], axis: int, order: FqOrder
@@ -232,6 +235,13 @@ def _below_zero(high: Vec, levels: int) -> Vec:
     return low
 
 
+def _levels(value: float) -> int:
+    number = 0.0 if isinstance(value, bool) else real("levels", value, wide=True)
+    if not (number.is_integer() and 2 <= number <= MAX_LEVELS):
+        raise ArgumentError("levels", shown(value), f"a whole number from 2 to {MAX_LEVELS}")
+    return int(number)
+
+
 def _unless_identity(step: Affine) -> tuple[Step, ...]:
     return () if step == Affine() else (step,)
 
@@ -239,6 +249,7 @@ def _unless_identity(step: Affine) -> tuple[Step, ...]:
 def _along(vec: Vec, x: NDArray[Any], axis: int) -> NDArray[np.float64]:
     if vec.array is None:
         return np.asarray(vec.least)
+    axis = whole("axis", axis)
     if not -x.ndim <= axis < x.ndim or x.shape[axis] != len(vec.array):
         raise ShapeError("x", f"shape {x.shape}", f"{len(vec.array)} channels on axis {axis}")
     dims = [1] * x.ndim

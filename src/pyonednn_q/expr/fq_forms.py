@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.argument import flag, instance, real
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Clip, Round, Step
@@ -64,6 +65,8 @@ def fq_params(fq: FakeQuantize, *, signed: bool = False, tolerance: float = 1e-4
     >>> p.scale_in, p.zero_in, p.zero_in_is_integer
     (Vec(1), Vec(0), True)
     """
+    tolerance = _checked(fq, tolerance)
+    flag("signed", signed)
     offset = 0
     if signed:
         if fq.levels % 4:
@@ -111,6 +114,8 @@ def codes(fq: FakeQuantize, *, signed: bool = False) -> Codes:
     >>> print(*cut.quantize, sep=" > ")
     clip(x, -4, 3) > x > round(x)
     """
+    instance("fq", fq, FakeQuantize)
+    flag("signed", signed)
     low, n = fq.output_low, fq.levels - 1
     offset = fq.levels // 2 if signed else 0
     if offset % 2:
@@ -129,6 +134,7 @@ def quantizes_to(fq: FakeQuantize, *, tolerance: float = 0.0) -> str | None:
     That is the quantize-only form: levels one apart (S_o == 1), beginning at a whole number, and
     within the type. The narrowest such type is named; unsigned comes first.
     """
+    tolerance = _checked(fq, tolerance)
     if not _is_near(fq.scale_out, 1.0, tolerance) or not _is_near_integer(fq.output_low, tolerance):
         return None
     return _narrowest(fq.output_low.rint(), fq.levels)
@@ -156,6 +162,7 @@ def scale_alone(fq: FakeQuantize, dtype: str, *, tolerance: float = 1e-4) -> Vec
     >>> scale_alone(fq, "s8"), scale_alone(fq, "u8")
     (Vec(254), None)
     """
+    tolerance = _checked(fq, tolerance)
     lo, hi = dtypes.qmin(dtype), dtypes.qmax(dtype)
     if fq.is_threshold or fq.levels != hi - lo + 1:
         return None
@@ -170,6 +177,7 @@ def dequantizes_from(fq: FakeQuantize, *, tolerance: float = 0.0) -> str | None:
 
     On such codes the FakeQuantize rounds nothing: it is an affine map, clamped to its range.
     """
+    tolerance = _checked(fq, tolerance)
     if fq.is_threshold or not _is_near(fq.scale_in, 1.0, tolerance):
         return None
     if not _is_near_integer(fq.input_low, tolerance):
@@ -183,6 +191,7 @@ def pure_scale(fq: FakeQuantize, *, tolerance: float = 1e-3) -> Vec | None:
     Then y is x times the factor, clamped and snapped to levels: |ol/(oh-ol) - il/(ih-il)| stays
     below the tolerance (in units of the range) in every channel.
     """
+    tolerance = _checked(fq, tolerance)
     if fq.is_threshold or _has_zero(fq.scale_out):
         return None
     width_in, width_out = fq.input_high - fq.input_low, fq.output_high - fq.output_low
@@ -196,12 +205,18 @@ def binarising_threshold(fq: FakeQuantize) -> Vec | None:
     Only outputs 0 and 1 (either way round) make it binarising. With a range that is not empty the
     threshold is its middle, and the middle itself goes down, as the tie goes to even.
     """
+    instance("fq", fq, FakeQuantize)
     if fq.levels != 2:
         return None
     low, high = fq.output_low.values(), fq.output_high.values()
     if not (np.isin(low, (0.0, 1.0)) & (high == 1.0 - low)).all():
         return None
     return (fq.input_low + fq.input_high) * 0.5
+
+
+def _checked(fq: FakeQuantize, tolerance: float) -> float:
+    instance("fq", fq, FakeQuantize)
+    return real("tolerance", tolerance)
 
 
 def _narrowest(low: Vec, levels: int) -> str | None:

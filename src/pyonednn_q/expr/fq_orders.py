@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyonednn_q.argument import broadcast, numbers, one_of, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fma import fma32
 
@@ -54,23 +55,23 @@ def fake_quantize(
     >>> fake_quantize(np.float32([-1, 0.2, 9]), 0, 1, 0, 255, levels=256).tolist()
     [0.0, 51.0, 255.0]
     """
-    value = np.asarray(x)
+    value = numbers("x", x)
     kind = np.float64 if value.dtype == np.float64 and order == "core" else np.float32
-    value = value.astype(kind)
-    if isinstance(levels, bool) or int(levels) != levels or levels < 2:
-        raise ArgumentError("levels", str(levels), "a whole number of at least 2")
+    count = whole("levels", levels, lo=2)
+    one_of("order", order, tuple(_ORDERS))
     names = ("input_low", "input_high", "output_low", "output_high")
     ranges = []
-    for name, given in zip(names, (input_low, input_high, output_low, output_high), strict=True):
-        ranges.append(np.asarray(given).astype(kind))
-        if not np.isfinite(ranges[-1]).all():
-            raise ArgumentError(name, "a value that is not finite", "finite ranges")
-    if order not in _ORDERS:
-        raise ArgumentError("order", repr(order), "one of " + ", ".join(_ORDERS))
+    with np.errstate(over="ignore"):
+        value = value.astype(kind)
+        given = (input_low, input_high, output_low, output_high)
+        for name, ends in zip(names, given, strict=True):
+            ranges.append(broadcast(name, numbers(name, ends).astype(kind), value.shape))
+            if not np.isfinite(ranges[-1]).all():
+                raise ArgumentError(name, "a value that is not finite", "finite ranges")
     if order != "core" and not (ranges[0] < ranges[1]).all():
         raise ArgumentError("input_low", "an empty or reversed range", f"low < high in {order!r}")
     with np.errstate(all="ignore"):
-        result = _ORDERS[order](value, ranges, np.asarray(kind(int(levels) - 1)))
+        result = _ORDERS[order](value, ranges, np.asarray(kind(count - 1)))
     return np.broadcast_to(result, value.shape)
 
 

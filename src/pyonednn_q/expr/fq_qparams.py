@@ -9,11 +9,12 @@ A FakeQuantize may have a fractional zero point, QParams may not: the residue sa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.argument import flag, instance, one_of, real, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
@@ -54,7 +55,7 @@ class FromFq:
 
     def is_exact(self, tolerance: float = 1e-4) -> bool:
         """Whether every zero point was whole, within this many levels."""
-        return abs(self.residue).greatest <= tolerance
+        return abs(self.residue).greatest <= real("tolerance", tolerance)
 
 
 def qparams_from_fq(
@@ -85,6 +86,8 @@ def qparams_from_fq(
     >>> found.qparams.zero_point, found.first, found.is_exact()
     (0, -128, True)
     """
+    instance("fq", fq, FakeQuantize)
+    one_of("side", side, get_args(Side))
     lo, hi = dtypes.qmin(dtype), dtypes.qmax(dtype)
     if fq.levels > hi - lo + 1:
         raise ArgumentError(
@@ -93,14 +96,12 @@ def qparams_from_fq(
     first = 0 if lo == 0 else -(fq.levels // 2)
     if side == "input":
         scale, zero = fq.scale_in, fq.zero_in
-    elif side == "output":
+    else:
         scale = fq.scale_out
         if scale.least <= 0.0:
             got = f"a scale of {scale.first(lambda s: s <= 0)}"
             raise ArgumentError("fq", got, "output_low < output_high in every channel")
         zero = fq.zero_out
-    else:
-        raise ArgumentError("side", repr(side), "'input' or 'output'")
     exact = zero + float(first)
     whole = exact.rint()
     if not lo <= whole.least <= whole.greatest <= hi:
@@ -136,9 +137,10 @@ def fq_from_qparams(
     FakeQuantize rounds x/scale + (zero_point - first code), `QParams.quantize` rounds x/scale:
     they differ at ties where zero_point - first code is odd.
     """
-    hi = dtypes.qmax(qparams.dtype)
-    count = hi - dtypes.qmin(qparams.dtype) + 1 if levels is None else levels
+    flag("dequantize", dequantize)
     scale, zero_point = _vecs(qparams)
+    hi = dtypes.qmax(qparams.dtype)
+    count = hi - dtypes.qmin(qparams.dtype) + 1 if levels is None else whole("levels", levels, lo=2)
     low = (Vec(float(hi - count + 1)) - zero_point) * scale
     high = (Vec(float(hi)) - zero_point) * scale
     if dequantize:
@@ -173,4 +175,5 @@ def dequantize_chain(qparams: QParams) -> Chain:
 
 
 def _vecs(qparams: QParams) -> tuple[Vec, Vec]:
+    instance("qparams", qparams, QParams)
     return Vec(qparams.scale), Vec(np.asarray(qparams.zero_point, np.float64))

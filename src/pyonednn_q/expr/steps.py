@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
-from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q import dtypes
+from pyonednn_q.argument import instance, one_of, real
+from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.algs import ALGS
-from pyonednn_q.expr.vec import Vec, VecLike, number
+from pyonednn_q.expr.vec import Vec, VecLike, constant, number
+from pyonednn_q.shown import shown
 
 __all__ = [
     "Affine",
@@ -34,6 +37,7 @@ BinaryAlg: TypeAlias = Literal[
 Extent: TypeAlias = Literal["per_tensor", "per_channel", "per_row", "full"]
 
 _BINARY_ALGS = get_args(BinaryAlg)
+_ELTWISE_ALGS = tuple(sorted(ALGS))
 _EXTENTS = get_args(Extent)
 _SUM_DTYPES = ("u8", "s8", "s32", "f32", "bf16", "f16")
 _SYMBOLS = {
@@ -62,8 +66,7 @@ class Affine(Step):
     shift: Vec
 
     def __init__(self, scale: VecLike = 1.0, shift: VecLike = 0.0) -> None:
-        scale = scale if type(scale) is Vec else Vec(scale)
-        shift = shift if type(shift) is Vec else Vec(shift)
+        scale, shift = constant("scale", scale), constant("shift", shift)
         if not (scale.is_finite and shift.is_finite):
             name, vec = ("scale", scale) if not scale.is_finite else ("shift", shift)
             raise ArgumentError(name, str(vec), "finite numbers")
@@ -96,8 +99,7 @@ class Clip(Step):
     hi: Vec
 
     def __init__(self, lo: VecLike = -_INF, hi: VecLike = _INF) -> None:
-        lo = lo if type(lo) is Vec else Vec(lo)
-        hi = hi if type(hi) is Vec else Vec(hi)
+        lo, hi = constant("lo", lo), constant("hi", hi)
         if lo.array is not None:
             _same_channels("hi", lo, hi)
         if lo.greatest == _INF:
@@ -139,15 +141,11 @@ class Eltwise(Step):
     beta: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.alg not in ALGS:
-            raise ArgumentError("alg", repr(self.alg), "one of " + ", ".join(sorted(ALGS)))
-        _set(self, "alpha", float(self.alpha))
-        _set(self, "beta", float(self.beta))
+        _set(self, "alg", one_of("alg", self.alg, _ELTWISE_ALGS))
         names = ("alpha", "beta")
-        for name, value in zip(names, (self.alpha, self.beta), strict=True):
-            open_side = self.alg.startswith("clip") and not math.isnan(value)
-            if not (math.isfinite(value) or open_side):
-                raise ArgumentError(name, number(value), "a finite number")
+        for name in names:
+            is_open = self.alg.startswith("clip")
+            _set(self, name, real(name, getattr(self, name), infinite=is_open, wide=True))
         for name in names[ALGS[self.alg].parameters :]:
             if getattr(self, name) != 0.0:
                 raise ArgumentError(name, number(getattr(self, name)), f"0: {self.alg} ignores it")
@@ -190,14 +188,13 @@ class Sum(Step):
     dtype: str | None = None
 
     def __post_init__(self) -> None:
-        _set(self, "scale", float(self.scale))
-        if not math.isfinite(self.scale):
-            raise ArgumentError("scale", number(self.scale), "a finite number")
-        if not float(self.zero_point).is_integer():
-            raise ArgumentError("zero_point", str(self.zero_point), "a whole number")
+        _set(self, "scale", real("scale", self.scale, wide=True))
+        zero_point = real("zero_point", self.zero_point, wide=True)
+        if not zero_point.is_integer():
+            raise ArgumentError("zero_point", number(zero_point), "a whole number")
         _set(self, "zero_point", int(self.zero_point))
-        if self.dtype is not None and self.dtype not in _SUM_DTYPES:
-            raise DTypeError("dtype", repr(self.dtype), "one of " + ", ".join(_SUM_DTYPES))
+        if self.dtype is not None:
+            _set(self, "dtype", dtypes.checked(self.dtype, "dtype", _SUM_DTYPES))
 
     def __str__(self) -> str:
         read = "dst" if self.dtype is None else f"dst as {self.dtype}"
@@ -226,12 +223,12 @@ class Leaf:
     extent: Extent = "full"
 
     def __post_init__(self) -> None:
+        instance("name", self.name, str)
+        _set(self, "name", str.__str__(self.name))
         if not self.name.isidentifier():
-            raise ArgumentError("name", repr(self.name), "an identifier")
-        if self.dtype not in _SUM_DTYPES:
-            raise DTypeError("dtype", repr(self.dtype), "one of " + ", ".join(_SUM_DTYPES))
-        if self.extent not in _EXTENTS:
-            raise ArgumentError("extent", repr(self.extent), "one of " + ", ".join(_EXTENTS))
+            raise ArgumentError("name", shown(self.name), "an identifier")
+        _set(self, "dtype", dtypes.checked(self.dtype, "dtype", _SUM_DTYPES))
+        _set(self, "extent", one_of("extent", self.extent, _EXTENTS))
 
     def __str__(self) -> str:
         return self.name
@@ -245,8 +242,7 @@ class Binary(Step):
     operand: Vec | Leaf
 
     def __init__(self, alg: BinaryAlg, operand: VecLike | Leaf) -> None:
-        if alg not in _BINARY_ALGS:
-            raise ArgumentError("alg", repr(alg), "one of " + ", ".join(_BINARY_ALGS))
+        alg = cast("BinaryAlg", one_of("alg", alg, _BINARY_ALGS))
         if not isinstance(operand, Leaf):
             operand = _finite("operand", operand)
             if alg == "div" and bool((operand.values() == 0.0).any()):
@@ -265,7 +261,7 @@ class Binary(Step):
 
 
 def _finite(name: str, value: VecLike) -> Vec:
-    vec = value if type(value) is Vec else Vec(value)
+    vec = constant(name, value)
     if not vec.is_finite:
         raise ArgumentError(name, str(vec), "finite numbers")
     return vec

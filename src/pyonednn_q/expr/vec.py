@@ -15,9 +15,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from pyonednn_q import argument
+from pyonednn_q.argument import numbers, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 
-__all__ = ["Float64", "Vec", "VecLike", "nearest_float32", "nearest_whole", "number"]
+__all__ = ["Float64", "Vec", "VecLike", "constant", "nearest_float32", "nearest_whole", "number"]
 
 Float64: TypeAlias = NDArray[np.float64]
 VecLike: TypeAlias = "Vec | float | Sequence[float] | NDArray[Any]"
@@ -65,7 +67,7 @@ class Vec:
         elif isinstance(value, bool) or not isinstance(value, (float, int)):
             _fill_channels(self, _as_channels(value))
         else:
-            _fill(self, _as_float(value))
+            _fill(self, real("value", value, infinite=True, wide=True))
 
     @property
     def is_per_tensor(self) -> bool:
@@ -102,6 +104,7 @@ class Vec:
 
     def spread(self, channels: int) -> Float64:
         """All channels as an array of this length."""
+        channels = whole("channels", channels, lo=0)
         if self.array is None:
             return np.full(channels, self.least)
         if len(self.array) != channels:
@@ -114,6 +117,7 @@ class Vec:
 
     def map(self, function: Callable[[Any], Any]) -> Vec:
         """Apply a NumPy function to every channel."""
+        argument.function("function", function)
         if self.array is None:
             return _scalar(float(function(self.least)))
         return _channels(function(self.array))
@@ -134,13 +138,14 @@ class Vec:
 
     def first(self, condition: Callable[[Any], Any]) -> str:
         """Name the first channel that meets a condition, for a reason that a reader can act on."""
+        argument.function("condition", condition)
         if self.array is None:
             return number(self.least)
         index = int(np.argmax(condition(self.array)))
         return f"{number(float(self.array[index]))} in channel {index}"
 
     def __add__(self, other: VecLike) -> Vec:
-        right = other if type(other) is Vec else Vec(other)
+        right = constant("other", other)
         if right.array is None:
             return self if right.least == 0.0 else _plus(self, right.least)
         if self.array is None:
@@ -150,7 +155,7 @@ class Vec:
     __radd__ = __add__
 
     def __sub__(self, other: VecLike) -> Vec:
-        right = other if type(other) is Vec else Vec(other)
+        right = constant("other", other)
         if right.array is None:
             return self if right.least == 0.0 else _plus(self, -right.least)
         if self.array is None:
@@ -158,7 +163,7 @@ class Vec:
         return _channels(np.subtract(*_paired(self.array, right.array)))
 
     def __mul__(self, other: VecLike) -> Vec:
-        right = other if type(other) is Vec else Vec(other)
+        right = constant("other", other)
         if right.array is None:
             return self if right.least == 1.0 else _times(self, right.least)
         if self.array is None:
@@ -168,7 +173,7 @@ class Vec:
     __rmul__ = __mul__
 
     def __truediv__(self, other: VecLike) -> Vec:
-        divisor = other if type(other) is Vec else Vec(other)
+        divisor = constant("divisor", other)
         if divisor.least <= 0.0 <= divisor.greatest and bool((divisor.values() == 0.0).any()):
             raise ArgumentError("divisor", str(divisor), "no zero in any channel")
         by = divisor.least
@@ -193,7 +198,7 @@ class Vec:
 
     def maximum(self, other: VecLike) -> Vec:
         """Return the larger value of each channel."""
-        right = other if type(other) is Vec else Vec(other)
+        right = constant("other", other)
         if self.array is not None and right.array is not None:
             return _channels(np.maximum(*_paired(self.array, right.array)))
         if self.least >= right.greatest:
@@ -205,7 +210,7 @@ class Vec:
 
     def minimum(self, other: VecLike) -> Vec:
         """Return the smaller value of each channel."""
-        right = other if type(other) is Vec else Vec(other)
+        right = constant("other", other)
         if self.array is not None and right.array is not None:
             return _channels(np.minimum(*_paired(self.array, right.array)))
         if self.greatest <= right.least:
@@ -217,6 +222,7 @@ class Vec:
 
     def scaled(self, scale: Vec) -> Vec:
         """Scale the bound of a range: 0*x is 0 for every x, so 0 times an open bound is 0."""
+        scale = constant("scale", scale)
         least, greatest = self.least, self.greatest
         if scale.least > 0.0 and (greatest == -_INF or least == _INF):
             return self
@@ -274,28 +280,30 @@ class Vec:
         return f"[{first}, {second}, ..., {last}; {len(self.array)} channels]"
 
 
+def constant(name: str, value: VecLike) -> Vec:
+    """Return a Vec of what an argument is, and refuse by the argument's name.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        It is no constant.
+    """
+    if type(value) is Vec:
+        return value
+    try:
+        return Vec(value)
+    except ArgumentError as error:
+        raise type(error)(name, error.got, error.wanted) from None
+
+
 def number(value: float) -> str:
     """Print a float as short as it round-trips, without a trailing ``.0``."""
     text = repr(value + 0.0)
     return text.removesuffix(".0")
 
 
-def _as_float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise ArgumentError(
-            "value", f"an integer of {len(str(value))} digits", "a float64"
-        ) from None
-
-
 def _as_channels(value: bool | Sequence[float] | NDArray[Any]) -> Float64:
-    try:
-        raw = np.asarray(value)
-    except ValueError as problem:
-        raise ArgumentError("value", type(value).__name__, "numbers in one row") from problem
-    if raw.dtype.kind not in "fiu":
-        raise ArgumentError("value", f"{type(value).__name__} of {raw.dtype}", "real numbers")
+    raw = numbers("value", value)
     if raw.ndim > 1 or raw.size == 0:
         raise ShapeError("value", f"shape {raw.shape}", "one value, or one value per channel (1-D)")
     # A copy, always: the caller keeps the right to write into what it passed.
@@ -358,11 +366,13 @@ def _plus(vec: Vec, term: float) -> Vec:
 def _times(vec: Vec, factor: float) -> Vec:
     if vec.array is None:
         return _scalar(vec.least * factor)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is infinite says so
+        product = vec.array * factor
     if 0.0 < factor < _INF:
-        return _ended(vec.array * factor, vec.least * factor, vec.greatest * factor)
+        return _ended(product, vec.least * factor, vec.greatest * factor)
     if -_INF < factor < 0.0:
-        return _ended(vec.array * factor, vec.greatest * factor, vec.least * factor)
-    return _channels(vec.array * factor)
+        return _ended(product, vec.greatest * factor, vec.least * factor)
+    return _channels(product)
 
 
 def _row(vec: Vec) -> Float64 | float:

@@ -207,6 +207,8 @@ def zero_point_values(name: str, value: object, dtype: str, tensor_dtype: str) -
         A value is not an integer or outside that range.
     """
     values = _numbers(name, value)
+    if values.dtype.name in {"int4", "uint4"}:  # of ml_dtypes, which NumPy does not know
+        values = values.astype(np.int8)
     if values.dtype.kind not in "iu":
         raise ArgumentError(name, str(values.dtype), "integers")
     limits = tensor_dtype if dtypes.is_integer(tensor_dtype) else "s32"

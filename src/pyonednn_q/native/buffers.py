@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyonednn_q.compose.argument import whole
+from pyonednn_q.argument import whole
 from pyonednn_q.native import runtime
 
 __all__ = ["BufferStatistics", "buffer_statistics", "clear_buffers", "limit_buffers"]

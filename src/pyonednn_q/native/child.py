@@ -33,7 +33,7 @@ def log(code: str, question: bytes, levels: str) -> str:
     """
     environment = dict(os.environ)
     environment["ONEDNN_VERBOSE"] = levels
-    environment["ONEDNN_MAX_CPU_ISA"] = runtime.isa()
+    environment[runtime.LIMIT_VARIABLES[0]] = runtime.isa_limit() or ""
     environment[library.VARIABLE] = runtime.loaded().path
     environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
     # Without site here, modules are found without it there: a finder of site's would come first.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pyonednn_q.native import arrays
 
 if TYPE_CHECKING:
@@ -57,4 +59,5 @@ def pack(candidate: Any, name: str, value: object, spec: TensorSpec) -> Any:  # 
     array = arrays.constant(name, value, spec.dims, spec.dtype)
     if spec.dtype in {"s4", "u4"}:
         return candidate.pack_nibbles(name, arrays.packed_nibbles(array))
-    return candidate.pack(name, array)
+    # Not every order of weights can be packed by oneDNN together with sums for a zero point.
+    return candidate.pack(name, np.ascontiguousarray(array))

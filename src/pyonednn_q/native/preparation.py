@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.attr import Attr
+from pyonednn_q.argument import flag, instance, items, named, one_of
+from pyonednn_q.compose.attr import Attr, Scale
+from pyonednn_q.compose.guards.products import bare_nibbles
+from pyonednn_q.compose.operation import Operation
 from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError
@@ -18,6 +21,7 @@ from pyonednn_q.native.prepared import Prepared, new_core
 from pyonednn_q.native.selection import Selection, select
 from pyonednn_q.native.sums import inexact_weights, may_saturate
 from pyonednn_q.native.trial import try_out
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -90,9 +94,16 @@ def prepare(
         The primitive computes something else than was asked.
     """
     attr = attr if attr is not None else Attr()
-    if saturation not in {"refuse", "allow"}:
-        raise ArgumentError("saturation", repr(saturation), "'refuse' or 'allow'")
-    given = dict(values or {})
+    instance("problem", problem, Operation)
+    instance("attr", attr, Attr)
+    one_of("saturation", saturation, ("refuse", "allow"))
+    for name, value in (("allow_reference", allow_reference), ("self_check", self_check)):
+        flag(name, value)
+    if implementation is not None:
+        instance("implementation", implementation, str)
+    given: dict[str, object] = named("values", values, object)
+    later = items("later", later, str)
+    seen = named("arrays", arrays, TensorSpec)
     if wei is None:
         problem = _with_wei_of_each_call(problem)
     tensors = problem.tensors
@@ -100,10 +111,14 @@ def prepare(
     if tensors["dst"].size == 0:
         return _empty(problem, attr, wei)
 
+    notes = []
+    if bare_nibbles(problem, attr):
+        attr, given = replace(attr, src_scale=Scale()), {"src_scale": np.float32(1)}
+        notes.append("with a source scale of 1: see matmul-bare-nibbles in the guard table")
     selection = select(
         problem, attr, allow_reference=allow_reference, implementation=implementation
     )
-    notes = [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
+    notes += [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
     bound = bind(selection, problem, attr, given, wei, bias)
     array = wei.array if isinstance(wei, Packed) else wei
     if isinstance(array, np.ndarray):
@@ -113,7 +128,6 @@ def prepare(
         notes += [error.detail] if error is not None else []
     needed = (*tensors, *attr.runtime_names(problem))
     inputs = tuple(name for name in needed if name not in bound and name != "dst")
-    seen = dict(arrays or {})
     specs = {name: seen.get(name) or spec_of(selection, name) for name in (*inputs, "dst")}
     core = new_core(selection, inputs, bound, seen)
     prepared = Prepared(problem, attr, selection, inputs, bound, specs, core, tuple(notes))
@@ -134,7 +148,7 @@ def _with_wei_of_each_call(problem: Problem) -> Problem:
         raise ArgumentError("wei", "None", wanted)
     if spec.strides is not None:
         return problem
-    return dataclasses.replace(problem, wei=TensorSpec.dense(spec.dims, spec.dtype))
+    return replace(problem, wei=TensorSpec.dense(spec.dims, spec.dtype))
 
 
 def _check_names(
@@ -149,11 +163,11 @@ def _check_names(
     for name in later:
         if name not in needed or name in given:
             wanted = "names of scales and zero points that attr declares and `values` lacks"
-            raise ArgumentError("later", repr(name), wanted)
+            raise ArgumentError("later", shown(name), wanted)
     for name in given:
         if name not in needed:
             wanted = f"one of {', '.join(needed)}" if needed else "nothing: attr declares no values"
-            raise ArgumentError("values", repr(name), wanted)
+            raise ArgumentError("values", shown(name), wanted)
     for name in needed:
         if name not in given and name not in later and not _OPERAND.match(name):
             raise ArgumentError(name, "nothing", "a value in `values`: attr declares it")
@@ -192,7 +206,10 @@ def bind(
             zero_point = getattr(attr, name)
             tensor = problem.tensors[name.removesuffix("_zero_point")]
             numbers = arrays.zero_point_values(name, value, zero_point.dtype, tensor.dtype)
-            bound[name] = candidate.hold(name, numbers)
+            if zero_point.dtype in {"s4", "u4"}:
+                bound[name] = candidate.pack_nibbles(name, arrays.packed_nibbles(numbers))
+            else:
+                bound[name] = candidate.hold(name, numbers)
     return bound
 
 

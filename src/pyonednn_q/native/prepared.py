@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.argument import instance, items, named, one_of
+from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.compose.dense import InnerProductProblem
+from pyonednn_q.compose.operation import Operation
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import arrays, runtime
 from pyonednn_q.native.hot import HotCallable
 from pyonednn_q.native.packing import pack
+from pyonednn_q.native.selection import Selection
 from pyonednn_q.native.sums import inexact_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.problem import Problem
     from pyonednn_q.native.arrays import Array
-    from pyonednn_q.native.selection import Selection
 
 
 def new_core(
@@ -67,17 +69,29 @@ class Prepared(HotCallable, hot=True):
         core: Any,  # noqa: ANN401 - an object of the extension, None for an empty dst
         notes: tuple[str, ...],
     ) -> None:
+        instance("problem", problem, Operation)
+        instance("attr", attr, Attr)
+        specs = named("specs", specs, TensorSpec)
+        if selection is not None:
+            instance("selection", selection, Selection)
+        if core is not None:
+            instance("core", core, runtime.core().Prepared)
         self.problem = problem
         self.attr = attr
         self.impl = selection.impl if selection else "none"
         self.kind = selection.kind if selection else "none"
         self.skipped = selection.skipped if selection else ()
-        self.inputs = inputs
-        self.notes = notes
+        self.inputs = items("inputs", inputs, str)
+        self.notes = items("notes", notes, str)
+        missing = [name for name in (*self.inputs, "dst") if name not in specs]
+        if missing:
+            raise ArgumentError("specs", f"none of {missing[0]!r}", "one of each array of a call")
         self.copies = dict.fromkeys((*inputs, "dst"), 0)
         self._selection = selection
-        self._bound = dict(bound)
-        self._specs = dict(specs)
+        self._bound = named("bound", bound, object)
+        for name, memory in self._bound.items():
+            instance(f"bound[{name!r}]", memory, runtime.core().Memory)
+        self._specs: dict[str, TensorSpec] = specs
         self._core = core
         self._run: Callable[..., None] = core.run if core is not None else _run_nothing
         self._hot = core.hot_call if core is not None else None
@@ -136,6 +150,8 @@ class Prepared(HotCallable, hot=True):
 
     def check_wei_of_each_call(self) -> None:
         """Refuse weights of a call whose sums may not be exact for want of VNNI."""
+        if "wei" not in self.inputs:
+            raise ArgumentError("wei", "weights that are bound", "weights of each call")
         self._checks_wei = True
         self._hot = None  # which would not look at values
 
@@ -157,6 +173,7 @@ class Prepared(HotCallable, hot=True):
 
     def seen_as(self, specs: Mapping[str, TensorSpec]) -> Prepared:
         """Return the same primitive for arrays that lie otherwise; as `arrays` of `prepare`."""
+        specs = named("specs", specs, TensorSpec)
         if self._core is None or self._selection is None:
             raise ShapeError("dst", str(self._specs["dst"].dims), "a non-empty result")
         core = new_core(self._selection, self.inputs, self._bound, specs)
@@ -207,8 +224,7 @@ class Prepared(HotCallable, hot=True):
 
     def layout(self, name: str) -> TensorSpec:
         """Return dims, dtype and strides (in elements) of a call's argument, to call copy-free."""
-        if name not in self._specs:
-            raise ArgumentError("name", repr(name), f"one of {', '.join(self._specs)}")
+        one_of("name", name, tuple(self._specs))
         return self._specs[name]
 
     def empty(self, name: str = "dst") -> Array:
@@ -242,9 +258,13 @@ class Prepared(HotCallable, hot=True):
         return dict(self._selection.candidate.attr_readback()) if self._selection else {}
 
     def held(self) -> dict[str, Array]:
-        """Return the values of scales and zero points, by their run-time names."""
+        """Return the values of scales and zero points, by their run-time names.
+
+        Zero points of 4 bits, which NumPy does not know, are left out.
+        """
         names = [n for n in self._bound if n.endswith(("_scale", "_zero_point"))]
-        return {name: self._bound[name].to_numpy() for name in names}
+        whole = [n for n in names if dtypes.bits(getattr(self.attr, n).dtype) >= 8]
+        return {name: self._bound[name].to_numpy() for name in whole}
 
     def pack_again(self) -> None:
         """Pack weights of zeros as `prepare` packed those that were given, to see what it takes."""

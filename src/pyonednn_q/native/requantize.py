@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.argument import instance
+from pyonednn_q.compose.requantizer import Requantizer
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.order import lie_alike, memory_order
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.requantizer import Requantizer
+    pass
 
 Array = np.ndarray[Any, Any]
 
@@ -46,6 +48,7 @@ def requantize(acc: Array, requantizer: Requantizer, *, out: Array | None = None
         raise ArgumentError("acc", type(acc).__name__, "a NumPy array")
     if acc.dtype != np.int32:
         raise DTypeError("acc", str(acc.dtype), "int32")
+    instance("requantizer", requantizer, Requantizer)
     requantizer.check(acc.shape)
     order = memory_order(acc)
     if order is None:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import instance
+from pyonednn_q.argument import instance, whole
 from pyonednn_q.compose.facts import Facts
-from pyonednn_q.errors import LibraryError
+from pyonednn_q.compose.isa import InstructionSet
+from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.native import library
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
+
+MOST_THREADS = 4096  # OpenMP ends the process where it cannot start as many as it was told
+
+
+# What oneDNN asks for the limit, in this order.
+LIMIT_VARIABLES = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
+_limit: str | None = None
 
 
 @functools.cache
@@ -74,16 +84,23 @@ def threading_runtime() -> str:
     return loaded().runtime
 
 
-def isa() -> str:
-    """Return the highest instruction set the library may use.
+@functools.cache
+def isa() -> InstructionSet:
+    """Return the instruction set of this process.
 
     Asking fixes it: `limit_isa` has no effect afterwards.
     """
-    return str(core().effective_isa())
+    return InstructionSet.of_process(core().effective_isa(), isa_limit(), core().cpu_flags())
+
+
+def isa_limit() -> str | None:
+    """Return the limit of the instruction set as it was asked for, ``None`` without one."""
+    asked = (_limit, *(os.environ.get(name) for name in LIMIT_VARIABLES))
+    return next((name for name in asked if name), None)
 
 
 def limit_isa(name: str) -> None:
-    """Lower the highest instruction set, as ``ONEDNN_MAX_CPU_ISA`` does.
+    """Lower the highest level of instruction sets, as ``ONEDNN_MAX_CPU_ISA`` does.
 
     Parameters
     ----------
@@ -97,7 +114,12 @@ def limit_isa(name: str) -> None:
     OneDNNError
         Too late: something has already asked for the instruction set.
     """
+    instance("name", name, str)
+    if not name.isascii():
+        raise ArgumentError("name", shown(name), "the name of an instruction set, such as AVX2")
     core().limit_isa(name)
+    global _limit  # noqa: PLW0603 - oneDNN keeps it, and does not tell
+    _limit = name
 
 
 @functools.cache
@@ -120,9 +142,9 @@ def set_num_threads(n: int) -> None:
     Raises
     ------
     ArgumentError
-        `n` is less than 1, or the library's runtime cannot be limited.
+        `n` is less than 1 or more than 4096, or the library's runtime cannot be limited.
     """
-    core().set_num_threads(n)
+    core().set_num_threads(whole("n", n, lo=1, hi=MOST_THREADS))
 
 
 @contextmanager
@@ -134,35 +156,3 @@ def threads(n: int) -> Iterator[None]:
         yield
     finally:
         set_num_threads(before)
-
-
-def set_watching(on: bool) -> None:
-    """Set whether functional calls ask the kernel what was written to their weights.
-
-    Weights that can be written are compared with a copy on every call. Where Linux tells which
-    pages were written (`why_not_watching`), pages that were the same in some calls are not compared
-    as long as nobody writes to them. That is as exact as comparing, but for memory that a device
-    writes, which is why it is not done in a process that has mapped one; and a direct read
-    (``O_DIRECT``) of another thread into the very weights that a call is reading is not seen.
-
-    Parameters
-    ----------
-    on : bool
-        As it is at first. False: all of them are compared, from now on.
-
-    Raises
-    ------
-    ArgumentError
-        It is neither True nor False.
-    """
-    instance("on", on, bool)
-    extension().set_watching(on)
-
-
-def why_not_watching() -> str:
-    """Return why writes to weights are not watched, or an empty string if they are.
-
-    They are on Linux from 6.7 on, on x86-64, unless there is a seccomp filter, as in many
-    containers and sandboxed services: it may forbid ``userfaultfd``, and end who asks.
-    """
-    return str(extension().why_not_watching())

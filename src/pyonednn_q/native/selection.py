@@ -25,6 +25,7 @@ from pyonednn_q.errors import (
     UnsupportedError,
 )
 from pyonednn_q.native import dispatch, library, runtime
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.problem import Problem
@@ -167,7 +168,7 @@ def select(
             continue
         names = [entry.impl for entry in skipped]
         if implementation not in {None, *names}:
-            raise ArgumentError("implementation", repr(implementation), f"one of {names}")
+            raise ArgumentError("implementation", shown(implementation), f"one of {names}")
         raise _nothing_left(problem, attr, tuple(skipped))
 
 
@@ -180,7 +181,8 @@ def _nothing_left(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) ->
     if not rows:
         detail = "only reference loops take it; pass allow_reference=True to run one all the same"
         return ReferenceKernelError("refused", call, text, detail, explain=explain, suggest=suggest)
-    remedies = "; ".join(guard.remedy for guard in guards.GUARDS if guard.id in rows)
+    of_rows = (guard.remedy for guard in guards.GUARDS if guard.id in rows)
+    remedies = "; ".join(dict.fromkeys(of_rows))
     detail = f"oneDNN is known to compute this wrong ({', '.join(rows)}); instead: {remedies}"
     return KnownWrongError(
         "refused", call, text, detail, guards=rows, explain=explain, suggest=suggest

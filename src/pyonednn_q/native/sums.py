@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.compose.implementation import classify, has_vnni
+from pyonednn_q.compose.implementation import classify
 from pyonednn_q.compose.saturation import pair_overflow, safe_by_range
 from pyonednn_q.errors import SaturationError
 from pyonednn_q.native import runtime
@@ -23,7 +23,7 @@ def may_saturate(problem: Problem, impl: str) -> bool:
     if "wei" not in problem.tensors or classify(impl) == "reference":
         return False
     types = {problem.tensors[name].dtype for name in ("src", "wei")}
-    return types <= {"u8", "s8"} and not has_vnni(runtime.isa(), impl)
+    return types <= {"u8", "s8"} and not runtime.isa().has_vnni(impl)
 
 
 def inexact_weights(
@@ -46,8 +46,9 @@ def inexact_weights(
         return None
     shown = ", ".join(map(str, channels[:8])) + (", ..." if len(channels) > 8 else "")
     detail = (
-        f"{len(channels)} output channel(s) ({shown}) hold weights that {impl} on {isa} does not "
-        "sum exactly: without VNNI, pairs of products exceed 16 bits, or odd weights lose a bit"
+        f"{len(channels)} output channel(s) ({shown}) hold weights that {impl} on {isa.text()} "
+        "does not sum exactly: without VNNI, pairs of products exceed 16 bits, or odd weights lose "
+        "a bit"
     )
     text = f"{problem.text()} {attr.text()}".rstrip()
     return SaturationError(

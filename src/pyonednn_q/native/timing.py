@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyonednn_q.compose.argument import real, whole
+from pyonednn_q.argument import real, whole
 from pyonednn_q.errors import ArgumentError
 
 __all__ = ["Budget", "Timed", "interleaved"]

@@ -1,9 +1,8 @@
-"""Trial: a new primitive run once on seeded data, and compared with what was asked of it.
+"""Trial: a new primitive run on seeded data, and compared with what was asked of it.
 
-Sources hold codes of the whole range in one half and of the least size in the other, so that not
-every result saturates. All places of dst are compared where that takes no more than `MOST_MACS`
-multiplications in float64; of larger problems the corners, and places drawn evenly. The primitive
-itself always runs at full size: a smaller problem could take another kernel.
+All places of dst are compared where that takes no more than `MOST_MACS` multiplications in float64;
+of larger problems the corners, and places drawn evenly. The primitive itself always runs at full
+size: a smaller problem could take another kernel.
 """
 
 from __future__ import annotations
@@ -13,10 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
+from pyonednn_q.check.draw import Draw
+from pyonednn_q.check.geometry import Geometry
+from pyonednn_q.check.meaning import Meaning
+from pyonednn_q.check.places import Places
+from pyonednn_q.compose.convolution import ConvProblem
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.compose.meaning import Meaning
-from pyonednn_q.compose.places import Places
 from pyonednn_q.compose.post_ops import (
     BinaryPostOp,
     EltwisePostOp,
@@ -24,6 +25,7 @@ from pyonednn_q.compose.post_ops import (
     PReluPostOp,
     SumPostOp,
 )
+from pyonednn_q.compose.primitive import DENSE
 from pyonednn_q.compose.saturation import pair_overflow
 from pyonednn_q.errors import ArgumentError, SelfCheckError
 from pyonednn_q.expr.algs import ALGS
@@ -33,93 +35,57 @@ from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-    from pyonednn_q.compose.attr import Scale
+    from pyonednn_q.check.meaning import Band
+    from pyonednn_q.compose.attr import Attr, Scale
     from pyonednn_q.compose.primitive import DenseProblem
-    from pyonednn_q.compose.tensor import TensorSpec
     from pyonednn_q.native.prepared import Prepared
 
-__all__ = ["Draw", "compare", "try_out"]
+__all__ = ["compare", "lost_channels", "try_out"]
 
 Array = np.ndarray[Any, Any]
 
-_DENSE = (ConvProblem, DeconvProblem, InnerProductProblem, MatMulProblem)
 _WANTED = "False: this has no model beside the kernels"
 
 
-class Draw:
-    """Seeded data."""
-
-    def __init__(self, seed: int = 7) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    def source(self, spec: TensorSpec, zero_point: int = 0) -> Array:
-        """Return values of the whole range in one half, close to `zero_point` in the other."""
-        rng = self._rng
-        loud: Array
-        if dtypes.is_float(spec.dtype):
-            loud = rng.standard_normal(spec.dims)
-            quiet = loud / 64
-        else:
-            least, greatest = dtypes.qmin(spec.dtype), dtypes.qmax(spec.dtype)
-            loud = rng.integers(least, greatest + 1, spec.dims)
-            quiet = np.clip(zero_point + rng.integers(-1, 2, spec.dims), least, greatest)
-        made: Array = loud.astype(dtypes.numpy_dtype(spec.dtype))
-        axis = max(
-            range(spec.ndim), key=lambda i: (spec.dims[i] > 1 and i != 1, i != spec.ndim - 1)
-        )
-        half = [slice(None)] * spec.ndim
-        half[axis] = slice(spec.dims[axis] // 2, None)
-        made[tuple(half)] = quiet[tuple(half)]
-        return made
-
-    def operand(self, dims: tuple[int, ...], dtype: str) -> Array:
-        """Return values of both signs from which a result can be divided."""
-        if dtypes.is_float(dtype):
-            size = self._rng.uniform(0.5, 2.0, dims) * self._rng.choice([-1.0, 1.0], dims)
-            return np.asarray(size, dtypes.numpy_dtype(dtype))
-        low = max(dtypes.qmin(dtype), -9)
-        return self._rng.integers(1 if low >= 0 else low, 10, dims).astype(
-            dtypes.numpy_dtype(dtype)
-        )
-
-
 def compare(
-    places: Places,
-    meaning: Meaning,
-    dst: Array,
-    made_by: Prepared,
-    src: Array,
-    wei: Array,
-    *,
-    before: Array | None = None,
-    operands: Mapping[str, Array] | None = None,
-    packed: Array | None = None,
+    places: Places, band: Band, dst: Array, judged: Prepared, lost: Collection[int] = ()
 ) -> None:
     """Refuse a result that is not what was asked.
 
-    `packed` is what `made_by` was given for `wei`, where that is not the same.
+    Parameters
+    ----------
+    places, band
+        What is right, and where.
+    dst : ndarray
+        The result.
+    judged : Prepared
+        The primitive that runs, for the text of the error.
+    lost : collection of int
+        Channels that are not looked at.
 
     Raises
     ------
     SelfCheckError
         With the first differing place.
     """
-    band = meaning.band(places, src, wei, before=before, operands=operands)
-    got = places.take(dst)
-    wrong = band.wrong(got)
-    if made_by.kind != "reference":
-        # What saturates in 16 bits was allowed to: `saturation` has spoken of it.
-        multiplied = wei if packed is None else packed
-        lost = pair_overflow(multiplied, made_by.problem, runtime.isa(), impl=made_by.impl)
+    text = f"{judged.problem.text()} {judged.attr.text()}".rstrip()
+    dims = places.geometry.dst
+    if dst.shape != dims:
+        text = f"dims {dst.shape} and not {dims}; {text}"
+        got = np.full(band.low.shape, np.nan)
+        wrong = np.ones(got.shape, bool)
+    else:
+        got = places.take(dst)
+        wrong = band.wrong(got)
         wrong[:, list(lost)] = False
     if not wrong.any():
         return
     place, channel = (int(i) for i in np.argwhere(wrong)[0])
     raise SelfCheckError(
-        f"{made_by.problem.text()} {made_by.attr.text()}".rstrip(),
-        made_by.impl,
+        text,
+        judged.impl,
         places.at(place, channel),
         float(got[place, channel]),
         (float(band.low[place, channel]), float(band.high[place, channel])),
@@ -151,28 +117,85 @@ def try_out(
         Something that has no model beside the kernels.
     """
     problem = prepared.problem
-    if not isinstance(problem, _DENSE):
+    if not isinstance(problem, DENSE):
         raise ArgumentError("self_check", f"True for a {problem.kind}", _WANTED)
     if prepared.kind == "none":
         return
     draw = Draw()
+    given = _of_each_call(prepared)
+    values = {**values, **given}
     operands = _operands(prepared, values, draw)
-    meaning = _meaning(problem, prepared, bias, values)
-    src = draw.source(problem.src, meaning.src_zero_point)
-    given = {"src": src, **operands}
+    given |= operands
     if wei is None:
         wei = given["wei"] = draw.operand(problem.wei.dims, problem.wei.dtype)
-    out = prepared.empty()
-    before = None
-    if any(isinstance(op, SumPostOp) for op in prepared.attr.post_ops):
-        out[...] = draw.source(problem.dst, meaning.dst_zero_point)
-        read = next(op.dtype for op in prepared.attr.post_ops if isinstance(op, SumPostOp))
-        before = out.copy().view(dtypes.numpy_dtype(read or problem.dst.dtype))
-    dst = prepared(*(given[name] for name in prepared.inputs), out=out)
-    full = {name: np.broadcast_to(array, problem.dst.dims) for name, array in operands.items()}
-    places = Places.of(problem)
-    wei = wei.reshape(problem.wei.dims)
-    compare(places, meaning, dst, prepared, src, wei, before=before, operands=full)
+    meaning = _meaning(problem, prepared.attr, bias, values)
+    geometry = _geometry(problem)
+    turns = Draw.turns(geometry.blocks[1])
+    places, codes = Places.of(geometry, turns), wei.reshape(geometry.wei)
+    if dtypes.is_integer(problem.wei.dtype):
+        codes = codes.astype(np.int32)  # of four bits, too
+    lost = lost_channels(prepared, wei)
+    full = {name: np.broadcast_to(array, geometry.dst) for name, array in operands.items()}
+    sums = [op for op in prepared.attr.post_ops if isinstance(op, SumPostOp)]
+    dims, dtype, point = geometry.src, problem.src.dtype, int(meaning.src_zero_point.flat[0])
+    for turn in range(turns):
+        given["src"] = draw.source(dims, dtype, point, blocks=geometry.blocks, turn=turn)
+        out, before = prepared.empty(), None
+        if sums:
+            out[...] = draw.source(geometry.dst, problem.dst.dtype, sums[0].zero_point, turn=turn)
+            before = out.copy().view(dtypes.numpy_dtype(sums[0].dtype or problem.dst.dtype))
+        band = meaning.band(places, given["src"], codes, before=before, operands=full)
+        dst = prepared(*(given[name] for name in prepared.inputs), out=out)
+        compare(places, band, dst, prepared, lost)
+
+
+def lost_channels(prepared: Prepared, wei: Array) -> tuple[int, ...]:
+    """Return the channels that a primitive was allowed to saturate in 16 bits.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The primitive.
+    wei : ndarray
+        What it multiplies by.
+    """
+    if prepared.kind == "reference":
+        return ()
+    problem = prepared.problem
+    codes = wei.reshape(problem.tensors["wei"].dims)
+    return pair_overflow(codes, problem, runtime.isa(), impl=prepared.impl)
+
+
+def _geometry(problem: DenseProblem) -> Geometry:
+    """Return dims and window of a problem, groups of weights behind each other."""
+    src, wei = problem.src.dims, problem.wei.dims
+    if isinstance(problem, MatMulProblem):
+        return Geometry("matmul", src, wei)
+    if isinstance(problem, InnerProductProblem):
+        return Geometry("inner_product", src, wei)
+    spatial = len(src) - 2
+    return Geometry(
+        "convolution" if isinstance(problem, ConvProblem) else "deconvolution",
+        src,
+        (problem.dst.dims[1], *wei[-spatial - 1 :]),
+        problem.strides,
+        tuple(zip(problem.padding_lo, problem.padding_hi, strict=True)),
+        problem.dilation,
+        wei[0] if len(wei) > len(src) else 1,
+    )
+
+
+def _of_each_call(prepared: Prepared) -> dict[str, Any]:
+    """Return scales and zero points that come with each call."""
+    found: dict[str, Any] = {}
+    for name in prepared.inputs:
+        kind = name.rpartition("_")[2]
+        if name.startswith("post_op") or kind not in {"scale", "point"}:
+            continue
+        if getattr(prepared.attr, name).mask:
+            raise ArgumentError("self_check", f"True with {name}s of each call", _WANTED)
+        found[name] = np.array([0.5], np.float32) if kind == "scale" else np.array([3], np.int32)
+    return found
 
 
 def _operands(prepared: Prepared, values: Mapping[str, object], draw: Draw) -> dict[str, Array]:
@@ -189,50 +212,55 @@ def _operands(prepared: Prepared, values: Mapping[str, object], draw: Draw) -> d
 
 def _meaning(
     problem: DenseProblem,
-    prepared: Prepared,
+    attr: Attr,
     bias: Any,  # noqa: ANN401
-    values: Mapping[str, object],
+    values: Mapping[str, Any],
 ) -> Meaning:
-    attr, held = prepared.attr, prepared.held()
-    points = {}
+    axis = problem.dst.ndim - 1 if problem.kind == "matmul" else 1
     for name in _POINTS:
-        value = getattr(attr, name)
-        if value is not None and value.mask:
-            raise ArgumentError("self_check", f"True with {name} of mask {value.mask}", _WANTED)
-        points[name] = int(held.get(name, np.zeros(1))[0])
+        point = getattr(attr, name)
+        if point is not None and point.mask:
+            raise ArgumentError("self_check", f"True with {name} of mask {point.mask}", _WANTED)
     if attr.fpmath != "strict":
         raise ArgumentError("self_check", f"True with fpmath {attr.fpmath}", _WANTED)
-    axis = problem.dst.ndim - 1 if problem.kind == "matmul" else 1
     dst_scale = attr.dst_scale
     if dst_scale is not None and dst_scale.mask not in {0, 1 << axis}:
         raise ArgumentError("self_check", f"True with dst_scale of mask {dst_scale.mask}", _WANTED)
     steps = [_step(op, f"post_op_{index}", values, axis) for index, op in enumerate(attr.post_ops)]
+    points = {name: np.asarray(values.get(name, 0)).reshape(-1)[:1] for name in _POINTS}
+    wei_scale = _spread(attr.wei_scale, values.get("wei_scale"), problem.wei.dims)
+    if wei_scale.size > 1:
+        wei_scale = np.broadcast_to(wei_scale, problem.wei.dims).reshape(_geometry(problem).wei)
     return Meaning(
-        scale=np.ones(1),
-        src_scale=_spread(attr.src_scale, held.get("src_scale"), problem.src.dims),
-        wei_scale=_spread(attr.wei_scale, held.get("wei_scale"), problem.wei.dims),
-        dst_scale=held.get("dst_scale", np.ones(1)).astype(np.float64),
+        Chain(*steps),
+        problem.dst.dtype,
+        src_scale=_spread(attr.src_scale, values.get("src_scale"), problem.src.dims),
+        wei_scale=wei_scale,
+        dst_scale=np.ones(1) if dst_scale is None else _rounded(dst_scale, values["dst_scale"]),
         src_zero_point=points["src_zero_point"],
         wei_zero_point=points["wei_zero_point"],
-        dst_zero_point=points["dst_zero_point"],
+        dst_zero_point=int(points["dst_zero_point"][0]),
         bias=None if bias is None else np.asarray(bias).reshape(-1).astype(np.float64),
-        bias_in_acc=False,
-        chain=Chain(*steps),
-        dst=problem.dst.dtype,
+        in_float32=True,
     )
 
 
 _POINTS = ("src_zero_point", "wei_zero_point", "dst_zero_point")
 
 
-def _spread(scale: Scale | None, values: Array | None, dims: tuple[int, ...]) -> Array:
+def _rounded(scale: Scale, values: object) -> Array:
+    """Return scales as their type holds them."""
+    return np.asarray(values).reshape(-1).astype(dtypes.numpy_dtype(scale.dtype)).astype(np.float64)
+
+
+def _spread(scale: Scale | None, values: object, dims: tuple[int, ...]) -> Array:
     """Return scales so that they broadcast to a tensor, those of groups repeated."""
-    if scale is None or values is None:
+    if scale is None:
         return np.ones(1)
     groups = (1,) * (len(dims) - len(scale.groups)) + scale.groups
     chosen = [bool(scale.mask >> axis & 1) for axis in range(len(dims))]
     shape = [d // g if on else 1 for d, g, on in zip(dims, groups, chosen, strict=True)]
-    spread: Array = values.astype(np.float64).reshape(shape)
+    spread: Array = _rounded(scale, values).reshape(shape)
     for axis, group in enumerate(groups):
         spread = np.repeat(spread, group if chosen[axis] else 1, axis=axis)
     return spread

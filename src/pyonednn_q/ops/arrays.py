@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.shown import shown
 
 __all__ = ["as_array", "as_output"]
 
@@ -58,10 +59,10 @@ def _shared(name: str, value: Any) -> Array:  # noqa: ANN401
         except MemoryError:
             raise
         except Exception as error:  # of a producer's own code, which may raise anything
-            raise ArgumentError(name, f"{type(value).__name__}: {error}", _WANTED) from None
+            raise ArgumentError(name, f"{shown(value)}: {error}", _WANTED) from None
     try:
         return np.asarray(memoryview(value))
-    except (TypeError, ValueError):
+    except Exception:  # no buffer, or one that NumPy cannot read
         raise ArgumentError(name, type(value).__name__, _WANTED) from None
 
 

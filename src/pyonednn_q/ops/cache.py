@@ -3,8 +3,7 @@
 Three looks, each slower than the one before:
 
 1. In the extension: the very same options, and weights and bias that lie where they lay and hold
-   what they held. Arrays that cannot be written are not read; nor are pages that the kernel saw
-   no write to. All others are compared.
+   what they held. Arrays that cannot be written are not read; all others are compared.
 2. The same with options that are equal.
 3. The content of weights and bias, wherever they lie.
 """
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import whole
+from pyonednn_q.argument import whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native.hot import hot_function, known_calls
 from pyonednn_q.ops.arrays import as_array
@@ -50,9 +49,6 @@ class CacheInfo:
     compared_bytes : int
         Bytes of weights and biases that calls compared with copies, because they can be written.
         Constant ones are not compared.
-    watched_bytes : int
-        Bytes that could be written, and that calls did not compare, since the kernel had seen no
-        write to them (see `runtime.why_not_watching`).
     """
 
     hits: int
@@ -60,7 +56,6 @@ class CacheInfo:
     size: int
     limit: int
     compared_bytes: int
-    watched_bytes: int
 
 
 _CALLS = 8  # calls remembered for each operator that may be held
@@ -147,8 +142,8 @@ class OperatorCache:
     def info(self) -> CacheInfo:
         """Return what the cache holds and did."""
         calls = self._calls
-        found, looks = (0, (0, 0)) if calls is None else (calls.hits, calls.looks)
-        return CacheInfo(self._hits + found, self._misses, len(self._made), self._limit, *looks)
+        found, compared = (0, 0) if calls is None else (calls.hits, calls.compared)
+        return CacheInfo(self._hits + found, self._misses, len(self._made), self._limit, compared)
 
     def limit(self, size: int) -> None:
         """Set how many operators are held; those used longest ago go."""
@@ -228,13 +223,13 @@ def _unchanging(value: object) -> object:
     return value if same else items
 
 
-def _frozen(name: str, value: object) -> Hashable:
+def _frozen(name: str, value: object, depth: int = 4) -> Hashable:
     """Return an option as a key: equal only to the same option of the same type."""
-    if isinstance(value, (list, tuple)):
-        return tuple(_frozen(name, item) for item in value)
+    if isinstance(value, (list, tuple)) and depth:
+        return tuple(_frozen(name, item, depth - 1) for item in value)
     try:
         hash(value)
-    except TypeError:
+    except Exception:  # a list in a list without end, or a caller's own __hash__
         wanted = "a number, a string, a tuple of them, or a frozen value"
         if isinstance(value, np.ndarray):
             wanted += "; the arrays of a chain's leaves go into operands={...}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.argument import whole
+from pyonednn_q.argument import integers, items, whole
 from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
+from pyonednn_q.compose.window import padding_sides, per_dim
 from pyonednn_q.errors import ShapeError
+from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.settings import Settings
 
@@ -47,14 +50,22 @@ class _Windowed(Operator):
         **options: Any,  # noqa: ANN401 - the other fields of Settings
     ) -> None:
         self.groups = whole("groups", groups, lo=1)
-        self.window: dict[str, Any] = {"strides": stride, "padding": padding, "dilation": dilation}
-        super().__init__(wei, bias, wei_q, Settings.of(src_q, dst_q, dst, post, options))
+        self.window = {
+            "stride": _kept("stride", stride),
+            "padding": _kept("padding", padding),
+            "dilation": _kept("dilation", dilation),
+        }
+        given = as_array("wei", wei)
+        self._check_wei_dims(given)
+        spatial = given.ndim - 2
+        for name in ("stride", "dilation"):
+            per_dim(name, self.window[name], spatial)
+        padding_sides(self.window["padding"], spatial)
+        super().__init__(given, bias, wei_q, Settings.of(src_q, dst_q, dst, post, options))
 
     def bare(self, wei: Array, groups: int, dtype: str) -> Operator:
         """Return the same operator for plain products of codes with s8 weights."""
-        stride, padding, dilation = self.window.values()
-        window = {"stride": stride, "padding": padding, "dilation": dilation}
-        return type(self)(wei, **window, groups=groups, **self.settings.bare(dtype))
+        return type(self)(wei, **self.window, groups=groups, **self.settings.bare(dtype))
 
     def _check_wei_dims(self, wei: Array) -> None:
         if not 3 <= wei.ndim <= 5:
@@ -77,8 +88,18 @@ class _Windowed(Operator):
             wei=self.weights.dtype,
             dst=self.settings.dst,
             bias=None if self.bias is None else "f32",
-            **self.window,
+            strides=self.window["stride"],
+            padding=self.window["padding"],
+            dilation=self.window["dilation"],
         )
+
+
+def _kept(name: str, value: Any) -> Any:  # noqa: ANN401 - one number, a row, or a table
+    """Return a part of a window as its caller wrote it, of numbers and tuples of them."""
+    if not isinstance(value, Iterable):
+        return value
+    rows = items(name, value, object)
+    return tuple(integers(name, row) if isinstance(row, Iterable) else row for row in rows)
 
 
 class Conv(_Windowed):
@@ -102,7 +123,8 @@ class Conv(_Windowed):
     stride, dilation : int or sequence of int
         A dilation of 1 is dense.
     padding : int or sequence
-        For all sides, for each dimension, or (lo, hi) for each. Padded places hold real 0.
+        For all sides, for each dimension, or (lo, hi) for each; or the low sides of all dimensions
+        and then the high ones, as ONNX's pads. Padded places hold real 0.
     groups : int
         Of channels.
     post : Chain, optional
@@ -116,6 +138,7 @@ class Conv(_Windowed):
         Naming the argument, what came and what would do.
     """
 
+    kind = "convolution"
     _problem_of = ConvProblem
 
 
@@ -125,4 +148,5 @@ class Deconv(_Windowed):
     Weights are (OC, IC / groups, spatial), as oneDNN has them; other frameworks swap the first two.
     """
 
+    kind = "deconvolution"
     _problem_of = DeconvProblem

@@ -92,6 +92,7 @@ class MatMul(_Dense):
     """
 
     axis = -1
+    kind = "matmul"
 
     def _check_wei_dims(self, wei: Array) -> None:
         if not 2 <= wei.ndim <= 12:
@@ -141,6 +142,8 @@ class InnerProduct(_Dense):
     oneDNN's inner product takes no zero points. With one, a matmul of the same numbers runs; the
     plan says so.
     """
+
+    kind = "inner_product"
 
     @property
     def is_matmul(self) -> bool:

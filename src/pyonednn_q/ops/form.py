@@ -23,7 +23,7 @@ import numpy as np
 
 from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem, laid_out
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.compose.implementation import at_least, classify, has_vnni
+from pyonednn_q.compose.implementation import classify
 from pyonednn_q.compose.pairing import is_int8
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import Error
@@ -33,6 +33,7 @@ from pyonednn_q.expr.steps import Binary, Leaf, Sum
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from pyonednn_q.compose.isa import InstructionSet
     from pyonednn_q.compose.primitive import DenseProblem
 
 __all__ = ["AS_ASKED", "RESIDUAL_LEAF", "WHY_IMAGE", "Form", "faster_form", "forms", "if_generated"]
@@ -169,18 +170,18 @@ def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iter
         yield replace(asked, name="any layout", problem=free, arrays={"src": src})
 
 
-def faster_form(problem: DenseProblem, chain: Chain, isa: str) -> Form | None:
+def faster_form(problem: DenseProblem, chain: Chain, isa: InstructionSet) -> Form | None:
     """Return the form that is faster than what was asked wherever it was measured, if there is one.
 
     Parameters
     ----------
     problem, chain : problem and Chain
         What was asked.
-    isa : str
+    isa : InstructionSet
         The instruction set.
     """
     # With AVX512 and no VNNI, nobody has measured it yet.
-    if has_vnni(isa) or at_least(isa, "AVX512_CORE"):
+    if isa.is_beyond_avx2():
         return None
     image = _as_convolution(problem) if is_int8(problem) and problem.macs else None
     is_spatial = isinstance(problem, InnerProductProblem) and problem.src.ndim > 2

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import instance
+from pyonednn_q.argument import instance, items
 from pyonednn_q.compose.layer_composer import dst_codes
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
@@ -17,6 +17,7 @@ from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
 from pyonednn_q.quantize.weights import max_abs_range, weight_codes
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,7 +143,7 @@ def _quantised_weights(
         if wei_fq.channels not in {None, len(rows)}:
             wanted = f"{len(rows)}, or one for all"
             raise ShapeError("wei_fq", f"{wei_fq.channels} ranges", wanted)
-    found = weight_codes(rows, wei_fq or max_abs_range(rows, levels))
+    found = weight_codes(rows, max_abs_range(rows, levels) if wei_fq is None else wei_fq)
     points = found.zero_point.rint()
     if abs(found.zero_point - points).greatest > 1e-4:
         got = f"a range whose 0 is at code {found.zero_point}"
@@ -234,10 +235,11 @@ def _quantised_store(
 
 
 def _from_range(name: str, given: object, dtype: str) -> QParams:
-    if not isinstance(given, (tuple, list)) or len(given) != _PAIR:
+    ends = items(name, given, object) if isinstance(given, (tuple, list)) else ()
+    if len(ends) != _PAIR:
         wanted = "QParams, a FakeQuantize or a range (lo, hi)"
-        raise ArgumentError(name, repr(given), wanted)
-    lo, hi = given
+        raise ArgumentError(name, shown(given), wanted)
+    lo, hi = ends
     try:
         return qparams_from_range(lo, hi, dtype)
     except DTypeError as error:

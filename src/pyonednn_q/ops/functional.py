@@ -2,9 +2,9 @@
 
 Behind them are the operators `Conv`, `Deconv`, `InnerProduct` and `MatMul`, kept for the next call
 with the same weights and options. Use those directly where a call must cost nothing beside the
-primitive: here weights are made sure to be those of the last call, by comparing each byte or by
-asking the kernel what was written, unless nothing can write them: read-only arrays that own their
-memory or lie over bytes, and read-only views of such arrays.
+primitive: here weights are made sure to be those of the last call, by comparing each byte, unless
+nothing can write them: read-only arrays that own their memory or lie over bytes, and read-only
+views of such arrays.
 """
 
 from __future__ import annotations

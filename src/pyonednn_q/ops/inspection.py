@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from pyonednn_q.compose.fields import check_fields
+
 __all__ = ["Format", "GuardMet", "Inspection", "Reorder"]
 
 SCHEMA = 1
@@ -154,6 +156,9 @@ class Inspection:
     after: tuple[str, ...]
     notes: tuple[str, ...]
     tuning: str = ""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def to_json(self) -> str:
         """Return all of it as JSON text, with a schema number."""

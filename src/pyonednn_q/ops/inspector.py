@@ -8,8 +8,8 @@ from itertools import chain
 from statistics import median
 from typing import TYPE_CHECKING
 
+from pyonednn_q.argument import instance, integers
 from pyonednn_q.compose import benchdnn, guards
-from pyonednn_q.compose.argument import instance, integers
 from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.compose.tensor import TensorSpec
@@ -23,6 +23,7 @@ from pyonednn_q.ops.inspection import Format, GuardMet, Inspection, Reorder
 from pyonednn_q.ops.layer import PreparedLayer
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.planned import Planned
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -79,7 +80,7 @@ def inspect(
             copies = chain(_copied(rows, primitive), _copies(rows))
         return _inspection(planned.primitive, copies, planned)
     if src_dims is not None:
-        raise ArgumentError("src_dims", str(src_dims), "None: the shape is settled already")
+        raise ArgumentError("src_dims", shown(src_dims), "None: the shape is settled already")
     if isinstance(prepared, Prepared):
         return _inspection(prepared, _copies(prepared))
     if isinstance(prepared, Planned):
@@ -114,7 +115,7 @@ def _inspection(
         problem=problem.text(),
         implementation=primitive.impl,
         kind=primitive.kind,
-        isa=runtime.isa(),
+        isa=runtime.isa().text(),
         library=".".join(map(str, runtime.version())),
         runtime=runtime.threading_runtime(),
         threads=runtime.get_num_threads(),

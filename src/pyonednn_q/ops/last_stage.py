@@ -1,12 +1,14 @@
 """Another runtime's requantisation as the last stage of a call, on exact s32 sums.
 
-oneDNN's sums are exact in s32 only without scales, zero points and bias: with them they pass
-through float32. So it is asked for the bare products of codes, and here
+With scales, zero points and bias, oneDNN's sums pass through float32. So it is asked for the bare
+products of codes, which are exact (`compose.accumulator`), and here
 
     acc[oc] = Σ src_q · (wei_q − wei_zp) − src_zp · Σ (wei_q − wei_zp) + bias[oc]
 
-is finished in integers. The second sum is over the weights that meet the source, not its padding:
-it is the same product with a source of ones, made once for a shape.
+is finished in integers; but oneDNN's own dialects add the bias after the scales, in float32, as its
+primitives do: a real one, or bias · src_scale · wei_scale of an integer one. The second sum is over
+the weights that meet the source, not its padding: it is the same product with a source of ones,
+made once for a shape.
 """
 
 from __future__ import annotations
@@ -16,23 +18,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.implementation import has_vnni
+from pyonednn_q.compose.accumulator import WHOLE
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import check_out
 from pyonednn_q.native.order import lie_alike, memory_order
 from pyonednn_q.native.requantize import requantize
 from pyonednn_q.ops.arrays import as_output
+from pyonednn_q.ops.source import static_codes
 from pyonednn_q.predict.dialects import requantizer
 from pyonednn_q.predict.dialects.statement import apply
 from pyonednn_q.qparams import QParams
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyonednn_q.compose.requantizer import Requantizer
     from pyonednn_q.ops.operator import Operator
     from pyonednn_q.ops.planned import Planned
+    from pyonednn_q.ops.verification import Asked
 
 __all__ = ["LastStage"]
 
@@ -69,6 +74,7 @@ class LastStage:
 
     def __init__(self, operator: Operator, wei: Array, wei_q: QParams, groups: int) -> None:
         self.settings, self.wei_scale, self.bias = operator.settings, wei_q.scale, operator.bias
+        self.asked = operator.asked
         # Of the channels in a result: the last dimension after a matmul, else the second.
         self.axis = -1 if operator.axis == -1 else 1
         name, params = self.settings.requantize, self.settings.src_q
@@ -80,10 +86,12 @@ class LastStage:
                 "bias", "f32", f"s32, in units of the accumulator: {name} adds integers"
             )
         centred = _centred(wei, wei_q, operator.axis)
-        _check_sums(centred, self.bias, operator.axis)
-        # Without VNNI, only products of u8 with seven bits are exact.
-        exact = has_vnni(runtime.isa())
-        self.shift = 0 if exact or params.dtype == "u8" else 128
+        largest = _check_sums(centred, self.bias, operator.axis)
+        # Without VNNI, only products of u8 with seven bits are exact; and more kernels store large
+        # sums of u8 as they are than of s8.
+        exact = runtime.isa().has_vnni()
+        as_it_is = params.dtype == "u8" or (exact and largest < WHOLE)
+        self.shift = 0 if as_it_is else 128
         self.dtype = "u8" if self.shift else params.dtype
         parts = _parts(centred, *((-128, 127) if exact else (-64, 63)))
         self.products = [operator.bare(part, groups, self.dtype) for part in parts]
@@ -102,7 +110,14 @@ class LastStage:
         acc = _total(src, self.products)
         ready = self._ready.get(src.shape)
         if ready is None:
-            ready = self._ready[src.shape] = self._made(src.shape, acc, self.products)
+            ready = self._made(src.shape, acc, self.products)
+            if self.asked is not None:
+                self._verify(self.asked, src.shape, ready)
+            self._ready[src.shape] = ready
+        return self._finished(acc, ready, out)
+
+    def _finished(self, acc: Array, ready: _Ready, out: object = None) -> Array:
+        """Return codes for sums, which are overwritten."""
         if ready.map is not None:
             acc -= ready.map
         if out is None:
@@ -112,6 +127,17 @@ class LastStage:
             return requantize(acc, ready.last, out=target)
         target[...] = requantize(acc, ready.last)
         return target
+
+    def _verify(self, asked: Asked, src_dims: Dims, ready: _Ready) -> None:
+        params = self.settings.src_q
+        assert isinstance(params, QParams)
+
+        def run(src: Array, *_: object) -> Iterator[Array]:
+            codes = static_codes(src, params).values if src.dtype == np.float32 else src
+            acc = _total(self._shifted(codes.reshape(src.shape)), self.products)
+            yield self._finished(acc, ready)
+
+        asked.verify(src_dims, params.dtype, self.products[0].prepare(src_dims), run)
 
     def stated(self, src: Array, products: Sequence[Callable[[Array], Array]]) -> Array:
         """Return the same by other products, one for each of ours, and NumPy's statement."""
@@ -133,15 +159,19 @@ class LastStage:
         if residual is not None:
             raise ArgumentError("residual", "an array", wanted)
         for name in operands:
-            raise ArgumentError("operands", repr(name), wanted)
+            raise ArgumentError("operands", shown(name), wanted)
 
     def prepare(self, src_dims: Dims) -> Planned:
         """Return the first product's primitive for a shape."""
+        if self.asked is not None and src_dims not in self._ready:
+            params = self.settings.src_q
+            assert params is not None
+            self(np.zeros(src_dims, dtypes.numpy_dtype(params.dtype)))
         return self.products[0].prepare(src_dims)
 
     def _shifted(self, src: Array) -> Array:
         """Return codes as the products take them."""
-        self.settings.check_src(dtypes.from_numpy(src.dtype, "src"))
+        self.settings.check_src(dtypes.from_numpy(src.dtype, "src", self.settings.src_wanted))
         return src.view(np.uint8) ^ np.uint8(self.shift) if self.shift else src
 
     def _made(
@@ -207,16 +237,17 @@ def _parts(centred: Array, lo: int, hi: int) -> list[Array]:
     return parts
 
 
-def _check_sums(centred: Array, bias: Array | None, axis: int) -> None:
-    """Refuse weights whose sums of 8-bit codes may leave 32 bits."""
+def _check_sums(centred: Array, bias: Array | None, axis: int) -> int:
+    """Return the largest sum of products of 8-bit codes; refuse those that may leave 32 bits."""
     sizes = np.abs(centred.astype(np.int64))
     sums = sizes.sum(axis=-2) if axis == -1 else sizes.reshape(len(sizes), -1).sum(axis=1)
-    largest = int(sums.max()) * 255  # no code is further from a zero point
+    products = largest = int(sums.max()) * 255  # no code is further from a zero point
     if bias is not None and bias.dtype.kind in "iu":
         largest += int(np.abs(bias.astype(np.int64)).max())
     if largest >= 2**31:
         wanted = "weights and bias whose sums fit into 32 bits for every source"
         raise ArgumentError("wei", f"sums of up to {largest}", wanted)
+    return products
 
 
 def _checked(target: Array, dims: Dims, dtype: str) -> Array:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.argument import instance
+from pyonednn_q.argument import instance, named
 from pyonednn_q.compose.layer import Layer
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.ops.planned import Planned, prepare_plan
@@ -52,7 +52,7 @@ def prepare_layer(
         layer.plan,
         layer.problem,
         wei=layer.wei,
-        operands={**(operands or {}), **layer.operands()},
+        operands={**named("operands", operands, object), **layer.operands()},
         allow_reference=allow_reference,
         saturation=saturation,
     )
@@ -73,6 +73,8 @@ class PreparedLayer:
     """
 
     def __init__(self, layer: Layer, planned: Planned) -> None:
+        instance("layer", layer, Layer)
+        instance("planned", planned, Planned)
         self.layer = layer
         self.planned = planned
         self.quantize = Quantiser(layer.src, _codes_spec(layer, planned))
@@ -105,7 +107,8 @@ class PreparedLayer:
         ArgumentError, DTypeError, ShapeError, AliasError
             Naming the argument, what came and what would do.
         """
-        if np.asarray(src).dtype.kind == "f":
+        instance("src", src, np.ndarray)
+        if src.dtype.kind == "f":
             src = self.quantize(src)
         return self.planned(self.layer.arranged(src), out=out, residual=residual, **operands)
 

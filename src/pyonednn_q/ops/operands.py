@@ -12,6 +12,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.stages import RESIDUAL, SRC
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Leaf
+from pyonednn_q.shown import shown
 
 __all__ = ["Operands", "check_names"]
 
@@ -77,7 +78,7 @@ class Operands:
             wanted = (
                 f"one of {', '.join(self.leaves)}" if self.leaves else "none: there are no leaves"
             )
-            raise ArgumentError("operands", repr(name), wanted)
+            raise ArgumentError("operands", shown(name), wanted)
         leaf = self.leaves[name]
         if not isinstance(value, (np.ndarray, np.generic)):
             got = "nothing" if value is None else type(value).__name__

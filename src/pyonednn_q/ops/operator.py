@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 from copy import copy
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import integers
+from pyonednn_q.argument import integers
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import (
     ArgumentError,
@@ -31,12 +32,17 @@ from pyonednn_q.ops.ready import Layer, PackedKey, Ready
 from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.ops.source import Codes, dynamic_codes, static_codes
 from pyonednn_q.ops.unsigned import NOTE, as_unsigned, both_refused
-from pyonednn_q.ops.weights import Weights
+from pyonednn_q.ops.verification import Asked, verify
+from pyonednn_q.ops.weights import Weights, checked_bias
 from pyonednn_q.quantize.ranges import Dynamic
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from typing_extensions import Self
 
+    from pyonednn_q.check.geometry import Kind
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.native import Packed
@@ -64,6 +70,8 @@ class Operator(FromFloat, HotCallable, hot=True):
     """
 
     groups = 1
+    kind: ClassVar[Kind]
+    window: Mapping[str, Any] = MappingProxyType({})
     _takes_wei_point: ClassVar[bool] = False
 
     def __init__(
@@ -86,9 +94,13 @@ class Operator(FromFloat, HotCallable, hot=True):
         )
         if self.weights.parts is not None:
             self.groups = self.weights.parts.groups
-        self.bias = None if bias is None else _bias(bias, given.shape[self.axis])
+        self.bias = None if bias is None else checked_bias(bias, given.shape[self.axis])
         if settings.dynamic is not None:
             self._check_dynamic(settings.dynamic)
+        self.asked = None
+        if settings.self_check:
+            window = {**self.window, "groups": groups} if self.window else {}
+            self.asked = Asked(self.kind, given.copy(), self.bias, wei_q, settings, window)
         self._last = None
         if settings.requantize is not None:
             assert wei_q is not None
@@ -258,13 +270,19 @@ class Operator(FromFloat, HotCallable, hot=True):
             self._last.refuse(residual, operands)
             return self._last(self._codes(given, None).values.reshape(given.shape), out)
         ready = self._ready_for(given.shape, self._src_dtype(given))
+        return self.run_on(ready, given, out, residual, operands)
+
+    def run_on(
+        self, ready: Ready, given: Array, out: object, residual: object, operands: Mapping[str, Any]
+    ) -> Array:
+        """Return what a call returns, on what is ready for its source."""
         planned = self._for_arrays(ready.planned, given, out)
         dims = Reshaped(self._dst_dims(given.shape, planned), planned.dst.dims)
         codes = self._codes(given, ready)
         brought = codes.operands(ready)
         for name in operands:
             if name in brought:
-                raise ArgumentError("operands", repr(name), "the names of the chain's leaves")
+                raise ArgumentError("operands", shown(name), "the names of the chain's leaves")
         arrays = {
             name: dims.into(name, as_array(name, value)) if name in planned.leaves else value
             for name, value in operands.items()
@@ -305,7 +323,7 @@ class Operator(FromFloat, HotCallable, hot=True):
 
     def _src_dtype(self, src: Array) -> str:
         """Return the type of what the primitive takes for a source."""
-        found = dtypes.from_numpy(src.dtype, "src")
+        found = dtypes.from_numpy(src.dtype, "src", self.settings.src_wanted)
         params = self.settings.src_q
         if params is not None and found == "f32":
             return params.dtype
@@ -333,6 +351,12 @@ class Operator(FromFloat, HotCallable, hot=True):
         return dst.ndim < 3 or dst.strides == TensorSpec.dense(dst.dims, dst.dtype).strides
 
     def _make_ready(self, src_dims: Dims, src_dtype: str) -> Ready:
+        ready = self._unchecked(src_dims, src_dtype)
+        if self.asked is not None:
+            verify(self, self.asked, ready, src_dims, src_dtype)
+        return ready
+
+    def _unchecked(self, src_dims: Dims, src_dtype: str) -> Ready:
         try:
             return self._layer(src_dims, src_dtype).ready()
         except SaturationError as error:
@@ -366,16 +390,3 @@ class Operator(FromFloat, HotCallable, hot=True):
             packed=self._packed,
             notes=(*said, *notes, *self._notes(problem)),
         )
-
-
-def _bias(bias: object, channels: int) -> Array:
-    array = as_array("bias", bias)
-    if array.shape != (channels,):
-        raise ShapeError("bias", str(array.shape), f"({channels},): one per output channel")
-    name = dtypes.from_numpy(array.dtype, "bias")
-    if name not in {"f32", "s32"}:
-        raise DTypeError("bias", name, "f32 (real values) or s32 (units of the accumulator)")
-    if not np.isfinite(array).all():
-        raise ArgumentError("bias", "values that are not finite", "finite numbers")
-    copy: Array = array.copy()
-    return copy

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import instance
+from pyonednn_q.argument import instance, items, named
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.post_ops import SumPostOp
 from pyonednn_q.compose.stages import RESIDUAL, SRC, stages
@@ -19,8 +19,10 @@ from pyonednn_q.expr.steps import Sum
 from pyonednn_q.native import Packed, Prepared, prepare
 from pyonednn_q.native.arrays import check_out, checked, empty
 from pyonednn_q.native.hot import HotCallable
+from pyonednn_q.ops.accumulator import Accumulator, accumulator
 from pyonednn_q.ops.operands import Operands
 from pyonednn_q.ops.staged import Flat, Staged
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -87,29 +89,38 @@ def prepare_plan(
         if got != dtype:
             raise DTypeError("problem", f"{name} of {got}", f"{dtype}, which the plan is for")
     leaves = Operands.of(plan.leaves, problem.dst.dims, facts.axis)
-    fixed = {name: leaves.checked(name, value) for name, value in (operands or {}).items()}
+    given = named("operands", operands, object)
+    fixed = {name: leaves.checked(name, value) for name, value in given.items()}
     values = plan.values()
     for name, leaf in plan.operands:
         if leaf in fixed:
             values[name] = leaves.in_dims(leaf, fixed[leaf], plan.operand_dims(name))
+    packed = wei if isinstance(wei, Packed) else Packed(plan.wei(wei))
+    options: dict[str, Any] = {
+        "allow_reference": allow_reference,
+        "saturation": saturation,
+        "implementation": implementation,
+    }
+    # Where something is left over, the primitive stores another type.
+    seen = {
+        name: replace(spec, dtype=whole.tensors[name].dtype)
+        for name, spec in named("arrays", arrays, TensorSpec).items()
+    }
+    added = plan.bias_values(bias)
     primitive = prepare(
         whole,
         plan.attr,
-        wei=wei if isinstance(wei, Packed) else plan.wei(wei),
-        bias=plan.bias_values(bias),
+        wei=packed,
+        bias=None if plan.sums else added,
         values=values,
         later=plan.later,
-        allow_reference=allow_reference,
-        saturation=saturation,
-        implementation=implementation,
-        # Where something is left over, the primitive stores another type.
-        arrays={
-            name: replace(spec, dtype=whole.tensors[name].dtype)
-            for name, spec in (arrays or {}).items()
-        },
+        arrays=seen,
+        **options,
     )
-    rest = None
-    if not plan.is_whole:
+    rest: Rest | Accumulator | None = None
+    if plan.sums:
+        rest = accumulator(plan, primitive, packed, added, seen, **options)
+    elif not plan.is_whole:
         flat = Flat.of(primitive.layout("dst"), facts.axis)
         left = stages(plan.leftovers, flat.dims, facts.dst, residual=facts.dst)
         rest = Rest(flat, Staged(left, allow_reference=allow_reference))
@@ -153,17 +164,23 @@ class Planned(HotCallable, hot=True):
         primitive: Prepared,
         operands: Operands,
         fixed: Mapping[str, Array],
-        rest: Rest | None,
+        rest: Rest | Accumulator | None,
         decided: tuple[str, ...] = (),
     ) -> None:
+        instance("plan", plan, Plan)
+        instance("primitive", primitive, Prepared)
+        instance("operands", operands, Operands)
+        if rest is not None:
+            instance("rest", rest, Rest, Accumulator)
+        fixed = named("fixed", fixed, np.ndarray)
         self.plan = plan
-        self.decided = decided
+        self.decided = items("decided", decided, str)
         self.primitive = primitive
         self.leaves = tuple(name for name in operands.leaves if name not in fixed)
         self.dst: TensorSpec = replace(primitive.layout("dst"), dtype=plan.facts.dst)
         self.src_dims = primitive.problem.tensors["src"].dims
         self._operands = operands
-        self._fixed = dict(fixed)
+        self._fixed = fixed
         self._rest = rest
         leaf_of = dict(plan.operands)
         self._inputs = tuple(
@@ -222,6 +239,8 @@ class Planned(HotCallable, hot=True):
         inputs = [self._operands.in_dims(leaf, given[leaf], dims) for leaf, dims in self._inputs]
         if self._rest is None:
             return self.primitive(src, *inputs, out=self._target(out, before))
+        if isinstance(self._rest, Accumulator):
+            return self._rest(checked("src", src, self.primitive.layout("src")), out)
         x = self.primitive(src, *inputs, out=self._target(None, before))
         return self._finish(self._rest, x, given, before, out)
 
@@ -252,7 +271,8 @@ class Planned(HotCallable, hot=True):
         return self._row_major
 
     def _on(self, primitive: Prepared) -> Planned:
-        other = Planned(self.plan, primitive, self._operands, self._fixed, self._rest, self.decided)
+        rest = copy(self._rest) if isinstance(self._rest, Accumulator) else self._rest
+        other = Planned(self.plan, primitive, self._operands, self._fixed, rest, self.decided)
         other.tuning = self.tuning
         return other
 
@@ -272,12 +292,16 @@ class Planned(HotCallable, hot=True):
     def notes(self) -> tuple[str, ...]:
         """What a caller should know: what was decided, what was passed over, what is left over."""
         because = (f"left over: {self.plan.because}",) if self.plan.because else ()
-        return (*self.decided, *self.primitive.notes, *because)
+        done = self._rest.notes if isinstance(self._rest, Accumulator) else ()
+        return (*self.decided, *self.plan.notes, *self.primitive.notes, *done, *because)
 
     @property
     def after(self) -> tuple[str, ...]:
         """A line for every primitive that runs after the first."""
-        return () if self._rest is None else tuple(self._rest.staged.describe().splitlines())
+        if self._rest is None:
+            return ()
+        rest = self._rest if isinstance(self._rest, Accumulator) else self._rest.staged
+        return tuple(rest.describe().splitlines())
 
     def describe(self) -> str:
         """Return the plan, the primitive, and what runs after it."""
@@ -285,14 +309,14 @@ class Planned(HotCallable, hot=True):
         return "\n".join([*notes, str(self.plan), self.primitive.describe(), *self.after])
 
     def __repr__(self) -> str:
-        after = "" if self._rest is None else f", then {len(self._rest.staged.stages)} more"
+        after = f", then {len(self.after)} more" if self.after else ""
         return f"<Planned {self.primitive.problem.text()} on {self.primitive.impl}{after}>"
 
     def _given(self, operands: Mapping[str, Array]) -> dict[str, Array]:
         for name in operands:
             if name not in self.leaves:
                 wanted = f"one of {', '.join(self.leaves)}" if self.leaves else "no operands"
-                raise ArgumentError("operands", repr(name), wanted)
+                raise ArgumentError("operands", shown(name), wanted)
         return {name: self._operands.checked(name, operands.get(name)) for name in self.leaves}
 
     def _before(self, out: Array | None, residual: Array | None) -> Array | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import instance, integers
+from pyonednn_q.argument import instance, integers
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.arrays import as_array

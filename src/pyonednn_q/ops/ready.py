@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.compose.accumulator import asks_for_sums
 from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.compensation import unit_map, wrong_with_zero_point
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.meaning import Meaning
 from pyonednn_q.compose.primitive import ACC_MAP, PrimitiveFacts, acc_interval
 from pyonednn_q.compose.taps import meets_everywhere
 from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point
-from pyonednn_q.errors import ArgumentError, UnsupportedError
+from pyonednn_q.errors import ArgumentError, KnownWrongError, UnsupportedError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import Packed, runtime
 from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form, if_generated
 from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.planned import Planned, prepare_plan
 from pyonednn_q.ops.tunings import tuned
-from pyonednn_q.ops.verification import verify
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 
@@ -79,22 +78,18 @@ class Layer:
     arrays: Mapping[str, TensorSpec] = field(default_factory=dict)
 
     def ready(self) -> Ready:
-        """Compose and prepare; then tune and check, as the settings say.
+        """Compose and prepare; then tune, as the settings say.
 
         Raises
         ------
         UnsupportedError
             No way of several was taken; that of the last.
-        SelfCheckError
-            What was made ready computes something else.
         """
         made, settings = self._faster() or self._usual(), self.settings
         if settings.tune:
             usual = self._as_arrays_lie(made.planned)
             planned = tuned(usual, self._formed, self.problem, settings.post, settings.layout)
             made = replace(made, planned=planned)
-        if settings.self_check:
-            verify(made.planned, self._meaning(made.planned.plan), self.problem, self.wei)
         return made
 
     def _faster(self) -> Ready | None:
@@ -201,12 +196,23 @@ class Layer:
     def _prepared(self, plan: Plan, carried: SrcZeroPoint, note: str = "") -> Ready:
         try:
             return self._on_primitive(plan, carried, note)
-        except UnsupportedError:
-            dst = self.settings.dst
-            if dst not in _NARROW or not plan.is_whole or self.settings.strict:
+        except UnsupportedError as error:
+            apart = self._why_apart(error)
+            if not apart or not plan.is_whole or self.settings.strict:
                 raise
-            apart = f"no kernel here stores {dst}: f32, then a cast"
+            reason = error
+        try:
             return self._on_primitive(self._plan(carried, apart), carried, note)
+        except UnsupportedError:
+            raise reason from None
+
+    def _why_apart(self, error: UnsupportedError) -> str:
+        """Return why what follows the sums may be possible on its own; empty: it is not."""
+        if self.settings.dst in _NARROW:
+            return f"no kernel here stores {self.settings.dst}: f32, then a cast"
+        if isinstance(error, KnownWrongError):
+            return f"known to go wrong in one primitive: {', '.join(error.guards)}"
+        return ""
 
     def _on_primitive(self, plan: Plan, carried: SrcZeroPoint, note: str) -> Ready:
         _check_reach(plan)
@@ -216,10 +222,12 @@ class Layer:
         packed = self.packed.get(key)
         if packed is None:
             packed = self.packed[key] = Packed(plan.wei(self.wei))
-        notes = [*self.notes, *self._carried_notes(carried), *([note] if note else [])]
+        # Of a plan of sums, integers carry it.
+        said = [] if plan.sums else self._carried_notes(carried)
+        notes = [*self.notes, *said, *([note] if note else [])]
         added: dict[str, Array] = {}
         unit: NDArray[np.float32] | None = None
-        if carried.by == "map":
+        if carried.by == "map" and not plan.sums:
             exact = unit_map(plan, self.problem, self._plain_wei)
             if self._is_dynamic:
                 unit = _in_f32(exact)
@@ -238,26 +246,6 @@ class Layer:
             arrays=self.arrays,
         )
         return Ready(planned, unit)
-
-    def _meaning(self, plan: Plan) -> Meaning:
-        """Return what is asked, by what it is asked with; the plan's facts are not looked at."""
-        settings, weights = self.settings, self.weights
-        src_q, dst_q = settings.src_q, settings.dst_q
-        src = src_q if isinstance(src_q, QParams) else None
-        return Meaning(
-            scale=(weights.scale * (1.0 if src is None else float(src.scale))).values(),
-            dst_scale=np.array([1.0 if dst_q is None else float(dst_q.scale)]),
-            src_zero_point=0 if src is None else int(src.zero_point),
-            wei_zero_point=int(weights.zero_point.least),
-            dst_zero_point=0 if dst_q is None else int(dst_q.zero_point),
-            bias=None if self.bias is None else self.bias.astype(np.float64),
-            bias_in_acc=self.bias is not None and self.bias.dtype.kind in "iu",
-            chain=settings.post,
-            dst=settings.dst,
-            levels=plan.exactness.levels,
-            rounds_first=settings.exact_rounding,
-            splits_src=plan.facts.src_zero_point is None,
-        )
 
     def _later(self, params: Dynamic) -> str:
         is_batched = self.problem.kind == "matmul" and max(self.wei.shape[:-2], default=1) > 1
@@ -301,6 +289,10 @@ class Layer:
         if facts.src_later:
             return replace(facts, acc_map=True)
         acc = acc_interval(self.problem, self.wei, carried.value, wei_point.least)
+        # Integers that float32 would round carry it themselves.
+        by_integers = replace(facts, acc=acc, src_zero_point=round(carried.value))
+        if asks_for_sums(settings.post, by_integers):
+            return by_integers
         return replace(facts, acc=acc, acc_map=True)
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import instance, one_of
-from pyonednn_q.compose.implementation import has_vnni
+from pyonednn_q.argument import instance, one_of
 from pyonednn_q.compose.zero_point import CARRIERS, Carrier
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.chain import Chain
@@ -18,6 +17,7 @@ from pyonednn_q.predict.dialects import dialect
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.rewrite.rule import Policy
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +74,8 @@ class Settings:
         attribute; and if oneDNN is known to compute it wrong or has no fast kernel for it, bias or
         map, which round the zero point's share on its own, so not with policy "bitwise".
     self_check : bool
-        Compare every new primitive with a float64 model, on seeded data.
+        Run whatever is made ready for a new shape on seeded data, and compare it with what the
+        arguments mean, in float64.
     tune : bool
         Time the ways to compute a new shape, and keep the fastest if it surely is.
     requantize : str or None
@@ -100,13 +101,21 @@ class Settings:
         instance("post", self.post, Chain)
         operands = [step.operand for step in self.post if isinstance(step, Binary)]
         check_names("post", [leaf.name for leaf in operands if isinstance(leaf, Leaf)])
-        one_of("layout", self.layout, ("preserve", "channels_last", "dense"))
-        one_of("saturation", self.saturation, ("refuse", "allow"))
-        one_of("policy", self.policy, ("bitwise", "real", "fast"))
+        object.__setattr__(
+            self, "layout", one_of("layout", self.layout, ("preserve", "channels_last", "dense"))
+        )
+        object.__setattr__(
+            self, "saturation", one_of("saturation", self.saturation, ("refuse", "allow"))
+        )
+        object.__setattr__(
+            self, "policy", one_of("policy", self.policy, ("bitwise", "real", "fast"))
+        )
         for name in ("exact_rounding", "strict", "allow_reference", "self_check", "tune"):
             instance(name, getattr(self, name), bool)
-        one_of("zero_point", self.zero_point, ("auto", *CARRIERS))
-        dtypes.checked(self.dst, "dst", _STORED)
+        object.__setattr__(
+            self, "zero_point", one_of("zero_point", self.zero_point, ("auto", *CARRIERS))
+        )
+        object.__setattr__(self, "dst", dtypes.checked(self.dst, "dst", _STORED))
         self._check_dynamic()
         for name in ("src_q", "dst_q"):
             found = getattr(self, name)
@@ -131,7 +140,7 @@ class Settings:
             if not isinstance(found, QParams):
                 wanted = "QParams: requantize makes codes of sums of codes"
                 raise ArgumentError(given, type(found).__name__, wanted)
-        dtypes.checked(self.dst, "dst_q", ("u8", "s8", "s32"))
+        object.__setattr__(self, "dst", dtypes.checked(self.dst, "dst_q", ("u8", "s8", "s32")))
         if self.post.steps or self.exact_rounding:
             given = "post" if self.post.steps else "exact_rounding"
             wanted = "none: with requantize nothing comes between sums and codes"
@@ -139,16 +148,15 @@ class Settings:
 
     def _check_dynamic(self) -> None:
         is_dynamic = isinstance(self.src_q, Dynamic)
-        for name in ("self_check", "tune"):
-            if is_dynamic and getattr(self, name):
-                wanted = "False: the source's scale comes with each call"
-                raise ArgumentError(name, "True with a dynamic source", wanted)
+        if is_dynamic and self.tune:
+            wanted = "False: the source's scale comes with each call"
+            raise ArgumentError("tune", "True with a dynamic source", wanted)
         if is_dynamic and self.exact_rounding:
             wanted = "False: the scale of each call's source cannot be part of one multiplier"
             raise ArgumentError("exact_rounding", "True with a dynamic source", wanted)
         if self.exact_rounding and self.zero_point in {"bias", "map"}:
             wanted = "'auto' or 'attribute' with exact_rounding"
-            raise ArgumentError("zero_point", repr(self.zero_point), wanted)
+            raise ArgumentError("zero_point", shown(self.zero_point), wanted)
         if is_dynamic and self.zero_point == "bias":
             wanted = "'auto', 'attribute' or 'map': a bias cannot follow the zero point of a call"
             raise ArgumentError("zero_point", "'bias' with a dynamic source", wanted)
@@ -171,7 +179,7 @@ class Settings:
         """
         for name in options:
             if name not in _OPTIONS:
-                raise ArgumentError("options", repr(name), f"one of {', '.join(_OPTIONS)}")
+                raise ArgumentError("options", shown(name), f"one of {', '.join(_OPTIONS)}")
         if dst is None:
             dst = dst_q.dtype if isinstance(dst_q, QParams) else "f32"
         return cls(src_q, dst_q, dst, Chain() if post is None else post, **options)
@@ -205,9 +213,20 @@ class Settings:
 
     def wei_limits(self) -> tuple[int, int]:
         """Return what parts of weights may hold: what this CPU multiplies exactly."""
-        if self.src_q is None or self.src_q.dtype != "u8" or has_vnni(runtime.isa()):
+        if self.src_q is None or self.src_q.dtype != "u8" or runtime.isa().has_vnni():
             return -128, 127
         return -64, 64
+
+    @property
+    def src_wanted(self) -> str:
+        """What a source may be, in words."""
+        if self.src_q is None:
+            return "float32, float16 or bfloat16: without src_q the source is floating"
+        if isinstance(self.src_q, Dynamic):
+            return "float32: array.astype('float32'); each call makes codes of it"
+        name = dtypes.numpy_dtype(self.src_q.dtype).name
+        codes = f"{name}, as src_q says: array.astype({name!r}) if these are codes"
+        return f"{codes}; array.astype('float32') if they are real values"
 
     def check_src(self, dtype: str) -> None:
         """Refuse a source of another data type.
@@ -217,8 +236,7 @@ class Settings:
         DTypeError
             It is not what `src_q` says; or integers came where there is no `src_q`.
         """
-        if self.src_q is None:
-            dtypes.checked(dtype, "src", _FLOATS)
-        elif dtype != self.src_q.dtype:
+        dtypes.checked(dtype, "src", _FLOATS if self.src_q is None else dtypes.NAMES)
+        if self.src_q is not None and dtype != self.src_q.dtype:
             wanted = f"{self.src_q.dtype}, as src_q says, or f32, which is quantised so"
             raise DTypeError("src", dtype, wanted)

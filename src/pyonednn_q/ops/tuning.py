@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.check.draw import Draw
 from pyonednn_q.compose import guards
 from pyonednn_q.compose.implementation import classify
 from pyonednn_q.compose.tensor import TensorSpec
@@ -31,7 +32,6 @@ from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import aligned
 from pyonednn_q.native.selection import implementations
 from pyonednn_q.native.timing import Budget, Timed, interleaved
-from pyonednn_q.native.trial import Draw
 from pyonednn_q.ops.form import AS_ASKED, Form, forms
 from pyonednn_q.ops.formed import Formed
 
@@ -261,12 +261,14 @@ def calls_of(
     spec, facts = problem.src, planned.plan.facts
     if layout == "dense":
         spec = TensorSpec.dense(spec.dims, spec.dtype)
-    src = _laid(place, spec, draw.source(problem.src, facts.src_zero_point or 0))
+    src = _laid(place, spec, draw.source(spec.dims, spec.dtype, facts.src_zero_point or 0))
     given: dict[str, Any] = {}
     sums = [step for step in chain if isinstance(step, Sum)]
     if sums:
         read = TensorSpec(problem.dst.dims, sums[0].dtype or facts.dst, problem.dst.strides)
-        given["residual"] = _laid(place, read, draw.source(read, sums[0].zero_point))
+        given["residual"] = _laid(
+            place, read, draw.source(read.dims, read.dtype, sums[0].zero_point)
+        )
     extents = {"per_channel": (facts.channels,), "per_tensor": (1,)}
     for leaf in planned.plan.leaves:
         if leaf.name in planned.leaves:

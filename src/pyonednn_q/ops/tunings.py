@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyonednn_q.argument import content
+from pyonednn_q.argument import path as as_path
+from pyonednn_q.compose.codec import parsed
 from pyonednn_q.compose.fields import checked_fields
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.native import runtime
 from pyonednn_q.native.processor import cpu_name
 from pyonednn_q.ops.form import forms
 from pyonednn_q.ops.tuning import Tuning, tune, way
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     import os
@@ -88,7 +91,8 @@ def save_tuning(path: str | os.PathLike[str]) -> int:
     with _GUARD:
         known = list(_KNOWN.items())
     rows = [{"key": asdict(key), "tuning": asdict(tuning)} for key, tuning in known]
-    Path(path).write_text(json.dumps({"schema": SCHEMA, "tunings": rows}, indent=1) + "\n")
+    text = json.dumps({"schema": SCHEMA, "tunings": rows}, indent=1)
+    as_path("path", path).write_text(text + "\n", "utf-8")
     return len(rows)
 
 
@@ -107,14 +111,17 @@ def load_tuning(path: str | os.PathLike[str]) -> int:
     ArgumentError
         Not such a file.
     """
+    file = as_path("path", path)
+    wanted = "a file that save_tuning wrote"
     try:
-        data = json.loads(Path(path).read_text())
+        data = parsed("path", content("path", file))
         if data["schema"] != SCHEMA:
-            raise ArgumentError("schema", str(data["schema"]), str(SCHEMA))
+            raise ArgumentError("schema", shown(data["schema"]), str(SCHEMA))
         read = dict(_entry(row) for row in data["tunings"])
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        wanted = "a file that save_tuning wrote"
-        raise ArgumentError("path", f"{path}: {error}", wanted) from error
+    except ArgumentError as error:
+        raise ArgumentError("path", f"{file}: {error.argument}: {error.got}", wanted) from error
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ArgumentError("path", f"{file}: {error}", wanted) from error
     with _GUARD:
         _KNOWN.update(read)
     here = _here()
@@ -130,7 +137,7 @@ def clear_tuning() -> None:
 def _here() -> dict[str, Any]:
     return {
         "cpu": cpu_name(),
-        "isa": runtime.isa(),
+        "isa": runtime.isa().text(),
         "library": ".".join(map(str, runtime.version())),
         "runtime": runtime.threading_runtime(),
     }

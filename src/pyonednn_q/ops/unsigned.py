@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyonednn_q.errors import OneDNNError, SaturationError
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
+from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:
     from pyonednn_q.errors import Error
@@ -42,7 +43,9 @@ def as_unsigned(params: QParams | Dynamic) -> QParams | Dynamic:
 def both_refused(signed: SaturationError, unsigned: Error) -> SaturationError:
     """Return the refusal of s8 sources that also says what is wrong with u8 ones."""
     why = unsigned.detail if isinstance(unsigned, OneDNNError) else str(unsigned)
-    detail = f"{signed.detail}; and as u8, {OFFSET} more: {why}"
+    # Both have to find room in one message.
+    first, second = shortened(signed.detail, 95), shortened(why, 95)
+    detail = f"{first}; and as u8, {OFFSET} more: {second}"
     return SaturationError(
         signed.status, signed.call, signed.problem, detail, channels=signed.channels
     )

@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import instance
+from pyonednn_q.argument import instance
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.parts import Parts, merged, split
 from pyonednn_q.qparams import QParams
 
-__all__ = ["Weights"]
+__all__ = ["Weights", "checked_bias"]
 
 Array = np.ndarray[Any, Any]
 
@@ -32,7 +33,7 @@ _S8 = (-128, 127)
 _GROUP = 8  # channels, the fewest that kernels of groups like on every CPU
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Weights:
     """Codes or floats, and what they are worth.
 
@@ -95,7 +96,10 @@ class Weights:
         ArgumentError, DTypeError, ShapeError
             Weights and `wei_q`, or weights and source, that do not go together.
         """
-        dtype = dtypes.from_numpy(wei.dtype, "wei")
+        if wei_q is not None:
+            instance("wei_q", wei_q, QParams)
+        wanted = "" if wei_q is None else f"{dtypes.numpy_dtype(wei_q.dtype)}, as wei_q says"
+        dtype = dtypes.from_numpy(wei.dtype, "wei", wanted)
         if wei_q is None:
             if is_int8:
                 got = f"None for {dtype} weights"
@@ -105,7 +109,6 @@ class Weights:
             if not np.isfinite(wei).all():
                 raise ArgumentError("wei", "values that are not finite", "finite numbers")
             return cls(wei.copy(), dtype, Vec(1.0), Vec(0.0))  # the caller may write to his
-        instance("wei_q", wei_q, QParams)
         if not is_int8:
             raise ArgumentError("src_q", "None", "QParams: wei_q says that sums are of integers")
         if dtype != wei_q.dtype:
@@ -119,6 +122,26 @@ class Weights:
         ends = limits()
         common = _with_common_point(found, axis, ends) if takes_zero_point else None
         return common or _in_parts(found, axis, groups, ends)
+
+
+def checked_bias(bias: object, channels: int) -> Array:
+    """Return a copy of a bias: real values if floating, else counts of the accumulator.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        What is none.
+    """
+    array = as_array("bias", bias)
+    if array.shape != (channels,):
+        raise ShapeError("bias", str(array.shape), f"({channels},): one per output channel")
+    name = dtypes.from_numpy(array.dtype, "bias")
+    if name not in {"f32", "s32"}:
+        raise DTypeError("bias", name, "f32 (real values) or s32 (units of the accumulator)")
+    if not np.isfinite(array).all():
+        raise ArgumentError("bias", "values that are not finite", "finite numbers")
+    copy: Array = array.copy()
+    return copy
 
 
 def _check_axis(wei: Array, wei_q: QParams, axis: int) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.argument import whole
-from pyonednn_q.errors import DTypeError, ShapeError
+from pyonednn_q.argument import numbers, whole
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -93,7 +94,7 @@ def difference_report(
     where = np.argwhere(gap != 0)
     at_ties = None
     if ties is not None:
-        mask = np.asarray(ties)
+        mask = numbers("ties", ties, "biuf")
         if mask.dtype != np.bool_ or mask.shape != one.shape:
             got = f"{mask.dtype} of shape {mask.shape}"
             raise ShapeError("ties", got, f"booleans of shape {one.shape}")
@@ -116,17 +117,30 @@ def tie_mask(
     Scales are taken as float32, the accumulators' channels along `axis` when a scale has several.
     Decided in whole numbers: 2 · acc · src · wei / dst is an odd integer.
     """
-    src, wei, dst = (
-        np.asarray(scale, np.float32).astype(np.float64)
-        for scale in (src_scale, wei_scale, dst_scale)
-    )
+    sums = numbers("acc", acc, "iu")
+    scales = {"src_scale": src_scale, "wei_scale": wei_scale, "dst_scale": dst_scale}
+    src, wei, dst = (_single(name, scale) for name, scale in scales.items())
+    channels = {scale.shape for scale in (src, wei, dst) if scale.ndim}
+    along = whole("axis", axis)
+    fits = not channels or (-sums.ndim <= along < sums.ndim and {(sums.shape[along],)} == channels)
+    if not fits:
+        got = f"{shown(sorted(channels))} for sums of {shown(sums.shape)}"
+        raise ShapeError("src_scale", got, f"one value, or one for each channel on axis {along}")
     numerator, denominator = _fraction(src, wei, dst)
     if numerator.ndim:
-        aligned = [1] * np.ndim(acc)
-        aligned[axis] = -1
+        aligned = [1] * sums.ndim
+        aligned[along] = -1
         numerator, denominator = numerator.reshape(aligned), denominator.reshape(aligned)
-    twice = np.asarray(acc).astype(object) * numerator * 2
+    twice = sums.astype(object) * numerator * 2
     return np.asarray((twice % denominator == 0) & (twice // denominator % 2 == 1), np.bool_)
+
+
+def _single(name: str, scale: ArrayLike) -> Array:
+    with np.errstate(over="ignore"):
+        values = numbers(name, scale).astype(np.float32)
+    if values.ndim > 1 or not (np.isfinite(values) & (values > 0)).all():
+        raise ArgumentError(name, shown(scale), "one value or one per channel, above 0 in float32")
+    return values.astype(np.float64)
 
 
 def _fraction(src: Array, wei: Array, dst: Array) -> tuple[Array, Array]:
@@ -142,7 +156,7 @@ def _fraction(src: Array, wei: Array, dst: Array) -> tuple[Array, Array]:
 
 
 def _integers(name: str, values: ArrayLike) -> Array:
-    given = np.asarray(values)
+    given = numbers(name, values)
     if given.dtype.kind not in "iu" or given.dtype == np.uint64:
         raise DTypeError(name, str(given.dtype), "integers")
     return given.astype(np.int64)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.implementation import at_least
 from pyonednn_q.expr.algs import ALGS
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.isa import InstructionSet
 
 Array = np.ndarray[Any, Any]
 F32, F64 = np.float32, np.float64
@@ -50,7 +52,7 @@ class Bound:
 BOUNDS = {
     "tanh": Bound((1.25, 1.25, 1.25)),
     "logistic": Bound((1.6, 1.6, 1.6)),
-    "elu": Bound((2.2, 2.0, 2.0)),
+    "elu": Bound((2.2, 2.0, 2.0), turns=lambda a, _: (0.0,) if a < 0 else ()),
     "swish": Bound((8, 8, 8), turns=lambda a, _: (-1.2784645427610738 / a,) if a else ()),
     "gelu_tanh": Bound((2.6, 2.6, 2.6), turns=lambda _, __: (-0.7524614220710162,)),
     "gelu_erf": Bound((5.6, 4.6, 19), turns=lambda _, __: (-0.7517915246935645,)),
@@ -62,12 +64,12 @@ BOUNDS = {
 }
 
 
-def level(impl: str, isa: str) -> int:
+def level(impl: str, isa: InstructionSet) -> int:
     """Return which of `LEVELS` an implementation's code is for."""
-    if "sse41" in impl or not at_least(isa, "AVX2"):
+    if "sse41" in impl or not isa.has("AVX2"):
         return 0
     narrow = "avx2" in impl and "brg" not in impl  # those by brgemm take what the machine has
-    return 2 if at_least(isa, "AVX512_CORE") and not narrow else 1
+    return 2 if isa.has_avx512() and not narrow else 1
 
 
 def spread(alg: str, lo: Array, hi: Array, alpha: float, beta: float, at: int) -> list[Array]:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import whole
+from pyonednn_q.argument import instance, whole
+from pyonednn_q.compose.isa import InstructionSet
+from pyonednn_q.compose.operation import Operation
 from pyonednn_q.compose.pairing import (
     EXACT,
     Pairing,
@@ -25,6 +27,7 @@ from pyonednn_q.compose.pairing import (
     is_int8,
     summations,
 )
+from pyonednn_q.compose.requantizer import Requantizer
 from pyonednn_q.compose.runs import runs
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.predict.dialects import statement
@@ -32,7 +35,6 @@ from pyonednn_q.predict.sums import assembled, sources
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.problem import Problem
-    from pyonednn_q.compose.requantizer import Requantizer
 
 Array = np.ndarray[Any, Any]
 
@@ -40,22 +42,21 @@ LO, HI = -(2**15), 2**15 - 1
 
 
 def as_if(
-    isa: str,
+    isa: InstructionSet | str,
     problem: Problem,
     src: Array,
     wei: Array,
     *,
     src_zero_point: int = 0,
     impl: str | None = None,
-    vbmi: bool = False,
     requantizer: Requantizer | None = None,
 ) -> Array:
     """Return what a machine with that instruction set computes.
 
     Parameters
     ----------
-    isa : str
-        As in ``ONEDNN_MAX_CPU_ISA``.
+    isa : InstructionSet or str
+        Or a name, as in ``ONEDNN_MAX_CPU_ISA``.
     problem : Problem
         A convolution, deconvolution, inner product or matmul of 8-bit source and s8 weights. Its
         destination's type is not looked at.
@@ -64,9 +65,8 @@ def as_if(
     src_zero_point : int
         Of the stored source.
     impl : str, optional
-        The implementation, where the instruction set leaves a choice: see `compose.pairing`.
-    vbmi : bool
-        Whether the processor has AVX512_VBMI, as those have that only pretend to lack VNNI.
+        The implementation, where the instruction set leaves a choice that makes a difference: see
+        `compose.pairing`.
     requantizer : Requantizer, optional
         What makes the destination from the sums; None: the s32 sums.
 
@@ -75,18 +75,27 @@ def as_if(
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
+    instance("src", src, np.ndarray)
+    instance("wei", wei, np.ndarray)
     known = checked(problem, src, wei)
+    if requantizer is not None:
+        instance("requantizer", requantizer, Requantizer)
     zero_point = _zero_point(src_zero_point, known)
-    ways = summations(known, isa, impl, vbmi=vbmi, src_zero_point=zero_point != 0)
-    if len(ways) > 1:
-        raise ArgumentError("impl", str(impl), f"one that decides: {_choices(ways, isa)}")
-    result = _in_32_bits(sums(known, src, wei, ways[0], zero_point))
+    ways = summations(known, isa, impl, src_zero_point=zero_point != 0)
+    first, *others = (sums(known, src, wei, way, zero_point) for way in ways)
+    if any(not np.array_equal(first, other) for other in others):
+        raise ArgumentError(
+            "impl", str(impl), f"one that decides: {_choices(ways, InstructionSet.of(isa))}"
+        )
+    result = _in_32_bits(first)
     return result if requantizer is None else statement.apply(result, requantizer)
 
 
-def _choices(ways: tuple[Summation, ...], isa: str) -> str:
+def _choices(ways: tuple[Summation, ...], isa: InstructionSet) -> str:
     names = " or ".join(one.text() for one in ways)
-    return f"on {isa} this problem's sums may pair by {names}"
+    if isa.vbmi is None and any(way.pairing in {Pairing.ROW, Pairing.COLUMN} for way in ways):
+        names += "; an InstructionSet that tells vbmi may decide, too"
+    return f"on {isa.text()} this problem's sums may pair by {names}"
 
 
 def exact(problem: Problem, src: Array, wei: Array, *, src_zero_point: int = 0) -> Array:
@@ -104,10 +113,13 @@ def checked(problem: Problem, src: Array | None, wei: Array | None) -> Weighted:
     """
     if not isinstance(problem, Weighted) or not is_int8(problem):
         wanted = "a convolution, deconvolution, inner product or matmul of u8 or s8 by s8"
-        raise ArgumentError("problem", problem.text(), wanted)
+        instance("problem", problem, Operation)
+        got = problem.text()
+        raise ArgumentError("problem", got, wanted)
     for name, array in (("src", src), ("wei", wei)):
         if array is None:
             continue
+        instance(name, array, np.ndarray)
         spec = problem.tensors[name]
         wanted_dtype = dtypes.numpy_dtype(spec.dtype)
         if array.dtype != wanted_dtype:

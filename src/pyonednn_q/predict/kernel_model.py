@@ -7,9 +7,7 @@ with which features, and on how many outputs. For anything else there is no mode
 Examples
 --------
 >>> import numpy as np
->>> from pyonednn_q.compose import guards
-from pyonednn_q.compose.attr import Attr, Scale
-from pyonednn_q.compose.facts import Facts
+>>> from pyonednn_q.compose.attr import Attr, Scale
 >>> from pyonednn_q.compose.problem import MatMulProblem
 >>> problem = MatMulProblem.of((1, 2), (2, 1), dst="s8")
 >>> attr = Attr(wei_scale=Scale(2))
@@ -23,15 +21,18 @@ from __future__ import annotations
 
 import functools
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.argument import instance, integers, named, numbers
 from pyonednn_q.compose import guards
+from pyonednn_q.compose.accumulator import WHOLE, parts, stores_sums
 from pyonednn_q.compose.attr import Attr, Scale
 from pyonednn_q.compose.facts import Facts
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.pairing import summations
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
 from pyonednn_q.compose.problem import MatMulProblem
@@ -39,7 +40,8 @@ from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.predict.eltwise_bounds import level
 from pyonednn_q.predict.emulation import checked, sums
 from pyonednn_q.predict.float_bounds import ends, is_bounded
-from pyonednn_q.predict.float_order import Order, destination
+from pyonednn_q.predict.float_order import Order, destination, is_whole
+from pyonednn_q.shown import shown
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -83,13 +85,14 @@ class KernelModel:
     problem: Weighted
     attr: Attr
     impl: str
-    isa: str
+    isa: InstructionSet
     proof: Proof
+    version: tuple[int, ...] = (3, 7, 0)
 
     def text(self) -> str:
         """Return what is modelled, in which order, and what that rests on, in a line."""
         rests = f"{self.proof.order.text()}; {self.proof.outputs:,} outputs compared"
-        return f"{self.problem.text()} on {self.impl} for {self.isa}: {rests}"
+        return f"{self.problem.text()} on {self.impl} for {self.isa.text()}: {rests}"
 
     def run(
         self,
@@ -121,9 +124,11 @@ class KernelModel:
         """
         if self.bounded:
             why = f"{', '.join(self.bounded)} is known within bounds only: use `bounds`"
-            raise NoModelError(self.impl, self.isa, why)
+            raise NoModelError(self.impl, self.isa.text(), why)
         given = self._given(values, bias, before)
         whole = self._sums(src, wei, given)
+        if is_whole(self.problem, self.attr):
+            self._check_whole(wei)
         at = level(self.impl, self.isa)
         return destination(
             self.problem,
@@ -167,6 +172,13 @@ class KernelModel:
             self.problem, self.attr, whole, self.proof.order, given, at, bias=bias, before=before
         )
 
+    def _check_whole(self, wei: Array) -> None:
+        """Refuse bare sums that an implementation may lead through float32."""
+        stores = stores_sums(self.problem, self.impl, self.version)
+        if len(parts(self.problem, wei, 2**31 if stores else WHOLE)) > 1:
+            why = "s32 sums beyond 2^24, which it may lead through float32"
+            raise NoModelError(self.impl, self.isa.text(), why)
+
     @property
     def bounded(self) -> tuple[str, ...]:
         """Functions among the post-ops that are known within bounds only."""
@@ -176,7 +188,8 @@ class KernelModel:
         self, values: Mapping[str, Array] | None, bias: Array | None, before: Array | None
     ) -> dict[str, Array]:
         problem = self.problem
-        given = {} if values is None else {name: np.asarray(one) for name, one in values.items()}
+        passed = named("values", values, object)
+        given = {name: numbers(name, one, "iufV") for name, one in passed.items()}
         for name in self.attr.runtime_names(problem):
             if name not in given:
                 raise ArgumentError(name, "nothing", "a value in `values`: attr declares it")
@@ -184,29 +197,38 @@ class KernelModel:
             raise ArgumentError("bias", "None" if bias is None else "an array", "as the problem")
         if any(isinstance(one, SumPostOp) for one in self.attr.post_ops) and before is None:
             raise ArgumentError("before", "None", "what dst holds: the sum reads it")
-        if before is not None and before.shape != problem.dst.dims:
-            raise ShapeError("before", str(before.shape), str(problem.dst.dims))
+        if bias is not None:
+            instance("bias", bias, np.ndarray)
+            wanted = problem.tensors["bias"]
+            if bias.size != wanted.size:
+                raise ShapeError("bias", str(bias.shape), str(wanted.dims))
+        if before is not None:
+            instance("before", before, np.ndarray)
+            if before.shape != problem.dst.dims:
+                raise ShapeError("before", str(before.shape), str(problem.dst.dims))
         return given
 
     def _sums(self, src: Array, wei: Array, given: Mapping[str, Array]) -> Array:
+        instance("src", src, np.ndarray)
+        instance("wei", wei, np.ndarray)
         problem = checked(self.problem, src, wei)
         point = int(given["src_zero_point"].ravel()[0]) if self.attr.src_zero_point else 0
-        ways = {
-            way: None
-            for vbmi in (False, True)  # not asked for: a model is of no processor in particular
-            for way in summations(
-                problem, self.isa, self.impl, vbmi=vbmi, src_zero_point=point != 0
-            )
-        }
+        # Proofs ran on processors with AVX512_VBMI; for others, all ways that are left must agree.
+        isa = self.isa if self.isa.vbmi else replace(self.isa, vbmi=None)
+        ways = summations(problem, isa, self.impl, src_zero_point=point != 0)
         first, *others = (sums(problem, src, wei, way, point) for way in ways)
         if any(not np.array_equal(first, other) for other in others):
             choice = " or ".join(one.text() for one in ways)
-            raise NoModelError(self.impl, self.isa, f"its sums may be added by {choice}")
+            raise NoModelError(self.impl, self.isa.text(), f"its sums may be added by {choice}")
         return first
 
 
 def kernel_model(
-    problem: Problem, attr: Attr | None, impl: str, isa: str, version: tuple[int, ...]
+    problem: Problem,
+    attr: Attr | None,
+    impl: str,
+    isa: InstructionSet | str,
+    version: tuple[int, ...],
 ) -> KernelModel:
     """Return the model of an implementation, if one is proven for what is asked of it.
 
@@ -218,8 +240,8 @@ def kernel_model(
         Its attributes.
     impl : str
         As oneDNN names it.
-    isa : str
-        The effective instruction set, as in ``ONEDNN_MAX_CPU_ISA``.
+    isa : InstructionSet or str
+        That of the process, or a name, as in ``ONEDNN_MAX_CPU_ISA``.
     version : tuple of int
         oneDNN's.
 
@@ -232,19 +254,25 @@ def kernel_model(
         The problem is none with 8-bit sums.
     """
     known, attr = checked(problem, None, None), Attr() if attr is None else attr
+    isa = InstructionSet.of(isa)
+    instance("attr", attr, Attr)
+    instance("impl", impl, str)
+    version = integers("version", version)
+    if len(version) < 2:
+        raise ArgumentError("version", shown(version), "major, minor and patch")
     minor = ".".join(map(str, version[:2]))
-    proof = proofs().get((known.kind, known.src.dtype, impl, isa, minor))
+    proof = proofs().get((known.kind, known.src.dtype, impl, isa.text(), minor))
     if proof is None:
         why = f"nothing is proven for {known.src.dtype} {known.kind} of oneDNN {minor}"
-        raise NoModelError(impl, isa, why)
+        raise NoModelError(impl, isa.text(), why)
     missing = sorted(features(known, attr) - proof.features)
     if missing:
-        raise NoModelError(impl, isa, f"not proven with {', '.join(missing)}")
+        raise NoModelError(impl, isa.text(), f"not proven with {', '.join(missing)}")
     facts = Facts((version[0], version[1], version[2] if version[2:] else 0), isa, "")
     wrong = [row.id for row in guards.matching(known, attr, facts, impl)]
     if wrong:
-        raise NoModelError(impl, isa, f"known to be wrong here: {', '.join(wrong)}")
-    return KernelModel(known, attr, impl, isa, proof)
+        raise NoModelError(impl, isa.text(), f"known to be wrong here: {', '.join(wrong)}")
+    return KernelModel(known, attr, impl, isa, proof, version)
 
 
 def features(problem: Problem, attr: Attr) -> frozenset[str]:

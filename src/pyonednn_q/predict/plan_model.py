@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import instance
+from pyonednn_q.argument import instance, named, numbers
+from pyonednn_q.compose.accumulator import addend, leaves_32_bits
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.errors import ArgumentError, NoModelError
+from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.predict.kernel_model import KernelModel, kernel_model
 
 if TYPE_CHECKING:
@@ -85,6 +87,8 @@ class PlanModel:
         ArgumentError, DTypeError, ShapeError, NoModelError
             As `KernelModel.run` does.
         """
+        if self.plan.sums:
+            return self._sums(src, wei, bias)
         values = self._values(operands)
         dst = self.model.run(
             src, self.plan.wei(wei), bias=self._bias(bias), values=values, before=before
@@ -101,11 +105,26 @@ class PlanModel:
         before: Array | None = None,
     ) -> tuple[Array, Array]:
         """Return the least and the most that the kernel may store: see `KernelModel.bounds`."""
+        if self.plan.sums:
+            return (self._sums(src, wei, bias),) * 2
         values = self._values(operands)
         low, high = self.model.bounds(
             src, self.plan.wei(wei), bias=self._bias(bias), values=values, before=before
         )
         return self._cast(low), self._cast(high)
+
+    def _sums(self, src: Array, wei: Array, bias: ArrayLike | None) -> Array:
+        """Return the kernel's sums, and what is added to them as integers."""
+        problem: Any = self.model.problem
+        if self.plan.facts.wei_zero_point:
+            model = self.model
+            raise NoModelError(model.impl, model.isa.text(), "sums of weights in parts of 8 bits")
+        total = self.model.run(src, wei).astype(np.int64)
+        added = addend(self.plan, problem, wei, self._bias(bias))
+        total = total if added is None else total + added
+        if not leaves_32_bits(self.plan, problem, wei, self._bias(bias)):
+            return total.astype(np.int32)  # what left 32 bits on the way comes back
+        return np.clip(total, -(2**31), 2**31 - 1).astype(np.int32)
 
     def _cast(self, dst: Array) -> Array:
         """Return what is stored at last: the primitive's result, or that in 16 bits."""
@@ -117,26 +136,32 @@ class PlanModel:
         return values if values is None else np.asarray(values)
 
     def _values(self, operands: Mapping[str, Array] | None) -> dict[str, Array]:
-        plan, given = self.plan, dict(operands or {})
+        plan, given = self.plan, named("operands", operands, object)
         values = plan.values()
         for name, leaf in (*plan.operands, *((name, name) for name in plan.later)):
             if leaf not in given:
                 raise ArgumentError("operands", f"no {leaf!r}", "a value for each leaf")
-            array = np.asarray(given[leaf])
+            array = numbers("operands", given[leaf], "iufV")
             values[name] = array if name in plan.later else self._aligned(name, array)
         return values
 
     def _aligned(self, name: str, array: Array) -> Array:
         dims = self.plan.operand_dims(name)
-        if array.size != self.plan.facts.channels or array.size == np.prod(dims):
+        if array.size == np.prod(dims):
             return array.reshape(dims)
+        if array.size != self.plan.facts.channels:
+            raise ShapeError("operands", f"shape {array.shape}", f"{dims}, or one value a channel")
         across = [1] * len(dims)
         across[self.plan.facts.axis] = -1
         return np.broadcast_to(array.reshape(across), dims)
 
 
 def plan_model(
-    plan: Plan, problem: DenseProblem, impl: str, isa: str, version: tuple[int, ...]
+    plan: Plan,
+    problem: DenseProblem,
+    impl: str,
+    isa: InstructionSet | str,
+    version: tuple[int, ...],
 ) -> PlanModel:
     """Return the model of an implementation that runs a plan, if one is proven.
 
@@ -158,5 +183,7 @@ def plan_model(
     """
     instance("plan", plan, Plan)
     if len(plan.leftovers) or not (plan.is_whole or plan.facts.dst in ("bf16", "f16")):
-        raise NoModelError(impl, isa, f"the plan leaves steps over: {plan.because}")
+        raise NoModelError(
+            impl, InstructionSet.of(isa).text(), f"the plan leaves steps over: {plan.because}"
+        )
     return PlanModel(plan, kernel_model(plan.problem(problem), plan.attr, impl, isa, version))

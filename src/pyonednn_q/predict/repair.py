@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.argument import one_of
+from pyonednn_q.argument import flag, instance, items, numbers, one_of
 from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.compose.saturation import SAFE, inexact_channels
-from pyonednn_q.errors import ArgumentError, DTypeError
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.predict.saturation import saturation
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import ArrayLike
 
+    from pyonednn_q.compose.isa import InstructionSet
     from pyonednn_q.compose.pairing import Weighted
     from pyonednn_q.compose.problem import Problem
     from pyonednn_q.predict.saturation import Verdict
@@ -80,20 +82,19 @@ class Repair:
 def repair(
     wei: Array,
     problem: Problem,
-    isa: str,
+    isa: InstructionSet | str,
     *,
     how: str = "fit",
     where: str = "needed",
     impl: str | None = None,
     src_range: tuple[int, int] | None = None,
-    vbmi: bool | None = None,
     unrounded: ArrayLike | None = None,
 ) -> Repair:
     """Return weights that are exact on a machine without VNNI.
 
     Parameters
     ----------
-    wei, problem, isa, impl, src_range, vbmi
+    wei, problem, isa, impl, src_range
         As in `saturation`.
     how : {"fit", "7bit"}
         How far weights are scaled down; see the head of this module. Where a kernel halves the
@@ -110,11 +111,11 @@ def repair(
     """
     one_of("how", how, HOW)
     one_of("where", where, WHERE)
-    verdict = saturation(wei, problem, isa, impl=impl, src_range=src_range, vbmi=vbmi)
+    verdict = saturation(wei, problem, isa, impl=impl, src_range=src_range)
     by_channel = _channels_first(verdict.problem, np.asarray(wei, np.float64))
     ideal = by_channel
     if unrounded is not None:
-        given = np.asarray(unrounded, np.float64)
+        given = numbers("unrounded", unrounded).astype(np.float64)
         if given.shape != wei.shape or not np.isfinite(given).all():
             raise ArgumentError("unrounded", f"shape {given.shape}", f"numbers of {wei.shape}")
         ideal = _channels_first(verdict.problem, given)
@@ -158,6 +159,7 @@ def repair_source(src: Array) -> SourceRepair:
     DTypeError
         The source is not u8.
     """
+    instance("src", src, np.ndarray)
     if src.dtype != np.uint8:
         raise DTypeError("src", str(src.dtype), "uint8: 7 bits of another type are no remedy")
     factor = 255 / 127
@@ -166,7 +168,7 @@ def repair_source(src: Array) -> SourceRepair:
 
 
 def half_range(
-    layers: Sequence[ArrayLike], option: str = "enable", *, narrow: bool = False
+    layers: Iterable[ArrayLike], option: str = "enable", *, narrow: bool = False
 ) -> tuple[tuple[Array, Array], ...]:
     """Return (codes, scales) of layers as training tools fix overflow: half of the range.
 
@@ -177,7 +179,8 @@ def half_range(
     Parameters
     ----------
     layers : sequence of array_like
-        Real weights, output channels first; each channel has a scale of its own.
+        One array a layer, [wei] for a single one: real weights, output channels first; each channel
+        has a scale of its own.
     option : {"enable", "first_layer_only", "disable"}
         Which layers get half of the range; the others get [-127, 127].
     narrow : bool
@@ -189,16 +192,23 @@ def half_range(
         No such option, or weights that are not finite.
     """
     one_of("option", option, HALF_RANGE)
-    halved = {"enable": len(layers), "first_layer_only": 1, "disable": 0}[option]
+    flag("narrow", narrow)
+    if isinstance(layers, np.ndarray):  # whose rows would be taken for layers
+        wanted = "a sequence of arrays, one a layer: [wei] for a single one"
+        raise ArgumentError("layers", shown(layers), wanted)
+    weights = items("layers", layers, object)
+    halved = {"enable": len(weights), "first_layer_only": 1, "disable": 0}[option]
     return tuple(
-        _quantised(layer, half=at < halved, narrow=narrow) for at, layer in enumerate(layers)
+        _quantised(layer, half=at < halved, narrow=narrow) for at, layer in enumerate(weights)
     )
 
 
 def _quantised(layer: ArrayLike, *, half: bool, narrow: bool) -> tuple[Array, Array]:
-    real = np.asarray(layer, np.float64)
+    real = numbers("layers", layer).astype(np.float64)
     if not np.isfinite(real).all() or real.ndim < 1:
         raise ArgumentError("layers", "weights that are not finite", "finite numbers")
+    if not real.size:
+        raise ShapeError("layers", f"weights of shape {real.shape}", "nothing empty")
     flat = real.reshape(len(real), -1)
     high = np.maximum(np.abs(flat).max(axis=1, initial=0.0), 1e-12)
     lo, hi, steps = -127, 127, 127.0

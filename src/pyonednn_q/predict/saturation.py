@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import whole
-from pyonednn_q.compose.pairing import summations
+from pyonednn_q.argument import instance, integers, whole
+from pyonednn_q.compose.isa import InstructionSet
+from pyonednn_q.compose.pairing import EXACT, summations
 from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.compose.saturation import (
     HI,
@@ -37,9 +38,10 @@ from pyonednn_q.compose.saturation import (
     inexact_channels,
     reachable_pairs,
 )
-from pyonednn_q.errors import ArgumentError
+from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.predict.emulation import checked, sums
 from pyonednn_q.predict.witness import Witness, of_odd_weight, of_pair
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.pairing import Summation, Weighted
@@ -85,7 +87,7 @@ class Verdict:
     ----------
     problem : Problem
         What was asked about.
-    isa : str
+    isa : InstructionSet
         The instruction set.
     source : tuple of int
         The stored values that the source takes.
@@ -96,7 +98,7 @@ class Verdict:
     """
 
     problem: Weighted
-    isa: str
+    isa: InstructionSet
     source: tuple[int, int]
     ways: tuple[Summation, ...]
     channels: tuple[ChannelVerdict, ...]
@@ -114,24 +116,23 @@ class Verdict:
     def text(self) -> str:
         """Return the verdict, and a line for each flagged channel."""
         if self.is_exact:
-            return f"{self.isa}: all {len(self.channels)} output channels are exact"
+            return f"{self.isa.text()}: all {len(self.channels)} output channels are exact"
         bad = [one for one in self.channels if one.reason is not None]
         does = "saturates" if bad[0].reason == "saturation" else "is not exact"
         if len(bad) > 1:
             does = "saturate" if bad[0].reason == "saturation" else "are not exact"
-        head = f"{self.isa}: {len(bad)} of {len(self.channels)} output channels {does}"
+        head = f"{self.isa.text()}: {len(bad)} of {len(self.channels)} output channels {does}"
         return "\n".join([head, *(f"  {one.text()}" for one in bad)])
 
 
 def saturation(
     wei: Array,
     problem: Problem,
-    isa: str,
+    isa: InstructionSet | str,
     *,
     impl: str | None = None,
     src_range: tuple[int, int] | None = None,
     src_zero_point: bool | None = None,
-    vbmi: bool | None = None,
 ) -> Verdict:
     """Return which output channels are exact on a machine, for every source of a range.
 
@@ -141,8 +142,8 @@ def saturation(
         In the problem's logical dimensions.
     problem : Problem
         A convolution, deconvolution, inner product or matmul of 8-bit source and s8 weights.
-    isa : str
-        As in ``ONEDNN_MAX_CPU_ISA``.
+    isa : InstructionSet or str
+        Or a name, as in ``ONEDNN_MAX_CPU_ISA``.
     impl : str, optional
         The implementation; None: any that may be chosen there.
     src_range : tuple of int, optional
@@ -150,17 +151,16 @@ def saturation(
         type.
     src_zero_point : bool, optional
         Whether the source has a zero point other than 0; None: either.
-    vbmi : bool, optional
-        Whether the processor has AVX512_VBMI; None: either.
 
     Raises
     ------
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
+    instance("wei", wei, np.ndarray)
     known = checked(problem, None, wei)
     source = _range(known, src_range)
-    ways = summations(known, isa, impl, vbmi=vbmi, src_zero_point=src_zero_point)
+    ways = summations(known, isa, impl, src_zero_point=src_zero_point)
     lows, highs = np.zeros((2, channels_of(known)), np.int64)
     odd, pairs = np.zeros((2, channels_of(known)), np.bool_)
     for way in ways:
@@ -174,7 +174,7 @@ def saturation(
             highs = np.maximum(highs, _per_channel(known, found.hi, np.max))
     rows = zip(map(_reason, pairs, odd), lows.tolist(), highs.tolist(), strict=True)
     channels = tuple(ChannelVerdict(at, *row) for at, row in enumerate(rows))
-    return Verdict(known, isa, source, ways, channels)
+    return Verdict(known, InstructionSet.of(isa), source, ways, channels)
 
 
 def witness(verdict: Verdict, wei: Array, channel: int) -> Witness | None:
@@ -188,8 +188,11 @@ def witness(verdict: Verdict, wei: Array, channel: int) -> Witness | None:
     ArgumentError
         The channel is not flagged.
     """
+    instance("verdict", verdict, Verdict)
+    channel = whole("channel", channel)
     if channel not in verdict.flagged:
         raise ArgumentError("channel", str(channel), f"one of {verdict.flagged}, the flagged ones")
+    instance("wei", wei, np.ndarray)
     checked(verdict.problem, None, wei)
     for way in verdict.ways:
         make = of_odd_weight if way.halved else of_pair
@@ -229,20 +232,20 @@ def counts(
     src: Array,
     wei: Array,
     problem: Problem,
-    isa: str,
+    isa: InstructionSet | str,
     *,
     impl: str | None = None,
-    vbmi: bool | None = None,
 ) -> Counts:
     """Return how many sums of given data are not exact on a machine.
 
     Where the instruction set leaves several ways of summing open, the one with most errors counts.
     """
+    instance("src", src, np.ndarray)
+    instance("wei", wei, np.ndarray)
     known = checked(problem, src, wei)
-    exact = sums(known, src, wei, summations(known, "AVX512_CORE_VNNI")[0])
+    exact = sums(known, src, wei, EXACT)
     found = [
-        _count(known, sums(known, src, wei, way) - exact)
-        for way in summations(known, isa, impl, vbmi=vbmi)
+        _count(known, sums(known, src, wei, way) - exact) for way in summations(known, isa, impl)
     ]
     return max(found, key=lambda one: (one.wrong, one.largest))
 
@@ -264,8 +267,11 @@ def _range(problem: Weighted, given: tuple[int, int] | None) -> tuple[int, int]:
     lo, hi = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
     if given is None:
         return lo, hi
-    low = whole("src_range", given[0], lo=lo, hi=hi)
-    return low, whole("src_range", given[1], lo=low, hi=hi)
+    ends = integers("src_range", given)
+    if len(ends) != 2:
+        raise ShapeError("src_range", shown(given), "the lowest and the highest value")
+    low = whole("src_range", ends[0], lo=lo, hi=hi)
+    return low, whole("src_range", ends[1], lo=low, hi=hi)
 
 
 def _per_channel(problem: Weighted, values: Array, most: Any) -> Array:  # noqa: ANN401 - a ufunc's reduction

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from pyonednn_q.argument import instance, items, named
 from pyonednn_q.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ class Operator:
     sources: tuple[str, ...]
     result: str
 
+    def __post_init__(self) -> None:
+        instance("kind", self.kind, str)
+        object.__setattr__(self, "sources", items("sources", self.sources, str))
+        instance("result", self.result, str)
+
 
 def align_thresholds(
     graph: Sequence[Operator], thresholds: Mapping[str, Range]
@@ -79,8 +85,9 @@ def align_thresholds(
     >>> align_thresholds(graph, {"x": 1.0, "a": 9.0, "b": 6.0})
     {'x': 1.0, 'a': 6.0, 'b': 6.0}
     """
-    _check(graph, thresholds)
-    found = dict(thresholds)
+    graph = items("graph", graph, Operator)
+    found: dict[str, Range] = named("thresholds", thresholds, object)
+    _check(graph, found)
     readers: dict[str, int] = {}
     for operator in graph:
         for name in set(operator.sources):

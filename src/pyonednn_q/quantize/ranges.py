@@ -9,15 +9,16 @@ nothing but 0 has the scale 1; a scale below float32's least normal number is th
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.argument import broadcast, flag, numbers, one_of, real
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.qparams import QParams
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -48,10 +49,8 @@ class Dynamic:
     extent: Extent = "per_tensor"
 
     def __post_init__(self) -> None:
-        dtypes.checked(self.dtype, "dtype", _INT8)
-        if self.extent not in get_args(Extent):
-            wanted = f"one of {', '.join(get_args(Extent))}"
-            raise ArgumentError("extent", repr(self.extent), wanted)
+        object.__setattr__(self, "dtype", dtypes.checked(self.dtype, "dtype", _INT8))
+        object.__setattr__(self, "extent", one_of("extent", self.extent, get_args(Extent)))
 
     @property
     def is_symmetric(self) -> bool:
@@ -93,7 +92,12 @@ def scales_and_points(
     >>> scales_and_points([-1.0, 0.0], [1.55, 0.0], "u8", symmetric=False)
     (array([0.01, 1.  ], dtype=float32), array([100,   0], dtype=int32))
     """
-    low, high = np.asarray(lo, np.float32), np.asarray(hi, np.float32)
+    dtypes.checked(dtype, "dtype", _INT8)
+    flag("symmetric", symmetric)
+    dtypes.checked(dtype, "dtype", _INT8)
+    with np.errstate(over="ignore"):
+        low, high = (numbers("src", end).astype(np.float32) for end in (lo, hi))
+    low = broadcast("lo", low, high.shape) if high.ndim else low
     qmin, qmax = dtypes.qmin(dtype), dtypes.qmax(dtype)
     with np.errstate(over="ignore"):
         if symmetric:
@@ -103,6 +107,8 @@ def scales_and_points(
     if not np.isfinite(scale).all():
         got = f"values from {low.min()} to {high.max()}"
         raise ArgumentError("src", got, "a range that float32 can span")
+    if (low > 0.0).any() or (high < 0.0).any():
+        raise ArgumentError("lo", f"values from {low.min()} to {high.max()}", "lo <= 0 <= hi")
     is_zero = (low == 0.0) & (high == 0.0)
     scale = np.where(is_zero, np.float32(1.0), np.maximum(scale, _SMALLEST))
     if symmetric:
@@ -134,6 +140,7 @@ def qparams_from_range(lo: float, hi: float, dtype: str, *, symmetric: bool = Fa
     100
     """
     dtypes.checked(dtype, "dtype", _INT8)
+    flag("symmetric", symmetric)
     if symmetric and dtype != "s8":
         raise DTypeError("dtype", dtype, "s8 for a symmetric range")
     least, greatest = number("lo", lo), number("hi", hi)
@@ -152,12 +159,6 @@ def number(name: str, value: Any) -> float:  # noqa: ANN401 - what it is, is the
     ArgumentError
         Anything else, by name.
     """
-    if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
-        raise ArgumentError(name, repr(value), "a number")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not abs(number) <= _LARGEST:
-        raise ArgumentError(name, f"{number}", "a finite number of float32")
-    return number
+    if isinstance(value, bool):
+        raise ArgumentError(name, shown(value), "a number")
+    return real(name, value)

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from pyonednn_q.argument import flag, numbers, one_of, real, whole
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -28,6 +30,7 @@ __all__ = ["Method", "kl_threshold", "octav_threshold", "percentile_threshold", 
 Method: TypeAlias = Literal["max", "percentile", "kl", "octav"]
 
 _BINS = 2048
+_MOST_BINS = 1 << 16  # the time grows with their square
 _MOST_ITERATIONS = 100
 
 
@@ -57,8 +60,7 @@ def threshold(values: ArrayLike, method: Method = "max") -> float:
     >>> threshold([0.5, -2.0, 1.0])
     2.0
     """
-    if method not in get_args(Method):
-        raise ArgumentError("method", repr(method), f"one of {', '.join(get_args(Method))}")
+    one_of("method", method, get_args(Method))
     if method == "percentile":
         return percentile_threshold(values)
     if method == "kl":
@@ -88,8 +90,9 @@ def percentile_threshold(values: ArrayLike, percent: float = 99.99) -> float:
     >>> percentile_threshold(np.arange(-100, 101), 50)
     50.0
     """
+    percent = real("percent", percent)
     if not 0.0 < percent <= 100.0:
-        raise ArgumentError("percent", repr(percent), "a number above 0 and at most 100")
+        raise ArgumentError("percent", shown(percent), "a number above 0 and at most 100")
     sizes = _magnitudes(values)
     return float(np.percentile(sizes, percent)) or _largest(sizes)
 
@@ -102,7 +105,7 @@ def kl_threshold(values: ArrayLike, *, bins: int = _BINS, levels: int = 128) -> 
     values : array_like
         Samples; those of 0 are left out, for they cost nothing at any threshold.
     bins : int
-        Of the histogram from 0 to the greatest magnitude, at least `levels`.
+        Of the histogram from 0 to the greatest magnitude, at least `levels`, at most 65 536.
     levels : int
         Codes on one side: 128 for s8, 256 for u8. Ends are tried from this many bins on.
 
@@ -116,8 +119,8 @@ def kl_threshold(values: ArrayLike, *, bins: int = _BINS, levels: int = 128) -> 
     Q shares out the values of a step evenly over those of its bins that are not empty. Where only
     cut-off values lie, in an empty last bin, it counts one. Of equal ends the first is taken.
     """
-    if not 1 < levels <= bins:
-        raise ArgumentError("levels", repr(levels), f"from 2 to bins, which is {bins}")
+    bins = whole("bins", bins, lo=2, hi=_MOST_BINS)
+    levels = whole("levels", levels, lo=2, hi=bins)
     sizes = _magnitudes(values)
     largest = _largest(sizes)
     if not sizes.any():
@@ -150,8 +153,8 @@ def octav_threshold(values: ArrayLike, bits: int = 8, *, signed: bool = True) ->
     -----
     Newton's iteration from the mean magnitude, until it moves no more.
     """
-    if not 1 <= bits <= 16:
-        raise ArgumentError("bits", repr(bits), "from 1 to 16")
+    bits = whole("bits", bits, lo=1, hi=16)
+    flag("signed", signed)
     sizes = np.sort(_magnitudes(values))
     sizes = sizes[sizes > 0.0]
     if not sizes.size:
@@ -173,7 +176,7 @@ def octav_threshold(values: ArrayLike, bits: int = 8, *, signed: bool = True) ->
 
 
 def _magnitudes(values: ArrayLike) -> NDArray[np.float64]:
-    sizes = np.abs(np.asarray(values, np.float64)).ravel()
+    sizes = np.abs(numbers("values", values).astype(np.float64)).ravel()
     if not sizes.size or not np.isfinite(sizes).all():
         got = "no values" if not sizes.size else "values that are not finite"
         raise ArgumentError("values", got, "at least one, and finite numbers")

@@ -16,9 +16,11 @@ from __future__ import annotations
 import math
 
 from pyonednn_q import dtypes
+from pyonednn_q.argument import whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import number
+from pyonednn_q.shown import shown
 
 __all__ = ["affine_qparams", "symmetric_qparams"]
 
@@ -81,8 +83,9 @@ def symmetric_qparams(threshold: float, steps: int = 127) -> QParams:
     >>> symmetric_qparams(2.5).scale
     0.01968503937007874
     """
+    steps = whole("steps", steps)
     if steps not in _STEPS:
-        raise ArgumentError("steps", repr(steps), f"one of {', '.join(map(str, _STEPS))}")
+        raise ArgumentError("steps", shown(steps), f"one of {', '.join(map(str, _STEPS))}")
     if not (largest := number("threshold", threshold)) > 0.0:
         raise ArgumentError("threshold", f"{largest}", "a number above 0")
     return QParams(largest / steps, 0, _STEPS[steps])

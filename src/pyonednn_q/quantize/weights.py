@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pyonednn_q.argument import instance, numbers, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.vec import Vec
@@ -21,7 +22,7 @@ __all__ = ["WeightCodes", "max_abs_range", "weight_codes"]
 _MAX_LEVELS = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WeightCodes:
     """What a FakeQuantize makes of weights.
 
@@ -60,7 +61,8 @@ def max_abs_range(rows: ArrayLike, levels: int = 255) -> FakeQuantize:
     >>> print(max_abs_range([[1.27, -0.5], [0.0, 0.0]]))
     fake_quantize(x, [[-1.27, -1], [1.27, 1]] -> [[-1.27, -1], [1.27, 1]], 255 levels)
     """
-    if isinstance(levels, bool) or levels % 2 != 1 or not 3 <= levels < _MAX_LEVELS:
+    levels = whole("levels", levels)
+    if levels % 2 != 1 or not 3 <= levels < _MAX_LEVELS:
         raise ArgumentError("levels", str(levels), f"an odd number from 3 to {_MAX_LEVELS - 1}")
     largest = np.abs(_rows(rows)).max(axis=1, initial=0.0)
     high = Vec(np.where(largest > 0.0, largest, 1.0))
@@ -89,6 +91,7 @@ def weight_codes(rows: ArrayLike, fq: FakeQuantize) -> WeightCodes:
     [[127, -50], [127, 51]]
     """
     values = _rows(rows)
+    instance("fq", fq, FakeQuantize)
     if fq.levels > _MAX_LEVELS:
         raise ArgumentError("wei_fq", f"{fq.levels} levels", f"at most {_MAX_LEVELS}: 8 bits")
     scale = fq.scale_out
@@ -103,7 +106,7 @@ def weight_codes(rows: ArrayLike, fq: FakeQuantize) -> WeightCodes:
 
 
 def _rows(rows: ArrayLike) -> NDArray[Any]:
-    values = np.asarray(rows, np.float64)
+    values = numbers("wei", rows).astype(np.float64)
     if values.ndim != 2:
         raise ShapeError("wei", f"shape {values.shape}", "(channels, rest)")
     if not np.isfinite(values).all():

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.rewrite.ends import Item
+from pyonednn_q.shown import shown
 
 __all__ = [
     "BITWISE",
@@ -72,7 +73,7 @@ def bounded(levels: int) -> Exactness:
 def permits(policy: Policy, exactness: Exactness) -> bool:
     """Tell whether a policy lets rules with this promise fire."""
     if policy not in _POLICIES:
-        raise ArgumentError("policy", repr(policy), "one of " + ", ".join(_POLICIES))
+        raise ArgumentError("policy", shown(policy), "one of " + ", ".join(_POLICIES))
     return exactness.rank <= _POLICIES[policy]
 
 
@@ -121,7 +122,7 @@ class Rule:
     name : str
         Verb phrase that states the effect.
     identity : str
-        First line of the docstring: the identity, with its side condition.
+        What holds, with its side condition.
     pattern : tuple of tuple of type
         What the window holds, place by place; each place admits any of its types.
     exactness : Exactness
@@ -144,8 +145,8 @@ class Rule:
 
     @property
     def argument(self) -> str:
-        """Why the identity holds: the docstring after its first line."""
-        return inspect.cleandoc(self.function.__doc__ or "").partition("\n")[2].strip()
+        """Why the identity holds, for its page: the docstring, which ``python -OO`` leaves out."""
+        return inspect.cleandoc(self.function.__doc__ or "")
 
     def __call__(self, *window: Any) -> Outcome:  # noqa: ANN401 - as the rule's own signature
         """Apply the function to a window, whether or not it matches the pattern."""
@@ -153,12 +154,17 @@ class Rule:
 
 
 def rule(
-    *pattern: type | tuple[type, ...], exactness: Exactness, ranged: bool = False
+    identity: str,
+    *pattern: type | tuple[type, ...],
+    exactness: Exactness,
+    ranged: bool = False,
 ) -> Callable[[Callable[..., Outcome]], Rule]:
-    """Make a rule of a function; its docstring must begin with the identity.
+    """Make a rule of a function, whose docstring argues why the identity holds.
 
     Parameters
     ----------
+    identity : str
+        What holds, with its side condition: "relu(x, a) = x, if a is 1."
     *pattern : type or tuple of type
         What each place of the window may hold. ``RUN`` may stand between two others; the function
         then receives a tuple of items there.
@@ -167,16 +173,14 @@ def rule(
     ranged : bool
         Ask for the interval of the value that enters the window.
     """
+    if not isinstance(identity, str):
+        raise ArgumentError("identity", type(identity).__name__, "str")
     places = tuple(place if isinstance(place, tuple) else (place,) for place in pattern)
     runs = [index for index, place in enumerate(places) if RUN in place]
     if not places or (runs and (runs != [1] or len(places) != 3 or places[1] != (RUN,))):
         raise ArgumentError("pattern", str(places), "types, or (type, RUN, type)")
 
     def decorate(function: Callable[..., Outcome]) -> Rule:
-        identity = inspect.cleandoc(function.__doc__ or "").partition("\n")[0].strip()
-        if not identity:
-            got = f"{function.__name__} without one"
-            raise ArgumentError("docstring", got, "the identity and its side condition")
         return Rule(function.__name__, identity, places, exactness, function, ranged)
 
     return decorate

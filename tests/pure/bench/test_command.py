@@ -12,6 +12,7 @@ from pyonednn_q.bench.case import LAYOUTS, Case, Setting, repro
 from pyonednn_q.bench.measure import F32, Request
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.tail import Tail
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 
@@ -133,7 +134,7 @@ def test_a_plot_that_could_not_be_drawn_is_refused_before_measuring(
 
 
 def test_levels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "isa", lambda: "AVX512_CORE_VNNI")
+    monkeypatch.setattr(runtime, "isa", lambda: InstructionSet("AVX512_CORE_VNNI"))
     assert processes.levels(["ladder"]) == ("AVX2", "AVX512_CORE", "AVX512_CORE_VNNI")
     assert processes.levels(["SSE41", "AVX2", "SSE41"]) == ("SSE41", "AVX2")
     with pytest.raises(ArgumentError, match="AVX512_CORE_VNNI"):

@@ -12,6 +12,7 @@ import pytest
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.compose.cost import BEFORE_3_8, COSTS, added, cost
 from pyonednn_q.compose.facts import Facts
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.lower import lower
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
@@ -25,7 +26,7 @@ from support.oracle_post_ops import apply_chain
 from support.oracle_tracked import Tracked
 
 AMX, VNNI, OLD_AMX = (
-    Facts(version, isa, "OMP")
+    Facts(version, InstructionSet.of(isa), "OMP")
     for version, isa in (
         ((3, 13, 2), "AVX512_CORE_AMX"),
         ((3, 13, 2), "AVX512_CORE_VNNI"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, Sum
+from pyonednn_q.expr.vec import Vec
 from support.changed_json import changed, place, places
 
 FACTS = PrimitiveFacts("convolution", 4, dst="u8", dst_scale=0.05, dst_zero_point=3)
@@ -75,3 +77,24 @@ def test_the_field_is_named(name: str) -> None:
     place(plain, outer)[last] = "x"
     with pytest.raises(ArgumentError, match=rf"\.{name} of type str"):
         Plan.from_json(json.dumps(plain))
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_constants_of_a_plan_are_finite(value: str) -> None:
+    plain = json.loads(compose(Chain(), replace(FACTS, src_scale=0.5, bias=Vec(1.0))).to_json())
+    swap = {"is": "Vec", "value": {"is": "float", "value": value}}
+    for index, (name, _) in enumerate(plain["value"]["constants"]):
+        worse = json.loads(json.dumps(plain))
+        worse["value"]["constants"][index] = [name, swap]
+        with pytest.raises(ArgumentError, match=r"finite numbers|NaN"):
+            Plan.from_json(json.dumps(worse))
+    worse = json.loads(json.dumps(plain))
+    worse["value"]["bias"] = swap
+    with pytest.raises(ArgumentError, match=r"finite numbers|NaN"):
+        Plan.from_json(json.dumps(worse))
+
+
+def test_values_in_values_without_end_are_refused() -> None:
+    for deep in ("[" * 100_000, '{"schema": 1, "value": ' + "[" * 900 + "]" * 900 + "}"):
+        with pytest.raises(ArgumentError, match="text: got "):
+            Plan.from_json(deep)

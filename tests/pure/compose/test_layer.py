@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.facts import Facts
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.layer_composer import compose_layer
 from pyonednn_q.compose.primitive import ACC_MAP
 from pyonednn_q.compose.problem import (
@@ -26,8 +27,8 @@ from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Binary, Clip, Eltwise, Leaf, Sum
 from support.oracle_accumulate import reduction
 
-AMX = Facts((3, 13, 2), "AVX512_CORE_AMX", "OMP")
-AVX2 = Facts((3, 13, 2), "AVX2", "OMP")
+AMX = Facts((3, 13, 2), InstructionSet("AVX512_CORE_AMX"), "OMP")
+AVX2 = Facts((3, 13, 2), InstructionSet("AVX2"), "OMP")
 CONV = ConvProblem.of((1, 4, 6, 6), (8, 4, 3, 3), padding=1)
 OPEN = ConvProblem.of((1, 4, 6, 6), (8, 4, 3, 3))
 GROUPED = ConvProblem.of((1, 8, 6, 6), (2, 4, 4, 3, 3), padding=1)

@@ -9,6 +9,7 @@ import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.compose.facts import Facts
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.lower import lower
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.errors import UnsupportedError
@@ -19,7 +20,8 @@ from pyonednn_q.expr.vec import Vec
 CONV = PrimitiveFacts("convolution", 3)
 BF16 = PrimitiveFacts("convolution", 3, src="bf16", wei="bf16", dst="f32")
 AVX2, ZEN4, AMX = (
-    Facts((3, 13, 2), isa, "OMP") for isa in ("AVX2", "AVX512_CORE_BF16", "AVX512_CORE_AMX")
+    Facts((3, 13, 2), InstructionSet.of(isa), "OMP")
+    for isa in ("AVX2", "AVX512_CORE_BF16", "AVX512_CORE_AMX")
 )
 
 
@@ -110,7 +112,9 @@ def test_masks_and_shapes(facts: PrimitiveFacts, wei_mask: int, prelu_mask: int,
         ("sum_with_dtype", PrimitiveFacts("deconvolution", 3), [Sum(1.0, 0, "s8")]),
         (
             "sum_zero_point_in_inner_product",
-            PrimitiveFacts("inner_product", 3, ndims=2, process=Facts((3, 7, 2), "AVX2", "OMP")),
+            PrimitiveFacts(
+                "inner_product", 3, ndims=2, process=Facts((3, 7, 2), InstructionSet("AVX2"), "OMP")
+            ),
             [Sum(1.0, 3)],
         ),
         ("half_operand", CONV, [Binary("add", Leaf("r", "bf16", "per_tensor"))]),
@@ -125,7 +129,7 @@ def test_masks_and_shapes(facts: PrimitiveFacts, wei_mask: int, prelu_mask: int,
                 "deconvolution",
                 3,
                 dst_dims=(1, 3, 4, 4),
-                process=Facts((3, 7, 2), "AVX2_VNNI", "OMP"),
+                process=Facts((3, 7, 2), InstructionSet("AVX2_VNNI"), "OMP"),
             ),
             [Binary("add", Leaf("r"))],
         ),

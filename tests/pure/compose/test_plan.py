@@ -12,6 +12,7 @@ import pytest
 
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.facts import Facts
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.primitive import PrimitiveFacts, acc_interval
 from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem
@@ -32,7 +33,9 @@ def every_plan() -> list[Plan]:
         for dst in ("u8", "f32")
     ]
     leaf = Chain(Eltwise("tanh"), Binary("add", Leaf("r")), Clip(hi=[1, 2]))
-    sized = replace(FACTS, dst_dims=(1, 2, 3, 3), process=Facts((3, 13, 2), "AVX2", "OMP"))
+    sized = replace(
+        FACTS, dst_dims=(1, 2, 3, 3), process=Facts((3, 13, 2), InstructionSet("AVX2"), "OMP")
+    )
     return [
         *plans,
         compose(leaf, FACTS),

@@ -10,6 +10,7 @@ import pytest
 from pyonednn_q import dtypes
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.compose.facts import Facts
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.explain import Description, read
@@ -147,7 +148,7 @@ def test_a_zero_point_that_is_whole_reads_as_whole() -> None:
 
 
 def test_where_it_holds() -> None:
-    process = Facts((3, 7, 2), "AVX2", "OMP")
+    process = Facts((3, 7, 2), InstructionSet("AVX2"), "OMP")
     assert layer().on(process).plan().facts.process == process
     assert layer().on(process).on(None) == layer()
 

@@ -14,6 +14,7 @@ import pytest
 
 from pyonednn_q import cli
 from pyonednn_q.compose.facts import Facts
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import LibraryError
 from pyonednn_q.explain import main, presets, read
@@ -103,9 +104,10 @@ def test_html(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "No such file" in complaint(capsys, "fq_pc", "--html", str(tmp_path / "no" / "x.html"))
 
 
-def test_a_process_that_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    printed = out(capsys, "fq_pc", "--isa", "avx2", "--version", "3.13")
-    assert "holds for oneDNN 3.13.0 on AVX2" in printed
+@pytest.mark.parametrize("isa", ["avx2", "AVX512_CORE_BF16+avx_vnni"])
+def test_a_process_that_is_named(capsys: pytest.CaptureFixture[str], isa: str) -> None:
+    printed = out(capsys, "fq_pc", "--isa", isa, "--version", "3.13")
+    assert f"holds for oneDNN 3.13.0 on {isa.upper()}" in printed
 
 
 def test_the_instruction_set_decides(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +129,7 @@ def test_the_instruction_set_decides(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_this_process(capsys: pytest.CaptureFixture[str]) -> None:
     def here() -> Facts:
-        return Facts((3, 8, 1), "AVX512_CORE", "TBB")
+        return Facts((3, 8, 1), InstructionSet("AVX512_CORE"), "TBB")
 
     assert "holds for oneDNN 3.8.1 on AVX512_CORE" in out(capsys, "relu", "--here", here=here)
 
@@ -152,6 +154,7 @@ def test_this_process_without_a_library(capsys: pytest.CaptureFixture[str]) -> N
         (["relu", "--isa", "AVX2"], "--version: got nothing; wanted both"),
         (["relu", "--version", "3.7"], "--isa: got nothing; wanted both"),
         (["relu", "--isa", "AVX9", "--version", "3.7"], "--isa: got 'AVX9'"),
+        (["relu", "--isa", "AVX9+AVX_VNNI", "--version", "3.7"], "--isa: got 'AVX9'"),
         (["relu", "--isa", "AVX2", "--version", "3.6"], "--version: got '3.6'; wanted 3.7"),
         (["relu", "--isa", "AVX2", "--version", "4.0"], "--version: got '4.0'; wanted 3.7"),
         (["relu", "--isa", "AVX2", "--version", "new"], "--version: got 'new'; wanted 3.7"),

@@ -65,7 +65,7 @@ WRONG: list[tuple[object, type[Exception], str]] = [
     (changed("src.dtype", "f32"), DTypeError, "src.dtype: got src f32 with wei s8"),
     (changed("src.scale", 0), ArgumentError, "src.scale: got 0"),
     (changed("src.scale", [1, 2]), ArgumentError, "src.scale: got a list of 2; wanted a number"),
-    (changed("src.scale", 10**400), ArgumentError, "src.scale: got a whole number of 1329 bits"),
+    (changed("src.scale", 10**400), ArgumentError, "src.scale: got an integer of 1329 bits"),
     (changed("src.zero_point", 1.5), ArgumentError, "src.zero_point: got 1.5; wanted a whole"),
     (changed("src.size", 3), ArgumentError, "src.size: got an unknown key; .* dims, scale"),
     (changed("wei.dims", [6, 4, 3]), ShapeError, "wei.dims"),

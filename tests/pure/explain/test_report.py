@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pyonednn_q.compose.facts import Facts
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.explain import presets, read
 from pyonednn_q.explain.report import Report
@@ -71,7 +72,7 @@ def test_the_whole_trace() -> None:
 
 
 def test_text_says_where_it_holds() -> None:
-    described = read(presets.get("relu")).on(Facts((3, 9, 1), "AVX2", "OMP"))
+    described = read(presets.get("relu")).on(Facts((3, 9, 1), InstructionSet("AVX2"), "OMP"))
     assert "holds for oneDNN 3.9.1 on AVX2" in Report.of(described).text()
 
 

@@ -38,12 +38,12 @@ class TestConstruction:
             ([1.0, float("nan")], "NaN in channel 1"),
             ([], r"shape \(0,\)"),
             ([[1.0], [2.0]], r"shape \(2, 1\)"),
-            ([[1.0], [2.0, 3.0]], "list"),
-            (True, "bool"),
-            ("1", "str"),
+            ([[1.0], [2.0, 3.0]], "rows of equal length"),
+            (True, "True"),
+            ("1", "'1'"),
             ([1j], "complex"),
-            (None, "object"),
-            (10**400, "401 digits"),
+            (None, "None"),
+            (10**400, "an integer of 1329 bits"),
         ],
     )
     def test_refuses_what_is_no_constant(self, value: Any, problem: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.pairing import EXACT, Pairing, Summation, summations
 from pyonednn_q.compose.problem import (
     ConvProblem,
@@ -95,9 +96,10 @@ def test_a_single_channel_with_byte_permutation(
     problem = ConvProblem.of((1, 1, 10, width), (2, 1, *kernel), dilation=dilation)
     src, wei = drawn(problem)
     impl = "brg_conv_fwd:avx512_core"
-    (way,) = summations(problem, "AVX512_CORE", impl, vbmi=True)
+    newer = InstructionSet("AVX512_CORE", vbmi=True)
+    (way,) = summations(problem, newer, impl)
     assert way.pairing.value == order
-    got = as_if("AVX512_CORE", problem, src, wei, impl=impl, vbmi=True)
+    got = as_if(newer, problem, src, wei, impl=impl)
     for output in machine.outputs(problem.dst.dims):
         taps = dict(machine.window_runs(problem, src, wei, output))
         if order == "column":
@@ -109,8 +111,11 @@ def test_a_single_channel_with_byte_permutation(
         else:
             wanted = sum(x * w for run in taps.values() for x, w in run)
         assert got[output] == wanted
-    plain = as_if("AVX512_CORE", problem, src, wei, impl=impl)
-    assert np.array_equal(plain, exact(problem, src, wei))  # a processor that only has AVX-512
+    older = InstructionSet("AVX512_CORE", vbmi=False)  # a processor that only has AVX-512
+    assert np.array_equal(as_if(older, problem, src, wei, impl=impl), exact(problem, src, wei))
+    if order != "channels":
+        with pytest.raises(ArgumentError, match=rf"channels or {order}; .* tells vbmi"):
+            as_if("AVX512_CORE", problem, src, wei, impl=impl)
 
 
 @pytest.mark.parametrize("src_dtype", ["u8", "s8"])

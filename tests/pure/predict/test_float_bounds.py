@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.post_ops import (
     BinaryPostOp,
     EltwisePostOp,
@@ -63,7 +64,7 @@ def test_ends_hold_whatever_the_function_gave(step: str) -> None:
     """Every value of the function within its bounds, taken on in float32."""
     first, then = EltwisePostOp("gelu_erf"), STEPS[step]
     problem, attr, sums, values = setting("f32", first, then)
-    before, at = np.full((1, COUNT), 0.7, np.float32), level("jit", "AVX2")
+    before, at = np.full((1, COUNT), 0.7, np.float32), level("jit", InstructionSet("AVX2"))
     lo, hi = ends(problem, attr, sums, ORDERS[0], values, at, before=before)
     only = Attr(wei_scale=Scale(2), post_ops=(first,))
     least, most = ends(problem, only, sums, ORDERS[0], values, at)
@@ -105,7 +106,9 @@ def test_what_is_exact_has_one_end() -> None:
 def test_a_model_with_a_function_has_bounds_only() -> None:
     problem = MatMulProblem.of((1, 2), (2, 1), dst="f32")
     attr = Attr(wei_scale=Scale(), post_ops=(EltwisePostOp("tanh"),))
-    model = KernelModel(problem, attr, "jit", "AVX2_VNNI", Proof(ORDERS[0], frozenset(), 0))
+    model = KernelModel(
+        problem, attr, "jit", InstructionSet("AVX2_VNNI"), Proof(ORDERS[0], frozenset(), 0)
+    )
     src, wei = np.array([[3, 4]], np.uint8), np.array([[1], [-2]], np.int8)
     values = {"wei_scale": np.full(1, 0.125, np.float32)}
     with pytest.raises(
@@ -119,9 +122,9 @@ def test_a_model_with_a_function_has_bounds_only() -> None:
 
 
 def test_levels() -> None:
-    assert level("jit_uni_int8:sse41", "AVX512_CORE") == 0
-    assert level("jit_uni_int8:avx2", "AVX512_CORE") == 1
-    assert level("brg_matmul:avx2_vnni", "AVX512_CORE_AMX") == 2
-    assert level("gemm:jit", "SSE41") == 0
-    assert level("gemm:jit", "AVX2_VNNI") == 1
+    assert level("jit_uni_int8:sse41", InstructionSet("AVX512_CORE")) == 0
+    assert level("jit_uni_int8:avx2", InstructionSet("AVX512_CORE")) == 1
+    assert level("brg_matmul:avx2_vnni", InstructionSet("AVX512_CORE_AMX")) == 2
+    assert level("gemm:jit", InstructionSet("SSE41")) == 0
+    assert level("gemm:jit", InstructionSet("AVX2_VNNI")) == 1
     assert BOUNDS["gelu_erf"].units[2] > BOUNDS["gelu_erf"].units[1]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
 from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
 from pyonednn_q.compose.tensor import TensorSpec
@@ -210,7 +211,9 @@ def test_a_model_goes_from_tensors_to_destination() -> None:
         "dst_zero_point": np.array([3], np.int32),
     }
     bias = np.array([1.5, -2.25], np.float32)
-    model = KernelModel(problem, attr, "jit", "AVX2_VNNI", Proof(ORDERS[0], NOTHING, 0))
+    model = KernelModel(
+        problem, attr, "jit", InstructionSet("AVX2_VNNI"), Proof(ORDERS[0], NOTHING, 0)
+    )
     got = model.run(src, wei, bias=bias, values=values)
     padded = np.pad(src.astype(int) - 9, ((0, 0), (0, 0), (1, 1), (1, 1)))
     for channel, row, column in np.ndindex(2, 4, 4):
@@ -222,7 +225,9 @@ def test_a_model_goes_from_tensors_to_destination() -> None:
 def test_a_model_asks_for_what_it_needs() -> None:
     problem = MatMulProblem.of((1, 2), (2, 1), bias="f32")
     attr = Attr(wei_scale=Scale(2), post_ops=(SumPostOp(),))
-    model = KernelModel(problem, attr, "jit", "AVX2_VNNI", Proof(ORDERS[0], NOTHING, 0))
+    model = KernelModel(
+        problem, attr, "jit", InstructionSet("AVX2_VNNI"), Proof(ORDERS[0], NOTHING, 0)
+    )
     src, wei = np.zeros((1, 2), np.uint8), np.zeros((2, 1), np.int8)
     values, bias = {"wei_scale": np.ones(1, np.float32)}, np.ones(1, np.float32)
     with pytest.raises(ArgumentError, match=r"^wei_scale: got nothing"):
@@ -237,13 +242,51 @@ def test_open_sums_are_no_model_only_where_they_differ() -> None:
     """Two columns on AVX-512: threads decide which side is made unsigned."""
     problem = MatMulProblem.of((5, 2), (2, 2), src="s8", dst="s32")
     proof = Proof(ORDERS[0], NOTHING, 0)
-    model = KernelModel(problem, Attr(), "gemm:jit", "AVX512_CORE", proof)
+    model = KernelModel(problem, Attr(), "gemm:jit", InstructionSet("AVX512_CORE"), proof)
     src, wei = np.full((5, 2), -128, np.int8), np.full((2, 2), 127, np.int8)
     with pytest.raises(NoModelError, match=r"its sums may be added by .* or "):
         model.run(src, wei)
     assert (model.run(src // 2, np.ones_like(wei)) == -128).all()
-    elsewhere = KernelModel(problem, Attr(), "gemm:jit", "AVX512_CORE_VNNI", proof)
+    elsewhere = KernelModel(problem, Attr(), "gemm:jit", InstructionSet("AVX512_CORE_VNNI"), proof)
     assert (elsewhere.run(src, wei) == -128 * 127 * 2).all()
+
+
+def test_what_ran_with_byte_permutation_is_not_proven_without() -> None:
+    problem = ConvProblem.of((1, 1, 3, 9), (2, 1, 3, 3), dst="s32")
+    src, wei = np.full((1, 1, 3, 9), 255, np.uint8), np.full((2, 1, 3, 3), 127, np.int8)
+    impl, proof = "brg_conv_fwd:avx512_core", Proof(ORDERS[0], NOTHING, 0)
+    with_it, without, unknown = (
+        KernelModel(problem, Attr(), impl, InstructionSet("AVX512_CORE", vbmi=vbmi), proof)
+        for vbmi in (True, False, None)
+    )
+    # Down three columns of three: four pairs, and the last product alone.
+    assert (with_it.run(src, wei) == 4 * (2**15 - 1) + 255 * 127).all()
+    for model in (without, unknown):
+        with pytest.raises(NoModelError, match="its sums may be added by channels or column"):
+            model.run(src, wei)
+
+
+@pytest.mark.parametrize("version", [(3, 7, 2), (3, 13, 2)])
+def test_kernels_for_avx2_vnni_have_models_beside_avx512(version: tuple[int, ...]) -> None:
+    """On AMD Zen 5, but not under a limit that takes AVX_VNNI away."""
+    problem = ConvProblem.of((1, 2, 1, 1), (1, 2, 1, 1), dst="s32")
+    zen5, limited = "AVX512_CORE_BF16+AVX_VNNI", "AVX512_CORE_BF16"
+    src, wei = np.full((1, 2, 1, 1), 255, np.uint8), np.full((1, 2, 1, 1), 127, np.int8)
+    whole, pair = 2 * 255 * 127, 2**15 - 1
+    for impl in ("brgconv_1x1:avx2_vnni", "jit_uni_int8_1x1:avx2_vnni"):
+        assert kernel_model(problem, None, impl, zen5, version).run(src, wei) == whole
+        with pytest.raises(NoModelError, match=f"no model of {impl} on AVX512_CORE_BF16: nothing"):
+            kernel_model(problem, None, impl, limited, version)
+    for isa, sums in ((zen5, whole), (limited, pair)):
+        assert (
+            kernel_model(problem, None, "jit_uni_int8_1x1:sse41", isa, version).run(src, wei)
+            == sums
+        )
+    with pytest.raises(NoModelError, match="nothing is proven"):
+        kernel_model(problem, None, "jit_uni_int8_1x1:avx2", zen5, version)
+    assert (
+        kernel_model(problem, None, "jit_uni_int8_1x1:avx2", limited, version).run(src, wei) == pair
+    )
 
 
 def test_what_is_not_proven_has_no_model() -> None:

@@ -105,3 +105,16 @@ def test_parts_of_one_process_are_one() -> None:
     first, second = kernel_models.joined(parts)
     assert first == {**head, "isa": "AVX2", "rows": [("matmul", "u8", "x", {"a": PLAIN, "b": SUM})]}
     assert (second["isa"], len(second["rows"])) == ("SSE41", 1)
+
+
+def test_rows_of_other_processes_stay() -> None:
+    head = {"version": "3.13", "runtime": "OMP"}
+    parts = [
+        {**head, "isa": isa, "rows": [["matmul", "u8", impl, {"a": PLAIN}]]}
+        for isa, impl in (("SSE41", "old"), ("AVX2", "old"), ("AVX2", "new"))
+    ]
+    before = kernel_models.merged((), parts[:2])
+    text = "\n".join(kernel_models.table(before))
+    assert list(kernel_models.rows_of(text)) == before
+    after = kernel_models.merged(kernel_models.rows_of(text), parts[2:])
+    assert [(row["isa"], row["impl"]) for row in after] == [("AVX2", "new"), ("SSE41", "old")]

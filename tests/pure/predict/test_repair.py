@@ -179,3 +179,7 @@ def test_arguments_are_checked() -> None:
         half_range([], "half")
     with pytest.raises(ArgumentError, match=r"^layers: "):
         half_range([[float("nan")]])
+    no_layers: list[Any] = [wei, wei * 0.5, 3, "wei", {0: wei}]
+    for bad in no_layers:
+        with pytest.raises(ArgumentError, match=r"^layers: got .* sequence of"):
+            half_range(bad)

@@ -18,6 +18,7 @@ from pyonednn_q.compose.problem import (
 )
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.predict.emulation import as_if, exact, sums
+from pyonednn_q.predict.repair import repair
 from pyonednn_q.predict.saturation import counts, saturation, witness
 from support import pair_machine as machine
 
@@ -184,3 +185,19 @@ def test_arguments_are_checked() -> None:
     verdict = saturation(wei, problem, "AVX2")
     with pytest.raises(ArgumentError, match=r"^channel: got 1; wanted one of \(0,\)"):
         witness(verdict, wei, 1)
+
+
+def test_arguments_in_another_order_are_refused_by_name() -> None:
+    problem, wei = MatMulProblem.of((1, 2), (2, 3)), np.ones((2, 3), np.int8)
+    src = np.ones((1, 2), np.uint8)
+    calls: list[Any] = [
+        saturation,
+        repair,
+        lambda *given: counts(src, *given),
+        lambda *given: as_if(given[2], given[1], src, given[0]),
+    ]
+    for call in calls:
+        call(wei, problem, "AVX2")
+        for order in ((wei, "AVX2", problem), (problem, wei, "AVX2"), ("AVX2", problem, wei)):
+            with pytest.raises(ArgumentError, match=r"^(wei|problem|isa): got "):
+                call(*order)

@@ -30,21 +30,18 @@ from pyonednn_q.rewrite.rule import (
 from pyonednn_q.rewrite.ruleset import RuleSet
 
 
-@rule(Round, exactness=BITWISE)
+@rule("round(x) = x, to test with.", Round, exactness=BITWISE)
 def drop_round(_: Round) -> Outcome:
-    """round(x) = x, to test with."""
     return ()
 
 
-@rule(Affine, Round, exactness=bounded(2))
+@rule("round(s*x + t) = round(s*x), to test with.", Affine, Round, exactness=bounded(2))
 def approximate_affine(affine: Affine, rnd: Round) -> Outcome:
-    """round(s*x + t) = round(s*x), to test with."""
     return Rewrite((Affine(affine.scale), rnd), "dropped", 0.25) if affine.shift.least else None
 
 
-@rule(Clip, RUN, Clip, exactness=REAL)
+@rule("clip(f(clip(x))) = itself, to test with.", Clip, RUN, Clip, exactness=REAL)
 def refuse_clips(_: Clip, run: tuple[Item, ...], __: Clip) -> Outcome:
-    """clip(f(clip(x))) = itself, to test with."""
     return Refusal(f"{len(run)} between")
 
 
@@ -54,22 +51,19 @@ def run(*items: Item, rules: tuple[Rule, ...]) -> tuple[tuple[Item, ...], tuple[
 
 
 class TestDecorator:
-    def test_takes_the_identity_from_the_docstring(self) -> None:
+    def test_keeps_the_identity(self) -> None:
         assert drop_round.identity == "round(x) = x, to test with."
         assert drop_round.name == "drop_round"
         assert drop_round(Round()) == ()
 
-    def test_wants_a_docstring(self) -> None:
-        with pytest.raises(ArgumentError, match=r"docstring: got nameless without one"):
-
-            @rule(Round, exactness=BITWISE)
-            def nameless(_: Round) -> Outcome:
-                return ()
+    def test_wants_an_identity(self) -> None:
+        with pytest.raises(ArgumentError, match=r"identity: got type; wanted str"):
+            rule(cast("Any", Round), exactness=BITWISE)
 
     @pytest.mark.parametrize("pattern", [(), (RUN, Clip, Clip), (Clip, RUN), (RUN,)])
     def test_wants_a_run_between_two(self, pattern: tuple[type, ...]) -> None:
         with pytest.raises(ArgumentError, match="pattern"):
-            rule(*pattern, exactness=BITWISE)
+            rule("x = x.", *pattern, exactness=BITWISE)
 
     def test_every_rule_of_the_catalogue_states_an_equation(self) -> None:
         for each in CATALOGUE:
@@ -116,9 +110,8 @@ class TestDriver:
         assert new == Chain(Round(), Clip(0, 1))
 
     def test_a_rule_without_progress_dies_with_its_name(self) -> None:
-        @rule(Clip, exactness=BITWISE)
+        @rule("clip(x) = clip(x), for ever.", Clip, exactness=BITWISE)
         def shuffle(clip: Clip) -> Outcome:
-            """clip(x) = clip(x), for ever."""
             return (Clip(clip.lo, clip.hi),)
 
         with pytest.raises(AssertionError, match="shuffle makes no progress"):
@@ -154,9 +147,8 @@ class TestDriver:
     def test_a_ranged_rule_sees_what_enters_its_window(self) -> None:
         seen: list[Interval] = []
 
-        @rule(Round, exactness=BITWISE, ranged=True)
+        @rule("round(x) = round(x), but seen.", Round, exactness=BITWISE, ranged=True)
         def look(x: Interval, _: Round) -> Outcome:
-            """round(x) = round(x), but seen."""
             seen.append(x)
             return None
 

@@ -17,6 +17,7 @@ from support.hostile.draw import attempt_of
 from support.hostile.verdict import judge
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
 
 MEMORY = 8 * 2**30  # bytes of addresses: what claims more fails at once instead of filling memory
@@ -46,12 +47,32 @@ class Report:
         self.wrong += other.wrong
 
 
-def run_chunk(seeds: range, trace: Path) -> Report:
-    """Judge the attempts of some seeds in a fresh process."""
+def one_operator(seed: int, report: Report) -> None:
+    """Judge the attempt of a seed: a call of an operator."""
+    attempt = attempt_of(seed)
+    verdict = judge(attempt)
+    report.outcomes[verdict.outcome] += 1
+    report.ways.update(attempt.wrong)
+    if not attempt.wrong:
+        report.plain[verdict.outcome] += 1
+    if not verdict.is_allowed:
+        form = "functional" if attempt.functional else "prepared"
+        what = ", ".join(attempt.wrong) or "nothing wrong with it"
+        report.wrong.append(f"seed {seed}: {form} {attempt.kind}, {what}: {verdict.text}")
+
+
+def run_chunk(
+    seeds: range, trace: Path, one: Callable[[int, Report], None] = one_operator
+) -> Report:
+    """Judge the attempts of some seeds in a fresh process.
+
+    trace: a file for what a crash says; the process works in a folder beside it.
+    one: judges that of one seed.
+    """
     context = multiprocessing.get_context("spawn")
     theirs, mine = context.Pipe()
     at = context.Value("q", seeds.start)
-    process = context.Process(target=_work, args=(seeds, theirs, at, trace))
+    process = context.Process(target=_work, args=(seeds, theirs, at, trace, one))
     process.start()
     theirs.close()
     report = Report()
@@ -70,10 +91,19 @@ def run_chunk(seeds: range, trace: Path) -> Report:
     return report
 
 
-def _work(seeds: range, answer: Connection, at: Any, trace: Path) -> None:
+def _work(
+    seeds: range,
+    answer: Connection,
+    at: Any,
+    trace: Path,
+    one: Callable[[int, Report], None],
+) -> None:
     # Sanitizers reserve more addresses than this.
     if "LD_PRELOAD" not in os.environ:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    room = trace.with_name("room")
+    room.mkdir(exist_ok=True)
+    os.chdir(room)  # calls that write files write them there
     with trace.open("w") as file:
         faulthandler.enable(file)
         sys.stdout = sys.stderr
@@ -82,19 +112,6 @@ def _work(seeds: range, answer: Connection, at: Any, trace: Path) -> None:
             at.value = seed
             if os.environ.get(CRASH_AT) == str(seed):
                 os.kill(os.getpid(), signal.SIGSEGV)
-            _one(seed, report)
+            one(seed, report)
         faulthandler.disable()
     answer.send(report)
-
-
-def _one(seed: int, report: Report) -> None:
-    attempt = attempt_of(seed)
-    verdict = judge(attempt)
-    report.outcomes[verdict.outcome] += 1
-    report.ways.update(attempt.wrong)
-    if not attempt.wrong:
-        report.plain[verdict.outcome] += 1
-    if not verdict.is_allowed:
-        form = "functional" if attempt.functional else "prepared"
-        what = ", ".join(attempt.wrong) or "nothing wrong with it"
-        report.wrong.append(f"seed {seed}: {form} {attempt.kind}, {what}: {verdict.text}")

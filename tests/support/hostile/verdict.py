@@ -11,7 +11,6 @@ import numpy as np
 from pyonednn_q.errors import ArgumentError, Error, UnsupportedError
 from pyonednn_q.native import runtime
 from support.hostile.asked import asked
-from support.isa import has_vnni
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +78,7 @@ def _judge_results(attempt: Attempt, before: Mapping[str, Any], results: list[An
         return Verdict("WRONG", "the result is not in out")
     if call.options.get("policy") == "fast":
         return Verdict("unknown", "bounded rewrites")
-    if call.options.get("saturation") == "allow" and not has_vnni(runtime.isa()):
+    if call.options.get("saturation") == "allow" and not runtime.isa().has_vnni():
         return Verdict("unknown", "sums that were allowed to saturate")
     for result in results:
         problem = meaning.wrong(result)

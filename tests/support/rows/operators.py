@@ -115,6 +115,11 @@ def add_cv18xx(a: int, b: int, a_q: QParams, b_q: QParams, q: QParams) -> int:
     return code(half_up((a * k[0] + b * k[1]) / shift), q)
 
 
+def add_stablehlo(a: int, b: int, a_q: QParams, b_q: QParams, q: QParams) -> int:
+    scaled = f32(f32(real(a, a_q) + real(b, b_q)) / scale(q))
+    return bounded(round(f32(scaled + int(q.zero_point))), LIMITS[q.dtype])
+
+
 ADD = {
     "tflite": add_tflite,
     "xnnpack": one_shift(20, half_up),
@@ -122,6 +127,7 @@ ADD = {
     "onnxruntime": add_onnxruntime,
     "tpu_mlir": add_tpu_mlir,
     "tpu_mlir_cv18xx": add_cv18xx,
+    "stablehlo": add_stablehlo,
 }
 
 

@@ -88,6 +88,15 @@ def one_step(acc: int, q: int, exponent: int) -> int:
     return (acc * q + (1 << (total - 1))) >> total
 
 
+def tosa(acc: int, q: int, exponent: int, *, twice: bool) -> int:
+    """The specification's apply_scale_32: one shift, and a second nudge for DOUBLE_ROUND."""
+    shift = 31 - exponent
+    nudge = 1 << (shift - 1)
+    if twice and shift > 31:
+        nudge += 2**30 if acc >= 0 else -(2**30)
+    return (acc * q + nudge) >> shift
+
+
 def bounded(value: int, limits: Integers) -> int:
     return max(limits[0], min(limits[1], value))
 
@@ -123,10 +132,12 @@ def fixed(precision: Precision, steps: Callable[[int, int, int], int]) -> Rule:
 
 
 def two_floats(precision: Precision, narrow: Callable[[Fraction], Fraction]) -> Rule:
+    """Caffe's blobs are float32: what is read from one, and what is stored between two loops."""
+
     def rule(acc: int, src: Fraction, wei: Fraction, dst: Fraction, zp: int, to: Integers) -> int:
         fraction, exponent = frexp(precision(src, wei, dst))
-        first = half_away(narrow(narrow(Fraction(acc)) * fraction))
-        return bounded(half_away(Fraction(first, 2**-exponent)) + zp, to)
+        first = f32(Fraction(half_away(narrow(f32(Fraction(acc)) * fraction))))
+        return bounded(half_away(first / 2**-exponent) + zp, to)
 
     return rule
 
@@ -143,7 +154,7 @@ def rint_of_single(precision: Precision) -> Rule:
 def rint_of_double(
     acc: int, src: Fraction, wei: Fraction, dst: Fraction, zp: int, to: Integers
 ) -> int:
-    return bounded(round(f64(acc * double(src, wei, dst))) + zp, to)
+    return bounded(round(f64(f32(Fraction(acc)) * double(src, wei, dst))) + zp, to)
 
 
 def onednn(order: str) -> Rule:
@@ -250,4 +261,6 @@ RULES: dict[str, Rule] = {
     "tpu_mlir_8bit": tpu_mlir(127),
     "tpu_mlir_qdm": fixed(double, two_step),
     "tpu_mlir_literal": tpu_mlir_literal,
+    "tosa_single_round": fixed(double, functools.partial(tosa, twice=False)),
+    "tosa_double_round": fixed(double, functools.partial(tosa, twice=True)),
 }

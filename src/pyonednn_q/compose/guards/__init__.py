@@ -2,8 +2,8 @@
 
 Rows are data. They were measured on 3.7.2 (OpenMP) and 3.13.2 (SYCL) at six instruction set levels
 against a float64 reference, every implementation that the library offers and not only its first;
-a row's `source` says what failed. Where the extent of a fault is not known, rows err on the side of
-matching:
+a row's `source` says what failed. A few were read instead, in release notes and sources of versions
+that were not run. Where the extent of a fault is not known, rows err on the side of matching:
 
 - versions between the two measured ones have the faults of both, unless the fix is known;
 - versions after 3.13 keep those of 3.13;
@@ -15,6 +15,7 @@ takes one branch on AMX, 3.13) is not among `BINARY_ALGS`.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pyonednn_q.compose.guards.convolution import CONVOLUTION_GUARDS
@@ -57,4 +58,11 @@ def matching(problem: Problem, attr: Attr, facts: Facts | None, impl: str) -> tu
     tuple of Guard
         Empty: nothing wrong is known, and the implementation may run.
     """
-    return tuple(guard for guard in GUARDS if guard.matches(problem, attr, facts, impl))
+    rows = _rows_in(facts, problem.kind)
+    return tuple(guard for guard in rows if guard.strikes(problem, attr, impl))
+
+
+@lru_cache(maxsize=64)
+def _rows_in(facts: Facts | None, kind: str) -> tuple[Guard, ...]:
+    """Return the rows of a process and a kind of problems: there are few of either."""
+    return tuple(guard for guard in GUARDS if guard.is_in(facts, kind))

@@ -13,19 +13,19 @@ from pyonednn_q.compose.guards.scope import (
     FAST,
     FLOOR,
     any_isa,
-    avx512,
     bare_avx512,
-    from_avx2,
-    has_amx,
-    has_vnni,
 )
+from pyonednn_q.compose.isa import InstructionSet
+
+# The kernel that copies a single input channel's rows beside each other.
+ONE_CHANNEL = r"brg_conv_fwd:(?!.*amx).*512"
 
 CONVOLUTION_GUARDS: tuple[Guard, ...] = (
     Guard(
         id="conv-one-column-out",
         since=FLOOR,
         until=None,
-        isas=has_amx,
+        isas=InstructionSet.has_amx,
         kinds=CONV,
         impl=r"brg.*amx",  # the older AMX kernel behind it is right
         condition=windows.one_column_out,
@@ -37,14 +37,14 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         id="conv-one-column-out-of-one-channel",
         since=FLOOR,
         until=None,
-        isas=avx512,
+        isas=InstructionSet.has_avx512,
         kinds=CONV,
         impl=r"brg_conv",
         condition=windows.one_column_out_of_one_channel,
         effect="wrong values in all rows but the first",
         remedy="the next implementation, or swap height and width",
-        source="measured: 3.7.2 and 3.13.2, every AVX-512 level, 11 of 32 shapes; depthwise "
-        "kernels and those for AVX2 were right, and so were 2 channels and more",
+        source="measured: 3.7.2 and 3.13.2, every AVX-512 level, 11 of 32 shapes, f32 and bf16 17 "
+        "of 124; depthwise kernels and those for AVX2 were right, and so were 2 channels and more",
     ),
     Guard(
         id="conv-window-outside",
@@ -60,10 +60,23 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         "crashes; below AMX 20 of 3227, most of them with src zero point; 3.7.2 crashed in f32 too",
     ),
     Guard(
+        id="depthwise-window-outside",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=CONV,
+        impl=r"brdgmm",
+        condition=windows.shifted_window_outside,
+        effect="wrong values, also where windows meet src",
+        remedy="the next implementation, or less padding",
+        source="measured: 3.7.2 and 3.13.2, AVX512_CORE_VNNI, kernels one row high whose rows lie "
+        "in the padding, 9 of 379 problems; u8 without zero point was right",
+    ),
+    Guard(
         id="conv-dilated-src-zero-point",
         since=FLOOR,
         until=None,
-        isas=has_amx,
+        isas=InstructionSet.has_amx,
         kinds=CONV,
         impl=r"^jit:.*amx",
         condition=windows.beyond_src_with_src_zero_point,
@@ -76,7 +89,7 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         id="conv-gemm-packed-depth",
         since=FLOOR,
         until=BEFORE_3_13,
-        isas=has_amx,
+        isas=InstructionSet.has_amx,
         kinds=CONV,
         impl=r"^x64:gemm",
         condition=windows.packed_depth,
@@ -84,6 +97,19 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         remedy="the next implementation",
         source="measured: 3.7.2, AMX, 64 input and 19 or 37 output channels, 13 problems; 1, 3, "
         "16, 17 and 100 input channels were right, and so are larger kernels",
+    ),
+    Guard(
+        id="conv-gemm-transposed-wei",
+        since=FLOOR,
+        until=BEFORE_3_13,
+        isas=lambda isa: isa.has("AVX2"),
+        kinds=CONV,
+        impl=r"^x64:gemm",
+        condition=windows.transposed_wei,
+        effect="wrong values",
+        remedy="u8 without zero point, its part as a full-tensor binary add",
+        source="measured: 3.7.2, AVX512_CORE and AVX512_CORE_BF16, 313 of 4600 pairs of numbers of "
+        "outputs, inputs, groups and taps; 3.13 was right, and so are deconvolutions",
     ),
     Guard(
         id="gemm-not-channels-last",
@@ -102,7 +128,7 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         id="conv-rows-of-taps",
         since=FLOOR,
         until=None,
-        isas=has_amx,
+        isas=InstructionSet.has_amx,
         kinds=CONV,
         impl=r"brg.*amx",
         condition=windows.rows_of_taps,
@@ -116,7 +142,7 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         id="grouped-conv-src-zero-point",
         since=FLOOR,
         until=None,
-        isas=has_amx,
+        isas=InstructionSet.has_amx,
         kinds=(*CONV, *DECONV),  # a deconvolution of stride 1 runs the same convolution kernel
         impl=AMX,
         condition=windows.ragged_groups_with_src_zero_point,
@@ -129,23 +155,52 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         id="one-channel-s8-src-zero-point",
         since=FLOOR,
         until=None,
-        isas=avx512,
+        isas=InstructionSet.has_avx512,
         kinds=(*CONV, *DECONV),
-        impl=r"brg_conv_fwd:avx512_core(?:_vnni)?$",
+        impl=ONE_CHANNEL,
         condition=windows.one_channel_in_odd_blocks,
         effect="wrong values",
         remedy="the next implementation, or u8 sources, shifted by 128",
-        source="measured: 3.7.2 and 3.13.2, every AVX-512 level, 1 or 2 groups, 33 to 48, 65 to "
-        "112, 129 to 144 and 200 output channels, all of 44 shapes; 64, 128 and 192 were right, "
-        "and so are 2 input channels",
+        source="measured: 3.7.2 and 3.13.2, every AVX-512 level, 33 to 48, 65 to 112, 129 to 144 "
+        "and 200 output channels, all of 44 shapes; 64, 128 and 192 were right, and so are 2 input "
+        "channels",
+    ),
+    Guard(
+        id="one-channel-groups-in-odd-blocks",
+        since=FLOOR,
+        until=None,
+        isas=InstructionSet.has_avx512,
+        kinds=CONV,
+        impl=ONE_CHANNEL,
+        condition=windows.one_channel_groups_in_odd_blocks,
+        effect="wrong values in every group but the first",
+        remedy="the next implementation, or u8 without zero point, its part as a full-tensor "
+        "binary add",
+        source="measured: 3.7.2, 3.13.1 and 3.13.2, every AVX-512 level, 2 to 5 groups: 2160 "
+        "shapes of a scan of 2 to 320 outputs a group, and 960 of 18000 random problems, 1-D to "
+        "3-D; none of 1500 with dilated rows, none with 2 input channels, and no deconvolution",
+    ),
+    Guard(
+        id="one-channel-one-plane",
+        since=FLOOR,
+        until=None,
+        isas=InstructionSet.has_avx512,
+        kinds=CONV,
+        impl=ONE_CHANNEL,
+        condition=windows.one_channel_one_plane,
+        effect="memory that nobody wrote is summed",
+        remedy="the next implementation",
+        source="measured: 3.7.2, 3.13.1 and 3.13.2, every AVX-512 level, groups or not, 120 of 136 "
+        "problems of u8 and s8 with rows of 2 taps and more, 5 of 21 of bf16; depth 2 and dilated "
+        "rows were right",
     ),
     Guard(
         id="one-channel-s8-padding",
         since=FLOOR,
         until=BEFORE_3_13,
-        isas=avx512,
+        isas=InstructionSet.has_avx512,
         kinds=(*CONV, *DECONV),
-        impl=r"brg_conv_fwd:avx512_core(?:_vnni)?$",
+        impl=ONE_CHANNEL,
         condition=windows.one_channel_padded,
         effect="wrong values",
         remedy="the next implementation, or u8 sources, shifted by 128",
@@ -156,14 +211,15 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         id="depthwise-eight-taps",
         since=FLOOR,
         until=BEFORE_3_13,
-        isas=from_avx2,
+        isas=lambda isa: isa.has("AVX2"),
         kinds=(*CONV, *DECONV),
         impl=FAST,
         condition=windows.eight_taps,
         effect="wrong values",
         remedy="u8 without zero point, its part as a full-tensor binary add",
         source="measured: 3.7.2, AVX2 and AVX2_VNNI, 8, 16, 24 and 32 channels, and 2x2x2 on "
-        "AVX512_CORE, every implementation but the reference loop; 4, 9 and 16 taps were right",
+        "AVX512_CORE, every implementation but the reference loop; 192 and 256 taps on AVX2_VNNI; "
+        "4, 9, 16, 64 and 128 were right",
     ),
     Guard(
         id="conv-1x1-s8-src-zero-point",
@@ -181,7 +237,7 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         id="conv-1x1-five-pixels",
         since=FLOOR,
         until=None,
-        isas=avx512,
+        isas=InstructionSet.has_avx512,
         kinds=(*CONV, *DECONV),
         impl=r"jit_int8_1x1:avx512_core$",
         condition=windows.five_pixels,
@@ -207,7 +263,7 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         id="depthwise-wei-zero-point",
         since=FLOOR,
         until=(3, 9, 0),
-        isas=has_vnni,
+        isas=InstructionSet.has_vnni,
         kinds=CONV,
         impl=FAST,
         condition=windows.depthwise_wei_zero_point,
@@ -219,7 +275,7 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         id="conv-bf16-bias",
         since=FLOOR,
         until=None,
-        isas=avx512,
+        isas=InstructionSet.has_avx512,
         kinds=CONV,
         impl=FAST,
         condition=windows.int8_with_bf16_bias,
@@ -231,7 +287,7 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         id="f32-to-bf16",
         since=AFTER_3_7,
         until=None,
-        isas=has_amx,
+        isas=InstructionSet.has_amx,
         kinds=(*CONV, *DECONV),
         impl=r"brg.*amx",
         condition=windows.f32_stored_smaller,

@@ -10,16 +10,15 @@ from pyonednn_q.compose.guards.scope import (
     FLOOR,
     STRIDED,
     any_isa,
-    has_amx,
-    vector,
 )
+from pyonednn_q.compose.isa import InstructionSet
 
 DECONVOLUTION_GUARDS: tuple[Guard, ...] = (
     Guard(
         id="deconv-stride-src-zero-point",
         since=AFTER_3_7,
         until=None,
-        isas=vector,
+        isas=InstructionSet.is_beyond_avx2,
         kinds=DECONV,
         impl=STRIDED,
         condition=windows.risky_stride_with_src_zero_point,
@@ -35,7 +34,7 @@ DECONVOLUTION_GUARDS: tuple[Guard, ...] = (
         id="deconv-stride-s8",
         since=AFTER_3_7,
         until=None,
-        isas=vector,
+        isas=InstructionSet.is_beyond_avx2,
         kinds=DECONV,
         impl=rf"^(?!.*amx).*{STRIDED}",
         condition=windows.risky_stride_with_s8,
@@ -44,13 +43,14 @@ DECONVOLUTION_GUARDS: tuple[Guard, ...] = (
         remedy="the next implementation, or u8 sources, shifted by 128, the shift's part as a "
         "full-tensor binary add",
         source="measured: 3.13.2, kernels for all levels above AVX2 but AMX, random shapes; at "
-        "AVX2_VNNI 8 of 630 runs with padding, none of 762 without",
+        "AVX2_VNNI 8 of 630 runs with padding, none of 762 without; 3 taps on a single place of "
+        "src, and a dst longer than the least: wrong in every run",
     ),
     Guard(
         id="deconv-places-without-taps",
         since=AFTER_3_7,
         until=None,
-        isas=has_amx,
+        isas=InstructionSet.has_amx,
         kinds=DECONV,
         impl=r"^brg_deconv.*amx",
         condition=windows.places_without_taps,
@@ -58,6 +58,20 @@ DECONVOLUTION_GUARDS: tuple[Guard, ...] = (
         remedy="the next implementation",
         source="measured: 3.13.2, AMX, all of 504 problems with square kernels of 2 to 4 below the "
         "stride, 161 of 339 random ones, 1-D kernels of 1 among them; right is 0 alone",
+    ),
+    Guard(
+        id="deconv-beyond-taps",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=DECONV,
+        impl=r"jit_deconvolution|jit_uni_int8",
+        condition=windows.beyond_taps,
+        effect="what lies behind src is read, and its taps are added",
+        remedy="the next implementation, or a dst of the least length",
+        source="measured: 3.7.2 and 3.13.2, kernels for SSE4.1, AVX2, AVX2_VNNI and AVX-512, 278 "
+        "of 1400 1-D problems, 53 of 418 random ones; those of brgemm were right, and so is the "
+        "matrix product",
     ),
     Guard(
         id="deconv-kernel-below-stride",

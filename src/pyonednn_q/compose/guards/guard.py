@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.facts import Facts, Version
+    from pyonednn_q.compose.isa import InstructionSet
     from pyonednn_q.compose.problem import Problem
 
 
@@ -24,7 +25,7 @@ class Guard:
     since, until : (int, int, int) or None
         First version with it and first version without; None: still there.
     isas : callable
-        Takes the effective instruction set.
+        Takes the instruction set of a process.
     kinds : tuple of str
         Kinds of problems.
     impl : str or None
@@ -42,7 +43,7 @@ class Guard:
     id: str
     since: Version
     until: Version | None
-    isas: Callable[[str], bool]
+    isas: Callable[[InstructionSet], bool]
     kinds: tuple[str, ...]
     impl: str | None
     condition: Callable[[Problem, Attr], bool]
@@ -55,13 +56,18 @@ class Guard:
 
         In some process, if `facts` is ``None``.
         """
-        return (
-            (facts is None or self._is_in(facts))
-            and problem.kind in self.kinds
-            and (not impl or self.impl is None or re.search(self.impl, impl) is not None)
-            and self.condition(problem, attr)
-        )
+        return self.is_in(facts, problem.kind) and self.strikes(problem, attr, impl)
 
-    def _is_in(self, facts: Facts) -> bool:
+    def is_in(self, facts: Facts | None, kind: str) -> bool:
+        """Tell whether a process has this fault on some problem of a kind."""
+        if kind not in self.kinds:
+            return False
+        if facts is None:
+            return True
         is_before = self.until is None or facts.version < self.until
         return self.since <= facts.version and is_before and self.isas(facts.isa)
+
+    def strikes(self, problem: Problem, attr: Attr, impl: str) -> bool:
+        """Tell whether implementation `impl` has this fault on the problem, where there is one."""
+        is_impl = not impl or self.impl is None or re.search(self.impl, impl) is not None
+        return is_impl and self.condition(problem, attr)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+from pyonednn_q import dtypes
 from pyonednn_q.compose.guards.operands import operands
 from pyonednn_q.compose.problem import InnerProductProblem, MatMulProblem
 
@@ -42,6 +43,21 @@ def k_tail_with_plain_b(problem: Problem, attr: Attr) -> bool:
     return plain and attr.src_zero_point is None
 
 
+def k_tail_with_padded_src(problem: Problem, attr: Attr) -> bool:
+    """Match rows of src with gaps between them, and K that 64 bytes of a row do not divide."""
+    if not isinstance(problem, MatMulProblem) or problem.src.strides is None:
+        return False
+    row = 64 * 8 // dtypes.bits(problem.src.dtype)
+    return problem.src.strides[-2] > problem.k > 1 and problem.k % row != 0
+
+
+def half_wei_scale(problem: Problem, attr: Attr) -> bool:
+    """Match a src scale beside one bf16 or f16 scale of all weights."""
+    scale = attr.wei_scale
+    half = scale is not None and scale.mask == 0 and scale.dtype != "f32"
+    return attr.src_scale is not None and half
+
+
 def broadcast_b_4d(problem: Problem, attr: Attr) -> bool:
     """Match (n, 1, M, K) by (1, 1, K, N): four dimensions, and no batch but one that B lacks.
 
@@ -71,13 +87,6 @@ def mask_operand_4d(problem: Problem, attr: Attr) -> bool:
     )
 
 
-def wei_scale_along_k(problem: Problem, attr: Attr) -> bool:
-    """Match a scale per row of B, or per element, without groups."""
-    scale = attr.wei_scale
-    along_k = 1 << (problem.tensors["wei"].ndim - 2)
-    return scale is not None and not scale.groups and bool(scale.mask & along_k)
-
-
 def wei_scale_of_single_rows(problem: Problem, attr: Attr) -> bool:
     """Match a scale per row of B, or per element, in groups of one row or without groups."""
     scale = attr.wei_scale
@@ -101,6 +110,22 @@ def scale_groups_along_n(problem: Problem, attr: Attr) -> bool:
     """Match groups of more than one column of B."""
     scale = attr.wei_scale
     return scale is not None and bool(scale.groups) and scale.groups[-1] > 1
+
+
+def bare_nibbles(problem: Problem, attr: Attr) -> bool:
+    """Match u8 by 4-bit weights to f32, without scale, zero point, bias and post-op."""
+    if not isinstance(problem, MatMulProblem) or problem.bias is not None:
+        return False
+    is_bare = not attr.post_ops and not attr.names
+    types = (problem.src.dtype, problem.wei.dtype, problem.dst.dtype)
+    return is_bare and types in {("u8", "s4", "f32"), ("u8", "u4", "f32")}
+
+
+def nibbles_of_one_row(problem: Problem, attr: Attr) -> bool:
+    """Match 4-bit weights of a single row and an odd number of columns, but not one."""
+    if not isinstance(problem, MatMulProblem) or problem.wei.dtype not in ("s4", "u4"):
+        return False
+    return problem.k == 1 and problem.n % 2 == 1 and problem.n > 1
 
 
 # --- the others ---------------------------------------------------------------------------------

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pyonednn_q.compose.implementation import at_least, has_amx, has_vnni
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyonednn_q.compose.isa import InstructionSet
 
 __all__ = [
     "AFTER_3_7",
@@ -17,14 +20,7 @@ __all__ = [
     "MATMUL",
     "STRIDED",
     "any_isa",
-    "avx512",
     "bare_avx512",
-    "from_avx2",
-    "has_amx",
-    "has_avx2_vnni",
-    "has_vnni",
-    "up_to_avx2",
-    "vector",
     "ymm",
 ]
 
@@ -44,41 +40,16 @@ AMX = r"amx"
 STRIDED = r"brgconv_strided"  # the kernel in a deconvolution by brgemm
 
 
-def any_isa(isa: str) -> bool:  # noqa: ARG001
-    """Every level."""
+def any_isa(isa: InstructionSet) -> bool:  # noqa: ARG001
+    """Every instruction set."""
     return True
 
 
-def vector(isa: str) -> bool:
-    """Every level above plain AVX2."""
-    return has_avx2_vnni(isa) or avx512(isa)
-
-
-def avx512(isa: str) -> bool:
-    """Every AVX-512 level, AVX10 and AMX included."""
-    return at_least(isa, "AVX512_CORE")
-
-
-def bare_avx512(isa: str) -> bool:
+def bare_avx512(isa: InstructionSet) -> bool:
     """AVX-512 without VNNI."""
-    return avx512(isa) and not at_least(isa, "AVX512_CORE_VNNI")
+    return isa.has_avx512() and not isa.has("AVX512_CORE_VNNI")
 
 
-def up_to_avx2(isa: str) -> bool:
-    """AVX2 and what is below."""
-    return not vector(isa)
-
-
-def from_avx2(isa: str) -> bool:
-    """AVX2 and what includes it."""
-    return at_least(isa, "AVX2")
-
-
-def ymm(isa: str) -> bool:
+def ymm(isa: InstructionSet) -> bool:
     """AVX2, with VNNI or without, and nothing wider."""
-    return from_avx2(isa) and not avx512(isa)
-
-
-def has_avx2_vnni(isa: str) -> bool:
-    """AVX2_VNNI and what includes it: AMX does, AVX512_CORE_VNNI does not."""
-    return at_least(isa, "AVX2_VNNI")
+    return isa.has("AVX2") and not isa.has_avx512()

@@ -30,9 +30,8 @@ def one_column_out(problem: Problem, attr: Attr) -> bool:
 
 def one_column_out_of_one_channel(problem: Problem, attr: Attr) -> bool:
     """Match a kernel wider than 1, a width stride above 1, a column of dst, 1 channel a group."""
-    if not isinstance(problem, ConvProblem) or problem.src.dtype not in _INT8:
-        return False
-    return problem.ic == problem.groups and one_column_out(problem, attr)
+    is_one = isinstance(problem, ConvProblem) and problem.ic == problem.groups
+    return is_one and one_column_out(problem, attr)
 
 
 def window_outside(problem: Problem, attr: Attr) -> bool:
@@ -55,6 +54,11 @@ def window_outside(problem: Problem, attr: Attr) -> bool:
             if not inside and not any(0 <= start + tap < length for tap in taps):
                 return True
     return False
+
+
+def shifted_window_outside(problem: Problem, attr: Attr) -> bool:
+    """Match such a window with s8 source or src zero point."""
+    return _is_shifted(problem, attr) and window_outside(problem, attr)
 
 
 def ragged_groups_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
@@ -88,6 +92,21 @@ def packed_depth(problem: Problem, attr: Attr) -> bool:
     return ic % 64 == 0 and oc % 16 != 0
 
 
+def transposed_wei(problem: Problem, attr: Attr) -> bool:
+    """Match s8 or src zero point, and weights that are transposed in whole blocks.
+
+    Blocks of 16 taps; of 64 input channels in a 1x1 kernel, with 8 outputs or a number that 4 does
+    not divide; and weights of 8 outputs and 8 numbers each. The sums that make up for the source's
+    shift are lost on the way. Of 16 taps more is right than is not: with 8 outputs and 16.
+    """
+    if not isinstance(problem, ConvProblem) or not _is_shifted(problem, attr):
+        return False
+    taps, channels = math.prod(problem.window.kernel), problem.ic // problem.groups
+    odd = problem.oc == 8 or problem.oc % 4 != 0
+    deep = taps == 1 and channels % 64 == 0 and odd
+    return taps % 16 == 0 or deep or (problem.oc == 8 and taps * channels == 8)
+
+
 def not_channels_last(problem: Problem, attr: Attr) -> bool:
     """Match src or dst that a matrix product does not take as channels last, though it may run.
 
@@ -117,14 +136,26 @@ def kernel_below_stride(problem: Problem, attr: Attr) -> bool:
 
     A dilated kernel counts by its reach. One shorter than the stride was always right.
     """
-    compensated = problem.tensors["src"].dtype == "s8" or attr.src_zero_point is not None
-    return compensated and _shortfall(problem) > 1
+    return _is_shifted(problem, attr) and _shortfall(problem) > 1
+
+
+def beyond_taps(problem: Problem, attr: Attr) -> bool:
+    """Match a dst that ends behind the last tap of the last place of src."""
+    if not isinstance(problem, DeconvProblem):
+        return False
+    window = problem.window
+    starts = zip(problem.src.dims[2:], window.strides, window.padding_lo, strict=True)
+    ends = zip(starts, window.reach, problem.dst.dims[2:], strict=True)
+    return any(
+        out > (length - 1) * stride - lo + reach for (length, stride, lo), reach, out in ends
+    )
 
 
 def risky_stride_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
     """Match a risky stride with src zero point.
 
-    A stride of 3 or more, of 2 with a kernel of neither 2, 3 nor 4 (grouped: 2 nor 4), or padding.
+    A stride of 3 or more, of 2 with a kernel of neither 2, 3 nor 4 (grouped, or with a single
+    place of src: 2 nor 4), with padding, or with a dst longer than the least.
     """
     return attr.src_zero_point is not None and _risky_stride(problem)
 
@@ -132,7 +163,8 @@ def risky_stride_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
 def risky_stride_with_s8(problem: Problem, attr: Attr) -> bool:
     """Match a risky stride with s8 source.
 
-    A stride of 3 or more, of 2 with a kernel of neither 2, 3 nor 4 (grouped: 2 nor 4), or padding.
+    A stride of 3 or more, of 2 with a kernel of neither 2, 3 nor 4 (grouped, or with a single
+    place of src: 2 nor 4), with padding, or with a dst longer than the least.
     """
     return problem.tensors["src"].dtype == "s8" and _risky_stride(problem)
 
@@ -149,8 +181,33 @@ def one_channel_in_odd_blocks(problem: Problem, attr: Attr) -> bool:
         problem, attr
     ):
         return False
-    blocks = -(-problem.oc // problem.groups // 16)
+    blocks = _blocks(problem)
     return problem.ic == problem.groups and blocks > 2 and blocks % 4 != 0
+
+
+def one_channel_groups_in_odd_blocks(problem: Problem, attr: Attr) -> bool:
+    """Match groups of one input channel and 17 outputs or more, s8 source or src zero point.
+
+    Right were dilated rows, 49 to 64 outputs, and without padding 17 to 32 of them.
+    """
+    if not isinstance(problem, ConvProblem) or not _is_shifted(problem, attr):
+        return False
+    if not problem.ic == problem.groups > 1 or problem.dilation[-1] > 1:
+        return False
+    padded = any((*problem.padding_lo, *problem.padding_hi))
+    blocks = _blocks(problem)
+    return blocks != 4 and blocks > (1 if padded else 2)
+
+
+def one_channel_one_plane(problem: Problem, attr: Attr) -> bool:
+    """Match one input channel a group, src of depth 1, a kernel deeper than that.
+
+    Right were dilated rows.
+    """
+    if not isinstance(problem, ConvProblem) or problem.spatial < 3:
+        return False
+    is_one = problem.ic == problem.groups and problem.src.dims[2] == 1
+    return is_one and problem.window.kernel[0] > 1 and problem.dilation[-1] == 1
 
 
 def one_channel_padded(problem: Problem, attr: Attr) -> bool:
@@ -195,16 +252,15 @@ def rows_of_taps(problem: Problem, attr: Attr) -> bool:
 
 
 def eight_taps(problem: Problem, attr: Attr) -> bool:
-    """Match depthwise with kernels of 8 taps, and s8 or a source zero point.
+    """Match depthwise with kernels of 8 taps, or 192 and more that 64 divides; s8 or zero point.
 
     Their weights are transposed in blocks of 8 by 8, and the sums that make up for the source's
     shift are lost on the way.
     """
-    if not isinstance(problem, (ConvProblem, DeconvProblem)):
+    if not isinstance(problem, (ConvProblem, DeconvProblem)) or not problem.is_depthwise:
         return False
-    is_shifted = problem.src.dtype == "s8" or attr.src_zero_point is not None
-    eight = problem.is_depthwise and math.prod(problem.window.kernel) == 8
-    return problem.src.dtype in _INT8 and is_shifted and eight
+    taps = math.prod(problem.window.kernel)
+    return _is_shifted(problem, attr) and (taps == 8 or (taps > 128 and taps % 64 == 0))
 
 
 # --- data types and attributes ------------------------------------------------------------------
@@ -239,21 +295,38 @@ def _shortfall(problem: Problem) -> int:
     return max(0, *(stride - reach for reach, stride in steps))
 
 
+def _blocks(problem: ConvProblem | DeconvProblem) -> int:
+    """Return how many blocks of 16 a group's output channels fill."""
+    return -(-problem.oc // problem.groups // 16)
+
+
+def _is_shifted(problem: Problem, attr: Attr) -> bool:
+    """Tell whether sums of weights make up for what is added to or taken from the source."""
+    dtype = problem.tensors["src"].dtype
+    return dtype == "s8" or (dtype == "u8" and attr.src_zero_point is not None)
+
+
 def _is_s8_with_zero_point(problem: Problem, attr: Attr) -> bool:
     return problem.tensors["src"].dtype == "s8" and attr.src_zero_point is not None
 
 
 def _risky_stride(problem: Problem) -> bool:
-    """Tell whether some stride is 3 or more, or 2 with padding or a kernel of neither 2, 3 nor 4.
+    """Tell whether some stride is 3 or more, or 2 with more than a plain kernel of 2, 3 or 4.
 
-    Grouped, stride 2 failed with a kernel of 3 as well. A dilated kernel counts by its reach.
-    With padding two threads fill the compensation at once, and now and then one reads too early.
+    More is padding, a dst longer than the least, and for a kernel of 3 groups or a single place of
+    src. A dilated kernel counts by its reach. With padding two threads fill the compensation at
+    once, and now and then one reads too early.
     """
     if not isinstance(problem, DeconvProblem) or max(problem.strides) == 1:
         return False
-    right = (2, 4) if problem.groups > 1 else (2, 3, 4)
-    steps = zip(problem.strides, problem.window.reach, strict=True)
-    padded = any((*problem.window.padding_lo, *problem.window.padding_hi))
-    return padded or any(
-        stride > 2 or (stride == 2 and reach not in right) for stride, reach in steps
+    window, lengths = problem.window, problem.src.dims[2:]
+    padded = any((*window.padding_lo, *window.padding_hi))
+    if padded or problem.dst.dims[2:] != window.spread(lengths):
+        return True
+    steps = zip(problem.strides, window.reach, lengths, strict=True)
+    return any(
+        stride > 2
+        or (stride == 2 and reach not in (2, 3, 4))
+        or (stride == 2 and reach == 3 and (problem.groups > 1 or length == 1))
+        for stride, reach, length in steps
     )

@@ -12,7 +12,9 @@ import sys
 from importlib import resources
 from typing import Any
 
+from pyonednn_q.argument import instance
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.shown import shown
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,11 +39,12 @@ def get(name: str) -> dict[str, Any]:
     ArgumentError
         There is none of that name.
     """
+    instance("preset", name, str)
     presets = _all()
     if name not in presets:
         near = difflib.get_close_matches(name, presets, 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise ArgumentError("preset", repr(name), f"a name that --list shows{hint}")
+        raise ArgumentError("preset", shown(name), f"a name that --list shows{hint}")
     return copy.deepcopy(presets[name][1])
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.argument import real
+from pyonednn_q.argument import real
 from pyonednn_q.compose.post_ops import EltwisePostOp
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.ops.quantised import onednn

@@ -48,7 +48,7 @@ def add(
     a_q, b_q, dst_q : QParams
         Per tensor, u8 or s8.
     dialect : str
-        tflite, xnnpack, onnxruntime, caffe2, tpu_mlir, tpu_mlir_cv18xx or onednn.
+        tflite, xnnpack, onnxruntime, caffe2, tpu_mlir, tpu_mlir_cv18xx, stablehlo or onednn.
 
     Raises
     ------
@@ -81,7 +81,8 @@ def add(
         return stored(_xnnpack(left, right, scale) + zero_point, dst_q)
     if dialect == "caffe2":
         return stored(_caffe2(left, right, scale) + zero_point, dst_q)
-    if (left.zero_point, right.zero_point, zero_point) == (0, 0, 0):
+    symmetric = (left.zero_point, right.zero_point, zero_point) == (0, 0, 0)
+    if symmetric and dialect.startswith("tpu_mlir"):
         if dialect == "tpu_mlir":
             parts = (searched(x.shifted, x.scale / scale) for x in (left, right))
             return stored(np.add(*parts), dst_q)

@@ -16,6 +16,7 @@ _FLOATS = {
     "caffe2": "floats, even(y / s) + z",
     "tpu_mlir": "floats, half away(y · f32(1 / s)) + z",
 }
+_STABLEHLO = "floats, even(y / s + z)"
 
 ARITHMETIC: dict[str, dict[str, str]] = {
     "add": {
@@ -28,6 +29,7 @@ ARITHMETIC: dict[str, dict[str, str]] = {
         "tpu_mlir": "zero points 0: two products by 7 bits, each shifted half up, then added "
         "(BM168x); else floats",
         "tpu_mlir_cv18xx": "zero points 0: two products by 7 bits, added, then one shift half up",
+        "stablehlo": _STABLEHLO,
         "onednn": "f32(f32(a · r_a) + f32(b · r_b)) on codes, + all zero points as one constant, "
         "even: binary add",
     },
@@ -36,6 +38,7 @@ ARITHMETIC: dict[str, dict[str, str]] = {
         "onnxruntime": "the largest code",
         "caffe2": "the largest code",
         "tpu_mlir": "the largest code",
+        "tosa": "the largest code",
         "onednn": "the largest code: pooling",
     },
     "average_pool": {
@@ -45,6 +48,8 @@ ARITHMETIC: dict[str, dict[str, str]] = {
         "caffe2": "f32(sum of x) · f32(s_src / (s_dst · n)), half away from zero (SNPS-Caffe)",
         "tpu_mlir": "zero points 0: sum · multiplier of 7 bits, shifted half up; else "
         "half away(sum of codes · s_src / (s_dst · k) + z_dst − s_src / s_dst · z_src)",
+        "tosa": "scales alike: sum of x · (2^30 + 1) · 2^k // n >> (30 + k), 2^k the power of two "
+        "not below n, half up, + z",
         "onednn": "f32(sum of codes) · f32(1 / n), then fma(mean, r, z_dst − r · z_src), even: "
         "pooling; src and dst of one type",
     },
@@ -109,6 +114,7 @@ ARITHMETIC: dict[str, dict[str, str]] = {
         "onnxruntime": _FLOATS["onnxruntime"],
         "caffe2": _FLOATS["caffe2"],
         "tpu_mlir": _FLOATS["tpu_mlir"],
+        "stablehlo": _STABLEHLO,
         "onednn": "fma(x, r, z), even: binary, linear as a post-op",
     },
     "sigmoid": _FLOATS

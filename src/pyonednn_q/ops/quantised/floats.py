@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.argument import real, whole
+from pyonednn_q.argument import real, whole
 from pyonednn_q.compose.post_ops import EltwisePostOp
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.ops.quantised import onednn
 from pyonednn_q.ops.quantised.operands import by_table, checked, choose, through_floats
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
@@ -173,7 +174,7 @@ def softmax(
     axis : int
         Of the classes.
     beta : float
-        float32.
+        float32, 0 or more.
 
     Raises
     ------
@@ -183,10 +184,13 @@ def softmax(
     choose("softmax", dialect)
     x = checked("src", src, src_q)
     along = whole("axis", axis, -x.codes.ndim, x.codes.ndim - 1)
+    beta = real("beta", beta)
+    if beta < 0:
+        raise ArgumentError("beta", shown(beta), "0 or more: the largest class stays the largest")
     if dialect == "onednn":
-        return onednn.softmax(x, along, real("beta", beta), dst_q)
+        return onednn.softmax(x, along, beta, dst_q)
     # The zero point cancels against the largest.
     below = x.codes.astype(np.int64) - x.codes.max(axis=along, keepdims=True)
-    step = np.float32(x.scale) * np.float32(real("beta", beta))
+    step = np.float32(x.scale) * np.float32(beta)
     powers = np.exp(below.astype(np.float32) * step)
     return through_floats(powers / powers.sum(axis=along, keepdims=True), dst_q, dialect)

@@ -36,6 +36,7 @@ from pyonednn_q.compose.problem import (
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.ops.quantised.operands import parameters
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,7 +152,7 @@ def softmax(src: Quantised, axis: int, beta: float, dst_q: QParams) -> Array:
     """Return codes of the softmax of beta · x."""
     step = float(np.float32(src.scale) * np.float32(beta))
     if not (np.isfinite(step) and step > 0):
-        raise ArgumentError("beta", repr(beta), "a positive number: a reorder multiplies by it")
+        raise ArgumentError("beta", shown(beta), "a positive number: a reorder multiplies by it")
     spec = TensorSpec.dense(src.codes.shape, "f32")
     problem = SoftmaxProblem(spec, TensorSpec.dense(spec.dims, dst_q.dtype), axis)
     scale, zero_point = parameters("dst_q", dst_q)

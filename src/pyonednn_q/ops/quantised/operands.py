@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import instance, one_of
+from pyonednn_q.argument import instance, one_of
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.quantised.catalogue import ARITHMETIC
@@ -40,6 +40,7 @@ _STORE = {
     "caffe2": "onnx",
     "tpu_mlir": "tpu_mlir",
     "tpu_mlir_cv18xx": "tpu_mlir",
+    "stablehlo": "stablehlo",
 }
 
 
@@ -105,7 +106,8 @@ def checked(name: str, value: object, q: QParams) -> Quantised:
     """
     scale, zero_point = parameters(f"{name}_q", q)
     array = as_array(name, value)
-    dtype = dtypes.from_numpy(array.dtype, name)
+    wanted = f"{dtypes.numpy_dtype(q.dtype)}, as {name}_q says"
+    dtype = dtypes.from_numpy(array.dtype, name, wanted)
     if dtype != q.dtype:
         raise DTypeError(name, dtype, f"{q.dtype}, as {name}_q says")
     return Quantised(array, scale, zero_point)
@@ -120,7 +122,8 @@ def plain(name: str, value: object) -> Array:
         Naming the argument.
     """
     array = as_array(name, value)
-    dtypes.checked(dtypes.from_numpy(array.dtype, name), name, ("u8", "s8"))
+    found = dtypes.from_numpy(array.dtype, name, "codes: uint8 or int8")
+    dtypes.checked(found, name, ("u8", "s8"))
     return array
 
 

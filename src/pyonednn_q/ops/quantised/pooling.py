@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.argument import flag
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.ops.quantised import onednn
 from pyonednn_q.ops.quantised.operands import (
@@ -18,7 +19,7 @@ from pyonednn_q.ops.quantised.operands import (
 )
 from pyonednn_q.ops.quantised.rescale import searched
 from pyonednn_q.ops.quantised.windows import Pooling
-from pyonednn_q.predict.dialects.rounding import round_real
+from pyonednn_q.predict.dialects.rounding import round_real, shift_round
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.window import Padding, PerDim
@@ -55,7 +56,7 @@ def average_pool(
     count_padding : bool
         Divide by the whole kernel at the border too; padding is real 0.
     dialect : str
-        tflite, onnxruntime, caffe2, tpu_mlir, which always counts padding, or onednn.
+        tflite, onnxruntime, caffe2, tpu_mlir, which always counts padding, tosa or onednn.
 
     Raises
     ------
@@ -70,6 +71,7 @@ def average_pool(
     array([[[4, 9]]], dtype=uint8)
     """
     choose("average_pool", dialect)
+    flag("count_padding", count_padding)
     x = checked("src", src, src_q)
     scale, zero_point = parameters("dst_q", dst_q)
     pooling = Pooling(x.codes.shape, kernel, stride, padding)
@@ -91,6 +93,11 @@ def average_pool(
     sums = pooling.sums(x.shifted)
     if dialect == "tpu_mlir":
         return stored(_tpu_mlir(x, sums, pooling.size, scale, zero_point), dst_q)
+    if dialect == "tosa":
+        if x.scale != scale:
+            wanted = f"{x.scale!r}, that of src_q: TOSA's AVG_POOL2D does not rescale"
+            raise ArgumentError("dst_q", f"scale {scale!r}", wanted)
+        return stored(_tosa(sums, count) + zero_point, dst_q)
     factor = np.float32(x.scale) / (np.float32(scale) * count.astype(np.float32))
     halves = "half_to_even" if dialect == "onnxruntime" else "half_away_from_zero"
     return stored(round_real(sums.astype(np.float32) * factor, halves) + zero_point, dst_q)
@@ -130,6 +137,13 @@ def _nearest(sums: Array, count: Array) -> Array:
     """Divide integers, halves away from zero."""
     size = (2 * np.abs(sums) + count) // (2 * count)
     return np.asarray(np.where(sums < 0, -size, size))
+
+
+def _tosa(sums: Array, count: Array) -> Array:
+    """Multiply by 2^(30 + k) / count, with 2^k the power of two that is not less, and shift."""
+    k = np.frexp(count - 1)[1].astype(np.int64)
+    multiplier = ((2**30 + 1) << k) // count
+    return shift_round(sums * multiplier, 30 + k, "half_up")
 
 
 def _tpu_mlir(x: Quantised, sums: Array, count: int, scale: float, zero_point: int) -> Array:

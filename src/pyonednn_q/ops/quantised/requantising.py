@@ -43,8 +43,8 @@ def requantize(
     src_q, dst_q : QParams
         Per tensor, u8 or s8.
     dialect : str
-        tflite (its reference kernel), tflite_optimised, xnnpack, onnxruntime, caffe2, tpu_mlir or
-        onednn.
+        tflite (its reference kernel), tflite_optimised, xnnpack, onnxruntime, caffe2, tpu_mlir,
+        stablehlo or onednn.
 
     Raises
     ------

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.argument import instance, whole
+from pyonednn_q.argument import instance, integers, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.ops.quantised import onednn
 from pyonednn_q.ops.quantised.operands import (
     checked,
     choose,
+    parameters,
     plain,
     stored,
     through_floats,
 )
 from pyonednn_q.predict.dialects.rounding import shift_round
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
@@ -63,9 +65,11 @@ def resize_bilinear(
     x = checked("src", src, src_q)
     if x.codes.ndim != 4 or not x.codes.size:
         raise ShapeError("src", str(x.codes.shape), "(N, C, H, W), nothing empty")
-    if len(size) != 2:
-        raise ShapeError("size", str(size), "(H, W)")
-    wanted_size = tuple(whole("size", length, 1, 2**20) for length in size)
+    parameters("dst_q", dst_q)
+    lengths = integers("size", size)
+    if len(lengths) != 2:
+        raise ShapeError("size", shown(size), "(H, W)")
+    wanted_size = tuple(whole("size", length, 1, 2**20) for length in lengths)
     if dialect == "onednn":
         if not half_pixel:
             wanted = "True: oneDNN's resampling has values at the centres of pixels"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.argument import one_of, real, whole
+from pyonednn_q.argument import integers, items, one_of, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.ops.quantised import onednn
 from pyonednn_q.ops.quantised.operands import (
@@ -20,9 +20,11 @@ from pyonednn_q.ops.quantised.operands import (
     through_floats,
 )
 from pyonednn_q.predict.dialects.rounding import round_real
+from pyonednn_q.qparams import QParams
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from pyonednn_q.qparams import QParams
+    pass
 
 __all__ = ["concat", "pad"]
 
@@ -59,6 +61,7 @@ def concat(
         Naming the argument.
     """
     choose("concat", dialect)
+    srcs, srcs_q = items("srcs", srcs, object), items("srcs_q", srcs_q, QParams)
     if not srcs or len(srcs) != len(srcs_q):
         got = f"{len(srcs)} tensors, {len(srcs_q)} parameters"
         raise ArgumentError("srcs", got, "as many of one as of the other, at least one")
@@ -121,14 +124,17 @@ def pad(
     choose("pad", dialect)
     one_of("mode", mode, _MODES)
     x = checked("src", src, src_q)
-    sides = [tuple(whole("padding", side, 0) for side in pair) for pair in padding]
-    if len(sides) != x.codes.ndim or any(len(pair) != 2 for pair in sides):
-        raise ShapeError("padding", str(padding), f"(before, after) for {x.codes.ndim} dimensions")
+    sides = [integers("padding", pair) for pair in items("padding", padding, object)]
+    is_pairs = all(len(pair) == 2 and min(pair) >= 0 for pair in sides)
+    if len(sides) != x.codes.ndim or not is_pairs:
+        raise ShapeError(
+            "padding", shown(padding), f"(before, after) for {x.codes.ndim} dimensions"
+        )
     if mode != "constant":
         if mode == "reflect" and any(
             max(pair) >= size for pair, size in zip(sides, x.codes.shape, strict=True)
         ):
-            raise ShapeError("padding", str(padding), "less than the dimension, to be mirrored")
+            raise ShapeError("padding", shown(padding), "less than the dimension, to be mirrored")
         return np.pad(x.codes, sides, "edge" if mode == "edge" else "reflect")
     border = np.asarray(real("value", value), np.float32)
     if dialect == "tpu_mlir":

@@ -10,6 +10,7 @@ import numpy as np
 
 from pyonednn_q.compose.window import Window, padding_sides, per_dim
 from pyonednn_q.errors import ShapeError
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,7 @@ class Pooling:
         self.lo, self.hi = padding_sides(padding, count)
         self.window = Window(sizes, steps, (1,) * count, self.lo, self.hi)
         if any(pad >= size for pad, size in zip((*self.lo, *self.hi), sizes * 2, strict=True)):
-            raise ShapeError("padding", str(padding), "less than the kernel on every side")
+            raise ShapeError("padding", shown(padding), "less than the kernel on every side")
         self.out = self.window.gathered(dims[2:])
         if min(self.out) < 1:
             raise ShapeError("src", str(dims), f"room for a window of {sizes}")

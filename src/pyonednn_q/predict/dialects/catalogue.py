@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyonednn_q.predict.dialects import constants
 
 if TYPE_CHECKING:
     from pyonednn_q.predict.dialects.constants import Rule
+
+
+class Distance(NamedTuple):
+    """How far a result may be from the real value, before that is rounded and clamped.
+
+    Attributes
+    ----------
+    levels : float
+        Of the roundings: 1/2 is one rounding to the nearest.
+    relative : float
+        In parts of the value: what the multiplier, scales and floats lose.
+    of_acc : float
+        In parts of the accumulator: the step of a multiplier with a bounded shift.
+    """
+
+    levels: float = 0.5
+    relative: float = 2.0**-20
+    of_acc: float = 0.0
+
+
+_ONCE = Distance()
+_TWICE = Distance(0.75)  # the first rounding of two counts at most half as much as the second
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +48,10 @@ class Dialect:
         From (src_scale, wei_scale, dst_scale) as float64 to the arguments of `Requantizer`.
     single_scales : bool
         The runtime stores scales as float32.
+    distance : Distance
+        How far it may be from src_scale · wei_scale / dst_scale · acc + zero_point.
+    most : float
+        What becomes of a greater src_scale · wei_scale / dst_scale.
     """
 
     name: str
@@ -32,6 +59,8 @@ class Dialect:
     summary: str
     constants: Rule
     single_scales: bool = True
+    distance: Distance = _ONCE
+    most: float = math.inf
 
 
 _ALL = (
@@ -52,24 +81,28 @@ _ALL = (
         "D2",
         "double multiplier in 31 bits; high product half up, then shift half away",
         constants.two_step("double", constants.HALF_AWAY),
+        distance=_TWICE,
     ),
     Dialect(
         "tflite_2step_single",
         "F2",
         "as D2, the product of src and wei scale rounded to float32",
         constants.two_step("single_product", constants.HALF_AWAY),
+        distance=_TWICE,
     ),
     Dialect(
         "tflite_2up",
         "U2",
         "as D2, but the shift rounds half up",
         constants.two_step("double", "half_up"),
+        distance=_TWICE,
     ),
     Dialect(
         "tflite_2up_single",
         "FU2",
         "as U2 with F2's multiplier",
         constants.two_step("single_product", "half_up"),
+        distance=_TWICE,
     ),
     Dialect(
         "tflite_1step",
@@ -88,23 +121,26 @@ _ALL = (
         "Q31",
         "float32 multiplier (24 bits of 31), 2^-32 <= M < 1; roundings of D2",
         constants.q31,
+        distance=_TWICE,
     ),
     Dialect(
         "caffe2_deconv",
         "SNPS f2",
         "float32 product with M's mantissa, half away; then shift, half away; M < 1",
         constants.two_round("single", "two_round_single"),
+        distance=_TWICE,
     ),
     Dialect(
         "snps_inner_product",
         "SNPS d2",
-        "the same with the mantissa of a double M",
+        "the same with a double product and mantissa; sums and what is rounded first in float32",
         constants.two_round("double", "two_round_double"),
+        distance=_TWICE,
     ),
     Dialect(
         "snps_inner_product_onnx",
         "SNPS rint",
-        "double product, ties to even",
+        "float32 accumulator times double M, ties to even",
         constants.real("double", "double"),
     ),
     Dialect(
@@ -113,6 +149,7 @@ _ALL = (
         "odd multiplier below 2^15; one shift of the product, ties to even",
         constants.ev,
         single_scales=False,
+        distance=Distance(relative=2.0**-14),
     ),
     Dialect(
         "onnxruntime",
@@ -164,6 +201,7 @@ _ALL = (
         "multiplier of 32 bits searched in float32, shift up to 30, half up",
         constants.tpu_mlir(32),
         single_scales=False,
+        distance=Distance(of_acc=2.0**-31),
     ),
     Dialect(
         "tpu_mlir_8bit",
@@ -171,6 +209,7 @@ _ALL = (
         "the same with a multiplier below 127",
         constants.tpu_mlir(8),
         single_scales=False,
+        distance=Distance(relative=2.0**-6, of_acc=2.0**-31),
     ),
     Dialect(
         "tpu_mlir_qdm",
@@ -178,6 +217,8 @@ _ALL = (
         "D2 on double scales, M below 1 (CV18xx)",
         constants.tpu_mlir_qdm,
         single_scales=False,
+        distance=Distance(0.75, 2.0**-19),
+        most=0.999999,
     ),
     Dialect(
         "tpu_mlir_literal",
@@ -185,6 +226,22 @@ _ALL = (
         "the documentation as printed: a shift without rounding",
         constants.tpu_mlir_literal,
         single_scales=False,
+        distance=Distance(1.0),
+    ),
+    Dialect(
+        "tosa_single_round",
+        "TOSA 1",
+        "TOSA's RESCALE of 32 bits, SINGLE_ROUND: as D1, of double scales; M below 2^29",
+        constants.tosa(constants.one_step("double")),
+        single_scales=False,
+    ),
+    Dialect(
+        "tosa_double_round",
+        "TOSA 2",
+        "the same, DOUBLE_ROUND: as D2",
+        constants.tosa(constants.two_step("double", constants.HALF_AWAY)),
+        single_scales=False,
+        distance=_TWICE,
     ),
 )
 DIALECTS = {one.name: one for one in _ALL}

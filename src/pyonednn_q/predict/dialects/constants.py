@@ -48,6 +48,24 @@ def one_step(precision: str) -> Rule:
     return constants
 
 
+def tosa(rule: Rule) -> Rule:
+    """Return a rule for multipliers that TOSA's RESCALE takes: it shifts right by 2 at least.
+
+    DOUBLE_ROUND adds 2^30 away from zero before its only shift, by more than 31. That is to round
+    the high product half up and its shift half away: the sign that nudges is that of both.
+    """
+
+    def constants(src: Array, wei: Array, dst: Array) -> Constants:
+        m = real_multiplier(src, wei, dst)
+        _, exponent = quantize_multiplier(m)
+        if (exponent > 29).any():
+            got = f"a multiplier of {float(m.max())!r}"
+            raise ArgumentError("src_scale", got, "src · wei / dst below 2^29")
+        return rule(src, wei, dst)
+
+    return constants
+
+
 def q31(src: Array, wei: Array, dst: Array) -> Constants:
     """Round twice with the 24 bits of a float32 multiplier, which must lie in [2^-32, 1)."""
     _require_below_one(real_multiplier(src, wei, dst, "single"), at_least=2.0**-32)
@@ -80,7 +98,9 @@ def tpu_mlir(bits: int) -> Rule:
 
     def constants(src: Array, wei: Array, dst: Array) -> Constants:
         k, r = scale_to_mult_shift(real_multiplier(src, wei, dst), bits)
-        return {"kind": "shift", "multiplier": k, "shift": -r, "rounding": "half_up"}
+        # Of a multiplier that no shift saves, the search leaves its first shift, and 0.
+        shift = np.where(k == 0, 0, -r)
+        return {"kind": "shift", "multiplier": k, "shift": shift, "rounding": "half_up"}
 
     return constants
 
@@ -101,7 +121,9 @@ def tpu_mlir_qdm(src: Array, wei: Array, dst: Array) -> Constants:
 def ev(src: Array, wei: Array, dst: Array) -> Constants:
     """Multiply by an odd number of up to 15 bits and shift once, ties to even."""
     k, r = ev_multiplier(real_multiplier(src, wei, dst))
-    return {"kind": "shift", "multiplier": k, "shift": -r, "rounding": "half_to_even"}
+    # A product of 46 bits is 0 after 62 shifts, as after 63.
+    shift = np.maximum(-r, -62)
+    return {"kind": "shift", "multiplier": k, "shift": shift, "rounding": "half_to_even"}
 
 
 def onednn(form: str) -> Rule:

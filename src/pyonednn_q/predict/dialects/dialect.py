@@ -24,10 +24,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q import dtypes
+from pyonednn_q.argument import instance, numbers
 from pyonednn_q.compose.requantizer import Requantizer
-from pyonednn_q.errors import ArgumentError
+from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.predict.dialects import statement
 from pyonednn_q.predict.dialects.catalogue import ALIASES, DIALECTS, Dialect
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -43,9 +46,10 @@ def dialect(name: str) -> Dialect:
     ArgumentError
         There is none; the message lists them.
     """
+    instance("dialect", name, str)
     found = DIALECTS.get(name, ALIASES.get(name))
     if found is None:
-        raise ArgumentError("dialect", repr(name), f"one of {', '.join(DIALECTS)}")
+        raise ArgumentError("dialect", shown(name), f"one of {', '.join(DIALECTS)}")
     return found
 
 
@@ -74,8 +78,9 @@ def requantizer(
     dst_dtype : str
         u8, s8 or s32.
     bias : array_like, optional
-        One integer per channel in units of src_scale · wei_scale, added to the accumulators; for
-        oneDNN's dialects real numbers, added in f32 after the scales.
+        One value or one per channel. Integers are in units of the accumulator, worth src_scale ·
+        wei_scale each. Real numbers are for oneDNN's dialects, which add in f32 after the scales,
+        integers too: as f32(bias · src_scale · wei_scale). All others add to the accumulator.
     lo, hi : int, optional
         Bounds of a fused activation.
     axis : int
@@ -89,20 +94,43 @@ def requantizer(
     chosen = dialect(name)
     given = {"src_scale": src_scale, "wei_scale": wei_scale, "dst_scale": dst_scale}
     scales = [_stored(key, value, chosen) for key, value in given.items()]
-    constants = chosen.constants(*scales)
-    vectors = (*constants.values(), dst_zero_point, 0 if bias is None else bias)
-    per_channel = any(np.ndim(vector) for vector in vectors)
-    if dst_dtype == "s32" and chosen.name.startswith("onednn") and hi is None:
-        hi = ONEDNN_S32_MAX
-    return Requantizer(
-        zero_point=dst_zero_point,
-        dtype=dst_dtype,
-        bias=bias,
-        lo=lo,
-        hi=hi,
-        axis=axis if per_channel else None,
-        **constants,
-    )
+    own = {
+        "dst_zero_point": numbers("dst_zero_point", dst_zero_point),
+        "bias": numbers("bias", 0 if bias is None else bias),
+    }
+    lengths = {array.shape for array in (*scales, *own.values()) if array.ndim}
+    if len(lengths) > 1:
+        wanted = "as many channels in each, or one value"
+        raise ShapeError("wei_scale", f"constants of shapes {shown(sorted(lengths))}", wanted)
+    dtypes.checked(dst_dtype, "dst_dtype", ("u8", "s8", "s32"))
+    try:
+        constants = chosen.constants(*scales)
+        if bias is not None and chosen.name.startswith("onednn"):
+            # One scale for all three leaves units of dst: there is no factor after the bias.
+            bias = _real(own["bias"], *scales[:2]) / (1.0 if "last" in constants else scales[2])
+        vectors = (*constants.values(), *own.values())
+        per_channel = any(np.ndim(vector) for vector in vectors)
+        if dst_dtype == "s32" and chosen.name.startswith("onednn") and hi is None:
+            hi = ONEDNN_S32_MAX
+        return Requantizer(
+            zero_point=dst_zero_point,
+            dtype=dst_dtype,
+            bias=bias,
+            lo=lo,
+            hi=hi,
+            axis=axis if per_channel else None,
+            **constants,
+        )
+    except ShapeError:
+        raise
+    except ArgumentError as error:
+        if error.argument not in {"multiplier", "shift"}:
+            raise
+        # The caller gave scales.
+        src, wei, dst = scales
+        got = f"scales whose src · wei / dst is up to {float(np.max(src * wei / dst)):.4g}"
+        wanted = f"smaller ones, for which {name} has integers"
+        raise ArgumentError("src_scale", got, wanted) from None
 
 
 def requantize(
@@ -134,15 +162,21 @@ def requantize(
     return statement.apply(acc, made)
 
 
+def _real(bias: Array, src_scale: Array, wei_scale: Array) -> Array:
+    """Return a bias in real numbers; integers are counts of the accumulator."""
+    is_count = bias.dtype.kind in "iu"
+    return np.asarray(bias * (src_scale * wei_scale) if is_count else bias)
+
+
 def _stored(name: str, value: ArrayLike, chosen: Dialect) -> Array:
-    given = np.asarray(value)
-    if given.dtype.kind not in "iuf":
-        raise ArgumentError(name, str(given.dtype), "numbers")
+    given = numbers(name, value)
+    if given.ndim > 1:
+        raise ShapeError(name, f"shape {given.shape}", "one value, or one per channel")
     with np.errstate(over="ignore"):
         stored = given.astype(np.float32 if chosen.single_scales else np.float64)
     if not (np.isfinite(stored) & (stored > 0)).all():
         kind = "float32" if chosen.single_scales else "float64"
-        raise ArgumentError(name, str(value), f"values that are finite and positive in {kind}")
+        raise ArgumentError(name, shown(value), f"values that are finite and positive in {kind}")
     return stored.astype(np.float64)
 
 

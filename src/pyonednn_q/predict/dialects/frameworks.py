@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
-from pyonednn_q.compose.argument import one_of
+from pyonednn_q.argument import one_of
 
 
 @dataclass(frozen=True, slots=True)

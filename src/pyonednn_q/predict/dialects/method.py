@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyonednn_q.compose.argument import one_of
+from pyonednn_q.argument import one_of
 from pyonednn_q.errors import ArgumentError
 
 OPS = ("conv", "deconv", "inner_product")

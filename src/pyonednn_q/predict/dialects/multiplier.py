@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.argument import one_of
+from pyonednn_q.argument import one_of
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.predict.dialects.rounding import round_real, shift_round
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -171,7 +172,7 @@ def scale_to_mult_shift(
     """
     one_of("rule", rule, RULES)
     if bits not in _LIMITS:
-        raise ArgumentError("bits", repr(bits), "8 or 32")
+        raise ArgumentError("bits", shown(bits), "8 or 32")
     m = _finite("multiplier", multiplier)
     if rule in {"q31", "literal"}:
         if bits != 32:

@@ -10,6 +10,7 @@ All work in float32 on an input x and a scale s, inv = f32(1 / s), and clamp to 
     torch_fake_quantize rne(x · inv) + z
     onednn              rne(saturate(x · inv + z))     as the destination of a primitive
     tpu_mlir            half away(x · inv) + z
+    stablehlo           rne(saturate(x / s + z))       as its specification quantizes
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.argument import one_of
+from pyonednn_q.argument import one_of
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.fma import fma32
 from pyonednn_q.predict.dialects.rounding import round_real
@@ -113,6 +114,10 @@ def _onednn(x: Array, s: Array, z: Array, lo: int, hi: int) -> Array:
     return round_real(np.clip((x * _inverse(s) + z).astype(np.float64), lo, hi), _EVEN)
 
 
+def _stablehlo(x: Array, s: Array, z: Array, lo: int, hi: int) -> Array:
+    return round_real(np.clip((x / s + z).astype(np.float64), lo, hi), _EVEN)
+
+
 def _tpu_mlir(x: Array, s: Array, z: Array, _lo: int, _hi: int) -> Array:
     return round_real(x * _inverse(s), _AWAY) + z
 
@@ -130,5 +135,6 @@ _RULES: dict[str, Callable[[Array, Array, Array, int, int], Array]] = {
     "torch_fake_quantize": _tflite_optimised,
     "onednn": _onednn,
     "tpu_mlir": _tpu_mlir,
+    "stablehlo": _stablehlo,
 }
 RULES = tuple(_RULES)

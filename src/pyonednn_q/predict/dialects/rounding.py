@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.argument import one_of
+from pyonednn_q.argument import one_of
 from pyonednn_q.compose.requantizer import ROUNDINGS
 from pyonednn_q.errors import ArgumentError, DTypeError
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.argument import numbers
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.predict.dialects.multiplier import high_product
 from pyonednn_q.predict.dialects.rounding import round_real, shift_round
@@ -33,7 +34,7 @@ def apply(acc: Array, requantizer: Requantizer) -> Array:
     DTypeError, ShapeError
         The accumulators do not fit.
     """
-    acc = np.asarray(acc)
+    acc = numbers("acc", acc)
     if acc.dtype != np.int32:
         raise DTypeError("acc", str(acc.dtype), "int32")
     requantizer.check(acc.shape)
@@ -68,10 +69,22 @@ def _float(x: Array, requantizer: Requantizer) -> Array:
     return round_real(x.astype(factor.dtype) * factor, requantizer.rounding)
 
 
+def _double(x: Array, requantizer: Requantizer) -> Array:
+    """Multiply in float64 what is stored in float32, before and after."""
+    factor = requantizer.along("multiplier", x.shape)
+    return _in_float32(round_real(_in_float32(x) * factor, requantizer.rounding))
+
+
 def _two_round(x: Array, requantizer: Requantizer) -> Array:
     factor = requantizer.along("multiplier", x.shape)
-    first = round_real(x.astype(factor.dtype) * factor, requantizer.rounding)
+    product = (_in_float32(x) * factor).astype(factor.dtype)
+    first = _in_float32(round_real(product, requantizer.rounding))
     return round_real(np.ldexp(first, requantizer.along("shift", x.shape)), requantizer.rounding)
+
+
+def _in_float32(x: Array) -> Array:
+    """Return numbers as float32 holds them, in float64: products of two of those are exact."""
+    return x.astype(np.float32).astype(np.float64)
 
 
 def _onednn(acc: Array, requantizer: Requantizer, *, divide: bool) -> Array:
@@ -112,7 +125,7 @@ _RULES: dict[str, Callable[[Array, Requantizer], Array]] = {
     "two_step": _two_step,
     "shift": _shift,
     "float": _float,
-    "double": _float,
+    "double": _double,
     "two_round_single": _two_round,
     "two_round_double": _two_round,
     "exact": _exact,

@@ -28,53 +28,51 @@ _UNIT = Clip(0.0, 1.0)
 _POSITIVE = Clip(lo=0.0)
 
 
-@rule(Eltwise, exactness=BITWISE)
+@rule("relu(x, a) = clip(x, 0, inf), if a is 0.", Eltwise, exactness=BITWISE)
 def make_clip_of_relu(eltwise: Eltwise) -> Outcome:
-    """relu(x, a) = clip(x, 0, inf), if a is 0."""
     return (_POSITIVE,) if eltwise.alg == "relu" and eltwise.alpha == 0.0 else None
 
 
-@rule(Eltwise, exactness=BITWISE)
+@rule("relu(x, a) = x, if a is 1.", Eltwise, exactness=BITWISE)
 def drop_relu_with_slope_one(eltwise: Eltwise) -> Outcome:
-    """relu(x, a) = x, if a is 1."""
     return () if eltwise.alg == "relu" and eltwise.alpha == 1.0 else None
 
 
-@rule(Eltwise, exactness=BITWISE)
+@rule("Eltwise clip(x, a, b) = clip(x, a, b).", Eltwise, exactness=BITWISE)
 def make_clip_of_eltwise(eltwise: Eltwise) -> Outcome:
-    """Eltwise clip(x, a, b) = clip(x, a, b)."""
     return (Clip(eltwise.alpha, eltwise.beta),) if eltwise.alg in {"clip", "clip_v2"} else None
 
 
-@rule(Eltwise, exactness=BITWISE)
+@rule("Eltwise linear(x, a, b) = a*x + b.", Eltwise, exactness=BITWISE)
 def make_affine_of_linear(eltwise: Eltwise) -> Outcome:
-    """Eltwise linear(x, a, b) = a*x + b."""
     return (Affine(eltwise.alpha, eltwise.beta),) if eltwise.alg == "linear" else None
 
 
-@rule(Eltwise, exactness=BITWISE)
+@rule("Eltwise round(x) = round(x).", Eltwise, exactness=BITWISE)
 def make_round_of_eltwise(eltwise: Eltwise) -> Outcome:
-    """Eltwise round(x) = round(x)."""
     return (Round(),) if eltwise.alg == "round" else None
 
 
-@rule(Eltwise, exactness=REAL)
+@rule("a*x**b = a*x, if b is 1.", Eltwise, exactness=REAL)
 def make_affine_of_pow(eltwise: Eltwise) -> Outcome:
-    """a*x**b = a*x, if b is 1."""
     return (Affine(eltwise.alpha),) if eltwise.alg == "pow" and eltwise.beta == 1.0 else None
 
 
-@rule(PRelu, exactness=BITWISE)
+@rule("prelu(x, a) = relu(x, a), if a is one value.", PRelu, exactness=BITWISE)
 def make_relu_of_prelu(prelu: PRelu) -> Outcome:
-    """prelu(x, a) = relu(x, a), if a is one value."""
     return (Eltwise("relu", prelu.slope.least),) if prelu.slope.array is None else None
 
 
-@rule((Affine, Acc), Eltwise, exactness=REAL)
+@rule(
+    "hardsigmoid(s*x + t, a, b) = clip((a*s)*x + (a*t + b), 0, 1).",
+    (Affine, Acc),
+    Eltwise,
+    exactness=REAL,
+)
 def make_clip_of_hardsigmoid(before: Affine | Acc, eltwise: Eltwise) -> Outcome:
-    """hardsigmoid(s*x + t, a, b) = clip((a*s)*x + (a*t + b), 0, 1).
+    """Only behind an affine step or an accumulator that takes one.
 
-    Only behind an affine step or an accumulator that takes one: alone it is one post-op already.
+    Alone it is one post-op already.
     """
     if eltwise.alg != "hardsigmoid":
         return None

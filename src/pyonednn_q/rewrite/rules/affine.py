@@ -32,17 +32,19 @@ __all__ = [
 _ONE, _ZERO = Vec(1.0), Vec(0.0)
 
 
-@rule(Affine, exactness=BITWISE)
+@rule("1*x + 0 = x.", Affine, exactness=BITWISE)
 def drop_identity_affine(affine: Affine) -> Outcome:
-    """1*x + 0 = x."""
     return () if affine.scale.is_all(1.0) and affine.shift.is_all(0.0) else None
 
 
-@rule(Affine, Affine, exactness=REAL)
+@rule(
+    "s2*(s1*x + t1) + t2 = (s2*s1)*x + (s2*t1 + t2), if float32 can hold the constants.",
+    Affine,
+    Affine,
+    exactness=REAL,
+)
 def compose_affines(first: Affine, second: Affine) -> Outcome:
-    """s2*(s1*x + t1) + t2 = (s2*s1)*x + (s2*t1 + t2), if float32 can hold the constants.
-
-    Refused where it would cost more: a per-tensor shift before a per-channel scale becomes a
+    """Refused where it would cost more: a per-tensor shift before a per-channel scale becomes a
     per-channel shift behind it.
     """
     both = composed(first, second)
@@ -70,12 +72,15 @@ def _folded(first: Affine | Acc, second: Affine) -> tuple[Vec, Vec] | Refusal:
     return scale, shift
 
 
-@rule(Acc, Affine, exactness=REAL)
+@rule(
+    "s*(w*acc + b) + t = (s*w)*acc + (s*b + t), if the primitive takes a scale s and a shift t.",
+    Acc,
+    Affine,
+    exactness=REAL,
+)
 def absorb_affine_in_acc(acc: Acc, affine: Affine) -> Outcome:
-    """s*(w*acc + b) + t = (s*w)*acc + (s*b + t), if the primitive takes a scale s and a shift t.
-
-    A known bias is rescaled together with the weights, so it never blocks a scale, and s may have
-    any sign.
+    """A known bias is rescaled together with the weights, so it never blocks a scale, and s may
+    have any sign.
     """
     return absorbed(acc, affine)
 
@@ -96,9 +101,13 @@ def absorbed(acc: Acc, affine: Affine) -> tuple[Acc] | tuple[Acc, Affine] | Refu
     return (acc.holding(scale, acc.shift), Affine(_ONE, affine.shift))
 
 
-@rule((Affine, Clip, Round, Eltwise, PRelu, Sum, Binary), Affine, exactness=REAL)
+@rule(
+    "0*f(x) + t = 0*x + t, if f is finite for every finite x.",
+    (Affine, Clip, Round, Eltwise, PRelu, Sum, Binary),
+    Affine,
+    exactness=REAL,
+)
 def drop_before_constant(step: Step, affine: Affine) -> Outcome:
-    """0*f(x) + t = 0*x + t, if f is finite for every finite x."""
     if not affine.scale.is_all(0.0):
         return None
     if isinstance(step, Eltwise) and step.alg in {"log", "sqrt", "pow", "exp"}:
@@ -108,9 +117,13 @@ def drop_before_constant(step: Step, affine: Affine) -> Outcome:
     return (affine,)
 
 
-@rule(Affine, (Clip, Round, Eltwise, PRelu, Binary), exactness=REAL)
+@rule(
+    "f(0*x + t) = 0*x + f(t), if float32 can hold f(t).",
+    Affine,
+    (Clip, Round, Eltwise, PRelu, Binary),
+    exactness=REAL,
+)
 def fold_constant(affine: Affine, step: Clip | Round | Eltwise | PRelu | Binary) -> Outcome:
-    """f(0*x + t) = 0*x + f(t), if float32 can hold f(t)."""
     if not affine.scale.is_all(0.0):
         return None
     if isinstance(step, Binary) and isinstance(step.operand, Leaf):
@@ -123,11 +136,13 @@ def fold_constant(affine: Affine, step: Clip | Round | Eltwise | PRelu | Binary)
     return Refusal(problem) if problem else (Affine(_ZERO, Vec(value)),)
 
 
-@rule(Affine, exactness=REAL)
+@rule(
+    "s*x + t = s*(x + u), if t = u*s in every channel with one u for all of them.",
+    Affine,
+    exactness=REAL,
+)
 def split_per_channel_shift(affine: Affine) -> Outcome:
-    """s*x + t = s*(x + u), if t = u*s in every channel with one u for all of them.
-
-    A dequantiser's shift is per channel only because its scale is: -zero_point*scale. Apart, the
+    """A dequantiser's shift is per channel only because its scale is: -zero_point*scale. Apart, the
     zero point is one number again. Quotients that differ by less than 2**-40 are one number; they
     are taken from folds in float64.
     """

@@ -32,12 +32,14 @@ MOST_LEVELS = 255.0  # of which no more are counted: 65 536 levels would hide ha
 _ONE, _ZERO = Vec(1.0), Vec(0.0)
 
 
-@rule(Affine, Round, exactness=bounded(1))
+@rule(
+    "round(s*x + t) = round(s*x + u) but near ties, if every t is within 5e-5 of one number u.",
+    Affine,
+    Round,
+    exactness=bounded(1),
+)
 def level_shift(affine: Affine, rnd: Round) -> Outcome:
-    """round(s*x + t) = round(s*x + u) but near ties, if every t is within 5e-5 of one number u.
-
-    u is whole if a whole number is as near as that, else the middle of all t.
-    """
+    """u is whole if a whole number is as near as that, else the middle of all t."""
     shift = affine.shift
     if shift.array is None:
         return None
@@ -52,12 +54,15 @@ def level_shift(affine: Affine, rnd: Round) -> Outcome:
     return Rewrite((Affine(affine.scale, target), rnd), note, rate=2.0 * off)
 
 
-@rule(Affine, Round, Clip, exactness=bounded(1))
+@rule(
+    "clip(round(s*x + t), l, h) = clip(round(s*x), l, h) but near ties, if |t| < 1e-5*(h - l).",
+    Affine,
+    Round,
+    Clip,
+    exactness=bounded(1),
+)
 def drop_negligible_shift(affine: Affine, rnd: Round, clip: Clip) -> Outcome:
-    """clip(round(s*x + t), l, h) = clip(round(s*x), l, h) but near ties, if |t| < 1e-5*(h - l).
-
-    h - l counts as 255 at most, so no more than 0.00255 of a level is ever dropped.
-    """
+    """h - l counts as 255 at most, so no more than 0.00255 of a level is ever dropped."""
     shift = abs(affine.shift)
     if affine.shift.is_all(0.0):
         return None
@@ -70,19 +75,26 @@ def drop_negligible_shift(affine: Affine, rnd: Round, clip: Clip) -> Outcome:
     return Rewrite((Affine(affine.scale, _ZERO), rnd, clip), note, rate=2.0 * shift.greatest)
 
 
-@rule(Round, Affine, exactness=bounded(1))
+@rule(
+    "s*round(x) + k = round(s*x + k) but at ties, if |s| = 1 and k is odd in some channel.",
+    Round,
+    Affine,
+    exactness=bounded(1),
+)
 def move_odd_shift_before_round(rnd: Round, affine: Affine) -> Outcome:
-    """s*round(x) + k = round(s*x + k) but at ties, if |s| = 1 and k is odd in some channel."""
     note = _odd(affine)
     return None if note is None else Rewrite((affine, rnd), note)
 
 
-@rule(Round, Clip, Affine, exactness=bounded(1))
+@rule(
+    "s*clip(round(x), l, h) + k = clip(round(s*x + k), l', h') but at ties, if |s| = 1, k is odd.",
+    Round,
+    Clip,
+    Affine,
+    exactness=bounded(1),
+)
 def move_odd_shift_before_clipped_round(rnd: Round, clip: Clip, affine: Affine) -> Outcome:
-    """s*clip(round(x), l, h) + k = clip(round(s*x + k), l', h') but at ties, if |s| = 1, k is odd.
-
-    l' and h' are s*l + k and s*h + k, swapped where s is -1.
-    """
+    """l' and h' are s*l + k and s*h + k, swapped where s is -1."""
     note = _odd(affine)
     if note is None:
         return None
@@ -102,11 +114,15 @@ def _odd(affine: Affine) -> str | None:
     return f"shift {affine.shift}: exact ties go to the other neighbour"
 
 
-@rule(Round, RUN, Round, exactness=bounded(1))
+@rule(
+    "round(g(round(x) + r)) = round(g(x + r)) but for one level, if g stretches by less than 2.",
+    Round,
+    RUN,
+    Round,
+    exactness=bounded(1),
+)
 def drop_round_before_residual(_: Round, run: tuple[Item, ...], last: Round) -> Outcome:
-    """round(g(round(x) + r)) = round(g(x + r)) but for one level, if g stretches by less than 2.
-
-    For a FakeQuantize whose result meets a residual and is quantised again: the first rounding
+    """For a FakeQuantize whose result meets a residual and is quantised again: the first rounding
     moves the value by half a level of its own at most, and r may be anything.
     """
     if not any(isinstance(step, Sum) for step in run):

@@ -15,9 +15,12 @@ __all__ = ["make_affine_of_binary", "make_affine_of_division", "make_clip_of_bin
 _ONE, _ZERO = Vec(1.0), Vec(0.0)
 
 
-@rule(Binary, exactness=BITWISE)
+@rule(
+    "1*x + c = x + c, 1*x + (-c) = x - c, c*x + 0 = x * c, if c is a constant.",
+    Binary,
+    exactness=BITWISE,
+)
 def make_affine_of_binary(binary: Binary) -> Outcome:
-    """1*x + c = x + c, 1*x + (-c) = x - c, c*x + 0 = x * c, if c is a constant."""
     operand = binary.operand
     if not isinstance(operand, Vec):
         return None
@@ -28,12 +31,9 @@ def make_affine_of_binary(binary: Binary) -> Outcome:
     return (Affine(_ONE, -operand),) if binary.alg == "sub" else None
 
 
-@rule(Binary, exactness=REAL)
+@rule("(1/c)*x = x / c, if c is a constant and float32 can hold 1/c.", Binary, exactness=REAL)
 def make_affine_of_division(binary: Binary) -> Outcome:
-    """(1/c)*x = x / c, if c is a constant and float32 can hold 1/c.
-
-    The reciprocal is rounded, so the last bit may differ unless c is a power of two.
-    """
+    """The reciprocal is rounded, so the last bit may differ unless c is a power of two."""
     operand = binary.operand
     if binary.alg != "div" or not isinstance(operand, Vec):
         return None
@@ -42,9 +42,12 @@ def make_affine_of_division(binary: Binary) -> Outcome:
     return Refusal(problem) if problem else (Affine(inverse, _ZERO),)
 
 
-@rule(Binary, exactness=BITWISE)
+@rule(
+    "max(x, c) = clip(x, c, inf), min(x, c) = clip(x, -inf, c), if c is a constant.",
+    Binary,
+    exactness=BITWISE,
+)
 def make_clip_of_binary(binary: Binary) -> Outcome:
-    """max(x, c) = clip(x, c, inf), min(x, c) = clip(x, -inf, c), if c is a constant."""
     if not isinstance(binary.operand, Vec):
         return None
     if binary.alg == "max":

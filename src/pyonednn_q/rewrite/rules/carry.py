@@ -23,11 +23,15 @@ _ONE, _ZERO = Vec(1.0), Vec(0.0)
 _IDENTITY = Affine(_ONE, _ZERO)
 
 
-@rule((Affine, Acc), RUN, Affine, exactness=REAL)
+@rule(
+    "s*f(a*x + b) + t = f'(s'*(a*x + b) + t'), if f lets s and t pass (see `homogeneity`).",
+    (Affine, Acc),
+    RUN,
+    Affine,
+    exactness=REAL,
+)
 def carry_affine_left(anchor: Affine | Acc, run: tuple[Step, ...], last: Affine) -> Outcome:
-    """s*f(a*x + b) + t = f'(s'*(a*x + b) + t'), if f lets s and t pass (see `homogeneity`).
-
-    Tried whole, then the scale alone (t stays behind), then the shift alone (as t/s, s stays
+    """Tried whole, then the scale alone (t stays behind), then the shift alone (as t/s, s stays
     behind). Refused when it would not save a constant.
     """
     if isinstance(anchor, Acc) and anchor.takes_scale is anchor.takes_shift is Takes.NOTHING:

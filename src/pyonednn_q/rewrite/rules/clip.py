@@ -28,17 +28,19 @@ _INF = math.inf
 _ZERO = Vec(0.0)
 
 
-@rule(Clip, exactness=BITWISE)
+@rule("clip(x, -inf, inf) = x.", Clip, exactness=BITWISE)
 def drop_open_clip(clip: Clip) -> Outcome:
-    """clip(x, -inf, inf) = x."""
     return () if clip.lo.greatest == -_INF and clip.hi.least == _INF else None
 
 
-@rule(Clip, Clip, exactness=BITWISE)
+@rule(
+    "clip(clip(x, l1, h1), l2, h2) = clip(x, clip(l1, l2, h2), clip(h1, l2, h2)).",
+    Clip,
+    Clip,
+    exactness=BITWISE,
+)
 def merge_clips(first: Clip, second: Clip) -> Outcome:
-    """clip(clip(x, l1, h1), l2, h2) = clip(x, clip(l1, l2, h2), clip(h1, l2, h2)).
-
-    The bounds are clamped, not intersected: clip to [0, 1] and then to [2, 3] is 2 everywhere,
+    """The bounds are clamped, not intersected: clip to [0, 1] and then to [2, 3] is 2 everywhere,
     and the intersection of the two intervals is empty. Refused where that would make a bound per
     channel that is not.
     """
@@ -53,20 +55,23 @@ def _merged(first: Clip, second: Clip) -> Clip:
     return Clip(first.lo.clamp(lo, hi), first.hi.clamp(lo, hi))
 
 
-@rule(Clip, exactness=REAL)
+@rule("clip(x, c, c) = 0*x + c, if float32 can hold c.", Clip, exactness=REAL)
 def make_constant_of_clip(clip: Clip) -> Outcome:
-    """clip(x, c, c) = 0*x + c, if float32 can hold c."""
     if clip.lo != clip.hi:
         return None
     problem = not_storable("constant", clip.lo)
     return Refusal(problem) if problem else (Affine(_ZERO, clip.lo),)
 
 
-@rule(Clip, Affine, Clip, exactness=REAL)
+@rule(
+    "clip(s*clip(x, l1, h1) + t, l2, h2) = one clip and s*x + t, in either order, if s is not 0.",
+    Clip,
+    Affine,
+    Clip,
+    exactness=REAL,
+)
 def merge_clips_over_affine(first: Clip, affine: Affine, second: Clip) -> Outcome:
-    """clip(s*clip(x, l1, h1) + t, l2, h2) = one clip and s*x + t, in either order, if s is not 0.
-
-    The first clip moves right as clip(s*l1 + t, s*h1 + t), bounds swapped where s < 0; or the
+    """The first clip moves right as clip(s*l1 + t, s*h1 + t), bounds swapped where s < 0; or the
     second moves left as clip((l2 - t)/s, (h2 - t)/s). The cheaper form is taken; between equals the
     left one if its bounds are whole, for then they are levels of a rounding before.
     """
@@ -115,12 +120,16 @@ def _level(bound: Vec, scale: Vec, shift: Vec) -> Vec | None:
     return whole if (abs(level - whole).values() <= noise.values()).all() else None
 
 
-@rule(Clip, Affine, Round, exactness=REAL)
+@rule(
+    "round(s*clip(x, l, h) + t) = clip(round(s*x + t), round(s*l + t), round(s*h + t)).",
+    Clip,
+    Affine,
+    Round,
+    exactness=REAL,
+)
 def move_clip_behind_rounded_affine(clip: Clip, affine: Affine, rnd: Round) -> Outcome:
-    """round(s*clip(x, l, h) + t) = clip(round(s*x + t), round(s*l + t), round(s*h + t)).
-
-    Bounds are swapped where s < 0. This is what makes the crops of a per-channel FakeQuantize per
-    tensor: in levels they are 0 and n in every channel.
+    """Bounds are swapped where s < 0. This is what makes the crops of a per-channel FakeQuantize
+    per tensor: in levels they are 0 and n in every channel.
     """
     carried = carry_over_clip(clip, affine.scale, affine.shift)
     if isinstance(carried, Refusal):

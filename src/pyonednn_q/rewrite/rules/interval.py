@@ -26,9 +26,13 @@ _INF = math.inf
 _ZERO, _OPEN_LO, _OPEN_HI = Vec(0.0), Vec(-_INF), Vec(_INF)
 
 
-@rule(Clip, exactness=REAL, ranged=True)
+@rule(
+    "clip(x, l, h) = min(x, h) if every x >= l, and max(x, l) if every x <= h.",
+    Clip,
+    exactness=REAL,
+    ranged=True,
+)
 def open_implied_bounds(x: Interval, clip: Clip) -> Outcome:
-    """clip(x, l, h) = min(x, h) if every x >= l, and max(x, l) if every x <= h."""
     if x.is_anything:
         return None
     lo = clip.lo.greatest > -_INF and _never_below(x.lo, clip.lo)
@@ -47,23 +51,30 @@ def _never_below(value: Vec, bound: Vec) -> bool:
     return bool((value.values() >= bound.values()).all())
 
 
-@rule(Round, exactness=BITWISE, ranged=True)
+@rule("round(x) = x, if x is always a whole number.", Round, exactness=BITWISE, ranged=True)
 def drop_round_of_whole(x: Interval, _: Round) -> Outcome:
-    """round(x) = x, if x is always a whole number."""
     return () if x.integer else None
 
 
-@rule((Eltwise, PRelu), exactness=REAL, ranged=True)
+@rule(
+    "relu(x, a) = prelu(x, a) = abs(x) = x, if x >= 0.",
+    (Eltwise, PRelu),
+    exactness=REAL,
+    ranged=True,
+)
 def drop_relu_of_positive(x: Interval, step: Eltwise | PRelu) -> Outcome:
-    """relu(x, a) = prelu(x, a) = abs(x) = x, if x >= 0."""
     if isinstance(step, Eltwise) and step.alg not in {"relu", "abs"}:
         return None
     return () if x.lo.least >= 0.0 else None
 
 
-@rule((Eltwise, PRelu), exactness=REAL, ranged=True)
+@rule(
+    "relu(x, a) = prelu(x, a) = a*x and abs(x) = -x, if x <= 0.",
+    (Eltwise, PRelu),
+    exactness=REAL,
+    ranged=True,
+)
 def make_affine_of_negative_relu(x: Interval, step: Eltwise | PRelu) -> Outcome:
-    """relu(x, a) = prelu(x, a) = a*x and abs(x) = -x, if x <= 0."""
     if x.hi.greatest > 0.0:
         return None
     if isinstance(step, PRelu):
@@ -72,9 +83,13 @@ def make_affine_of_negative_relu(x: Interval, step: Eltwise | PRelu) -> Outcome:
     return (Affine(slopes[step.alg]),) if step.alg in slopes else None
 
 
-@rule((Clip, Round, Eltwise, PRelu, Sum, Binary), exactness=REAL, ranged=True)
+@rule(
+    "f(x) = 0*x + c, if f takes every x of its interval to the same c.",
+    (Clip, Round, Eltwise, PRelu, Sum, Binary),
+    exactness=REAL,
+    ranged=True,
+)
 def make_constant_of_step(x: Interval, step: Step) -> Outcome:
-    """f(x) = 0*x + c, if f takes every x of its interval to the same c."""
     if x.is_anything:
         return None
     y = after(step, x)

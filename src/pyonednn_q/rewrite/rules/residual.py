@@ -13,7 +13,6 @@ from pyonednn_q.rewrite.rule import BITWISE, Outcome, rule
 __all__ = ["drop_sum_of_nothing"]
 
 
-@rule(Sum, exactness=BITWISE)
+@rule("s*(dst - z) + x = x, if s is 0.", Sum, exactness=BITWISE)
 def drop_sum_of_nothing(residual: Sum) -> Outcome:
-    """s*(dst - z) + x = x, if s is 0."""
     return () if residual.scale == 0.0 else None

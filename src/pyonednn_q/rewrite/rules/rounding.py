@@ -25,18 +25,20 @@ __all__ = [
 _EXACT = 2.0**24  # up to here float32 holds every whole number
 
 
-@rule(Round, Round, exactness=BITWISE)
+@rule("round(round(x)) = round(x).", Round, Round, exactness=BITWISE)
 def drop_second_round(first: Round, _: Round) -> Outcome:
-    """round(round(x)) = round(x)."""
     return (first,)
 
 
-@rule(Clip, Round, exactness=BITWISE)
+@rule(
+    "round(clip(x, l, h)) = clip(round(x), round(l), round(h)), if float32 rounds l and h alike.",
+    Clip,
+    Round,
+    exactness=BITWISE,
+)
 def move_clip_behind_round(clip: Clip, rnd: Round) -> Outcome:
-    """round(clip(x, l, h)) = clip(round(x), round(l), round(h)), if float32 rounds l and h alike.
-
-    Rounding never falls, so it passes min and max. A bound such as 2.50000001 is 2.5 in float32 and
-    rounds the other way there.
+    """Rounding never falls, so it passes min and max. A bound such as 2.50000001 is 2.5 in float32
+    and rounds the other way there.
     """
     lo, hi = _rounded(clip.lo), _rounded(clip.hi)
     if lo is None or hi is None:
@@ -45,9 +47,8 @@ def move_clip_behind_round(clip: Clip, rnd: Round) -> Outcome:
     return (rnd, Clip(lo, hi))
 
 
-@rule(Clip, Round, exactness=REAL)
+@rule("round(clip(x, l, h)) = clip(round(x), round(l), round(h)).", Clip, Round, exactness=REAL)
 def move_clip_near_tie_behind_round(clip: Clip, rnd: Round) -> Outcome:
-    """round(clip(x, l, h)) = clip(round(x), round(l), round(h))."""
     return (rnd, Clip(clip.lo.rint(), clip.hi.rint()))
 
 
@@ -60,24 +61,29 @@ def _rounded(bound: Vec) -> Vec | None:
     return rounded if narrow.rint() == rounded.narrow() else None
 
 
-@rule(Round, Affine, exactness=REAL)
+@rule(
+    "s*round(x) + k = round(s*x + k), if s is 1 or -1 and k is even.",
+    Round,
+    Affine,
+    exactness=REAL,
+)
 def move_shift_before_round(rnd: Round, affine: Affine) -> Outcome:
-    """s*round(x) + k = round(s*x + k), if s is 1 or -1 and k is even.
-
-    An odd k turns ties the other way: round(0.5) + 1 is 1, round(1.5) is 2.
-    """
+    """An odd k turns ties the other way: round(0.5) + 1 is 1, round(1.5) is 2."""
     if not _may_pass(affine):
         return None
     problem = carry_over_round(affine.scale, affine.shift)
     return problem or (affine, rnd)
 
 
-@rule(Round, Clip, Affine, exactness=REAL)
+@rule(
+    "s*clip(round(x), l, h) + k = clip(round(s*x + k), s*l + k, s*h + k), if |s| = 1, k is even.",
+    Round,
+    Clip,
+    Affine,
+    exactness=REAL,
+)
 def move_shift_before_clipped_round(rnd: Round, clip: Clip, affine: Affine) -> Outcome:
-    """s*clip(round(x), l, h) + k = clip(round(s*x + k), s*l + k, s*h + k), if |s| = 1, k is even.
-
-    Bounds are swapped where s is -1. Refused where the bounds would become per channel.
-    """
+    """Bounds are swapped where s is -1. Refused where the bounds would become per channel."""
     if not _may_pass(affine):
         return None
     problem = carry_over_round(affine.scale, affine.shift)

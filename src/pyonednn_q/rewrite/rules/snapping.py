@@ -23,12 +23,9 @@ __all__ = [
 _ONE = Vec(1.0)
 
 
-@rule(Affine, exactness=REAL)
+@rule("s*x + t = x + t, if every s is within 2**-40 of 1.", Affine, exactness=REAL)
 def snap_scale_to_one(affine: Affine) -> Outcome:
-    """s*x + t = x + t, if every s is within 2**-40 of 1.
-
-    Such an s is 1 in float32, so no kernel can tell the two apart.
-    """
+    """Such an s is 1 in float32, so no kernel can tell the two apart."""
     scale = affine.scale
     if scale.is_all(1.0) or not is_noise(scale, _ONE):
         return None
@@ -36,39 +33,51 @@ def snap_scale_to_one(affine: Affine) -> Outcome:
     return Rewrite((Affine(_ONE, affine.shift),), note)
 
 
-@rule((Affine, Acc), (Round, Dst), exactness=REAL)
+@rule(
+    "round(s*x + t) = round(s*x + k), if every t is within 2**-40 of a whole number k.",
+    (Affine, Acc),
+    (Round, Dst),
+    exactness=REAL,
+)
 def snap_shift_before_round(affine: Affine | Acc, end: Round | Dst) -> Outcome:
-    """round(s*x + t) = round(s*x + k), if every t is within 2**-40 of a whole number k.
-
-    A bias that is nothing but such noise would cost a primitive its form without a bias.
-    """
+    """A bias that is nothing but such noise would cost a primitive its form without a bias."""
     if isinstance(end, Dst) and not (end.is_integer and end.scale == 1.0):
         return None
     return _snapped(affine, affine, end)
 
 
-@rule(Round, Affine, exactness=REAL)
+@rule(
+    "round(x) + t = round(x) + k, if every t is within 2**-40 of a whole number k.",
+    Round,
+    Affine,
+    exactness=REAL,
+)
 def snap_shift_after_round(rnd: Round, affine: Affine) -> Outcome:
-    """round(x) + t = round(x) + k, if every t is within 2**-40 of a whole number k."""
     if not affine.scale.is_all(1.0) and not affine.scale.is_all(-1.0):
         return None
     return _snapped(affine, rnd, affine)
 
 
-@rule(Round, Clip, Affine, exactness=REAL)
+@rule(
+    "clip(round(x), l, h) + t = clip(round(x), l, h) + k, if t is within 2**-40 of a whole k.",
+    Round,
+    Clip,
+    Affine,
+    exactness=REAL,
+)
 def snap_shift_after_clipped_round(rnd: Round, clip: Clip, affine: Affine) -> Outcome:
-    """clip(round(x), l, h) + t = clip(round(x), l, h) + k, if t is within 2**-40 of a whole k."""
     if not affine.scale.is_all(1.0) and not affine.scale.is_all(-1.0):
         return None
     return _snapped(affine, rnd, clip, affine)
 
 
-@rule(Affine, exactness=REAL)
+@rule(
+    "s*x + t = u*x + v, if float32 cannot tell the channels of s from u, nor those of t from v.",
+    Affine,
+    exactness=REAL,
+)
 def collapse_equal_channels(affine: Affine) -> Outcome:
-    """s*x + t = u*x + v, if float32 cannot tell the channels of s from u, nor those of t from v.
-
-    The channels must also lie within 2**-40 of each other, relative to the largest.
-    """
+    """The channels must also lie within 2**-40 of each other, relative to the largest."""
     scale, shift = _one_value(affine.scale), _one_value(affine.shift)
     if scale is affine.scale and shift is affine.shift:
         return None

@@ -23,11 +23,14 @@ _INF = math.inf
 _OPEN_LO, _OPEN_HI = Vec(-_INF), Vec(_INF)
 
 
-@rule(Round, Dst, exactness=BITWISE)
+@rule(
+    "store(round(x)) = store(x), if the store is to an integer type, without scale or zero point.",
+    Round,
+    Dst,
+    exactness=BITWISE,
+)
 def drop_round_before_store(_: Round, dst: Dst) -> Outcome:
-    """store(round(x)) = store(x), if the store is to an integer type, without scale or zero point.
-
-    The store rounds to nearest even itself. Its zero point is added before that rounding: an odd
+    """The store rounds to nearest even itself. Its zero point is added before that rounding: an odd
     one would turn ties the other way.
     """
     if not dst.is_integer:
@@ -35,23 +38,31 @@ def drop_round_before_store(_: Round, dst: Dst) -> Outcome:
     return (dst,) if dst.is_plain else Refusal("dst has a scale or a zero point")
 
 
-@rule(Round, Clip, Dst, exactness=BITWISE)
+@rule(
+    "store(clip(round(x), l, h)) = store(clip(x, l, h)), if the store is as above.",
+    Round,
+    Clip,
+    Dst,
+    exactness=BITWISE,
+)
 def drop_round_before_clipped_store(_: Round, clip: Clip, dst: Dst) -> Outcome:
-    """store(clip(round(x), l, h)) = store(clip(x, l, h)), if the store is as above.
+    """For any bounds: rounding never falls.
 
-    For any bounds: rounding never falls, so both sides are clip(round(x), round(l), round(h)).
+    So both sides are clip(round(x), round(l), round(h)).
     """
     if not dst.is_integer:
         return None
     return (clip, dst) if dst.is_plain else Refusal("dst has a scale or a zero point")
 
 
-@rule(Clip, Dst, exactness=BITWISE)
+@rule(
+    "store(clip(x, l, h)) = store(clip(x, -inf, h)) if l stores as qmin; and l, inf if h as qmax.",
+    Clip,
+    Dst,
+    exactness=BITWISE,
+)
 def open_saturated_bounds(clip: Clip, dst: Dst) -> Outcome:
-    """store(clip(x, l, h)) = store(clip(x, -inf, h)) if l stores as qmin; and l, inf if h as qmax.
-
-    A relu before an unsigned store is the case l = 0.
-    """
+    """A relu before an unsigned store is the case l = 0."""
     if dst.dtype is None or not dst.is_integer:
         return None
     # A store never falls, so the highest l and the lowest h speak for all channels.

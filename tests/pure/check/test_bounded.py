@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyonednn_q.expr.bounded import evaluate_bounded
+from pyonednn_q.check.bounded import evaluate_bounded
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate, evaluate_f32
 from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Round

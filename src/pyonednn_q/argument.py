@@ -1,0 +1,253 @@
+"""What a single argument must be: the checks that everything public shares.
+
+Each names the argument when it refuses, and returns the value as a plain one of ours. A caller's
+object may do anything when it is asked for a number, an item or an array: what it raises is what
+is wrong with the argument.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.shown import shown
+
+__all__ = [
+    "broadcast",
+    "content",
+    "flag",
+    "function",
+    "instance",
+    "integers",
+    "items",
+    "named",
+    "numbers",
+    "one_of",
+    "ordered",
+    "path",
+    "real",
+    "whole",
+]
+
+Array = np.ndarray[Any, Any]
+Kind = TypeVar("Kind")
+
+MANY = 1 << 20  # items of a sequence: whoever passes more passes something without an end
+_BEYOND_F32 = 2.0**128 - 2.0**103  # the least number that float32 rounds to infinity
+_NO_SEQUENCE = (str, bytes, bytearray, AbstractSet, Mapping)
+_ARRAYS = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")
+
+
+def instance(argument: str, value: object, *kinds: type) -> None:
+    """Refuse a `value` of any other type."""
+    if not isinstance(value, kinds):
+        wanted = ", ".join(kind.__name__ for kind in kinds)
+        raise ArgumentError(argument, type(value).__name__, wanted)
+
+
+def one_of(argument: str, value: object, allowed: tuple[str, ...]) -> str:
+    """Return the one of `allowed` that `value` is."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ArgumentError(argument, shown(value), f"one of {', '.join(allowed)}")
+    return allowed[allowed.index(value)]
+
+
+def flag(argument: str, value: object) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise ArgumentError(argument, shown(value), "True or False")
+
+
+def function(argument: str, value: object) -> None:
+    """Refuse what cannot be called."""
+    if not callable(value):
+        raise ArgumentError(argument, shown(value), "a function")
+
+
+def whole(argument: str, value: Any, lo: int = -(2**31), hi: int = 2**31 - 1) -> int:  # noqa: ANN401
+    """Return `value` as an int from `lo` to `hi`."""
+    number = _index(value)
+    if number is None or not lo <= number <= hi:
+        raise ArgumentError(argument, shown(value), f"an integer from {lo} to {hi}")
+    return number
+
+
+def real(
+    argument: str,
+    value: Any,  # noqa: ANN401
+    *,
+    infinite: bool = False,
+    wide: bool = False,
+) -> float:
+    """Return `value` as a float that is still finite as f32, or infinite where allowed.
+
+    Parameters
+    ----------
+    argument : str
+        Its name.
+    value : object
+        A number of Python or NumPy.
+    infinite : bool
+        Infinities will do.
+    wide : bool
+        It need be finite in float64 only.
+    """
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ArgumentError(argument, shown(value), "a number")
+    try:
+        number = float(value)
+    except Exception:  # a whole number beyond float64, or a caller's own kind of number
+        number = math.nan
+    largest = math.inf if wide else _BEYOND_F32
+    if not (abs(number) < largest or (infinite and math.isinf(number))):
+        wanted = "a number that is finite" if wide else "a number that is finite in f32"
+        raise ArgumentError(argument, shown(value), wanted)
+    return number
+
+
+def integers(argument: str, values: Iterable[Any]) -> tuple[int, ...]:
+    """Return `values` as a tuple of ints.
+
+    Raises
+    ------
+    ShapeError
+        A value is not an integer (a float is not, even a whole one), or not one of 64 bits; or the
+        values have no order.
+    """
+    found = [_index(value) for value in _listed(argument, values, "a sequence of integers")]
+    numbers = tuple(number for number in found if number is not None)
+    if len(numbers) < len(found):
+        raise ShapeError(argument, shown(values), "a sequence of integers")
+    if any(not -(2**63) <= number < 2**63 for number in numbers):
+        raise ShapeError(argument, shown(numbers), "integers of 64 bits")
+    return numbers
+
+
+def ordered(argument: str, values: object) -> None:
+    """Refuse sets and mappings, whose elements come in no order that a caller gave."""
+    if isinstance(values, (AbstractSet, Mapping)):
+        raise ShapeError(argument, shown(values), "a sequence of integers")
+
+
+def items(argument: str, values: object, *kinds: type) -> tuple[Any, ...]:
+    """Return the items of a sequence, each an instance of one of `kinds`."""
+    wanted = f"a sequence of {', '.join(kind.__name__ for kind in kinds)}"
+    found = _listed(argument, values, wanted)
+    for at, item in enumerate(found):
+        instance(f"{argument}[{at}]", item, *kinds)
+    return tuple(found)
+
+
+def named(argument: str, values: object, *kinds: type) -> dict[str, Any]:
+    """Return a mapping of names to instances of one of `kinds` as a dict; None is empty."""
+    if values is None:
+        return {}
+    try:
+        found: dict[Any, Any] | None = dict(values) if isinstance(values, Mapping) else None
+    except Exception:  # of a caller's own mapping
+        found = None
+    if found is None or not all(isinstance(name, str) for name in found):
+        raise ArgumentError(argument, shown(values), "a mapping of names to values")
+    for name, value in found.items():
+        instance(f"{argument}[{name!r}]", value, *kinds)
+    return found
+
+
+def path(argument: str, value: Any) -> Path:  # noqa: ANN401
+    """Return the name of a file as a path."""
+    try:
+        found = Path(os.fspath(value))
+        is_name = b"\0" not in os.fsencode(found)
+    except Exception:  # no path, or letters that no file can have in its name
+        is_name = False
+    if not is_name:
+        raise ArgumentError(argument, shown(value), "the name of a file")
+    return found
+
+
+def content(argument: str, file: Path) -> str:
+    """Return what a file holds: text in UTF-8.
+
+    Raises
+    ------
+    ArgumentError
+        It is not in UTF-8.
+    OSError
+        It cannot be read.
+    """
+    try:
+        return file.read_text("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise ArgumentError(argument, f"{file}: {problem}", "text in UTF-8") from None
+
+
+def numbers(argument: str, value: object, kinds: str = "iuf") -> Array:
+    """Return real numbers as an array: of an array, a number, or numbers in lists of equal length.
+
+    Parameters
+    ----------
+    argument : str
+        Its name.
+    value : array_like
+        It is not copied if it is an array.
+    kinds : str
+        Of NumPy's dtypes: signed and unsigned integers, floats, booleans ("b").
+
+    Raises
+    ------
+    ArgumentError
+        Anything else: text, complex numbers, dates, rows of different lengths, objects.
+    """
+    # Not whatever can be counted and indexed: that need not end.
+    value = integers(argument, value) if isinstance(value, range) else value
+    is_known = isinstance(value, (np.ndarray, np.generic, int, float, list, tuple))
+    if not (is_known or any(hasattr(type(value), name) for name in _ARRAYS)):
+        raise ArgumentError(argument, shown(value), "numbers")
+    try:
+        array = np.asarray(value)
+    except MemoryError:
+        raise
+    except Exception:  # ragged rows, or what a caller's own object raises
+        raise ArgumentError(argument, shown(value), "numbers, in rows of equal length") from None
+    if array.dtype.kind not in kinds:
+        got = f"{shown(value)} of {shown(array.dtype)}" if array.ndim else shown(value)
+        wanted = "booleans" if kinds == "b" else "numbers" if "f" in kinds else "integers"
+        raise ArgumentError(argument, got, wanted)
+    return array
+
+
+def broadcast(argument: str, array: Array, shape: tuple[int, ...]) -> Array:
+    """Return an array as one of that shape, its dimensions of 1 repeated."""
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        wanted = f"what broadcasts to {shown(shape)}"
+        raise ShapeError(argument, f"shape {shown(array.shape)}", wanted) from None
+
+
+def _index(value: Any) -> int | None:  # noqa: ANN401
+    try:
+        return int(operator.index(value))
+    except Exception:  # a caller's own __index__ may raise anything
+        return None
+
+
+def _listed(argument: str, values: Any, wanted: str) -> list[Any]:  # noqa: ANN401
+    if isinstance(values, _NO_SEQUENCE):
+        raise ShapeError(argument, shown(values), wanted)
+    try:
+        found = list(islice(iter(values), MANY + 1))
+    except Exception:  # no sequence, or one that breaks
+        raise ShapeError(argument, shown(values), wanted) from None
+    if len(found) > MANY:
+        raise ShapeError(argument, f"more than {MANY} items", wanted)
+    return found

@@ -1,0 +1,100 @@
+"""Draw: seeded data on which a misreading shows.
+
+Sources rise in styles, from codes next to the zero point to codes of the whole range, so that not
+every result saturates and not every one is small; the last two have only the ends of the range, on
+the sides that make one channel largest, and least. Styles follow each other in blocks along one
+dimension; where that is too short for all, they are drawn in turns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+
+__all__ = ["Draw"]
+
+Array = np.ndarray[Any, Any]
+Dims = tuple[int, ...]
+
+_LOUD = 6  # styles from quiet to loud
+_STYLES = _LOUD + 2
+_FLOATS = 4.0
+_WIDE = 2**20  # of a residual of 32 bits
+
+
+class Draw:
+    """Seeded data."""
+
+    def __init__(self, seed: int = 7) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    @staticmethod
+    def turns(blocks: int) -> int:
+        """Return how many sources of so many blocks it takes to see all styles."""
+        return -(-_STYLES // min(blocks, _STYLES))
+
+    def source(
+        self,
+        dims: Dims,
+        dtype: str,
+        zero_point: int = 0,
+        *,
+        blocks: tuple[int, int] | None = None,
+        turn: int = 0,
+        toward: Array | None = None,
+    ) -> Array:
+        """Return values of a source.
+
+        Parameters
+        ----------
+        dims : tuple of int
+            Of the source.
+        dtype : str
+            Of its elements.
+        zero_point : int
+            Of its codes.
+        blocks : (int, int), optional
+            The dimension that styles follow each other along, and how often they may change; by
+            default the longest, at each place.
+        turn : int
+            Which of `turns`.
+        toward : ndarray, optional
+            Weights of a channel; broadcasts to the source.
+        """
+        axis, count = (int(np.argmax(dims)), max(dims)) if blocks is None else blocks
+        block = np.arange(dims[axis]) * min(count, _STYLES) // max(dims[axis], 1)
+        aligned = [-1 if i == axis else 1 for i in range(len(dims))]
+        style = ((turn * min(count, _STYLES) + block) % _STYLES).reshape(aligned)
+        is_float = dtypes.is_float(dtype)
+        lo, hi = -_FLOATS, _FLOATS
+        if not is_float:
+            lo, hi = dtypes.qmin(dtype), min(dtypes.qmax(dtype), _WIDE)
+            lo = max(lo, -_WIDE)
+        sizes = np.geomspace((hi - lo) / 128, hi - lo, _LOUD)[np.minimum(style, _LOUD - 1)]
+        least, greatest = np.maximum(zero_point - sizes, lo), np.minimum(zero_point + sizes, hi)
+        drawn = least + self._rng.random(dims) * (greatest - least)
+        signs = np.where(np.asarray(1.0 if toward is None else toward) < 0, -1, 1)
+        most = np.where(signs * (_LOUD - style + 0.5) > 0, hi, lo)
+        values = np.where(style < _LOUD, drawn if is_float else np.rint(drawn), most)
+        result: Array = values.astype(dtypes.numpy_dtype(dtype))
+        return result
+
+    def floats(self, codes: Array, scale: float, zero_point: int, dtype: str) -> Array:
+        """Return f32 values next to those that codes stand for, beyond them at the ends."""
+        beside = self._rng.uniform(-0.45, 0.45, codes.shape)
+        at_end = (codes == dtypes.qmin(dtype)) * -1.0 + (codes == dtypes.qmax(dtype)) * 1.0
+        whole = codes.astype(np.float64) - zero_point
+        return ((whole + np.where(at_end == 0, beside, at_end * 9.0)) * scale).astype(np.float32)
+
+    def operand(self, dims: Dims, dtype: str) -> Array:
+        """Return values of both signs from which a result can be divided."""
+        if dtypes.is_float(dtype):
+            size = self._rng.uniform(0.5, 2.0, dims) * self._rng.choice([-1.0, 1.0], dims)
+            return np.asarray(size, dtypes.numpy_dtype(dtype))
+        low = max(dtypes.qmin(dtype), -9)
+        return self._rng.integers(1 if low >= 0 else low, 10, dims).astype(
+            dtypes.numpy_dtype(dtype)
+        )

@@ -1,0 +1,253 @@
+"""Meaning: what was asked of a call, in float64, as a band that a right result stays within.
+
+    acc = Σ (src − src_zero_point) · (wei − wei_zero_point)      each with scales of its own, if any
+    x   = scale · acc + bias          or  scale · (acc + bias), for a bias that counts sums
+    dst = saturate(rne(chain(x) / dst_scale + dst_zero_point)), or a cast
+
+The band is as wide as the rounding errors of float32 can make it (`check.bounded`), plus the levels
+that rewrites declared; no wider. Integers that are asked for as they are have no band: they are
+the integers. Another runtime's requantisation may be as far from the real value as it declares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.check.bounded import ROUNDINGS, UNIT, evaluate_bounded
+from pyonednn_q.expr.steps import Binary, Leaf
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pyonednn_q.check.places import Places
+    from pyonednn_q.expr.chain import Chain
+
+    F64 = NDArray[np.float64]
+
+__all__ = ["Band", "Meaning"]
+
+Array = np.ndarray[Any, Any]
+
+_ULP = {"f32": 2.0**-23, "bf16": 2.0**-7, "f16": 2.0**-10}
+_LARGEST = {"f32": 3.4e38, "bf16": 3.3e38, "f16": 65504.0}
+_SMALLEST = {"f32": 2.0**-126, "bf16": 2.0**-126, "f16": 2.0**-14}  # normal; below may be flushed
+_S32_SATURATED = 2147483520  # the largest float32 below 2**31: where some kernels saturate
+_NOTHING = np.zeros(1)
+
+
+def _one() -> F64:
+    return np.ones(1)
+
+
+def _zero() -> F64:
+    return np.zeros(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The least and the greatest result that is right, as (places, channels)."""
+
+    low: F64
+    high: F64
+
+    def wrong(self, dst: Array) -> NDArray[np.bool_]:
+        """Tell where a result lies outside."""
+        got = dst.astype(np.float64)
+        known = np.isfinite(self.low) & np.isfinite(self.high)
+        return known & ~((got >= self.low) & (got <= self.high))
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What was asked.
+
+    Attributes
+    ----------
+    chain : Chain
+        What follows the sums.
+    dst : str
+        Data type of the result.
+    scale : ndarray
+        What a sum is worth: one value, one per output channel, or one per place and channel.
+    dst_scale : ndarray
+        One value, or one per output channel.
+    src_zero_point, wei_zero_point : ndarray
+        Of the tensors; they broadcast.
+    dst_zero_point : int
+        Of the result.
+    bias : ndarray or None
+        One value per output channel.
+    bias_in_acc : bool
+        Whether it counts sums.
+    levels : int
+        How many levels rewrites may move a rounding by.
+    rounds_first : bool
+        Whether the zero point of dst is added to rounded values.
+    splits_src : bool
+        Whether the zero point's share of the sums is rounded on its own.
+    in_float32 : bool
+        Whether integers that are asked for as they are may pass through float32.
+    distance : (float, float, float) or None
+        How far a result may be from the real value, where another runtime's arithmetic makes it:
+        in levels, in parts of the value, and in parts of the sum.
+    src_scale, wei_scale : ndarray
+        What elements are worth one by one, where `scale` cannot say it; they broadcast.
+    """
+
+    chain: Chain
+    dst: str
+    scale: F64 = field(default_factory=_one)
+    dst_scale: F64 = field(default_factory=_one)
+    src_zero_point: F64 = field(default_factory=_zero)
+    wei_zero_point: F64 = field(default_factory=_zero)
+    dst_zero_point: int = 0
+    bias: F64 | None = None
+    bias_in_acc: bool = False
+    levels: int = 0
+    rounds_first: bool = False
+    splits_src: bool = False
+    in_float32: bool = False
+    distance: tuple[float, float, float] | None = None
+    src_scale: F64 = field(default_factory=_one)
+    wei_scale: F64 = field(default_factory=_one)
+
+    def band(
+        self,
+        places: Places,
+        src: Array,
+        wei: Array,
+        *,
+        before: Array | None = None,
+        operands: Mapping[str, Array] | None = None,
+    ) -> Band:
+        """Return what dst may be at the places.
+
+        Parameters
+        ----------
+        places : Places
+            Where.
+        src, wei : ndarray
+            In the geometry's dims.
+        before : ndarray, optional
+            What a Sum reads, in dst's dims.
+        operands : mapping of str to ndarray, optional
+            Leaves of the chain: in dst's dims, or one value per channel, per row, or one value.
+        """
+        is_rounded = wei.dtype.kind not in "iu" or self.src_scale.size * self.wei_scale.size > 1
+        src = (src.astype(np.float64) - self.src_zero_point) * self.src_scale
+        wei = (wei.astype(np.float64) - self.wei_zero_point) * self.wei_scale
+        with np.errstate(all="ignore"):
+            acc = places.sums(src, wei)
+            if self.distance is not None:
+                return self._near(acc, *self.distance)
+            if self._is_whole:
+                return self._whole(acc)
+            # Sums of rounded products: every addition may round what there is so far.
+            error = _summed(places, src, wei) if is_rounded else UNIT * np.abs(acc)
+            if self.splits_src:
+                # Both parts of the sum are as large as all weights times the zero point.
+                point = float(np.abs(self.src_zero_point).max())
+                error = error + ROUNDINGS * UNIT * point * _sizes(places, wei)
+            x, error = self._entering(acc, error)
+            y, error = evaluate_bounded(
+                self.chain,
+                x,
+                error,
+                levels=self.levels,
+                dst_before=None if before is None else places.take(before).astype(np.float64),
+                operands=self._at(places, operands or {}),
+            )
+            return self._stored(y, error)
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the result is the sum itself, as an integer."""
+        is_scaled = self.src_scale.size > 1 or self.wei_scale.size > 1
+        is_one = not is_scaled and bool((self.scale == self.dst_scale).all())
+        has_real = self.bias is not None and not self.bias_in_acc
+        plain = not len(self.chain) and not has_real and not self.in_float32
+        return self.dst == "s32" and is_one and plain
+
+    def _whole(self, acc: F64) -> Band:
+        whole = acc + self.dst_zero_point + (0.0 if self.bias is None else self.bias)
+        whole = np.clip(whole, dtypes.qmin(self.dst), dtypes.qmax(self.dst))
+        return Band(np.where(whole > _S32_SATURATED, _S32_SATURATED, whole), whole)
+
+    def _near(self, acc: F64, levels: float, relative: float, of_acc: float) -> Band:
+        """Return what is as near to the real value as another runtime's arithmetic comes."""
+        bias = _NOTHING if self.bias is None else self.bias
+        count = bias if self.bias_in_acc else _NOTHING
+        real = bias if not self.bias_in_acc else _NOTHING
+        scaled = self.scale * (acc + count) / self.dst_scale
+        value = scaled + real / self.dst_scale + self.dst_zero_point
+        terms = np.abs(scaled) + np.abs(real / self.dst_scale) + abs(self.dst_zero_point)
+        room = levels + relative * terms + of_acc * np.abs(acc + count)
+        least, greatest = dtypes.qmin(self.dst), dtypes.qmax(self.dst)
+        low = np.clip(np.ceil(value - room), least, greatest)
+        if self.dst == "s32":
+            low = np.minimum(low, _S32_SATURATED)
+        return Band(low, np.clip(np.floor(value + room), least, greatest))
+
+    def _entering(self, acc: F64, error: F64) -> tuple[F64, F64]:
+        """Return what enters the chain."""
+        bias = _NOTHING if self.bias is None else self.bias
+        shift = self.scale * bias if self.bias_in_acc else bias
+        scaled = self.scale * acc
+        error = self.scale * error + ROUNDINGS * UNIT * (np.abs(scaled) + np.abs(shift))
+        return scaled + shift, error
+
+    def _stored(self, y: F64, error: F64) -> Band:
+        y, error = y / self.dst_scale, error / self.dst_scale
+        if dtypes.is_float(self.dst):
+            error = error + _ULP[self.dst] * np.abs(y) + _SMALLEST[self.dst]
+            error = np.where(np.abs(y) + error < _LARGEST[self.dst], error, np.inf)
+            return Band(y - error, y + error)
+        point = self.dst_zero_point
+        error = error + ROUNDINGS * UNIT * (np.abs(y) + abs(point))
+        if self.rounds_first:
+            low, high = np.rint(y - error) + point, np.rint(y + error) + point
+        else:
+            low, high = np.rint(y + point - error), np.rint(y + point + error)
+        least, greatest = dtypes.qmin(self.dst), dtypes.qmax(self.dst)
+        low = np.clip(low - self.levels, least, greatest)
+        if self.dst == "s32":
+            low = np.minimum(low, _S32_SATURATED)
+        return Band(low, np.clip(high + self.levels, least, greatest))
+
+    def _at(self, places: Places, operands: Mapping[str, Array]) -> dict[str, Array]:
+        """Return operands at the places."""
+        steps = [step.operand for step in self.chain if isinstance(step, Binary)]
+        extents = {leaf.name: leaf.extent for leaf in steps if isinstance(leaf, Leaf)}
+        dims = places.geometry.dst
+        found = {}
+        for name, array in operands.items():
+            if extents[name] == "full" or array.shape == dims:
+                found[name] = places.take(np.broadcast_to(array, dims))
+            elif extents[name] == "per_row":
+                found[name] = array[places.index[-1]]
+            else:
+                found[name] = array.reshape(-1)
+        return found
+
+
+def _summed(places: Places, src: F64, wei: F64) -> F64:
+    """Return how far sums of floating values may be off."""
+    geometry = places.geometry
+    terms = wei.shape[-2] if geometry.kind == "matmul" else wei.size
+    if geometry.kind in {"convolution", "inner_product"}:
+        terms //= geometry.channels
+    return UNIT * (terms + ROUNDINGS) * places.sums(np.abs(src), np.abs(wei))
+
+
+def _sizes(places: Places, wei: F64) -> F64:
+    """Return the sum of the absolute weights of each channel."""
+    sizes = np.abs(wei)
+    if places.geometry.kind == "matmul":
+        return np.asarray(sizes.reshape(-1, *wei.shape[-2:]).sum(axis=1).max(axis=0))
+    return np.asarray(sizes.reshape(places.geometry.channels, -1).sum(axis=1))

@@ -1,0 +1,164 @@
+"""Places: elements of a result, and the exact sums of products that belong to them.
+
+For comparison with a kernel, so as unlike one as can be: for each place the elements of src that
+its window meets are gathered, and multiplied with the weights, in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pyonednn_q.check.geometry import Geometry
+
+    F64 = NDArray[np.float64]
+    Indices = tuple[NDArray[np.intp], ...]
+
+__all__ = ["MOST_GATHERED", "MOST_MACS", "Places"]
+
+Array = np.ndarray[Any, Any]
+
+MOST_MACS = 2**27  # some tenths of a second in float64
+MOST_GATHERED = 2**22
+_LEAST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Places of a result, all channels of each.
+
+    Attributes
+    ----------
+    geometry : Geometry
+        Of the call.
+    index : tuple of ndarray
+        One array for each dimension of dst but the channels'.
+    """
+
+    geometry: Geometry
+    index: Indices
+
+    @classmethod
+    def of(cls, geometry: Geometry, turns: int = 1) -> Places:
+        """Return all places, or as many as `MOST_MACS` and `MOST_GATHERED` allow.
+
+        Those are the corners, and others drawn evenly. `turns`: how often they are looked at.
+        """
+        dims = _dims(geometry)
+        total = math.prod(dims)
+        is_matmul = geometry.kind == "matmul"
+        # What one place multiplies, and what is gathered for it, of all groups.
+        each = math.prod(geometry.wei[-2:] if is_matmul else geometry.wei)
+        met = geometry.wei[-2] if is_matmul else each // geometry.channels * geometry.groups
+        count = max(_LEAST, min(MOST_MACS // turns // each, MOST_GATHERED // met))
+        if count >= total:
+            flat = np.arange(total)
+        else:
+            corners = np.array(list(product(*((0, d - 1) for d in dims)))).T
+            drawn = np.random.default_rng(0).choice(total, count, replace=False)
+            flat = np.union1d(np.ravel_multi_index(tuple(corners), dims), drawn)
+        return cls(geometry, tuple(np.unravel_index(flat, dims)))
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.index[0])
+
+    @property
+    def are_all(self) -> bool:
+        """Whether no place is missing."""
+        return self.count == math.prod(_dims(self.geometry))
+
+    def take(self, array: Array) -> Array:
+        """Return the values of an array of dst's dims, as (places, channels)."""
+        return np.asarray(np.moveaxis(array, self.geometry.axis, -1)[self.index])
+
+    def at(self, place: int, channel: int) -> tuple[int, ...]:
+        """Return where in dst a value of `take` is."""
+        where = [int(index[place]) for index in self.index]
+        where.insert(self.geometry.axis, channel)
+        return tuple(where)
+
+    def sums(self, src: Array, wei: Array) -> F64:
+        """Return Σ src · wei at the places, in float64, as (places, channels).
+
+        Parameters
+        ----------
+        src, wei : ndarray
+            Of the geometry's dims, zero points subtracted.
+        """
+        geometry = self.geometry
+        src, wei = src.astype(np.float64), wei.astype(np.float64)
+        if geometry.kind == "matmul":
+            return self._products(src, wei)
+        if geometry.kind == "inner_product":
+            rows: F64 = src.reshape(len(src), -1)[self.index[0]] @ wei.reshape(len(wei), -1).T
+            return rows
+        patches = self._patches(src)  # (places, taps, IC)
+        groups, oc = geometry.groups, geometry.channels
+        grouped = wei.reshape(groups, oc // groups, geometry.wei[1], -1)
+        taps = patches.reshape(*patches.shape[:2], groups, -1).transpose(2, 0, 1, 3)
+        taps = taps.reshape(groups, self.count, -1)
+        weights = grouped.transpose(0, 3, 2, 1).reshape(groups, -1, oc // groups)
+        sums: F64 = np.matmul(taps, weights).transpose(1, 0, 2).reshape(self.count, oc)
+        return sums
+
+    def _products(self, src: F64, wei: F64) -> F64:
+        *lead, row = self.index
+
+        def of(batch: tuple[int, ...]) -> Indices:  # a dimension of 1 is broadcast
+            pairs = zip(lead[len(lead) - len(batch) :], batch, strict=True)
+            return tuple(np.where(d == 1, 0, index) for index, d in pairs)
+
+        where = (*of(src.shape[:-2]), row)
+        rows = src[where]
+        if math.prod(wei.shape[:-2]) == 1:
+            return np.asarray(rows @ wei.reshape(wei.shape[-2:]))
+        sums = np.empty((self.count, wei.shape[-1]))
+        batches = np.ravel_multi_index(of(wei.shape[:-2]), wei.shape[:-2])
+        for batch in np.unique(batches):
+            mine = batches == batch
+            sums[mine] = rows[mine] @ wei.reshape(-1, *wei.shape[-2:])[batch]
+        return sums
+
+    def _patches(self, src: F64) -> F64:
+        """Return what each window meets, 0 beyond the edges: (places, taps, IC)."""
+        spatial = len(self.geometry.stride)
+        index: list[Any] = [self.index[0].reshape(-1, *(1,) * spatial)]
+        inside = np.ones((1,) * (spatial + 1), bool)
+        for axis in range(spatial):
+            at, valid = _met(self.geometry, axis, self.index[1 + axis])
+            shape = [self.count, *(1,) * spatial]
+            shape[1 + axis] = at.shape[1]
+            index.append(np.where(valid, at, 0).reshape(shape))
+            inside = inside & valid.reshape(shape)
+        met = np.moveaxis(src, 1, -1)[tuple(index)] * inside[..., np.newaxis]
+        patches: F64 = met.reshape(self.count, -1, src.shape[1])
+        return patches
+
+
+def _dims(geometry: Geometry) -> tuple[int, ...]:
+    dims = geometry.dst
+    return dims[: geometry.axis] + dims[geometry.axis + 1 :]
+
+
+def _met(
+    geometry: Geometry, axis: int, out: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return which element of src each tap meets along an axis, and whether there is one."""
+    length, stride = geometry.src[2 + axis], geometry.stride[axis]
+    low = geometry.padding[axis][0]
+    taps = np.arange(geometry.wei[2 + axis]) * geometry.dilation[axis]
+    if geometry.kind == "convolution":
+        at = out[:, np.newaxis] * stride - low + taps
+        return at, (at >= 0) & (at < length)
+    reach = out[:, np.newaxis] + low - taps  # i · stride
+    at = reach // stride
+    return at, (reach % stride == 0) & (at >= 0) & (at < length)

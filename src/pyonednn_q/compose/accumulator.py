@@ -1,0 +1,283 @@
+"""The accumulator asked for as it is, in s32: who can store it, and in how many parts.
+
+    dst = saturate(Σ (src_q − src_zp) · (wei_q − wei_zp) + bias + dst_zp)        whole numbers
+
+Float32 holds whole numbers up to 2^24. Where nothing on the way can be larger, bias and zero points
+are the primitive's own. Beyond, it is asked for bare sums of codes, and the rest is added to those
+as integers. Bare sums go through float32, too, on most kernels (`STORES_SUMS` names the others), so
+they are computed in parts of the input channels: each small enough, their sum exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.compose.primitive import acc_interval
+from pyonednn_q.compose.taps import wei_sums
+from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.expr.vec import Vec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyonednn_q.compose.facts import Version
+    from pyonednn_q.compose.plan import Plan
+    from pyonednn_q.compose.primitive import DenseProblem, PrimitiveFacts
+    from pyonednn_q.expr.chain import Chain
+
+__all__ = [
+    "STORES_SUMS",
+    "WHOLE",
+    "Part",
+    "added",
+    "addend",
+    "asks_for_sums",
+    "fits_float32",
+    "leaves_32_bits",
+    "parts",
+    "stores_sums",
+]
+
+Array = np.ndarray[Any, Any]
+
+WHOLE = 2**24  # float32 holds all whole numbers up to it
+_CODES = 255  # of 8 bits, as kernels multiply them: an s8 source is one of u8 less 128
+
+# Implementations that store bare s32 sums of u8 sources as they are, by how their names begin: of
+# which primitives, and from which version on. Measured with sums up to 2^29, on 3.7 and 3.13,
+# without AMX.
+STORES_SUMS: tuple[tuple[str, tuple[str, ...], Version], ...] = (
+    ("brg_conv_fwd:", ("convolution",), (3, 13, 0)),  # 3.7: not what only some taps reach
+    ("brgconv_1x1:", ("convolution",), (3, 7, 0)),
+    ("brg_deconv:", ("deconvolution",), (3, 13, 0)),
+    ("brg_matmul:", ("inner_product", "matmul"), (3, 7, 0)),
+    ("brgemm:", ("inner_product",), (3, 7, 0)),
+    ("x64:gemm_s8u8s32:", ("inner_product",), (3, 7, 0)),
+)
+
+
+def stores_sums(problem: DenseProblem, impl: str, version: tuple[int, ...]) -> bool:
+    """Tell whether an implementation is known to store bare s32 sums as they are.
+
+    Parameters
+    ----------
+    problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
+        What it computes.
+    impl : str
+        As the library names it.
+    version : tuple of int
+        Of oneDNN.
+    """
+    return problem.src.dtype == "u8" and any(
+        impl.startswith(name) and "amx" not in impl and problem.kind in kinds and version >= since
+        for name, kinds, since in STORES_SUMS
+    )
+
+
+def added(chain: Chain, facts: PrimitiveFacts) -> Vec | None:
+    """Return what is added to the accumulator, if that with whole numbers is all that is asked.
+
+    In units of the accumulator: the bias, unless its values come later, and dst's zero point.
+    ``None`` where something else is asked.
+    """
+    is_other = len(chain) or facts.dst != "s32" or facts.src_later or facts.acc_map
+    if is_other or not facts.is_int8 or not (facts.folded_scale / facts.dst_scale).is_all(1.0):
+        return None
+    if facts.bias_later and not facts.bias_in_acc:
+        return None
+    bias = facts.bias or Vec(0.0)
+    if not facts.bias_in_acc:
+        bias = bias / facts.folded_scale
+    return bias + float(facts.dst_zero_point) if bias.is_integer else None
+
+
+def asks_for_sums(chain: Chain, facts: PrimitiveFacts) -> bool:
+    """Tell whether a plan is one of sums: integers are asked for that float32 might round."""
+    shift = added(chain, facts)
+    return shift is not None and not fits_float32(facts, shift)
+
+
+def fits_float32(facts: PrimitiveFacts, shift: Vec) -> bool:
+    """Tell whether a primitive with scales of 1 meets no whole number beyond 2^24 on its way.
+
+    Kernels take zero points off sums of codes, an s8 source's 128 among them, and these sums can be
+    larger than the accumulator.
+    """
+    acc = facts.acc
+    if facts.bias_later or facts.wei_zero_point or not (acc.lo.is_finite and acc.hi.is_finite):
+        return False
+    if not facts.folded_scale.is_all(1.0):
+        return False
+    most = abs(acc.lo).maximum(abs(acc.hi))
+    if facts.src_zero_point or facts.src == "s8":
+        # hi - lo is 255 · Σ|wei|; a zero point is up to 128 and 128 away from a code.
+        most = (acc.hi - acc.lo) * (256 / _CODES)
+    return (most + abs(shift)).greatest <= WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the products that an accumulator adds up.
+
+    Attributes
+    ----------
+    problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
+        Of some input channels, or of all.
+    wei : ndarray of int8
+        In its dims; 0 for products of another part.
+    start, stop : int
+        First of these input channels, and the one after the last.
+    """
+
+    problem: DenseProblem
+    wei: Array
+    start: int
+    stop: int
+
+    def source(self, src: Array) -> Array:
+        """Return the channels of a source that this part takes."""
+        if self.problem.src.dims == src.shape:
+            return src
+        along = -1 if self.problem.kind == "matmul" else 1
+        return np.moveaxis(np.moveaxis(src, along, 0)[self.start : self.stop], 0, along)
+
+
+def parts(problem: DenseProblem, wei: Array, most: int, *, narrow: bool = True) -> tuple[Part, ...]:
+    """Return parts of which no sum of products of codes reaches `most`, whatever the source.
+
+    Parameters
+    ----------
+    problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
+        Without bias, to s32.
+    wei : ndarray of int8
+        In its dims.
+    most : int
+        Above 255 · 128.
+    narrow : bool
+        Each part is a problem of fewer channels, where there are no groups of them. Otherwise, it
+        is the same problem, with weights of 0.
+
+    Examples
+    --------
+    >>> from pyonednn_q.compose.problem import MatMulProblem
+    >>> wei = np.full((1000, 2), 100, np.int8)
+    >>> found = parts(MatMulProblem.of((1, 1000), wei.shape), wei, WHOLE)
+    >>> [(part.start, part.stop) for part in found]
+    [(0, 657), (657, 1000)]
+    """
+    axis = _channel_axis(problem)
+    channels = np.moveaxis(wei, axis, 0)
+    outputs = channels.ndim - 1 if problem.kind == "matmul" else axis
+    limit = (most - 1) // _CODES
+    if int(_loads(np.moveaxis(channels, 0, -1), outputs).max(initial=0)) <= limit:
+        return (Part(problem, wei, 0, len(channels)),)
+    narrow = narrow and not _has_groups(problem)
+    found = []
+    for start, stop in _runs((_loads(channel, outputs) for channel in channels), limit):
+        blocks = iter((channels[start:stop],))
+        if stop - start == 1:
+            blocks = _by_taps(channels[start], outputs, limit)
+        for block in blocks:
+            if narrow:
+                taken = block
+            else:
+                taken = np.zeros_like(channels)
+                taken[start:stop] = block
+            found.append(_part(problem, np.moveaxis(taken, 0, axis), start, stop))
+    return tuple(found)
+
+
+def addend(plan: Plan, problem: DenseProblem, wei: Array, bias: Array | None) -> Array | None:
+    """Return what is added to the sums of codes: bias, zero point of dst, and that of the source.
+
+    Parameters
+    ----------
+    plan : Plan
+        One of `Plan.sums`.
+    problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
+        What runs.
+    wei : ndarray
+        Codes of weights, less their zero point, in its dims.
+    bias : ndarray or None
+        The plan's (`Plan.bias_values`).
+
+    Returns
+    -------
+    ndarray of int64, or None
+        In dst's dims, 1 where it does not change; ``None`` where nothing is added.
+    """
+    total = np.zeros((1,) * problem.dst.ndim, np.int64)
+    if bias is not None:
+        aligned = [1] * problem.dst.ndim
+        aligned[plan.facts.axis] = -1
+        total = total + bias.astype(np.int64).reshape(aligned)
+    if plan.facts.src_zero_point:
+        total = total - plan.facts.src_zero_point * wei_sums(problem, wei).astype(np.int64)
+    return total if total.any() else None
+
+
+def leaves_32_bits(plan: Plan, problem: DenseProblem, wei: Array, bias: Array | None) -> bool:
+    """Tell whether some source leads a result of a plan of sums beyond s32.
+
+    Parameters are those of `addend`.
+    """
+    acc = acc_interval(problem, wei, plan.facts.src_zero_point or 0)
+    shift = Vec(0.0 if bias is None else bias.astype(np.float64))
+    least = min(acc.lo.least, (acc.lo + shift).least)
+    return least < -(2**31) or max(acc.hi.greatest, (acc.hi + shift).greatest) >= 2**31
+
+
+def _channel_axis(problem: DenseProblem) -> int:
+    """Return the axis of weights that the input channels of a group lie on."""
+    if problem.kind == "matmul":
+        return problem.wei.ndim - 2
+    return 2 if _has_groups(problem) else 1
+
+
+def _has_groups(problem: DenseProblem) -> bool:
+    is_windowed = problem.kind in {"convolution", "deconvolution"}
+    return is_windowed and problem.wei.ndim > problem.dst.ndim
+
+
+def _loads(wei: Array, outputs: int) -> Array:
+    """Return Σ|wei| over all but the leading `outputs` axes."""
+    sizes = np.abs(wei.astype(np.int16))
+    return np.asarray(sizes.reshape(*wei.shape[:outputs], -1).sum(axis=-1, dtype=np.int64))
+
+
+def _runs(loads: Iterable[Array], limit: int) -> Iterator[tuple[int, int]]:
+    """Give (start, stop) of neighbours that together stay within a limit; at least one each."""
+    start = stop = 0
+    total: Array = np.zeros(1, np.int64)
+    for load in loads:
+        if stop > start and int((total + load).max(initial=0)) > limit:
+            yield start, stop
+            start, total = stop, np.zeros(1, np.int64)
+        total, stop = total + load, stop + 1
+    yield start, stop
+
+
+def _by_taps(channel: Array, outputs: int, limit: int) -> Iterator[Array]:
+    """Give the weights of one channel in turns, 0 elsewhere: as many taps as stay in the limit."""
+    flat = channel.reshape(*channel.shape[:outputs], -1)
+    taps = (np.abs(flat[..., tap].astype(np.int64)) for tap in range(flat.shape[-1]))
+    for start, stop in _runs(taps, limit):
+        only = np.zeros_like(flat)
+        only[..., start:stop] = flat[..., start:stop]
+        yield only.reshape(1, *channel.shape)
+
+
+def _part(problem: DenseProblem, wei: Array, start: int, stop: int) -> Part:
+    wei = np.ascontiguousarray(wei)
+    if wei.shape == problem.wei.dims:
+        return Part(problem, wei, start, stop)
+    dims = list(problem.src.dims)
+    dims[-1 if problem.kind == "matmul" else 1] = stop - start
+    is_last = problem.src == TensorSpec.channels_last(problem.src.dims, problem.src.dtype)
+    lie = TensorSpec.channels_last if is_last else TensorSpec.dense
+    spec = TensorSpec(wei.shape, problem.wei.dtype)
+    part = replace(problem, src=lie(dims, problem.src.dtype), wei=spec)
+    return Part(part, wei, start, stop)

@@ -1,0 +1,188 @@
+"""Accumulator: the exact s32 sums of a plan that asks for them, as primitives and what is added.
+
+What the primitives store are bare sums of codes, in parts where an implementation would lead larger
+ones through float32. Parts, bias and zero points are added as integers, and what leaves 32 bits
+saturates.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.compose.accumulator import (
+    WHOLE,
+    Part,
+    addend,
+    leaves_32_bits,
+    parts,
+    stores_sums,
+)
+from pyonednn_q.errors import SaturationError, UnsupportedError
+from pyonednn_q.native import Packed, Prepared, prepare, runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyonednn_q.compose.plan import Plan
+    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.compose.tensor import TensorSpec
+
+__all__ = ["Accumulator", "accumulator"]
+
+Array = np.ndarray[Any, Any]
+Products = tuple[tuple[Part, Prepared], ...]
+_S32 = np.iinfo(np.int32)
+
+
+def accumulator(
+    plan: Plan,
+    primitive: Prepared,
+    wei: Array | Packed,
+    bias: Array | None,
+    arrays: Mapping[str, TensorSpec],
+    **options: Any,  # noqa: ANN401 - of prepare
+) -> Accumulator | None:
+    """Return what computes a plan's sums; ``None`` where the primitive does so alone.
+
+    Parameters
+    ----------
+    plan : Plan
+        One of `Plan.sums`.
+    primitive : Prepared
+        Of all channels.
+    wei : ndarray or Packed
+        Codes of its weights.
+    bias : ndarray or None
+        The plan's.
+    arrays : mapping
+        How sources and results of calls lie.
+    **options
+        Of `prepare`, for the parts.
+
+    Raises
+    ------
+    UnsupportedError
+        As `prepare` raises it; or parts of a source in other dims than the problem's.
+    """
+    problem: Any = primitive.problem
+    if primitive.kind == "none":
+        return None
+    codes = wei.array if isinstance(wei, Packed) else wei
+    centred = codes.astype(np.int16) - (plan.facts.wei_zero_point or 0)
+    most = 2**31 if stores_sums(problem, primitive.impl, runtime.version()) else WHOLE
+    added = addend(plan, problem, centred, bias)
+    products: Products = ((Part(problem, codes, 0, 0), primitive),)
+    if plan.facts.wei_zero_point or len(parts(problem, codes, most)) > 1:
+        if "src" in arrays and arrays["src"].dims != problem.src.dims:
+            detail = "sums in parts of the channels, of a source that is seen in other dims"
+            raise UnsupportedError("refused", "preparing", problem.text(), detail)
+        products = _products(problem, _s8(centred, plan), most, options)
+    elif added is None:
+        return None
+    return Accumulator(products, added, wide=leaves_32_bits(plan, problem, centred, bias))
+
+
+def _products(
+    problem: DenseProblem, weights: list[Array], most: int, options: Mapping[str, Any]
+) -> Products:
+    """Prepare parts: of fewer channels each, or of all where some kernel lacks that."""
+    for narrow in (True, False):
+        found = [p for wei in weights for p in parts(problem, wei, most, narrow=narrow)]
+        try:
+            return tuple((part, prepare(part.problem, wei=part.wei, **options)) for part in found)
+        except SaturationError:
+            raise
+        except UnsupportedError:
+            if not narrow:
+                raise
+    raise AssertionError
+
+
+def _s8(centred: Array, plan: Plan) -> list[Array]:
+    """Return s8 arrays whose sum is the weights: one, unless a zero point takes them further."""
+    if not plan.facts.wei_zero_point:
+        return [centred.astype(np.int8)]
+    # Without VNNI, products of u8 with seven bits are exact.
+    limits = (-128, 127) if runtime.isa().has_vnni() else (-64, 63)
+    found: list[Array] = []
+    while not found or centred.any():
+        part = np.clip(centred, *limits)
+        centred = centred - part
+        found.append(part.astype(np.int8))
+    return found
+
+
+class Accumulator:
+    """Primitives whose results are added up, and what is added to them.
+
+    Attributes
+    ----------
+    products : tuple of (Part, Prepared)
+        In order.
+    addend : ndarray of int64, or None
+        In dst's dims, 1 where it does not change.
+    wide : bool
+        Whether sums may leave 32 bits.
+    """
+
+    def __init__(
+        self,
+        products: Products,
+        addend: Array | None,
+        *,
+        wide: bool,
+    ) -> None:
+        self.products, self.addend, self.wide = products, addend, wide
+        # What leaves 32 bits on the way comes back to them.
+        self._short = None if addend is None else addend.astype(np.int32)
+
+    def __call__(self, src: Array, out: Array | None = None) -> Array:
+        """Return the sums of a source, in `out` if it is given."""
+        (part, primitive), *others = self.products
+        acc = primitive(part.source(src), out=out)
+        if self.wide:
+            return self._saturated(src, acc)
+        for part, primitive in others:
+            acc += primitive(part.source(src))
+        if self._short is not None:
+            acc += self._short
+        return acc
+
+    def _saturated(self, src: Array, acc: Array) -> Array:
+        total = acc.astype(np.int64)
+        for part, primitive in self.products[1:]:
+            total += primitive(part.source(src))
+        if self.addend is not None:
+            total += self.addend
+        np.copyto(acc, np.clip(total, _S32.min, _S32.max), casting="unsafe")
+        return acc
+
+    def __copy__(self) -> Accumulator:
+        products = tuple((part, copy(primitive)) for part, primitive in self.products)
+        return Accumulator(products, self.addend, wide=self.wide)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is done otherwise than by one primitive."""
+        found = []
+        if len(self.products) > 1:
+            found.append(
+                f"exact s32 sums in {len(self.products)} parts of the input channels: "
+                f"{self.products[0][1].impl} rounds what is beyond 2^24"
+            )
+        if self.addend is not None:
+            found.append("bias and zero points added to exact s32 sums, as integers")
+        return tuple(found)
+
+    def describe(self) -> str:
+        """Return a line for each primitive, and one for what is added."""
+        lines = [
+            f"sums over channels {part.start} to {part.stop - 1} on {primitive.impl}"
+            for part, primitive in self.products
+            if len(self.products) > 1
+        ]
+        shape = "" if self.addend is None else "x".join(map(str, self.addend.shape))
+        return "\n".join(lines + ([f"integers {shape} added"] if shape else []))

@@ -1,0 +1,83 @@
+"""Verdicts without an implementation, against whatever this process runs.
+
+Groups of odd sizes and single channels, where the library's choice is no common kernel, with
+sources at the ends of their type: an output that is wrong lies in a flagged channel, and `as_if`
+has what was computed, or declines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem
+from pyonednn_q.errors import ArgumentError, UnsupportedError
+from pyonednn_q.native import prepare, runtime
+from pyonednn_q.predict.emulation import as_if
+from pyonednn_q.predict.saturation import saturation
+
+pytestmark = pytest.mark.executed
+
+Array = np.ndarray[Any, Any]
+COUNTS = (1, 2, 3, 5, 8, 16, 17)
+
+
+def drawn(rng: np.random.Generator, dtype: str) -> Any:
+    def one(*values: int) -> int:
+        return int(rng.choice(values))
+
+    if rng.random() < 0.2:
+        rows, inner, columns = one(*COUNTS), one(2, 33, 385, 700), one(1, 2, 3, 4, 16)
+        return MatMulProblem.of((rows, inner), (inner, columns), src=dtype, dst="s32")
+    spatial, groups = one(1, 2, 3, 3), one(1, 2, 3, 17, 33)
+    inputs, outputs = (1, 1) if rng.random() < 0.4 else (one(*COUNTS), one(*COUNTS))
+    kernel = tuple(one(1, 2, 3, 5) for _ in range(spatial))
+    make = ConvProblem if rng.random() < 0.8 else DeconvProblem
+    return make.of(
+        (1, groups * inputs, *(max(kernel[axis], one(3, 5, 7)) for axis in range(spatial))),
+        (groups, outputs, inputs, *kernel),
+        src=dtype,
+        dst="s32",
+        padding=[one(0, 0, 1) if length > 1 else 0 for length in kernel],
+        strides=[one(1, 1, 2) for _ in kernel],
+    )
+
+
+def run(problem: Any, src: Array, wei: Array) -> Array | None:
+    """What the library's own choice gives."""
+    try:
+        call = prepare(problem, wei=wei, saturation="allow")
+    except UnsupportedError:
+        return None
+    return call(src)
+
+
+@pytest.mark.parametrize("dtype", ["u8", "s8"])
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_wrong_is_flagged(dtype: str, seed: int) -> None:
+    rng = np.random.default_rng([seed, len(dtype), ord(dtype[0])])
+    problem = drawn(rng, dtype)
+    lo, hi = (0, 255) if dtype == "u8" else (-128, 127)
+    most = int(rng.choice([127, 127, 90, 66]))
+    wei = rng.integers(-most - 1, most + 1, problem.wei.dims).astype(np.int8)
+    verdict = saturation(wei, problem, runtime.isa())
+    exact = saturation(wei, problem, "AVX512_CORE_VNNI")
+    assert exact.is_exact
+    for part in (0.05, 0.5, 0.95):
+        ends = rng.random(problem.src.dims) < part
+        src = np.where(ends, lo, hi).astype(np.uint8 if dtype == "u8" else np.int8)
+        got = run(problem, src, wei)
+        if got is None:
+            pytest.skip("no implementation but a reference loop")
+        wrong = got != as_if("AVX512_CORE_VNNI", problem, src, wei)
+        axis = 1 if problem.kind != "matmul" else got.ndim - 1
+        others = tuple(one for one in range(got.ndim) if one != axis)
+        assert set(np.flatnonzero(wrong.any(axis=others)).tolist()) <= set(verdict.flagged)
+        try:
+            emulated = as_if(runtime.isa(), problem, src, wei)
+        except ArgumentError as error:
+            assert error.argument == "impl"  # noqa: PT017 - it may decline
+        else:
+            assert np.array_equal(got, emulated)

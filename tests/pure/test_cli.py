@@ -1,0 +1,162 @@
+"""The command in processes of its own: whatever it is given or cut off from, it says in a line."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from support import bench_runs
+
+DEEP = '{"op": ' + "[" * 100_000
+
+
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a line in which `pq` is the command; no process may end in a traceback."""
+    done = subprocess.run(
+        ["bash", "-c", f'pq() {{ {sys.executable} -m pyonednn_q "$@"; }}; {line}'],
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=600,
+        check=False,
+    )
+    for word in ("Traceback", "Exception ignored", "Error:"):
+        assert word not in done.stderr, done.stderr
+    return done
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files that are no descriptions, no suites and no runs."""
+    runs = bench_runs.run(bench_runs.row("a", "f32", 5.0))
+    (tmp_path / "run.json").write_text(runs.to_json())
+    (tmp_path / "latin1.toml").write_bytes("title = 'é'".encode("latin-1"))
+    (tmp_path / "latin1.json").write_bytes('{"title": "é"}'.encode("latin-1"))
+    for suffix in ("json", "toml"):
+        (tmp_path / f"deep.{suffix}").write_text(DEEP if suffix == "json" else f"a = {'[' * 9999}")
+    (tmp_path / "levels.json").write_text(json.dumps({"op": _levels(400)}))
+    (tmp_path / "long.json").write_text('{"schema": ' + "9" * 5000 + "}")
+    (tmp_path / "number.toml").write_text('op = "matmul"\nchain = 3\n')
+    (tmp_path / "null.json").write_text('{"op": null, "chain": [null]}')
+    (tmp_path / "surrogate.json").write_text('{"title": "\\ud800", "op": "matmul"}')
+    return tmp_path
+
+
+def _levels(count: int) -> list[object]:
+    inner: list[object] = []
+    for _ in range(count):
+        inner = [inner]
+    return inner
+
+
+NO_DESCRIPTIONS = (
+    *("latin1.toml", "latin1.json", "deep.json", "deep.toml", "levels.json", "long.json"),
+    *("number.toml", "null.json", "surrogate.json", "none.json"),
+)
+SHOWN = {"number.toml", "surrogate.json"}  # which asks nothing of their contents
+
+
+@pytest.mark.parametrize("name", NO_DESCRIPTIONS)
+def test_what_is_no_description_is_refused_in_a_line(name: str, folder: Path) -> None:
+    for line in (f"pq explain {name}", f"pq explain - < {name}", f"pq explain {name} --show"):
+        done = shell(line, folder)
+        may_be_shown = "--show" in line and name == "levels.json"  # newer Pythons go that deep
+        if ("--show" in line and name in SHOWN) or (may_be_shown and done.returncode == 0):
+            assert (done.returncode, done.stderr) == (0, "")
+        else:
+            assert done.returncode in {1, 2}  # 1: of the shell, without such a file
+            assert 0 < len(done.stderr) < 600
+            assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["latin1.json", "deep.json", "levels.json", "long.json", "."])
+def test_what_is_no_run_is_refused(name: str, folder: Path) -> None:
+    for pair in (f"run.json {name}", f"{name} run.json"):
+        done = shell(f"pq compare {pair}", folder)
+        assert done.returncode == 2
+        assert done.stderr.startswith("pyonednn-q: ")
+        assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["latin1.toml", "deep.toml", "number.toml", "none.toml"])
+def test_what_is_no_suite_is_refused(name: str, folder: Path) -> None:
+    for line in (f"pq bench {name}", f"pq bench check {name}"):
+        done = shell(line, folder)
+        assert done.returncode in {1, 2}
+        assert done.stderr.startswith("pyonednn-q: ")
+
+
+LINES = {
+    "explain relu": 0,
+    "compare run.json run.json": 0,
+    "bench": 0,
+    "explain --help": 0,
+    "explain nobody": 2,
+    "": 2,
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_streams_that_are_closed_lead_nowhere(line: str, folder: Path) -> None:
+    for closed in ("<&-", ">&-", "<&- >&- 2>&-"):
+        assert shell(f"pq {line} {closed}", folder).returncode == LINES[line]
+
+
+def test_a_closed_standard_input_says_nothing(folder: Path) -> None:
+    done = shell("pq explain - <&-", folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("pyonednn-q explain: op: got nothing")
+
+
+@pytest.mark.parametrize("line", ["explain --list", "explain relu --json", "bench"])
+def test_a_full_device_and_a_reader_that_leaves_are_no_success(line: str, folder: Path) -> None:
+    done = shell(f"pq {line} > /dev/full", folder)
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    done = shell(f"set -o pipefail; pq {line} | head -0", folder)
+    assert done.returncode in {0, 141}  # 0: it was done before its reader was gone
+    assert done.stderr == ""
+    assert shell(f"pq {line} 2> /dev/full", folder).returncode == 0
+
+
+def test_a_page_that_cannot_be_written_is_told(folder: Path) -> None:
+    for where, why in (("/dev/full", "No space left"), ("none/x.html", "No such file")):
+        done = shell(f"pq explain relu --html {where}", folder)
+        assert done.returncode == 2
+        assert why in done.stderr
+
+
+def test_an_interrupt_ends_it_quietly(folder: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "pyonednn_q", "explain", "-"],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        assert child.stdin is not None
+        assert child.stderr is not None
+        child.stdin.write(b"#")
+        child.stdin.flush()
+        end = time.monotonic() + 600
+        waiting = array.array("i", [1])
+        while waiting[0] and time.monotonic() < end:  # until it reads
+            fcntl.ioctl(child.stdin, termios.FIONREAD, waiting)
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(600) == 130
+        assert child.stderr.read() == b""

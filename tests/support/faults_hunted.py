@@ -1,0 +1,84 @@
+"""Problems that the hunt found, as `faults` has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.compose.post_ops import BinaryPostOp
+from pyonednn_q.compose.problem import ConvProblem, Problem
+from pyonednn_q.compose.tensor import TensorSpec
+from support.fault import Fault
+from support.guard_cases_hunted import OUTSIDE, longer, nibbles, one_plane, taps
+
+VNNI, AVX512 = "AVX512_CORE_VNNI", "AVX512_CORE"
+AVX2_VNNI, AVX2, SSE41, ALL = "AVX2_VNNI", "AVX2", "SSE41", "ALL"
+UNIT, SRC_POINT = Attr(src_scale=Scale()), Attr(src_zero_point=ZeroPoint())
+
+
+def groups(outputs: int, src: str, **more: Any) -> ConvProblem:
+    """Two groups of one input channel."""
+    return ConvProblem.of((1, 2, 4, 4), (2, outputs, 1, 3, 3), src=src, dst="s32", **more)
+
+
+def ragged(outputs: int) -> ConvProblem:
+    """A convolution whose last block of outputs is not full."""
+    wei, padding = (outputs, 2, 3, 2), ((1, 1), (0, 1))
+    return ConvProblem.of((1, 2, 1, 1), wei, dst="f32", bias="f32", padding=padding)
+
+
+def multiplied(outputs: int) -> Attr:
+    """By a value per output."""
+    return Attr(
+        post_ops=(BinaryPostOp("mul", TensorSpec.channels_last((1, outputs, 1, 1), "f32")),)
+    )
+
+
+def single_scales() -> dict[str, Any]:
+    """A scale for each element of the weights."""
+    values = {"wei_scale": [2.0 ** (at % 7) for at in range(1024)]}
+    return {"attr": Attr(wei_scale=Scale(3, groups=(1, 1))), "values": values}
+
+
+def _more() -> list[tuple[str, str, Problem, Attr]]:
+    return [
+        ("depthwise-window-outside", VNNI, OUTSIDE, Attr()),
+        ("conv-gemm-transposed-wei", VNNI, taps(63, 64), Attr()),
+        ("conv-gemm-transposed-wei", AVX512, taps(17, 1, 64, groups=1), Attr()),
+        ("depthwise-eight-taps", AVX2, taps(16, 192), Attr()),
+        ("deconv-stride-s8", VNNI, longer(0, src="s8", length=1), Attr()),
+        ("deconv-stride-s8", AVX2_VNNI, longer(1, 4, src="s8", length=2), Attr()),
+        ("matmul-nibbles-of-one-row", VNNI, nibbles(1, 65), UNIT),
+        ("matmul-nibbles-of-one-row", AVX512, nibbles(1, 3), UNIT),
+    ]
+
+
+HUNTED_FAULTS = [
+    *(
+        Fault("one-channel-groups-in-odd-blocks", level, problem, attr)
+        for level in (VNNI, AVX512)
+        for problem, attr in (
+            (groups(48, "s8"), Attr()),
+            (groups(40, "u8", padding=1), SRC_POINT),
+            (groups(48, "u8"), SRC_POINT),
+        )
+    ),
+    *(
+        Fault("one-channel-one-plane", level, problem)
+        for level in (VNNI, AVX512)
+        for problem in (one_plane(), one_plane(groups=2, src="s8"))
+    ),
+    *(
+        Fault("deconv-beyond-taps", level, longer(1, 4, length=2, padding=((1, 0),), src="s8"))
+        for level in (VNNI, AVX512, AVX2, SSE41)
+    ),
+    *(
+        Fault(
+            "matmul-wei-scale-along-k", level, nibbles(64, 16), **single_scales(), since=(3, 8, 0)
+        )
+        for level in (AVX2_VNNI, AVX512, VNNI)
+    ),
+    *(Fault("matmul-bare-nibbles", level, nibbles(64, 16)) for level in (AVX2_VNNI, AVX512, VNNI)),
+    *(Fault(*fault) for fault in _more()),
+    Fault("operand-in-avx2-vnni", ALL, ragged(19), multiplied(19), since=(3, 8, 0)),
+]

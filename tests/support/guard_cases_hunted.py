@@ -1,0 +1,232 @@
+"""What the hunt found, as `guard_cases` has it: wrong, and right beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyonednn_q.compose.attr import Attr, Scale
+from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem, Problem
+from pyonednn_q.compose.tensor import TensorSpec
+from support.guard_cases import (
+    AMX,
+    AVX2,
+    AVX2_VNNI,
+    AVX512,
+    CONV_AVX2,
+    CONV_VNNI,
+    DECONV_OLDER,
+    DECONV_VNNI,
+    M2,
+    MATMUL_AMX,
+    NEW,
+    OLD,
+    PLAIN,
+    SRC_POINT,
+    VNNI,
+    binary,
+    one_channel,
+    wei_scale,
+)
+
+MATMUL_VNNI, MATMUL_AVX2 = "brg_matmul:avx512_core_vnni", "brg_matmul:avx2_vnni"
+
+
+def one_plane(
+    depth: int = 1, groups: int = 1, kernel: int = 3, padding: Any = 1, **more: Any
+) -> Any:
+    """A 3-D convolution of one input channel a group."""
+    wei = (8, 1, kernel, 3, 3) if groups == 1 else (groups, 8, 1, kernel, 3, 3)
+    return ConvProblem.of((1, groups, depth, 6, 6), wei, padding=padding, **more)
+
+
+def longer(
+    tail: int, kernel: int = 3, stride: int = 2, src: str = "u8", padding: Any = 0, length: int = 5
+) -> DeconvProblem:
+    """A 1-D deconvolution whose dst is longer than the least."""
+    of = DeconvProblem.of
+    least = of((1, 16, length), (16, 16, kernel), src=src, strides=stride, padding=padding)
+    *dims, width = least.dst.dims
+    return replace(least, dst=TensorSpec.channels_last((*dims, width + tail), "s32"))
+
+
+def nibbles(k: int, n: int, wei: str = "s4", dst: str = "f32", **more: Any) -> MatMulProblem:
+    return MatMulProblem.of((8, k), (k, n), wei=wei, dst=dst, **more)
+
+
+OUTSIDE = ConvProblem.of((1, 32, 4, 6), (32, 1, 1, 1, 1), padding=((0, 1), (0, 0)), src="s8")
+
+
+def taps(outputs: int, width: int, inputs: int = 1, groups: int | None = None) -> ConvProblem:
+    """A 1-D convolution, s8; depthwise unless its groups are given."""
+    count = outputs if groups is None else groups
+    wei = (count, outputs // count, inputs, width)
+    return ConvProblem.of((1, count * inputs, width + 1), wei, src="s8", dst="s32")
+
+
+def padded_src(k: int, dtype: str) -> MatMulProblem:
+    """A matmul whose source has gaps of 8 values between its rows."""
+    wei = "s8" if dtype == "u8" else dtype
+    problem = MatMulProblem.of((8, k), (k, 16), src=dtype, wei=wei, dst="f32")
+    return replace(problem, src=TensorSpec((8, k), dtype, (k + 8, 1)))
+
+
+HALF = Attr(src_scale=Scale(), wei_scale=Scale(0, "bf16"))
+BF16: dict[str, Any] = {"src": "bf16", "wei": "bf16", "dst": "f32"}
+CONV_BF16 = "brg_conv_fwd:avx512_core_bf16"
+DW_VNNI = "brdgmm_dw:avx512_core_vnni"
+UNIT, SINGLE_ROWS = Attr(src_scale=Scale()), wei_scale(3, (1, 1))
+GROUPED_OUTPUTS = "one-channel-groups-in-odd-blocks"
+
+# Row, problem, attributes, version, instruction set, implementation.
+HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
+    *(
+        (GROUPED_OUTPUTS, one_channel(oc, 2), PLAIN, version, isa, impl)
+        for version in (OLD, NEW)
+        for isa, impl in ((VNNI, CONV_VNNI), (AVX512, "brg_conv_fwd:avx512_core"))
+        for oc in (33, 48, 65, 112, 129, 176, 257)
+    ),
+    *(
+        (GROUPED_OUTPUTS, one_channel(oc, 3, padding=1), PLAIN, NEW, VNNI, CONV_VNNI)
+        for oc in (17, 32, 33, 48, 65, 128, 192, 256)
+    ),
+    *(
+        (
+            GROUPED_OUTPUTS,
+            ConvProblem.of((1, 2, 5, 6), (2, oc, 1, 3, 3)),
+            SRC_POINT,
+            OLD,
+            VNNI,
+            CONV_VNNI,
+        )
+        for oc in (33, 48, 65, 127)
+    ),
+    *(
+        ("one-channel-one-plane", problem, attr, version, VNNI, CONV_VNNI)
+        for version in (OLD, NEW)
+        for problem, attr in (
+            (one_plane(), PLAIN),
+            (one_plane(kernel=2), SRC_POINT),
+            (one_plane(groups=3, src="s8"), PLAIN),
+        )
+    ),
+    (
+        "one-channel-one-plane",
+        one_plane(kernel=2, **BF16),
+        PLAIN,
+        OLD,
+        "AVX512_CORE_BF16",
+        CONV_BF16,
+    ),
+    (
+        "conv-one-column-out-of-one-channel",
+        ConvProblem.of((1, 1, 7, 3), (1, 1, 3, 3), strides=2, **BF16),
+        PLAIN,
+        NEW,
+        "AVX512_CORE_BF16",
+        CONV_BF16,
+    ),
+    *(
+        ("conv-gemm-transposed-wei", problem, PLAIN, OLD, VNNI, "x64:gemm_s8s8s32:jit")
+        for problem in (
+            taps(63, 64),
+            taps(8, 8),
+            taps(17, 1, 64, groups=1),
+            taps(8, 1, 192, groups=1),
+            taps(3, 16, 31, groups=1),
+            taps(30, 16, 31, groups=2),
+        )
+    ),
+    ("depthwise-eight-taps", taps(16, 256), PLAIN, OLD, AVX2_VNNI, "jit_uni_int8:avx2_vnni"),
+    *(
+        ("depthwise-window-outside", OUTSIDE, attr, version, VNNI, DW_VNNI)
+        for version in (OLD, NEW)
+        for attr in (PLAIN, SRC_POINT)
+    ),
+    *(
+        ("deconv-beyond-taps", longer(1, 4, padding=((1, 0),)), PLAIN, version, isa, impl)
+        for version in (OLD, NEW)
+        for isa, impl in (
+            (VNNI, DECONV_OLDER),
+            (AVX2_VNNI, "jit_uni_int8:avx2_vnni"),
+            (AVX2, "jit_uni_int8:sse41"),
+        )
+    ),
+    *(
+        ("deconv-beyond-taps", longer(tail, kernel, 3), PLAIN, NEW, VNNI, DECONV_OLDER)
+        for tail, kernel in ((2, 2), (1, 3), (2, 5))
+    ),
+    ("deconv-stride-s8", longer(0, src="s8", length=1), PLAIN, NEW, VNNI, DECONV_VNNI),
+    ("deconv-stride-s8", longer(1, 4, src="s8", length=2), PLAIN, NEW, VNNI, DECONV_VNNI),
+    ("deconv-stride-src-zero-point", longer(1, 2), SRC_POINT, NEW, VNNI, DECONV_VNNI),
+    *(
+        ("matmul-wei-scale-along-k", nibbles(64, 16, src=src), SINGLE_ROWS, NEW, isa, impl)
+        for src in ("u8", "s8")
+        for isa, impl in ((VNNI, MATMUL_VNNI), (AVX2_VNNI, MATMUL_AVX2))
+    ),
+    *(
+        ("matmul-nibbles-of-one-row", nibbles(1, n, wei), UNIT, NEW, VNNI, MATMUL_VNNI)
+        for wei in ("s4", "u4")
+        for n in (3, 65, 129)
+    ),
+    *(
+        ("matmul-bare-nibbles", nibbles(64, 16, wei), PLAIN, NEW, isa, impl)
+        for wei in ("s4", "u4")
+        for isa, impl in ((VNNI, MATMUL_VNNI), (AVX2_VNNI, MATMUL_AVX2))
+    ),
+    ("operand-in-avx2-vnni", M2, binary(1, 12), OLD, AMX, MATMUL_AVX2),
+    *(
+        ("matmul-padded-src-k-tail", padded_src(k, dtype), PLAIN, version, AMX, MATMUL_AMX)
+        for version in (OLD, (3, 13, 0))
+        for k, dtype in ((100, "u8"), (33, "bf16"))
+    ),
+    ("matmul-half-wei-scale", M2, HALF, (3, 13, 0), AMX, MATMUL_AMX),
+]
+
+HUNTED_RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
+    *((one_channel(oc, 2), PLAIN, NEW, VNNI, CONV_VNNI) for oc in (16, 17, 32, 49, 64)),
+    *((one_channel(oc, 3, padding=1), PLAIN, NEW, VNNI, CONV_VNNI) for oc in (8, 16, 49, 64)),
+    (ConvProblem.of((1, 2, 5, 6), (2, 48, 1, 3, 3)), PLAIN, NEW, VNNI, CONV_VNNI),
+    (ConvProblem.of((1, 4, 5, 6), (2, 48, 2, 3, 3), src="s8"), PLAIN, NEW, VNNI, CONV_VNNI),
+    (one_channel(48, 2, dilation=(1, 2)), PLAIN, NEW, VNNI, CONV_VNNI),
+    (one_channel(48, 2), PLAIN, NEW, VNNI, CONV_AVX2),
+    (one_plane(2), PLAIN, NEW, VNNI, CONV_VNNI),
+    (one_plane(kernel=1, padding=(0, 1, 1)), PLAIN, NEW, VNNI, CONV_VNNI),
+    (one_plane(dilation=(1, 1, 2)), PLAIN, NEW, VNNI, CONV_VNNI),
+    (one_plane(), PLAIN, NEW, VNNI, CONV_AVX2),
+    (
+        replace(OUTSIDE, src=TensorSpec.channels_last((1, 32, 4, 6), "u8")),
+        PLAIN,
+        NEW,
+        VNNI,
+        DW_VNNI,
+    ),
+    *(
+        (problem, PLAIN, version, VNNI, "x64:gemm_s8s8s32:jit")
+        for version, problem in (
+            (OLD, taps(24, 1, 64, groups=1)),
+            (OLD, taps(16, 1, 64, groups=1)),
+            (OLD, taps(64, 9)),
+            (NEW, taps(63, 64)),
+        )
+    ),
+    (longer(1, 4), PLAIN, NEW, VNNI, DECONV_VNNI),
+    (longer(1, 4, padding=1), PLAIN, NEW, VNNI, DECONV_OLDER),
+    (longer(1, 3, 3, padding=((0, 1),)), PLAIN, NEW, AVX2, "jit_uni_int8:avx2"),
+    (longer(1, 4), PLAIN, NEW, AVX2, "conv:any+x64:gemm_s8u8s32:jit"),
+    (longer(0), PLAIN, NEW, VNNI, DECONV_OLDER),
+    (longer(0, src="s8", length=2), PLAIN, NEW, VNNI, DECONV_VNNI),
+    (longer(0, 4, src="s8", length=1), PLAIN, NEW, VNNI, DECONV_VNNI),
+    (nibbles(64, 16), wei_scale(3, (2, 1)), NEW, VNNI, MATMUL_VNNI),
+    *((nibbles(k, n), UNIT, NEW, VNNI, MATMUL_VNNI) for k, n in ((1, 1), (1, 64), (2, 65))),
+    (nibbles(1, 65), UNIT, NEW, VNNI, MATMUL_AVX2),
+    (nibbles(64, 16), UNIT, NEW, VNNI, MATMUL_VNNI),
+    (nibbles(64, 16, bias="f32"), PLAIN, NEW, VNNI, MATMUL_VNNI),
+    (nibbles(64, 16, "s8"), PLAIN, NEW, VNNI, MATMUL_VNNI),
+    (M2, binary(1, 12), OLD, AMX, MATMUL_AMX),
+    (padded_src(128, "u8"), PLAIN, OLD, AMX, MATMUL_AMX),
+    (padded_src(100, "u8"), PLAIN, NEW, VNNI, MATMUL_VNNI),
+    (padded_src(60, "u8"), PLAIN, (3, 13, 1), AMX, MATMUL_AMX),
+    *((M2, HALF, version, AMX, MATMUL_AMX) for version in (OLD, (3, 13, 1))),
+    (M2, Attr(src_scale=Scale(), wei_scale=Scale()), (3, 13, 0), AMX, MATMUL_AMX),
+]

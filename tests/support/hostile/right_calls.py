@@ -1,0 +1,60 @@
+"""Right calls of everything public, by name: what a hostile one starts from."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyonednn_q as pq
+from support.hostile import right_functions, right_values
+from support.hostile.right_values import CHAIN
+
+# Bases and enumerations of Python's own, and errors that nobody else raises.
+NOT_CALLED = {"Error", "ForkedError", "LibraryError", "SelfCheckError", "Granularity"}
+
+ROOMS = (
+    right_values.value_calls,
+    right_values.problem_calls,
+    right_values.composed_calls,
+    right_functions.algebra_calls,
+    right_functions.predicted_calls,
+    right_functions.readers_calls,
+    right_functions.quantised_calls,
+    right_functions.process_calls,
+)
+
+
+@dataclass(frozen=True)
+class RightCall:
+    """A call that is right.
+
+    name: of what is called; of a method, of its class as well.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    given: tuple[Any, ...]
+    named: dict[str, Any]
+
+
+@functools.cache
+def right_calls() -> tuple[RightCall, ...]:
+    """Return all of them; constructors and functions."""
+    calls = [
+        RightCall(name, function, (), named)
+        for room in ROOMS
+        for name, (function, named) in room().items()
+    ]
+    steps = tuple(CHAIN)
+    calls.append(RightCall("Chain", pq.Chain, steps, {}))
+    errors = set(pq.__all__) & {kind.__name__ for kind in _subclasses(pq.Error)} - NOT_CALLED
+    given = ("refused", "select", "conv")
+    calls += [RightCall(name, getattr(pq, name), given, {}) for name in sorted(errors)]
+    return tuple(calls)
+
+
+def _subclasses(kind: type) -> set[type]:
+    found: set[type] = set(kind.__subclasses__())
+    return found.union(*map(_subclasses, found))
