@@ -1,0 +1,1 @@
+"""Suites that nobody here wrote: their vectors, and our answers to them."""
