@@ -1,0 +1,132 @@
+"""The hunt: its oracle, what it asks, and that it sees what it is there to see."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import hunt
+import hunt_run
+from hunt_oracle import InexactError, expected
+from hunt_sample import KINDS, draw
+from pyonednn_q import native
+from support import oracle
+
+if TYPE_CHECKING:
+    from hunt_oracle import Sample
+
+pytest.importorskip("ml_dtypes")
+SEED = 20
+
+
+def drawn(count: int) -> list[tuple[Sample, Any]]:
+    samples = []
+    for number in range(count):
+        sample = draw(np.random.default_rng([SEED, number]), wide=True)
+        try:
+            samples.append((sample, expected(sample)))
+        except InexactError:
+            continue
+    return samples
+
+
+def test_its_oracle_is_that_of_the_tests() -> None:
+    compared: Counter[str] = Counter()
+    for sample, right in drawn(400):
+        problem, attr, arrays = hunt_run.as_problem(np.random.default_rng(1), sample)
+        result = oracle.run(problem, attr, arrays)
+        if result.is_exact or result.exact_s32:
+            compared[sample.kind] += 1
+            assert np.array_equal(result.dst.astype(right.dtype), right)
+    assert min(compared[kind] for kind in set(KINDS)) > 10
+
+
+def test_what_it_draws_is_odd() -> None:
+    samples = [sample for sample, _ in drawn(600)]
+    windowed = [sample for sample in samples if "conv" in sample.kind]
+    assert {sample.src.ndim for sample in windowed} == {3, 4, 5}
+    assert any(sample.groups > 1 and sample.wei.shape[1] == 1 for sample in windowed)
+    assert any(max(sample.strides) > 1 and max(sample.dilation) > 1 for sample in windowed)
+    assert any(sample.wei.shape[2] > sample.src.shape[2] for sample in windowed)
+    assert {"u8", "s8", "f32", "bf16"} <= {sample.types["src"] for sample in samples}
+    assert {"s8", "u8", "s4", "u4"} <= {sample.types["wei"] for sample in samples}
+    assert {"s32", "f32", "u8", "s8", "bf16"} <= {sample.types["dst"] for sample in samples}
+    assert {name for sample in samples for name in sample.points} == {"src", "wei", "dst"}
+    assert {step.alg for sample in samples for step in sample.post_ops} >= {"sum", "add", "relu"}
+
+
+def test_nothing_wrong_in_a_few() -> None:
+    answers = [hunt_run.hunted(SEED, number) for number in range(60)]
+    assert [answer.wrong for answer in answers if answer.wrong] == []
+    assert sum(bool(answer.impl) for answer in answers) > 30
+
+
+def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = hunt_run._prepared
+
+    def off_by_one(*asked: Any) -> Any:
+        dst, impl = run(*asked)
+        dst[(-1,) * dst.ndim] += 1
+        return dst, impl
+
+    monkeypatch.setattr(hunt_run, "as_operator", lambda *_: None)
+    monkeypatch.setattr(hunt_run, "_prepared", off_by_one)
+    answers = [hunt_run.hunted(SEED, number) for number in range(40)]
+    ran = [answer for answer in answers if answer.impl]
+    assert ran
+    assert all(answer.wrong.startswith("1 of ") for answer in ran)
+
+
+def test_a_bare_error_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepare(*_: Any, **__: Any) -> None:
+        raise KeyError("src")
+
+    monkeypatch.setattr(hunt_run, "as_operator", lambda *_: None)
+    monkeypatch.setattr(native, "prepare", prepare)
+    assert hunt_run.hunted(SEED, 0).wrong == "KeyError: 'src'"
+
+
+def test_a_crash_is_a_finding_and_the_next_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = []
+
+    def follow(tally: hunt.Tally, mark: str, first: int, count: int, _seconds: float) -> int | None:
+        begun.append((first, count))
+        if first == 0:
+            with open(mark, "r+b") as file:  # noqa: PTH123 - as a child that dies at the third
+                file.write((2).to_bytes(8, "little"))
+            tally.take({"done": 2, "ran": {"matmul: a": 2}, "refused": {}})
+            return -signal.SIGSEGV
+        tally.take({"done": count, "ran": {"matmul: a": count}, "refused": {}})
+        return 0
+
+    monkeypatch.setattr(hunt, "_follow", follow)
+    tally = hunt.hunt("AVX2", 5, 0, 10, 60.0)
+    assert begun == [(0, 10), (3, 7)]
+    assert tally.done == 10
+    assert tally.findings == ["2: exit code -11"]
+    assert "--levels AVX2 --seed 5 --only 2" in capsys.readouterr().out
+
+
+def test_children_tell_levels_apart() -> None:
+    levels = hunt.available(["SSE41", "SSE41", "AVX2"])
+    assert levels == ["SSE41", "AVX2"]
+    tally = hunt.hunt("AVX2", SEED, 0, 3, 120.0)
+    assert (tally.done, tally.isa, tally.findings) == (3, "AVX2", [])
+    assert os.environ.get("ONEDNN_MAX_CPU_ISA") != "SSE41"
+
+
+def test_the_page_adds_up() -> None:
+    refused = Counter({"matmul: known wrong: b, c": 3})
+    one = hunt.Tally("AVX2", 1, 0, "AVX2", "3.13.2 OMP", 10, Counter(a=7), refused)
+    lines = "\n".join(hunt.page([one, replace(one, seed=2, findings=["4: wrong"])]))
+    assert "| 3.13.2 OMP | AVX2 | 20 | 14 | 6 | 1 | 1, 2: 0 to 9 |" in lines
+    assert "- 14 a" in lines
+    assert "- 6 matmul: known wrong: c" in lines
