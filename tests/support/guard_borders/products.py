@@ -1,0 +1,237 @@
+"""On which products and scales faults show, and where they end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.compose.guards import products
+from pyonednn_q.compose.post_ops import PReluPostOp
+from pyonednn_q.compose.problem import MatMulProblem, ReorderProblem
+from pyonednn_q.compose.tensor import TensorSpec
+from support.guard_borders.make import (
+    PLAIN,
+    SRC,
+    Border,
+    after,
+    conv,
+    eltwise,
+    inner,
+    matmul,
+    operand,
+    scaled,
+)
+
+K4 = ((2, 3, 8, 16), (2, 3, 16, 12))
+ROW = matmul((4, 1), (1, 3), wei="s4")
+WIDE = conv((1, 16, 6, 6), (16, 16, 3, 3))
+
+
+def gaps(k: int, dtype: str = "u8", gap: int = 3) -> MatMulProblem:
+    """A product whose rows of src lie apart."""
+    types = {} if dtype == "u8" else {"wei": dtype, "dst": "f32"}
+    problem = matmul((4, k), (k, 8), src=dtype, **types)
+    return replace(problem, src=TensorSpec((4, k), dtype, (k + gap, 1)))
+
+
+BORDERS: list[Border] = [
+    (
+        products.k_tail_with_plain_b,
+        [
+            (matmul((16, 65), (65, 24), (24, 1)), PLAIN),
+            (matmul((16, 127), (127, 24), (24, 1), src="s8"), PLAIN),
+            (matmul((4, 4, 65), (1, 65, 24), (1560, 24, 1)), PLAIN),
+            (matmul((2, 2, 16, 65), (2, 2, 65, 24)), PLAIN),
+            (matmul((2, 2, 16, 65), (2, 2, 65, 24)), SRC),
+            (matmul((2, 2, 4, 65), (1, 1, 65, 24)), PLAIN),
+        ],
+        [
+            (matmul((16, 64), (64, 24), (24, 1)), PLAIN),
+            (matmul((16, 63), (63, 24), (24, 1)), PLAIN),
+            (matmul((16, 128), (128, 24), (24, 1)), PLAIN),
+            (matmul((15, 65), (65, 24), (24, 1)), PLAIN),
+            (matmul((16, 65), (65, 23), (23, 1)), PLAIN),
+            (matmul((16, 65), (65, 24)), PLAIN),
+            (matmul((16, 65), (65, 24), (1, 65)), PLAIN),
+            (matmul((16, 65), (65, 24), (24, 1)), SRC),
+            (matmul((4, 4, 65), (4, 65, 24), (1560, 24, 1)), PLAIN),
+            (matmul((2, 2, 16, 65), (2, 2, 65, 24), (3120, 1560, 1, 65)), PLAIN),
+            (matmul((16, 65), (65, 24), (24, 1), src="f32", wei="f32", dst="f32"), PLAIN),
+            (conv((16, 65, 1), (24, 65, 1)), PLAIN),
+        ],
+    ),
+    (
+        products.k_tail_with_padded_src,
+        [
+            (gaps(65), PLAIN),
+            (gaps(2), PLAIN),
+            (gaps(63), PLAIN),
+            (gaps(17, "f32"), PLAIN),
+            (gaps(33, "bf16"), PLAIN),
+        ],
+        [
+            (gaps(64), PLAIN),
+            (gaps(128), PLAIN),
+            (gaps(1), PLAIN),
+            (gaps(16, "f32"), PLAIN),
+            (gaps(32, "bf16"), PLAIN),
+            (gaps(65, gap=0), PLAIN),
+            (replace(gaps(65), src=TensorSpec((4, 65), "u8")), PLAIN),
+            (conv((4, 65, 1), (8, 65, 1)), PLAIN),
+        ],
+    ),
+    (
+        products.half_wei_scale,
+        [
+            (matmul((4, 8), (8, 4)), scaled(src_scale=Scale(), wei_scale=Scale(0, dtype)))
+            for dtype in ("bf16", "f16")
+        ],
+        [
+            (matmul((4, 8), (8, 4)), scaled(src_scale=Scale(), wei_scale=Scale())),
+            (matmul((4, 8), (8, 4)), scaled(src_scale=Scale(), wei_scale=Scale(2, "bf16"))),
+            (matmul((4, 8), (8, 4)), scaled(wei_scale=Scale(0, "bf16"))),
+            (matmul((4, 8), (8, 4)), scaled(src_scale=Scale(0, "bf16"))),
+        ],
+    ),
+    (
+        products.broadcast_b_4d,
+        [(matmul((2, 1, 4, 8), (1, 1, 8, 4)), PLAIN)],
+        [
+            (matmul((1, 1, 4, 8), (1, 1, 8, 4)), PLAIN),
+            (matmul((2, 2, 4, 8), (1, 1, 8, 4)), PLAIN),
+            (matmul((2, 1, 4, 8), (2, 1, 8, 4)), PLAIN),
+            (matmul((2, 4, 8), (1, 8, 4)), PLAIN),
+            (matmul((2, 1, 1, 4, 8), (1, 1, 1, 8, 4)), PLAIN),
+        ],
+    ),
+    (
+        products.per_row_operand_4d,
+        [
+            (matmul(*K4), after(operand("add", 1, 1, 8, 1))),
+            (matmul(*K4), after(eltwise("relu"), operand("add", 2, 3, 8, 1))),
+            (matmul(*K4), after(PReluPostOp(4))),
+        ],
+        [
+            (matmul(*K4), after(operand("add", 1, 1, 1, 1))),
+            (matmul(*K4), after(operand("add", 1, 1, 8, 12))),
+            (matmul(*K4), after(operand("add", 1, 1, 1, 12))),
+            (matmul((2, 8, 16), (2, 16, 12)), after(operand("add", 1, 8, 1))),
+            (matmul((2, 3, 1, 16), (2, 3, 16, 12)), after(operand("add", 1, 1, 1, 1))),
+        ],
+    ),
+    (
+        products.mask_operand_4d,
+        [
+            (matmul(*K4), after(operand("add", 1, 1, 8, 12))),
+            (matmul((1, 3, 8, 16), (1, 3, 16, 12)), after(operand("add", 1, 1, 8, 12))),
+        ],
+        [
+            (matmul(*K4), after(operand("add", 1, 3, 8, 12))),
+            (matmul(*K4), after(operand("add", 2, 1, 8, 12))),
+            (matmul(*K4), after(operand("add", 1, 1, 8, 1))),
+            (matmul(*K4), after(operand("add", 1, 1, 1, 12))),
+            (matmul((1, 1, 8, 16), (1, 1, 16, 12)), after(operand("add", 1, 1, 8, 12))),
+            (matmul((2, 8, 16), (2, 16, 12)), after(operand("add", 1, 8, 12))),
+        ],
+    ),
+    (
+        products.wei_scale_of_single_rows,
+        [
+            (matmul((4, 8), (8, 4)), scaled(wei_scale=Scale(1))),
+            (matmul((4, 8), (8, 4)), scaled(wei_scale=Scale(3, groups=(1, 4)))),
+            (matmul((4, 8), (8, 4)), scaled(wei_scale=Scale(1, groups=(4,)))),
+            (matmul((2, 4, 8), (2, 8, 4)), scaled(wei_scale=Scale(2))),
+        ],
+        [
+            (matmul((4, 8), (8, 4)), PLAIN),
+            (matmul((4, 8), (8, 4)), scaled(wei_scale=Scale(2))),
+            (matmul((4, 8), (8, 4)), scaled(wei_scale=Scale(3, groups=(2, 1)))),
+            (matmul((4, 8), (8, 4)), scaled(src_scale=Scale(1))),
+            (matmul((2, 4, 8), (2, 8, 4)), scaled(wei_scale=Scale(5))),
+        ],
+    ),
+    (
+        products.scale_groups,
+        [
+            (matmul((4, 8), (8, 4)), scaled(wei_scale=Scale(3, groups=(2, 1)))),
+            (matmul((4, 8), (8, 4)), scaled(src_scale=Scale(3, groups=(1, 2)))),
+        ],
+        [(matmul((4, 8), (8, 4)), scaled(wei_scale=Scale(2), src_scale=Scale()))],
+    ),
+    (
+        products.src_scale_unit_groups,
+        [(matmul((4, 8), (8, 4)), scaled(src_scale=Scale(3, groups=(1, 1))))],
+        [
+            (matmul((4, 8), (8, 4)), scaled(src_scale=Scale(3, groups=(1, 2)))),
+            (matmul((4, 8), (8, 4)), scaled(src_scale=Scale(3))),
+            (matmul((4, 8), (8, 4)), scaled(wei_scale=Scale(3, groups=(1, 1)))),
+        ],
+    ),
+    (
+        products.scale_groups_along_n,
+        [(matmul((4, 8), (8, 4)), scaled(wei_scale=Scale(3, groups=(1, 2))))],
+        [
+            (matmul((4, 8), (8, 4)), scaled(wei_scale=Scale(3, groups=(2, 1)))),
+            (matmul((4, 8), (8, 4)), scaled(wei_scale=Scale(3))),
+            (matmul((4, 8), (8, 4)), PLAIN),
+        ],
+    ),
+    (
+        products.bare_nibbles,
+        [(matmul((4, 8), (8, 4), wei=wei, dst="f32"), PLAIN) for wei in ("s4", "u4")],
+        [
+            (matmul((4, 8), (8, 4), wei="s8", dst="f32"), PLAIN),
+            (matmul((4, 8), (8, 4), wei="s4", dst="u8"), PLAIN),
+            (matmul((4, 8), (8, 4), src="s8", wei="s4", dst="f32"), PLAIN),
+            (matmul((4, 8), (8, 4), wei="s4", dst="f32", bias="f32"), PLAIN),
+            (matmul((4, 8), (8, 4), wei="s4", dst="f32"), SRC),
+            (matmul((4, 8), (8, 4), wei="s4", dst="f32"), scaled(wei_scale=Scale())),
+            (matmul((4, 8), (8, 4), wei="s4", dst="f32"), after(eltwise("relu"))),
+        ],
+    ),
+    (
+        products.nibbles_of_one_row,
+        [(ROW, PLAIN), (matmul((4, 1), (1, 5), wei="u4"), PLAIN)],
+        [
+            (matmul((4, 1), (1, 1), wei="s4"), PLAIN),
+            (matmul((4, 1), (1, 4), wei="s4"), PLAIN),
+            (matmul((4, 2), (2, 3), wei="s4"), PLAIN),
+            (matmul((4, 1), (1, 3)), PLAIN),
+        ],
+    ),
+    (
+        products.spatial_src_and_packed_wei,
+        [
+            (inner((4, 3, 5), strides=(15, 1, 3)), PLAIN),
+            (inner((4, 3, 5), strides=None), PLAIN),
+            (inner((4, 3, 5, 2)), PLAIN),
+        ],
+        [
+            (inner((4, 15)), PLAIN),
+            (inner((4, 3, 5), strides=(15, 5, 1)), PLAIN),
+            (inner((4, 3, 5), wei=(15, 5, 1)), PLAIN),
+            (matmul((4, 15), (15, 5)), PLAIN),
+        ],
+    ),
+    (
+        products.spatial_src_and_one_output,
+        [(inner((4, 3, 5), 1), PLAIN)],
+        [(inner((4, 3, 5), 2), PLAIN), (inner((1, 3, 5), 2), PLAIN), (inner((4, 15), 1), PLAIN)],
+    ),
+    (
+        products.per_channel_dst_scale,
+        [(WIDE, scaled(dst_scale=Scale(2))), (WIDE, scaled(dst_scale=Scale(1)))],
+        [(WIDE, scaled(dst_scale=Scale())), (WIDE, scaled(wei_scale=Scale(1)))],
+    ),
+    (
+        products.per_channel_zero_point,
+        [
+            (ReorderProblem(WIDE.src, WIDE.src), Attr(dst_zero_point=ZeroPoint(2))),
+            (ReorderProblem(WIDE.src, WIDE.src), Attr(src_zero_point=ZeroPoint(1))),
+        ],
+        [
+            (ReorderProblem(WIDE.src, WIDE.src), Attr(dst_zero_point=ZeroPoint())),
+            (ReorderProblem(WIDE.src, WIDE.src), PLAIN),
+        ],
+    ),
+]
