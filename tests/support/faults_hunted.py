@@ -53,6 +53,9 @@ def _more() -> list[tuple[str, str, Problem, Attr]]:
     ]
 
 
+# The last column of src is in no window.
+OVER_THE_STRIDE = ConvProblem.of((1, 8, 9, 12), (8, 31, 1, 1, 3), src="s8", strides=(1, 2))
+
 HUNTED_FAULTS = [
     *(
         Fault("one-channel-groups-in-odd-blocks", level, problem, attr)
@@ -61,6 +64,7 @@ HUNTED_FAULTS = [
             (groups(48, "s8"), Attr()),
             (groups(40, "u8", padding=1), SRC_POINT),
             (groups(48, "u8"), SRC_POINT),
+            (OVER_THE_STRIDE, Attr()),
         )
     ),
     *(

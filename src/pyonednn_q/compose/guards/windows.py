@@ -188,15 +188,14 @@ def one_channel_in_odd_blocks(problem: Problem, attr: Attr) -> bool:
 def one_channel_groups_in_odd_blocks(problem: Problem, attr: Attr) -> bool:
     """Match groups of one input channel and 17 outputs or more, s8 source or src zero point.
 
-    Right were dilated rows, 49 to 64 outputs, and without padding 17 to 32 of them.
+    Right were dilated rows, 49 to 64 outputs, and 17 to 32 of them where windows cover all of src
+    and nothing else: neither padding nor places that a stride leaves over. Those match as well.
     """
     if not isinstance(problem, ConvProblem) or not _is_shifted(problem, attr):
         return False
     if not problem.ic == problem.groups > 1 or problem.dilation[-1] > 1:
         return False
-    padded = any((*problem.padding_lo, *problem.padding_hi))
-    blocks = _blocks(problem)
-    return blocks != 4 and blocks > (1 if padded else 2)
+    return _blocks(problem) not in (1, 4)
 
 
 def one_channel_one_plane(problem: Problem, attr: Attr) -> bool:
