@@ -10,13 +10,14 @@ from pyonednn_q.compose.guards import GUARDS, Guard, windows
 from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
 from pyonednn_q.errors import ShapeError
-from support.guard_borders import post_ops, products
+from support.guard_borders import plain, post_ops, products
 from support.guard_borders import windows as window_borders
 from support.guard_borders.make import PLAIN, Border, deconv, matmul
 from support.guard_cases import WRONG
 from support.guard_cases_hunted import HUNTED
+from support.guard_cases_plain import PLAIN_WRONG
 
-BORDERS = [*window_borders.BORDERS, *products.BORDERS, *post_ops.BORDERS]
+BORDERS = [*window_borders.BORDERS, *products.BORDERS, *post_ops.BORDERS, *plain.BORDERS]
 
 
 @pytest.mark.parametrize("border", BORDERS, ids=lambda border: border[0].__name__)
@@ -82,7 +83,7 @@ def test_a_window_outside_is_one_that_meets_nothing() -> None:
 
 # --- versions and names --------------------------------------------------------------------------
 
-CASES = {case[0]: case[1:] for case in (*WRONG, *HUNTED)}
+CASES = {case[0]: case[1:] for case in (*WRONG, *HUNTED, *PLAIN_WRONG)}
 
 
 def before(version: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -27,6 +27,7 @@ from support.guard_cases import (
     deconv,
 )
 from support.guard_cases_hunted import HUNTED, HUNTED_RIGHT
+from support.guard_cases_plain import PLAIN_RIGHT, PLAIN_WRONG
 from support.guard_cases_right import RIGHT
 
 
@@ -39,7 +40,9 @@ def ids(
     }
 
 
-@pytest.mark.parametrize(("row", "problem", "attr", "version", "isa", "impl"), [*WRONG, *HUNTED])
+@pytest.mark.parametrize(
+    ("row", "problem", "attr", "version", "isa", "impl"), [*WRONG, *HUNTED, *PLAIN_WRONG]
+)
 def test_what_was_seen_wrong_is_matched(
     row: str, problem: Problem, attr: Attr, version: Any, isa: str, impl: str
 ) -> None:
@@ -47,7 +50,9 @@ def test_what_was_seen_wrong_is_matched(
     assert row in ids(problem, attr, version, isa, "")  # the name may be hidden
 
 
-@pytest.mark.parametrize(("problem", "attr", "version", "isa", "impl"), [*RIGHT, *HUNTED_RIGHT])
+@pytest.mark.parametrize(
+    ("problem", "attr", "version", "isa", "impl"), [*RIGHT, *HUNTED_RIGHT, *PLAIN_RIGHT]
+)
 def test_what_was_seen_right_is_not(
     problem: Problem, attr: Attr, version: Any, isa: str, impl: str
 ) -> None:
@@ -55,7 +60,7 @@ def test_what_was_seen_right_is_not(
 
 
 def test_every_row_has_an_example() -> None:
-    assert {case[0] for case in (*WRONG, *HUNTED)} == {guard.id for guard in GUARDS}
+    assert {case[0] for case in (*WRONG, *HUNTED, *PLAIN_WRONG)} == {guard.id for guard in GUARDS}
 
 
 def test_ordinary_problems_match_nothing_anywhere() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.expr.steps import Step
 
-__all__ = ["at_store", "store_notes"]
+__all__ = ["at_store", "store_notes", "through_float32"]
 
 _BYTE = ("u8", "s8")
 
@@ -48,7 +48,7 @@ def store_notes(chain: Chain, facts: PrimitiveFacts) -> tuple[str, ...]:
     x = at_store(chain, facts)
     if facts.dst in _BYTE:
         return _few_codes(x, facts.dst)
-    return _through_float32(x) if facts.dst == "s32" else ()
+    return through_float32(x) if facts.dst == "s32" else ()
 
 
 def _few_codes(x: Interval, dtype: str) -> tuple[str, ...]:
@@ -62,7 +62,8 @@ def _few_codes(x: Interval, dtype: str) -> tuple[str, ...]:
     return (f"{found}: dst_fq, dst_q or dst_scale says what a code is worth",)
 
 
-def _through_float32(x: Interval) -> tuple[str, ...]:
+def through_float32(x: Interval) -> tuple[str, ...]:
+    """Say how inexact s32 results are that may be as large as this, if they are."""
     most = max(abs(x.lo.least), abs(x.hi.greatest))
     if most <= WHOLE:
         return ()

@@ -201,6 +201,9 @@ def scale_values(name: str, value: object, dtype: str) -> Array:
 def zero_point_values(name: str, value: object, dtype: str, tensor_dtype: str) -> Array:
     """Return zero points as a flat array of `dtype`, each inside the range of the tensor's type.
 
+    Those of wider types than 8 bits stay within 2^23: kernels add them in float32, and what lies
+    between a code that float32 rounds and a larger zero point would be lost.
+
     Raises
     ------
     ArgumentError
@@ -211,11 +214,13 @@ def zero_point_values(name: str, value: object, dtype: str, tensor_dtype: str) -
         values = values.astype(np.int8)
     if values.dtype.kind not in "iu":
         raise ArgumentError(name, str(values.dtype), "integers")
-    limits = tensor_dtype if dtypes.is_integer(tensor_dtype) else "s32"
-    lo, hi = dtypes.qmin(limits), dtypes.qmax(limits)
+    lo, hi, why = -(2**23), 2**23, "since it is added in float32"
+    if dtypes.is_integer(tensor_dtype) and tensor_dtype != "s32":
+        lo, hi = dtypes.qmin(tensor_dtype), dtypes.qmax(tensor_dtype)
+        why = f"the range of {tensor_dtype}"
     if values.size and (values.min() < lo or values.max() > hi):
         worst = values.min() if values.min() < lo else values.max()
-        raise ArgumentError(name, str(worst), f"values from {lo} to {hi}, the range of {limits}")
+        raise ArgumentError(name, str(worst), f"values from {lo} to {hi}, {why}")
     return values.astype(dtypes.numpy_dtype(dtype))
 
 

@@ -19,7 +19,7 @@ from pyonednn_q.native import arrays
 from pyonednn_q.native.packing import Packed, pack
 from pyonednn_q.native.prepared import Prepared, new_core
 from pyonednn_q.native.selection import Selection, select
-from pyonednn_q.native.sums import inexact_weights, may_saturate
+from pyonednn_q.native.sums import float32_notes, inexact_weights, may_saturate
 from pyonednn_q.native.trial import try_out
 from pyonednn_q.shown import shown
 
@@ -121,11 +121,7 @@ def prepare(
     notes += [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
     bound = bind(selection, problem, attr, given, wei, bias)
     array = wei.array if isinstance(wei, Packed) else wei
-    if isinstance(array, np.ndarray):
-        error = inexact_weights(problem, attr, selection.impl, array)
-        if error is not None and saturation != "allow":
-            raise error
-        notes += [error.detail] if error is not None else []
+    notes += _sum_notes(problem, attr, selection.impl, array, bias, given, saturation)
     needed = (*tensors, *attr.runtime_names(problem))
     inputs = tuple(name for name in needed if name not in bound and name != "dst")
     specs = {name: seen.get(name) or spec_of(selection, name) for name in (*inputs, "dst")}
@@ -136,6 +132,26 @@ def prepare(
     if self_check:
         try_out(prepared, array, bias, given)
     return prepared
+
+
+def _sum_notes(
+    problem: Problem,
+    attr: Attr,
+    impl: str,
+    wei: object,
+    bias: object,
+    given: Mapping[str, object],
+    saturation: str,
+) -> list[str]:
+    """Refuse weights that want VNNI, unless told to go on; return how sums may be inexact."""
+    codes = wei if isinstance(wei, np.ndarray) else None
+    error = inexact_weights(problem, attr, impl, codes) if codes is not None else None
+    if error is not None and saturation != "allow":
+        raise error
+    added = {"dst_zero_point": given.get("dst_zero_point")} if attr.dst_zero_point else {}
+    added |= {"bias": bias} if bias is not None else {}
+    rounded = float32_notes(problem, attr, impl, codes, added)
+    return [*([error.detail] if error is not None else []), *rounded]
 
 
 def _with_wei_of_each_call(problem: Problem) -> Problem:

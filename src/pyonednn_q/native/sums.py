@@ -1,20 +1,31 @@
-"""Weights that a kernel without VNNI may not sum exactly: found before it runs, and refused."""
+"""Sums that an implementation does not give exactly: found before it runs.
+
+Refused where it is for want of VNNI; told where they are stored by way of float32.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from pyonednn_q.compose.accumulator import stores_sums
 from pyonednn_q.compose.implementation import classify
+from pyonednn_q.compose.primitive import DENSE, acc_interval
+from pyonednn_q.compose.reach import through_float32
 from pyonednn_q.compose.saturation import pair_overflow, safe_by_range
 from pyonednn_q.errors import SaturationError
+from pyonednn_q.expr.interval import Interval
+from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Mapping
 
     from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.problem import Problem
 
+_CODES = 255  # the most that a code of 8 bits, less its zero point, amounts to
 _ADVICE = "keep weights in [-64, 64] (even ones for s8 sources), or pass saturation='allow'"
 
 
@@ -54,3 +65,51 @@ def inexact_weights(
     return SaturationError(
         "refused", "checking the weights", text, f"{detail}; {_ADVICE}", channels=channels
     )
+
+
+def float32_notes(
+    problem: Problem,
+    attr: Attr,
+    impl: str,
+    wei: np.ndarray[Any, Any] | None,
+    added: Mapping[str, object],
+) -> tuple[str, ...]:
+    """Say how inexact whole numbers in s32 may be, where they pass through float32.
+
+    Not said of real numbers, which scales and post-ops make of them.
+
+    Parameters
+    ----------
+    problem, attr, impl
+        What runs.
+    wei : ndarray or None
+        ``None``: of each call.
+    added : mapping
+        Values of the bias and of zero points; ``None`` for those of each call.
+    """
+    if not isinstance(problem, DENSE) or problem.dst.dtype != "s32" or attr.post_ops:
+        return ()
+    if any(attr.scale(name) is not None for name in ("src", "wei", "dst")):
+        return ()
+    types = {problem.src.dtype, problem.wei.dtype}
+    if not types <= {"u8", "s8"}:
+        return ()
+    if problem.bias is None and not attr.names and stores_sums(problem, impl, runtime.version()):
+        return ()
+    most = float(_CODES * _load(problem, attr, wei))
+    for name in ("bias", "dst_zero_point"):
+        if name in added:
+            value = added[name]
+            most += np.inf if value is None else float(np.abs(np.asarray(value, "f8")).max())
+    return through_float32(Interval(Vec(-most), Vec(most)))
+
+
+def _load(problem: Problem, attr: Attr, wei: np.ndarray[Any, Any] | None) -> float:
+    """Return the largest sum of magnitudes of weights that one output takes, or a bound of it."""
+    assert isinstance(problem, DENSE)
+    if wei is not None and attr.wei_zero_point is None:
+        acc = acc_interval(problem, wei)
+        return (acc.hi - acc.lo).greatest / _CODES
+    dims = problem.wei.dims
+    products = dims[-2] if problem.kind == "matmul" else problem.wei.size / problem.dst.dims[1]
+    return _CODES * products

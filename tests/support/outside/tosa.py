@@ -191,12 +191,13 @@ def _clamp(tensors: Tensors, attributes: Attributes) -> Array:
 
 
 def _mul(tensors: Tensors, attributes: Attributes) -> Array:
-    """Products of 8 bits: those of s32 values are exact up to 2^24."""
+    """Products of 8 bits, for which there is a reference loop."""
     del attributes
     pair = np.broadcast_arrays(tensors["a"], tensors["b"])
-    a, b = (np.ascontiguousarray(np.atleast_1d(one), np.int32) for one in pair)
-    kind = pq.TensorSpec.dense(a.shape, "s32")
-    call = pq.prepare(pq.BinaryProblem(kind, kind, kind, "mul"))
+    a, b = (np.ascontiguousarray(np.atleast_1d(one)) for one in pair)
+    codes, products = (pq.TensorSpec.dense(a.shape, dtype) for dtype in ("s8", "s32"))
+    problem = pq.BinaryProblem(codes, codes, products, "mul")
+    call = pq.prepare(problem, allow_reference=True)
     dst: Array = call(a, b).reshape(tensors["dst"].shape)
     return dst
 

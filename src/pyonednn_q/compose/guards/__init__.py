@@ -22,6 +22,7 @@ from pyonednn_q.compose.guards.convolution import CONVOLUTION_GUARDS
 from pyonednn_q.compose.guards.deconvolution import DECONVOLUTION_GUARDS
 from pyonednn_q.compose.guards.dense import DENSE_GUARDS
 from pyonednn_q.compose.guards.guard import Guard
+from pyonednn_q.compose.guards.plain import PLAIN_GUARDS
 from pyonednn_q.compose.guards.post_ops import POST_OP_GUARDS
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ GUARDS: tuple[Guard, ...] = (
     *CONVOLUTION_GUARDS,
     *DECONVOLUTION_GUARDS,
     *POST_OP_GUARDS,
+    *PLAIN_GUARDS,
 )
 
 
