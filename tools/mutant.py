@@ -27,6 +27,7 @@ _OPERATORS = {
 _COMPARISON = re.compile(r"is\s+not\b|not\s+in\b|is\b|in\b|[<>=!]=|[<>]")
 _OPERATOR = re.compile(r"\*\*|//|<<|>>|[-+*/%@&|^]|and\b|or\b")
 _UNREAD = {"annotation", "returns", "type_params"}
+_UNSEEN = {"strict", "slots"}  # what right code never shows: lengths that agree, memory
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Mutant:
 def places(path: Path) -> Iterator[list[Mutant]]:
     """Yield, for every place of a file that can be changed, each way to change it.
 
-    Annotations and texts for people are left alone.
+    Annotations, texts for people, and what no right program shows, are left alone.
     """
     text = path.read_text()
     file = _File(text)
@@ -101,6 +102,8 @@ def _nodes(node: ast.AST, *around: ast.AST) -> Iterator[tuple[ast.AST, ...]]:
     for name, value in ast.iter_fields(node):
         if name not in _UNREAD:
             for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.keyword) and child.arg in _UNSEEN:
+                    continue
                 if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr):
                     yield from _nodes(child, node, *around)
 
@@ -150,6 +153,8 @@ class _File:
         sign = pattern.search(re.sub(r"#.*", lambda note: " " * len(note[0]), between))
         assert sign is not None
         new = table[" ".join(sign[0].split())]
+        if new == "/" and _is_one(right):
+            new = "+"
         return begin + sign.start(), begin + sign.end(), (new,)
 
     def _begin(self, node: ast.expr) -> int:
@@ -163,6 +168,11 @@ class _File:
     def _at(self, line: int, column: int) -> int:
         """Return the place in the text of a byte of a line."""
         return len(self._code[: self._starts[line - 1] + column].decode())
+
+
+def _is_one(node: ast.expr) -> bool:
+    """Tell whether to multiply by it is to divide by it."""
+    return ast.unparse(node) in {"1", "1.0", "-1", "-1.0"}
 
 
 def _others(value: float) -> tuple[str, ...]:

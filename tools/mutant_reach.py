@@ -31,7 +31,7 @@ _KEPT = ROOT / "build" / "mutant_reach.json.gz"
 class Reach:
     """Which tests execute which lines, and how long they take.
 
-    Kept for each test file are the state of the files that it was measured in, each test's name and
+    Kept for each test file are the state of the files that it reads, each test's name and
     seconds (infinite where it does not pass), and for each source file and line the numbers of the
     tests that execute it, -1 at import.
 
@@ -42,13 +42,11 @@ class Reach:
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        files = set(_TESTS.rglob("*.py"))
-        tests = {file for file in files if file.name.startswith("test_")}
-        state = _digest((files - tests) | set(PACKAGE.rglob("*.py")) | set(PACKAGE.rglob("*.toml")))
+        state = _digest(path for end in ("*.py", "*.toml") for path in PACKAGE.rglob(end))
         self._states = {
-            file.relative_to(ROOT).as_posix(): _digest([file]) + state
-            for file in tests
-            if set(folders) & set(file.parents)
+            file.relative_to(ROOT).as_posix(): _digest(_support(file)) + state
+            for folder in folders
+            for file in folder.rglob("test_*.py")
         }
         kept = json.loads(gzip.decompress(_KEPT.read_bytes())) if _KEPT.exists() else {}
         self._kept = {
@@ -168,6 +166,18 @@ def _digest(files: Iterable[Path]) -> str:
         file.relative_to(ROOT).as_posix().encode() + file.read_bytes() for file in sorted(files)
     )
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
+
+
+def _support(file: Path) -> set[Path]:
+    """Return a test file, its folders' conftest.py and all that they import from tests."""
+    found: set[Path] = set()
+    new = {file, *(path for path in (up / "conftest.py" for up in file.parents) if path.exists())}
+    while new:
+        found |= new
+        names = {name.replace(".", "/") for path in new for name in _imports(path)}
+        paths = {_TESTS / end for name in names for end in (f"{name}.py", f"{name}/__init__.py")}
+        new = {path for path in paths if path.exists()} - found
+    return found
 
 
 @functools.cache
