@@ -7,6 +7,7 @@ import functools
 import gzip
 import hashlib
 import importlib
+import itertools
 import json
 import math
 import pkgutil
@@ -25,6 +26,7 @@ __all__ = ["ROOMS", "Reach", "ReachPlugin"]
 
 ROOMS = ("expr", "rewrite", "compose", "check", "predict", "quantize")
 _TESTS = ROOT / "tests"
+_MOST_SECONDS = 60  # of tests for one mutant, while coverage is measured
 _KEPT = ROOT / "build" / "mutant_reach.json.gz"
 
 
@@ -97,8 +99,11 @@ class Reach:
                     yield found["tests"][number][0] if number >= 0 else ""
 
     def _quickest(self, tests: Iterable[str]) -> list[str]:
-        passing = [test for test in tests if self.seconds.get(test, math.inf) < math.inf]
-        return sorted(passing, key=self.seconds.__getitem__)
+        """Return as many tests, quickest first, as take a minute together."""
+        seconds = {test: self.seconds.get(test, math.inf) for test in tests}
+        ordered = sorted(seconds, key=seconds.__getitem__)
+        ends = itertools.accumulate(map(seconds.__getitem__, ordered))
+        return [test for test, end in zip(ordered, ends, strict=True) if end <= _MOST_SECONDS]
 
 
 class ReachPlugin:

@@ -6,7 +6,6 @@ import contextlib
 import gc
 import itertools
 import os
-import resource
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -22,7 +21,8 @@ from mutant_reach import Reach
 __all__ = ["OPTIONS", "Chosen", "Copy", "Warm", "in_fork", "set_limits"]
 
 OPTIONS = ["-q", "-s", "-p", "no:cacheprovider", "--assert=plain", "--hypothesis-seed=0"]
-_CPU_SECONDS, _SECONDS = 150, 1800  # what takes longer runs for ever
+_CPU_SECONDS, _TIMES = 10, 5  # a test that takes so much and so many times longer never ends
+_IMPORT_CPU_SECONDS, _SECONDS = 60, 1800  # the latter for what waits
 _NOT_LOADED = 99
 
 
@@ -65,7 +65,7 @@ def in_fork(work: Callable[[], int]) -> int:
 
 def set_limits() -> None:
     """End this process if it does not end, and let it be silent."""
-    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
+    signal.setitimer(signal.ITIMER_PROF, _IMPORT_CPU_SECONDS)
     signal.alarm(_SECONDS)
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
@@ -73,6 +73,15 @@ def set_limits() -> None:
 
 
 class _Plugin:
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self._seconds = seconds
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """End this process if the test takes far more time than it did."""
+        known = self._seconds.get(item.nodeid, 0.0)
+        signal.setitimer(signal.ITIMER_PROF, _CPU_SECONDS + _TIMES * known)
+
     def pytest_collection(self) -> None:
         """Have Hypothesis stop at what it finds: a smaller example is of no use."""
         phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
@@ -84,12 +93,12 @@ class Chosen(_Plugin):
     """What has a new run of pytest take some tests in order, and those that were not known."""
 
     def __init__(self, tests: list[str], known: dict[str, float]) -> None:
+        super().__init__(known)
         self._order = {test: number for number, test in enumerate(tests)}
-        self._known = known
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Keep the chosen tests."""
-        names = self._order.keys() | {item.nodeid for item in items} - self._known.keys()
+        names = self._order.keys() | {item.nodeid for item in items} - self._seconds.keys()
         items[:] = [item for item in items if item.nodeid in names]
         items.sort(key=lambda item: self._order.get(item.nodeid, len(names)))
 
@@ -115,6 +124,7 @@ class Warm(_Plugin):
     def __init__(
         self, mutants: dict[int, Mutant], reach: Reach, copy: Copy, tell: Callable[[int, str], None]
     ) -> None:
+        super().__init__(reach.seconds)
         self._mutants, self._reach, self._copy, self._tell = mutants, reach, copy, tell
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
