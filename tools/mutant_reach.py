@@ -78,7 +78,8 @@ class Reach:
     def tests(self, mutant: Mutant) -> tuple[list[str], list[str]]:
         """Return the tests that execute a place, and others that can notice; quickest first.
 
-        What is executed at import can be noticed by all that use the file or import from it.
+        What is executed at import can be noticed by all that use the file or import from it: first
+        by the test files that name it.
         """
         direct: set[str] = set()
         for first, last in mutant.spans:
@@ -88,7 +89,9 @@ class Reach:
         others: set[str] = set()
         if not mutant.function or (mutant.function == "def" and "" in direct):
             others = {test for path in _beside(mutant.path) for test in self._of(path)} - direct
-        return self._quickest(direct), self._quickest(others)
+            named = self._quickest(self._naming(mutant.path) - direct)
+            return self._quickest(direct), list(dict.fromkeys([*named, *self._quickest(others)]))
+        return self._quickest(direct), []
 
     def _of(self, path: Path, lines: Iterable[int] | None = None) -> Iterator[str]:
         """Yield the tests that execute some of a file's lines, "" for its import."""
@@ -97,6 +100,15 @@ class Reach:
             for line in reached if lines is None else map(str, lines):
                 for number in reached.get(line, ()):
                     yield found["tests"][number][0] if number >= 0 else ""
+
+    def _naming(self, path: Path) -> set[str]:
+        """Return the tests of the files that import from a file, or whose support does."""
+        return {
+            test
+            for file, found in self._kept.items()
+            if any(_name(path) in _imports(each) for each in _support(ROOT / file))
+            for test, _ in found["tests"]
+        }
 
     def _quickest(self, tests: Iterable[str]) -> list[str]:
         """Return as many tests, quickest first, as take a minute together."""
@@ -173,6 +185,7 @@ def _digest(files: Iterable[Path]) -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()[:16]
 
 
+@functools.cache
 def _support(file: Path) -> set[Path]:
     """Return a test file, its folders' conftest.py and all that they import from tests."""
     found: set[Path] = set()
@@ -188,9 +201,12 @@ def _support(file: Path) -> set[Path]:
 @functools.cache
 def _beside(path: Path) -> list[Path]:
     """Return a file and those that import from it."""
+    return [path, *(other for other in PACKAGE.rglob("*.py") if _name(path) in _imports(other))]
+
+
+def _name(path: Path) -> str:
     name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
-    name = name.removesuffix(".__init__")
-    return [path, *(other for other in PACKAGE.rglob("*.py") if name in _imports(other))]
+    return name.removesuffix(".__init__")
 
 
 @functools.cache
