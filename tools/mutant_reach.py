@@ -102,11 +102,11 @@ class Reach:
                     yield found["tests"][number][0] if number >= 0 else ""
 
     def _naming(self, path: Path) -> set[str]:
-        """Return the tests of the files that import from a file, or whose support does."""
+        """Return the tests of the files that import from a file, or look for all modules."""
         return {
             test
             for file, found in self._kept.items()
-            if any(_name(path) in _imports(each) for each in _support(ROOT / file))
+            if any({_name(path), "pkgutil"} & _imports(each) for each in _support(ROOT / file))
             for test, _ in found["tests"]
         }
 
@@ -211,6 +211,8 @@ def _name(path: Path) -> str:
 
 @functools.cache
 def _imports(path: Path) -> set[str]:
-    nodes = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
-    names = {f"{node.module}.{alias.name}" for node in nodes for alias in node.names}
-    return names | {str(node.module) for node in nodes}
+    nodes = [*ast.walk(ast.parse(path.read_text()))]
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    names = {f"{node.module}.{alias.name}" for node in froms for alias in node.names}
+    whole = {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
+    return names | {str(node.module) for node in froms} | whole

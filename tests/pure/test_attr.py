@@ -68,6 +68,8 @@ def test_text_follows_the_order_of_computation() -> None:
         "fpmath:bf16:int accumulation:relaxed deterministic"
     )
     assert Attr().text() == ""
+    assert Attr(fpmath="tf32").text() == "fpmath:tf32"
+    assert Attr(fpmath_apply_to_int=True).text() == "fpmath:strict:int"
 
 
 def test_equal_attributes_are_one_value() -> None:
@@ -110,6 +112,10 @@ def test_src1_scales_belong_to_binary() -> None:
         attr.check(CONV)
 
 
+def test_a_mask_has_a_bit_for_each_dimension() -> None:
+    assert Scale(2**12 - 1).mask == ZeroPoint(2**12 - 1).mask == 4095
+
+
 @pytest.mark.parametrize(
     ("make", "argument"),
     [
@@ -121,6 +127,7 @@ def test_src1_scales_belong_to_binary() -> None:
         (lambda: Attr(fpmath="fast"), "fpmath"),
         (lambda: Attr(accumulation="s16"), "accumulation"),
         (lambda: Scale(-1), "mask"),
+        (lambda: Scale(2**12), "mask"),
         (lambda: Scale(0, "s32"), "dtype of a scale"),
         (lambda: ZeroPoint(0, "f32"), "dtype of a zero point"),
         (lambda: Scale(2, "f32", (0, 1)), "groups"),

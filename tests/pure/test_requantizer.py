@@ -75,6 +75,7 @@ def test_every_kind_names_its_roundings(kind: str) -> None:
         ({"shift": 32}, r"^shift: got 32; wanted finite values from -31 to 31"),
         ({"shift": -32}, r"^shift: got -32"),
         ({"bias": 2**31}, r"^bias: got 2147483648"),
+        ({"bias": [0, -(2**31) - 1], "axis": 0}, r"^bias: got -2147483649"),
         ({"zero_point": 128}, r"^zero_point: got 128; wanted finite values from -128 to 127"),
         ({"kind": "float", "multiplier": float("nan")}, r"^multiplier: got nan"),
         ({"kind": "float", "multiplier": 1e39}, r"^multiplier: got 1e\+39"),
@@ -95,6 +96,11 @@ def test_a_zero_point_leaves_room_for_the_bounds_in_32_bits() -> None:
     Requantizer("float", 1.0, zero_point=5, dtype="s32", lo=-(2**31) + 5)
     with pytest.raises(ArgumentError, match=r"^zero_point: got 5; wanted .* from 0 to 4"):
         Requantizer("float", 1.0, zero_point=5, dtype="s32", lo=-(2**31) + 4)
+
+
+def test_constants_take_all_of_32_bits() -> None:
+    ends = [-(2**31), 2**31 - 1]
+    assert Requantizer("two_step", [1, 1], bias=ends, axis=0).along("bias", (2,)).tolist() == ends
 
 
 def test_lengths_must_agree() -> None:

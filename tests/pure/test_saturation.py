@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyonednn_q.compose.convolution import Layout
@@ -211,6 +211,10 @@ def test_arguments_must_fit_the_problem() -> None:
 
 
 @given(st.lists(weights, min_size=2, max_size=8))
+@example([64, 64])
+@example([-64, -64])
+@example([65, 65])
+@example([-65, -65])
 def test_safe_by_range_is_safe_whatever_the_pairs(column: list[int]) -> None:
     wei = np.array(column, np.int8)
     assert safe_by_range(wei) == all(-64 <= value <= 64 for value in column)

@@ -80,5 +80,5 @@ def _turns(post_op: PostOp) -> tuple[float, ...]:
         case EltwisePostOp(alg="relu" | "abs" | "square") | PReluPostOp():
             return (0.0,)
         case EltwisePostOp(alg="hardswish", alpha=alpha, beta=beta) if alpha:
-            return (-beta / alpha, -beta / (2 * alpha), (1 - beta) / alpha)
+            return (-beta / (2 * alpha), (1 - beta) / alpha)
     return ()

@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyonednn_q as pq
-from pyonednn_q.compose.accumulator import STORES_SUMS, asks_for_sums, parts, stores_sums
+from pyonednn_q.compose.accumulator import (
+    STORES_SUMS,
+    asks_for_sums,
+    leaves_32_bits,
+    parts,
+    stores_sums,
+)
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.expr.vec import Vec
 
@@ -60,6 +66,15 @@ def test_parts_add_up_and_stay_below(name: str, narrow: bool, seed: int, most: i
             largest = sizes.reshape(problem.dst.dims[1], -1).sum(axis=1).max()
         assert 255 * largest < most
     assert np.array_equal(total, wei)
+
+
+def test_a_part_takes_as_many_channels_as_stay_below() -> None:
+    """255 · 128 · 2 is less than the most by one, or is the most."""
+    wei = np.full((4, 1), -128, np.int8)
+    problem = pq.MatMulProblem.of((1, 4), wei.shape, dst="s32")
+    for most, ends in ((255 * 256 + 1, [0, 2, 4]), (255 * 256, [0, 1, 2, 3, 4])):
+        found = parts(problem, wei, most)
+        assert [part.start for part in found] + [found[-1].stop] == ends
 
 
 def facts(**given: Any) -> pq.PrimitiveFacts:
@@ -123,6 +138,34 @@ def test_exact_rounding_has_nothing_to_round(exact_rounding: bool) -> None:
     assert compose(NOTHING, one, exact_rounding=exact_rounding).sums
 
 
+@pytest.mark.parametrize(
+    ("bias", "leaves"),
+    [
+        (0, False),
+        (2**31 - 1 - 255 * 127_000, False),
+        (2**31 - 255 * 127_000, True),
+        (255 * 128_000 - 2**31, False),
+        (255 * 128_000 - 2**31 - 1, True),
+    ],
+)
+def test_a_sum_and_its_bias_have_32_bits_or_not(bias: int, leaves: bool) -> None:
+    """Weights of 127 in one column and of -128 in the other, under sources up to 255."""
+    wei = np.repeat(np.array([[127, -128]], np.int8), 1000, axis=0)
+    problem = pq.MatMulProblem.of((1, 1000), wei.shape, dst="s32")
+    plan = compose(NOTHING, pq.PrimitiveFacts.of(problem, wei=wei), "bitwise")
+    assert leaves_32_bits(plan, problem, wei, np.array([bias, bias], np.int64)) is leaves
+
+
+def test_a_zero_point_takes_its_share_of_32_bits() -> None:
+    """Sums from 0 to 2^31 - 2 for codes up to 255, and to 2^31 if codes start at -2."""
+    wei, bias = np.array([[1]], np.int8), np.array([2**31 - 256])
+    problem = pq.MatMulProblem.of((1, 1), wei.shape, dst="s32")
+    for zero_point, leaves in ((0, False), (1, False), (-1, True)):
+        facts = pq.PrimitiveFacts.of(problem, wei=wei, src_zero_point=zero_point)
+        plan = compose(NOTHING, facts, "bitwise")
+        assert leaves_32_bits(plan, problem, wei, bias) is leaves
+
+
 def test_integers_through_float32_say_how_inexact() -> None:
     relu = pq.Chain(pq.Eltwise("relu"))
     (note,) = compose(relu, facts(size=127)).notes  # up to 32 385 000, below 2^25
@@ -158,9 +201,17 @@ def test_few_codes_by_weights_alone() -> None:
 
 def test_implementations_that_store_sums_are_known_by_name_source_and_version() -> None:
     conv, product = PROBLEMS["convolution"], PROBLEMS["matmul"]
-    assert stores_sums(conv, "brg_conv_fwd:avx512_core_vnni", (3, 13, 2))
-    assert not stores_sums(conv, "brg_conv_fwd:avx512_core_vnni", (3, 12, 9))
-    assert stores_sums(product, "brg_matmul:avx2_vnni", (3, 7, 2))
+    for name, impl, since in (
+        ("convolution", "brg_conv_fwd:avx512_core_vnni", (3, 13, 0)),
+        ("convolution", "brgconv_1x1:avx512_core", (3, 7, 0)),
+        ("deconvolution", "brg_deconv:avx512_core", (3, 13, 0)),
+        ("matmul", "brg_matmul:avx2_vnni", (3, 7, 0)),
+        ("inner product", "brg_matmul:avx2_vnni", (3, 7, 0)),
+        ("inner product", "brgemm:avx2_vnni", (3, 7, 0)),
+        ("inner product", "x64:gemm_s8u8s32:jit", (3, 7, 0)),
+    ):
+        assert stores_sums(PROBLEMS[name], impl, since)
+        assert not stores_sums(PROBLEMS[name], impl, (3, since[1] - 1, 99))
     assert not stores_sums(conv, "jit_uni_int8:avx2", (3, 13, 2))
     assert not stores_sums(product, "gemm:jit", (3, 13, 2))
     signed = pq.MatMulProblem.of((3, 300), (300, 5), src="s8", dst="s32")

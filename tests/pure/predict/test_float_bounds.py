@@ -76,6 +76,8 @@ def test_ends_hold_whatever_the_function_gave(step: str) -> None:
         else:
             made = applied(then, y, ORDERS[0], values["post_op_1"], before)
         assert ((lo <= made) & (made <= hi)).all()
+    if step == "clip":
+        assert hi.max() == np.float32(1.5)
     assert (hi - lo <= 3e-5 * np.maximum(1, np.abs(hi))).all()
 
 

@@ -19,7 +19,7 @@ from pyonednn_q.compose.problem import (
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.predict.emulation import as_if, exact, sums
 from pyonednn_q.predict.repair import repair
-from pyonednn_q.predict.saturation import counts, saturation, witness
+from pyonednn_q.predict.saturation import Counts, counts, saturation, witness
 from support import pair_machine as machine
 
 LEVELS = st.sampled_from(["SSE41", "AVX2", "AVX512_CORE"])
@@ -163,6 +163,7 @@ def test_counts_are_those_of_the_data() -> None:
     assert found.largest == np.abs(error).max()
     assert found.rate == found.wrong / found.outputs
     assert counts(src, wei, problem, "AVX512_CORE_VNNI").wrong == 0
+    assert Counts(0, 0, (), 0).rate == 0.0
 
 
 def test_counts_of_a_matmul_are_per_column() -> None:

@@ -57,6 +57,12 @@ def test_a_range_beyond_float32_is_refused() -> None:
     assert np.isfinite(scale).all()
 
 
+@pytest.mark.parametrize("ends", [(0.5, 1.0), (-1.0, -0.5), ([-1.0, 0.5], [1.0, 1.0])])
+def test_a_range_without_0_has_no_zero_point(ends: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"^lo: got values from .*; wanted lo <= 0 <= hi"):
+        Dynamic("u8").parameters(*(np.array(end, F) for end in ends))
+
+
 def test_a_range_is_widened_to_hold_0() -> None:
     assert qparams_from_range(1.0, 2.55, "u8").zero_point == 0
     assert qparams_from_range(-2.55, -1.0, "u8").zero_point == 255

@@ -78,6 +78,14 @@ def test_multipliers_must_be_finite(bad: float) -> None:
         quantize_multiplier([0.5, bad])
 
 
+@pytest.mark.parametrize("bad", [0.0, -0.5, float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["src_scale", "wei_scale", "dst_scale"])
+def test_scales_must_be_positive(name: str, bad: float) -> None:
+    scales = {"src_scale": 0.5, "wei_scale": 0.5, "dst_scale": 0.5, name: [0.5, bad]}
+    with pytest.raises(ArgumentError, match=rf"^{name}: got "):
+        real_multiplier(**scales)  # type: ignore[arg-type]
+
+
 def test_high_product_at_every_edge() -> None:
     a, b = np.meshgrid(I32, I32)
     wanted = [

@@ -153,8 +153,9 @@ def test_arguments_are_named() -> None:
         threshold([])
     with pytest.raises(ArgumentError, match=r"^values: got values that are not finite"):
         threshold([1.0, float("nan")])
-    with pytest.raises(ArgumentError, match=r"^percent: got 0"):
-        percentile_threshold([1.0], 0)
+    for percent in (0, 100.5):
+        with pytest.raises(ArgumentError, match=rf"^percent: got {percent}"):
+            percentile_threshold([1.0], percent)
     with pytest.raises(ArgumentError, match=r"^levels: got 300"):
         kl_threshold([1.0], bins=200, levels=300)
     with pytest.raises(ArgumentError, match=r"^bits: got 0"):

@@ -128,6 +128,7 @@ BORDERS: list[Border] = [
             (mean(), after(times(128.0, 128.0))),
             (mean(), after(times(128.0, -128.0))),
             (mean(), after(eltwise("relu", -129.0))),
+            (mean(), after(eltwise("relu", 0.5), times(129.0))),
             (mean(), after(eltwise("clip", -(2.0**15), 1.0))),
             (mean(), after(eltwise("clip_v2", 0.0, 2.0**15))),
             (mean(), after(eltwise("square"))),

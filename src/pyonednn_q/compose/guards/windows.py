@@ -50,8 +50,7 @@ def window_outside(problem: Problem, attr: Attr) -> bool:
         lo = window.padding_lo[axis] if is_conv else reach - 1 - window.padding_lo[axis]
         taps = range(0, reach, window.dilation[axis])
         for start in range(-lo, out * stride - lo, stride):
-            inside = start >= 0 and start + reach <= length
-            if not inside and not any(0 <= start + tap < length for tap in taps):
+            if not any(0 <= start + tap < length for tap in taps):
                 return True
     return False
 
