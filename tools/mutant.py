@@ -27,7 +27,7 @@ _OPERATORS = {
 _COMPARISON = re.compile(r"is\s+not\b|not\s+in\b|is\b|in\b|[<>=!]=|[<>]")
 _OPERATOR = re.compile(r"\*\*|//|<<|>>|[-+*/%@&|^]|and\b|or\b")
 _UNREAD = {"annotation", "returns", "type_params"}
-_UNSEEN = {"strict"}  # what right code never shows: that lengths agree
+_UNSEEN = {"strict", "maxsize"}  # what right code never shows: lengths that agree, kept results
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,10 @@ def test_the_largest_tensor_is_the_largest_that_memory_could_hold() -> None:
             TensorSpec(dims, "u8", strides)
 
 
+def test_a_tensor_has_up_to_12_dimensions() -> None:
+    assert TensorSpec((1,) * 12, "u8").ndim == 12
+
+
 @pytest.mark.parametrize("dims", [(), (1,) * 13, (2, -1), (2.0, 3), ("2",)])
 def test_bad_dims_are_refused(dims: tuple[int, ...]) -> None:
     with pytest.raises(ShapeError, match=r"^dims: got "):

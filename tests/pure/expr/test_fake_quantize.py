@@ -185,6 +185,7 @@ class TestValue:
         (lambda: FakeQuantize(0, float("inf"), 0, 1), "input_high: got inf"),
         (lambda: FakeQuantize(0, 1, 0, float("nan")), "NaN"),
         (lambda: FakeQuantize(0, 5e-324, 0, 1), "width 5e-324"),
+        (lambda: FakeQuantize(0, 1e-306, 0, 1), "width 1e-306"),  # 256 / 1e-306 is infinite
         (lambda: FakeQuantize(-1.7e308, 1.7e308, 0, 1), "input_high"),
         (lambda: FakeQuantize(0, 1, 0, 1, 1), "levels: got 1"),
         (lambda: FakeQuantize(0, 1, 0, 1, 65537), "levels: got 65537"),

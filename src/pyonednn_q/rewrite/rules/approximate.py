@@ -29,7 +29,7 @@ SHIFT_SPREAD = 5e-5  # levels that per-channel shifts may lie from their middle
 SHIFT_TO_RANGE = 1e-5  # a shift is negligible below this part of the range of levels,
 MOST_LEVELS = 255.0  # of which no more are counted: 65 536 levels would hide half a level
 
-_ONE, _ZERO = Vec(1.0), Vec(0.0)
+_ZERO = Vec(0.0)
 
 
 @rule(
