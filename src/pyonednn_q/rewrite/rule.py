@@ -53,9 +53,9 @@ class Exactness:
 
     def __post_init__(self) -> None:
         if self.rank not in (0, 1, 2):
-            raise ArgumentError("rank", str(self.rank)[:20], "0, 1 or 2")
+            raise ArgumentError("rank", shown(self.rank), "0, 1 or 2")
         if self.levels < 0:
-            raise ArgumentError("levels", str(self.levels)[:20], "0 or more")
+            raise ArgumentError("levels", shown(self.levels), "0 or more")
 
     def __str__(self) -> str:
         return ("BITWISE", "REAL", f"BOUNDED({self.levels})")[self.rank]

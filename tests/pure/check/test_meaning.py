@@ -93,6 +93,29 @@ def test_a_float_is_as_near_as_its_type_allows(call: str, dst: str, bits: int) -
             assert found.high[r, c] < exact + Fraction(size)
 
 
+@pytest.mark.parametrize("wei", [WEI, np.array(WEI, np.float32)], ids=["codes", "floats"])
+@pytest.mark.parametrize("splits_src", [False, True])
+@pytest.mark.parametrize("kind", ["convolution", "inner_product"])
+def test_rounding_errors_hold_what_float32_loses(kind: Any, splits_src: bool, wei: Any) -> None:
+    """Sums of as many products, and of a zero point times all weights if it is split off."""
+    src, point = np.array(SRC), 2.0**20
+    wei = np.array(wei).T
+    if kind == "convolution":
+        src, wei = src[..., np.newaxis], wei[..., np.newaxis]
+    meaning = Meaning(
+        NO_STEPS, "f32", scale=real(0.4375), src_zero_point=real(point), splits_src=splits_src
+    )
+    found = meaning.band(Places.of(Geometry.of(kind, src.shape, wei.shape)), src, wei)
+    exact = np.array(SUMS) - point * np.array([6, 3])
+    sizes = point * np.array([10, 11]) * 0.4375
+    room = (found.high - found.low) / 2
+    assert np.abs((found.high + found.low) / 2 - 0.4375 * exact).max() < 2.0**-20
+    assert (room > 2.0**-24 * np.abs(0.4375 * exact)).all()
+    if splits_src or wei.dtype.kind == "f":
+        assert (room > 2.0**-24 * sizes).all()
+    assert (room < 64 * 2.0**-24 * sizes).all()
+
+
 @pytest.mark.parametrize("dst", ["f32", "bf16", "f16"])
 def test_a_float_may_be_rounded_to_its_type(dst: str) -> None:
     """1/13 of a sum, by two neighbours in the type; nothing is wrong beyond its largest number."""

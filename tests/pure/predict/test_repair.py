@@ -50,6 +50,8 @@ def test_7bit_is_safe_however_pairs_are_formed_and_fit_costs_less() -> None:
     wei, problem = layer()
     fit, seven = (repair(wei, problem, "AVX2", how=how) for how in ("fit", "7bit"))
     assert np.abs(seven.wei[list(seven.changed)].astype(int)).max() == 64
+    sizes = np.abs(wei.astype(int)).reshape(3, -1).max(axis=1)
+    assert seven.factor.tolist() == [sizes[0] / 64, sizes[1] / 64, 1.0]
     assert fit.factor[0] == pytest.approx(255 * 140 / 32767, rel=0.01)
     assert (fit.factor <= seven.factor).all()
     assert fit.sqnr_of_all > seven.sqnr_of_all
@@ -62,6 +64,13 @@ def test_fit_shrinks_no_further_than_it_must() -> None:
     for channel in found.changed:
         bigger = np.rint(wei / (found.factor[channel] / 1.004)).clip(-128, 127).astype(np.int8)
         assert channel in saturation(bigger, problem, "AVX2").flagged
+
+
+def test_a_pair_is_brought_to_the_end_that_it_crossed() -> None:
+    wei = np.array([[80, -80, 1], [60, -60, 1]], np.int8)
+    found = repair(wei, MatMulProblem.of((1, 2), wei.shape), "AVX2")
+    assert found.factor.tolist() == [255 * 140 / 32767, 255 * 140 / 32768, 1.0]
+    assert found.wei.tolist() == [[73, -73, 1], [55, -55, 1]]
 
 
 def test_everywhere_and_nowhere() -> None:

@@ -215,6 +215,20 @@ def test_a_scale_that_is_not_negative_passes_as_it_is(step: Step, scale: Vec) ->
     assert (carried.step, carried.scale, carried.sign) == (step, scale, 1.0)
 
 
+@pytest.mark.parametrize("alg", ["mul", "div"])
+def test_a_factor_passes_a_scale_and_no_shift(alg: Any) -> None:
+    step = BinaryStep(alg, LEAF)
+    assert homogeneity.carry(step, Vec(-3.0), ZERO) == homogeneity.Carried(step, Vec(-3.0))
+    assert isinstance(homogeneity.carry(step, ONE, Vec(1.0)), Refusal)
+
+
+@pytest.mark.parametrize("alg", ["add", "sub"])
+def test_a_term_passes_a_shift_and_no_scale(alg: Any) -> None:
+    step = BinaryStep(alg, LEAF)
+    assert homogeneity.carry(step, ONE, Vec(2.0)) == homogeneity.Carried(step, ONE, Vec(2.0))
+    assert isinstance(homogeneity.carry(step, Vec(2.0), ZERO), Refusal)
+
+
 def test_an_even_function_leaves_the_sign_behind() -> None:
     for scale, sign in ((Vec(0.0), 1.0), (Vec([0.0, -2.0]), -1.0), (Vec(-3.0), -1.0)):
         carried = homogeneity.carry(Eltwise("square"), scale, ZERO)
