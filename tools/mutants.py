@@ -5,9 +5,9 @@
     python tools/mutants.py --tests tests/pure                       # without tests/rows
 
 Each mutant is put into a copy of the package without the extension. A forked child runs the tests
-that reach the changed place, quickest first and half a minute's worth at most, until one fails. Mutants
-that no test can notice are in ``tests/mutants_equivalent.toml``, each with its reason. What reaches
-what is kept in ``build``.
+that reach the changed place, quickest first and half a minute's worth at most, until one fails.
+Mutants that no test can notice are in ``tests/mutants_equivalent.toml``, each with its reason. What
+reaches what is kept in ``build``.
 
 No tool that others keep draws a sample by a seed, changes what stands outside of functions (our
 tables), and does without a new interpreter and all of the tests for each mutant.
