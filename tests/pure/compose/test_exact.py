@@ -44,7 +44,7 @@ def test_the_rule(lo: float, bias: Any, zero_point: int) -> None:
     levels = np.rint(total.astype(F) * MULTIPLIER)
     if lo > -128.0:
         levels = np.clip(levels, np.rint(lo / SCALES[2]), np.rint(1.5 / SCALES[2]))
-    arrays = {"src": SRC, "wei": plan.wei(WEI), **plan.values()}
+    arrays: dict[str, Any] = {"src": SRC, "wei": plan.wei(WEI), **plan.values()}
     if plan.has_bias:
         arrays["bias"] = plan.bias_values()
     problem: Any = pq.MatMulProblem.of((2, 3), (3, 2), dst="s8")
@@ -71,9 +71,9 @@ def test_an_exact_form_is_refused_where_there_is_none() -> None:
     ("name", "value"), [("src_scale", 1e-40), ("dst_scale", 1e38), ("src_scale", 3e38)]
 )
 def test_the_multiplier_stays_in_float32(name: str, value: float) -> None:
-    more = {"wei_scale": Vec(1e3)} if value == 3e38 else {"wei_scale": Vec(1.0)}
+    more: Any = {"wei_scale": Vec(1e3 if value == 3e38 else 1.0), name: value}
     with pytest.raises(ArgumentError, match=r"^exact_rounding: got .*float32 can hold"):
-        compose(pq.Chain(), facts(**{**more, name: value}), exact_rounding=True)
+        compose(pq.Chain(), facts(**more), exact_rounding=True)
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,9 @@ def test_a_bias_may_come_with_the_call_and_a_sum_reads_dst() -> None:
 def test_what_is_left_over_has_no_model() -> None:
     with pytest.raises(NoModelError, match="the plan leaves steps over"):
         model_of(pq.Chain(pq.Sum(), pq.Sum(0.5)))
+    no_plan: Any = 3
     with pytest.raises(ArgumentError, match=r"^plan: got"):
-        plan_model(3, CONV, "jit_uni_int8:avx2", "AVX2", (3, 13, 2))  # type: ignore[arg-type]
+        plan_model(no_plan, CONV, "jit_uni_int8:avx2", "AVX2", (3, 13, 2))
 
 
 @pytest.mark.parametrize(

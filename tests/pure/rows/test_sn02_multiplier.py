@@ -8,6 +8,7 @@ more, below 2^-31, that round up to 2^31; products that saturate or leave 32 bit
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,9 +82,9 @@ def test_multipliers_must_be_finite(bad: float) -> None:
 @pytest.mark.parametrize("bad", [0.0, -0.5, float("nan"), float("inf")])
 @pytest.mark.parametrize("name", ["src_scale", "wei_scale", "dst_scale"])
 def test_scales_must_be_positive(name: str, bad: float) -> None:
-    scales = {"src_scale": 0.5, "wei_scale": 0.5, "dst_scale": 0.5, name: [0.5, bad]}
+    scales: Any = {"src_scale": 0.5, "wei_scale": 0.5, "dst_scale": 0.5, name: [0.5, bad]}
     with pytest.raises(ArgumentError, match=rf"^{name}: got "):
-        real_multiplier(**scales)  # type: ignore[arg-type]
+        real_multiplier(**scales)
 
 
 def test_high_product_at_every_edge() -> None:
