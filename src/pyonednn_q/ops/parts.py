@@ -127,7 +127,7 @@ def split(
     Examples
     --------
     >>> split(np.array([[5, 200, -7], [0, -130, 255]], np.int16), 1)[0].tolist()
-    [[5, 127, -7, 73, 0], [0, -128, 127, -2, 127]]
+    [[5, 127, -7, 73, 0, 0], [0, -128, 127, -2, 127, 1]]
     """
     rest = np.moveaxis(wei, in_axis, 0).astype(np.int16)
     first = np.clip(rest, *limits)

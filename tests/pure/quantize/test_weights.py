@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,7 @@ import pytest
 
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.quantize import weights
 from pyonednn_q.quantize.weights import max_abs_range, weight_codes
-
-
-def test_examples() -> None:
-    result = doctest.testmod(weights)
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 @pytest.mark.parametrize("levels", [255, 256, 129, 15, 2])
