@@ -1,6 +1,5 @@
 #include "parallel.hpp"
 
-#include "crew.hpp"
 #include "runtime.hpp"
 #include "threads.hpp"
 
@@ -9,10 +8,6 @@
 namespace pq {
 
 namespace {
-
-// OpenMP's threads wait for work actively, for some milliseconds after the product before; to wake
-// one of our own takes as long as this many pieces.
-constexpr std::size_t crew_grains = 16;
 
 std::atomic<bool> alone{false}; // in a forked child, where no thread but its own exists
 
@@ -31,17 +26,11 @@ void join_team(void* spans, int thread) {
 
 void run_in_parallel(std::size_t count, std::size_t grain, Spans::Work work, const void* context) {
     std::size_t threads = std::min(count / grain, Spans::most);
-    if (threads > 1 && may_share()) {
-        const bool team = has_team();
-        if (!team) threads = std::min(threads, count / (crew_grains * grain));
+    if (threads > 1 && may_share() && has_team()) {
         threads = std::min(threads, static_cast<std::size_t>(get_num_threads()));
         if (threads > 1) {
             Spans spans(count, grain, threads, work, context);
-            if (team) {
-                run_on_team(&join_team, &spans);
-            } else {
-                join_with_crew(spans, threads - 1);
-            }
+            run_on_team(&join_team, &spans);
             return spans.check();
         }
     }
