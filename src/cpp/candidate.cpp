@@ -2,6 +2,7 @@
 
 #include "dtypes.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "reorder.hpp"
 
 #include <algorithm>
@@ -102,7 +103,7 @@ std::shared_ptr<Memory> Candidate::pack(const std::string& name, const py::array
     auto packed = std::make_shared<Memory>(wanted);
     // Read only: the const_cast is for an API that takes void * for input and output alike.
     void* data = const_cast<void*>(array.data());
-    const py::gil_scoped_release release;
+    const GilReleased released;
     reorder(given, data, *packed);
     return packed;
 }
@@ -132,7 +133,7 @@ std::shared_ptr<Memory> Candidate::pack_nibbles(const std::string& name,
         std::memcpy(packed->data(), data, given.nbytes());
         return packed;
     }
-    const py::gil_scoped_release release;
+    const GilReleased released;
     reorder(given, data, *packed);
     return packed;
 }

@@ -67,7 +67,7 @@ void translate(std::exception_ptr thrown) {
 
 } // namespace
 
-void set_python_error(std::exception_ptr thrown) noexcept {
+void set_python_error(std::exception_ptr thrown) {
     try {
         translate(std::move(thrown));
     } catch (py::error_already_set& error) {

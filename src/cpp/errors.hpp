@@ -48,7 +48,7 @@ inline void check(dnnl_status_t status, const char* call) {
 #define PQ_CALL(name, ...) ::pq::check(::pq::lib().name(__VA_ARGS__), "dnnl_" #name)
 
 // Sets the Python error that stands for a thrown fault; for code that pybind11 does not call.
-void set_python_error(std::exception_ptr thrown) noexcept;
+void set_python_error(std::exception_ptr thrown);
 
 void register_errors();
 

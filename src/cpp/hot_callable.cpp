@@ -1,6 +1,7 @@
 #include "hot_callable.hpp"
 
 #include <array>
+#include <new>
 #include <structmember.h>
 #include <utility>
 
@@ -66,7 +67,7 @@ PyObject* call_python(PyObject* self, PyObject* const* args, std::size_t count, 
         std::vector<PyObject*> passed{self};
         passed.insert(passed.end(), args, args + count + named);
         return PyObject_VectorcallMethod(call_name(), passed.data(), count + 1, names);
-    } catch (...) { // no memory for a list of arguments
+    } catch (const std::bad_alloc&) { // for a list of arguments
         return PyErr_NoMemory();
     }
 }

@@ -1,16 +1,21 @@
 // Names the rooms of the extension. No logic here, ever.
+#include "compare.hpp"
+#include "gil.hpp"
 #include "rooms.hpp"
+#include "runtime.hpp"
 
 PYBIND11_MODULE(_core, m) {
     m.doc() =
             "oneDNN primitives and their attributes, as thin as they come. Use pyonednn_q.native.";
     m.attr("__version__") = PYONEDNN_Q_VERSION;
 
+    pq::watch_for_forks();
+    pq::watch_for_the_end();
     pq::register_errors();
     pq::register_runtime(m);
     pq::register_memory(m);
+    pq::register_compare(m);
     pq::register_primitive(m);
-    pq::register_known_calls(m);
     pq::register_requantize(m);
     pq::register_quantize(m);
     pq::register_cast(m);

@@ -4,6 +4,7 @@
 #include "buffer_pool.hpp"
 #include "dtypes.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "parallel.hpp"
 #include "runtime.hpp"
 #include "threads.hpp"
@@ -196,7 +197,7 @@ std::unique_ptr<Frame> Prepared::frame_for(void* const* data) {
 
 void Prepared::execute_once(void* const* data, const void* residual) {
     // Whoever calls keeps the arrays alive; nothing of Python is touched until the GIL is back.
-    const py::gil_scoped_release release;
+    const GilReleased released;
     if (residual != nullptr) {
         auto* const to = static_cast<char*>(data[inputs()]);
         const auto* const from = static_cast<const char*>(residual);
@@ -248,7 +249,7 @@ std::map<std::string, double> Prepared::time_copies(int calls) {
     if (calls < 1) {
         throw ArgumentFault("ArgumentError", "calls", std::to_string(calls), "at least 1");
     }
-    const py::gil_scoped_release release;
+    const GilReleased released;
     std::map<std::string, double> seconds;
     for (const Slot& slot : slots_) {
         if (!slot.copied()) continue;
@@ -276,7 +277,7 @@ double Prepared::time_calls(const py::tuple& arrays, int calls) {
         throw ArgumentFault("ArgumentError", "calls", std::to_string(calls), "at least 1");
     }
     const std::vector<void*> data = checked(arrays);
-    const py::gil_scoped_release release;
+    const GilReleased released;
     std::unique_ptr<Frame> frame = frame_for(data.data());
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < calls; ++i)

@@ -1,5 +1,6 @@
 #include "cast.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "rooms.hpp"
 
 namespace pq {
@@ -28,7 +29,7 @@ void narrow_array(const std::string& type, const Floats& values, Halves halves) 
     const float* const from = values.data();
     std::uint16_t* const to = halves.mutable_data();
     const Half half = half_of(type);
-    const py::gil_scoped_release released;
+    const GilReleased released;
     narrow(half, from, count, to);
 }
 
@@ -37,7 +38,7 @@ void widen_array(const std::string& type, const Halves& halves, Floats values) {
     const std::uint16_t* const from = halves.data();
     float* const to = values.mutable_data();
     const Half half = half_of(type);
-    const py::gil_scoped_release released;
+    const GilReleased released;
     widen(half, from, count, to);
 }
 

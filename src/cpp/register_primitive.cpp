@@ -1,3 +1,4 @@
+#include "gil.hpp"
 #include "hot_call.hpp"
 #include "hot_callable.hpp"
 #include "rooms.hpp"
@@ -13,7 +14,7 @@ std::unique_ptr<Candidate> make_candidate(const py::tuple& problem, const py::di
     Problem parsed = problem_from_python(problem, std::move(text));
     AttrSpec attributes = attr_from_python(attr);
     // Creation compiles code, milliseconds of it, and touches nothing of Python.
-    const py::gil_scoped_release release;
+    const GilReleased released;
     return std::make_unique<Candidate>(std::move(parsed), std::move(attributes));
 }
 
@@ -27,7 +28,7 @@ std::unique_ptr<Prepared> make_prepared(const Candidate& candidate,
 }
 
 bool next_without_gil(Candidate& self) {
-    const py::gil_scoped_release release;
+    const GilReleased released;
     return self.next();
 }
 

@@ -1,4 +1,5 @@
 #include "errors.hpp"
+#include "gil.hpp"
 #include "quantize.hpp"
 #include "rooms.hpp"
 
@@ -28,7 +29,7 @@ void find_ranges(const Floats& values, Floats lo, Floats hi) {
     const float* const from = values.data();
     float* const to_lo = lo.mutable_data();
     float* const to_hi = hi.mutable_data();
-    const py::gil_scoped_release released;
+    const GilReleased released;
     ranges(from, rows, columns, to_lo, to_hi);
 }
 
@@ -47,7 +48,7 @@ bool find_codes(const Floats& values, const Floats& scales, const Points& zero_p
     const float* const by = scales.data();
     const std::int32_t* const points = zero_points.data();
     void* const to = codes.mutable_data();
-    const py::gil_scoped_release released;
+    const GilReleased released;
     if (is_signed) return quantize(from, rows, columns, by, points, static_cast<std::int8_t*>(to));
     return quantize(from, rows, columns, by, points, static_cast<std::uint8_t*>(to));
 }

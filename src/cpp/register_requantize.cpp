@@ -1,5 +1,6 @@
 #include "dtypes.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "requantize.hpp"
 #include "rooms.hpp"
 
@@ -57,7 +58,7 @@ void run(const Requantizer& self, const py::array& acc, py::array dst, std::size
     }
     const auto* const from = static_cast<const std::int32_t*>(acc.data());
     void* const to = dst.mutable_data();
-    const py::gil_scoped_release released;
+    const GilReleased released;
     self.run(from, to, outer, inner);
 }
 

@@ -16,11 +16,11 @@ namespace pq {
 
 namespace {
 
-std::atomic<bool> engine_exists{false};
+std::atomic<bool> engine_begun{false}; // making it takes the library's locks and threads
 std::atomic<bool> forked{false};
 
 void mark_forked() {
-    if (engine_exists.load()) forked.store(true);
+    if (engine_begun.load()) forked.store(true);
 }
 
 struct IsaName {
@@ -56,15 +56,20 @@ void check_not_forked() {
     if (is_forked()) throw ForkedFault();
 }
 
+void watch_for_forks() {
+    pthread_atfork(nullptr, nullptr, &mark_forked);
+}
+
 dnnl_engine_t engine() {
     check_not_forked();
     // Leaked on purpose: primitives kept alive by the interpreter may outlive static destruction.
     static dnnl_engine_t const cpu = [] {
         require_library();
         dnnl_engine_t created = nullptr;
-        PQ_CALL(engine_create, &created, dnnl_cpu, 0);
-        engine_exists.store(true);
-        pthread_atfork(nullptr, nullptr, &mark_forked);
+        engine_begun.store(true);
+        const dnnl_status_t status = lib().engine_create(&created, dnnl_cpu, 0);
+        if (status != dnnl_success) engine_begun.store(false);
+        check(status, "dnnl_engine_create");
         return created;
     }();
     return cpu;

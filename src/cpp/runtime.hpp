@@ -11,7 +11,10 @@ dnnl_engine_t engine();
 // This thread's stream, created at first use and destroyed with the thread.
 dnnl_stream_t stream();
 
-// Whether this is a child of a process that had already used the engine.
+// To be called once, when the extension is loaded.
+void watch_for_forks();
+
+// Whether this is a child of a process that had already used the engine, or begun to make it.
 bool is_forked();
 
 // Throws ForkedFault in a child of a process that had already used the engine.

@@ -91,9 +91,8 @@ def test_functional_calls_take_residuals_there() -> None:
         return matmul(SRC, WEI, residual=RESIDUAL, **TO_U8, post=POST)
 
     wanted = matmul(SRC, WEI, residual=elsewhere(RESIDUAL), **TO_U8, post=POST).copy()
-    call()
-    assert frames(call) == []
-    assert np.array_equal(call(), wanted)
+    for _ in range(3):
+        assert np.array_equal(call(), wanted)
 
 
 def test_a_large_residual_is_copied_whole() -> None:

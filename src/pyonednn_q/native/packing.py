@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyonednn_q.native import arrays
+from pyonednn_q.native.lock import Lock
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.tensor import TensorSpec
@@ -35,7 +35,7 @@ class Packed:
     def __init__(self, array: Array) -> None:
         self.array = array
         self.memories: list[Any] = []
-        self._guard = threading.Lock()
+        self._lock = Lock()
 
     @property
     def nbytes(self) -> int:
@@ -44,7 +44,7 @@ class Packed:
 
     def memory(self, candidate: Any, name: str, spec: TensorSpec) -> Any:  # noqa: ANN401
         """Return the form that a candidate wants, packed now if no other wanted the same."""
-        with self._guard:
+        with self._lock.held:
             layout = candidate.layout(name)
             for memory in self.memories:
                 if memory.layout == layout:

@@ -1,29 +1,26 @@
 """The operators behind the functional calls: made once, found again by what they were made of.
 
-Three looks, each slower than the one before:
-
-1. In the extension: the very same options, and weights and bias that lie where they lay and hold
-   what they held. Arrays that cannot be written are not read; all others are compared.
-2. The same with options that are equal.
-3. The content of weights and bias, wherever they lie.
+A call is known by the kind of operator, its options, and where weights and bias lie: then they are
+compared with copies of what they held, unless nothing can write them. Whatever is not found so is
+looked for by the content of weights and bias.
 """
 
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from itertools import count
 from operator import is_
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import whole
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.native.hot import hot_function, known_calls
+from pyonednn_q.native import runtime
+from pyonednn_q.native.lock import Lock
 from pyonednn_q.ops.arrays import as_array
 
 if TYPE_CHECKING:
@@ -33,7 +30,9 @@ __all__ = ["CacheInfo", "OperatorCache"]
 
 Array = np.ndarray[Any, Any]
 Key: TypeAlias = tuple[Hashable, ...]
-Function = TypeVar("Function", bound=Callable[..., Any])
+Make: TypeAlias = "Callable[..., Operator]"
+
+_CALLS = 8  # calls, and ways to write options, that are remembered for each operator that may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +57,36 @@ class CacheInfo:
     compared_bytes: int
 
 
-_CALLS = 8  # calls remembered for each operator that may be held
+@dataclass(eq=False, slots=True)
+class _Options:
+    """Options of a call: one object for all that are equal."""
+
+    key: Key
+    values: dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Made:
-    """An operator and what it was made of."""
+    """An operator, and copies of what it was made of."""
 
     operator: Operator
     wei: Array
     bias: Array | None
+    used: int = 0
+
+
+class _Seen:
+    """Weights or a bias of a call, where they lay."""
+
+    __slots__ = ("constant", "copy")
+
+    def __init__(self, array: Array, copy: Array) -> None:
+        self.copy = copy
+        # Kept while nothing can write it: its memory stays its own.
+        self.constant = array if _is_constant(array) else None
+
+
+_Call: TypeAlias = tuple[_Made, tuple[_Seen, ...]]
 
 
 class OperatorCache:
@@ -82,136 +101,147 @@ class OperatorCache:
 
     def __init__(self, limit: int = 256) -> None:
         self._limit = limit
-        self._made: OrderedDict[Key, _Made] = OrderedDict()
-        self._options: dict[Key, dict[str, object]] = {}  # equal ones as one object
-        self._calls = known_calls()
-        self._find = _nothing if self._calls is None else self._calls.find
-        self._guard = threading.Lock()
-        self._hits = self._misses = 0
+        self._lock = Lock()
+        self._clock = count()
+        self.clear()
 
-    def hot(self, make: Callable[..., Operator]) -> Callable[[Function], Function]:
-        """Return a decorator: what it decorates is not entered for calls that are known.
-
-        It takes (src, wei, bias=None, *, out=None, residual=None, operands=None, **options), and
-        has to be what calling the operator ``make(wei, bias, **options)`` is. It is entered for
-        calls that are new, or name operands.
-        """
-
-        def decorate(function: Function) -> Function:
-            if self._calls is None:
-                return function
-            return cast("Function", hot_function(function, make, self._calls))
-
-        return decorate
-
-    def known(
-        self,
-        make: Callable[..., Operator],
-        wei: object,
-        bias: object,
-        options: dict[str, object],
+    def find(
+        self, make: Make, wei: object, bias: object, options: dict[str, object]
     ) -> Operator | None:
-        """Return the operator of a call made before with these very objects, or None.
+        """Return the operator of a known call with these very options, or ``None``.
 
-        Where it is None, `operator` answers.
+        Where it is ``None``, `operator` answers.
         """
-        return self._find(make, wei, bias, options)
+        as_given = (*options, *map(id, options.values()))
+        written = self._written.get(as_given)
+        if written is None or type(wei) is not np.ndarray:
+            return None
+        if bias is not None and type(bias) is not np.ndarray:
+            return None
+        return self._known(make, wei, bias, written[0])
 
     def operator(
-        self,
-        make: Callable[..., Operator],
-        wei: object,
-        bias: object,
-        options: Mapping[str, object],
+        self, make: Make, wei: object, bias: object, options: dict[str, object]
     ) -> Operator:
         """Return the operator ``make(wei, bias, **options)``, made now if it is new."""
         given = as_array("wei", wei)
         given_bias = None if bias is None else as_array("bias", bias)
-        as_key = tuple((name, _frozen(name, value)) for name, value in options.items())
-        frozen = {name: _unchanging(value) for name, value in options.items()}
-        with self._guard:
-            known = self._options.setdefault(as_key, frozen)
-        if self._calls is not None:
-            found: Operator | None = self._calls.find_as(make, given, given_bias, known, frozen)
-            if found is not None:
-                with self._guard:
-                    self._shrink()
-                return found
-        return self._by_content(make, given, given_bias, as_key, known)
+        key = tuple((name, _frozen(name, value)) for name, value in options.items())
+        values = {name: _unchanging(value) for name, value in options.items()}
+        with self._lock.held:
+            known = self._options.setdefault(key, _Options(key, values))
+            if all(map(is_, values.values(), options.values())):
+                # By place, which is theirs while they are kept.
+                as_given = (*options, *map(id, options.values()))
+                self._written[as_given] = known, values
+        found = self._known(make, given, given_bias, known)
+        if found is None:
+            found = self._by_content(make, given, given_bias, known)
+        with self._lock.held:
+            self._shrink()
+        return found
 
     def info(self) -> CacheInfo:
         """Return what the cache holds and did."""
-        calls = self._calls
-        found, compared = (0, 0) if calls is None else (calls.hits, calls.compared)
-        return CacheInfo(self._hits + found, self._misses, len(self._made), self._limit, compared)
+        return CacheInfo(self._hits, self._misses, len(self._made), self._limit, self._compared)
 
     def limit(self, size: int) -> None:
         """Set how many operators are held; those used longest ago go."""
-        with self._guard:
-            self._limit = whole("size", size, lo=0)
+        self._limit = whole("size", size, lo=0)
+        with self._lock.held:
             self._shrink()
 
     def clear(self) -> None:
         """Forget all operators, and how often they were found."""
-        with self._guard:
-            self._made.clear()
-            self._options.clear()
-            self._hits = self._misses = 0
-            if self._calls is not None:
-                self._calls.clear()
+        with self._lock.held:
+            self._made: dict[Key, _Made] = {}
+            self._forget_calls()
+            self._hits = self._misses = self._compared = 0
+
+    def _known(
+        self, make: Make, wei: Array, bias: Array | None, options: _Options
+    ) -> Operator | None:
+        call = self._calls.get((make, options, _place(wei), None if bias is None else _place(bias)))
+        if call is None:
+            return None
+        made, seen = call
+        if not self._is_same(seen[0], wei):
+            return None
+        if bias is not None and not self._is_same(seen[1], bias):
+            return None
+        self._hits += 1
+        made.used = next(self._clock)
+        return made.operator
+
+    def _is_same(self, seen: _Seen, array: Array) -> bool:
+        """Tell whether an array holds what lay there when it was seen, byte by byte."""
+        is_constant = _is_constant(array)
+        if is_constant and seen.constant is not None:
+            return True
+        self._compared += array.nbytes
+        same: bool = runtime.core().same_bytes(array, seen.copy)
+        seen.constant = array if same and is_constant else None
+        return same
 
     def _by_content(
-        self,
-        make: Callable[..., Operator],
-        wei: Array,
-        bias: Array | None,
-        as_key: Key,
-        options: dict[str, object],
+        self, make: Make, wei: Array, bias: Array | None, options: _Options
     ) -> Operator:
         # Of a copy: what is made, and looked for from now on, is what was seen at one time.
         kept = _kept("wei", wei)
         kept_bias = None if bias is None else _kept("bias", bias)
-        key = (make, _digest(kept), None if kept_bias is None else _digest(kept_bias), as_key)
-        with self._guard:
-            made = self._made.get(key)
-            if made is not None:
-                self._hits += 1
-                self._made.move_to_end(key)
+        key = (make, _digest(kept), None if kept_bias is None else _digest(kept_bias), options.key)
+        made = self._made.get(key)
         if made is None:
-            new = _Made(make(kept, kept_bias, **options), kept, kept_bias)
-            with self._guard:
-                self._misses += 1
-                made = self._made.setdefault(key, new)
-        with self._guard:
-            self._calls.remember(make, wei, bias, options, made.operator, made.wei, made.bias)
-            self._shrink()
+            new = _Made(make(kept, kept_bias, **options.values), kept, kept_bias)
+            self._misses += 1
+            made = self._made.setdefault(key, new)
+        else:
+            self._hits += 1
+        made.used = next(self._clock)
+        seen = [_Seen(wei, made.wei)]
+        place = None
+        if bias is not None and made.bias is not None:
+            seen.append(_Seen(bias, made.bias))
+            place = _place(bias)
+        self._calls[make, options, _place(wei), place] = made, tuple(seen)
         return made.operator
 
     def _shrink(self) -> None:
         excess = len(self._made) - self._limit
         if excess > 0:
-            self._order()
-            for _ in range(excess):
-                self._made.popitem(last=False)
-        if excess > 0 or max(len(self._calls or ()), len(self._options)) > _CALLS * self._limit:
+            for key in sorted(self._made, key=lambda key: self._made[key].used)[:excess]:
+                del self._made[key]
+        known = max(len(self._calls), len(self._options), len(self._written))
+        if excess > 0 or known > _CALLS * self._limit:
             # Whoever made these calls finds the operators again by content.
             self._forget_calls()
 
-    def _order(self) -> None:
-        """Put operators in order of their last use, which the extension knows of."""
-        keys = {id(made.operator): key for key, made in self._made.items()}
-        for operator in self._calls.by_age() if self._calls is not None else ():
-            if id(operator) in keys:
-                self._made.move_to_end(keys[id(operator)])
-
     def _forget_calls(self) -> None:
-        self._options.clear()
-        if self._calls is not None:
-            self._calls.forget()
+        self._calls: dict[Key, _Call] = {}
+        self._options: dict[Key, _Options] = {}
+        self._written: dict[Key, tuple[_Options, dict[str, object]]] = {}
 
 
-def _nothing(*_: object) -> None:
-    """Find nothing: without the extension nothing was ever called."""
+def _place(array: Array) -> Key:
+    """Return where an array lies in memory, and how."""
+    address = array.__array_interface__["data"][0]
+    return address, array.shape, array.strides, array.dtype
+
+
+def _is_constant(array: Array) -> bool:
+    """Tell whether nothing can write an array's memory without asking for it.
+
+    It and all arrays that it is a view of are read-only, and the last of them owns its memory or
+    lies over bytes.
+    """
+    at: object = array
+    while isinstance(at, np.ndarray):
+        if at.flags.writeable:
+            return False
+        if at.base is None:
+            return at.flags.owndata
+        at = at.base
+    return type(at) is bytes
 
 
 def _unchanging(value: object) -> object:

@@ -42,7 +42,6 @@ Operands = Any  # mapping of str to such tensors
 _CACHE = OperatorCache()
 
 
-@_CACHE.hot(Conv)
 def conv(
     src: Tensor,
     wei: Tensor,
@@ -87,7 +86,6 @@ def conv(
     return _call(Conv, src, wei, bias, out, residual, operands, options)
 
 
-@_CACHE.hot(Deconv)
 def deconv(
     src: Tensor,
     wei: Tensor,
@@ -105,7 +103,6 @@ def deconv(
     return _call(Deconv, src, wei, bias, out, residual, operands, options)
 
 
-@_CACHE.hot(InnerProduct)
 def inner_product(
     src: Tensor,
     wei: Tensor,
@@ -130,7 +127,6 @@ def inner_product(
     return _call(InnerProduct, src, wei, bias, out, residual, operands, options)
 
 
-@_CACHE.hot(MatMul)
 def matmul(
     src: Tensor,
     wei: Tensor,
@@ -180,8 +176,7 @@ def _call(
     operands: Operands,
     options: dict[str, Any],
 ) -> Array:
-    # Without operands the extension has looked for it already.
-    operator = None if operands is None else _CACHE.known(make, wei, bias, options)
+    operator = _CACHE.find(make, wei, bias, options)
     if operator is None:
         operator = _CACHE.operator(make, wei, bias, options)
     if operands is None:

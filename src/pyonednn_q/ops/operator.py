@@ -6,7 +6,6 @@ primitive. A source of another shape makes, or finds, another primitive over the
 
 from __future__ import annotations
 
-import threading
 from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
@@ -25,6 +24,7 @@ from pyonednn_q.errors import (
     UnsupportedError,
 )
 from pyonednn_q.native.hot import HotCallable
+from pyonednn_q.native.lock import Lock
 from pyonednn_q.ops.arrays import as_array, as_output
 from pyonednn_q.ops.from_float import FromFloat
 from pyonednn_q.ops.last_stage import LastStage
@@ -111,7 +111,7 @@ class Operator(FromFloat, HotCallable, hot=True):
         self._ready: dict[tuple[Dims, str], Ready] = {}
         self._unsigned: Operator | None = None
         self._packed: dict[PackedKey, Packed] = {}
-        self._guard = threading.Lock()
+        self._lock = Lock()
         self._hot = None
 
     def __call__(
@@ -173,7 +173,7 @@ class Operator(FromFloat, HotCallable, hot=True):
     def _ready_for(self, src_dims: Dims, src_dtype: str) -> Ready:
         self.settings.check_src(src_dtype)
         key = (src_dims, src_dtype)
-        with self._guard:
+        with self._lock.held:
             found = self._ready.get(key)
             if found is None:
                 found = self._ready[key] = self._make_ready(*key)
@@ -212,7 +212,7 @@ class Operator(FromFloat, HotCallable, hot=True):
 
     def __getstate__(self) -> dict[str, Any]:
         # Primitives belong to a process; weights and settings are values.
-        made = {"_ready", "_packed", "_guard", "_unsigned"}
+        made = {"_ready", "_packed", "_lock", "_unsigned"}
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -7,7 +7,6 @@ problem with its attributes; a file may hold those of many.
 from __future__ import annotations
 
 import json
-import threading
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from pyonednn_q.compose.codec import parsed
 from pyonednn_q.compose.fields import checked_fields
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.native import runtime
+from pyonednn_q.native.lock import Lock
 from pyonednn_q.native.processor import cpu_name
 from pyonednn_q.ops.form import forms
 from pyonednn_q.ops.tuning import Tuning, tune, way
@@ -34,7 +34,7 @@ __all__ = ["clear_tuning", "load_tuning", "save_tuning", "tuned"]
 
 SCHEMA = 1
 _KNOWN: dict[Key, Tuning] = {}
-_GUARD = threading.Lock()
+_LOCK = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ def tuned(usual: Planned, make: Make, problem: DenseProblem, chain: Chain, layou
     if usual.primitive.kind == "none":  # nothing runs
         return usual
     key = Key.of(usual, layout)
-    with _GUARD:
+    with _LOCK.held:
         known = _KNOWN.get(key)
     taken = usual if known is None else _again(known, usual, make, problem, chain, layout)
     if known is None or taken is None:
         taken, known = tune(usual, make, problem, chain, layout)
-        with _GUARD:
+        with _LOCK.held:
             _KNOWN[key] = known
     taken.tuning = known
     return taken
@@ -88,7 +88,7 @@ def save_tuning(path: str | os.PathLike[str]) -> int:
     path : path
         Of a JSON file, which is replaced.
     """
-    with _GUARD:
+    with _LOCK.held:
         known = list(_KNOWN.items())
     rows = [{"key": asdict(key), "tuning": asdict(tuning)} for key, tuning in known]
     text = json.dumps({"schema": SCHEMA, "tunings": rows}, indent=1)
@@ -122,7 +122,7 @@ def load_tuning(path: str | os.PathLike[str]) -> int:
         raise ArgumentError("path", f"{file}: {error.argument}: {error.got}", wanted) from error
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ArgumentError("path", f"{file}: {error}", wanted) from error
-    with _GUARD:
+    with _LOCK.held:
         _KNOWN.update(read)
     here = _here()
     return sum({name: getattr(key, name) for name in here} == here for key in read)
@@ -130,7 +130,7 @@ def load_tuning(path: str | os.PathLike[str]) -> int:
 
 def clear_tuning() -> None:
     """Forget what was chosen and loaded; operators keep what they have."""
-    with _GUARD:
+    with _LOCK.held:
         _KNOWN.clear()
 
 

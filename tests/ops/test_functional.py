@@ -1,4 +1,4 @@
-"""How functional calls find their operator: what is compared, what need not be, what is kept."""
+"""Functional calls: how they find their operator, and what is compared, kept and forgotten."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.errors import ShapeError
+from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Eltwise
+from pyonednn_q.expr.steps import Binary, Eltwise, Leaf, Sum
 from pyonednn_q.ops.cache import OperatorCache
 from pyonednn_q.ops.functional import (
     conv,
@@ -357,3 +357,69 @@ def test_threads_may_forget_what_others_find() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+ONES = np.ones((8, 16), np.int8)
+BIAS = np.arange(16, dtype=np.float32)
+product: Any = matmul  # to be called as its types forbid
+
+WAYS: dict[str, Callable[[], Any]] = {
+    "in order": lambda: product(SRC, ONES, BIAS, **Q),
+    "bias by name": lambda: product(SRC, ONES, bias=BIAS, **Q),
+    "all by name": lambda: product(wei=ONES, src=SRC, bias=BIAS, **Q),
+    "into out": lambda: product(SRC, ONES, BIAS, out=np.empty((3, 16), np.float32), **Q),
+    "with nothing": lambda: product(SRC, ONES, BIAS, out=None, residual=None, operands=None, **Q),
+    "with an option": lambda: product(SRC, ONES, BIAS, dst_q=None, **Q),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_write_a_call_is_found(way: str) -> None:
+    want = Call("matmul", SRC, ONES, BIAS, **Q).meaning()
+    for _ in range(4):
+        want.check_equal(WAYS[way]())
+    found = operator_cache_info()
+    assert (found.hits, found.misses) == (3, 1)
+
+
+def test_out_and_residual_go_where_they_belong() -> None:
+    post = Chain(Sum())
+    plain = np.array(matmul(SRC, ONES, **Q))
+    out, residual = np.empty((3, 16), np.float32), np.ones((3, 16), np.float32)
+    for _ in range(3):
+        assert matmul(SRC, ONES, out=out, residual=residual, post=post, **Q) is out
+        assert np.array_equal(out, plain + 1)
+        assert np.array_equal(residual, np.ones((3, 16)))
+    for _ in range(3):
+        out.fill(2)
+        assert matmul(SRC, ONES, out=out, post=post, **Q) is out
+        assert np.array_equal(out, plain + 2)
+
+
+def test_operands_of_a_chain() -> None:
+    post = Chain(Binary("mul", Leaf("r", "f32")))
+    plain = np.array(matmul(SRC, ONES, **Q))
+    two = np.full((3, 16), 2, np.float32)
+    for _ in range(3):
+        assert np.array_equal(matmul(SRC, ONES, operands={"r": two}, post=post, **Q), plain * 2)
+    with pytest.raises(ArgumentError, match="r: got nothing"):
+        matmul(SRC, ONES, post=post, **Q)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_wrong_arguments_are_refused_as_by_any_function(known: bool) -> None:
+    if known:
+        for _ in range(2):
+            matmul(SRC, ONES, **Q)
+    with pytest.raises(TypeError, match=r"matmul\(\) missing 1 required positional argument"):
+        product(SRC, **Q)
+    with pytest.raises(TypeError, match="multiple values for argument 'wei'"):
+        product(SRC, ONES, wei=ONES, **Q)
+    with pytest.raises(ArgumentError, match="none_such"):
+        matmul(SRC, ONES, none_such=1, **Q)
+    with pytest.raises(ArgumentError, match="none_0"):
+        matmul(SRC, ONES, **{f"none_{i}": i for i in range(100)}, **Q)
+    with pytest.raises(ArgumentError, match="src"):
+        matmul("text", ONES, **Q)
+    with pytest.raises(ArgumentError, match="wei"):
+        matmul(SRC, "text", **Q)
