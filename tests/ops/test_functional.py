@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -156,34 +154,6 @@ def test_weights_in_a_mapped_file_are_compared(mode: Any, tmp_path: Path) -> Non
         want = Call("matmul", src, np.array(wei), **Q).meaning()
         for _ in range(6):
             want.check_equal(matmul(src, wei, **Q))
-
-
-def test_no_file_of_ours_is_closed_in_a_child() -> None:
-    """Numbers of files that we had may be the caller's own by the time of a fork."""
-    script = """
-import os, sys
-import numpy as np
-import pyonednn_q as pq
-q = {"src_q": pq.QParams(1.0, 0, "u8"), "wei_q": pq.QParams(1.0, 0, "s8")}
-src, wei = np.ones((2, 512), np.uint8), np.ones((512, 512), np.int8)
-for _ in range(40):
-    pq.matmul(src, wei, **q)
-os.closerange(3, 256)
-files = [os.open("/dev/null", os.O_RDONLY) for _ in range(32)]
-child = os.fork()
-if child == 0:
-    try:
-        for file in files:
-            os.fstat(file)
-    except OSError:
-        os._exit(1)
-    os._exit(0)
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def test_arrays_that_become_writable_are_compared_again() -> None:
