@@ -108,8 +108,8 @@ float32 nearest s_src / s_dst; "D2" multiplies by 31 bits with two roundings, as
 default: where only `tflite` is listed, the two are alike. `onnxruntime`
 is its QLinear operators. `tests/oracles` compares both with the runtimes themselves to the last
 output. `caffe2` is SNPS-Caffe's procedure and `tpu_mlir` that of BM168x (`tpu_mlir_cv18xx`:
-CV18xx); they are held to their definitions in rational arithmetic (`tests/rows`). `tosa` is TOSA's
-specification, held to its reference model (`tests/outside`).
+CV18xx); they are held to their definitions in rational arithmetic (`tests/definitions`). `tosa` is
+TOSA's specification, held to its reference model (`tests/outside`).
 
 `onednn` is what the named primitive computes, the same on every instruction set from AVX2 on and on
 3.7 and 3.13, each float32 step as printed (`tests/native/test_quantised_onednn.py`, in rational

@@ -1,7 +1,8 @@
 """The quantised operators on oneDNN's primitives: every code is that of its float32 steps.
 
-The steps are stated in rational arithmetic (`support.rows.onednn_operators`). Scales are drawn so
-that many results lie at a tie or beside one; exponentials are held to the kernels' measured errors.
+The steps are stated in rational arithmetic (`support.definitions.onednn_operators`). Scales are
+drawn so that many results lie at a tie or beside one; exponentials are held to the errors that
+kernels were measured to have.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.ops import quantised
 from pyonednn_q.qparams import QParams
 from support import oracle_eltwise
+from support.definitions import onednn_operators as stated
+from support.definitions import operators
+from support.definitions.requantisation import f32
 from support.oracle_numbers import numpy_dtype
 from support.oracle_plain import softmax_of
 from support.oracle_tracked import Tracked, mul, multiply_add
-from support.rows import onednn_operators as stated
-from support.rows import operators
-from support.rows.requantisation import f32
 
 Array = np.ndarray[Any, Any]
 TYPES = [("s8", "s8"), ("u8", "u8"), ("s8", "u8"), ("u8", "s8")]

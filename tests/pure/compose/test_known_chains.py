@@ -17,11 +17,11 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_orders import fake_quantize
 from pyonednn_q.expr.steps import Binary
+from support.definitions.runs import by_formula, result
 from support.plans import chains
 from support.plans.golden import FOLDER, SUBGRAPHS, facts, subgraph_text, text
 from support.plans.problems import problem
 from support.plans.runs import Layer
-from support.rows.runs import by_formula, result
 
 # name: (u8 composed, u8 step by step, f32 composed, f32 step by step)
 COUNTS = {

@@ -1,0 +1,93 @@
+"""Means of windows, as TFLite, ONNX Runtime and Caffe2 have them; with TPU-MLIR's.
+
+Accepted: every code equals the definition in rational arithmetic, padding counted or not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.ops import quantised
+from pyonednn_q.qparams import QParams
+from support.definitions import operators
+from support.oracle_numbers import numpy_dtype
+
+
+def windows(src: Any, kernel: int, stride: int, padding: int) -> Any:
+    """The codes that lie in each window, per output place, row by row."""
+    n, c, h, w = src.shape
+    for image, channel in np.ndindex(n, c):
+        for top in range(-padding, h + padding - kernel + 1, stride):
+            for left in range(-padding, w + padding - kernel + 1, stride):
+                rows = slice(max(top, 0), top + kernel)
+                yield src[image, channel, rows, max(left, 0) : left + kernel].ravel().tolist()
+
+
+@pytest.mark.parametrize("dtype", ["s8", "u8"])
+@pytest.mark.parametrize("count_padding", [False, True])
+@pytest.mark.parametrize("dialect", ["tflite", "onnxruntime", "caffe2", "tpu_mlir"])
+def test_every_code_is_that_of_the_definition(
+    dialect: str, count_padding: bool, dtype: str
+) -> None:
+    rng = np.random.default_rng([len(dialect), len(dtype), count_padding])
+    lo, hi = operators.LIMITS[dtype]
+    for draw in range(6):
+        symmetric = dialect == "tpu_mlir" and dtype == "s8" and draw % 2 == 0
+        src_q, dst_q = operators.drawn(rng, dtype, 2, symmetric=symmetric)
+        dst_q = src_q if dialect == "tflite" else dst_q
+        # The whole image where ONNX Runtime has a rule of its own for it.
+        kernel, stride, padding = (7, 1, 0) if dialect == "onnxruntime" else (3, 2, 1)
+        src = rng.integers(lo, hi + 1, (2, 3, 7, 7)).astype(numpy_dtype(dtype))
+        got = quantised.average_pool(
+            src,
+            kernel,
+            src_q=src_q,
+            dst_q=dst_q,
+            stride=stride,
+            padding=padding,
+            count_padding=count_padding,
+            dialect=dialect,
+        )
+        size = kernel * kernel
+        wanted = []
+        for window in windows(src, kernel, stride, padding):
+            whole = count_padding or dialect == "tpu_mlir"
+            count, outside = (size, size - len(window)) if whole else (len(window), 0)
+            wanted.append(operators.mean(window, outside, count, src_q, dst_q, dialect))
+        assert got.ravel().tolist() == wanted
+
+
+def test_tflite_rounds_the_codes_and_not_what_they_stand_for() -> None:
+    """−3/2 above an odd zero point: half away from zero of the code, not of the value."""
+    q = QParams(0.5, 3, "s8")
+    src = np.array([[[1, 2]]], np.int8)
+    assert quantised.average_pool(src, 2, src_q=q, dst_q=q).item() == 2
+    got = quantised.average_pool(src, 2, src_q=q, dst_q=q, dialect="caffe2")
+    assert got.item() == 1
+
+
+def test_local_means_of_onnxruntime_round_with_the_zero_point() -> None:
+    q = QParams(0.5, 3, "s8")
+    src = np.array([[[1, 2, 1]]], np.int8)
+    options: dict[str, Any] = {"src_q": q, "dst_q": q, "stride": 1, "dialect": "onnxruntime"}
+    assert quantised.average_pool(src, 2, **options).tolist() == [[[2, 2]]]
+    assert quantised.average_pool(src[..., :2], 2, **options).tolist() == [[[1]]]
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    q, other = QParams(0.5, 3, "s8"), QParams(0.25, 3, "s8")
+    src = np.zeros((1, 1, 4, 4), np.int8)
+    with pytest.raises(ArgumentError, match=r"^dst_q: .* TFLite's AveragePool does not rescale"):
+        quantised.average_pool(src, 2, src_q=q, dst_q=other)
+    with pytest.raises(ShapeError, match=r"^padding: got 2; wanted less than the kernel"):
+        quantised.average_pool(src, 2, src_q=q, dst_q=q, padding=2)
+    with pytest.raises(ShapeError, match=r"^src: got \(1, 1, 4, 4\); wanted room for a window"):
+        quantised.average_pool(src, 5, src_q=q, dst_q=q)
+    with pytest.raises(ShapeError, match=r"^src: got \(4,\); wanted \(N, C, 1 to 3 spatial"):
+        quantised.average_pool(src[0, 0, 0], 2, src_q=q, dst_q=q)
+    with pytest.raises(ShapeError, match=r"^stride: got \(1, 2, 3\)"):
+        quantised.average_pool(src, 2, src_q=q, dst_q=q, stride=(1, 2, 3))

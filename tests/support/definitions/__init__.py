@@ -1,0 +1,1 @@
+"""What other frameworks define, computed without the package: the answers that it must give."""

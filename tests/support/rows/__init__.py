@@ -1,1 +1,0 @@
-"""Independent answers for the rows of the numerics checklist."""
