@@ -14,11 +14,13 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.compose.isa import InstructionSet
+from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.form import faster_form
+from pyonednn_q.ops.form import AS_ASKED, faster_form, forms
 from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.ready import Layer
 from support.frames import frames
+from support.oracle_numbers import convert
 
 RNG = np.random.default_rng(17)
 RELU = pq.Chain(pq.Eltwise("relu"))
@@ -59,6 +61,66 @@ def test_products_have_a_faster_form(problem: Any, isa: str) -> None:
 )
 def test_others_have_none(problem: Any, isa: str) -> None:
     assert faster_form(problem, RELU, InstructionSet(isa)) is None
+
+
+def test_rows_of_another_form_are_not_those_of_a_leaf() -> None:
+    chain = pq.Chain(pq.Binary("mul", pq.Leaf("scales", "f32", "per_row")))
+    for problem in (MATMUL, pq.MatMulProblem.of((2, 5, 64), (1, 64, 24))):
+        assert faster_form(problem, chain, InstructionSet("AVX2")) is None
+        assert [form.name for form in forms(problem, chain)] == [AS_ASKED]
+
+
+SCALED_ROWS = (
+    (pq.Eltwise("relu"), pq.Sum(), pq.Binary("mul", pq.Leaf("rows", "f32", "per_row"))),
+    (
+        pq.Sum(),
+        pq.Binary("add", pq.Leaf("rows", "s8", "per_row")),
+        pq.Sum(2.0),
+        pq.Clip(-90.0, 90.0),
+    ),
+)
+
+
+@pytest.mark.parametrize("dst", ["u8", "s8", "s32", "f32"])
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("steps", SCALED_ROWS)
+def test_rows_are_scaled_after_what_is_left_over(
+    steps: tuple[Any, ...], batched: bool, dst: str
+) -> None:
+    """In an operator and in a layer: the second sum, or any behind a relu on AVX2, is left over."""
+    q, code = pq.QParams(1.0, 0, "u8"), {"u8": "u1", "s8": "i1", "s32": "i4", "f32": "f4"}[dst]
+    lead = (2,) if batched else ()
+    src = RNG.integers(0, 9, (*lead, 5, 64)).astype(np.uint8)
+    wei = RNG.integers(-4, 5, (*lead, 64, 24)).astype(np.int8)
+    residual = RNG.integers(0, 50, (*lead, 5, 24)).astype(code)
+    leaf = next(step.operand for step in steps if isinstance(step, pq.Binary))
+    assert isinstance(leaf, pq.Leaf)
+    rows = np.array([1, 2, -1, 3, 0], np.dtype("f4" if leaf.dtype == "f32" else "i1"))
+    chain = pq.Chain(*steps)
+    wanted = evaluate(
+        chain,
+        src.astype(np.float64) @ wei.astype(np.float64),
+        axis=-1,
+        dst_before=residual.astype(np.float64),
+        operands={"rows": rows.astype(np.float64)},
+    )
+    # Two dimensions with a value for each row are a reference loop where all of it is carried.
+    more: dict[str, Any] = {"dst": dst, "post": chain, "allow_reference": not batched}
+    product = pq.MatMul(wei, src_q=q, wei_q=pq.QParams(1.0, 0, "s8"), **more)
+    got = product(src, residual=residual, rows=rows)
+    np.testing.assert_array_equal(got, convert(wanted, dst))
+    fq = pq.FakeQuantize(0.0, 255.0, 0.0, 255.0), pq.FakeQuantize(-127.0, 127.0, -127.0, 127.0, 255)
+    layer = pq.compose_layer(
+        pq.MatMulProblem.of(src.shape, wei.shape, dst=dst),
+        wei.astype(np.float64),
+        src_fq=fq[0],
+        wei_fq=fq[1],
+        chain=chain,
+        process=runtime.facts(),
+    )
+    ready = pq.prepare_layer(layer, allow_reference=not batched)
+    got = ready(src, residual=residual, rows=rows)
+    np.testing.assert_array_equal(got, convert(wanted, dst))
 
 
 KINDS: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...]]] = {

@@ -65,6 +65,13 @@ LEFT = {
                          "deconvolution", AVX2),
     "f16 number": Left("half_operand", (Binary("sub", Leaf("r", "f16", "per_tensor")), Round()),
                        "batched", AVX2),
+    "rows": Left("late_sum", (Eltwise("relu"), Sum(), Binary("mul", Leaf("r", "f32", "per_row"))),
+                 "batched", AVX2),
+    "rows of codes": Left("sums_that_differ",
+                          (Sum(), Sum(0.5), Binary("add", Leaf("r", "s8", "per_row"))), "batched"),
+    "rows of a matrix": Left("sums_that_differ",
+                             (Sum(), Sum(0.5), Binary("max", Leaf("r", "f32", "per_row"))),
+                             "matmul"),
     "deconvolution": Left("full_operand_of_deconvolution", (Binary("add", Leaf("r", "s8")),),
                           "deconvolution", AVX2),
     "deconvolution f32": Left("full_operand_of_deconvolution",
@@ -82,7 +89,8 @@ def operands(chain: Chain, layer: Layer) -> dict[str, Any]:
     for step in chain:
         if isinstance(step, Binary) and isinstance(step.operand, Leaf):
             leaf = step.operand
-            dims = {"full": layer.problem.dst.dims, "per_channel": (C,), "per_tensor": ()}
+            dst = layer.problem.dst.dims
+            dims = {"full": dst, "per_channel": (C,), "per_row": dst[-2:-1], "per_tensor": ()}
             drawn = rng.integers(-9, 9, dims[leaf.extent])
             found[leaf.name] = np.asarray(drawn).astype(numpy_dtype(leaf.dtype))
     return found
@@ -125,7 +133,7 @@ def test_a_sum_left_over_reads_out(name: str, dst: str) -> None:
     out = np.empty(planned.dst.dims, numpy_dtype(dst))
     for array in (out, planned.empty()):
         np.copyto(array, layer.before)
-        assert planned(layer.src, out=array) is array
+        assert planned(layer.src, out=array, **layer.operands) is array
         assert_equal(layer, plan, array)
 
 

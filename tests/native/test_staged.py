@@ -9,8 +9,9 @@ import pytest
 
 from pyonednn_q.compose.stages import RESIDUAL, SRC, stages
 from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.steps import Sum
+from pyonednn_q.expr.steps import Binary, Leaf, Round, Sum
 from pyonednn_q.ops.staged import Flat, Staged
 from support.oracle_numbers import convert, numpy_dtype
 from support.plans.random_chains import random_chain
@@ -39,6 +40,18 @@ def test_flat_arrays_share_memory(name: str) -> None:
     assert np.shares_memory(view, memory)
     np.testing.assert_array_equal(flat.back(view), array)
     assert np.shares_memory(flat.back(view), memory)
+
+
+@pytest.mark.parametrize("name", ["rows", "batched", "columns"])
+def test_a_value_for_each_row_stands_beside_it(name: str) -> None:
+    spec, axis, dims = SPECS[name]
+    flat, rng = Flat.of(spec, axis), np.random.default_rng(4)
+    x = rng.integers(-99, 99, spec.dims).astype(np.float32)
+    rows = np.arange(1, 1 + spec.dims[-2], dtype=np.float32)
+    chain = Chain(Round(), Binary("mul", Leaf("r", "f32", "per_row")))
+    given = {SRC: flat.view(x), "r": flat.operand(rows, "per_row")}
+    got = flat.back(Staged(stages(chain, dims, "f32"))(given))
+    np.testing.assert_array_equal(got, x * rows[:, None])
 
 
 @pytest.mark.parametrize("dst", ["u8", "s8", "s32", "f32"])

@@ -80,7 +80,8 @@ def stages(
     chain : Chain
         The steps.
     dims : (rows, channels) or (before, channels, after)
-        Of the value, row-major.
+        Of the value, row-major. The rows of a leaf are not these, where there are batches of them
+        or they lie otherwise in memory: it comes with all dims.
     dst : str
         What to store at the end: rounded to nearest even and saturated, if it is an integer type.
     residual : str, optional
@@ -143,7 +144,10 @@ class _Builder:
             below = self._run((Clip(hi=0.0), Affine(step.slope)), self.value)
             self.steps += [Clip(lo=0.0), Binary("add", Leaf(below))]
         elif isinstance(step, Binary) and isinstance(step.operand, Leaf):
-            self.steps.append(Binary(step.alg, self._as_f32(step.operand)))
+            leaf = step.operand
+            if leaf.extent == "per_row":
+                leaf = Leaf(leaf.name, leaf.dtype)
+            self.steps.append(Binary(step.alg, self._as_f32(leaf)))
         else:
             self.steps.append(step)
 
@@ -187,8 +191,6 @@ class _Builder:
     def _extent(self, extent: str) -> tuple[int, ...]:
         if extent == "full":
             return self.dims
-        if extent == "per_row":
-            return (self.dims[0], *(1,) * (len(self.dims) - 1))
         channels = self.dims[1] if extent == "per_channel" else 1
         return (1, channels, *(1,) * (len(self.dims) - 2))
 

@@ -144,14 +144,15 @@ def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iter
     """
     asked = Form(AS_ASKED, problem, problem, chain)
     yield asked
-    product = _as_matmul(problem)
+    is_by_row = _has_row_leaf(chain)
+    product = None if is_by_row else _as_matmul(problem)
     added = _with_leaf(chain, problem.dst.dtype)
     if product is not None:
         yield replace(asked, name="matmul", problem=product)
-    inner = _as_inner_product(problem)
+    inner = None if is_by_row else _as_inner_product(problem)
     if inner is not None:
         yield replace(asked, name="inner product", problem=inner)
-    image = _as_convolution(problem)
+    image = None if is_by_row else _as_convolution(problem)
     if image is not None:
         yield replace(asked, name=_IMAGE, problem=image)
     if added is not None:
@@ -181,7 +182,7 @@ def faster_form(problem: DenseProblem, chain: Chain, isa: InstructionSet) -> For
         The instruction set.
     """
     # With AVX512 and no VNNI, nobody has measured it yet.
-    if isa.is_beyond_avx2():
+    if isa.is_beyond_avx2() or _has_row_leaf(chain):
         return None
     image = _as_convolution(problem) if is_int8(problem) and problem.macs else None
     is_spatial = isinstance(problem, InnerProductProblem) and problem.src.ndim > 2
@@ -316,6 +317,12 @@ def _has_one_matrix(problem: MatMulProblem) -> bool:
     """Tell whether all of a batch is multiplied by the same weights."""
     inner, oc = problem.wei.dims[-2:]
     return problem.wei.size == inner * oc
+
+
+def _has_row_leaf(chain: Chain) -> bool:
+    """Tell whether a leaf has a value for each row, which is no row of another form."""
+    operands = (step.operand for step in chain if isinstance(step, Binary))
+    return any(isinstance(leaf, Leaf) and leaf.extent == "per_row" for leaf in operands)
 
 
 def _with_leaf(chain: Chain, dst: str) -> Chain | None:

@@ -71,7 +71,8 @@ class Flat:
         if extent == "full":
             return self.view(array)
         if extent == "per_row":
-            return array.reshape((-1, *(1,) * (len(self.dims) - 1)))
+            dims = tuple(self.shape[self.order.index(i)] for i in range(len(self.order)))
+            return self.view(np.broadcast_to(array[:, None], dims))
         channels = -1 if extent == "per_channel" else 1
         return array.reshape((1, channels, *(1,) * (len(self.dims) - 2)))
 
