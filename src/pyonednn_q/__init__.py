@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pyonednn_q.errors import LibraryError as LibraryError
     from pyonednn_q.errors import NoModelError as NoModelError
     from pyonednn_q.errors import OneDNNError as OneDNNError
+    from pyonednn_q.errors import OutOfMemoryError as OutOfMemoryError
     from pyonednn_q.errors import ReferenceKernelError as ReferenceKernelError
     from pyonednn_q.errors import SaturationError as SaturationError
     from pyonednn_q.errors import SelfCheckError as SelfCheckError
@@ -113,8 +114,8 @@ _ROOMS = {
     "SumProblem",
     "compose.tensor": "TensorSpec",
     "errors": "AliasError ArgumentError DTypeError Error ForkedError KnownWrongError "
-    "LayoutError LibraryError NoModelError OneDNNError ReferenceKernelError SaturationError "
-    "SelfCheckError ShapeError UnsupportedError",
+    "LayoutError LibraryError NoModelError OneDNNError OutOfMemoryError ReferenceKernelError "
+    "SaturationError SelfCheckError ShapeError UnsupportedError",
     "expr.chain": "Chain",
     "expr.fake_quantize": "FakeQuantize",
     "expr.steps": "Affine Binary Clip Eltwise Leaf PRelu Round Sum",

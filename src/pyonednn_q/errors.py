@@ -15,6 +15,8 @@ from pyonednn_q.shown import LONGEST, shortened
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from typing_extensions import Self
+
 Reasons = tuple[tuple[str, str], ...]
 T = TypeVar("T")
 
@@ -105,6 +107,13 @@ class OneDNNError(Error, RuntimeError):
         What else is known.
     """
 
+    def __new__(cls, status: str, *args: object, **_: object) -> Self:
+        """Return a `MemoryError`, too, where that is the library's status, whoever raises it."""
+        is_memory = cls is OneDNNError and status == "out_of_memory"
+        made: Any = OutOfMemoryError if is_memory else cls
+        found: Self = RuntimeError.__new__(made, status, *args)
+        return found
+
     def __init__(self, status: str, call: str, problem: str, detail: str = "") -> None:
         self.status = shortened(status, 40)
         self.call = shortened(call, 60)
@@ -116,6 +125,16 @@ class OneDNNError(Error, RuntimeError):
         head = f"{self.call}: {self.status}" if self.call else self.status
         parts = (head, shortened(self.detail, 210), shortened(self.problem, 180))
         return "; ".join(part for part in parts if part)
+
+
+class OutOfMemoryError(OneDNNError, MemoryError):
+    """There is not enough memory for a primitive, its constants or its result.
+
+    Parameters
+    ----------
+    status, call, problem, detail : str
+        As in `OneDNNError`; `detail` has the bytes of each tensor.
+    """
 
 
 class UnsupportedError(OneDNNError):

@@ -22,14 +22,7 @@ from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.errors import LibraryError, OneDNNError
 from pyonednn_q.native import library, runtime, selection
-
-COMPILER = shutil.which("g++") or shutil.which("c++") or shutil.which("gcc")
-
-FAKE = """
-struct Version { int major, minor, patch; const char* hash; unsigned cpu_runtime, gpu_runtime; };
-static const Version version = {%s, "cafe", %d, 0};
-extern "C" const Version* dnnl_version() { return &version; }
-"""
+from support.fake_library import build, fake
 
 CHILD = """
 import json, os, sys
@@ -46,31 +39,6 @@ except LibraryError as error:
     answer = {"error": str(error), "tried": error.tried}
 print(json.dumps(answer))
 """
-
-
-def build(path: Path, source: str, *options: str) -> Path:
-    if COMPILER is None:
-        pytest.skip("needs a C++ compiler to fake libraries")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = path.with_suffix(".cpp")
-    text.write_text(source)
-    command = [
-        COMPILER,
-        "-shared",
-        "-fPIC",
-        "-xc++",
-        str(text),
-        "-xnone",
-        "-o",
-        str(path),
-        *options,
-    ]
-    subprocess.run(command, check=True, capture_output=True)
-    return path
-
-
-def fake(path: Path, version: str = "3, 8, 1", runtime: int = 2, *options: str) -> Path:
-    return build(path, FAKE % (version, runtime), f"-Wl,-soname,{path.name}", *options)
 
 
 def load_in_child(

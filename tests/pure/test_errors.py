@@ -41,7 +41,8 @@ def test_classes_are_those_that_python_programs_expect() -> None:
     assert issubclass(errors.ForkedError, RuntimeError)
     public = [value for value in vars(errors).values() if isinstance(value, type)]
     ours = [kind for kind in public if issubclass(kind, Exception)]
-    assert len(ours) == 15
+    assert issubclass(errors.OutOfMemoryError, MemoryError)
+    assert len(ours) == 16
     assert all(issubclass(kind, errors.Error) for kind in ours)
 
 

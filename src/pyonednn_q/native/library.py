@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 VARIABLE = "PYONEDNN_Q_LIBDNNL"
 FLOOR = (3, 7)
+# What SYCL chooses devices by, as it is read when the first engine is made.
+SELECTORS = ("ONEAPI_DEVICE_SELECTOR", "SYCL_DEVICE_ALLOWLIST")
+NO_DIRECTORY = "the working directory of this process is gone"
 WANTED = "3.7 or a later 3.x is needed"
 RUNTIMES = {1: "SEQ", 2: "OMP", 4: "TBB", 8: "THREADPOOL", 512: "SYCL"}
 
@@ -65,8 +68,7 @@ def find() -> tuple[Candidate, ...]:
     """Return every candidate in the order in which they are tried."""
     asked = os.environ.get(VARIABLE)
     if asked:
-        path = str(Path(asked).expanduser().absolute()) if "/" in asked else asked
-        return (Candidate(VARIABLE, path),)
+        return (_asked(asked),)
     return (_recorded(), _wheel(), *(Candidate("system", name) for name in _SYSTEM_NAMES))
 
 
@@ -96,10 +98,15 @@ def load(opener: Callable[[str], object] | None = None) -> Library:
         else:
             _loaded[:] = (found,)
             return found
+    raise unusable(*tried)
+
+
+def unusable(*tried: tuple[str, str]) -> LibraryError:
+    """Return the error for candidates none of which can be used, each with why."""
     message = f"no usable oneDNN ({WANTED}); `pyonednn-q doctor` gives advice"
-    if VARIABLE in os.environ:
+    if os.environ.get(VARIABLE):
         message += f"; nothing else is tried while {VARIABLE} is set"
-    raise LibraryError(message, tuple(tried))
+    return LibraryError(message, tried)
 
 
 def loaded() -> Library:
@@ -124,6 +131,20 @@ def build_record() -> dict[str, str | None]:
     except ValueError:
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def _asked(value: str) -> Candidate:
+    """Return what the variable names; a name without a slash is the system loader's to find."""
+    if "/" not in value:
+        return Candidate(VARIABLE, value)
+    try:
+        return Candidate(VARIABLE, str(Path(value).expanduser().absolute()))
+    except RuntimeError:
+        who = value.split("/", 1)[0]
+        return Candidate(VARIABLE, value, f"there is no home directory of {who}: give a full path")
+    except OSError as error:
+        why = f"{NO_DIRECTORY} ({error.strerror}): give a full path"
+        return Candidate(VARIABLE, value, why)
 
 
 def _recorded() -> Candidate:
@@ -257,14 +278,32 @@ def _show_cpu_to_sycl() -> None:
         os.environ.setdefault("OCL_ICD_FILENAMES", driver)
 
 
+def check_directory(runtime: str) -> None:
+    """Refuse to use SYCL without a working directory.
+
+    It finds no CPU then, and the process never ends.
+
+    Raises
+    ------
+    LibraryError
+        There is none.
+    """
+    if runtime != "SYCL":
+        return
+    try:
+        Path.cwd()
+    except OSError as error:
+        message = f"{NO_DIRECTORY}, and SYCL finds no CPU without one: os.chdir to one that exists"
+        raise LibraryError(message, (("working directory", str(error)),)) from None
+
+
 def no_engine(status: str) -> LibraryError:
     """Return the error for a library that opened but finds no CPU, with what its driver says."""
     message = f"oneDNN cannot create a CPU engine ({status})"
     driver = os.environ.get("OCL_ICD_FILENAMES", "")
-    if not driver:
-        return LibraryError(message)
     try:
-        ctypes.CDLL(driver)
+        if driver:
+            ctypes.CDLL(driver)
     except OSError as error:
         # A driver finds the libtbb.so.12 that is loaded already, whoever loaded it.
         advice = (
@@ -273,6 +312,11 @@ def no_engine(status: str) -> LibraryError:
             "an OpenMP build"
         )
         return LibraryError(f"{message}: {advice}", ((driver, str(error)),))
+    chosen = tuple((name, os.environ[name]) for name in SELECTORS if os.environ.get(name))
+    if chosen:
+        names = " and ".join(name for name, _ in chosen)
+        advice = f"{names} may hide the CPU from SYCL; unset it, or set {SELECTORS[0]}=*:cpu"
+        return LibraryError(f"{message}: {advice}, before Python starts", chosen)
     return LibraryError(message)
 
 

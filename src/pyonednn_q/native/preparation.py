@@ -18,7 +18,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import arrays
 from pyonednn_q.native.packing import Packed, pack
 from pyonednn_q.native.prepared import Prepared, new_core
-from pyonednn_q.native.selection import Selection, select
+from pyonednn_q.native.selection import Selection, memory_for, select
 from pyonednn_q.native.sums import float32_notes, inexact_weights, may_saturate
 from pyonednn_q.native.trial import try_out
 from pyonednn_q.shown import shown
@@ -90,6 +90,8 @@ def prepare(
     UnsupportedError
         No implementation takes it; with the library's reasons. `ReferenceKernelError`,
         `KnownWrongError` and `SaturationError` say which promise stood against it.
+    OutOfMemoryError
+        There is no memory for it: a `MemoryError`, too.
     SelfCheckError
         The primitive computes something else than was asked.
     """
@@ -119,13 +121,15 @@ def prepare(
         problem, attr, allow_reference=allow_reference, implementation=implementation
     )
     notes += [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
-    bound = bind(selection, problem, attr, given, wei, bias)
+    with memory_for(problem, attr):
+        bound = bind(selection, problem, attr, given, wei, bias)
     array = wei.array if isinstance(wei, Packed) else wei
     notes += _sum_notes(problem, attr, selection.impl, array, bias, given, saturation)
     needed = (*tensors, *attr.runtime_names(problem))
     inputs = tuple(name for name in needed if name not in bound and name != "dst")
     specs = {name: seen.get(name) or spec_of(selection, name) for name in (*inputs, "dst")}
-    core = new_core(selection, inputs, bound, seen)
+    with memory_for(problem, attr):
+        core = new_core(selection, inputs, bound, seen)
     prepared = Prepared(problem, attr, selection, inputs, bound, specs, core, tuple(notes))
     if saturation == "refuse" and "wei" in inputs and may_saturate(problem, selection.impl):
         prepared.check_wei_of_each_call()

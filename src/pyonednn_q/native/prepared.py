@@ -18,7 +18,7 @@ from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import arrays, runtime
 from pyonednn_q.native.hot import HotCallable
 from pyonednn_q.native.packing import pack
-from pyonednn_q.native.selection import Selection
+from pyonednn_q.native.selection import Selection, memory_for
 from pyonednn_q.native.sums import inexact_weights
 
 if TYPE_CHECKING:
@@ -133,7 +133,8 @@ class Prepared(HotCallable, hot=True):
         if out is None:
             if self._reads_dst:
                 raise ArgumentError("out", "None", "the array whose values the sum post-op adds")
-            out = self._new_dst()
+            with memory_for(self.problem, self.attr):
+                out = self._new_dst()
         else:
             out = arrays.checked("out", out, self._specs["dst"])
             read = {
@@ -142,8 +143,9 @@ class Prepared(HotCallable, hot=True):
             }
             in_place = [name for name in read if name.startswith("post_op_")]
             arrays.check_out(out, read, in_place)
-        dst = self._output(out)
-        self._run(*ready, dst)
+        with memory_for(self.problem, self.attr):
+            dst = self._output(out)
+            self._run(*ready, dst)
         if dst is not out:
             np.copyto(out, dst)
         return out

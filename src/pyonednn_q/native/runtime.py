@@ -67,8 +67,12 @@ def core() -> ModuleType:
     LibraryError
         The extension is not built, or no oneDNN that it can use was found.
     """
-    found = extension()
-    found.load(loaded().path)
+    found, chosen = extension(), loaded()
+    library.check_directory(chosen.runtime)
+    try:
+        found.load(chosen.path)
+    except LibraryError as error:  # opened for its version, but not all of oneDNN
+        raise library.unusable((f"{chosen.source} {chosen.path}", error.message)) from None
     if dtypes.has_bf16():
         found.register_dtype("bf16", dtypes.numpy_dtype("bf16"))
     return found

@@ -7,6 +7,7 @@ its list.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from pyonednn_q.errors import (
     Error,
     KnownWrongError,
     OneDNNError,
+    OutOfMemoryError,
     ReferenceKernelError,
     ShapeError,
     UnsupportedError,
@@ -28,6 +30,8 @@ from pyonednn_q.native import dispatch, library, runtime
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyonednn_q.compose.problem import Problem
 
 
@@ -95,6 +99,24 @@ def first_candidate(problem: Problem, attr: Attr) -> Any:  # noqa: ANN401 - an o
         if error.call == "dnnl_engine_create":
             raise library.no_engine(error.status) from None
         raise OneDNNError(error.status, error.call, text, error.detail) from None
+
+
+@contextmanager
+def memory_for(problem: Problem, attr: Attr) -> Iterator[None]:
+    """Say what was asked for where there is no memory for it.
+
+    Raises
+    ------
+    OutOfMemoryError
+        Instead of any `MemoryError`.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        call = error.call if isinstance(error, OutOfMemoryError) else ""
+        sizes = (f"{name} of {spec.nbytes:,} bytes" for name, spec in problem.tensors.items())
+        text = f"{problem.text()} {attr.text()}".rstrip()
+        raise OutOfMemoryError("out_of_memory", call, text, ", ".join(sizes)) from error
 
 
 def implementations(problem: Problem, attr: Attr | None = None) -> tuple[Offer, ...]:
