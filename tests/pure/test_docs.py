@@ -1,8 +1,9 @@
-"""Pages that tools write are what the tools would write now."""
+"""Pages that tools write are what the tools would write now; maps of tests name what there is."""
 
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,15 @@ import pytest
 import dialects
 import hunt
 import kernel_models
+import support
 import support_matrix
 from dialects_corrections import OPERATORS_NOTE, TPU_NOTE, Correction
 from pyonednn_q.compose import guards
 from pyonednn_q.predict.dialects import quantizers
 from pyonednn_q.predict.kernel_model import proofs
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 PROBE = "probe both runtimes again: see the top of tools/support_matrix.py"
 
 
@@ -79,3 +82,29 @@ def test_the_page_of_dialects_names_every_rule_of_quantising() -> None:
 def test_every_correction_has_an_example_that_shows_it(correction: Correction) -> None:
     example = correction.example()
     assert example.printed != example.right
+
+
+def test_the_page_of_tests_names_every_folder_and_every_room() -> None:
+    page = (DOCS / "testing.md").read_text()
+    folders, rooms = re.findall(r"\n(\|.*?)\n\n", page, re.DOTALL)
+    tests = ROOT / "tests"
+    named = set(re.findall(r"`tests/(\w+)`", folders))
+    assert named >= {path.parent.name for path in tests.glob("*/test_*.py")}
+    first, second = zip(*(row.split(" | ") for row in rooms.splitlines()[2:]), strict=True)
+    package = ROOT / "src" / "pyonednn_q"
+    there = {path.parent.name for path in package.glob("*/__init__.py")}
+    there |= {path.stem for path in package.glob("[a-z]*.py")}
+    assert set(re.findall(r"`(\w+)`", " ".join(first))) == there
+    paths = re.findall(r"`([\w/*.]+)`", " ".join(second))
+    assert len(paths) > 40
+    assert [path for path in paths if not list(tests.glob(path))] == []
+
+
+def test_the_map_of_support_names_every_module() -> None:
+    names = re.findall(r"^[\w*, ]+(?=  )", support.__doc__ or "", re.MULTILINE)
+    patterns = ", ".join(names).replace(" ", "").split(",")
+    folder = Path(str(support.__file__)).parent
+    there = [path.stem for path in folder.iterdir() if path.stem[0] != "_" and path.name != "data"]
+    assert len(patterns) > 30
+    assert [name for name in there if not any(fnmatch(name, each) for each in patterns)] == []
+    assert [each for each in patterns if not any(fnmatch(name, each) for name in there)] == []

@@ -1,1 +1,27 @@
-"""What the tests stand on: the oracle, fills, cases, threads, ISA. No test lives here."""
+"""What the tests stand on. No test lives here.
+
+=========================  ====================================================================
+oracle*                    what a problem with attributes means, in float64, and how sure that is
+cases, parity*             problems with attributes and numbers, and the matrix of all of them
+random_cases, strategies   the same drawn by a seed, or by hypothesis
+fills, fill_tensors        arrays for them: clean, with one answer each, or on ties on purpose
+plans                      chains that are composed, and what it takes to run a plan
+rewriting                  the rewriter: exact meaning, near matches, planted mistakes
+definitions                what other frameworks define, in rational arithmetic
+oracles, peers             other runtimes, asked live: their codes; names for every difference
+outside                    vectors of suites that others wrote
+calls, misreadings         calls of operators as values; what one may misunderstand in them
+forms, pooled              layers whose forms mean the same; means with post-ops
+hostile, changed_json      right calls with something wrong about them, and a judge
+foreign                    tensors of somebody else: DLPack, buffers, pretenders
+fault*                     problems on which rows of the guard table show
+guard_cases*               what each row must match, and what is right beside it
+guard_borders              both sides of every border of every row
+unguarded                  what the library computes when nobody stops it
+sum_cases, pair_machine    sums that saturate, and the instruction that makes them
+kernel_*                   what kernel models are compared with kernels on
+isa, children, threads     levels to skip by, processes with a level of their own, threads at once
+lives, frames              memory that stays behind; functions of Python that a call enters
+bench_runs                 runs of bench that were made up
+=========================  ====================================================================
+"""
