@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.post_ops import BinaryPostOp
-from pyonednn_q.compose.problem import ConvProblem, Problem
+from pyonednn_q.compose.problem import ConvProblem, MatMulProblem, Problem
 from pyonednn_q.compose.tensor import TensorSpec
 from support.fault import Fault
 from support.guard_cases_hunted import OUTSIDE, longer, nibbles, one_plane, taps
@@ -50,11 +51,21 @@ def _more() -> list[tuple[str, str, Problem, Attr]]:
         ("deconv-stride-s8", AVX2_VNNI, longer(1, 4, src="s8", length=2), Attr()),
         ("matmul-nibbles-of-one-row", VNNI, nibbles(1, 65), UNIT),
         ("matmul-nibbles-of-one-row", AVX512, nibbles(1, 3), UNIT),
+        *(
+            ("matmul-batch-of-single-rows", level, SINGLE_ROWS, WEI_POINT)
+            for level in (VNNI, AVX512, AVX2_VNNI)
+        ),
     ]
 
 
 # The last column of src is in no window.
 OVER_THE_STRIDE = ConvProblem.of((1, 8, 9, 12), (8, 31, 1, 1, 3), src="s8", strides=(1, 2))
+
+SINGLE_ROWS = replace(
+    MatMulProblem.of((2, 1, 31), (1, 31, 31), dst="f32"),
+    src=TensorSpec((2, 1, 31), "u8", (31, 1, 1)),
+)
+WEI_POINT = Attr(wei_zero_point=ZeroPoint())
 
 HUNTED_FAULTS = [
     *(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pyonednn_q.compose.attr import Attr, Scale
+from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem, Problem
 from pyonednn_q.compose.tensor import TensorSpec
 from support.guard_cases import (
@@ -173,6 +173,22 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
     *(
         ("matmul-wei-scale-along-k", nibbles(64, 16, src=src), SINGLE_ROWS, NEW, isa, impl)
         for src in ("u8", "s8")
+        for isa, impl in ((VNNI, MATMUL_VNNI), (AVX2_VNNI, MATMUL_AVX2))
+    ),
+    *(
+        (
+            "matmul-batch-of-single-rows",
+            replace(
+                MatMulProblem.of((2, 1, 31), (1, 31, n)),
+                src=TensorSpec((2, 1, 31), "u8", (31, 1, 1)),
+            ),
+            Attr(wei_zero_point=ZeroPoint()),
+            version,
+            isa,
+            impl,
+        )
+        for n in (1, 31)
+        for version in (OLD, NEW)
         for isa, impl in ((VNNI, MATMUL_VNNI), (AVX2_VNNI, MATMUL_AVX2))
     ),
     *(

@@ -34,6 +34,16 @@ def gaps(k: int, dtype: str = "u8", gap: int = 3) -> MatMulProblem:
     return replace(problem, src=TensorSpec((4, k), dtype, (k + gap, 1)))
 
 
+WEI_POINT = Attr(wei_zero_point=ZeroPoint())
+
+
+def columns(src: tuple[int, ...], wei: tuple[int, ...]) -> MatMulProblem:
+    """A product whose rows of src are stored as columns."""
+    outer = TensorSpec.dense(src, "u8").strides or ()
+    strides = (*outer[:-2], 1, src[-2])
+    return replace(matmul(src, wei), src=TensorSpec(src, "u8", strides))
+
+
 BORDERS: list[Border] = [
     (
         products.k_tail_with_plain_b,
@@ -102,6 +112,23 @@ BORDERS: list[Border] = [
             (matmul((2, 1, 4, 8), (2, 1, 8, 4)), PLAIN),
             (matmul((2, 4, 8), (1, 8, 4)), PLAIN),
             (matmul((2, 1, 1, 4, 8), (1, 1, 1, 8, 4)), PLAIN),
+        ],
+    ),
+    (
+        products.batch_of_single_rows,
+        [
+            (columns((2, 1, 8), (1, 8, 4)), WEI_POINT),
+            (columns((3, 1, 2), (1, 2, 1)), Attr(wei_zero_point=ZeroPoint(4))),
+        ],
+        [
+            (columns((2, 1, 8), (1, 8, 4)), PLAIN),
+            (columns((2, 2, 8), (1, 8, 4)), WEI_POINT),
+            (columns((2, 1, 8), (2, 8, 4)), WEI_POINT),
+            (columns((1, 1, 8), (1, 8, 4)), WEI_POINT),
+            (columns((2, 1, 1), (1, 1, 4)), WEI_POINT),
+            (columns((1, 8), (8, 4)), WEI_POINT),
+            (matmul((2, 1, 8), (1, 8, 4)), WEI_POINT),
+            (replace(columns((2, 1, 8), (1, 8, 4)), src=TensorSpec((2, 1, 8), "u8")), WEI_POINT),
         ],
     ),
     (

@@ -69,6 +69,20 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         "crashes; 1436 problems of other batches were right",
     ),
     Guard(
+        id="matmul-batch-of-single-rows",
+        since=FLOOR,
+        until=None,
+        isas=InstructionSet.is_beyond_avx2,
+        kinds=MATMUL,
+        impl=r"brg",
+        condition=products.batch_of_single_rows,
+        effect="the sums of src of the first batch are taken for those of all",
+        remedy="the next implementation, or the same rows as row-major src",
+        source="measured: 3.7.2 and 3.13.2, AVX2_VNNI, AVX512_CORE and above, all of 800 problems "
+        "with K of 2 and more; row-major src was right, and so were AVX2, two rows and more, and "
+        "weights for each batch",
+    ),
+    Guard(
         id="matmul-4d-per-row-binary",
         since=FLOOR,
         until=BEFORE_3_13,

@@ -69,6 +69,15 @@ def broadcast_b_4d(problem: Problem, attr: Attr) -> bool:
     return problem.wei.dims[0] == 1 < first and second == 1
 
 
+def batch_of_single_rows(problem: Problem, attr: Attr) -> bool:
+    """Match a row a batch that is stored as a column, one B for all, with a zero point."""
+    if not isinstance(problem, MatMulProblem) or attr.wei_zero_point is None:
+        return False
+    src, wei = problem.src, problem.wei
+    as_column = src.strides is not None and src.dims[-2] == src.strides[-2] == 1 < src.dims[-1]
+    return as_column and max(src.dims[:-2], default=1) > max(wei.dims[:-2], default=1) == 1
+
+
 def per_row_operand_4d(problem: Problem, attr: Attr) -> bool:
     """Match four or more dimensions, a binary or prelu operand along M but not along N."""
     return any(
