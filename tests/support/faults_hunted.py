@@ -10,7 +10,15 @@ from pyonednn_q.compose.post_ops import BinaryPostOp
 from pyonednn_q.compose.problem import ConvProblem, MatMulProblem, Problem
 from pyonednn_q.compose.tensor import TensorSpec
 from support.fault import Fault
-from support.guard_cases_hunted import OUTSIDE, longer, nibbles, one_plane, taps
+from support.guard_cases_hunted import (
+    OUTSIDE,
+    gapped,
+    longer,
+    nibbles,
+    one_place,
+    one_plane,
+    taps,
+)
 
 VNNI, AVX512 = "AVX512_CORE_VNNI", "AVX512_CORE"
 AVX2_VNNI, AVX2, SSE41, ALL = "AVX2_VNNI", "AVX2", "SSE41", "ALL"
@@ -33,6 +41,12 @@ def multiplied(outputs: int) -> Attr:
     return Attr(
         post_ops=(BinaryPostOp("mul", TensorSpec.channels_last((1, outputs, 1, 1), "f32")),)
     )
+
+
+def added(batches: int) -> Attr:
+    """A value per column of a product."""
+    dims = (1,) * (batches + 1) + (16,)
+    return Attr(post_ops=(BinaryPostOp("add", TensorSpec.dense(dims, "f32")),))
 
 
 def single_scales() -> dict[str, Any]:
@@ -95,5 +109,14 @@ HUNTED_FAULTS = [
     ),
     *(Fault("matmul-bare-nibbles", level, nibbles(64, 16)) for level in (AVX2_VNNI, AVX512, VNNI)),
     *(Fault(*fault) for fault in _more()),
+    *(
+        Fault("operand-of-one-place", level, one_place(src=src, length=length), multiplied(16))
+        for level in (AVX2, SSE41, VNNI)
+        for src, length in (("u8", 3), ("s8", 3), ("u8", 1))
+    ),
+    *(
+        Fault("operand-of-gapped-rows", VNNI, gapped(batch, m), added(len(batch)))
+        for batch, m in (((2, 3), 1), ((2, 2), 1))
+    ),
     Fault("operand-in-avx2-vnni", ALL, ragged(19), multiplied(19), since=(3, 8, 0)),
 ]

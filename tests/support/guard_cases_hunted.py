@@ -54,6 +54,22 @@ def nibbles(k: int, n: int, wei: str = "s4", dst: str = "f32", **more: Any) -> M
     return MatMulProblem.of((8, k), (k, n), wei=wei, dst=dst, **more)
 
 
+def one_place(
+    images: int = 2, length: int = 3, src: str = "u8", last: bool = False, channels: int = 8
+) -> ConvProblem:
+    """A 2-D convolution of one output place, dst row-major unless it is to be channels last."""
+    dims, wei = (images, channels, length, length), (16, channels, 3, 3)
+    of = ConvProblem.of(dims, wei, src=src, dst="f32", padding=(3 - length) // 2)
+    return of if last else replace(of, dst=TensorSpec.dense(of.dst.dims, "f32"))
+
+
+def gapped(batch: tuple[int, ...] = (2, 3), m: int = 1, gap: int = 3) -> MatMulProblem:
+    """A product whose rows of dst have gaps between them."""
+    of = MatMulProblem.of((*batch, m, 16), (*batch, 16, 16), dst="f32")
+    wide = TensorSpec.dense((*batch, m, 16 + gap), "f32")
+    return replace(of, dst=replace(of.dst, strides=wide.strides))
+
+
 OUTSIDE = ConvProblem.of((1, 32, 4, 6), (32, 1, 1, 1, 1), padding=((0, 1), (0, 0)), src="s8")
 
 
@@ -203,6 +219,18 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
     ),
     ("operand-in-avx2-vnni", M2, binary(1, 12), OLD, AMX, MATMUL_AVX2),
     *(
+        ("operand-of-one-place", problem, binary(1, 16, 1, 1), version, isa, impl)
+        for version in (OLD, NEW)
+        for isa, impl in ((AVX2, "jit_uni_int8:avx2"), (VNNI, "jit_int8:avx512_core_vnni"))
+        for problem in (one_place(), one_place(src="s8"), one_place(length=1))
+    ),
+    *(
+        ("operand-of-gapped-rows", gapped(), binary(*dims), version, VNNI, impl)
+        for version in (OLD, NEW)
+        for dims in ((1, 1, 1, 16), (1, 1, 1, 1), (2, 3, 1, 16))
+        for impl in (MATMUL_VNNI, "gemm:jit")
+    ),
+    *(
         ("matmul-padded-src-k-tail", padded_src(k, dtype), PLAIN, version, AMX, MATMUL_AMX)
         for version in (OLD, (3, 13, 0))
         for k, dtype in ((100, "u8"), (33, "bf16"))
@@ -251,6 +279,12 @@ HUNTED_RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (nibbles(64, 16, bias="f32"), PLAIN, NEW, VNNI, MATMUL_VNNI),
     (nibbles(64, 16, "s8"), PLAIN, NEW, VNNI, MATMUL_VNNI),
     (M2, binary(1, 12), OLD, AMX, MATMUL_AMX),
+    (one_place(), binary(1, 16, 1, 1), NEW, VNNI, CONV_VNNI),
+    (one_place(last=True), binary(1, 16, 1, 1), NEW, AVX2, "jit_uni_int8:avx2"),
+    (one_place(length=1), binary(1, 16, 1, 1), NEW, AVX2, "jit_uni_int8_1x1:avx2"),
+    (one_place(images=1), binary(1, 16, 1, 1), NEW, AVX2, "jit_uni_int8:avx2"),
+    (gapped(), PLAIN, NEW, VNNI, MATMUL_VNNI),
+    (gapped(gap=0), binary(1, 1, 1, 16), NEW, VNNI, MATMUL_VNNI),
     (padded_src(128, "u8"), PLAIN, OLD, AMX, MATMUL_AMX),
     (padded_src(100, "u8"), PLAIN, NEW, VNNI, MATMUL_VNNI),
     (padded_src(60, "u8"), PLAIN, (3, 13, 1), AMX, MATMUL_AMX),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from pyonednn_q.compose.guards import operands
 from pyonednn_q.compose.post_ops import PReluPostOp, SumPostOp
-from pyonednn_q.compose.problem import ReorderProblem
+from pyonednn_q.compose.problem import ConvProblem, MatMulProblem, ReorderProblem
+from pyonednn_q.compose.tensor import TensorSpec
 from support.guard_borders.make import (
     DST,
     PLAIN,
@@ -25,6 +27,36 @@ from support.guard_borders.make import (
 )
 
 WIDE = conv((1, 16, 6, 6), (16, 16, 3, 3))
+DENSE, LAST = TensorSpec.dense, TensorSpec.channels_last
+
+
+def laid(
+    length: int,
+    src: Any = LAST,
+    dst: Any = LAST,
+    images: int = 2,
+    channels: int = 4,
+    dtype: str = "u8",
+) -> ConvProblem:
+    """A convolution of as long a kernel, but for one of 4, with layouts as they are named."""
+    taps = min(length, 3)
+    of = conv((images, channels, length, length), (8, channels, taps, taps), dtype)
+    make = {None: TensorSpec}
+    return replace(
+        of,
+        src=make.get(src, src)(of.src.dims, dtype),
+        dst=make.get(dst, dst)(of.dst.dims, of.dst.dtype),
+    )
+
+
+def spread(rows: int, step: int) -> MatMulProblem:
+    """A product whose dst has rows of 8, that far apart."""
+    of = matmul((rows, 8), (8, 8))
+    return replace(of, dst=TensorSpec((rows, 8), "u8", (step, 1)))
+
+
+ROW_MAJOR = laid(3, dst=DENSE)
+SPREAD = deconv((2, 4, 1), (8, 4, 3), padding=1)
 
 BORDERS: list[Border] = [
     (
@@ -118,6 +150,52 @@ BORDERS: list[Border] = [
             (grouped(3, 1, 1), after(eltwise("relu"))),
             (grouped(3, 1, 2), after(SumPostOp(0.5))),
             (deconv((1, 2, 5), (2, 1, 1, 3)), after(SumPostOp(0.5))),
+        ],
+    ),
+    (
+        operands.operand_of_one_place,
+        [
+            (ROW_MAJOR, after(operand("add", 1, 8, 1, 1))),
+            (ROW_MAJOR, after(PReluPostOp(2))),
+            (ROW_MAJOR, after(eltwise("relu"), operand("add", 1, 8, 1, 1))),
+            (laid(3, src=None, dst=DENSE), after(operand("add", 1, 8, 1, 1))),
+            (laid(1, src=DENSE, dst=DENSE), after(operand("add", 1, 8, 1, 1))),
+            (replace(SPREAD, dst=DENSE(SPREAD.dst.dims, "u8")), after(operand("add", 1, 8, 1))),
+        ],
+        [
+            (ROW_MAJOR, PLAIN),
+            (ROW_MAJOR, after(operand("add", 1, 1, 1, 1))),
+            (ROW_MAJOR, after(operand("add", 2, 1, 1, 1))),
+            (ROW_MAJOR, after(operand("add", 2, 8, 1, 1))),
+            (ROW_MAJOR, after(PReluPostOp(0))),
+            (SPREAD, after(operand("add", 1, 8, 1))),
+            (laid(3, images=1, dst=DENSE), after(operand("add", 1, 8, 1, 1))),
+            (laid(3), after(operand("add", 1, 8, 1, 1))),
+            (laid(1, src=DENSE), after(operand("add", 1, 8, 1, 1))),
+            (laid(3, dst=None), after(operand("add", 1, 8, 1, 1))),
+            (laid(4, dst=DENSE), after(operand("add", 1, 8, 1, 1))),
+            (laid(3, dst=DENSE, dtype="f32"), after(operand("add", 1, 8, 1, 1))),
+            (matmul((2, 8), (8, 8)), after(operand("add", 1, 8))),
+        ],
+    ),
+    (
+        operands.operand_of_gapped_rows,
+        [
+            (spread(4, 9), after(operand("add", 1, 8))),
+            (spread(4, 9), after(operand("add", 1, 1))),
+            (spread(4, 9), after(PReluPostOp(2))),
+        ],
+        [
+            (spread(4, 9), PLAIN),
+            (spread(4, 9), after(SumPostOp(0.5))),
+            (spread(4, 8), after(operand("add", 1, 8))),
+            (spread(1, 9), after(operand("add", 1, 8))),
+            (matmul((4, 8), (8, 8)), after(operand("add", 1, 8))),
+            (ROW_MAJOR, after(operand("add", 1, 1, 1, 1))),
+            (
+                replace(matmul((4, 8), (8, 8)), dst=TensorSpec((4, 8), "u8")),
+                after(operand("add", 1, 8)),
+            ),
         ],
     ),
     (

@@ -15,12 +15,15 @@ from pyonednn_q.compose.post_ops import (
     SumPostOp,
 )
 from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem, PoolingProblem
+from pyonednn_q.compose.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.problem import Problem
+
+_INT8 = ("u8", "s8")
 
 
 def comparison(problem: Problem, attr: Attr) -> bool:
@@ -67,6 +70,28 @@ def operand_of_ragged_channels(problem: Problem, attr: Attr) -> bool:
     The channels of dst, or those of one group; the columns of a matmul.
     """
     return any(operands(problem, attr)) and ragged(problem, 8)
+
+
+def operand_of_one_place(problem: Problem, attr: Attr) -> bool:
+    """Match several images, one place of a row-major dst each, and an operand per channel.
+
+    Such strides fit both orders of dimensions. Declared channels last, the same bytes are right.
+    """
+    if not isinstance(problem, (ConvProblem, DeconvProblem)) or problem.src.dtype not in _INT8:
+        return False
+    dst = problem.dst
+    last = TensorSpec.channels_last(dst.dims, dst.dtype).strides
+    if dst.dims[0] == 1 or max(dst.dims[2:]) > 1 or dst.strides in (None, last):
+        return False
+    return any(dims[1] > 1 and dims != dst.dims for dims in operands(problem, attr))
+
+
+def operand_of_gapped_rows(problem: Problem, attr: Attr) -> bool:
+    """Match a binary or prelu operand, and gaps between the rows or the matrices of dst."""
+    if not isinstance(problem, MatMulProblem) or problem.dst.strides is None:
+        return False
+    whole = TensorSpec(problem.dst.dims, problem.dst.dtype).nbytes
+    return problem.dst.nbytes > whole and any(True for _ in operands(problem, attr))
 
 
 def sum_with_ragged_channels(problem: Problem, attr: Attr) -> bool:
