@@ -168,3 +168,7 @@ def test_32_bits_end_where_kernels_saturate() -> None:
         assert found.low[:, 0].tolist() == [2147483520] * 2
         assert found.high[:, 0].tolist() == [2**31 - 1] * 2
         assert found.low[0, 1] == -(2**31)
+    for bias in (2**33, -(2**33)):
+        found = band("s32", {"bias": real(bias)}, Chain(Eltwise("linear", 1.0, 0.0)))
+        end = (2147483520, 2**31 - 1) if bias > 0 else (-(2**31), -(2**31))
+        assert {*zip(found.low.flat, found.high.flat, strict=True)} == {end}

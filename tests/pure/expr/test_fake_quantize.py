@@ -90,6 +90,9 @@ class TestMeaning:
         assert fq(x.T, axis=0).tolist() == [[128.0, 255.0], [128.0, 0.0]]
         with pytest.raises(ShapeError, match="2 channels on axis 0"):
             fq(np.zeros(3), axis=0)
+        for axis in (2, -3):
+            with pytest.raises(ShapeError, match=f"2 channels on axis {axis}"):
+                fq(x, axis=axis)
 
     def test_special_values(self) -> None:
         x = np.array([np.nan, np.inf, -np.inf, -0.0], np.float32)

@@ -135,6 +135,7 @@ BORDERS: list[Border] = [
         products.per_row_operand_4d,
         [
             (matmul(*K4), after(operand("add", 1, 1, 8, 1))),
+            (matmul((2, 3, 2, 16), (2, 3, 16, 12)), after(operand("add", 1, 1, 2, 1))),
             (matmul(*K4), after(eltwise("relu"), operand("add", 2, 3, 8, 1))),
             (matmul(*K4), after(PReluPostOp(4))),
         ],
