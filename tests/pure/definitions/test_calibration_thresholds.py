@@ -66,8 +66,12 @@ def divergence(counts: list[int], end: int, levels: int) -> float:
     return sum(each * math.log(each / shared) for each, shared in pairs)
 
 
-@pytest.mark.parametrize(("bins", "levels"), [(64, 16), (64, 4), (50, 7), (16, 16)])
-@pytest.mark.parametrize("values", [NORMAL, LAPLACE, LAPLACE**3], ids=["normal", "laplace", "cube"])
+@pytest.mark.parametrize(("bins", "levels"), [(64, 16), (64, 4), (50, 7), (16, 16), (9, 2)])
+@pytest.mark.parametrize(
+    "values",
+    [NORMAL, LAPLACE, LAPLACE**3, np.rint(LAPLACE * 3) + 0.5],
+    ids=["normal", "laplace", "cube", "bins without any"],
+)
 def test_kl_is_the_least_divergence_of_all_ends(values: Any, bins: int, levels: int) -> None:
     sizes = np.abs(values)
     counts, edges = np.histogram(sizes, bins, (0.0, float(sizes.max())))
@@ -158,5 +162,7 @@ def test_arguments_are_named() -> None:
             percentile_threshold([1.0], percent)
     with pytest.raises(ArgumentError, match=r"^levels: got 300"):
         kl_threshold([1.0], bins=200, levels=300)
+    with pytest.raises(ArgumentError, match=r"^levels: got 1"):
+        kl_threshold([1.0], levels=1)
     with pytest.raises(ArgumentError, match=r"^bits: got 0"):
         octav_threshold([1.0], 0)

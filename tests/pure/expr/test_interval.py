@@ -106,6 +106,18 @@ def test_a_zero_scale_forgets_an_unknown_value() -> None:
     assert str(after(Affine([0, 1], 3), ANYTHING)) == "[[3, -inf], [3, inf]]"
 
 
+def test_a_small_number_beside_a_large_one_leaves_no_constant() -> None:
+    """Its ends vanish in the sum, channel by channel, and yet the value may differ."""
+    small = Interval(Vec(0.0), Vec(1.0))
+    found = after(Binary("add", [1e30, 0.0]), small)
+    assert found.lo.values().tolist() == [np.nextafter(1e30, 0.0), 0.0]
+    assert found.hi.values().tolist() == [np.nextafter(1e30, np.inf), 1.0]
+    fixed = Interval(Vec([0.0, 0.0]), Vec([1.0, 0.0]))
+    found = after(Binary("sub", 1e30), fixed)
+    assert found.lo.values().tolist() == [np.nextafter(-1e30, -np.inf), -1e30]
+    assert found.hi.values().tolist() == [np.nextafter(-1e30, 0.0), -1e30]
+
+
 def test_floats_and_nothing_can_be_anything() -> None:
     assert of_dtype("f32") is of_dtype(None) is ANYTHING
 

@@ -85,16 +85,18 @@ def test_what_is_left_over_has_no_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bias", "wanted"),
+    ("bias", "size", "wanted"),
     [
-        (0, 255 * 64 * 1200),
-        (-(2**24) - 1, 255 * 64 * 1200 - 2**24 - 1),
-        (2**31 - 2, 2**31 - 1),  # with what is added it would not have 32 bits
+        (0, 64, 255 * 64 * 1200),
+        (-(2**24) - 1, 64, 255 * 64 * 1200 - 2**24 - 1),
+        (2**31 - 2, 64, 2**31 - 1),  # with what is added it would not have 32 bits
+        (2 - 2**31, -64, -(2**31)),
     ],
 )
-def test_sums_and_what_is_added_are_integers(bias: int, wanted: int) -> None:
+def test_sums_and_what_is_added_are_integers(bias: int, size: int, wanted: int) -> None:
     """Beyond 2^24, where float32 has no odd numbers."""
     src, wei = np.full((1, 1200), 255, np.uint8), np.full((1200, 2), 64, np.int8)
+    wei[:, 0] = size
     problem = pq.MatMulProblem.of((1, 1200), wei.shape, dst="s32")
     facts = pq.PrimitiveFacts.of(problem, wei=wei, bias=Vec([float(bias), 0.0]), bias_in_acc=True)
     plan = compose(pq.Chain(), facts, "bitwise")

@@ -67,6 +67,7 @@ def test_a_range_is_widened_to_hold_0() -> None:
     assert qparams_from_range(1.0, 2.55, "u8").zero_point == 0
     assert qparams_from_range(-2.55, -1.0, "u8").zero_point == 255
     assert qparams_from_range(-1, 2, "s8", symmetric=True).zero_point == 0
+    assert qparams_from_range(2.55, 2.55, "u8") == qparams_from_range(0.0, 2.55, "u8")
 
 
 @pytest.mark.parametrize(
