@@ -93,6 +93,8 @@ def places(path: Path) -> Iterator[list[Mutant]]:
             if isinstance(n, (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.excepthandler))
         )
         for start, stop, news in file.changes(nodes[0]):
+            if _is_open_length(nodes):
+                news = ("0",)
             yield [Mutant(path, text, start, stop, new, spans, _function(nodes)) for new in news]
 
 
@@ -106,6 +108,20 @@ def _nodes(node: ast.AST, *around: ast.AST) -> Iterator[tuple[ast.AST, ...]]:
                     continue
                 if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr):
                     yield from _nodes(child, node, *around)
+
+
+def _is_open_length(nodes: tuple[ast.AST, ...]) -> bool:
+    """Tell whether it is the 1 of a reshape to -1, where NumPy takes all negative numbers alike."""
+    number, *around = nodes
+    if not (isinstance(number, ast.Constant) and len(around) > 1):
+        return False
+    minus, call = around[:2]
+    return (
+        isinstance(minus, ast.UnaryOp)
+        and isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "reshape"
+    )
 
 
 def _function(nodes: tuple[ast.AST, ...]) -> str:
