@@ -93,9 +93,8 @@ def places(path: Path) -> Iterator[list[Mutant]]:
             if isinstance(n, (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.excepthandler))
         )
         for start, stop, news in file.changes(nodes[0]):
-            if _is_open_length(nodes):
-                news = ("0",)
-            yield [Mutant(path, text, start, stop, new, spans, _function(nodes)) for new in news]
+            ways = ("0",) if _is_open_length(nodes) else news
+            yield [Mutant(path, text, start, stop, new, spans, _function(nodes)) for new in ways]
 
 
 def _nodes(node: ast.AST, *around: ast.AST) -> Iterator[tuple[ast.AST, ...]]:
