@@ -119,7 +119,7 @@ def compose(
         return _sums(chain, facts, policy, exact_rounding=exact_rounding)
     _check(facts)
     form = exact_form(chain, facts) if exact_rounding else _rewritten(chain, facts, policy, rules)
-    left = split_left(form.acc, facts)
+    left = split_left(form, facts)
     steps = (*_known_later(facts), *left.steps, *form.steps)
     # Without rules nothing is chosen either; the exact form's bits are promised.
     chosen: Policy | None = "bitwise" if exact_rounding else policy

@@ -51,18 +51,19 @@ class Left:
     steps: tuple[Step, ...] = ()
 
 
-def split_left(acc: Acc, facts: PrimitiveFacts) -> Left:
+def split_left(form: Form, facts: PrimitiveFacts) -> Left:
     """Split scale and shift of the left end into weight scale, weights, bias, and a sign left over.
 
     A weight scale is above 0. A channel of scale 0 gets weights of 0. A channel of negative scale
     gets weights of the other sign, unless they may hold the lowest value of their type, which has
     no opposite: then its sign becomes a step.
     """
+    acc = form.acc
     # With a bias to come, acc stands for x0 itself: its scale multiplies weights and bias alike.
-    scale = acc.scale * facts.folded_scale if facts.bias_later else acc.scale
-    bias_scale = acc.scale
-    if facts.bias_in_acc:
-        bias_scale = bias_scale * facts.folded_scale
+    # But an s32 bias joins the sums, and no scale is folded into either.
+    folded = _ONE if form.bias_dtype == "s32" else facts.folded_scale
+    scale = acc.scale * folded if facts.bias_later else acc.scale
+    bias_scale = acc.scale * folded if facts.bias_in_acc else acc.scale
     if not facts.is_int8:
         return Left(_ONE, scale, bias_scale, acc.shift)
     problem = not_storable("weight scale", scale)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,16 @@ def facts(dst: str = "s8", wei: Any = WEI, **more: Any) -> pq.PrimitiveFacts:
 
 @pytest.mark.parametrize("zero_point", [0, 3, -20])
 @pytest.mark.parametrize("bias", [None, (40, -300)])
+@pytest.mark.parametrize("later", [False, True])
 @pytest.mark.parametrize("lo", [-128.0, -0.5, 0.0])
-def test_the_rule(lo: float, bias: Any, zero_point: int) -> None:
-    """Clips of real values are clips of levels, before the zero point is added."""
-    known = facts(dst_zero_point=zero_point, bias=bias, bias_in_acc=True)
+def test_the_rule(lo: float, later: bool, bias: Any, zero_point: int) -> None:
+    """Clips of real values are clips of levels, before the zero point is added.
+
+    A bias that comes with each call is the same number of sums as one that is known.
+    """
+    later = later and bias is not None
+    given = {"bias": None if later else bias, "bias_in_acc": True}
+    known = replace(facts(dst_zero_point=zero_point, **given), bias_later=later)
     chains = {
         -128.0: pq.Chain(),
         -0.5: pq.Chain(pq.Clip(-0.5, 1.5)),
@@ -46,7 +53,7 @@ def test_the_rule(lo: float, bias: Any, zero_point: int) -> None:
         levels = np.clip(levels, np.rint(lo / SCALES[2]), np.rint(1.5 / SCALES[2]))
     arrays: dict[str, Any] = {"src": SRC, "wei": plan.wei(WEI), **plan.values()}
     if plan.has_bias:
-        arrays["bias"] = plan.bias_values()
+        arrays["bias"] = plan.bias_values(bias if later else None)
     problem: Any = pq.MatMulProblem.of((2, 3), (3, 2), dst="s8")
     got = oracle.run(plan.problem(problem), plan.attr, arrays).dst
     assert got.tolist() == np.clip(levels + zero_point, -128, 127).tolist()

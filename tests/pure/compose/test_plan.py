@@ -20,6 +20,7 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Sum
 from pyonednn_q.expr.vec import Vec
+from support import oracle
 from support.plans import chains
 from support.plans.golden import facts
 
@@ -136,6 +137,25 @@ def test_weights_of_nothing_beside_a_zero_point() -> None:
     facts = PrimitiveFacts("matmul", 3, ndims=2, wei_ndims=2, wei_zero_point=-7)
     plan = compose(Chain(Affine([2.0, 0.0, -1.0])), facts)
     assert plan.wei(np.full((4, 3), 5, np.int8))[:, :2].tolist() == [[5, -7]] * 4
+
+
+@pytest.mark.parametrize("zero_point", [0, 3])
+@pytest.mark.parametrize("least", [-128, -127])
+def test_a_scale_of_any_sign_is_a_scale(least: int, zero_point: int) -> None:
+    """Whether the weights change their sign, or cannot, and a step does: the same numbers."""
+    src = np.array([[3, 200], [0, 7]], np.uint8)
+    wei = np.array([[least, 5, -1, 9, 100], [4, least, 2, -60, 0]], np.int8)
+    scale, bias = np.array([-2.0, 0.0, 0.25, 4.0, -0.5]), np.array([8.0, 3.0, -1.0, 2.0, 0.25])
+    problem = MatMulProblem.of((2, 2), wei.shape, dst="f32")
+    facts = PrimitiveFacts.of(problem, wei=wei, bias=bias, wei_zero_point=zero_point)
+    plan = compose(Chain(Affine(scale, 1.0)), facts)
+    arrays: dict[str, Any] = {"src": src, "wei": plan.wei(wei), **plan.values()}
+    values = plan.bias_values()
+    if values is not None:
+        arrays["bias"] = values
+    got = oracle.run(plan.problem(problem), plan.attr, arrays).dst
+    acc = src.astype(np.float64) @ (wei.astype(np.float64) - zero_point)
+    assert np.array_equal(got, (acc + bias) * scale + 1.0)
 
 
 def test_weights_of_groups() -> None:
