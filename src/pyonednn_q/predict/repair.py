@@ -275,7 +275,7 @@ def _sqnr(wanted: Array, got: Array) -> float:
     power = float(np.square(wanted).sum())
     if lost == 0:
         return float("inf")
-    return 10 * float(np.log10(power / lost)) if power else -float("inf")
+    return 10 * float(np.log10(power / lost))
 
 
 def _channels_first(problem: Weighted, wei: Array) -> Array:

@@ -30,6 +30,20 @@ def test_the_bound_of_plain_steps_is_a_few_roundings() -> None:
     assert 0 < error.max() < 16 * 12 * 2.0**-24
 
 
+def test_an_error_is_what_is_left_of_it_behind_a_step() -> None:
+    """To either side, whichever is more."""
+    for step, wanted in (
+        (Clip(0, 9), [0.5, 1.0]),
+        (Clip(-9, 0), [1.0, 0.5]),
+        (Eltwise("relu"), [0.5, 1.0]),
+    ):
+        y, error = evaluate_bounded(Chain(step), [[-0.5, 0.5]], 1.0)
+        assert np.allclose(error, [wanted], rtol=0.0, atol=2.0**-23)
+    for step in (Clip(0, 6), Eltwise("clip", 0.0, 6.0)):
+        y, error = evaluate_bounded(Chain(step), [[1e6]], 0.0)
+        assert (y.item(), error.item()) == (6.0, 6.0 * 2.0**-24)
+
+
 def test_a_round_is_exact_away_from_ties() -> None:
     y, error = evaluate_bounded(Chain(Round()), [[0.2, 0.5, 1.4]], 1e-4)
     assert y.tolist() == [[0.0, 0.0, 1.0]]

@@ -81,6 +81,12 @@ def test_an_integer_is_the_nearest(call: str, rounds_first: bool) -> None:
     assert found.low.tolist() == found.high.tolist() == np.clip(wanted, -128, 127).tolist()
 
 
+def test_a_bare_sum_has_the_zero_point_and_the_bias_added() -> None:
+    found = band("s32", {"dst_zero_point": -9, "bias": real(5, -6), "bias_in_acc": True})
+    wanted = [[SUMS[r][c] - 9 + (5, -6)[c] for c in ROWS] for r in ROWS]
+    assert found.low.tolist() == found.high.tolist() == wanted
+
+
 @pytest.mark.parametrize(("dst", "bits"), [("f32", 18), ("bf16", 6), ("f16", 9)])
 @pytest.mark.parametrize("call", [call for call in CALLS if "of dst" not in call])
 def test_a_float_is_as_near_as_its_type_allows(call: str, dst: str, bits: int) -> None:

@@ -52,6 +52,10 @@ WRONG: dict[str, tuple[type[Exception], str, Any]] = {
         ArgumentError, "wei_fq: got 512",
         lambda: weight_codes(np.ones((2, 2)), FakeQuantize(-1, 1, -1, 1, 512)),
     ),
+    "one value": (
+        ArgumentError, "wei_fq: got a scale of 0",
+        lambda: weight_codes(np.ones((2, 2)), FakeQuantize(-1, 1, 0.5, 0.5, 255)),
+    ),
     "reversed": (
         ArgumentError, "wei_fq: got a scale of -",
         lambda: weight_codes(np.ones((2, 2)), FakeQuantize(-1, 1, 1, -1, 255)),
