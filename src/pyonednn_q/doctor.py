@@ -51,7 +51,7 @@ _NO_VNNI = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Health:
     """Whether an INT8 call works here, and what the user can do."""
 
     usable: bool
@@ -109,7 +109,7 @@ def examine() -> Facts:
     return facts
 
 
-def judge(facts: Facts) -> Verdict:
+def judge(facts: Facts) -> Health:
     """Turn facts into a verdict. Needs none of them in particular."""
     runtime = facts.get("runtime", "")
     limit = os.environ.get("ONEDNN_MAX_CPU_ISA")
@@ -121,7 +121,7 @@ def judge(facts: Facts) -> Verdict:
             advice.append(_THREADPOOL)
         if facts.get("vnni") == "no":
             advice.append(_NO_VNNI)
-        return Verdict(usable=True, advice=tuple(advice))
+        return Health(usable=True, advice=tuple(advice))
     step = facts.get("failure", "").split(":", 1)[0]
     extension = facts.get("extension")
     if step == "numpy":
@@ -134,7 +134,7 @@ def judge(facts: Facts) -> Verdict:
         advice.append(_NO_EXTENSION)
     elif extension is not None and step not in {"numpy", "library"}:
         advice.append(_NO_SYCL_CPU if runtime.startswith("SYCL") else _BROKEN)
-    return Verdict(usable=False, advice=tuple(advice))
+    return Health(usable=False, advice=tuple(advice))
 
 
 def _ending(code: int) -> str:

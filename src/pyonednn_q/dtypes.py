@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _Type:
     bits: int
     numpy: str  # attribute of numpy, or of ml_dtypes
     lo: int | None = None  # None: a float
@@ -32,14 +32,14 @@ class _Row:
 
 
 _TABLE = {
-    "u8": _Row(8, "uint8", 0, 255),
-    "s8": _Row(8, "int8", -128, 127),
-    "s32": _Row(32, "int32", -(2**31), 2**31 - 1),
-    "f32": _Row(32, "float32"),
-    "bf16": _Row(16, "bfloat16"),
-    "f16": _Row(16, "float16"),
-    "s4": _Row(4, "int4", -8, 7),
-    "u4": _Row(4, "uint4", 0, 15),
+    "u8": _Type(8, "uint8", 0, 255),
+    "s8": _Type(8, "int8", -128, 127),
+    "s32": _Type(32, "int32", -(2**31), 2**31 - 1),
+    "f32": _Type(32, "float32"),
+    "bf16": _Type(16, "bfloat16"),
+    "f16": _Type(16, "float16"),
+    "s4": _Type(4, "int4", -8, 7),
+    "u4": _Type(4, "uint4", 0, 15),
 }
 
 _BORROWED = ("bf16", "s4", "u4")

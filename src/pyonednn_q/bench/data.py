@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyonednn_q.bench.precision import Precision
     from pyonednn_q.bench.shape import Shape
 
-__all__ = ["Quantised", "Sample", "quantise"]
+__all__ = ["Sample", "TypedSample", "quantise"]
 
 Array = NDArray[Any]
 Float32 = NDArray[np.float32]
@@ -59,7 +59,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantised:
+class TypedSample:
     """A sample in the data types of a case.
 
     Attributes
@@ -84,15 +84,15 @@ def channels(shape: Shape) -> int:
     return shape.dst[-1] if shape.kind == "matmul" else shape.dst[1]
 
 
-def quantise(case: Case, sample: Sample) -> Quantised:
+def quantise(case: Case, sample: Sample) -> TypedSample:
     """Return a sample in the data types of `case`."""
     precision = case.precision
     if not precision.is_int8:
         src, wei = _as(sample.src, precision.src), _as(sample.wei, precision.wei)
-        return Quantised(src, wei, _as(sample.residual, precision.dst), 1.0, np.ones(1))
+        return TypedSample(src, wei, _as(sample.residual, precision.dst), 1.0, np.ones(1))
     src_scale = _SRC_RANGE / dtypes.qmax(precision.src)
     wei_scale = _wei_scales(case.shape, sample.wei)
-    return Quantised(
+    return TypedSample(
         src=_levels(sample.src, src_scale, precision.src),
         wei=_levels(sample.wei, _along_wei(case.shape, wei_scale), "s8"),
         dst=_stored_residual(sample.residual, precision),

@@ -17,7 +17,7 @@ from pyonednn_q.compose.accumulator import added, asks_for_sums
 from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.exact import exact_form
-from pyonednn_q.compose.form import Form, Left, split_left
+from pyonednn_q.compose.form import Left, Rewritten, split_left
 from pyonednn_q.compose.lower import Lowered, lower
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.post_ops import PostOp
@@ -225,7 +225,7 @@ def _check_chain(chain: Chain, facts: PrimitiveFacts) -> None:
             raise ArgumentError("chain", got, "another name: the primitive has an operand of it")
 
 
-def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleSet) -> Form:
+def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleSet) -> Rewritten:
     acc, prefix = left_end(facts)
     store = _quantising(facts)
     items: tuple[Item, ...] = (acc, *prefix, *chain, *store, right_end(facts, open_to_more=False))
@@ -238,7 +238,7 @@ def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleS
     steps = tuple(item for item in items[1:-1] if isinstance(item, Step))
     assert isinstance(first, Acc)
     assert isinstance(last, Dst)
-    return Form(first, steps, last, trace)
+    return Rewritten(first, steps, last, trace)
 
 
 def _quantising(facts: PrimitiveFacts) -> tuple[Step, ...]:

@@ -32,7 +32,7 @@ def bias_spec(channels: int, dtype: str | None) -> TensorSpec | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Windowed(Operation):
+class _WindowedProblem(Operation):
     src: TensorSpec
     wei: TensorSpec
     dst: TensorSpec
@@ -187,7 +187,7 @@ class _Windowed(Operation):
         return shown | {"padding_lo": self.padding_lo, "padding_hi": self.padding_hi}
 
 
-class ConvProblem(_Windowed):
+class ConvProblem(_WindowedProblem):
     """dst[n, oc, o] = Σ src[n, ic, o · stride − lo + k · dilation] · wei[oc, ic, k].
 
     Parameters
@@ -231,7 +231,7 @@ class ConvProblem(_Windowed):
             raise ShapeError(argument="dst", got=str(self.dst.dims), wanted=wanted)
 
 
-class DeconvProblem(_Windowed):
+class DeconvProblem(_WindowedProblem):
     """dst[n, oc, i · stride − lo + k · dilation] += src[n, ic, i] · wei[oc, ic, k].
 
     Parameters

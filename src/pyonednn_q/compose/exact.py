@@ -15,7 +15,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.capability import ACCEPTS
-from pyonednn_q.compose.form import Form
+from pyonednn_q.compose.form import Rewritten
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.errors import ArgumentError, DTypeError, UnsupportedError
 from pyonednn_q.expr.chain import Chain
@@ -60,7 +60,7 @@ def onnx_multiplier(facts: PrimitiveFacts) -> Vec:
     return Vec(multiplier)
 
 
-def exact_form(chain: Chain, facts: PrimitiveFacts) -> Form:
+def exact_form(chain: Chain, facts: PrimitiveFacts) -> Rewritten:
     """Return the exact form of a chain of clips (relu among them), or refuse.
 
     Raises
@@ -90,10 +90,10 @@ def exact_form(chain: Chain, facts: PrimitiveFacts) -> Form:
     multiplier = onnx_multiplier(facts)
     if not facts.has_bias:
         # An Acc that takes nothing more: its scale is the attribute, bit for bit.
-        return Form(Acc(facts.acc, multiplier), steps, dst, trace)
+        return Rewritten(Acc(facts.acc, multiplier), steps, dst, trace)
     _check_bias(facts)
     acc = Acc(facts.acc, Vec(1.0), facts.bias or Vec(0.0))
-    return Form(acc, (Affine(multiplier), *steps), dst, trace, bias_dtype="s32")
+    return Rewritten(acc, (Affine(multiplier), *steps), dst, trace, bias_dtype="s32")
 
 
 def _levels(chain: Chain, facts: PrimitiveFacts, dst: Dst) -> tuple[tuple[Step, ...], Trace]:

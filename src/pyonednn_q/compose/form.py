@@ -1,4 +1,4 @@
-"""Form: a rewritten chain between its two ends, ready to be lowered; and its left end split up."""
+"""A rewritten chain between its two ends, ready to be lowered; and its left end split up."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pyonednn_q.rewrite.ends import Acc, Dst
 from pyonednn_q.rewrite.limits import not_storable
 from pyonednn_q.rewrite.trace import Trace
 
-__all__ = ["Form", "Left", "split_left"]
+__all__ = ["Left", "Rewritten", "split_left"]
 
 _ONE, _ZERO = Vec(1.0), Vec(0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class Rewritten:
     """What rewriting leaves: scale and bias, steps, store, and the trace that justifies it."""
 
     acc: Acc

@@ -24,7 +24,7 @@ from pyonednn_q.compose.zero_point import SrcZeroPoint
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.fq_forms import Codes
+from pyonednn_q.expr.fq_forms import CutFakeQuantize
 from pyonednn_q.expr.vec import Vec
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Layer:
         Of the primitive, for `problem`.
     wei : ndarray of int8
         Codes of the weights, in the dims of `problem`; read-only.
-    src, dst : Codes
+    src, dst : CutFakeQuantize
         How float values become codes of src, and what codes of dst stand for. dst is ``None`` when
         the values of the chain are stored as they are.
     zero_point : SrcZeroPoint
@@ -65,8 +65,8 @@ class Layer:
     problem: DenseProblem
     plan: Plan
     wei: NDArray[np.int8]
-    src: Codes
-    dst: Codes | None
+    src: CutFakeQuantize
+    dst: CutFakeQuantize | None
     zero_point: SrcZeroPoint
     off_by: Vec
     notes: tuple[str, ...]

@@ -21,7 +21,7 @@ from pyonednn_q.compose.zero_point import CARRIERS, SrcZeroPoint, carry_zero_poi
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.fq_forms import Codes, codes
+from pyonednn_q.expr.fq_forms import CutFakeQuantize, codes
 from pyonednn_q.expr.steps import Affine
 from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.quantize.weights import max_abs_range, weight_codes
@@ -158,14 +158,14 @@ class _Draft:
     """A layer but for what carries the zero point of its source."""
 
     asked: DenseProblem
-    src: Codes
+    src: CutFakeQuantize
     wei: NDArray[np.int8]
     wei_scale: Vec
     wei_zero_point: int
     wei_lost: float
     bias: Vec | None
     chain: Chain
-    dst: Codes | None
+    dst: CutFakeQuantize | None
     process: Facts | None
     policy: Policy
     strict: bool
@@ -254,14 +254,14 @@ class _Draft:
         return off * self.folded_scale
 
 
-def _affine(cut: Codes) -> Affine:
+def _affine(cut: CutFakeQuantize) -> Affine:
     """Return how codes become real values."""
     (step,) = cut.dequantize
     assert isinstance(step, Affine)
     return step
 
 
-def _src_codes(fq: FakeQuantize, dtype: str) -> Codes:
+def _src_codes(fq: FakeQuantize, dtype: str) -> CutFakeQuantize:
     if dtype not in {"u8", "s8"}:
         raise DTypeError("problem", f"a src of {dtype}", "u8 or s8")
     if fq.channels is not None:
@@ -272,7 +272,9 @@ def _src_codes(fq: FakeQuantize, dtype: str) -> Codes:
     return _fitting("src_fq", fq, dtype)
 
 
-def dst_codes(fq: FakeQuantize | None, dtype: str, argument: str = "dst_fq") -> Codes | None:
+def dst_codes(
+    fq: FakeQuantize | None, dtype: str, argument: str = "dst_fq"
+) -> CutFakeQuantize | None:
     """Return how values become codes of dst; ``None`` where the values themselves are stored."""
     return None if fq is None or dtypes.is_float(dtype) else _fitting(argument, fq, dtype)
 
@@ -285,7 +287,7 @@ def _stored(fq: FakeQuantize | None, dtype: str) -> tuple[Step, ...]:
     return cut.quantize
 
 
-def _fitting(argument: str, fq: FakeQuantize, dtype: str) -> Codes:
+def _fitting(argument: str, fq: FakeQuantize, dtype: str) -> CutFakeQuantize:
     if fq.is_threshold:
         raise ArgumentError(argument, "a threshold", "a range with input_low < input_high")
     cut = codes(fq, signed=dtype == "s8")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class Run(NamedTuple):
+class Stretch(NamedTuple):
     """A stretch of the sum.
 
     `wei` is (groups, outputs, positions); `places` names each position in the weights of one output
@@ -31,7 +31,7 @@ class Run(NamedTuple):
     places: Array
 
 
-def runs(problem: Weighted, wei: Array, way: Summation) -> list[Run]:
+def runs(problem: Weighted, wei: Array, way: Summation) -> list[Stretch]:
     """Return the weights in 32 bits, run by run; batches of a matmul count as groups."""
     return [part for run in _whole_runs(problem, wei, way) for part in _cut(run, way.block)]
 
@@ -68,12 +68,12 @@ def reached(problem: Windowed, axis: int) -> Array:
     return np.where(hit & (at >= 0) & (at < problem.src.dims[2 + axis]), at, -1)
 
 
-def _whole_runs(problem: Weighted, wei: Array, way: Summation) -> list[Run]:
+def _whole_runs(problem: Weighted, wei: Array, way: Summation) -> list[Stretch]:
     wide = wei.astype(np.int32)
     if isinstance(problem, MatMulProblem):
         every = np.broadcast_to(wide, (*problem.batch, problem.k, problem.n))
         table = np.moveaxis(every, -1, -2).reshape(-1, problem.n, problem.k)
-        return [Run(table, np.arange(problem.k))]
+        return [Stretch(table, np.arange(problem.k))]
     if isinstance(problem, InnerProductProblem):
         return _of_inner_product(problem, wide, way.pairing)
     groups, per_group = problem.groups, problem.oc // problem.groups
@@ -82,21 +82,21 @@ def _whole_runs(problem: Weighted, wei: Array, way: Summation) -> list[Run]:
     table = np.swapaxes(wide.reshape(groups, per_group, channels, taps), 2, 3)
     index = np.arange(channels * taps).reshape(channels, taps).T
     return [
-        Run(table[:, :, some].reshape(groups, per_group, -1), index[some].ravel())
+        Stretch(table[:, :, some].reshape(groups, per_group, -1), index[some].ravel())
         for some in walk(problem, way.pairing)
     ]
 
 
-def _of_inner_product(problem: InnerProductProblem, wide: Array, pairing: Pairing) -> list[Run]:
+def _of_inner_product(problem: InnerProductProblem, wide: Array, pairing: Pairing) -> list[Stretch]:
     channels, positions = problem.src.dims[1], math.prod(problem.src.dims[2:])
     table = wide.reshape(1, problem.oc, channels, positions)
     index = np.arange(channels * positions).reshape(channels, positions)
     if pairing is Pairing.CHANNELS:
-        return [Run(table[..., at], index[:, at]) for at in range(positions)]
+        return [Stretch(table[..., at], index[:, at]) for at in range(positions)]
     if pairing is Pairing.LAST:
         table, index = np.swapaxes(table, 2, 3), index.T
-    return [Run(table.reshape(1, problem.oc, -1), index.ravel())]
+    return [Stretch(table.reshape(1, problem.oc, -1), index.ravel())]
 
 
-def _cut(run: Run, block: int | None) -> list[Run]:
-    return [Run(run.wei[..., part], run.places[part]) for part in cuts(len(run.places), block)]
+def _cut(run: Stretch, block: int | None) -> list[Stretch]:
+    return [Stretch(run.wei[..., part], run.places[part]) for part in cuts(len(run.places), block)]

@@ -12,7 +12,7 @@ from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain.layer import KEYS, Tables, read_facts, read_problem
-from pyonednn_q.explain.reader import Table, at
+from pyonednn_q.explain.reader import DescriptionTable, at
 from pyonednn_q.explain.steps import fake_quantize, read_step
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
@@ -121,7 +121,7 @@ def read(value: object) -> Description:
     return Description(title, problem, facts, chain, reading, policy, scales, exact)
 
 
-def _store(dst: Table, facts: PrimitiveFacts) -> tuple[Chain, Chain]:
+def _store(dst: DescriptionTable, facts: PrimitiveFacts) -> tuple[Chain, Chain]:
     """Return the steps of dst's FakeQuantize, and what turns dst into a real value."""
     if dst.get("fake_quantize") is None:
         scale = Vec(facts.dst_scale)

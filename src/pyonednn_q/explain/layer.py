@@ -10,7 +10,7 @@ from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.compose.primitive import KINDS, PrimitiveFacts
 from pyonednn_q.errors import ShapeError
-from pyonednn_q.explain.reader import Table, at, whole_numbers
+from pyonednn_q.explain.reader import DescriptionTable, at, whole_numbers
 from pyonednn_q.expr.vec import Vec
 
 if TYPE_CHECKING:
@@ -48,17 +48,19 @@ _SHAPE_KEYS = {
 class Tables:
     """A description's top table and those of its tensors."""
 
-    top: Table
-    src: Table
-    wei: Table
-    dst: Table
+    top: DescriptionTable
+    src: DescriptionTable
+    wei: DescriptionTable
+    dst: DescriptionTable
 
     @classmethod
     def of(cls, value: object) -> Tables:
         """Open the tables; dst may be a data type alone."""
-        top = Table(value)
+        top = DescriptionTable(value)
         dst = top.get("dst")
-        opened = Table({"dtype": dst}, "dst") if isinstance(dst, str) else top.table("dst")
+        opened = (
+            DescriptionTable({"dtype": dst}, "dst") if isinstance(dst, str) else top.table("dst")
+        )
         return cls(top, top.table("src"), top.table("wei"), opened)
 
     @property
@@ -68,7 +70,7 @@ class Tables:
 
     def dtype(self, tensor: str) -> str:
         """Return the data type of a tensor."""
-        table: Table = getattr(self, tensor)
+        table: DescriptionTable = getattr(self, tensor)
         allowed = _DTYPES[tensor]
         return table.choice("dtype", allowed, "s8" if tensor == "wei" else "u8")
 
@@ -116,16 +118,16 @@ def _axis(problem: DenseProblem) -> int:
     return problem.dst.ndim - 1 if problem.kind == "matmul" else 1
 
 
-def _zero_point(table: Table) -> int | None:
+def _zero_point(table: DescriptionTable) -> int | None:
     return None if table.get("zero_point") is None else table.whole("zero_point")
 
 
-def _has_bias(top: Table) -> bool:
+def _has_bias(top: DescriptionTable) -> bool:
     bias = top.get("bias")
     return bias is not None and not (type(bias) in (bool, int, float) and bias == 0)
 
 
-def _bias(top: Table, channels: int) -> tuple[Vec | None, str]:
+def _bias(top: DescriptionTable, channels: int) -> tuple[Vec | None, str]:
     """Return the values of the bias, as far as they are known, and their unit."""
     if not _has_bias(top):
         return None, "real"
@@ -156,7 +158,7 @@ def _windowed(
     return make.of(src, wei, **options)
 
 
-def _per_dim(top: Table, key: str, usual: int) -> Any:  # noqa: ANN401 - int, list, list of pairs
+def _per_dim(top: DescriptionTable, key: str, usual: int) -> Any:  # noqa: ANN401 - int, list, list of pairs
     value = top.get(key)
     if not isinstance(value, list):
         return top.whole(key, usual, lo=usual)

@@ -1,4 +1,4 @@
-"""Table: typed reading of what a user wrote, where every complaint names the key by its path."""
+"""Typed reading of what a user wrote, where every complaint names the key by its path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.shown import shown
 
-__all__ = ["Table", "at", "whole_numbers"]
+__all__ = ["DescriptionTable", "at", "whole_numbers"]
 
 Name = TypeVar("Name", bound=str)
 
@@ -21,7 +21,7 @@ _NONE: Mapping[str, str] = {}
 _ITSELF = {"value": ""}
 
 
-class Table:
+class DescriptionTable:
     """The keys and values of one table, each to be taken once, under its path.
 
     Parameters
@@ -59,10 +59,10 @@ class Table:
             hint = f"did you mean {near[0]}? Keys are " if near else "one of "
             raise ArgumentError(self.path(name), "an unknown key", hint + ", ".join(self._asked))
 
-    def table(self, key: str) -> Table:
+    def table(self, key: str) -> DescriptionTable:
         """Return the table under a key; an empty one where nothing stands."""
         value = self.get(key)
-        return Table({} if value is None else value, self.path(key))
+        return DescriptionTable({} if value is None else value, self.path(key))
 
     def items(self, key: str) -> list[tuple[str, object]]:
         """Return the items of the list under a key, each with its path."""
@@ -119,7 +119,7 @@ class Table:
         path = self.path(key)
         value = self._or(key, default, f"a number, or {channels} of them")
         if isinstance(value, dict):
-            cycle = Table(value, path)
+            cycle = DescriptionTable(value, path)
             values = _numbers(cycle.get("cycle"), cycle.path("cycle"))
             cycle.end()
             if len(values) > channels:

@@ -27,7 +27,7 @@ from math import inf
 from typing import get_args
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.explain.reader import Table, at
+from pyonednn_q.explain.reader import DescriptionTable, at
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
@@ -67,14 +67,14 @@ def read_step(value: object, path: str, channels: int) -> Step | Chain:
     ArgumentError
         Naming the key by its path.
     """
-    table = Table({"step": value} if isinstance(value, str) else value, path)
+    table = DescriptionTable({"step": value} if isinstance(value, str) else value, path)
     make = KINDS[table.choice("step", KINDS)]
     step = make(table, channels)
     table.end()
     return step
 
 
-def fake_quantize(table: Table, channels: int) -> FakeQuantize:
+def fake_quantize(table: DescriptionTable, channels: int) -> FakeQuantize:
     """Return the FakeQuantize of a table; without an output range, that of the input."""
     levels = table.whole("levels", _LEVELS)
     if table.get("symmetric") is None:
@@ -96,42 +96,42 @@ def fake_quantize(table: Table, channels: int) -> FakeQuantize:
         return FakeQuantize(low, high, first, last, levels)
 
 
-def _affine(table: Table, channels: int) -> Step:
+def _affine(table: DescriptionTable, channels: int) -> Step:
     scale, shift = table.vec("scale", channels, 1.0), table.vec("shift", channels, 0.0)
     with at(table.here):
         return Affine(scale, shift)
 
 
-def _with_value(alg: BinaryAlg, table: Table, channels: int) -> Step:
+def _with_value(alg: BinaryAlg, table: DescriptionTable, channels: int) -> Step:
     value = table.vec("value", channels)
     with at(table.here, {"operand": "value"}):
         return Binary(alg, value)
 
 
-def _clip(table: Table, channels: int) -> Step:
+def _clip(table: DescriptionTable, channels: int) -> Step:
     lo, hi = table.vec("lo", channels, -inf), table.vec("hi", channels, inf)
     with at(table.here):
         return Clip(lo, hi)
 
 
-def _round(_: Table, __: int) -> Step:
+def _round(_: DescriptionTable, __: int) -> Step:
     return Round()
 
 
-def _prelu(table: Table, channels: int) -> Step:
+def _prelu(table: DescriptionTable, channels: int) -> Step:
     slope = table.vec("slope", channels)
     with at(table.here):
         return PRelu(slope)
 
 
-def _sum(table: Table, _: int) -> Step:
+def _sum(table: DescriptionTable, _: int) -> Step:
     dtype = None if table.get("dtype") is None else table.text("dtype")
     scale, zero_point = table.number("scale", 1.0), table.whole("zero_point", 0)
     with at(table.here):
         return Sum(scale, zero_point, dtype)
 
 
-def _binary(table: Table, channels: int) -> Step:
+def _binary(table: DescriptionTable, channels: int) -> Step:
     alg: BinaryAlg = table.choice("alg", get_args(BinaryAlg))
     if table.get("leaf") is None:
         return _with_value(alg, table, channels)
@@ -141,11 +141,11 @@ def _binary(table: Table, channels: int) -> Step:
         return Binary(alg, Leaf(leaf, dtype, extent))
 
 
-def _eltwise(table: Table, _: int) -> Step:
+def _eltwise(table: DescriptionTable, _: int) -> Step:
     return _alg(table.choice("alg", ALGS), table, 0)
 
 
-def _alg(alg: str, table: Table, _: int) -> Step:
+def _alg(alg: str, table: DescriptionTable, _: int) -> Step:
     # What an algorithm reads must be said; only the slope of a relu is 0 when nothing is.
     default = 0.0 if alg == "relu" else None
     count = ALGS[alg].parameters
@@ -154,7 +154,7 @@ def _alg(alg: str, table: Table, _: int) -> Step:
         return Eltwise(alg, *values)
 
 
-def _fake_quantize(table: Table, channels: int) -> Chain:
+def _fake_quantize(table: DescriptionTable, channels: int) -> Chain:
     return fake_quantize(table, channels).chain()
 
 
@@ -167,7 +167,7 @@ _VALUES: dict[str, BinaryAlg] = {
     "minimum": "min",
 }
 
-KINDS: dict[str, Callable[[Table, int], Step | Chain]] = {
+KINDS: dict[str, Callable[[DescriptionTable, int], Step | Chain]] = {
     "fake_quantize": _fake_quantize,
     "affine": _affine,
     **{name: partial(_with_value, alg) for name, alg in _VALUES.items()},

@@ -17,7 +17,7 @@ from pyonednn_q.expr.steps import Affine, Clip, Round, Step
 from pyonednn_q.expr.vec import Vec
 
 __all__ = [
-    "Codes",
+    "CutFakeQuantize",
     "FqParams",
     "binarising_threshold",
     "codes",
@@ -90,7 +90,7 @@ def fq_params(fq: FakeQuantize, *, signed: bool = False, tolerance: float = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Codes:
+class CutFakeQuantize:
     """A FakeQuantize cut in two: what the producer stores, and what the consumer computes.
 
     ``quantize`` leads from x to integer codes in qmin..qmax, ``dequantize`` from codes to y.
@@ -102,7 +102,7 @@ class Codes:
     qmax: int
 
 
-def codes(fq: FakeQuantize, *, signed: bool = False) -> Codes:
+def codes(fq: FakeQuantize, *, signed: bool = False) -> CutFakeQuantize:
     """Split a FakeQuantize into steps for its producer and steps for its consumer.
 
     Signed codes subtract levels // 2. Where that is odd it happens after the round, so that ties
@@ -125,7 +125,7 @@ def codes(fq: FakeQuantize, *, signed: bool = False) -> Codes:
         into = (clip, Affine(fq.levels_per_unit, fq.zero_in - float(offset)), Round())
     # S_o*(q + offset) + ol, with the offset folded into the shift.
     out = Affine(fq.scale_out, fq.scale_out * float(offset) + low)
-    return Codes(into, (out,), -offset, n - offset)
+    return CutFakeQuantize(into, (out,), -offset, n - offset)
 
 
 def quantizes_to(fq: FakeQuantize, *, tolerance: float = 0.0) -> str | None:

@@ -14,7 +14,7 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.ops.staged import Flat, Staged
 
 if TYPE_CHECKING:
-    from pyonednn_q.expr.fq_forms import Codes
+    from pyonednn_q.expr.fq_forms import CutFakeQuantize
 
 __all__ = ["Quantiser"]
 
@@ -29,13 +29,13 @@ class Quantiser:
 
     Parameters
     ----------
-    cut : Codes
+    cut : CutFakeQuantize
         What is computed.
     spec : TensorSpec
         Dims, integer type and strides of the codes.
     """
 
-    def __init__(self, cut: Codes, spec: TensorSpec) -> None:
+    def __init__(self, cut: CutFakeQuantize, spec: TensorSpec) -> None:
         self.spec = spec
         self._chain = Chain(*cut.quantize)
         self._reorders: dict[TensorSpec, Staged] = {}

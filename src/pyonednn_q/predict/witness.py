@@ -78,7 +78,7 @@ def of_odd_weight(
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _OutputView:
     """An output, and where it sees some weights: places in wei and in src, in that order."""
 
     dst: Place
@@ -95,7 +95,7 @@ def _rows(problem: Weighted, channel: int) -> list[tuple[int, int]]:
     return [divmod(channel, problem.oc // problem.groups)]
 
 
-def _seen(problem: Weighted, group: int, channel: int, index: Array) -> _Seen | None:
+def _seen(problem: Weighted, group: int, channel: int, index: Array) -> _OutputView | None:
     """Return the first output that sees all of these weights inside the source."""
     if isinstance(problem, MatMulProblem):
         batch = tuple(int(one) for one in np.unravel_index(group, problem.batch or (1,)))
@@ -104,7 +104,7 @@ def _seen(problem: Weighted, group: int, channel: int, index: Array) -> _Seen | 
             tuple(0 if dim == 1 else one for one, dim in zip(batch, spec.dims, strict=False))
             for spec in (problem.src, problem.wei)
         )
-        return _Seen(
+        return _OutputView(
             (*batch, 0, channel),
             tuple((*of_wei, int(k), channel) for k in index),
             tuple((*of_src, 0, int(k)) for k in index),
@@ -113,13 +113,13 @@ def _seen(problem: Weighted, group: int, channel: int, index: Array) -> _Seen | 
     places = [tuple(int(one) for one in np.unravel_index(int(at), dims)) for at in index]
     if isinstance(problem, InnerProductProblem):
         own = tuple((channel, *place) for place in places)
-        return _Seen((0, channel), own, tuple((0, *place) for place in places))
+        return _OutputView((0, channel), own, tuple((0, *place) for place in places))
     return _seen_in_window(problem, group, channel, places)
 
 
 def _seen_in_window(
     problem: Windowed, group: int, channel: int, places: list[Place]
-) -> _Seen | None:
+) -> _OutputView | None:
     outputs, inputs = [], []
     for axis in range(problem.spatial):
         at = reached(problem, axis)[:, [place[1 + axis] for place in places]]
@@ -130,7 +130,7 @@ def _seen_in_window(
         inputs.append(at[inside[0]])
     first = group * (problem.ic // problem.groups)
     row = divmod(channel, problem.oc // problem.groups) if problem.has_groups else (channel,)
-    return _Seen(
+    return _OutputView(
         (0, channel, *outputs),
         tuple((*row, *place) for place in places),
         tuple(
@@ -144,7 +144,7 @@ def _sum_dims(problem: Windowed) -> Place:
 
 
 def _shown(
-    problem: Weighted, wei: Array, way: Summation, source: tuple[int, int], seen: _Seen | None
+    problem: Weighted, wei: Array, way: Summation, source: tuple[int, int], seen: _OutputView | None
 ) -> Witness | None:
     """Try the ends for the places seen, and quiet values for all others, until it shows."""
     if seen is None:

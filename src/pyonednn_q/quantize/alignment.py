@@ -24,7 +24,7 @@ from pyonednn_q.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["BACKWARD", "FORWARD", "MOVING", "Operator", "align_thresholds"]
+__all__ = ["BACKWARD", "FORWARD", "MOVING", "GraphOperator", "align_thresholds"]
 
 BACKWARD = ("abs", "max_pool", "relu")
 MOVING = ("pad", "permute", "reshape", "slice", "upsample")
@@ -34,7 +34,7 @@ Range = TypeVar("Range")
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class GraphOperator:
     """One operator of a graph.
 
     Parameters
@@ -58,13 +58,13 @@ class Operator:
 
 
 def align_thresholds(
-    graph: Sequence[Operator], thresholds: Mapping[str, Range]
+    graph: Sequence[GraphOperator], thresholds: Mapping[str, Range]
 ) -> dict[str, Range]:
     """Return thresholds with which operators that can share a scale do.
 
     Parameters
     ----------
-    graph : sequence of Operator
+    graph : sequence of GraphOperator
         In the order in which they run.
     thresholds : mapping of str to threshold
         Of every tensor: a magnitude, or a range (lo, hi). Anything that compares.
@@ -81,11 +81,11 @@ def align_thresholds(
 
     Examples
     --------
-    >>> graph = [Operator("conv", ("x",), "a"), Operator("relu", ("a",), "b")]
+    >>> graph = [GraphOperator("conv", ("x",), "a"), GraphOperator("relu", ("a",), "b")]
     >>> align_thresholds(graph, {"x": 1.0, "a": 9.0, "b": 6.0})
     {'x': 1.0, 'a': 6.0, 'b': 6.0}
     """
-    graph = items("graph", graph, Operator)
+    graph = items("graph", graph, GraphOperator)
     found: dict[str, Range] = named("thresholds", thresholds, object)
     _check(graph, found)
     readers: dict[str, int] = {}
@@ -105,7 +105,7 @@ def align_thresholds(
     return found
 
 
-def _check(graph: Sequence[Operator], thresholds: Mapping[str, object]) -> None:
+def _check(graph: Sequence[GraphOperator], thresholds: Mapping[str, object]) -> None:
     written = [operator.result for operator in graph]
     for at, operator in enumerate(graph):
         if not operator.sources:

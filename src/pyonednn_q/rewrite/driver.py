@@ -17,7 +17,7 @@ from pyonednn_q.expr.interval import ANYTHING, Interval, after
 from pyonednn_q.rewrite.ends import Acc, Dst, Item
 from pyonednn_q.rewrite.progress import falls
 from pyonednn_q.rewrite.rule import Outcome, Policy, Refusal, Rewrite, Rule
-from pyonednn_q.rewrite.ruleset import RuleSet, Table
+from pyonednn_q.rewrite.ruleset import Candidates, RuleSet
 from pyonednn_q.rewrite.trace import Event, Trace
 
 __all__ = ["LIMIT", "rewrite"]
@@ -66,7 +66,7 @@ class _Sweep:
         self.refusals: dict[tuple[str, str], list[tuple[Item, ...]]] = {}
         self.known: list[Interval] = [ANYTHING]  # what enters item 0, 1, ...; as far as asked
 
-    def run(self, table: Table) -> None:
+    def run(self, table: Candidates) -> None:
         """Sweep from the left until none of these rules fires."""
         fired = index = 0
         while index < len(self.items):
@@ -79,7 +79,7 @@ class _Sweep:
                 raise Error(msg)
             index = self.back_from(table, index)
 
-    def step(self, table: Table, index: int) -> bool:
+    def step(self, table: Candidates, index: int) -> bool:
         """Try every rule on the windows that begin here; tell whether one fired."""
         items = self.items
         for rule, length, closing in table[tuple(self.kinds[index : index + table.width])]:
@@ -124,7 +124,7 @@ class _Sweep:
         del self.known[index + 1 :]
         return True
 
-    def back_from(self, table: Table, index: int) -> int:
+    def back_from(self, table: Candidates, index: int) -> int:
         """Return the first place whose window may reach the change at this place."""
         start = index + 1 - table.width
         for opener in table.openers if start > 0 else ():

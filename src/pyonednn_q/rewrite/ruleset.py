@@ -9,7 +9,7 @@ from typing import TypeAlias
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.rewrite.rule import RUN, Pattern, Policy, Rule, permits
 
-__all__ = ["Candidate", "RuleSet", "Table"]
+__all__ = ["Candidate", "Candidates", "RuleSet"]
 
 
 Kinds: TypeAlias = tuple[type, ...]
@@ -20,7 +20,7 @@ Kinds: TypeAlias = tuple[type, ...]
 Candidate: TypeAlias = tuple[Rule, int, tuple[type, ...]]
 
 
-class Table(dict[Kinds, tuple[Candidate, ...]]):
+class Candidates(dict[Kinds, tuple[Candidate, ...]]):
     """Candidates by the types of the next items, as many as `width`; filled as they are met."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
@@ -53,14 +53,14 @@ class RuleSet:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ArgumentError("rules", f"{', '.join(twice)} more than once", "unique names")
-        self._tables: dict[Policy, tuple[Table, ...]] = {}
+        self._tables: dict[Policy, tuple[Candidates, ...]] = {}
 
-    def tables(self, policy: Policy) -> tuple[Table, ...]:
+    def tables(self, policy: Policy) -> tuple[Candidates, ...]:
         """Return the rules that a policy permits, by what they match: one table per sweep."""
         if policy not in self._tables:
             sweeps = (self.leading, self.rules) if self.leading else (self.rules,)
             self._tables[policy] = tuple(
-                Table(tuple(rule for rule in rules if permits(policy, rule.exactness)))
+                Candidates(tuple(rule for rule in rules if permits(policy, rule.exactness)))
                 for rules in sweeps
             )
         return self._tables[policy]

@@ -11,15 +11,15 @@ import pytest
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.ops import quantised
-from pyonednn_q.quantize.alignment import BACKWARD, FORWARD, Operator, align_thresholds
+from pyonednn_q.quantize.alignment import BACKWARD, FORWARD, GraphOperator, align_thresholds
 from pyonednn_q.quantize.tpu_mlir import symmetric_qparams
 
 CHAIN = [
-    Operator("conv", ("x",), "a"),
-    Operator("relu", ("a",), "b"),
-    Operator("max_pool", ("b",), "c"),
-    Operator("reshape", ("c",), "d"),
-    Operator("inner_product", ("d",), "e"),
+    GraphOperator("conv", ("x",), "a"),
+    GraphOperator("relu", ("a",), "b"),
+    GraphOperator("max_pool", ("b",), "c"),
+    GraphOperator("reshape", ("c",), "d"),
+    GraphOperator("inner_product", ("d",), "e"),
 ]
 THRESHOLDS = {"x": 1.0, "a": 9.0, "b": 6.0, "c": 5.0, "d": 4.0, "e": 3.0}
 
@@ -31,30 +31,30 @@ def test_a_chain_shares_the_range_of_its_last_maximum() -> None:
 
 
 def test_a_tensor_that_others_read_keeps_its_range() -> None:
-    graph = [*CHAIN, Operator("add", ("a", "e"), "f")]
+    graph = [*CHAIN, GraphOperator("add", ("a", "e"), "f")]
     wanted = THRESHOLDS | {"b": 5.0, "d": 5.0, "f": 2.0}
     assert align_thresholds(graph, THRESHOLDS | {"f": 2.0}) == wanted
 
 
 @pytest.mark.parametrize("kind", BACKWARD)
 def test_backward(kind: str) -> None:
-    graph = [Operator(kind, ("x",), "y")]
+    graph = [GraphOperator(kind, ("x",), "y")]
     assert align_thresholds(graph, {"x": (-3.0, 3.0), "y": (0.0, 2.0)})["x"] == (0.0, 2.0)
 
 
 @pytest.mark.parametrize("kind", FORWARD)
 def test_forward(kind: str) -> None:
-    graph = [Operator(kind, ("x", "w"), "y"), Operator("conv", ("x",), "z")]
+    graph = [GraphOperator(kind, ("x", "w"), "y"), GraphOperator("conv", ("x",), "z")]
     ranges = {"x": 3.0, "w": 1.0, "y": 2.0, "z": 1.0}
     assert align_thresholds(graph, ranges) == ranges | {"y": 3.0}
 
 
 def test_backward_goes_through_what_moves_values() -> None:
     graph = [
-        Operator("conv", ("x",), "a"),
-        Operator("permute", ("a",), "b"),
-        Operator("reshape", ("b",), "c"),
-        Operator("relu", ("c",), "d"),
+        GraphOperator("conv", ("x",), "a"),
+        GraphOperator("permute", ("a",), "b"),
+        GraphOperator("reshape", ("b",), "c"),
+        GraphOperator("relu", ("c",), "d"),
     ]
     found = align_thresholds(graph, {"x": 1.0, "a": 9.0, "b": 8.0, "c": 7.0, "d": 6.0})
     assert found == {"x": 1.0, "a": 6.0, "b": 6.0, "c": 6.0, "d": 6.0}
@@ -62,7 +62,7 @@ def test_backward_goes_through_what_moves_values() -> None:
 
 def test_forward_leaves_what_came_from_behind() -> None:
     """A leaky ReLU before a ReLU: one of them shares its range with its source."""
-    graph = [Operator("leaky_relu", ("x",), "a"), Operator("relu", ("a",), "b")]
+    graph = [GraphOperator("leaky_relu", ("x",), "a"), GraphOperator("relu", ("a",), "b")]
     found = align_thresholds(graph, {"x": 9.0, "a": 8.0, "b": 5.0})
     assert found == {"x": 9.0, "a": 5.0, "b": 5.0}
 
@@ -73,7 +73,7 @@ def test_random_chains_need_no_multiplier(seed: int) -> None:
     names = [f"t{at}" for at in range(9)]
     kinds = rng.choice([*BACKWARD, *FORWARD, "conv"], 8)
     graph = [
-        Operator(str(kind), (source,), result)
+        GraphOperator(str(kind), (source,), result)
         for kind, source, result in zip(kinds, names[:-1], names[1:], strict=True)
     ]
     found = align_thresholds(graph, dict(zip(names, rng.uniform(1, 9, 9).tolist(), strict=True)))
@@ -87,7 +87,7 @@ def test_random_chains_need_no_multiplier(seed: int) -> None:
 
 
 def test_codes_are_then_copied() -> None:
-    found = align_thresholds([Operator("leaky_relu", ("x",), "y")], {"x": 2.0, "y": 1.5})
+    found = align_thresholds([GraphOperator("leaky_relu", ("x",), "y")], {"x": 2.0, "y": 1.5})
     q = symmetric_qparams(found["y"])
     x = np.arange(-128, 128).astype(np.int8)
     got = quantised.leaky_relu(x, 0.5, src_q=symmetric_qparams(2.0), dst_q=q, dialect="tpu_mlir")
@@ -96,8 +96,8 @@ def test_codes_are_then_copied() -> None:
 
 def test_arguments_are_named() -> None:
     with pytest.raises(ArgumentError, match=r"^thresholds: got none of 'y'"):
-        align_thresholds([Operator("relu", ("x",), "y")], {"x": 1.0})
+        align_thresholds([GraphOperator("relu", ("x",), "y")], {"x": 1.0})
     with pytest.raises(ArgumentError, match=r"^graph: got a relu of nothing"):
-        align_thresholds([Operator("relu", (), "y")], {"y": 1.0})
+        align_thresholds([GraphOperator("relu", (), "y")], {"y": 1.0})
     with pytest.raises(ArgumentError, match=r"^graph: got \['a'\] written after it is read"):
         align_thresholds(list(reversed(CHAIN[:2])), THRESHOLDS)

@@ -15,7 +15,7 @@ import composer_pages
 from pyonednn_q.compose.absorb import RIGHT_END
 from pyonednn_q.explain import main, presets, read
 from pyonednn_q.explain.description import POLICIES
-from pyonednn_q.explain.reader import Table
+from pyonednn_q.explain.reader import DescriptionTable
 from pyonednn_q.explain.source import parse
 from pyonednn_q.explain.steps import KINDS
 from pyonednn_q.expr.algs import ALGS
@@ -125,13 +125,13 @@ def test_every_key_and_step_is_documented(monkeypatch: pytest.MonkeyPatch) -> No
     for kind in set(KINDS) - set(ALGS):
         assert f"`{kind}`" in page
     asked: set[str] = set()
-    get = Table.get
+    get = DescriptionTable.get
 
-    def noting(table: Table, key: str) -> object:
+    def noting(table: DescriptionTable, key: str) -> object:
         asked.add(f"{table.here.partition('[')[0]}.{key}".removeprefix("."))
         return get(table, key)
 
-    monkeypatch.setattr(Table, "get", noting)
+    monkeypatch.setattr(DescriptionTable, "get", noting)
     steps = [
         *("affine", "clip", "relu", "sum"),
         {"step": "binary", "alg": "add", "leaf": "r"},

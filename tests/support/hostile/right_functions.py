@@ -39,7 +39,7 @@ from support.hostile.right_values import (
 
 def algebra_calls() -> Calls:
     ends = {"input_low": 0.0, "input_high": 2.0, "output_low": 0.0, "output_high": 1.0}
-    graph = [alignment.Operator("relu", ("x",), "y")]
+    graph = [alignment.GraphOperator("relu", ("x",), "y")]
     on_chain = {"chain": CHAIN, "x": FLOATS[:, :1].repeat(4, 1), "axis": 1, "operands": {}}
     sides = {"values": FLOATS}
     return {
@@ -59,8 +59,8 @@ def algebra_calls() -> Calls:
         "octav_threshold": (thresholds.octav_threshold, {**sides, "bits": 8, "signed": True}),
         "affine_qparams": (tpu_mlir.affine_qparams, {"lo": -1.0, "hi": 2.0}),
         "symmetric_qparams": (tpu_mlir.symmetric_qparams, {"threshold": 2.5, "steps": 127}),
-        "alignment.Operator": (
-            alignment.Operator,
+        "alignment.GraphOperator": (
+            alignment.GraphOperator,
             {"kind": "conv", "sources": ("x",), "result": "y"},
         ),
         "align_thresholds": (

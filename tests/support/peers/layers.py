@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.bench.peers import Layer, PeerError, ready
+from pyonednn_q.bench.peers import PeerError, PeerLayer, ready
 from pyonednn_q.bench.peers.layer import Residual
 from pyonednn_q.expr.steps import Sum
 
@@ -30,7 +30,7 @@ def refusal(peer: str, call: Call) -> str:
     return ""
 
 
-def layer_of(call: Call) -> Layer:
+def layer_of(call: Call) -> PeerLayer:
     """Return the layer. The chain may hold a Sum, and a relu after it; weights one zero point."""
     assert call.src_q is not None
     assert call.wei_q is not None
@@ -41,7 +41,7 @@ def layer_of(call: Call) -> Layer:
         assert call.residual is not None
         residual = Residual(call.residual, added.scale, added.zero_point)
     has_window = call.kind in {"conv", "deconv"}
-    return Layer(
+    return PeerLayer(
         {"inner_product": "ip"}.get(call.kind, call.kind),
         call.src,
         call.wei,

@@ -9,12 +9,12 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING
 
-from pyonednn_q.bench.peers.layer import Layer, PeerError, Ready
+from pyonednn_q.bench.peers.layer import PeerError, PeerLayer, PeerRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PEERS", "Layer", "PeerError", "Ready", "ready", "require"]
+__all__ = ["PEERS", "PeerError", "PeerLayer", "PeerRun", "ready", "require"]
 
 # Name, and the packages without which it cannot be used.
 PEERS = {
@@ -30,7 +30,7 @@ _MODULES = {
 }
 
 
-def ready(peer: str, layer: Layer, threads: int) -> Ready:
+def ready(peer: str, layer: PeerLayer, threads: int) -> PeerRun:
     """Make a layer ready to run by a peer.
 
     Raises
@@ -39,7 +39,7 @@ def ready(peer: str, layer: Layer, threads: int) -> Ready:
         The peer cannot compute it; the message says why.
     """
     module = importlib.import_module(f"{__name__}.{_MODULES[peer]}")
-    made: Callable[[Layer, int], Ready] = module.ready
+    made: Callable[[PeerLayer, int], PeerRun] = module.ready
     return made(layer, threads)
 
 

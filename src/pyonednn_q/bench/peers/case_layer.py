@@ -8,7 +8,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.bench.data import Sample, channels, quantise
-from pyonednn_q.bench.peers.layer import Layer, PeerError, Residual
+from pyonednn_q.bench.peers.layer import PeerError, PeerLayer, Residual
 from pyonednn_q.bench.tail import residual_scale
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = ["layer_of"]
 _TAILS = ((), ("relu",), ("sum",), ("sum", "relu"))
 
 
-def layer_of(peer: str, case: Case, sample: Sample) -> Layer:
+def layer_of(peer: str, case: Case, sample: Sample) -> PeerLayer:
     """Return the layer of a case.
 
     Raises
@@ -41,7 +41,7 @@ def layer_of(peer: str, case: Case, sample: Sample) -> Layer:
     if case.tail.reads_dst:
         scale = residual_scale(precision.dst) if precision.is_int8 else 1.0
         residual = Residual(given.dst, scale, 0)
-    return Layer(
+    return PeerLayer(
         shape.kind,
         given.src,
         wei,

@@ -16,7 +16,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import Error
 
-__all__ = ["Layer", "PeerError", "Ready", "Residual"]
+__all__ = ["PeerError", "PeerLayer", "PeerRun", "Residual"]
 
 Array = np.ndarray[Any, Any]
 
@@ -48,7 +48,7 @@ class Residual:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Layer:
+class PeerLayer:
     """A layer in plain values.
 
     Attributes
@@ -141,7 +141,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PeerRun:
     """A layer made ready. Keep it while `run` is used: it owns the memory.
 
     Attributes

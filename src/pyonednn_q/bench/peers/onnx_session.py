@@ -15,7 +15,7 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 from pyonednn_q import dtypes
-from pyonednn_q.bench.peers.layer import Layer, PeerError, Ready
+from pyonednn_q.bench.peers.layer import PeerError, PeerLayer, PeerRun
 
 __all__ = ["ready"]
 
@@ -43,7 +43,7 @@ class _Graph:
         self.nodes.append(node)
 
 
-def ready(layer: Layer, threads: int) -> Ready:
+def ready(layer: PeerLayer, threads: int) -> PeerRun:
     """Make a session for a layer.
 
     Raises
@@ -61,7 +61,7 @@ def ready(layer: Layer, threads: int) -> Ready:
     return _bound(layer, graph, threads, dst_last=last)
 
 
-def _check_int8(layer: Layer) -> None:
+def _check_int8(layer: PeerLayer) -> None:
     if layer.kind == "deconv":
         raise PeerError(_NAME, "has no INT8 kernel for ConvTranspose")
     if (layer.src.dtype.name, layer.wei.dtype.name) not in _TYPES:
@@ -78,7 +78,7 @@ def _check_int8(layer: Layer) -> None:
         raise PeerError(_NAME, "fuses a relu only where the zero point is the lowest code")
 
 
-def _integers(layer: Layer, graph: _Graph) -> bool:
+def _integers(layer: PeerLayer, graph: _Graph) -> bool:
     """Add the operator; tell whether channels of dst lie last."""
     src, wei = _operands(layer, graph)
     points = [
@@ -119,7 +119,7 @@ def _integers(layer: Layer, graph: _Graph) -> bool:
     return layer.channels_last
 
 
-def _floats(layer: Layer, graph: _Graph) -> bool:
+def _floats(layer: PeerLayer, graph: _Graph) -> bool:
     src, wei = _operands(layer, graph)
     inputs = [src, wei]
     if layer.bias is not None:
@@ -149,7 +149,7 @@ def _then(graph: _Graph, op_type: str, more: list[str]) -> None:
     graph.add(op_type, [before, *more])
 
 
-def _operands(layer: Layer, graph: _Graph) -> tuple[str, str]:
+def _operands(layer: PeerLayer, graph: _Graph) -> tuple[str, str]:
     """Feed src in the order in which the operator reads it; weights, if they are not constant."""
     src, wei = layer.src, layer.wei
     if layer.is_windowed and layer.channels_last and layer.is_int8 and layer.dst != "s32":
@@ -167,7 +167,7 @@ def _operands(layer: Layer, graph: _Graph) -> tuple[str, str]:
     return "src", "wei"
 
 
-def _as_scale(layer: Layer, values: Any) -> Array:  # noqa: ANN401
+def _as_scale(layer: PeerLayer, values: Any) -> Array:  # noqa: ANN401
     """Return one value for the tensor, or one per channel: zero points as many as scales."""
     scale = np.asarray(layer.wei_scale)
     shape = () if scale.size == 1 else scale.shape
@@ -182,7 +182,7 @@ def _channels_swapped(wei: Array, groups: int) -> Array:
     return swapped.reshape(-1, *swapped.shape[2:])
 
 
-def _window(layer: Layer) -> dict[str, Any]:
+def _window(layer: PeerLayer) -> dict[str, Any]:
     lows, highs = zip(*layer.padding, strict=True)
     return {
         "strides": list(layer.strides),
@@ -192,7 +192,7 @@ def _window(layer: Layer) -> dict[str, Any]:
     }
 
 
-def _bound(layer: Layer, graph: _Graph, threads: int, *, dst_last: bool) -> Ready:
+def _bound(layer: PeerLayer, graph: _Graph, threads: int, *, dst_last: bool) -> PeerRun:
     """Make the session and bind what is fed, and the result."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
@@ -215,10 +215,10 @@ def _bound(layer: Layer, graph: _Graph, threads: int, *, dst_last: bool) -> Read
         values = dst.numpy()
         return np.moveaxis(values, -1, 1) if dst_last else values
 
-    return Ready(run, read, tuple(graph.fed.values()))
+    return PeerRun(run, read, tuple(graph.fed.values()))
 
 
-def _model(layer: Layer, graph: _Graph) -> onnx.ModelProto:
+def _model(layer: PeerLayer, graph: _Graph) -> onnx.ModelProto:
     inputs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
         for name, a in graph.fed.items()

@@ -12,7 +12,7 @@ import openvino
 from openvino import opset13
 
 from pyonednn_q import dtypes
-from pyonednn_q.bench.peers.layer import Layer, PeerError, Ready
+from pyonednn_q.bench.peers.layer import PeerError, PeerLayer, PeerRun
 
 __all__ = ["compiled", "ready"]
 
@@ -23,7 +23,7 @@ _LAYERS = ("Convolution", "Deconvolution", "FullyConnected", "MatMul")
 _CORE = openvino.Core()
 
 
-def ready(layer: Layer, threads: int) -> Ready:
+def ready(layer: PeerLayer, threads: int) -> PeerRun:
     """Compile a graph of a layer, and bind its source and result.
 
     Raises
@@ -41,7 +41,7 @@ def ready(layer: Layer, threads: int) -> Ready:
         raise PeerError(_NAME, f"fails: {lines[-1].strip() if lines else error}") from None
 
 
-def compiled(layer: Layer, threads: int) -> Any:  # noqa: ANN401 - OpenVINO's
+def compiled(layer: PeerLayer, threads: int) -> Any:  # noqa: ANN401 - OpenVINO's
     """Return the compiled graph.
 
     Raises
@@ -65,7 +65,7 @@ def compiled(layer: Layer, threads: int) -> Any:  # noqa: ANN401 - OpenVINO's
     return made
 
 
-def _graph(layer: Layer) -> Any:  # noqa: ANN401
+def _graph(layer: PeerLayer) -> Any:  # noqa: ANN401
     """Return the model. Inputs and result lie with channels last by transposes of real values.
 
     The plugin turns those into formats of its kernels; transposes of codes it would execute, and
@@ -100,7 +100,7 @@ def _graph(layer: Layer) -> Any:  # noqa: ANN401
     return openvino.Model([opset13.result(y)], parameters)
 
 
-def _held(layer: Layer, values: Array) -> Array:
+def _held(layer: PeerLayer, values: Array) -> Array:
     """Return an array as it is handed over."""
     if layer.kind == "ip":
         return values.reshape(len(values), -1)
@@ -108,7 +108,7 @@ def _held(layer: Layer, values: Array) -> Array:
     return np.ascontiguousarray(np.moveaxis(values, 1, -1) if moves else values)
 
 
-def _transposed(layer: Layer, x: Any, *, to_last: bool) -> Any:  # noqa: ANN401
+def _transposed(layer: PeerLayer, x: Any, *, to_last: bool) -> Any:  # noqa: ANN401
     if not (layer.is_windowed and layer.channels_last):
         return x
     ndim = layer.src.ndim
@@ -126,7 +126,7 @@ def _real(codes: Any, values: Array, scale: Any, point: int) -> Any:  # noqa: AN
     return opset13.multiply(x, opset13.constant(np.asarray(scale, np.float32)))
 
 
-def _weights(layer: Layer) -> Any:  # noqa: ANN401
+def _weights(layer: PeerLayer) -> Any:  # noqa: ANN401
     """Return the weights as OpenVINO orders them, with their scales."""
     wei = layer.wei.reshape(len(layer.wei), -1) if layer.kind == "ip" else layer.wei
     axis = wei.ndim - 1 if layer.kind == "matmul" else 0
@@ -146,7 +146,7 @@ def _weights(layer: Layer) -> Any:  # noqa: ANN401
     return _real(constant, wei, scale, layer.wei_zero_point)
 
 
-def _layer(layer: Layer, x: Any, wei: Any) -> Any:  # noqa: ANN401
+def _layer(layer: PeerLayer, x: Any, wei: Any) -> Any:  # noqa: ANN401
     if not layer.is_windowed:
         return opset13.matmul(x, wei, transpose_a=False, transpose_b=layer.kind == "ip")
     lows, highs = (list(side) for side in zip(*layer.padding, strict=True))
@@ -165,7 +165,7 @@ def _layer(layer: Layer, x: Any, wei: Any) -> Any:  # noqa: ANN401
     return make(x, wei, strides, lows, highs, dilation)
 
 
-def _codes(layer: Layer, y: Any) -> Any:  # noqa: ANN401
+def _codes(layer: PeerLayer, y: Any) -> Any:  # noqa: ANN401
     if layer.dst not in {"u8", "s8"}:
         raise PeerError(_NAME, f"stores no {layer.dst}")
     least, greatest = dtypes.qmin(layer.dst), dtypes.qmax(layer.dst)
@@ -174,7 +174,7 @@ def _codes(layer: Layer, y: Any) -> Any:  # noqa: ANN401
     return opset13.fake_quantize(y, lo, hi, low, high, 256)
 
 
-def _bound(layer: Layer, made: Any) -> Ready:  # noqa: ANN401
+def _bound(layer: PeerLayer, made: Any) -> PeerRun:  # noqa: ANN401
     held = [_held(layer, layer.src)]
     held += [] if layer.constant_wei else [layer.wei]
     held += [] if layer.residual is None else [_held(layer, layer.residual.values)]
@@ -193,4 +193,4 @@ def _bound(layer: Layer, made: Any) -> Ready:  # noqa: ANN401
         return np.moveaxis(values, -1, 1) if moves else values
 
     run()  # what the plugin cannot run shows now
-    return Ready(run, read, (*held, dst))
+    return PeerRun(run, read, (*held, dst))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from pyonednn_q.bench.peers.layer import Layer, PeerError, Ready
+from pyonednn_q.bench.peers.layer import PeerError, PeerLayer, PeerRun
 
 __all__ = ["ready"]
 
@@ -20,7 +20,7 @@ _DTYPES = {"u8": torch.uint8, "s8": torch.int8, "f32": torch.float32}
 _MEMORY = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
-def ready(layer: Layer, threads: int) -> Ready:
+def ready(layer: PeerLayer, threads: int) -> PeerRun:
     """Make tensors and packed weights for a layer.
 
     Raises
@@ -39,10 +39,10 @@ def ready(layer: Layer, threads: int) -> Ready:
     def read(tensor: Any) -> Array:  # noqa: ANN401
         return np.asarray(tensor.numpy())
 
-    return Ready(run, read)
+    return PeerRun(run, read)
 
 
-def _tensor(values: Array | None, layer: Layer | None = None) -> Any:  # noqa: ANN401
+def _tensor(values: Array | None, layer: PeerLayer | None = None) -> Any:  # noqa: ANN401
     """Return a tensor; channels last for a layer whose arrays lie so."""
     if values is None:
         return None
@@ -52,7 +52,7 @@ def _tensor(values: Array | None, layer: Layer | None = None) -> Any:  # noqa: A
     return made
 
 
-def _integers(layer: Layer) -> Callable[[], Any]:
+def _integers(layer: PeerLayer) -> Callable[[], Any]:
     if layer.kind == "deconv":
         raise PeerError(_NAME, "has no INT8 transposed convolution")
     if layer.wei_zero_point or layer.wei.dtype != np.int8:
@@ -66,11 +66,11 @@ def _integers(layer: Layer) -> Callable[[], Any]:
     return (_conv if layer.is_windowed else _linear)(layer, scales, points)
 
 
-def _channels(layer: Layer) -> tuple[int]:
+def _channels(layer: PeerLayer) -> tuple[int]:
     return (layer.wei.shape[-1 if layer.kind == "matmul" else 0],)
 
 
-def _conv(layer: Layer, scales: Any, points: Any) -> Callable[[], Any]:  # noqa: ANN401
+def _conv(layer: PeerLayer, scales: Any, points: Any) -> Callable[[], Any]:  # noqa: ANN401
     if layer.src.dtype != np.uint8:
         raise PeerError(_NAME, "convolves u8 sources only")
     if any(lo != hi for lo, hi in layer.padding):
@@ -107,7 +107,7 @@ def _conv(layer: Layer, scales: Any, points: Any) -> Callable[[], Any]:  # noqa:
     return lambda: binary(*head, accum, bias, *window, *out, *more)
 
 
-def _linear(layer: Layer, scales: Any, points: Any) -> Callable[[], Any]:  # noqa: ANN401
+def _linear(layer: PeerLayer, scales: Any, points: Any) -> Callable[[], Any]:  # noqa: ANN401
     src, wei = _flat(layer)
     x, bias = _tensor(src), _tensor(layer.bias_real())
     ops = torch.ops.onednn
@@ -123,14 +123,14 @@ def _linear(layer: Layer, scales: Any, points: Any) -> Callable[[], Any]:  # noq
     return lambda: ops.qlinear_pointwise.binary(*head, accum, bias, *out, *more)
 
 
-def _flat(layer: Layer) -> tuple[Array, Array]:
+def _flat(layer: PeerLayer) -> tuple[Array, Array]:
     """Return src with its rows as they are, and weights as (OC, IC)."""
     if layer.kind == "ip":
         return layer.src.reshape(len(layer.src), -1), layer.wei.reshape(len(layer.wei), -1)
     return layer.src, layer.wei.reshape(layer.wei.shape[-2:]).T
 
 
-def _floats(layer: Layer) -> Callable[[], Any]:
+def _floats(layer: PeerLayer) -> Callable[[], Any]:
     x, bias = _tensor(layer.src, layer), _tensor(layer.bias)
     compute: Callable[[], Any]
     if layer.is_windowed:
@@ -149,7 +149,7 @@ def _floats(layer: Layer) -> Callable[[], Any]:
     return lambda: compute().add_(residual)
 
 
-def _float_window(layer: Layer, x: Any, bias: Any) -> Callable[[], Any]:  # noqa: ANN401
+def _float_window(layer: PeerLayer, x: Any, bias: Any) -> Callable[[], Any]:  # noqa: ANN401
     if any(lo != hi for lo, hi in layer.padding):
         raise PeerError(_NAME, "pads both sides alike only")
     pads = [lo for lo, _ in layer.padding]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.bench.data import Sample
-from pyonednn_q.bench.peers import PeerError, Ready, ready
+from pyonednn_q.bench.peers import PeerError, PeerRun, ready
 from pyonednn_q.bench.peers.case_layer import layer_of
 from pyonednn_q.bench.run import OURS
 from pyonednn_q.errors import Error
@@ -93,10 +93,10 @@ def _ours(case: Case, threads: int) -> dict[str, Seconds]:
     def run() -> Array:
         return prepared(*inputs, out=dst)
 
-    return {CALL: _timed(Ready(run, np.asarray)), LOOP: trial.seconds}
+    return {CALL: _timed(PeerRun(run, np.asarray)), LOOP: trial.seconds}
 
 
-def _timed(made: Ready) -> Seconds:
+def _timed(made: PeerRun) -> Seconds:
     def seconds(calls: int) -> float:
         run = made.run
         start = time.perf_counter()
