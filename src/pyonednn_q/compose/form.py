@@ -51,7 +51,7 @@ class Left:
     steps: tuple[Step, ...] = ()
 
 
-def split_left(form: Form, facts: PrimitiveFacts) -> Left:
+def split_left(form: Rewritten, facts: PrimitiveFacts) -> Left:
     """Split scale and shift of the left end into weight scale, weights, bias, and a sign left over.
 
     A weight scale is above 0. A channel of scale 0 gets weights of 0. A channel of negative scale
