@@ -39,7 +39,7 @@ def test_the_rule(lo: float, later: bool, bias: Any, zero_point: int) -> None:
     A bias that comes with each call is the same number of sums as one that is known.
     """
     later = later and bias is not None
-    given = {"bias": None if later else bias, "bias_in_acc": True}
+    given: Any = {"bias": None if later else bias, "bias_in_acc": True}
     known = replace(facts(dst_zero_point=zero_point, **given), bias_later=later)
     chains = {
         -128.0: pq.Chain(),
