@@ -76,6 +76,17 @@ def test_a_single_channel_is_rearranged_where_bytes_can_be(problem: Any, wanted:
     assert texts(problem, VBMI, JIT) == (CHANNELS if moved else wanted)
 
 
+def test_a_product_of_patches_may_be_all_that_takes_groups() -> None:
+    """Of any number but one, with AVX-512; of single channels in three dimensions alone."""
+    for groups, more in ((1, False), (2, True), (3, True)):
+        problem = conv((1, groups * 5, 7, 7), (groups, 5, 5, 3, 3))
+        assert (len(texts(problem, BARE)) > 1) is more
+        assert len(texts(problem, AVX2)) == 1
+    for space, more in (((7, 7), False), ((7, 7, 7), True)):
+        problem = conv((1, 3, *space), (3, 1, 1, *(3,) * len(space)))
+        assert (len(texts(problem, BARE)) > 1) is more
+
+
 def test_without_a_name_the_preferred_kernels_are_meant() -> None:
     problem = conv((1, 1, 7, 7), (4, 1, 3, 3))
     assert texts(problem, VBMI) == COLUMN

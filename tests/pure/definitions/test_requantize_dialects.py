@@ -256,6 +256,21 @@ def test_what_a_dialect_does_not_define_is_refused() -> None:
         dialect("d3")
 
 
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("caffe2", 2.0**-32), ("caffe2_deconv", 2.0**-62), ("snps_inner_product", 2.0**-62)],
+)
+def test_multipliers_have_a_least_and_stay_below_1(name: str, least: float) -> None:
+    def made(multiplier: float) -> Requantizer:
+        return requantizer(name, src_scale=multiplier, wei_scale=1.0, dst_scale=1.0)
+
+    made(least)
+    made(1.0 - 2.0**-24)
+    for multiplier in (least * (1.0 - 2.0**-24), 1.0):
+        with pytest.raises(ArgumentError, match=r"^src_scale: got a multiplier of .* to below 1"):
+            made(multiplier)
+
+
 @pytest.mark.parametrize("scale", ["src_scale", "wei_scale", "dst_scale"])
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), 1e-60])
 def test_scales_must_be_finite_and_positive_as_stored(scale: str, value: float) -> None:
