@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.pairing import summations
 from pyonednn_q.compose.problem import (
     ConvProblem,
@@ -125,6 +126,16 @@ def test_a_tap_that_no_output_sees_does_no_harm() -> None:
     assert saturation(wei, hidden, "AVX2").is_exact
     seen = ConvProblem.of((1, 2, 2, 1), wei.shape)
     assert saturation(wei, seen, "AVX2").flagged == (0,)
+
+
+def test_two_taps_that_no_output_sees_together_do_no_harm() -> None:
+    """One row: the kernel's upper half meets it at one place, its lower half at another."""
+    isa = InstructionSet("AVX512_CORE", vbmi=True)
+    wei = np.full((1, 1, 2, 1), 127, np.int8)
+    for rows, is_exact in ((1, True), (2, False)):
+        problem = ConvProblem.of((1, 1, rows, 7), wei.shape, padding=((1, 1), (0, 0)))
+        assert [way.text() for way in summations(problem, isa)] == ["column"]
+        assert saturation(wei, problem, isa).is_exact is is_exact
 
 
 def test_the_words_of_a_verdict() -> None:
