@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from pyonednn_q.argument import flag, instance, whole
 from pyonednn_q.bench import standing
@@ -172,13 +171,6 @@ def _where(run: Run) -> str:
         f"oneDNN {about['onednn']} {about['runtime']}, {about['cpu']}, {about['isa']}, "
         f"{' and '.join(map(str, threads))} thread{'s' if threads != [1] else ''}, {about['time']}"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Total:
-    name: str
-    dtype: str
-    milliseconds: float
 
 
 def _totals(run: Run) -> Iterator[str]:

@@ -19,7 +19,6 @@ from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.compose.fields import check_fields
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.primitive import ACC_MAP, DenseProblem
-from pyonednn_q.compose.saturation import pair_overflow
 from pyonednn_q.compose.zero_point import SrcZeroPoint
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
@@ -30,7 +29,6 @@ from pyonednn_q.expr.vec import Vec
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from pyonednn_q.compose.isa import InstructionSet
 
 __all__ = ["Layer"]
 
@@ -114,14 +112,6 @@ class Layer:
                 raise ArgumentError("dst", str(values.dtype), wanted)
             return values.astype(np.float64)
         return evaluate(Chain(*self.dst.dequantize), dst, axis=self.plan.facts.axis)
-
-    def saturating(self, isa: InstructionSet | str) -> tuple[int, ...]:
-        """Return the output channels that an instruction set without VNNI does not compute exactly.
-
-        For the codes that `src` can hold; see `pyonednn_q.compose.saturation`.
-        """
-        wei = self.plan.wei(self.wei)
-        return pair_overflow(wei, self.problem, isa, src_max=self.src.qmax)
 
     def __str__(self) -> str:
         return "\n".join([self.asked.text(), *(f"  note: {n}" for n in self.notes), str(self.plan)])

@@ -16,11 +16,10 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.algs import ALGS
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 
-__all__ = ["ANYTHING", "Interval", "affine", "after", "constant_channels", "of_dtype"]
+__all__ = ["ANYTHING", "Interval", "affine", "after", "of_dtype"]
 
 _INF = math.inf
 _OPEN_LO, _OPEN_HI = Vec(-_INF), Vec(_INF)
@@ -67,21 +66,6 @@ def of_dtype(name: str | None) -> Interval:
 def after(step: Step, x: Interval) -> Interval:
     """Bound the value that leaves a step, given a bound of what enters it."""
     return _TRANSFER[type(step)](step, x)
-
-
-def constant_channels(chain: Chain, x: Interval) -> tuple[tuple[int | None, float], ...]:
-    """Channels whose result is one value whatever enters, as (channel, value).
-
-    A constant of the whole tensor is reported once, with channel ``None``.
-    """
-    for step in chain:
-        x = after(step, x)
-    lo, hi = x.lo.values(), x.hi.values()
-    same = np.flatnonzero(lo == hi)
-    values = np.broadcast_to(lo, np.broadcast_shapes(lo.shape, hi.shape))
-    if len(values) == 1:
-        return ((None, float(values[0])),) if len(same) else ()
-    return tuple((int(c), float(values[c])) for c in same)
 
 
 def affine(scale: Vec, shift: Vec, x: Interval) -> Interval:

@@ -136,18 +136,6 @@ def test_the_accumulator_is_bounded_by_weights_and_levels() -> None:
     np.testing.assert_array_equal(shifted.plan.facts.acc.lo.spread(8), -1.5 * total)
 
 
-def test_saturating_channels_follow_from_codes_and_levels() -> None:
-    wei = np.full(CONV.wei.dims, 1.0)
-    wei[3:] = 0.25
-    wei[3:, 0, 0, 0] = 1.0
-    wei[3:, 1, 0, 0] = 0.0
-    layer = layer_of(CONV, 0.0, wei=wei)
-    assert layer.saturating("AVX2") == (0, 1, 2)
-    assert layer.saturating("AVX512_CORE_VNNI") == ()
-    assert layer_of(CONV, src_fq=zero_at(0, 128), wei=wei).saturating("AVX2") == ()
-    assert layer_of(CONV, 0.0, wei=wei, wei_levels=129).saturating("AVX2") == ()
-
-
 def test_a_layer_is_a_value() -> None:
     layer = layer_of(dst_fq=FakeQuantize(0, 8, 0, 8), bias=np.arange(8.0))
     again = layer_of(dst_fq=FakeQuantize(0, 8, 0, 8), bias=np.arange(8.0))

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.interval import ANYTHING, Interval, after, constant_channels, of_dtype
+from pyonednn_q.expr.interval import ANYTHING, Interval, after, of_dtype
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from support.rewriting import draws
@@ -125,13 +125,3 @@ def test_floats_and_nothing_can_be_anything() -> None:
 def test_ends_in_the_wrong_order_are_refused() -> None:
     with pytest.raises(ArgumentError, match="lo <= hi"):
         Interval(Vec([0, 2]), Vec([1, 1]))
-
-
-class TestConstantChannels:
-    def test_names_the_channels_that_never_change(self) -> None:
-        chain = Chain(Affine([1, -1, 0], [0, -200, 5]), Clip(0, 6))
-        assert constant_channels(chain, S8) == ((1, 0.0), (2, 5.0))
-
-    def test_names_the_tensor_once(self) -> None:
-        assert constant_channels(Chain(Clip(3, 3)), S8) == ((None, 3.0),)
-        assert constant_channels(Chain(Round()), S8) == ()
