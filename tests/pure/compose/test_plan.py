@@ -273,3 +273,23 @@ def test_weights_of_another_type_are_refused() -> None:
     plan = compose(Chain(Affine(2.0)), replace(FACTS, src="f32", wei="f32", dst="f32"))
     with pytest.raises(DTypeError, match="f32"):
         plan.wei(np.ones((2, 1, 1, 1), np.int8))
+
+
+@pytest.mark.parametrize("zero_point", [None, 5])
+def test_a_source_may_have_its_scale_and_zero_point_by_the_call(zero_point: int | None) -> None:
+    """All that is known beforehand stays: weights' scales, both other zero points, the bias."""
+    src, wei = np.array([[3, 200], [0, 7]], np.uint8), np.array([[2, -5], [4, 1]], np.int8)
+    problem = MatMulProblem.of((2, 2), wei.shape, dst="s8")
+    facts = PrimitiveFacts.of(
+        problem, wei=wei, wei_scale=Vec([0.5, 0.25]), bias=[8.0, -3.0], dst_scale=2.0,
+        dst_zero_point=-7, src_zero_point=zero_point, src_later="per_tensor", wei_zero_point=1,
+    )  # fmt: skip
+    plan = compose(Chain(), facts)
+    arrays: dict[str, Any] = {"src": src, "wei": plan.wei(wei), "bias": plan.bias_values()}
+    late = {"src_scale": np.array([0.125], np.float32), "src_zero_point": np.array([5], np.int32)}
+    assert plan.later == (("src_scale",) if zero_point is None else ("src_scale", "src_zero_point"))
+    arrays |= {**plan.values(), **{name: late[name] for name in plan.later}}
+    got = oracle.run(plan.problem(problem), plan.attr, arrays).dst
+    acc = (src.astype(float) - (zero_point or 0)) @ (wei.astype(float) - 1)
+    x = 0.125 * np.array([0.5, 0.25]) * acc + np.array([8.0, -3.0])
+    assert got.tolist() == np.clip(np.rint(x / 2.0 - 7.0), -128, 127).tolist()
