@@ -90,6 +90,9 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.planned import Planned as Planned
     from pyonednn_q.ops.planned import prepare_plan as prepare_plan
     from pyonednn_q.ops.predicted import model_of as model_of
+    from pyonednn_q.ops.shapes import clear_shapes as clear_shapes
+    from pyonednn_q.ops.shapes import limit_shapes as limit_shapes
+    from pyonednn_q.ops.shapes import shape_statistics as shape_statistics
     from pyonednn_q.ops.tunings import clear_tuning as clear_tuning
     from pyonednn_q.ops.tunings import load_tuning as load_tuning
     from pyonednn_q.ops.tunings import save_tuning as save_tuning
@@ -132,6 +135,7 @@ _ROOMS = {
     "ops.layer": "PreparedLayer prepare_layer",
     "ops.planned": "Planned prepare_plan",
     "ops.predicted": "model_of",
+    "ops.shapes": "clear_shapes limit_shapes shape_statistics",
     "ops.tunings": "clear_tuning load_tuning save_tuning",
     "qparams": "Granularity QParams",
     "quantize.ranges": "Dynamic qparams_from_range",

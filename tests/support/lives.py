@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gc
 import mmap
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import pyonednn_q as pq
 from pyonednn_q import native
 from pyonednn_q.compose.attr import Attr, Scale
 from pyonednn_q.compose.problem import ConvProblem
@@ -49,3 +52,30 @@ def _live(index: int) -> None:
         native.prepare(problem, attr, wei=wei, values=values | {"dst_scale": -1.0})
     with pytest.raises(Error):
         call(np.ones((1, channels, 5, 4), np.uint8))
+
+
+def pages_kept_by_shapes(start: int, shapes: int, functional: bool) -> int:
+    """Return how many more pages this process holds after calls on that many new shapes.
+
+    Of convolutions: oneDNN 3.7 itself keeps the kernels of matmuls for as long as it is loaded.
+    """
+    pq.limit_shapes(32)
+    gc.collect()
+    before = _resident_pages()
+    for index in range(start, start + shapes):
+        src = np.full((1, 1 + index // 100, 1 + index % 100, 16), 3, np.uint8)
+        src = src.transpose(0, 3, 1, 2)
+        dst = pq.conv(src, _WEI, **_Q) if functional else _operator()(src)
+        assert dst.shape == (1, 8, *src.shape[2:])
+        assert dst.min() == dst.max() == 48
+    gc.collect()
+    return _resident_pages() - before
+
+
+_WEI = np.ones((8, 16, 1, 1), np.int8)
+_Q: dict[str, Any] = {"src_q": pq.QParams(1.0, 0, "u8"), "wei_q": pq.QParams(1.0, 0, "s8")}
+
+
+@cache
+def _operator() -> pq.Conv:
+    return pq.Conv(_WEI, **_Q)

@@ -165,6 +165,12 @@ class Accumulator:
         return Accumulator(products, self.addend, wide=self.wide)
 
     @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes beside the first primitive."""
+        added = 0 if self.addend is None else self.addend.nbytes * 3 // 2  # and as s32
+        return added + sum(one.nbytes + one.wei_bytes for _, one in self.products[1:])
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What is done otherwise than by one primitive."""
         found = []

@@ -209,8 +209,10 @@ class OperatorCache:
     def _shrink(self) -> None:
         excess = len(self._made) - self._limit
         if excess > 0:
-            for key in sorted(self._made, key=lambda key: self._made[key].used)[:excess]:
-                del self._made[key]
+            # A finalizer may shrink it meanwhile.
+            ages = {key: getattr(self._made.get(key), "used", -1) for key in list(self._made)}
+            for key in sorted(ages, key=ages.__getitem__)[:excess]:
+                self._made.pop(key, None)
         known = max(len(self._calls), len(self._options), len(self._written))
         if excess > 0 or known > _CALLS * self._limit:
             # Whoever made these calls finds the operators again by content.

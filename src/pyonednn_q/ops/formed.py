@@ -50,6 +50,11 @@ class Formed(Planned, hot=True):
         self.src_dims = form.asked.src.dims
         self._reads = form.has_leaf or any(isinstance(step, Sum) for step in form.chain)
 
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes beside weights: those of its primitives."""
+        return self.inner.nbytes
+
     def row_major(self) -> Planned:
         """Return this one: how arrays lie was part of the choice."""
         return self

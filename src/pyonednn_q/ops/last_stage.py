@@ -25,6 +25,7 @@ from pyonednn_q.native.arrays import check_out
 from pyonednn_q.native.order import lie_alike, memory_order
 from pyonednn_q.native.requantize import requantize
 from pyonednn_q.ops.arrays import as_output
+from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.ops.source import static_codes
 from pyonednn_q.predict.dialects import requantizer
 from pyonednn_q.predict.dialects.statement import apply
@@ -95,7 +96,7 @@ class LastStage:
         self.dtype = "u8" if self.shift else params.dtype
         parts = _parts(centred, *((-128, 127) if exact else (-64, 63)))
         self.products = [operator.bare(part, groups, self.dtype) for part in parts]
-        self._ready: dict[Dims, _Ready] = {}
+        self._ready: Shapes[Dims, _Ready] = Shapes()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -113,7 +114,7 @@ class LastStage:
             ready = self._made(src.shape, acc, self.products)
             if self.asked is not None:
                 self._verify(self.asked, src.shape, ready)
-            self._ready[src.shape] = ready
+            ready = self._ready.add(src.shape, ready, 0 if ready.map is None else ready.map.nbytes)
         return self._finished(acc, ready, out)
 
     def _finished(self, acc: Array, ready: _Ready, out: object = None) -> Array:
@@ -163,11 +164,17 @@ class LastStage:
 
     def prepare(self, src_dims: Dims) -> Planned:
         """Return the first product's primitive for a shape."""
-        if self.asked is not None and src_dims not in self._ready:
+        if self.asked is not None and self._ready.get(src_dims) is None:
             params = self.settings.src_q
             assert params is not None
             self(np.zeros(src_dims, dtypes.numpy_dtype(params.dtype)))
         return self.products[0].prepare(src_dims)
+
+    def clear(self) -> None:
+        """Let go of what was made for the shapes of sources."""
+        self._ready.clear()
+        for product in self.products:
+            product.clear()
 
     def _shifted(self, src: Array) -> Array:
         """Return codes as the products take them."""

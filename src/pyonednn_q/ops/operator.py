@@ -30,6 +30,7 @@ from pyonednn_q.ops.from_float import FromFloat
 from pyonednn_q.ops.last_stage import LastStage
 from pyonednn_q.ops.ready import Layer, PackedKey, Ready
 from pyonednn_q.ops.reshaped import Reshaped
+from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.ops.source import Codes, dynamic_codes, static_codes
 from pyonednn_q.ops.unsigned import NOTE, as_unsigned, both_refused
 from pyonednn_q.ops.verification import Asked, verify
@@ -108,7 +109,7 @@ class Operator(FromFloat, HotCallable, hot=True):
         self._start()
 
     def _start(self) -> None:
-        self._ready: dict[tuple[Dims, str], Ready] = {}
+        self._ready: Shapes[tuple[Dims, str], Ready] = Shapes()
         self._unsigned: Operator | None = None
         self._packed: dict[PackedKey, Packed] = {}
         self._lock = Lock()
@@ -173,11 +174,20 @@ class Operator(FromFloat, HotCallable, hot=True):
     def _ready_for(self, src_dims: Dims, src_dtype: str) -> Ready:
         self.settings.check_src(src_dtype)
         key = (src_dims, src_dtype)
-        with self._lock.held:
-            found = self._ready.get(key)
-            if found is None:
-                found = self._ready[key] = self._make_ready(*key)
+        found = self._ready.get(key)
+        if found is None:
+            with self._lock.held:
+                made = self._ready.get(key) or self._make_ready(*key)
+                found = self._ready.add(key, made, made.nbytes)
         return found
+
+    def clear(self) -> None:
+        """Let go of primitives and packed weights; calls that come make them again."""
+        self._hot = self._unsigned = None
+        self._ready.clear()
+        self._packed.clear()
+        if self._last is not None:
+            self._last.clear()
 
     def plan(self, src_dims: Dims) -> Plan:
         """Return the plan for a shape: what was folded where, what was refused, how exact it is."""
@@ -287,9 +297,7 @@ class Operator(FromFloat, HotCallable, hot=True):
             name: dims.into(name, as_array(name, value)) if name in planned.leaves else value
             for name, value in operands.items()
         }
-        before = None
-        if residual is not None:
-            before = dims.into("residual", as_array("residual", residual))
+        before = None if residual is None else dims.into("residual", as_array("residual", residual))
         target = to = None
         if out is not None:
             target = as_output("out", out)

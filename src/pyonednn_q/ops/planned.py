@@ -192,7 +192,9 @@ class Planned(HotCallable, hot=True):
         self._carries_sum = any(isinstance(op, SumPostOp) for op in plan.post_ops)
         is_alone = not (self.leaves or rest)
         self._is_bare = is_alone and not self._sums
+        # Not itself, which would keep its memory until the garbage collector comes.
         self._row_major: Planned | None = None
+        self._stays: bool | None = None
         self._is_sum = is_alone and self._carries_sum
         self._hot = self._hot_of(primitive)
 
@@ -258,17 +260,27 @@ class Planned(HotCallable, hot=True):
             return primitive.hot_with_residual
         return primitive.hot if self._is_bare else None
 
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes beside weights: those of its primitives."""
+        rest = self._rest
+        after = (
+            0 if rest is None else (rest if isinstance(rest, Accumulator) else rest.staged).nbytes
+        )
+        return self.primitive.nbytes + after
+
     def row_major(self) -> Planned:
         """Return the same for row-major sources and results, which the library copies itself.
 
         This one, where they lie so already, and where something runs after the primitive.
         """
-        if self._row_major is None:
+        if self._stays is None:
             layouts = {name: self.primitive.layout(name) for name in (SRC, "dst")}
             dense = {name: TensorSpec.dense(s.dims, s.dtype) for name, s in layouts.items()}
             stays = layouts == dense or self._rest is not None or not self.dst.size
-            self._row_major = self if stays else self._on(self.primitive.seen_as(dense))
-        return self._row_major
+            self._row_major = None if stays else self._on(self.primitive.seen_as(dense))
+            self._stays = stays
+        return self._row_major or self
 
     def _on(self, primitive: Prepared) -> Planned:
         rest = copy(self._rest) if isinstance(self._rest, Accumulator) else self._rest

@@ -62,6 +62,11 @@ class Ready:
     unit_map: NDArray[np.float32] | None = None
     is_unsigned: bool = False
 
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes beside weights, which other shapes share."""
+        return self.planned.nbytes + (0 if self.unit_map is None else self.unit_map.nbytes)
+
 
 @dataclass(frozen=True, slots=True)
 class Layer:

@@ -104,6 +104,11 @@ class Staged:
             made[stage.output] = primitive(*arrays, out=target)
         return made[DST]
 
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes its primitives take."""
+        return sum(one.nbytes for one in self.primitives if isinstance(one, Prepared))
+
     def describe(self) -> str:
         """Return a line for every stage: what it computes, and on which implementation."""
         return "\n".join(map(_line, self.stages, self.primitives))
