@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import threading
 import weakref
 from collections.abc import Iterator
@@ -130,9 +132,11 @@ def test_operators_that_finish_in_integers_are_bounded_and_cleared() -> None:
     assert len(rows_of(operator)) == 1
     for src, dst in zip(ROWS[1:6], want, strict=True):
         assert np.array_equal(operator(src), dst)
+    copies = [pickle.loads(pickle.dumps(operator)), copy.deepcopy(operator), copy.copy(operator)]
     operator.clear()
     assert not operator.shapes
-    assert np.array_equal(operator(ROWS[3]), want[2])
+    for one in (operator, *copies):
+        assert np.array_equal(one(ROWS[3]), want[2])
 
 
 def test_what_goes_frees_its_primitive_at_once() -> None:

@@ -95,6 +95,10 @@ class Shapes(Generic[Key, Value]):
     def __len__(self) -> int:
         return len(self._kept)
 
+    def __reduce__(self) -> tuple[type[Shapes[Key, Value]], tuple[()]]:
+        # A copy starts with nothing: what is kept belongs to one operator of one process.
+        return type(self), ()
+
     def drop(self, kept: _Kept[Key, Value]) -> bool:
         """Let go of one, unless it was the last that was used; tell whether it went."""
         return kept is not self._last and self._kept.pop(kept.key, None) is kept
