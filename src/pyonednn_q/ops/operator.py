@@ -1,7 +1,8 @@
 """Operator: weights and settings made ready once, called on sources of any size.
 
 What a call costs: one look at whether the source is the same kind of array as last time, and the
-primitive. A source of another shape makes, or finds, another primitive over the same weights.
+primitive. A source of another shape makes, or finds, another primitive over the same weights; those
+used longest ago go (`limit_shapes`).
 """
 
 from __future__ import annotations
@@ -196,9 +197,8 @@ class Operator(FromFloat, HotCallable, hot=True):
     @property
     def shapes(self) -> tuple[Dims, ...]:
         """Sources that primitives are ready for."""
-        if self._last is not None:
-            return self._last.products[0].shapes
-        return tuple(dims for dims, _ in self._ready)
+        own = tuple(dims for dims, _ in self._ready)
+        return own if self._last is None else self._last.products[0].shapes
 
     @property
     def notes(self) -> tuple[str, ...]:
