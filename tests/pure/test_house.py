@@ -29,9 +29,8 @@ PURE = (
 MAX_LINES = 400
 MAX_IGNORES = 10
 NO_NOUN = {"utils", "helpers", "common", "misc", "util", "helper"}
-# Names of two classes. HotCallable is one for the type checker and one without the extension; the
-# others wait for a better name.
-SHARED_NAMES = {"HotCallable", "Layer", "Ready"}
+# Names of two classes, which wait for better ones.
+SHARED_NAMES = {"Layer", "Ready"}
 CODE = {".py", ".pyi", ".cpp", ".hpp", ".cmake", ".sh"}
 
 SOURCES = sorted(

@@ -1,32 +1,22 @@
-"""HotCallable: what is called often, and skips Python where arrays fit."""
+"""HotCallable: what is called often, and skips Python where arrays fit.
+
+A call ``x(*inputs, residual=None, out=None)`` is ``x._hot(*inputs, residual, out)``, without a
+frame of Python. If there is no ``_hot``, or it returns NotImplemented, or the call names anything
+else, it is the ``__call__`` of the class, which must mean the same for all arrays and says
+``hot=True`` in its class statement. A ``__call__`` that overrides it is always called.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyonednn_q.errors import LibraryError
 from pyonednn_q.native import runtime
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 __all__ = ["HotCallable"]
 
 if TYPE_CHECKING:
-
-    class HotCallable:
-        """A call ``x(*inputs, residual=None, out=None)`` is ``x._hot(*inputs, residual, out)``.
-
-        That is without a frame of Python. If there is no ``_hot``, or it returns NotImplemented, or
-        the call names anything else, it is the ``__call__`` of the class, which must mean the same
-        for all arrays and says ``hot=True`` in its class statement. A ``__call__`` that overrides
-        it is always called.
-        """
-
-        _hot: Callable[..., Any] | None
-
-        def __init_subclass__(cls, *, hot: bool = False) -> None: ...
-
+    from pyonednn_q._core import HotCallable
 else:
     try:
         HotCallable = runtime.extension().HotCallable
