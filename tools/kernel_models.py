@@ -8,34 +8,30 @@ Each part is what tests/isa/test_kernel_models.py found in one process:
     done
     python tools/kernel_models.py part*.json
 
-Rows of instruction sets and versions that no part is about stay as they are: processors differ.
-The table is data of the package: after it has changed, run the tests again.
+Orders and regions are found apart: `-k regions` compares the shapes alone, by the orders that the
+table has. Rows of instruction sets and versions that no part is about stay as they are: processors
+differ. How many outputs a row stands for is evidence, and on the page only, where it is read from
+again. The table is data of the package: after it has changed, run the tests again.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
-import sys
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from kernel_blocks import KEYS, ORDER, Row, every_feature, key_of, letter_of, table
 from pyonednn_q.predict.eltwise_bounds import BOUNDS, EXP_LOSES, LEVELS, SMALL_ALPHA
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from pyonednn_q.predict.kernel_table import Key, read
+from pyonednn_q.predict.region import Region
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "src/pyonednn_q/predict/kernel_models.toml"
 PAGE = ROOT / "docs/kernel_models.md"
-KEYS = ("primitive", "src", "impl", "isa", "version")
 PROCESS = ("isa", "version", "runtime")
-ORDER = ("together", "fused", "divided", "zeros")
-SETS = ("features", "open")
 
 HEAD = """\
 # Kernel models
@@ -105,9 +101,35 @@ comparisons below was outside.
 
 A row stands for what was compared with execution, bit for bit, without one difference (functions:
 without one value out of bounds). Anything else has no model and `kernel_model` says so: other
-implementations, instruction sets, versions, features that a row does not name, and what
-[guards.md](guards.md) knows to be wrong. Data are random, with scales that use all their bits, and
-in part steered: results around halves, where each rounding decides.
+implementations, instruction sets, versions, features that a row does not name, shapes outside of
+its region, and what [guards.md](guards.md) knows to be wrong. Data are random, with scales that use
+all their bits, and in part steered: results around halves, where each rounding decides.
+
+### Regions
+
+Kernels have code of their own for many shapes, and one that is right on all that were tried may be
+wrong on the next. So a problem has a class (how many dimensions; one group, one channel, depthwise,
+groups of one channel or of several; which batches) and traits: whether there is one image, whether
+channels fill blocks and how many of them where a group has one input channel, how wide the kernel
+is, strides, dilation, padding and how far it reaches, a kernel longer than src, one place of src
+along it, one column of dst, layouts, rows and columns of products (`predict.region` has them all).
+A proof is a set of classes, each with the traits that were met in it. A problem with another class,
+or with a trait that no problem of its class had, has no model, and the error names it.
+
+Two runs make a region. The first, which each row rests on, compared sums on random problems
+(`tests/support/sum_cases.py`) and orders of operations on some usual ones
+(`tests/support/kernel_cases.py`). Which of its problems an implementation was offered was not
+written down, so this part is what that run visited as a whole; for instruction sets of machines
+that are not at hand, among them all with AMX, it is all there is. The second went for every trait
+of every class on purpose, with random attributes (`tests/support/region_cases.py`), and wrote down
+what each implementation was compared on; of that, a row has what every process that is named here
+visited with its implementation, from u8 and from s8 sources:
+
+VISITED
+
+This run found two faults of oneDNN, `operand-of-one-place` and `operand-of-gapped-rows`. Shapes
+that once were wrong in silence, a 3-D convolution of one channel on a single plane and groups of
+one channel with 33 to 48 outputs, are in no region of the kernels that had them wrong.
 
 What oneDNN does not offer cannot be compared, and leaves these features out:
 
@@ -125,6 +147,12 @@ What oneDNN does not offer cannot be compared, and leaves these features out:
 References are left out: plain loops, used only when asked for. So are weights with a zero point,
 4-bit weights, and scales in groups.
 """
+
+# Processes whose parts with regions were merged.
+VISITED = (
+    "3.13 SYCL: AVX2, AVX2_VNNI, AVX512_CORE_BF16+AVX_VNNI",
+    "3.7 OMP: AVX2, AVX2_VNNI, AVX512_CORE_BF16+AVX_VNNI",
+)
 
 SIZES = {
     "exp": f"u · abs(y), and {', '.join(map(str, EXP_LOSES))} more for each unit of abs(x)",
@@ -193,43 +221,84 @@ def found(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
         }
 
 
-def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Give the lines of the table: sets of features, and rows that name theirs by their places."""
-    yield "# Written by tools/kernel_models.py; do not edit."
-    sets = sorted({tuple(row[key]) for row in rows for key in SETS})
-    yield "features = ["
-    yield from (f"    {json.dumps(one)}," for one in sets)
-    yield "]"
-    for row in rows:
-        yield "\n[[kernel]]"
-        for key in (*KEYS, "runtime", *ORDER, "outputs"):
-            yield f"{key} = {json.dumps(row[key])}"
-        yield from (f"{key} = {sets.index(tuple(row[key]))}" for key in SETS)
-
-
-def rows_of(text: str) -> Iterator[dict[str, Any]]:
-    """Give the rows of a table."""
-    data = tomllib.loads(text)
-    for row in data["kernel"]:
-        yield row | {key: data["features"][row[key]] for key in SETS}
-
-
-def merged(
-    before: Iterable[dict[str, Any]], parts: Sequence[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return the rows of a table, those of each part's instruction set and version replaced."""
-    again = {(part["isa"], part["version"]) for part in parts}
-    rows = [row for row in before if (row["isa"], row["version"]) not in again]
-    rows += (row for part in joined(parts) for row in found(part))
+def rows_of(text: str, page_text: str = "") -> list[Row]:
+    """Return the rows of a table, with the evidence that a page tells of."""
+    told = {}
+    for line in page_text.splitlines():
+        cells = [cell.strip() for cell in line.split(" | ")]
+        if len(cells) == 8 and cells[2].startswith("`"):
+            first = cells[0].removeprefix("| ")
+            version, runtime = cells[4].split()
+            key = first, cells[1], cells[2].strip("`"), cells[3], version
+            told[key] = runtime, int(cells[6].replace(",", ""))
+    rows = []
+    for key, proof in read(text).items():
+        runtime, outputs = told.get(key, ("", 0))
+        order = {name: getattr(proof.order, name) for name in ORDER}
+        sets = {"features": sorted(proof.features), "open": sorted(proof.undecided)}
+        evidence = {"runtime": runtime, "outputs": outputs, "region": proof.region}
+        rows.append(dict(zip(KEYS, key, strict=True)) | order | sets | evidence)
     return sorted(rows, key=lambda row: [row[key] for key in KEYS])
+
+
+def merged(before: Iterable[Row], parts: Sequence[dict[str, Any]]) -> list[Row]:
+    """Return the rows of a table, those of each part's instruction set and version replaced."""
+    before = list(before)
+    again = {(part["isa"], part["version"]) for part in parts if part["rows"]}
+    rows = [dict(row) for row in before if (row["isa"], row["version"]) not in again]
+    rows += (row for part in joined(parts) for row in found(part))
+    regions = {key_of(row): row["region"] for row in before} | seen(parts)
+    for row in rows:
+        key = key_of(row)
+        known = former(row["primitive"], row["src"])
+        row["region"] = known.joined(regions[key]) if key in regions else known
+    return sorted(rows, key=lambda row: [row[key] for key in KEYS])
+
+
+@functools.cache
+def former(primitive: str, src: str) -> Region:
+    """Return what was visited before regions were recorded, by kernels that may be gone from here.
+
+    The problems of sums and of orders were the same in every process; which of them an
+    implementation was offered for was not written down, so the region is that of all.
+    """
+    from support import kernel_cases, sum_cases
+
+    counts = {0: 25} | dict.fromkeys(range(1, 6), 100)
+    visited = [
+        case.problem
+        for seed, count in counts.items()
+        for case in sum_cases.stream(primitive, src, count, seed)
+    ]
+    for size in (kernel_cases.SMALL, kernel_cases.LARGE):
+        visited += (
+            make(*dims, src=src, dst="s32", **more)
+            for make, dims, more in kernel_cases.problems(primitive, size)
+        )
+    return Region.of(visited)
+
+
+def seen(parts: Sequence[dict[str, Any]]) -> dict[Key, Region]:
+    """Return the region of each kernel: what was visited in every process that has the kernel."""
+    visited: dict[Key, dict[str, frozenset[str]]] = {
+        (primitive, src, impl, part["isa"], part["version"]): {
+            of: frozenset(names) for of, names in classes.items()
+        }
+        for part in parts
+        for primitive, src, impl, classes in part.get("regions", ())
+    }
+    common: dict[Any, dict[str, frozenset[str]]] = {}
+    for key, classes in visited.items():
+        so_far = common.setdefault((key[0], key[2]), classes)
+        common[key[0], key[2]] = {of: so_far[of] & classes[of] for of in so_far if of in classes}
+    return {key: Region(common[key[0], key[2]]) for key in visited}
 
 
 def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Give the lines of the page."""
-    yield from HEAD.replace("BOUNDS", "\n".join(functions())).splitlines()
-    every: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        every[row["primitive"]].update(row["features"])
+    head = HEAD.replace("BOUNDS", "\n".join(functions()))
+    yield from head.replace("VISITED", "\n".join(f"- {one}" for one in VISITED)).splitlines()
+    every = every_feature(rows)
     yield f"\n{sum(row['outputs'] for row in rows):,} outputs compared in all.\n"
     yield f"All features: {', '.join(short(set().union(*every.values())))}.\n"
     yield "Only products have operands per row. The last column is what else is missing: what"
@@ -243,7 +312,7 @@ def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
             *short(missing - set(row["open"])),
             *(f"({name})" for name in short(missing & set(row["open"]))),
         )
-        letter = letters.setdefault(lacks, _letter(len(letters))) if lacks else ""
+        letter = letters.setdefault(lacks, letter_of(len(letters))) if lacks else ""
         lines.append(
             f"| {row['primitive']} | {row['src']} | `{row['impl']}` | {row['isa']} | "
             f"{row['version']} {row['runtime']} | {order_of(row)} | {row['outputs']:,} | {letter} |"
@@ -289,21 +358,12 @@ def order_of(row: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
-def _letter(number: int) -> str:
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    return (
-        letters[number]
-        if number < len(letters)
-        else f"{letters[number // 26 - 1]}{letters[number % 26]}"
-    )
-
-
 def main() -> None:
     """Write both files."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", type=Path, help="written by test_kernel_models.py")
     parts = [json.loads(path.read_text()) for path in parser.parse_args().parts]
-    rows = merged(rows_of(TABLE.read_text()), parts)
+    rows = merged(rows_of(TABLE.read_text(), PAGE.read_text()), parts)
     TABLE.write_text("\n".join(table(rows)) + "\n")
     PAGE.write_text("\n".join(page(rows)) + "\n")
 

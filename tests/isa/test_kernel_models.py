@@ -24,8 +24,10 @@ from pyonednn_q.native import runtime
 from pyonednn_q.predict.eltwise_bounds import level
 from pyonednn_q.predict.float_bounds import ends, is_bounded
 from pyonednn_q.predict.float_order import ORDERS, Order, destination
-from pyonednn_q.predict.kernel_model import features, kernel_model, proofs
-from support import kernel_cases, sum_cases, unguarded
+from pyonednn_q.predict.kernel_model import KernelModel, features, kernel_model
+from pyonednn_q.predict.kernel_table import proofs
+from pyonednn_q.predict.region import class_of, traits
+from support import kernel_cases, region_cases, sum_cases, unguarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 # (primitive, source, implementation) -> variant -> what was found.
 FOUND: dict[tuple[str, str, str], dict[str, Any]] = defaultdict(dict)
+# The same -> class -> traits: what was compared by the order that the table has.
+VISITED: dict[tuple[str, str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,7 +53,11 @@ def report() -> Iterator[None]:
             "runtime": runtime.threading_runtime(),
             "isa": runtime.isa().text(),
         }
-        Path(target).write_text(json.dumps({**head, "rows": rows}, indent=1))
+        regions = [
+            [*key, {of: sorted(traits) for of, traits in sorted(visited.items())}]
+            for key, visited in sorted(VISITED.items())
+        ]
+        Path(target).write_text(json.dumps({**head, "rows": rows, "regions": regions}, indent=1))
 
 
 def executed(case: KernelCase) -> Iterator[tuple[str, Any]]:
@@ -158,3 +166,60 @@ def test_very_many_outputs(kind: str, src: str, seed: int) -> None:
             except NoModelError:
                 continue
             assert counts[model.proof.order] == 0, f"{impl}, {name}, {case.problem.text()}"
+
+
+@pytest.mark.parametrize("src", ["u8", "s8"])
+@pytest.mark.parametrize("kind", sum_cases.KINDS)
+def test_random_shapes_that_have_a_model(kind: str, src: str) -> None:
+    """Shapes that no proof visited, but of classes and traits that one did."""
+    minor = ".".join(map(str, runtime.version()[:2]))
+    if not any(key[3:] == (runtime.isa().text(), minor) for key in proofs()):
+        pytest.skip(f"nothing is proven for {runtime.isa().text()} of oneDNN {minor}")
+    compared = 0
+    for name, case in region_cases.stream(kind, src, seed=5, drawn=60):
+        for impl, got in executed(case):
+            try:
+                model = kernel_model(
+                    case.problem, case.attr, impl, runtime.isa(), runtime.version()
+                )
+            except NoModelError:
+                continue
+            count = differing_of(model, case, got)
+            assert not count, f"{name}: {count} of {got.size}, {impl}, {case.problem.text()}"
+            compared += count == 0
+    assert compared > 10
+
+
+@pytest.mark.slow
+@pytest.mark.truth
+@pytest.mark.parametrize("src", ["u8", "s8"])
+@pytest.mark.parametrize("kind", sum_cases.KINDS)
+def test_regions(kind: str, src: str) -> None:
+    """Compare problems of every class and trait with models that the table has the order of."""
+    wrong: list[str] = []
+    minor = ".".join(map(str, runtime.version()[:2]))
+    for name, case in region_cases.stream(kind, src, seed=4, each=2):
+        for impl, got in executed(case):
+            proof = proofs().get((kind, src, impl, runtime.isa().text(), minor))
+            if proof is None or not features(case.problem, case.attr) <= proof.features:
+                continue
+            model = KernelModel(
+                case.problem, case.attr, impl, runtime.isa(), proof, runtime.version()
+            )
+            count = differing_of(model, case, got)
+            if count:
+                wrong.append(f"{name}: {count} of {got.size}, {impl}, {case.problem.text()}")
+            elif count == 0:
+                VISITED[kind, src, impl][class_of(case.problem)] |= traits(case.problem)
+    assert not wrong, "\n".join([str(len(wrong)), *wrong])
+
+
+def differing_of(model: KernelModel, case: KernelCase, got: Any) -> int | None:
+    """Count outputs with other bits than a model's; None where its sums are left open."""
+    arrays = dict(case.arrays)
+    before, bias = arrays.pop("dst", None), arrays.pop("bias", None)
+    whole = model.bounds if model.bounded else model.run
+    try:
+        return differing(got, whole(**arrays, bias=bias, values=case.values, before=before))
+    except NoModelError:
+        return None

@@ -10,13 +10,14 @@ import pytest
 
 import dialects
 import hunt
+import kernel_blocks
 import kernel_models
 import support
 import support_matrix
 from dialects_corrections import OPERATORS_NOTE, TPU_NOTE, Correction
 from pyonednn_q.compose import guards
 from pyonednn_q.predict.dialects import quantizers
-from pyonednn_q.predict.kernel_model import proofs
+from pyonednn_q.predict.kernel_table import proofs
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -55,16 +56,20 @@ def test_every_difference_is_explained() -> None:
 
 
 def test_the_page_of_kernel_models_is_the_table() -> None:
+    """Both are made from each other: what is proven from the table, the counts from the page."""
     page = (DOCS / "kernel_models.md").read_text()
+    rows = kernel_models.rows_of(kernel_models.TABLE.read_text(), page)
     advice = "run: python tools/kernel_models.py, with parts as it says"
-    for key, proof in proofs().items():
-        kind, src, impl, isa, version = key
-        start = f"| {kind} | {src} | `{impl}` | {isa} | {version} "
-        (line,) = (line for line in page.splitlines() if line.startswith(start))
-        assert f" | {proof.outputs:,} |" in line, advice
-    assert f"{sum(proof.outputs for proof in proofs().values()):,} outputs compared" in page
-    for line in kernel_models.functions():
-        assert line in page, advice
+    assert "\n".join(kernel_models.page(rows)) + "\n" == page, advice
+    assert "\n".join(kernel_blocks.table(rows)) + "\n" == kernel_models.TABLE.read_text(), advice
+    assert len(rows) == len(proofs()) > 1000
+    assert min(row["outputs"] for row in rows) > 0
+
+
+def test_the_table_of_kernel_models_can_be_read() -> None:
+    lines = kernel_models.TABLE.read_text().splitlines()
+    assert len(lines) < 2000
+    assert max(map(len, lines)) <= kernel_blocks.WIDTH
 
 
 def test_the_page_of_dialects_is_the_catalogue() -> None:

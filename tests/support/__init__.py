@@ -19,7 +19,7 @@ guard_cases*               what each row must match, and what is right beside it
 guard_borders              both sides of every border of every row
 unguarded                  what the library computes when nobody stops it
 sum_cases, pair_machine    sums that saturate, and the instruction that makes them
-kernel_*                   what kernel models are compared with kernels on
+kernel_*, region_cases      what kernel models are compared with kernels on
 isa, children, threads     levels to skip by, processes with a level of their own, threads at once
 fake_library               libraries that look like oneDNN or do not, made with a compiler
 lives, frames              memory that stays behind; functions of Python that a call enters

@@ -82,7 +82,8 @@ class Source:
     """Tensors and sums of one problem, shared by all variants.
 
     With `ties`, sums are small and scales nearly a quarter: most results lie within a few units of
-    their last place around a half, where each operation's rounding decides.
+    their last place around a half, where each operation's rounding decides. Weights are at most
+    `weight`, and even where that is.
     """
 
     def __init__(
@@ -94,16 +95,20 @@ class Source:
         seed: int,
         *,
         ties: bool = False,
+        weight: int = 62,
     ) -> None:
         self.make, self.dims, self.more, self.src_dtype, self.ties = make, dims, more, src, ties
         self.rng = np.random.default_rng(seed)
         plain = make(*dims, src=src, dst="s32", **more)
         info = np.iinfo({"u8": np.uint8, "s8": np.int8}[src])
-        ends, weight = ((max(info.min, -2), 3), 1) if ties else ((info.min, info.max), 31)
+        ends, weight = ((max(info.min, -2), 3), 2) if ties else ((info.min, info.max), weight)
         self.src = self.rng.integers(*ends, plain.src.dims, endpoint=True).astype(info.dtype)
-        # Even, and small enough for 16 bits: every kernel's sums are exact.
-        drawn = self.rng.integers(-weight, weight, plain.wei.dims, endpoint=True)
-        self.wei = (2 * drawn).astype(np.int8)
+        # Even and up to 62, which 16 bits are enough for: every kernel's sums are exact.
+        factor = 1 if weight % 2 else 2
+        drawn = self.rng.integers(
+            -weight // factor, weight // factor, plain.wei.dims, endpoint=True
+        )
+        self.wei = (factor * drawn).astype(np.int8)
         self.whole = {zp: sums(plain, self.src, self.wei, EXACT, zp) for zp in (0, 7)}
 
     def case(self, variant: Variant) -> KernelCase:
@@ -137,7 +142,7 @@ class Source:
             post_ops=post_ops,
         )
         whole = self.whole[7 if variant.src_zero_point else 0]
-        size = float(np.abs(whole).mean()) * variant.shrunk
+        size = (float(np.abs(whole).mean()) or 1.0) * variant.shrunk
         values = self._values(attr, across, size)
         arrays = {"src": self.src, "wei": self.wei}
         if variant.bias == "s32":

@@ -2,7 +2,7 @@
 
 Models exist for what was compared with execution, every output equal: the table
 `kernel_models.toml` says for which primitive, source, implementation, instruction set and version,
-with which features, and on how many outputs. For anything else there is no model.
+with which features, and on which shapes. For anything else there is no model.
 
 Examples
 --------
@@ -19,10 +19,7 @@ array([[-2]], dtype=int8)
 
 from __future__ import annotations
 
-import functools
-import sys
 from dataclasses import dataclass, replace
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,13 +37,9 @@ from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.predict.eltwise_bounds import level
 from pyonednn_q.predict.emulation import checked, sums
 from pyonednn_q.predict.float_bounds import ends, is_bounded
-from pyonednn_q.predict.float_order import Order, destination, is_whole
+from pyonednn_q.predict.float_order import destination, is_whole
+from pyonednn_q.predict.kernel_table import Proof, proofs
 from pyonednn_q.shown import shown
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,26 +49,6 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.problem import Problem
 
 Array = np.ndarray[Any, Any]
-Key = tuple[str, str, str, str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """What was compared with execution, without a difference.
-
-    Attributes
-    ----------
-    order : Order
-        The order of operations that was found.
-    features : frozenset of str
-        What the compared problems did besides their sums: see `features`.
-    outputs : int
-        How many outputs were equal.
-    """
-
-    order: Order
-    features: frozenset[str]
-    outputs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +63,9 @@ class KernelModel:
     version: tuple[int, ...] = (3, 7, 0)
 
     def text(self) -> str:
-        """Return what is modelled, in which order, and what that rests on, in a line."""
-        rests = f"{self.proof.order.text()}; {self.proof.outputs:,} outputs compared"
-        return f"{self.problem.text()} on {self.impl} for {self.isa.text()}: {rests}"
+        """Return what is modelled, and in which order, in a line."""
+        order = self.proof.order.text()
+        return f"{self.problem.text()} on {self.impl} for {self.isa.text()}: {order}"
 
     def run(
         self,
@@ -248,8 +221,8 @@ def kernel_model(
     Raises
     ------
     NoModelError
-        Nothing is proven for this implementation, or not with these features; or it is known to
-        compute something else here (docs/guards.md).
+        Nothing is proven for this implementation, or not with these features, or not of shapes like
+        this; or it is known to compute something else here (docs/guards.md).
     ArgumentError
         The problem is none with 8-bit sums.
     """
@@ -268,6 +241,9 @@ def kernel_model(
     missing = sorted(features(known, attr) - proof.features)
     if missing:
         raise NoModelError(impl, isa.text(), f"not proven with {', '.join(missing)}")
+    outside = proof.region.outside(known)
+    if outside:
+        raise NoModelError(impl, isa.text(), outside)
     facts = Facts((version[0], version[1], version[2] if version[2:] else 0), isa, "")
     wrong = [row.id for row in guards.matching(known, attr, facts, impl)]
     if wrong:
@@ -336,16 +312,3 @@ def _extent(problem: Problem, dims: tuple[int, ...]) -> str:
     if dims == problem.tensors["dst"].dims:
         return "of a tensor"
     return f"of mask {sum(1 << at for at in varies)}"
-
-
-@functools.cache
-def proofs() -> Mapping[Key, Proof]:
-    """Return all that is proven, by (primitive, source, implementation, ISA, version)."""
-    text = resources.files("pyonednn_q.predict").joinpath("kernel_models.toml").read_text()
-    data, table = tomllib.loads(text), {}
-    sets = [frozenset(one) for one in data["features"]]
-    for row in data["kernel"]:
-        order = Order(row["together"], row["fused"], row["divided"], row["zeros"])
-        key = (row["primitive"], row["src"], row["impl"], row["isa"], row["version"])
-        table[key] = Proof(order, sets[row["features"]], row["outputs"])
-    return table

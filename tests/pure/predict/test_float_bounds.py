@@ -23,7 +23,9 @@ from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.predict.eltwise_bounds import BOUNDS, level
 from pyonednn_q.predict.float_bounds import ends
 from pyonednn_q.predict.float_order import ORDERS, applied, destination
-from pyonednn_q.predict.kernel_model import KernelModel, Proof
+from pyonednn_q.predict.kernel_model import KernelModel
+from pyonednn_q.predict.kernel_table import Proof
+from pyonednn_q.predict.region import Region
 
 COUNT = 400
 STEPS: dict[str, PostOp] = {
@@ -109,7 +111,7 @@ def test_a_model_with_a_function_has_bounds_only() -> None:
     problem = MatMulProblem.of((1, 2), (2, 1), dst="f32")
     attr = Attr(wei_scale=Scale(), post_ops=(EltwisePostOp("tanh"),))
     model = KernelModel(
-        problem, attr, "jit", InstructionSet("AVX2_VNNI"), Proof(ORDERS[0], frozenset(), 0)
+        problem, attr, "jit", InstructionSet("AVX2_VNNI"), Proof(ORDERS[0], frozenset(), Region({}))
     )
     src, wei = np.array([[3, 4]], np.uint8), np.array([[1], [-2]], np.int8)
     values = {"wei_scale": np.full(1, 0.125, np.float32)}

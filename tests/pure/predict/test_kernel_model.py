@@ -15,7 +15,9 @@ from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
 from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, NoModelError
 from pyonednn_q.predict.float_order import ORDERS, Order, destination
-from pyonednn_q.predict.kernel_model import KernelModel, Proof, features, kernel_model, proofs
+from pyonednn_q.predict.kernel_model import KernelModel, features, kernel_model
+from pyonednn_q.predict.kernel_table import Proof, proofs
+from pyonednn_q.predict.region import Region
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.post_ops import PostOp
@@ -212,7 +214,7 @@ def test_a_model_goes_from_tensors_to_destination() -> None:
     }
     bias = np.array([1.5, -2.25], np.float32)
     model = KernelModel(
-        problem, attr, "jit", InstructionSet("AVX2_VNNI"), Proof(ORDERS[0], NOTHING, 0)
+        problem, attr, "jit", InstructionSet("AVX2_VNNI"), Proof(ORDERS[0], NOTHING, Region({}))
     )
     got = model.run(src, wei, bias=bias, values=values)
     padded = np.pad(src.astype(int) - 9, ((0, 0), (0, 0), (1, 1), (1, 1)))
@@ -226,7 +228,7 @@ def test_a_model_asks_for_what_it_needs() -> None:
     problem = MatMulProblem.of((1, 2), (2, 1), bias="f32")
     attr = Attr(wei_scale=Scale(2), post_ops=(SumPostOp(),))
     model = KernelModel(
-        problem, attr, "jit", InstructionSet("AVX2_VNNI"), Proof(ORDERS[0], NOTHING, 0)
+        problem, attr, "jit", InstructionSet("AVX2_VNNI"), Proof(ORDERS[0], NOTHING, Region({}))
     )
     src, wei = np.zeros((1, 2), np.uint8), np.zeros((2, 1), np.int8)
     values, bias = {"wei_scale": np.ones(1, np.float32)}, np.ones(1, np.float32)
@@ -241,7 +243,7 @@ def test_a_model_asks_for_what_it_needs() -> None:
 def test_open_sums_are_no_model_only_where_they_differ() -> None:
     """Two columns on AVX-512: threads decide which side is made unsigned."""
     problem = MatMulProblem.of((5, 2), (2, 2), src="s8", dst="s32")
-    proof = Proof(ORDERS[0], NOTHING, 0)
+    proof = Proof(ORDERS[0], NOTHING, Region({}))
     model = KernelModel(problem, Attr(), "gemm:jit", InstructionSet("AVX512_CORE"), proof)
     src, wei = np.full((5, 2), -128, np.int8), np.full((2, 2), 127, np.int8)
     with pytest.raises(NoModelError, match=r"its sums may be added by .* or "):
@@ -254,7 +256,7 @@ def test_open_sums_are_no_model_only_where_they_differ() -> None:
 def test_what_ran_with_byte_permutation_is_not_proven_without() -> None:
     problem = ConvProblem.of((1, 1, 3, 9), (2, 1, 3, 3), dst="s32")
     src, wei = np.full((1, 1, 3, 9), 255, np.uint8), np.full((2, 1, 3, 3), 127, np.int8)
-    impl, proof = "brg_conv_fwd:avx512_core", Proof(ORDERS[0], NOTHING, 0)
+    impl, proof = "brg_conv_fwd:avx512_core", Proof(ORDERS[0], NOTHING, Region({}))
     with_it, without, unknown = (
         KernelModel(problem, Attr(), impl, InstructionSet("AVX512_CORE", vbmi=vbmi), proof)
         for vbmi in (True, False, None)
@@ -269,24 +271,21 @@ def test_what_ran_with_byte_permutation_is_not_proven_without() -> None:
 @pytest.mark.parametrize("version", [(3, 7, 2), (3, 13, 2)])
 def test_kernels_for_avx2_vnni_have_models_beside_avx512(version: tuple[int, ...]) -> None:
     """On AMD Zen 5, but not under a limit that takes AVX_VNNI away."""
-    problem = ConvProblem.of((1, 2, 1, 1), (1, 2, 1, 1), dst="s32")
+    problem = ConvProblem.of((1, 2, 3, 3), (8, 2, 1, 1), dst="s32")
     zen5, limited = "AVX512_CORE_BF16+AVX_VNNI", "AVX512_CORE_BF16"
-    src, wei = np.full((1, 2, 1, 1), 255, np.uint8), np.full((1, 2, 1, 1), 127, np.int8)
+    src, wei = np.full((1, 2, 3, 3), 255, np.uint8), np.full((8, 2, 1, 1), 127, np.int8)
     whole, pair = 2 * 255 * 127, 2**15 - 1
     for impl in ("brgconv_1x1:avx2_vnni", "jit_uni_int8_1x1:avx2_vnni"):
-        assert kernel_model(problem, None, impl, zen5, version).run(src, wei) == whole
+        assert (kernel_model(problem, None, impl, zen5, version).run(src, wei) == whole).all()
         with pytest.raises(NoModelError, match=f"no model of {impl} on AVX512_CORE_BF16: nothing"):
             kernel_model(problem, None, impl, limited, version)
     for isa, sums in ((zen5, whole), (limited, pair)):
-        assert (
-            kernel_model(problem, None, "jit_uni_int8_1x1:sse41", isa, version).run(src, wei)
-            == sums
-        )
+        model = kernel_model(problem, None, "jit_uni_int8_1x1:sse41", isa, version)
+        assert (model.run(src, wei) == sums).all()
     with pytest.raises(NoModelError, match="nothing is proven"):
         kernel_model(problem, None, "jit_uni_int8_1x1:avx2", zen5, version)
-    assert (
-        kernel_model(problem, None, "jit_uni_int8_1x1:avx2", limited, version).run(src, wei) == pair
-    )
+    model = kernel_model(problem, None, "jit_uni_int8_1x1:avx2", limited, version)
+    assert (model.run(src, wei) == pair).all()
 
 
 def test_what_is_not_proven_has_no_model() -> None:
@@ -311,7 +310,7 @@ def test_what_is_known_to_be_wrong_has_no_model() -> None:
         kernel_model(depthwise, attr, impl, isa, (3, 13, 2))
     plain = Attr(wei_scale=Scale(1), post_ops=(SumPostOp(0.5),))
     dense = ConvProblem.of((1, 16, 9, 9), (16, 16, 3, 3), dst="f32")
-    assert kernel_model(dense, plain, impl, isa, (3, 13)).proof.outputs > 0
+    assert kernel_model(dense, plain, impl, isa, (3, 13)).proof.features
 
 
 def test_features_in_words() -> None:
@@ -334,5 +333,5 @@ def test_features_in_words() -> None:
     assert features(problem, attr) == wanted
 
 
-def test_every_proof_is_of_a_number_of_outputs() -> None:
-    assert all(proof.outputs > 0 and proof.features for proof in proofs().values())
+def test_every_proof_is_of_features_and_shapes() -> None:
+    assert all(proof.features and proof.region.visited for proof in proofs().values())

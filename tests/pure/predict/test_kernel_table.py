@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+import itertools
 from typing import Any
 
 import kernel_models
+from kernel_blocks import blocks, table
+from pyonednn_q.compose.problem import MatMulProblem
+from pyonednn_q.predict.kernel_table import read
+from pyonednn_q.predict.region import Region
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+SQUARE, BATCHED = (MatMulProblem.of((*batch, 16, 16), (*batch, 16, 16)) for batch in ((), (2,)))
 
 TAIL = ", multiplied, zeros kept"
 ORDERS = [
@@ -78,13 +79,34 @@ def test_dividing_by_the_destinations_scale_is_found() -> None:
     assert (one["divided"], one["features"]) == (False, ["dst s8"])
 
 
-def test_the_table_names_sets_of_features_by_their_place() -> None:
-    rows = found(plain=PLAIN, separate=SEPARATE, sum=SUM)
-    data = tomllib.loads("\n".join(kernel_models.table([*rows, *found(sum=SUM)])))
-    first, second = data["kernel"]
-    assert data["features"][first["features"]] == rows[0]["features"]
-    assert data["features"][second["features"]] == ["dst f32", "sum", "wei scale"]
-    assert (first["impl"], first["together"], first["outputs"]) == ("x", False, 30)
+def placed(rows: list[dict[str, Any]], *problems: Any) -> list[dict[str, Any]]:
+    return [row | {"region": Region.of(problems)} for row in rows]
+
+
+def test_the_table_says_each_fact_once() -> None:
+    both = [*found(plain=PLAIN, separate=SEPARATE, sum=SUM), *found(sum=SUM)]
+    first, second = placed(both, SQUARE, BATCHED)
+    levels = [first | {"isa": isa, "src": src} for isa in ("AVX2", "SSE41") for src in ("u8", "s8")]
+    text = "\n".join(table([*levels, first | {"impl": "y"}, second | {"impl": "z"}]))
+    assert text.count("[[kernel]]") == 2
+    assert "s8 u8 | x | 3.13 | AVX2 SSE41" in text
+    proofs = read(text)
+    assert len(proofs) == 6
+    proof = proofs["matmul", "s8", "x", "SSE41", "3.13"]
+    assert proof == proofs["matmul", "u8", "y", "AVX2", "3.13"]
+    assert proof.features == {"dst f32", "src scale", "sum", "wei scale"}
+    assert (proof.order.together, proof.order.fused) == (False, True)
+    assert proof.region == Region.of([SQUARE, BATCHED])
+
+
+def test_blocks_are_all_of_each_with_all_of_the_others() -> None:
+    keys = [("p", src, impl, isa, "1") for src in "ab" for impl in "xy" for isa in "mn"]
+    assert blocks(keys) == [["a b", "x y", "1", "m n"]]
+    apart = blocks(keys[1:])
+    told = [
+        key for block in apart for key in itertools.product(*(words.split() for words in block))
+    ]
+    assert sorted(("p", src, impl, isa, version) for src, impl, version, isa in told) == keys[1:]
 
 
 def test_letters_stand_for_what_is_missing() -> None:
@@ -114,7 +136,25 @@ def test_rows_of_other_processes_stay() -> None:
         for isa, impl in (("SSE41", "old"), ("AVX2", "old"), ("AVX2", "new"))
     ]
     before = kernel_models.merged((), parts[:2])
-    text = "\n".join(kernel_models.table(before))
-    assert list(kernel_models.rows_of(text)) == before
-    after = kernel_models.merged(kernel_models.rows_of(text), parts[2:])
+    text, page = "\n".join(table(before)), "\n".join(kernel_models.page(before))
+    assert kernel_models.rows_of(text, page) == before
+    after = kernel_models.merged(kernel_models.rows_of(text, page), parts[2:])
     assert [(row["isa"], row["impl"]) for row in after] == [("AVX2", "new"), ("SSE41", "old")]
+    assert [row["outputs"] for row in after] == [10, 10]
+
+
+def test_a_part_may_be_of_regions_alone() -> None:
+    part = {"version": "3.13", "runtime": "OMP", "isa": "AVX2"}
+    before = kernel_models.merged((), [{**part, "rows": [["matmul", "u8", "x", {"a": PLAIN}]]}])
+    five = "5-D, a batch of one"
+    regions = [["matmul", src, "x", {five: ["K of 1", *more]}] for src, more in SEEN.items()]
+    (row,) = kernel_models.merged(before, [{**part, "rows": [], "regions": regions}])
+    # What both sources visited, beside what all proofs did before regions were recorded.
+    assert row["region"].visited[five] == {"K of 1"}
+    assert row["region"].visited.items() > before[0]["region"].visited.items()
+    assert "one row" in before[0]["region"].visited["2-D"]
+    (again,) = kernel_models.merged([row], [])
+    assert again["region"] == row["region"]
+
+
+SEEN = {"u8": ["one row"], "s8": []}
