@@ -24,7 +24,8 @@ _MADE_BY = (
     *("Deconv", "InnerProduct", "MatMul", "Conv.from_float", "saturation", "counts", "witness"),
     *("repair", "requantizer", "difference_report", "kernel_model", "plan_model", "explain.read"),
     *("explain.Report.of", "suite.find", "Shape.parse", "Run.from_json", "Chain", "dialect"),
-    *("operator_cache_info", "buffer_statistics", "weight_codes", "qparams_from_fq", "codes"),
+    *("operator_cache_info", "buffer_statistics", "shape_statistics", "weight_codes"),
+    *("qparams_from_fq", "codes"),
 )
 # By the method that a class needs for them.
 _OPERATORS: dict[str, tuple[Callable[..., Any], int]] = {
