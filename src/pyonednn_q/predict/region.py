@@ -18,7 +18,7 @@ Examples
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyonednn_q.compose.problem import (
@@ -45,7 +45,7 @@ class Region:
         Of each class of problems, all traits that one of them had.
     """
 
-    visited: Mapping[str, frozenset[str]]
+    visited: Mapping[str, frozenset[str]] = field(hash=False)  # mappings have no hash
 
     @classmethod
     def of(cls, problems: Iterable[Weighted]) -> Region:

@@ -277,3 +277,10 @@ def test_a_region_grows_by_another_proof() -> None:
     assert region.outside(windowed(padding=1)) == region.outside(PLAIN) == ""
     assert region.visited["2-D, one group"] == USUAL | {"padding"}
     assert set(region.visited) == {"2-D, one group", "2-D"}
+
+
+def test_equal_proofs_have_equal_hashes() -> None:
+    proof = next(iter(proofs().values()))
+    other = replace(proof, region=Region(dict(proof.region.visited)))
+    assert proof == other
+    assert hash(proof) == hash(other)
