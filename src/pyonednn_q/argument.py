@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import islice
 from pathlib import Path
@@ -18,10 +18,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.errors import ArgumentError, Error, ShapeError
 from pyonednn_q.shown import shown
 
 __all__ = [
+    "applied",
     "broadcast",
     "content",
     "flag",
@@ -71,6 +72,21 @@ def function(argument: str, value: object) -> None:
     """Refuse what cannot be called."""
     if not callable(value):
         raise ArgumentError(argument, shown(value), "a function")
+
+
+def applied(argument: str, function: Callable[[Any], Any], value: Any) -> Any:  # noqa: ANN401
+    """Return what a caller's function makes of an array or a number: as many numbers, or truths."""
+    try:
+        found = np.asarray(function(value))
+    except Error:
+        raise
+    except Exception as error:
+        got = f"a function that raises {type(error).__name__}"
+        raise ArgumentError(argument, got, "one that takes an array") from error
+    if found.shape != np.shape(value) or found.dtype.kind not in "biuf":
+        got = f"a function that gives {found.dtype} of shape {found.shape}"
+        raise ArgumentError(argument, got, f"numbers of shape {np.shape(value)}")
+    return found
 
 
 def whole(argument: str, value: Any, lo: int = -(2**31), hi: int = 2**31 - 1) -> int:  # noqa: ANN401

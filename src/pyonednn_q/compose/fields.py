@@ -14,6 +14,7 @@ from pyonednn_q.shown import shown
 
 __all__ = ["check_fields", "checked_fields", "fits"]
 
+_WIDEST = 2**63 - 1
 _NONE: Mapping[str, Any] = {}
 
 
@@ -41,7 +42,7 @@ def checked_fields(
         if name not in hints:
             raise ArgumentError("text", f"{cls.__name__}.{name}", "a field of that class")
         if not fits(value, hints[name]):
-            wanted = getattr(hints[name], "__name__", str(hints[name]))
+            wanted = _words(hints[name])
             got = f"{cls.__name__}.{name} of type {type(value).__name__}"
             raise ArgumentError("text", got, wanted)
     for field in dataclasses.fields(cls):
@@ -65,11 +66,20 @@ def check_fields(value: Any) -> None:  # noqa: ANN401 - a dataclass
     for name, hint in _hints(cls, ()).items():
         field = getattr(value, name)
         if not fits(field, hint):
-            raise ArgumentError(name, shown(field), getattr(hint, "__name__", str(hint)))
+            raise ArgumentError(name, shown(field), _words(hint))
+
+
+def _words(hint: Any) -> str:  # noqa: ANN401 - an annotation
+    if hint is int:
+        return f"an int within {_WIDEST}"
+    return str(getattr(hint, "__name__", hint))
 
 
 def fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - an annotation
-    """Tell whether a value is of an annotated type; whole numbers are floats, too."""
+    """Tell whether a value is of an annotated type; whole numbers are floats, too.
+
+    They have 64 bits: Python's are of any length, and beyond some that cannot be printed.
+    """
     origin, inner = get_origin(hint), get_args(hint)
     origin = get_origin(getattr(origin, "__value__", None)) or origin  # of an alias: NDArray
     if origin in (Union, UnionType, Literal):
@@ -85,7 +95,7 @@ def fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - an annotation
         return all(fits(key, inner[0]) and fits(one, inner[1]) for key, one in value.items())
     if hint in (int, float):
         is_number = isinstance(value, (int, hint)) and not isinstance(value, bool)
-        return is_number and (hint is int or isinstance(value, float) or _is_finite(value))
+        return is_number and (isinstance(value, float) or _is_wide_enough(value, hint))
     if hint in (Any, None, type(None)):
         return hint is Any or value is None
     return isinstance(value, origin or hint)
@@ -95,8 +105,8 @@ def _is_same(value: object, one: object) -> bool:
     return value is one or (type(value) is type(one) and bool(value == one))
 
 
-def _is_finite(value: Any) -> bool:  # noqa: ANN401 - a whole number of any size
-    return bool(abs(value) <= sys.float_info.max)
+def _is_wide_enough(value: Any, hint: type) -> bool:  # noqa: ANN401 - a whole number of any size
+    return bool(abs(value) <= (_WIDEST if hint is int else sys.float_info.max))
 
 
 @functools.cache

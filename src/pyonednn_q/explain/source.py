@@ -35,7 +35,8 @@ def parse(text: str, name: str) -> Any:  # noqa: ANN401 - whatever the text says
         Neither of the two.
     """
     instance("name", name, str)
-    instance(name or "text", text, str)
+    name = name or "text"
+    instance(name, text, str)
     is_json = text.lstrip().startswith("{")
     try:
         if is_json:

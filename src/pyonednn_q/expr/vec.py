@@ -119,8 +119,8 @@ class Vec:
         """Apply a NumPy function to every channel."""
         argument.function("function", function)
         if self.array is None:
-            return _scalar(float(function(self.least)))
-        return _channels(function(self.array))
+            return _scalar(float(argument.applied("function", function, self.least)))
+        return _channels(argument.applied("function", function, self.array))
 
     def rint(self) -> Vec:
         """Nearest whole numbers, ties to even; infinities stay."""
@@ -141,7 +141,7 @@ class Vec:
         argument.function("condition", condition)
         if self.array is None:
             return number(self.least)
-        index = int(np.argmax(condition(self.array)))
+        index = int(np.argmax(argument.applied("condition", condition, self.array)))
         return f"{number(float(self.array[index]))} in channel {index}"
 
     def __add__(self, other: VecLike) -> Vec:

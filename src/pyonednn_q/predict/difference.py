@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import numbers, whole
+from pyonednn_q.compose.fields import check_fields
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.shown import shown
 
@@ -42,6 +43,9 @@ class DifferenceReport:
     mean: float
     at_ties: int | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     @property
     def rate(self) -> float:
         """Differing values per value; 0 of nothing."""
@@ -60,7 +64,7 @@ class DifferenceReport:
             f"{self.count} of {self.compared} differ ({1e6 * self.rate:.1f} ppm)",
             f"by up to {self.largest}",
             f"mean {self.mean:+.6f}",
-            f"first at {self.positions[0]}",
+            *(f"first at {position}" for position in self.positions[:1]),
         ]
         if self.at_ties is not None:
             parts.append("all at ties" if self.all_at_ties else f"{self.at_ties} at ties")

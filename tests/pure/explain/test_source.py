@@ -25,17 +25,27 @@ def test_both_formats_say_the_same() -> None:
     assert parse("[src]\ndims = [1]\n", "x") == {"src": {"dims": [1]}}
 
 
+BAD = [
+    ("op = ", "layer: got Invalid value.*wanted TOML"),
+    ('{"op": }', "layer: got .*line 1.*wanted JSON"),
+    ("op = 1\nop = 2", "layer: got .*overwrite"),
+    ('{"op": 1, "op": 2}', "op: got the same key twice"),
+    ('{"a":' * 100_000, "layer: got tables in tables"),
+    ("a = " + "[" * 100_000, "layer: got"),
+    ('{"op": 1' + "0" * 5000 + "}", "layer: got .*digits"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD, ids=range(7))
+def test_a_text_without_a_name_is_called_text(text: str, message: str) -> None:
+    for name in ("", "text"):
+        with pytest.raises(ArgumentError, match=message.replace("layer", "text")):
+            parse(text, name)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("op = ", "layer: got Invalid value.*wanted TOML"),
-        ('{"op": }', "layer: got .*line 1.*wanted JSON"),
-        ("op = 1\nop = 2", "layer: got .*overwrite"),
-        ('{"op": 1, "op": 2}', "op: got the same key twice"),
-        ('{"a":' * 100_000, "layer: got tables in tables"),
-        ("a = " + "[" * 100_000, "layer: got"),
-        ('{"op": 1' + "0" * 5000 + "}", "layer: got .*digits"),
-    ],
+    BAD,
     ids=range(7),
 )
 def test_bad_text_is_refused(text: str, message: str) -> None:

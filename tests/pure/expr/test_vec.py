@@ -175,6 +175,26 @@ class TestQuestions:
         assert Vec([1.0, -2.0]).first(lambda v: v < 0) == "-2 in channel 1"
         assert Vec(-2.0).first(lambda v: v < 0) == "-2"
 
+    @pytest.mark.parametrize("vec", [Vec([1.0, -2.0]), Vec(3.0)])
+    @pytest.mark.parametrize(
+        ("function", "got"),
+        [
+            (len, "a function that (raises TypeError|gives int64 of shape)"),
+            (str, "a function that gives <U"),
+            (lambda v: [v, v], "a function that gives float64 of shape"),
+            (lambda v: v / None, "a function that raises TypeError"),
+            (object, "a function that raises TypeError"),
+            ({}.__getitem__, "a function that raises (TypeError|KeyError)"),
+            (7, "7"),
+        ],
+    )
+    def test_functions_that_do_not_fit_are_named(self, vec: Vec, function: Any, got: str) -> None:
+        with pytest.raises(ArgumentError, match=f"^function: got {got}"):
+            vec.map(function)
+        if vec.array is not None or function == 7:
+            with pytest.raises(ArgumentError, match=f"^condition: got {got}"):
+                vec.first(function)
+
 
 class TestText:
     @pytest.mark.parametrize(

@@ -45,6 +45,24 @@ def test_positions_are_kept_up_to_a_number() -> None:
     assert difference_report(a, b, positions=3).count == 100
 
 
+def test_a_report_without_positions_is_a_line_too() -> None:
+    report = difference_report(np.zeros(3, np.int8), np.ones(3, np.int8), positions=0)
+    assert report.text() == "3 of 3 differ (1000000.0 ppm), by up to 1, mean -1.000000"
+
+
+def test_a_report_of_anything_else_is_refused() -> None:
+    for name, value in (("compared", 10**5000), ("mean", "0"), ("positions", [(0,)])):
+        right: dict[str, Any] = {
+            "compared": 3,
+            "count": 1,
+            "positions": ((0,),),
+            "largest": 1,
+            "mean": 0.5,
+        }
+        with pytest.raises(ArgumentError, match=f"^{name}: got"):
+            DifferenceReport(**{**right, name: value})
+
+
 def test_ties_explain_differences_or_do_not() -> None:
     acc = np.arange(-64, 64, dtype=np.int32)[None]
     scales: dict[str, Any] = {"src_scale": 0.5, "wei_scale": 0.25, "dst_scale": 0.5}
