@@ -6,6 +6,8 @@ rounding of the real sum. tests/oracles compares with LiteRT and ONNX Runtime th
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,38 @@ def test_codes_are_those_of_the_real_sum_off_ties(dialect: str) -> None:
             assert certain.mean() > 0.9
         wanted = np.clip(np.rint(real) + dst_q.zero_point, -128, 127)
         assert np.array_equal(got[certain], wanted[certain])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scales", "pair", "whole", "left_over"),
+    [
+        ("s8", (14 / 15, 22 / 28, 7 / 15), (-22, -49), -126, -127),
+        ("u8", (16 / 26, 14 / 11, 8 / 26), (67, 161), 142, 143),
+    ],
+)
+def test_optimised_kernels_differ_in_whole_vectors_of_channels_last_tensors(
+    dtype: str, scales: tuple[float, ...], pair: tuple[int, int], whole: int, left_over: int
+) -> None:
+    """At a tie. tests/oracles has LiteRT's own codes of these and all other pairs."""
+    point = 0 if dtype == "s8" else 128
+    q = [QParams(float(np.float32(scale)), point, dtype) for scale in scales]
+    names: dict[str, Any] = dict(zip(("a_q", "b_q", "dst_q"), q, strict=True))
+    shape, vector = (1, 3, 5, 3), 16 if dtype == "s8" else 8
+    a, b = (np.full(shape, code, numpy_dtype(dtype)) for code in pair)
+    assert np.all(quantised.add(a, b, **names) == left_over)
+    got = np.moveaxis(quantised.add(a, b, **names, dialect="tflite_optimised"), 1, -1).ravel()
+    cut = got.size - got.size % vector
+    assert np.all(got[:cut] == whole)
+    assert np.all(got[cut:] == left_over)
+    assert got.size > cut
+
+
+def test_optimised_kernels_do_not_broadcast() -> None:
+    q = QParams(0.5, 0, "s8")
+    a = np.zeros((2, 3), np.int8)
+    for b in (a[:1], a[:1, :1]):
+        with pytest.raises(ShapeError, match=r"^b: got .*; wanted \(2, 3\) of a: the optimised"):
+            quantised.add(a, b, a_q=q, b_q=q, dst_q=q, dialect="tflite_optimised")
 
 
 def test_tensors_broadcast() -> None:

@@ -19,6 +19,7 @@ from pyonednn_q.qparams import QParams
 from support.definitions import operators
 
 FLOATS = ("onnxruntime", "caffe2", "tpu_mlir")
+KEEPS_PARAMETERS = ("tflite", "tflite_optimised", "xnnpack")  # when it resizes
 NEAR = 1e-3  # of a code: above what float32 can be off, for all results here
 Array = np.ndarray[Any, Any]
 
@@ -140,13 +141,13 @@ def bilinear(x: Array, size: tuple[int, int], *, half_pixel: bool) -> Array:
 def test_resize_bilinear(dialect: str, half_pixel: bool) -> None:
     for seed in range(4):
         (src_q, dst_q, _), x, _ = draw(seed)
-        dst_q = src_q if dialect in {"tflite", "xnnpack"} else dst_q
+        dst_q = src_q if dialect in KEEPS_PARAMETERS else dst_q
         for size in ((12, 14), (5, 11), (3, 1)):
             got = quantised.resize_bilinear(
                 x, size, src_q=src_q, dst_q=dst_q, half_pixel=half_pixel, dialect=dialect
             )
             real = bilinear(src_q.dequantize(x), size, half_pixel=half_pixel)
-            if dialect in {"tflite", "xnnpack"}:
+            if dialect in KEEPS_PARAMETERS:
                 # A step of 1/1024 pixel is off by half at most, each place; 255 codes a pixel.
                 bound = 0.5 + 255 * sum(size) / 2048
                 assert np.abs(got - (real / src_q.scale + src_q.zero_point)).max() <= bound

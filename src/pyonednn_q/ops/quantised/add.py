@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,11 @@ from pyonednn_q.ops.quantised.operands import (
     through_floats,
 )
 from pyonednn_q.ops.quantised.rescale import searched, two_step
-from pyonednn_q.predict.dialects.multiplier import scale_to_mult_shift
+from pyonednn_q.predict.dialects.multiplier import (
+    high_product,
+    quantize_multiplier,
+    scale_to_mult_shift,
+)
 from pyonednn_q.predict.dialects.rounding import round_real, shift_round
 
 if TYPE_CHECKING:
@@ -48,7 +53,8 @@ def add(
     a_q, b_q, dst_q : QParams
         Per tensor, u8 or s8.
     dialect : str
-        tflite, xnnpack, onnxruntime, caffe2, tpu_mlir, tpu_mlir_cv18xx, stablehlo or onednn.
+        tflite (its reference kernel), tflite_optimised (without broadcasting), xnnpack,
+        onnxruntime, caffe2, tpu_mlir, tpu_mlir_cv18xx, stablehlo or onednn.
 
     Raises
     ------
@@ -75,12 +81,10 @@ def add(
         return onednn.added(left, right, dst_q)
     if dialect == "onnxruntime":
         return stored(_onnxruntime(left, right, scale, zero_point), dst_q)
-    if dialect == "tflite":
-        return stored(_tflite(left, right, scale) + zero_point, dst_q)
-    if dialect == "xnnpack":
-        return stored(_xnnpack(left, right, scale) + zero_point, dst_q)
-    if dialect == "caffe2":
-        return stored(_caffe2(left, right, scale) + zero_point, dst_q)
+    if dialect == "tflite_optimised":
+        return _in_vectors(left, right, dst_q)
+    if dialect in _SUMS:
+        return stored(_SUMS[dialect](left, right, scale) + zero_point, dst_q)
     symmetric = (left.zero_point, right.zero_point, zero_point) == (0, 0, 0)
     if symmetric and dialect.startswith("tpu_mlir"):
         if dialect == "tpu_mlir":
@@ -97,6 +101,53 @@ def _tflite(a: Quantised, b: Quantised, scale: float) -> Array:
     twice = 2 * max(a.scale, b.scale)
     parts = [two_step(x.shifted, x.scale / twice, left_shift=_HEAD_ROOM) for x in (a, b)]
     return two_step(parts[0] + parts[1], twice / (2**_HEAD_ROOM * scale))
+
+
+def _in_vectors(a: Quantised, b: Quantised, dst_q: QParams) -> Array:
+    """Add whole vectors as the optimised kernel does, and what they leave over as the reference.
+
+    Vectors are cut from channels-last tensors.
+    """
+    dims = a.codes.shape
+    if b.codes.shape != dims:
+        wanted = f"{dims} of a: the optimised kernels cut broadcast tensors otherwise"
+        raise ShapeError("b", str(b.codes.shape), wanted)
+    flat = [x._replace(codes=_channels_last(x.codes).ravel()) for x in (a, b)]
+    scale, zero_point = parameters("dst_q", dst_q)
+    vector = 16 if dst_q.dtype == "s8" else 8
+    whole = a.codes.size - a.codes.size % vector
+    heads, tails = (
+        [x._replace(codes=x.codes[part]) for x in flat]
+        for part in (slice(whole), slice(whole, None))
+    )
+    twice = 2 * max(a.scale, b.scale)
+    parts = [_one_rounding(x, x.scale / twice, dst_q.dtype) for x in heads]
+    q, exponent = quantize_multiplier(twice / (2**_HEAD_ROOM * scale))
+    total = high_product(parts[0] + parts[1], q)
+    # Narrowed to 16 bits, which wraps around, and so does the addition of the zero point.
+    narrow = shift_round(total, np.maximum(-exponent, 0), "half_away_from_zero").astype(np.int16)
+    made = (narrow + np.int16(zero_point)).astype(np.int64)
+    rest = _tflite(tails[0], tails[1], scale) + zero_point
+    codes = stored(np.concatenate([made, rest]), dst_q)
+    last = _channels_last(a.codes).shape
+    return np.ascontiguousarray(_channels_second(codes.reshape(last)))
+
+
+def _one_rounding(x: Quantised, multiplier: float, dtype: str) -> Array:
+    """Return x · 2^20 · multiplier: s8 shifted before the one rounding, u8 cut off behind it."""
+    q, exponent = (int(value) for value in quantize_multiplier(multiplier))
+    if dtype == "u8":
+        return np.asarray(high_product(x.shifted << _HEAD_ROOM, q) >> -exponent)
+    left = _HEAD_ROOM + exponent
+    return high_product(x.shifted << max(left, 0) >> max(-left, 0), q)
+
+
+def _channels_last(codes: Array) -> Array:
+    return np.moveaxis(codes, 1, -1) if codes.ndim > 2 else codes
+
+
+def _channels_second(codes: Array) -> Array:
+    return np.moveaxis(codes, -1, 1) if codes.ndim > 2 else codes
 
 
 def _onnxruntime(a: Quantised, b: Quantised, scale: float, zero_point: int) -> Array:
@@ -130,3 +181,11 @@ def _one_shift(a: Quantised, b: Quantised, scale: float) -> Array:
     _, shift = scale_to_mult_shift(max(ratios), 8, "truncate")
     k = [int(ratio * 2.0 ** int(shift)) for ratio in ratios]
     return shift_round(a.shifted * k[0] + b.shifted * k[1], shift, "half_up")
+
+
+# Of integers, less the zero point of the result.
+_SUMS: dict[str, Callable[[Quantised, Quantised, float], Array]] = {
+    "tflite": _tflite,
+    "xnnpack": _xnnpack,
+    "caffe2": _caffe2,
+}

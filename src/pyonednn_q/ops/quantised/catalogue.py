@@ -21,7 +21,10 @@ _STABLEHLO = "floats, even(y / s + z)"
 ARITHMETIC: dict[str, dict[str, str]] = {
     "add": {
         "tflite": "each x · 2^20 · s / (2 · max s) by D2, their sum · 2 · max s / (2^20 · s_dst) "
-        "by D2, + z",
+        "by D2, + z: the reference kernel",
+        "tflite_optimised": "no broadcasting; each x · 2^20 · s / (2 · max s) with one rounding, "
+        "half up (s8: shifted before it; u8: after it, cut off), their sum by D2, in 16 bits, + z; "
+        "the last, up to 15 (u8: 7), of a channels-last tensor as tflite",
         "onnxruntime": "f32: a · (s_a / s_dst) + b · (s_b / s_dst) on codes, with all zero points "
         "as one constant inside, even",
         "xnnpack": "21-bit multipliers of the same power, one shift half up, + z",
@@ -126,7 +129,9 @@ ARITHMETIC: dict[str, dict[str, str]] = {
     | {"onednn": "f32(x · s_src · beta) by a reorder, softmax, fma(v, 1 / s_dst, z), even"},
     "resize_bilinear": {
         "tflite": "parameters alike, on codes: s8 by integer weights of 10 bits per axis, half "
-        "away; u8 in float32, + 0.5 cut off (reference kernel)",
+        "away; u8 in float32, each code times its weights one after the other, + 0.5 cut off: the "
+        "reference kernel",
+        "tflite_optimised": "the same; u8: each code times the product of its weights",
         "xnnpack": "parameters alike, on codes: weights of 11 bits per axis, across and then down, "
         "one shift by 22, half up",
         "onnxruntime": _FLOATS["onnxruntime"],

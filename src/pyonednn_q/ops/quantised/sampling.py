@@ -52,8 +52,9 @@ def resize_bilinear(
     half_pixel : bool
         Pixels have their value at their centre, not at their corner.
     dialect : str
-        tflite or xnnpack (which keep the parameters), onnxruntime, caffe2, tpu_mlir, or onednn
-        (which has pixels by their centre only).
+        tflite (its reference kernel), tflite_optimised or xnnpack (all of which keep the
+        parameters), onnxruntime, caffe2, tpu_mlir, or onednn (which has pixels by their centre
+        only).
 
     Raises
     ------
@@ -76,19 +77,22 @@ def resize_bilinear(
             raise ArgumentError("half_pixel", "False", wanted)
         return onednn.resized(x, wanted_size, dst_q)
     axes = zip(x.codes.shape[2:], wanted_size, strict=True)
-    if dialect in {"tflite", "xnnpack"} and src_q != dst_q:
+    if dialect in {"tflite", "tflite_optimised", "xnnpack"} and src_q != dst_q:
         raise ArgumentError("dst_q", str(dst_q), "src_q: TFLite's kernel does not rescale")
     if dialect == "xnnpack":
         rows, columns = (_short_weights(*axis, half_pixel=half_pixel) for axis in axes)
         wide = _across_then_down(x.codes.astype(np.int64), rows, columns)
         return stored(shift_round(wide, 2 * _XNNPACK, "half_up"), dst_q)
-    if dialect == "tflite" and src_q.dtype == "s8":
+    if dialect.startswith("tflite") and src_q.dtype == "s8":
         rows, columns = (_integer_weights(*axis, half_pixel=half_pixel) for axis in axes)
         wide = _mixed(x.codes.astype(np.int64), rows, columns, _ONE)
         return stored(shift_round(wide, 20, "half_away_from_zero"), dst_q)
     rows, columns = (_weights(*axis, half_pixel=half_pixel) for axis in axes)
     if dialect == "tflite":
         codes = _mixed(x.codes.astype(np.float32), rows, columns, np.float32(1))
+        return stored(np.trunc(codes + np.float32(0.5)), dst_q)
+    if dialect == "tflite_optimised":
+        codes = _weighed(x.codes.astype(np.float32), rows, columns)
         return stored(np.trunc(codes + np.float32(0.5)), dst_q)
     return through_floats(_mixed(x.real, rows, columns, np.float32(1)), dst_q, dialect)
 
@@ -169,3 +173,18 @@ def _mixed(
     mixed = mixed + below[..., left] * down * (one - across)
     mixed = mixed + above[..., right] * (one - down) * across
     return np.asarray(mixed + below[..., right] * down * across)
+
+
+def _weighed(
+    values: Array, rows: tuple[Array, Array, Array], columns: tuple[Array, Array, Array]
+) -> Array:
+    """Mix with one weight for each corner, as the optimised kernel does, row by row."""
+    one = np.float32(1)
+    top, bottom, down = rows
+    left, right, across = columns
+    down = down[:, np.newaxis]
+    above, below = values[:, :, top], values[:, :, bottom]
+    mixed = above[..., left] * ((one - down) * (one - across))
+    mixed = mixed + above[..., right] * ((one - down) * across)
+    mixed = mixed + below[..., left] * (down * (one - across))
+    return np.asarray(mixed + below[..., right] * (down * across))
