@@ -1,19 +1,17 @@
-"""Write docs/dialects.md: what each runtime's requantisation is, and how often they differ.
+"""Write docs/dialects.md: what each runtime's requantisation is.
 
-    python tools/dialects.py > docs/dialects.md
+    python tools/dialects.py
 
-The tables of differences take a minute or so; everything above them needs no extension.
+Its studies (where two notes are wrong, how often dialects differ) stay as they are.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
-import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from dialects_corrections import OPERATORS_NOTE, TPU_NOTE, Correction
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.predict.dialects import DIALECTS
 from pyonednn_q.predict.dialects.catalogue import Distance
@@ -23,7 +21,7 @@ from pyonednn_q.predict.dialects.method import VERSIONS, Method, which_method
 HEAD = """\
 # Requantisation dialects
 
-Written by `tools/dialects.py`; do not edit.
+Written by `tools/dialects.py`, down to the [studies](#where-the-notes-are-wrong).
 
 An INT8 layer ends with the same question everywhere: which integer does this 32-bit sum become?
 Runtimes answer it differently, by one level, seldom two, in up to a quarter of all outputs. Here
@@ -78,26 +76,13 @@ before the clamp:
 
 | framework | scales | M formed in | rule | halves |
 |---|---|---|---|---|"""
-CORRECTIONS_HEAD = """
-## Where the notes are wrong
-
-Two notes describe these arithmetics, one on quantised operators in Caffe and one on the theory
-behind TPU-MLIR. The frameworks' kernels do otherwise in the places below. Each example is computed
-when this page is written: what the note's words give, and what is right.
-"""
-MISMATCH_HEAD = """
-## How often they differ
-"""
-MISMATCH_TEXT = """
-Outputs that differ, per million of {outputs:,} per cell: {drawn}, s8
-results with random zero points, nothing saturates but in E. "Mean" is the bias that a dialect
-brings. "At ties" is the share of its differences (of up to {looked_at:,}) that are exact halves.\
-"""
+STUDIES = "\n## Where the notes are wrong\n"
+PAGE = Path(__file__).parents[1] / "docs" / "dialects.md"
 OPS = ("conv", "depthwise conv", "deconv", "inner_product")
 
 
 def static_page() -> Iterator[str]:
-    """Give the lines that need nothing but the tables of the package."""
+    """Give the lines that tables of the package say."""
     yield from HEAD.splitlines()
     yield "\n| name | short | what it does | off by |\n|---|---|---|---|"
     for one in DIALECTS.values():
@@ -125,9 +110,6 @@ def static_page() -> Iterator[str]:
             f"| `{name}` | {constants.scale} | {constants.multiplier} | `{constants.quantize}` "
             f"| {halves} |"
         )
-    yield from CORRECTIONS_HEAD.splitlines()
-    yield from _corrections("The note on quantised operators", OPERATORS_NOTE)
-    yield from _corrections("The note on TPU-MLIR", TPU_NOTE)
 
 
 def _off_by(distance: Distance) -> str:
@@ -184,78 +166,10 @@ def _short(method: Method) -> str:
     return " + ".join(DIALECTS[name].alias for name in names if name is not None)
 
 
-def _corrections(title: str, group: tuple[Correction, ...]) -> Iterator[str]:
-    yield f"\n### {title}\n"
-    yield "| it says | it is | example | as printed | right |\n|---|---|---|---|---|"
-    for one in group:
-        example = one.example()
-        cells = (one.says, one.instead, example.what, str(example.printed), str(example.right))
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def mismatch_page() -> Iterator[str]:
-    """Give the lines of the tables of differences."""
-    import dialects_mismatch as counted
-
-    yield from MISMATCH_HEAD.splitlines()
-    outputs = counted.SCALES * counted.ACCUMULATORS
-    drawn = f"{counted.SCALES} scale triples, {counted.ACCUMULATORS:,} accumulators each"
-    yield MISMATCH_TEXT.format(outputs=outputs, drawn=drawn, looked_at=counted.TIES_LOOKED_AT)
-    for regime in counted.REGIMES:
-        against = counted.tallies(regime)
-        yield f"\n### {regime.letter}: {regime.text}\n"
-        yield "| dialect | from exact | largest | mean | at ties | from oneDNN | largest |"
-        yield "|---|---:|---:|---:|---:|---:|---:|"
-        for name, tally in against[counted.YARDSTICK].items():
-            other = against["onednn"][name]
-            ties = f"{100 * tally.ties / tally.looked_at:.0f} %" if tally.looked_at else "–"
-            yield (
-                f"| `{name}` | {_ppm(tally.count, outputs)} | {tally.largest} "
-                f"| {tally.sum / outputs:+.5f} | {ties} | {_ppm(other.count, outputs)} "
-                f"| {other.largest} |"
-            )
-    yield from _octaves()
-    yield from _pairs()
-
-
-def _octaves() -> Iterator[str]:
-    import dialects_mismatch as counted
-
-    outputs = 100 * counted.ACCUMULATORS
-    yield "\n### By octave of M, from exact\n"
-    yield "Two roundings cost 2^-(r+1) where r is the second one's shift, whatever the data.\n"
-    yield "| M | " + " | ".join(f"`{name}`" for name in counted.BY_OCTAVE) + " |"
-    yield "|---|" + "---:|" * len(counted.BY_OCTAVE)
-    for octave, counts in counted.by_octave(counted.ACCUMULATORS).items():
-        cells = " | ".join(_ppm(counts[name], outputs) for name in counted.BY_OCTAVE)
-        yield f"| [2^{octave}, 2^{octave + 1}) | {cells} |"
-
-
-def _pairs() -> Iterator[str]:
-    import dialects_mismatch as counted
-
-    names = list(DIALECTS)
-    outputs = counted.SCALES * counted.ACCUMULATORS
-    yield "\n### Every two, in A\n"
-    yield "| | " + " | ".join(str(i + 1) for i in range(len(names))) + " |"
-    yield "|---|" + "---:|" * len(names)
-    counts = counted.pairwise(counted.REGIMES[0], counted.ACCUMULATORS)
-    for i, a in enumerate(names):
-        cells = ["." if a == b else _ppm(counts[a, b], outputs) for b in names]
-        yield f"| {i + 1} `{a}` | {' | '.join(cells)} |"
-
-
-def _ppm(count: int, outputs: int) -> str:
-    return f"{1e6 * count / outputs:.1f}"
-
-
 def main() -> None:
-    """Print the page, or the part of it that needs no extension."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--static", action="store_true", help="without the tables of differences")
-    arguments = parser.parse_args()
-    lines = [*static_page(), *(() if arguments.static else mismatch_page())]
-    sys.stdout.write("\n".join(lines) + "\n")
+    """Write what tables of the package say, before the studies."""
+    _, studies, kept = PAGE.read_text().partition(STUDIES)
+    PAGE.write_text("\n".join(static_page()) + "\n" + studies + kept)
 
 
 if __name__ == "__main__":

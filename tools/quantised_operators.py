@@ -104,9 +104,9 @@ follows is everything else. s is a scale, z a zero point, x a code less its zero
 float32 nearest s_src / s_dst; "D2" multiplies by 31 bits with two roundings, as there; "half up",
 "half away" and "even" say where halves go. All clamp to the type last.
 
-`tflite` is LiteRT's reference kernels, `tflite_optimised` its optimised ones (those for x86 and Arm,
-without a delegate), `xnnpack` those that its interpreter takes by default: what is not listed is as
-`tflite`. `onnxruntime`
+`tflite` is LiteRT's reference kernels, `tflite_optimised` its optimised ones (without a delegate),
+`xnnpack` those that its interpreter takes by default: what is not listed is as `tflite`.
+`onnxruntime`
 is its QLinear operators. `tests/oracles` compares both with the runtimes themselves to the last
 output. `caffe2` is SNPS-Caffe's procedure and `tpu_mlir` that of BM168x (`tpu_mlir_cv18xx`:
 CV18xx); they are held to their definitions in rational arithmetic (`tests/definitions`). `tosa` is
