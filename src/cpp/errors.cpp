@@ -50,14 +50,24 @@ void raise_python(const char* name, Args&&... args) {
     PyErr_SetObject(type.ptr(), instance.ptr());
 }
 
+const char* class_of(dnnl_status_t status) {
+    switch (status) {
+    case dnnl_unimplemented:
+        return "UnsupportedError";
+    case dnnl_out_of_memory:
+        return "OutOfMemoryError";
+    default:
+        return "OneDNNError";
+    }
+}
+
 void translate(std::exception_ptr thrown) {
     try {
         if (thrown) std::rethrow_exception(thrown);
     } catch (const ArgumentFault& fault) {
         raise_python(fault.kind.c_str(), fault.argument, fault.got, fault.wanted);
     } catch (const DnnlFault& fault) {
-        const char* type = fault.status == dnnl_unimplemented ? "UnsupportedError" : "OneDNNError";
-        raise_python(type, status_name(fault.status), fault.call, "");
+        raise_python(class_of(fault.status), status_name(fault.status), fault.call, "");
     } catch (const LibraryFault& fault) {
         raise_python("LibraryError", fault.what(), py::tuple());
     } catch (const ForkedFault& fault) {

@@ -15,8 +15,6 @@ from pyonednn_q.shown import LONGEST, shortened
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from typing_extensions import Self
-
 Reasons = tuple[tuple[str, str], ...]
 T = TypeVar("T")
 
@@ -106,13 +104,6 @@ class OneDNNError(Error, RuntimeError):
     detail : str
         What else is known.
     """
-
-    def __new__(cls, status: str, *args: object, **_: object) -> Self:
-        """Return a `MemoryError`, too, where that is the library's status, whoever raises it."""
-        is_memory = cls is OneDNNError and status == "out_of_memory"
-        made: Any = OutOfMemoryError if is_memory else cls
-        found: Self = RuntimeError.__new__(made, status, *args)
-        return found
 
     def __init__(self, status: str, call: str, problem: str, detail: str = "") -> None:
         self.status = shortened(status, 40)

@@ -9,16 +9,19 @@ import subprocess
 import sys
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
-from pyonednn_q.errors import OneDNNError, OutOfMemoryError, UnsupportedError
-from pyonednn_q.native import library, runtime
+from pyonednn_q import native
+from pyonednn_q.compose.problem import MatMulProblem
+from pyonednn_q.errors import OneDNNError
+from pyonednn_q.native import library, preparation, runtime
 from support.fake_library import fake
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 CALLS = """
 import json, os, sys
@@ -183,14 +186,36 @@ def test_no_memory_for_weights_is_a_memory_error_that_says_what_was_asked() -> N
 
 
 @pytest.mark.parametrize("status", ["out_of_memory", "runtime_error"])
-def test_the_library_s_out_of_memory_is_a_memory_error(status: str) -> None:
-    error = OneDNNError(status, "dnnl_primitive_create", "matmul", "detail")
-    copy: OneDNNError = pickle.loads(pickle.dumps(error))
-    for one in (error, copy):
-        assert isinstance(one, MemoryError) is (status == "out_of_memory")
-        assert isinstance(one, OutOfMemoryError) is (status == "out_of_memory")
-        assert isinstance(one, OneDNNError)
-        assert (one.status, one.call, one.problem) == (status, "dnnl_primitive_create", "matmul")
-        assert str(one) == f"dnnl_primitive_create: {status}; detail; matmul"
-    unsupported: Any = UnsupportedError("out_of_memory", "", "")
-    assert not isinstance(unsupported, MemoryError)
+def test_the_library_s_out_of_memory_is_a_memory_error(
+    status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it comes from: describing a primitive, packing for it, running it."""
+    wei = np.ones((4, 8), np.int8)
+    problem = MatMulProblem.of((2, 4), (4, 8))
+
+    def fail(*_: object) -> None:
+        raise OneDNNError(status, "dnnl_call", "")
+
+    class Extension:
+        Candidate = fail
+
+    def told(act: Callable[[], object]) -> str:
+        with pytest.raises(OneDNNError) as caught:
+            act()
+        assert isinstance(caught.value, MemoryError) is (status == "out_of_memory")
+        copy = pickle.loads(pickle.dumps(caught.value))
+        assert (type(copy), str(copy)) == (type(caught.value), str(caught.value))
+        return str(caught.value)
+
+    call = native.prepare(problem, wei=wei)
+    with monkeypatch.context() as patch:
+        patch.setattr(runtime, "core", Extension)
+        assert problem.text() in told(lambda: native.prepare(problem, wei=wei))
+    with monkeypatch.context() as patch:
+        patch.setattr(preparation, "bind", fail)
+        text = told(lambda: native.prepare(problem, wei=wei))
+    patch.setattr(call, "_run", fail)
+    slow = told(lambda: call(np.ones((4, 2), np.uint8).T, out=np.empty((8, 2), np.uint8).T))
+    for one in (text, slow):
+        assert one.startswith(f"dnnl_call: {status}")
+        assert ("wei of 32 bytes" in one) is (status == "out_of_memory")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.problem import Problem
 
 
+OUT_OF_MEMORY = "out_of_memory"  # a status of the library
 _LONGEST = 2**31 - 1
 
 
@@ -98,7 +99,8 @@ def first_candidate(problem: Problem, attr: Attr) -> Any:  # noqa: ANN401 - an o
     except OneDNNError as error:
         if error.call == "dnnl_engine_create":
             raise library.no_engine(error.status) from None
-        raise OneDNNError(error.status, error.call, text, error.detail) from None
+        kind = OutOfMemoryError if error.status == OUT_OF_MEMORY else OneDNNError
+        raise kind(error.status, error.call, text, error.detail) from None
 
 
 @contextmanager
@@ -112,11 +114,14 @@ def memory_for(problem: Problem, attr: Attr) -> Iterator[None]:
     """
     try:
         yield
-    except MemoryError as error:
-        call = error.call if isinstance(error, OutOfMemoryError) else ""
+    except (MemoryError, OneDNNError) as error:
+        status = error.status if isinstance(error, OneDNNError) else OUT_OF_MEMORY
+        if status != OUT_OF_MEMORY:
+            raise
+        call = error.call if isinstance(error, OneDNNError) else ""
         sizes = (f"{name} of {spec.nbytes:,} bytes" for name, spec in problem.tensors.items())
         text = f"{problem.text()} {attr.text()}".rstrip()
-        raise OutOfMemoryError("out_of_memory", call, text, ", ".join(sizes)) from error
+        raise OutOfMemoryError(OUT_OF_MEMORY, call, text, ", ".join(sizes)) from error
 
 
 def implementations(problem: Problem, attr: Attr | None = None) -> tuple[Offer, ...]:
