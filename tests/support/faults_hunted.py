@@ -17,6 +17,7 @@ from support.guard_cases_hunted import (
     nibbles,
     one_place,
     one_plane,
+    rounded,
     taps,
 )
 
@@ -114,6 +115,7 @@ HUNTED_FAULTS = [
         for level in (AVX2, SSE41, VNNI)
         for src, length in (("u8", 3), ("s8", 3), ("u8", 1))
     ),
+    *(Fault("depthwise-to-bf16", VNNI, rounded(kernel)) for kernel in (1, 7)),
     *(
         Fault("operand-of-gapped-rows", VNNI, gapped(batch, m), added(len(batch)))
         for batch, m in (((2, 3), 1), ((2, 2), 1))

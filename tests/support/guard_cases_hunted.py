@@ -63,6 +63,12 @@ def one_place(
     return of if last else replace(of, dst=TensorSpec.dense(of.dst.dims, "f32"))
 
 
+def rounded(kernel: int = 7) -> ConvProblem:
+    """A depthwise convolution that stores bf16."""
+    of, wei = (1, 24, 8, 40), (24, 1, 1, kernel, kernel)
+    return ConvProblem.of(of, wei, dst="bf16", padding=kernel // 2)
+
+
 def gapped(batch: tuple[int, ...] = (2, 3), m: int = 1, gap: int = 3) -> MatMulProblem:
     """A product whose rows of dst have gaps between them."""
     of = MatMulProblem.of((*batch, m, 16), (*batch, 16, 16), dst="f32")
@@ -225,6 +231,10 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for problem in (one_place(), one_place(src="s8"), one_place(length=1))
     ),
     *(
+        ("depthwise-to-bf16", rounded(), PLAIN, version, VNNI, "jit_int8:avx512_core_vnni")
+        for version in (OLD, NEW)
+    ),
+    *(
         ("operand-of-gapped-rows", gapped(), binary(*dims), version, VNNI, impl)
         for version in (OLD, NEW)
         for dims in ((1, 1, 1, 16), (1, 1, 1, 1), (2, 3, 1, 16))
@@ -283,6 +293,9 @@ HUNTED_RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (one_place(last=True), binary(1, 16, 1, 1), NEW, AVX2, "jit_uni_int8:avx2"),
     (one_place(length=1), binary(1, 16, 1, 1), NEW, AVX2, "jit_uni_int8_1x1:avx2"),
     (one_place(images=1), binary(1, 16, 1, 1), NEW, AVX2, "jit_uni_int8:avx2"),
+    (rounded(), PLAIN, NEW, VNNI, DW_VNNI),
+    (rounded(), PLAIN, NEW, AVX512, "jit_int8:avx512_core"),
+    (rounded(), PLAIN, NEW, "AVX512_CORE_BF16", "jit_int8:avx512_core_vnni"),
     (gapped(), PLAIN, NEW, VNNI, MATMUL_VNNI),
     (gapped(gap=0), binary(1, 1, 1, 16), NEW, VNNI, MATMUL_VNNI),
     (padded_src(128, "u8"), PLAIN, OLD, AMX, MATMUL_AMX),

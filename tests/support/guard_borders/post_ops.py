@@ -179,6 +179,17 @@ BORDERS: list[Border] = [
         ],
     ),
     (
+        operands.depthwise_to_bf16,
+        [(conv((1, 24, 9, 9), (24, 1, 1, 7, 7), dst="bf16"), PLAIN)],
+        [
+            (conv((1, 24, 9, 9), (24, 1, 1, 7, 7), dst="f32"), PLAIN),
+            (conv((1, 24, 9, 9), (24, 1, 1, 7, 7), "s8", dst="bf16"), PLAIN),
+            (conv((1, 24, 9, 9), (24, 1, 1, 7, 7), dst="bf16"), SRC),
+            (conv((1, 24, 9, 9), (24, 24, 7, 7), dst="bf16"), PLAIN),
+            (deconv((1, 24, 9), (24, 1, 1, 7), dst="bf16"), PLAIN),
+        ],
+    ),
+    (
         operands.operand_of_gapped_rows,
         [
             (spread(4, 9), after(operand("add", 1, 8))),

@@ -86,6 +86,18 @@ def operand_of_one_place(problem: Problem, attr: Attr) -> bool:
     return any(dims[1] > 1 and dims != dst.dims for dims in operands(problem, attr))
 
 
+def depthwise_to_bf16(problem: Problem, attr: Attr) -> bool:
+    """Match depthwise from u8 without zero point to bf16.
+
+    Kernels of 1, 5 and 7, rows of 15 places and more, up to 33 channels; not seen with kernels of
+    3, nor with 48 and 64 channels. Which registers are left over decides, so neither is looked at.
+    """
+    if not isinstance(problem, ConvProblem) or not problem.is_depthwise:
+        return False
+    types = problem.src.dtype, problem.dst.dtype
+    return types == ("u8", "bf16") and attr.src_zero_point is None
+
+
 def operand_of_gapped_rows(problem: Problem, attr: Attr) -> bool:
     """Match a binary or prelu operand, and gaps between the rows or the matrices of dst."""
     if not isinstance(problem, MatMulProblem) or problem.dst.strides is None:
