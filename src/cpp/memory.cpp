@@ -40,8 +40,17 @@ dnnl_memory_desc_t create_desc(const TensorSpec& spec) {
             throw ArgumentFault("LayoutError", "strides", dims_text(*spec.strides),
                                 "one stride per dimension");
         }
-        PQ_CALL(memory_desc_create_with_strides, &created, ndims, spec.dims.data(), spec.dtype,
-                spec.strides->data());
+        const auto status = lib().memory_desc_create_with_strides(&created, ndims, spec.dims.data(),
+                                                                  spec.dtype, spec.strides->data());
+        const bool is_nibbles = spec.dtype == dnnl_s4 || spec.dtype == dnnl_u4;
+        if (is_nibbles && status == dnnl_invalid_arguments) {
+            throw ArgumentFault(
+                    "LayoutError", "strides",
+                    dims_text(*spec.strides) + " of 4-bit values " + dims_text(spec.dims),
+                    "rows that begin at a whole byte: an even number of values in each, "
+                    "the last one filled up if need be");
+        }
+        check(status, "dnnl_memory_desc_create_with_strides");
     }
     return created;
 }

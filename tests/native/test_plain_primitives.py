@@ -22,7 +22,7 @@ from pyonednn_q.compose.problem import (
     SumProblem,
 )
 from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import KnownWrongError, OneDNNError, UnsupportedError
+from pyonednn_q.errors import KnownWrongError, LayoutError, OneDNNError, UnsupportedError
 from pyonednn_q.native import dispatch, runtime
 from support import isa, oracle
 from support.parity_post_ops import ELTWISE
@@ -223,6 +223,16 @@ def test_four_bit_zero_points_of_groups(wei: str, is_borrowed: bool) -> None:
     real = codes.astype(np.int64) - points.repeat(32, axis=0)
     assert (call(src) == src.astype(np.int64) @ real).all()
     assert "wei_zero_point" not in call.held()
+
+
+def test_rows_of_four_bits_begin_at_bytes() -> None:
+    if runtime.version() < (3, 8, 0):
+        pytest.skip("oneDNN 3.7 takes rows that begin amid a byte")
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    problem = MatMulProblem.of((4, 32), (32, 9), wei="s4", dst="f32")
+    wei = integers(0, 8, (32, 9), "i1").astype(ml_dtypes.int4)
+    with pytest.raises(LayoutError, match=r"^strides: got \(9, 1\) of 4-bit values \(32, 9\)"):
+        native.prepare(problem, Attr(src_scale=Scale()), wei=wei, values={"src_scale": 1.0})
 
 
 def test_the_library_holds_the_attributes_we_set() -> None:
