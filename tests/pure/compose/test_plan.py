@@ -132,6 +132,14 @@ def test_weights_change_their_sign_and_vanish() -> None:
         plan.wei(np.full((3, 2, 1, 1), -128, np.int8))
 
 
+def test_a_channel_of_scale_0_needs_no_step() -> None:
+    """Its weights become 0; nothing has to change its sign, whatever weights there are."""
+    facts = PrimitiveFacts("matmul", 2, ndims=2, wei_ndims=2)
+    plan = compose(Chain(Affine([2.0, 0.0])), facts)
+    assert plan.post_ops == ()
+    assert plan.wei(np.full((3, 2), -128, np.int8)).tolist() == [[-128, 0]] * 3
+
+
 def test_weights_of_nothing_beside_a_zero_point() -> None:
     """A channel of scale 0 gets weights that equal the zero point: a 0 would still be worth 7."""
     facts = PrimitiveFacts("matmul", 3, ndims=2, wei_ndims=2, wei_zero_point=-7)

@@ -159,9 +159,13 @@ def test_a_shift_beside_a_whole_number_is_taken_as_it(shift: Any, whole: Any) ->
     stored = snapping.snap_shift_before_round(acc, Dst("u8"))
     assert isinstance(stored, Rewrite)
     assert stored.items == (acc.holding(Vec(0.5), Vec(whole)), Dst("u8"))
-    after = snapping.snap_shift_after_clipped_round(Round(), Clip(0, 9), Affine(-1.0, shift))
-    assert isinstance(after, Rewrite)
-    assert after.items == (Round(), Clip(0, 9), Affine(-1.0, whole))
+    for sign in (1.0, -1.0):
+        after = snapping.snap_shift_after_clipped_round(Round(), Clip(0, 9), Affine(sign, shift))
+        assert isinstance(after, Rewrite)
+        assert after.items == (Round(), Clip(0, 9), Affine(sign, whole))
+        bare = snapping.snap_shift_after_round(Round(), Affine(sign, shift))
+        assert isinstance(bare, Rewrite)
+        assert bare.items == (Round(), Affine(sign, whole))
 
 
 @pytest.mark.parametrize("shift", [3.0, 3.0 + 2.0**-39, 3.5, [3.0, 2.0 + 2.0**-30], [1.0, 2.0]])

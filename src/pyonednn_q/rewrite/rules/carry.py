@@ -62,7 +62,7 @@ def _parts(last: Affine) -> Iterator[tuple[Affine, Affine]]:
     if shift.is_all(0.0) or scale.is_all(1.0):
         return
     yield Affine(scale, _ZERO), Affine(_ONE, shift)
-    if not scale.least <= 0.0 <= scale.greatest or not (scale.values() == 0.0).any():
+    if not (scale.values() == 0.0).any():
         early = shift / scale
         if early.is_finite and not not_storable("shift", early):
             yield Affine(_ONE, early), Affine(scale, _ZERO)
