@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,15 @@ def test_a_page_that_cannot_be_written_is_told(folder: Path) -> None:
         assert why in done.stderr
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """Heed interrupts, and so have children do: what a shell runs in the background does not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_an_interrupt_ends_it_quietly(folder: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "pyonednn_q", "explain", "-"],
