@@ -104,3 +104,13 @@ def test_sums_and_what_is_added_are_integers(bias: int, size: int, wanted: int) 
     model = plan_model(plan, problem, "brg_matmul:avx2_vnni", "AVX2_VNNI", (3, 13, 2))
     assert model.run(src, wei).tolist() == [[wanted, 255 * 64 * 1200]]
     assert [end.tolist() for end in model.bounds(src, wei)] == [[[wanted, 255 * 64 * 1200]]] * 2
+
+
+def test_a_zero_point_is_taken_from_sums_of_codes() -> None:
+    src, wei = np.full((1, 1200), 255, np.uint8), np.full((1200, 2), 64, np.int8)
+    wei[:, 1] = -63
+    problem = pq.MatMulProblem.of((1, 1200), wei.shape, dst="s32")
+    plan = compose(pq.Chain(), pq.PrimitiveFacts.of(problem, wei=wei, src_zero_point=3), "bitwise")
+    assert plan.sums
+    model = plan_model(plan, problem, "brg_matmul:avx2_vnni", "AVX2_VNNI", (3, 13, 2))
+    assert model.run(src, wei).tolist() == [[252 * 64 * 1200, -252 * 63 * 1200]]
