@@ -44,7 +44,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         from pyonednn_q.native import runtime
 
         try:
-            runtime.core()
+            _ = runtime.core
         except ImportError as error:
             pytest.skip(f"no primitive to run on: {error}")
     for marker in item.iter_markers("needs_isa"):

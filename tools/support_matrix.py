@@ -175,7 +175,7 @@ def cell(row: Row) -> Cell:
 
 def _first(problem: Problem, attr: Attr) -> tuple[str, str]:
     try:
-        candidate = runtime.core().Candidate(problem.boundary(), attr.boundary())
+        candidate = runtime.core.Candidate(problem.boundary(), attr.boundary())
     except OneDNNError as error:
         return ("a" if error.call.startswith(SETTERS) else "x"), ""
     # A descriptor served from the library's cache can come without its name; the next one has it.

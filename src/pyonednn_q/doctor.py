@@ -192,7 +192,7 @@ def _see_runtime() -> None:
     isa = runtime.isa()
     _note(isa=isa.text(), vnni="yes" if isa.has_vnni() else "no")
     _note(features=", ".join(isa.features()) or "none that 8-bit sums depend on")
-    _note(vectors=f"{runtime.core().vector_bits() or 'no'} bits in loops of our own")
+    _note(vectors=f"{runtime.core.vector_bits() or 'no'} bits in loops of our own")
     _note(threads=f"{runtime.get_num_threads()} on {len(os.sched_getaffinity(0))} CPUs")
 
 

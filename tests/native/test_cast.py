@@ -93,11 +93,11 @@ def test_what_is_a_cast() -> None:
 
 def test_the_extension_checks_what_it_is_given() -> None:
     with pytest.raises(pq.DTypeError, match=r"^type: got f8"):
-        runtime.core().narrow("f8", np.zeros(3, np.float32), np.zeros(3, np.uint16))
+        runtime.core.narrow("f8", np.zeros(3, np.float32), np.zeros(3, np.uint16))
     with pytest.raises(pq.ShapeError, match=r"^halves: got 2"):
-        runtime.core().narrow("f16", np.zeros(3, np.float32), np.zeros(2, np.uint16))
+        runtime.core.narrow("f16", np.zeros(3, np.float32), np.zeros(2, np.uint16))
     with pytest.raises(pq.ShapeError, match=r"^halves: got 4"):
-        runtime.core().widen("bf16", np.zeros(4, np.uint16), np.zeros(3, np.float32))
+        runtime.core.widen("bf16", np.zeros(4, np.uint16), np.zeros(3, np.float32))
 
 
 @pytest.mark.parametrize("half", HALVES)

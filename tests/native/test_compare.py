@@ -30,7 +30,7 @@ LAYOUTS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("one", LAYOUTS)
 @pytest.mark.parametrize("other", LAYOUTS)
 def test_bytes_are_the_same_however_arrays_lie(one: str, other: str) -> None:
-    same_bytes = runtime.core().same_bytes
+    same_bytes = runtime.core.same_bytes
     a, b = LAYOUTS[one](), LAYOUTS[other]()
     b[...] = a
     assert same_bytes(a, b) is True
@@ -41,7 +41,7 @@ def test_bytes_are_the_same_however_arrays_lie(one: str, other: str) -> None:
 
 
 def test_what_has_another_form_is_not_the_same() -> None:
-    same_bytes = runtime.core().same_bytes
+    same_bytes = runtime.core.same_bytes
     zeros = np.zeros((4, 6), np.int8)
     assert not same_bytes(zeros, zeros.reshape(6, 4))
     assert not same_bytes(zeros, zeros.ravel())

@@ -51,7 +51,7 @@ def test_a_second_library_is_refused_and_the_same_one_is_not() -> None:
     code = f"""
         from pyonednn_q.native import runtime
         from pyonednn_q.errors import LibraryError
-        core = runtime.core()
+        core = runtime.core
         core.load({runtime.loaded().path!r})
         try:
             core.load("/nowhere/libdnnl.so.3")
@@ -78,4 +78,4 @@ def test_a_file_that_is_not_onednn_is_refused() -> None:
 
 
 def test_versions_agree() -> None:
-    assert runtime.core().__version__ == pq.__version__
+    assert runtime.core.__version__ == pq.__version__

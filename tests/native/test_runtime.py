@@ -84,7 +84,7 @@ LISTS = """
 
     def names():
         problem = ConvProblem.of((1, 16, 5, 5), (16, 16, 3, 3))
-        candidate = runtime.core().Candidate(problem.boundary(), Attr().boundary())
+        candidate = runtime.core.Candidate(problem.boundary(), Attr().boundary())
         yield candidate.impl
         while candidate.next():
             yield candidate.impl
@@ -120,7 +120,7 @@ def test_the_processor_says_what_linux_says_of_it() -> None:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     told = next(line for line in lines if line.startswith("flags")).split()
     known = {"avx512vbmi", "avx_vnni"} if LINUX >= (5, 12) else {"avx512vbmi"}
-    assert known.intersection(runtime.core().cpu_flags()) == known.intersection(told)
+    assert known.intersection(runtime.core.cpu_flags()) == known.intersection(told)
 
 
 def test_a_fork_after_use_is_an_error_not_a_hang() -> None:

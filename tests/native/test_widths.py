@@ -14,8 +14,8 @@ TESTS = ("test_requantize.py", "test_quantize.py", "test_cast.py")
 WIDTH = """
 import sys, pytest
 from pyonednn_q.native import runtime
-if runtime.core().vector_bits() != int(sys.argv[1]):
-    sys.exit(f"vectors of {runtime.core().vector_bits()} bits")
+if runtime.core.vector_bits() != int(sys.argv[1]):
+    sys.exit(f"vectors of {runtime.core.vector_bits()} bits")
 sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[2:]]))
 """
 

@@ -50,6 +50,7 @@ def test_threads_that_share_one_primitive_agree_with_serial() -> None:
 
     results = run_together(THREADS, work, rounds=ROUNDS)
     assert all(all(rounds) for rounds in results)
+    assert call._core is not None
     assert call._core.frames <= THREADS
 
 

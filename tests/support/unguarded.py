@@ -83,7 +83,7 @@ def _run(
     )
     inputs = _inputs(problem)
     specs = {name: preparation.spec_of(selection, name) for name in (*inputs, "dst")}
-    core = runtime.core().Prepared(candidate, [*inputs, "dst"], bound)
+    core = runtime.core.Prepared(candidate, [*inputs, "dst"], bound)
     dst = native_arrays.empty(specs["dst"])
     # A sum reads dst. Beyond the end of a short array lies whatever was there.
     dst[...] = arrays.get("dst", np.zeros((), dst.dtype))
@@ -143,5 +143,5 @@ def _prepared(
     wei, bias = arrays.get("wei"), arrays.get("bias")
     bound = preparation.bind(selection, problem, attr, values, wei, bias)
     specs = {name: preparation.spec_of(selection, name) for name in ("src", "dst")}
-    core = runtime.core().Prepared(selection.candidate, ["src", "dst"], bound)
+    core = runtime.core.Prepared(selection.candidate, ["src", "dst"], bound)
     return Prepared(problem, attr, selection, ("src",), bound, specs, core, ())

@@ -38,15 +38,15 @@ class BufferStatistics:
 
 def buffer_statistics() -> BufferStatistics:
     """Return what the pool holds and did."""
-    now = runtime.core().buffer_statistics()
+    now = runtime.core.buffer_statistics()
     return BufferStatistics(now.taken, now.reused, now.held, now.held_bytes, now.limit)
 
 
 def limit_buffers(nbytes: int) -> None:
     """Set how many bytes may wait in the pool (256 MiB at first); 0 recycles nothing."""
-    runtime.core().limit_buffers(whole("nbytes", nbytes, lo=0, hi=2**62))
+    runtime.core.limit_buffers(whole("nbytes", nbytes, lo=0, hi=2**62))
 
 
 def clear_buffers() -> None:
     """Free everything that waits in the pool."""
-    runtime.core().clear_buffers()
+    runtime.core.clear_buffers()

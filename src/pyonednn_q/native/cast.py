@@ -74,9 +74,9 @@ class Cast:
         if out is not None:
             checked("out", out, spec)
         if spec.dtype == "f32":
-            runtime.core().widen(self._specs["src"].dtype, src.view(np.uint16), dst)
+            runtime.core.widen(self._specs["src"].dtype, src.view(np.uint16), dst)
         else:
-            runtime.core().narrow(spec.dtype, src, dst.view(np.uint16))
+            runtime.core.narrow(spec.dtype, src, dst.view(np.uint16))
         if out is None or out is dst:
             return dst
         np.copyto(out, dst)

@@ -8,7 +8,7 @@ import pickle
 import re
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from pyonednn_q.native.packing import pack
 from pyonednn_q.native.selection import first_candidate, named
 
 if TYPE_CHECKING:
+    from pyonednn_q._core import Candidate, Memory
     from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.problem import Problem
 
@@ -91,7 +92,7 @@ def serve() -> None:
         for name in (*inputs, "dst")
         if problem.tensors[name].strides is None
     }
-    runtime.core().Prepared(candidate, [*inputs, "dst"], bound, arrays)
+    runtime.core.Prepared(candidate, [*inputs, "dst"], bound, arrays)
 
 
 def _constants(problem: Problem, attr: Attr) -> list[str]:
@@ -99,7 +100,7 @@ def _constants(problem: Problem, attr: Attr) -> list[str]:
     return names + list(attr.runtime_names(problem))
 
 
-def _stand_in(candidate: Any, problem: Problem, attr: Attr, name: str) -> Any:  # noqa: ANN401
+def _stand_in(candidate: Candidate, problem: Problem, attr: Attr, name: str) -> Memory:
     """Return a constant of the right kind: the library makes the same primitive for any value."""
     if not name.endswith(("_scale", "_zero_point")):
         layout = candidate.layout(name)

@@ -30,7 +30,7 @@ def frozen(value):
 problem = (problem[0], {k: frozen(v) for k, v in problem[1].items()},
            {k: frozen(v) for k, v in problem[2].items()})
 try:
-    candidate = runtime.core().Candidate(problem, {k: frozen(v) for k, v in attr.items()})
+    candidate = runtime.core.Candidate(problem, {k: frozen(v) for k, v in attr.items()})
     while candidate.next():
         pass
 except Exception:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from pyonednn_q.native import arrays
 from pyonednn_q.native.lock import Lock
 
 if TYPE_CHECKING:
+    from pyonednn_q._core import Candidate, Memory
     from pyonednn_q.compose.tensor import TensorSpec
     from pyonednn_q.native.arrays import Array
 
@@ -34,7 +35,7 @@ class Packed:
 
     def __init__(self, array: Array) -> None:
         self.array = array
-        self.memories: list[Any] = []
+        self.memories: list[Memory] = []
         self._lock = Lock()
 
     @property
@@ -42,7 +43,7 @@ class Packed:
         """Bytes of all packed forms."""
         return sum(int(memory.nbytes) for memory in self.memories)
 
-    def memory(self, candidate: Any, name: str, spec: TensorSpec) -> Any:  # noqa: ANN401
+    def memory(self, candidate: Candidate, name: str, spec: TensorSpec) -> Memory:
         """Return the form that a candidate wants, packed now if no other wanted the same."""
         with self._lock.held:
             layout = candidate.layout(name)
@@ -54,7 +55,7 @@ class Packed:
             return made
 
 
-def pack(candidate: Any, name: str, value: object, spec: TensorSpec) -> Any:  # noqa: ANN401
+def pack(candidate: Candidate, name: str, value: object, spec: TensorSpec) -> Memory:
     """Return a constant in the layout that a candidate wants."""
     array = arrays.constant(name, value, spec.dims, spec.dtype)
     if spec.dtype in {"s4", "u4"}:

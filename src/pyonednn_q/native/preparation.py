@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from pyonednn_q._core import Memory
     from pyonednn_q.compose.problem import Problem
 
 _OPERAND = re.compile(r"^post_op_\d+(_wei|_bias)?$")
@@ -205,10 +206,10 @@ def bind(
     given: Mapping[str, object],
     wei: object,
     bias: object,
-) -> dict[str, Any]:
+) -> dict[str, Memory]:
     """Pack every constant that was given into what the chosen implementation wants."""
     candidate = selection.candidate
-    bound: dict[str, Any] = {}
+    bound: dict[str, Memory] = {}
     for name, value in (("wei", wei), ("bias", bias)):
         if isinstance(value, Packed):
             bound[name] = value.memory(candidate, name, problem.tensors[name])

@@ -24,6 +24,8 @@ from pyonednn_q.native.sums import inexact_weights
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pyonednn_q._core import Memory
+    from pyonednn_q._core import Prepared as CorePrepared
     from pyonednn_q.compose.problem import Problem
     from pyonednn_q.native.arrays import Array
 
@@ -34,12 +36,12 @@ _CODE_BYTES = 512 << 10
 def new_core(
     selection: Selection,
     inputs: tuple[str, ...],
-    bound: Mapping[str, Any],
+    bound: Mapping[str, Memory],
     arrays: Mapping[str, TensorSpec],
-) -> Any:  # noqa: ANN401 - an object of the extension
+) -> CorePrepared:
     """Return the extension's half: the primitive, constants bound, for arrays that lie as said."""
     specs = {name: spec.boundary() for name, spec in arrays.items()}
-    return runtime.core().Prepared(selection.candidate, [*inputs, "dst"], dict(bound), specs)
+    return runtime.core.Prepared(selection.candidate, [*inputs, "dst"], dict(bound), specs)
 
 
 class Prepared(HotCallable, hot=True):
@@ -67,9 +69,9 @@ class Prepared(HotCallable, hot=True):
         attr: Attr,
         selection: Selection | None,
         inputs: tuple[str, ...],
-        bound: Mapping[str, Any],
+        bound: Mapping[str, Memory],
         specs: Mapping[str, TensorSpec],
-        core: Any,  # noqa: ANN401 - an object of the extension, None for an empty dst
+        core: CorePrepared | None,  # None for an empty dst
         notes: tuple[str, ...],
     ) -> None:
         instance("problem", problem, Operation)
@@ -78,7 +80,7 @@ class Prepared(HotCallable, hot=True):
         if selection is not None:
             instance("selection", selection, Selection)
         if core is not None:
-            instance("core", core, runtime.core().Prepared)
+            instance("core", core, runtime.core.Prepared)
         self.problem = problem
         self.attr = attr
         self.impl = selection.impl if selection else "none"
@@ -93,7 +95,7 @@ class Prepared(HotCallable, hot=True):
         self._selection = selection
         self._bound = named("bound", bound, object)
         for name, memory in self._bound.items():
-            instance(f"bound[{name!r}]", memory, runtime.core().Memory)
+            instance(f"bound[{name!r}]", memory, runtime.core.Memory)
         self._specs: dict[str, TensorSpec] = specs
         self._core = core
         self._run: Callable[..., None] = core.run if core is not None else _run_nothing
@@ -174,7 +176,9 @@ class Prepared(HotCallable, hot=True):
 
         The residual stays as it is.
         """
-        return _never_fits if self._hot is None else self._core.hot_call_with_residual
+        if self._hot is None or self._core is None:
+            return _never_fits
+        return self._core.hot_call_with_residual
 
     def seen_as(self, specs: Mapping[str, TensorSpec]) -> Prepared:
         """Return the same primitive for arrays that lie otherwise; as `arrays` of `prepare`."""
@@ -190,7 +194,7 @@ class Prepared(HotCallable, hot=True):
             other.check_wei_of_each_call()
         return other
 
-    def _on(self, core: Any, specs: Mapping[str, TensorSpec]) -> Prepared:  # noqa: ANN401
+    def _on(self, core: CorePrepared | None, specs: Mapping[str, TensorSpec]) -> Prepared:
         return Prepared(
             self.problem,
             self.attr,

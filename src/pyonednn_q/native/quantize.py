@@ -57,7 +57,7 @@ def ranges(values: Array, rows: int = 1) -> tuple[NDArray[np.float32], NDArray[n
     """
     lo, hi = np.empty(rows, np.float32), np.empty(rows, np.float32)
     order = memory_order(values)
-    runtime.core().ranges(values if order is None else values.transpose(order), lo, hi)
+    runtime.core.ranges(values if order is None else values.transpose(order), lo, hi)
     if np.isnan(lo).any():
         raise ArgumentError("src", "values that are not finite", "finite numbers")
     return lo, hi
@@ -85,7 +85,7 @@ def quantize(
     order = memory_order(values) or tuple(range(values.ndim))
     lying = values.transpose(order)
     codes = aligned(lying.shape, dtypes.numpy_dtype(dtype))
-    if not runtime.core().quantize(lying, scales, zero_points, codes):
+    if not runtime.core.quantize(lying, scales, zero_points, codes):
         raise ArgumentError("src", "NaN", "numbers")
     found: Array = codes.transpose(inverse(order))
     return found

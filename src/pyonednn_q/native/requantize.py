@@ -19,7 +19,7 @@ from pyonednn_q.native import runtime
 from pyonednn_q.native.order import lie_alike, memory_order
 
 if TYPE_CHECKING:
-    pass
+    from pyonednn_q._core import Requantizer as Loops
 
 Array = np.ndarray[Any, Any]
 
@@ -64,7 +64,7 @@ def requantize(acc: Array, requantizer: Requantizer, *, out: Array | None = None
 
 
 @functools.lru_cache(maxsize=256)
-def _prepared(requantizer: Requantizer) -> Any:  # noqa: ANN401 - an object of the extension
+def _prepared(requantizer: Requantizer) -> Loops:
     """Return the loops and tables of a requantiser; a layer's is made once."""
     multiplier, bias = requantizer.multiplier, requantizer.bias
     none = np.zeros(requantizer.channels, np.int32)
@@ -73,7 +73,7 @@ def _prepared(requantizer: Requantizer) -> Any:  # noqa: ANN401 - an object of t
     factor = multiplier.astype(np.float64)
     if requantizer.kind == "exact":
         factor = np.ldexp(factor / requantizer.last, requantizer.shift)
-    return runtime.core().Requantizer(
+    return runtime.core.Requantizer(
         kind=requantizer.kind,
         rounding=requantizer.rounding,
         dtype=requantizer.dtype,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
+    from pyonednn_q import _core
+
 MOST_THREADS = 4096  # OpenMP ends the process where it cannot start as many as it was told
 
 
@@ -59,8 +61,8 @@ def extension() -> ModuleType:
 
 
 @functools.cache
-def core() -> ModuleType:
-    """Return the extension with oneDNN loaded, which happens on first use.
+def _opened() -> ModuleType:
+    """Return the extension with oneDNN loaded: what `core` is.
 
     Raises
     ------
@@ -76,6 +78,19 @@ def core() -> ModuleType:
     if dtypes.has_bf16():
         found.register_dtype("bf16", dtypes.numpy_dtype("bf16"))
     return found
+
+
+if TYPE_CHECKING:
+    core = _core
+else:
+
+    def __getattr__(name: str) -> ModuleType:
+        """Give `core`, the extension with oneDNN loaded, which happens on first use."""
+        if name != "core":
+            message = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        globals()[name] = found = _opened()
+        return found
 
 
 def version() -> tuple[int, int, int]:
@@ -94,7 +109,7 @@ def isa() -> InstructionSet:
 
     Asking fixes it: `limit_isa` has no effect afterwards.
     """
-    return InstructionSet.of_process(core().effective_isa(), isa_limit(), core().cpu_flags())
+    return InstructionSet.of_process(_opened().effective_isa(), isa_limit(), _opened().cpu_flags())
 
 
 def isa_limit() -> str | None:
@@ -121,7 +136,7 @@ def limit_isa(name: str) -> None:
     instance("name", name, str)
     if not name.isascii():
         raise ArgumentError("name", shown(name), "the name of an instruction set, such as AVX2")
-    core().limit_isa(name)
+    _opened().limit_isa(name)
     global _limit  # noqa: PLW0603 - oneDNN keeps it, and does not tell
     _limit = name
 
@@ -134,7 +149,7 @@ def facts() -> Facts:
 
 def get_num_threads() -> int:
     """Return the number of threads of primitives prepared from now on, and of our own passes."""
-    return int(core().get_num_threads())
+    return int(_opened().get_num_threads())
 
 
 def set_num_threads(n: int) -> None:
@@ -148,7 +163,7 @@ def set_num_threads(n: int) -> None:
     ArgumentError
         `n` is less than 1 or more than 4096, or the library's runtime cannot be limited.
     """
-    core().set_num_threads(whole("n", n, lo=1, hi=MOST_THREADS))
+    _opened().set_num_threads(whole("n", n, lo=1, hi=MOST_THREADS))
 
 
 @contextmanager

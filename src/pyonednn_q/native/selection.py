@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyonednn_q.compose import guards
 from pyonednn_q.compose.attr import Attr
@@ -32,6 +32,7 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyonednn_q._core import Candidate
     from pyonednn_q.compose.problem import Problem
 
 
@@ -61,13 +62,13 @@ class Offer:
 class Selection:
     """The implementation taken and those passed over before it."""
 
-    candidate: Any
+    candidate: Candidate
     impl: str
     kind: str
     skipped: tuple[Skipped, ...]
 
 
-def first_candidate(problem: Problem, attr: Attr) -> Any:  # noqa: ANN401 - an object of the extension
+def first_candidate(problem: Problem, attr: Attr) -> Candidate:
     """Return the library's first candidate, with errors that know the problem.
 
     Raises
@@ -87,7 +88,7 @@ def first_candidate(problem: Problem, attr: Attr) -> Any:  # noqa: ANN401 - an o
             raise ShapeError(name, str(spec.dims), f"dimensions up to {_LONGEST}")
     text = f"{problem.text()} {attr.text()}".rstrip()
     try:
-        return runtime.core().Candidate(problem.boundary(), attr.boundary(), text)
+        return runtime.core.Candidate(problem.boundary(), attr.boundary(), text)
     except UnsupportedError as error:
         raise UnsupportedError(
             error.status,
@@ -143,7 +144,7 @@ def implementations(problem: Problem, attr: Attr | None = None) -> tuple[Offer, 
             return tuple(offers)
 
 
-def named(candidate: Any) -> str:  # noqa: ANN401
+def named(candidate: Candidate) -> str:
     """Return the candidate's name, stepping on while it hides it.
 
     A descriptor served from the library's cache can come without its name; those behind it are the

@@ -179,7 +179,7 @@ class OperatorCache:
         if is_constant and seen.constant is not None:
             return True
         self._compared += array.nbytes
-        same: bool = runtime.core().same_bytes(array, seen.copy)
+        same: bool = runtime.core.same_bytes(array, seen.copy)
         seen.constant = array if same and is_constant else None
         return same
 
