@@ -11,7 +11,7 @@ Examples
 >>> class_of(problem)
 '2-D, groups of one channel'
 >>> region = Region.of([ConvProblem.of((1, 2, 4, 4), (2, 16, 1, 3, 3)), problem])
->>> region.outside(ConvProblem.of((1, 2, 4, 4), (2, 16, 1, 3, 3), strides=2))
+>>> region.outside(ConvProblem.of((1, 2, 5, 5), (2, 16, 1, 3, 3), strides=2))
 'no 2-D convolution of groups of one channel was compared with stride 2'
 """
 
