@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
+from pyonednn_q.compose.attr import Attr
+from pyonednn_q.compose.post_ops import EltwisePostOp
 from pyonednn_q.compose.problem import MatMulProblem
-from pyonednn_q.errors import OneDNNError
+from pyonednn_q.errors import OneDNNError, OutOfMemoryError
 from pyonednn_q.native import library, preparation, runtime
 from support.fake_library import fake
 
@@ -219,3 +221,11 @@ def test_the_library_s_out_of_memory_is_a_memory_error(
     for one in (text, slow):
         assert one.startswith(f"dnnl_call: {status}")
         assert ("wei of 32 bytes" in one) is (status == "out_of_memory")
+
+
+def test_the_extension_raises_the_class_of_the_library_s_status() -> None:
+    """Too many post-ops, which `Attr` refuses, are out_of_memory to oneDNN."""
+    attr = Attr(post_ops=(EltwisePostOp("relu"),) * 32).boundary()
+    attr["post_ops"] *= 2
+    with pytest.raises(OutOfMemoryError, match="dnnl_post_ops_append_eltwise: out_of_memory"):
+        runtime.core().Candidate(MatMulProblem.of((2, 4), (4, 8)).boundary(), attr, "")
