@@ -319,7 +319,12 @@ those of 3.13. A row whose source says *read* was not run: no processor or versi
 [The hunt](hunt.md) looks for more."""
 
 READ = """\
-Release notes and threads that were looked up, and tried here where that was possible:
+Release notes and threads that were looked up, and tried here where that was possible. Of each of
+seven descriptions (int8 and grouped convolutions, 4-D products with a batch of 1, types of
+operands, operands per image, types of scales, source strides) 60 problems at random, at each of six
+levels of 3.7.2 and 3.13.2, were run by all trusted implementations and compared with exact
+integers: 5040 problems, 10657 runs, and one problem wrong, of source strides on 3.7.2.
+
 
 - 3.9.1, reorder of int8 weights with compensation: seen on 3.7.2, the rows
   `conv-gemm-transposed-wei` and `depthwise-eight-taps`.
@@ -333,9 +338,9 @@ Release notes and threads that were looked up, and tried here where that was pos
 - 3.12.2, grouped convolution on AVX10.1: a missing kernel where a source is copied (AMX, f16); its
   case has windows in the padding, which `conv-window-outside` steps over. Crash with certain data
   types of post-ops: of dst and bias types that none of ours are.
-- 3.13.1, matmul with non-f32 common scales, and non-trivial source strides: AMX only, the rows
-  `matmul-half-wei-scale` and `matmul-padded-src-k-tail`; sources with gaps and transposed ones were
-  right below AMX.
+- 3.13.1, matmul with non-f32 common scales: AMX only, the row `matmul-half-wei-scale`. Non-trivial
+  source strides: `matmul-padded-src-k-tail` on AMX, and `matmul-batches-at-two-steps` on 3.7.2 at
+  all levels; other sources with gaps and transposed ones were right below AMX.
 - uxlfoundation/oneDNN #5717, NaN of one row of a matmul in another on AMX: integers have no NaN. It
   is probably the same reading past a row as `matmul-plain-b-k-tail`.
 - #3803, binary operands per image in an int8 GEMM convolution: on x64 the GEMM takes none, at no

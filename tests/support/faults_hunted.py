@@ -18,6 +18,7 @@ from support.guard_cases_hunted import (
     one_place,
     one_plane,
     rounded,
+    stepped,
     taps,
 )
 
@@ -114,6 +115,10 @@ HUNTED_FAULTS = [
         Fault("operand-of-one-place", level, one_place(src=src, length=length), multiplied(16))
         for level in (AVX2, SSE41, VNNI)
         for src, length in (("u8", 3), ("s8", 3), ("u8", 1))
+    ),
+    *(
+        Fault("matmul-batches-at-two-steps", level, stepped())
+        for level in (VNNI, AVX512, AVX2_VNNI)
     ),
     *(Fault("depthwise-to-bf16", VNNI, rounded(kernel)) for kernel in (1, 7)),
     *(

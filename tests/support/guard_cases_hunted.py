@@ -69,6 +69,12 @@ def rounded(kernel: int = 7) -> ConvProblem:
     return ConvProblem.of(of, wei, dst="bf16", padding=kernel // 2)
 
 
+def stepped(step: int = 480) -> MatMulProblem:
+    """A product of batches by batches, whose src has one dimension of them further apart."""
+    of = MatMulProblem.of((2, 3, 5, 16), (2, 3, 16, 16), dst="f32")
+    return replace(of, src=TensorSpec(of.src.dims, "u8", (step, 80, 16, 1)))
+
+
 def gapped(batch: tuple[int, ...] = (2, 3), m: int = 1, gap: int = 3) -> MatMulProblem:
     """A product whose rows of dst have gaps between them."""
     of = MatMulProblem.of((*batch, m, 16), (*batch, 16, 16), dst="f32")
@@ -231,6 +237,10 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for problem in (one_place(), one_place(src="s8"), one_place(length=1))
     ),
     *(
+        ("matmul-batches-at-two-steps", stepped(), PLAIN, OLD, isa, impl)
+        for isa, impl in ((VNNI, MATMUL_VNNI), (AVX2_VNNI, MATMUL_AVX2))
+    ),
+    *(
         ("depthwise-to-bf16", rounded(), PLAIN, version, VNNI, "jit_int8:avx512_core_vnni")
         for version in (OLD, NEW)
     ),
@@ -293,6 +303,9 @@ HUNTED_RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (one_place(last=True), binary(1, 16, 1, 1), NEW, AVX2, "jit_uni_int8:avx2"),
     (one_place(length=1), binary(1, 16, 1, 1), NEW, AVX2, "jit_uni_int8_1x1:avx2"),
     (one_place(images=1), binary(1, 16, 1, 1), NEW, AVX2, "jit_uni_int8:avx2"),
+    (stepped(), PLAIN, NEW, VNNI, MATMUL_VNNI),
+    (stepped(), PLAIN, OLD, VNNI, "gemm:jit"),
+    (stepped(240), PLAIN, OLD, VNNI, MATMUL_VNNI),
     (rounded(), PLAIN, NEW, VNNI, DW_VNNI),
     (rounded(), PLAIN, NEW, AVX512, "jit_int8:avx512_core"),
     (rounded(), PLAIN, NEW, "AVX512_CORE_BF16", "jit_int8:avx512_core_vnni"),

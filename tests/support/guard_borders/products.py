@@ -44,7 +44,34 @@ def columns(src: tuple[int, ...], wei: tuple[int, ...]) -> MatMulProblem:
     return replace(matmul(src, wei), src=TensorSpec(src, "u8", strides))
 
 
+def stepped(batch: tuple[int, ...], *apart: int, of: str = "src") -> MatMulProblem:
+    """A product one of whose tensors has matrices that far apart."""
+    problem = matmul((*batch, 4, 16), (*batch, 16, 8))
+    spec = problem.tensors[of]
+    inner = (spec.dims[-1], 1)
+    return replace(problem, **{of: TensorSpec(spec.dims, spec.dtype, (*apart, *inner))})
+
+
 BORDERS: list[Border] = [
+    (
+        products.batches_at_two_steps,
+        [
+            *((stepped((2, 3), 900, 128, of=of), PLAIN) for of in ("src", "wei", "dst")),
+            (stepped((2, 3), 192, 400), PLAIN),
+            (stepped((2, 1), 900, 64), PLAIN),
+            (stepped((2, 2, 2), 900, 128, 64), PLAIN),
+            (stepped((2, 2, 2), 600, 300, 128), PLAIN),
+        ],
+        [
+            (stepped((2, 3), 384, 128), PLAIN),
+            (stepped((2, 3), 192, 64), PLAIN),
+            (stepped((1, 3), 900, 128), PLAIN),
+            (stepped((3,), 900), PLAIN),
+            (matmul((2, 3, 4, 16), (2, 3, 16, 8)), PLAIN),
+            (matmul((4, 16), (16, 8)), PLAIN),
+            (WIDE, PLAIN),
+        ],
+    ),
     (
         products.k_tail_with_plain_b,
         [

@@ -44,6 +44,21 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         source="read: release notes and sources of 3.7.3 and 3.13.1, which fix parts of it",
     ),
     Guard(
+        id="matmul-batches-at-two-steps",
+        since=FLOOR,
+        until=BEFORE_3_13,
+        isas=any_isa,
+        kinds=MATMUL,
+        impl=r"brg_matmul",
+        condition=products.batches_at_two_steps,
+        effect="matrices are read or stored one step of the last dimension of batches apart",
+        remedy="tensors whose batches are without gaps, or one dimension of them",
+        source="measured: 3.7.2, all levels with the kernel, src, B or dst with gaps behind a "
+        "dimension of batches that is not the last: 5937 problems; which steps is not understood "
+        "(of 2x3 matrices of 80 bytes, 480 and 500 were wrong, 1000 right). None of 1420 on "
+        "3.13.2: release notes of 3.13.1 tell of source strides",
+    ),
+    Guard(
         id="matmul-half-wei-scale",
         since=(3, 10, 0),
         until=(3, 13, 1),

@@ -51,6 +51,16 @@ def k_tail_with_padded_src(problem: Problem, attr: Attr) -> bool:
     return problem.src.strides[-2] > problem.k > 1 and problem.k % row != 0
 
 
+def batches_at_two_steps(problem: Problem, attr: Attr) -> bool:
+    """Match batches of several dimensions that one step does not walk through, of any tensor.
+
+    One step does where each dimension lies as far apart as the next one is long.
+    """
+    if not isinstance(problem, MatMulProblem):
+        return False
+    return any(map(_walks_in_two, (problem.src, problem.wei, problem.dst)))
+
+
 def half_wei_scale(problem: Problem, attr: Attr) -> bool:
     """Match a src scale beside one bf16 or f16 scale of all weights."""
     scale = attr.wei_scale
@@ -178,3 +188,10 @@ def _operands_4d(problem: Problem, attr: Attr) -> Iterator[tuple[int, ...]]:
 
 def _varies(dims: tuple[int, ...], dst: TensorSpec, axis: int) -> bool:
     return dims[axis] == dst.dims[axis] > 1
+
+
+def _walks_in_two(spec: TensorSpec) -> bool:
+    if spec.strides is None:
+        return False
+    pairs = zip(spec.dims[:-3], spec.strides[:-3], spec.dims[1:], spec.strides[1:], strict=False)
+    return any(dim > 1 and step != inner * by for dim, step, inner, by in pairs)
