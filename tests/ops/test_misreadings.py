@@ -53,7 +53,11 @@ IN_PARTS = {
     "wei_q": pq.QParams(np.full(CHANNELS, 0.02), np.arange(20, 240, 28), "u8", axis=0),
 }
 FIXED = {"requantize": "tflite_2step", "bias": COUNTS}
+# Where kinds are named, a misreading has no meaning for the others: no kernel with places in it (a
+# matmul), no window or groups (an inner product, too), no rows of their own (images), or no other
+# form of the operator that could have it wrong.
 MATRICES = ("inner_product", "matmul")
+IMAGES = (*WINDOWED, "inner_product")
 
 
 def q(**change: Any) -> Any:
@@ -94,6 +98,19 @@ def found(**change: Any) -> Any:
     )
 
 
+def of_images(change: Any) -> Any:
+    """Return what changes weights as of images; products have them as columns."""
+
+    def changed(wei: Any) -> Any:
+        if wei.ndim > 3:
+            return change(wei)
+        columns = wei.reshape(-1, CHANNELS).T
+        dims = (CHANNELS, 8, 2, 2) if len(columns.T) == 32 else columns.shape
+        return change(columns.reshape(dims)).reshape(columns.shape).T.reshape(wei.shape)
+
+    return of_wei(changed)
+
+
 def unpadded(_: Any) -> Any:
     return ((0, 0), (0, 0))
 
@@ -130,17 +147,15 @@ ALL = [
     Misreading("channels repeated in another order",
                of_method(Parts, "of", lambda usual, parts, src: usual(
                    parts, np.flip(src, parts.axis))), IN_PARTS),
-    Misreading("kernel flipped", of_wei(lambda wei: wei[..., ::-1, ::-1]), kinds=WINDOWED),
-    Misreading("kernel transposed", of_wei(lambda wei: wei.swapaxes(-1, -2)), kinds=WINDOWED),
-    Misreading("weights transposed", of_wei(lambda wei: wei.swapaxes(0, 1)), kinds=WINDOWED),
+    Misreading("kernel flipped", of_images(lambda wei: wei[..., ::-1, ::-1]), kinds=IMAGES),
+    Misreading("kernel transposed", of_images(lambda wei: wei.swapaxes(-1, -2)), kinds=IMAGES),
+    Misreading("weights transposed", of_images(lambda wei: wei.swapaxes(0, 1)), kinds=IMAGES),
     Misreading("groups swapped", of_wei(lambda wei: wei[::-1]), {"groups": 2}, WINDOWED),
     Misreading("outputs of a group swapped", of_wei(lambda wei: wei[:, ::-1]), {"groups": 2},
                WINDOWED),
-    Misreading("output channels moved by one", of_wei(lambda wei: np.roll(wei, 1, -1)),
-               kinds=("matmul",)),
+    Misreading("output channels moved by one", of_images(lambda wei: np.roll(wei, 1, 0))),
     Misreading("weights negated", of_wei(lambda wei: -wei)),
-    Misreading("input channels reversed", of_wei(lambda wei: wei[..., ::-1, :]),
-               kinds=("matmul",)),
+    Misreading("input channels reversed", of_images(lambda wei: np.flip(wei, 1))),
     # The window.
     Misreading("strides swapped", of_window(strides=lambda s: s[::-1]), {"stride": (2, 1)},
                WINDOWED),
