@@ -325,7 +325,6 @@ operands, operands per image, types of scales, source strides) 60 problems at ra
 levels of 3.7.2 and 3.13.2, were run by all trusted implementations and compared with exact
 integers: 5040 problems, 10657 runs, and one problem wrong, of source strides on 3.7.2.
 
-
 - 3.9.1, reorder of int8 weights with compensation: seen on 3.7.2, the rows
   `conv-gemm-transposed-wei` and `depthwise-eight-taps`.
 - 3.9.2, int8 convolution on AVX2 with DL Boost: the index that was repaired is in no release, in
