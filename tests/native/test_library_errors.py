@@ -228,4 +228,4 @@ def test_the_extension_raises_the_class_of_the_library_s_status() -> None:
     attr = Attr(post_ops=(EltwisePostOp("relu"),) * 32).boundary()
     attr["post_ops"] *= 2
     with pytest.raises(OutOfMemoryError, match="dnnl_post_ops_append_eltwise: out_of_memory"):
-        runtime.core().Candidate(MatMulProblem.of((2, 4), (4, 8)).boundary(), attr, "")
+        runtime.core.Candidate(MatMulProblem.of((2, 4), (4, 8)).boundary(), attr, "")
