@@ -91,8 +91,11 @@ HUNTED_FAULTS = [
             (groups(48, "s8"), Attr()),
             (groups(40, "u8", padding=1), SRC_POINT),
             (groups(48, "u8"), SRC_POINT),
-            (OVER_THE_STRIDE, Attr()),
         )
+    ),
+    *(
+        Fault("one-channel-groups-in-odd-blocks", level, OVER_THE_STRIDE, since=(3, 8, 0))
+        for level in (VNNI, AVX512)
     ),
     *(
         Fault("one-channel-one-plane", level, problem)
