@@ -113,7 +113,7 @@ def test_rows_are_complete_sentences_of_data() -> None:
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", guard.id)
         assert guard.since >= (3, 7, 0)
         assert guard.until is None or guard.until > guard.since
-        assert guard.source.startswith(("measured: 3.", "read: "))
+        assert guard.source.startswith(("measured: 3.", "seen: 3.", "read: "))
         assert guard.effect
         assert guard.remedy
         if guard.impl is not None:

@@ -220,6 +220,18 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for isa, impl in ((VNNI, MATMUL_VNNI), (AVX2_VNNI, MATMUL_AVX2))
     ),
     *(
+        (
+            "conv-1x1-strided-odd-channels",
+            ConvProblem.of((1, ic, 3), (49, ic, 1), src="s8", strides=3),
+            PLAIN,
+            OLD,
+            isa,
+            impl,
+        )
+        for ic in (3, 4, 17, 20, 33)
+        for isa, impl in (("AVX2", "jit_uni_int8_1x1:avx2"), ("SSE41", "jit_uni_int8_1x1:sse41"))
+    ),
+    *(
         ("matmul-nibbles-of-one-row", nibbles(1, n, wei), UNIT, NEW, VNNI, MATMUL_VNNI)
         for wei in ("s4", "u4")
         for n in (3, 65, 129)
@@ -265,6 +277,16 @@ HUNTED_RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (ConvProblem.of((1, 4, 5, 6), (2, 48, 2, 3, 3), src="s8"), PLAIN, NEW, VNNI, CONV_VNNI),
     (one_channel(48, 2, dilation=(1, 2)), PLAIN, NEW, VNNI, CONV_VNNI),
     (one_channel(48, 2), PLAIN, NEW, VNNI, CONV_AVX2),
+    *(
+        (
+            ConvProblem.of((1, ic, 3), (49, ic, 1), src="s8", strides=3),
+            PLAIN,
+            OLD,
+            "AVX2",
+            "jit_uni_int8_1x1:avx2",
+        )
+        for ic in (8, 16, 24, 32, 48, 64)
+    ),
     (one_plane(2), PLAIN, NEW, VNNI, CONV_VNNI),
     (one_plane(kernel=1, padding=(0, 1, 1)), PLAIN, NEW, VNNI, CONV_VNNI),
     (one_plane(dilation=(1, 1, 2)), PLAIN, NEW, VNNI, CONV_VNNI),

@@ -295,6 +295,22 @@ BORDERS: list[Border] = [
         ],
     ),
     (
+        windows.strided_1x1_of_odd_channels,
+        [
+            (conv((1, 3, 3), (49, 3, 1), "s8", strides=3), PLAIN),
+            (conv((1, 20, 8, 8), (8, 20, 1, 1), strides=(1, 2)), PLAIN),
+            (conv((1, 24, 8, 8), (2, 8, 12, 1, 1), strides=2), PLAIN),
+        ],
+        [
+            (conv((1, 3, 3), (49, 3, 1), "s8"), PLAIN),
+            (conv((1, 8, 8, 8), (8, 8, 1, 1), strides=2), PLAIN),
+            (conv((1, 32, 8, 8), (2, 8, 16, 1, 1), strides=2), PLAIN),
+            (conv((1, 3, 9), (49, 3, 2), "s8", strides=3), PLAIN),
+            (conv((1, 3, 3), (4, 3, 1), "f32", wei="f32", dst="f32", strides=3), PLAIN),
+            (deconv((1, 3, 3), (4, 3, 1), "s8", strides=3), PLAIN),
+        ],
+    ),
+    (
         windows.rows_of_taps,
         [
             (conv((1, 16, 3, 9), (4, 16, 1, 8)), PLAIN),

@@ -237,6 +237,14 @@ def five_pixels(problem: Problem, attr: Attr) -> bool:
     return problem.tensors["src"].dtype in _INT8 and places == 5
 
 
+def strided_1x1_of_odd_channels(problem: Problem, attr: Attr) -> bool:
+    """Match int8, one tap, a stride, and input channels a group that 8 does not divide."""
+    if not isinstance(problem, ConvProblem) or problem.src.dtype not in _INT8:
+        return False
+    is_strided = max(problem.window.kernel) == 1 < max(problem.strides)
+    return is_strided and problem.ic // problem.groups % 8 != 0
+
+
 def rows_of_taps(problem: Problem, attr: Attr) -> bool:
     """Match fewer than 32 input channels a group, and rows of a kernel that fill two or more 64s.
 
