@@ -257,9 +257,9 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         condition=windows.strided_1x1_of_odd_channels,
         effect="now and then a thread overwrites the source of the next one: wrong values",
         remedy="the next implementation, or a number of input channels that 8 divides",
-        source="seen: 3.7.2, SSE41 and AVX2, 2 to 8 threads, 3, 4, 17, 20 and 33 channels, one "
-        "call in 2000 to 100000; none of 850000 with 8, 16, 24, 32, 48 or 64, and none of 190000 "
-        "of the kernel for AVX-512",
+        source="seen: 3.7.2 and 3.13.2, SSE41, AVX2 and AVX2_VNNI, 2 to 8 threads, 1, 3, 4, 17, 20 "
+        "and 33 channels, one call in 2000 to 100000; none of 850000 with 8, 16, 24, 32, 48 or 64, "
+        "and none of 190000 of the kernel for AVX-512",
     ),
     Guard(
         id="conv-per-channel-dst-scale",
