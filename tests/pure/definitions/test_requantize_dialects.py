@@ -335,3 +335,11 @@ def test_destinations_have_a_scale_per_channel(name: str) -> None:
             acc[:, channel], name, src_scale=0.02, wei_scale=0.5, dst_scale=dst[channel]
         )
         assert np.array_equal(got[:, channel], one)
+
+
+@pytest.mark.parametrize("name", ["src_scale", "wei_scale", "dst_scale"])
+@pytest.mark.parametrize("value", [0.0, [0.5, 0.0], -0.5, np.inf, np.nan])
+def test_a_scale_is_finite_and_positive(name: str, value: Any) -> None:
+    scales: dict[str, Any] = {"src_scale": 0.5, "wei_scale": 0.25, "dst_scale": 1.0}
+    with pytest.raises(ArgumentError, match=rf"^{name}: "):
+        requantizer("onnxruntime", **scales | {name: value})

@@ -277,3 +277,17 @@ def test_an_end_knows_what_it_admits() -> None:
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift", "named"),
+    [
+        (1.0, [2.0, 0.25, 0.5], "shift is 0.25 in channel 1:"),
+        (-1.0, [2.0, 4.0, 3.0, 5.0], "shift is odd, 3 in channel 2:"),
+        ([1.0, -1.0, 0.75], 0.0, "scale is 0.75 in channel 2:"),
+    ],
+)
+def test_what_passes_no_round_is_named(scale: Any, shift: Any, named: str) -> None:
+    refusal = homogeneity.carry_over_round(Vec(scale), Vec(shift))
+    assert refusal is not None
+    assert refusal.reason.startswith(named)

@@ -274,6 +274,7 @@ BORDERS: list[Border] = [
             (conv((1, 1, 6, 6), (4, 1, 1, 3), "s8", padding=(0, 1)), PLAIN),
             (conv((1, 1, 6), (4, 1, 3), "s8", padding=1), PLAIN),
             (deconv((1, 1, 6, 6), (4, 1, 3, 3), "s8", padding=2), PLAIN),
+            (deconv((1, 1, 6, 6), (4, 1, 5, 3), "s8", padding=2), PLAIN),
         ],
     ),
     (
