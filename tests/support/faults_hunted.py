@@ -12,6 +12,7 @@ from pyonednn_q.compose.tensor import TensorSpec
 from support.fault import Fault
 from support.guard_cases_hunted import (
     OUTSIDE,
+    dilated,
     gapped,
     longer,
     nibbles,
@@ -60,6 +61,8 @@ def single_scales() -> dict[str, Any]:
 def _more() -> list[tuple[str, str, Problem, Attr]]:
     return [
         ("depthwise-window-outside", VNNI, OUTSIDE, Attr()),
+        ("conv-dilated-padded-src-zero-point", VNNI, dilated(), SRC_POINT),
+        ("conv-dilated-padded-src-zero-point", AVX512, dilated(), SRC_POINT),
         ("conv-gemm-transposed-wei", VNNI, taps(63, 64), Attr()),
         ("conv-gemm-transposed-wei", AVX512, taps(17, 1, 64, groups=1), Attr()),
         ("depthwise-eight-taps", AVX2, taps(16, 192), Attr()),

@@ -92,6 +92,12 @@ def taps(outputs: int, width: int, inputs: int = 1, groups: int | None = None) -
     return ConvProblem.of((1, count * inputs, width + 1), wei, src="s8", dst="s32")
 
 
+def dilated() -> ConvProblem:
+    """A column whose window is dilated by 3, with padding behind it."""
+    more: dict[str, Any] = {"dilation": (3, 1), "padding": ((0, 3), (0, 0))}
+    return ConvProblem.of((1, 9, 12, 1), (5, 9, 4, 1), dst="s32", **more)
+
+
 def padded_src(k: int, dtype: str) -> MatMulProblem:
     """A matmul whose source has gaps of 8 values between its rows."""
     wei = "s8" if dtype == "u8" else dtype
@@ -218,6 +224,10 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for n in (1, 31)
         for version in (OLD, NEW)
         for isa, impl in ((VNNI, MATMUL_VNNI), (AVX2_VNNI, MATMUL_AVX2))
+    ),
+    *(
+        ("conv-dilated-padded-src-zero-point", dilated(), SRC_POINT, OLD, isa, impl)
+        for isa, impl in ((VNNI, CONV_VNNI), (AVX512, "brg_conv_fwd:avx512_core"))
     ),
     *(
         (

@@ -296,6 +296,18 @@ BORDERS: list[Border] = [
         ],
     ),
     (
+        windows.dilated_and_padded_with_src_zero_point,
+        [
+            (conv((1, 9, 12, 1), (5, 9, 4, 1), dilation=(3, 1), padding=((0, 3), (0, 0))), SRC),
+            (conv((1, 9, 12, 4), (5, 9, 4, 1), dilation=(2, 1), padding=((1, 0), (0, 0))), SRC),
+        ],
+        [
+            (conv((1, 9, 12, 1), (5, 9, 4, 1), dilation=(3, 1), padding=((0, 3), (0, 0))), PLAIN),
+            (conv((1, 9, 12, 1), (5, 9, 4, 1), dilation=(3, 1)), SRC),
+            (conv((1, 9, 12, 1), (5, 9, 4, 1), padding=((0, 3), (0, 0))), SRC),
+        ],
+    ),
+    (
         windows.strided_1x1_of_odd_channels,
         [
             (conv((1, 3, 3), (49, 3, 1), "s8", strides=3), PLAIN),

@@ -86,6 +86,19 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         "problems, none of 353 others with src zero point",
     ),
     Guard(
+        id="conv-dilated-padded-src-zero-point",
+        since=FLOOR,
+        until=BEFORE_3_13,
+        isas=InstructionSet.has_avx512,
+        kinds=CONV,
+        impl=r"brg_conv_fwd:(?!.*amx).*512",
+        condition=windows.dilated_and_padded_with_src_zero_point,
+        effect="heap corruption, a crash or wrong values",
+        remedy="the next implementation",
+        source="measured: 3.7.2, AVX512_CORE and above, rows that are dilated by 3, one column of "
+        "dst; dilated by 2 and with more columns no crash was seen, and none by 3.13.2",
+    ),
+    Guard(
         id="conv-gemm-packed-depth",
         since=FLOOR,
         until=BEFORE_3_13,

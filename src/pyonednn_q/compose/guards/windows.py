@@ -237,6 +237,13 @@ def five_pixels(problem: Problem, attr: Attr) -> bool:
     return problem.tensors["src"].dtype in _INT8 and places == 5
 
 
+def dilated_and_padded_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
+    """Match src zero point, a dilated window, and padding."""
+    if not isinstance(problem, ConvProblem) or attr.src_zero_point is None:
+        return False
+    return max(problem.dilation) > 1 and any((*problem.padding_lo, *problem.padding_hi))
+
+
 def strided_1x1_of_odd_channels(problem: Problem, attr: Attr) -> bool:
     """Match int8, one tap, a stride, and input channels a group that 8 does not divide."""
     if not isinstance(problem, ConvProblem) or problem.src.dtype not in _INT8:
