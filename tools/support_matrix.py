@@ -316,6 +316,7 @@ implementation that a row matches is stepped over; when nothing trusted is left,
 `KnownWrongError` with the row's name and its remedy. Measured were 3.7.2 and 3.13.2: versions
 between the two count as having the faults of both unless the fix is known, later ones as having
 those of 3.13. A row whose source says *read* was not run: no processor or version at hand has it.
+One that says *seen* shows in few calls of many, so no test shows it.
 [The hunt](hunt.md) looks for more."""
 
 READ = """\

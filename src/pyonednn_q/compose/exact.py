@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.compose.accumulator import WHOLE
 from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.form import Rewritten
 from pyonednn_q.compose.primitive import PrimitiveFacts
@@ -35,7 +36,6 @@ __all__ = ["exact_form", "onnx_multiplier"]
 _CLIPS = CANONICAL + RuleSet(
     (clip_rules.drop_open_clip, clip_rules.merge_clips, store_rules.open_saturated_bounds)
 )
-_WHOLE_IN_FLOAT32 = 2.0**24
 
 
 def onnx_multiplier(facts: PrimitiveFacts) -> Vec:
@@ -123,6 +123,6 @@ def _check_bias(facts: PrimitiveFacts) -> None:
         raise ArgumentError("bias", str(facts.bias), "whole numbers: units of the accumulator")
     lo, hi = facts.acc.lo + facts.bias, facts.acc.hi + facts.bias
     largest = max(abs(lo).greatest, abs(hi).greatest)
-    if math.isfinite(largest) and largest >= _WHOLE_IN_FLOAT32:
+    if math.isfinite(largest) and largest >= WHOLE:
         detail = f"sums can reach {largest:.0f}, and float32 is exact below 2**24"
         raise UnsupportedError("refused", "composing", facts.text(), detail)

@@ -134,6 +134,11 @@ def limit_shapes(count: int | None = None, nbytes: int | None = None) -> None:
         Shapes, 1024 at first.
     nbytes : int, optional
         Of them, as `shape_statistics` counts them; 1 GiB at first.
+
+    Raises
+    ------
+    ArgumentError
+        A limit that is no whole number, or below 0.
     """
     for name, value in (("count", count), ("nbytes", nbytes)):
         if value is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyonednn_q import dtypes
+from pyonednn_q.compose.accumulator import WHOLE
 from pyonednn_q.compose.guards.guard import Guard
 from pyonednn_q.compose.guards.scope import FLOOR, any_isa
 from pyonednn_q.compose.post_ops import COMPARISONS, BinaryPostOp, SumPostOp
@@ -25,8 +26,6 @@ from pyonednn_q.compose.problem import (
 if TYPE_CHECKING:
     from pyonednn_q.compose.attr import Attr
     from pyonednn_q.compose.problem import Problem
-
-_WHOLE = 2.0**24  # float32 holds all whole numbers up to it
 
 
 def s32_in_float32(problem: Problem, attr: Attr) -> bool:
@@ -45,7 +44,7 @@ def s32_in_float32(problem: Problem, attr: Attr) -> bool:
         case PoolingProblem(alg="max"):
             return False
         case EltwiseProblem(alg="clip", alpha=lo, beta=hi) if not attr.post_ops:
-            return max(abs(lo), abs(hi)) > _WHOLE
+            return max(abs(lo), abs(hi)) > WHOLE
         case BinaryProblem(alg=alg):
             whole = all(map(dtypes.is_integer, read))
             cancels = alg in {"add", "sub"} or (alg == "div" and dtypes.is_integer(stored))
