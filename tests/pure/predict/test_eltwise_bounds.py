@@ -116,7 +116,7 @@ def test_pow_turns_at_0_where_its_domain_ends() -> None:
     lo, hi = spread("pow", least, most, 1.0, 2.0, 2)
     assert lo[0] <= 0.0
     assert abs(lo[0]) < 1e-30
-    assert hi[0] == pytest.approx(9.0, rel=1e-6)
+    assert 9.0 < hi[0] <= 9.0 + 2 * np.spacing(np.float32(9.0))
 
 
 def test_ends_stay_finite_where_the_function_does() -> None:
@@ -124,7 +124,9 @@ def test_ends_stay_finite_where_the_function_does() -> None:
     lo, hi = spread("exp", x, x, 0.0, 0.0, 2)
     assert np.isfinite(lo).all()
     assert lo[1] == np.float32(3.4e38)
-    assert hi.tolist() == [pytest.approx(float(np.exp(np.float64(x[0]))), rel=1e-5), math.inf]
+    real = np.exp(np.float64(x[0]))
+    assert real < hi[0] <= real + 8 * np.spacing(np.float32(real))
+    assert hi[1] == math.inf
     zero = np.zeros(1, np.float32)
     down = spread("log", zero, zero, 0.0, 0.0, 2)
     assert (down[0][0], down[1][0]) == (-math.inf, outward(-3.4e38, 1))
