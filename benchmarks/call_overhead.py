@@ -31,12 +31,12 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import Conv, MatMul, QParams, conv, matmul
-from pyonednn_q.compose.problem import ConvProblem, MatMulProblem, Problem
 from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import empty
 from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.functional import _CACHE
 from pyonednn_q.ops.operator import Operator
+from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem, Problem
 
 MIN_BATCH_S, MIN_BATCH = 1e-3, 20
 COLUMNS = (

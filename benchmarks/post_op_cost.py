@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import native
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.compose.cost import COSTS
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
-from pyonednn_q.compose.problem import ConvProblem
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.native import runtime
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import (
+    BinaryPostOp,
+    EltwisePostOp,
+    PostOp,
+    PReluPostOp,
+    SumPostOp,
+)
+from pyonednn_q.primitive.problem import ConvProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from pyonednn_q.native import Prepared

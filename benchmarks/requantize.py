@@ -20,12 +20,12 @@ import numpy as np
 
 from pyonednn_q import get_num_threads, set_num_threads
 from pyonednn_q.native.requantize import requantize
-from pyonednn_q.predict.dialects import DIALECTS, requantizer
+from pyonednn_q.requantize import DIALECTS, requantizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyonednn_q.compose.requantizer import Requantizer
+    from pyonednn_q.requantize.value import Requantizer
 
 CHANNELS = 64
 BYTES = 5  # of an accumulator and its code

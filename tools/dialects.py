@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.predict.dialects import DIALECTS
-from pyonednn_q.predict.dialects.catalogue import Distance
-from pyonednn_q.predict.dialects.frameworks import FRAMEWORKS
-from pyonednn_q.predict.dialects.method import VERSIONS, Method, which_method
+from pyonednn_q.requantize import DIALECTS
+from pyonednn_q.requantize.catalogue import Distance
+from pyonednn_q.requantize.frameworks import FRAMEWORKS
+from pyonednn_q.requantize.method import VERSIONS, Method, which_method
 
 HEAD = """\
 # Requantisation dialects
@@ -25,7 +25,7 @@ Written by `tools/dialects.py`, down to the [studies](#where-the-notes-are-wrong
 
 An INT8 layer ends with the same question everywhere: which integer does this 32-bit sum become?
 Runtimes answer it differently, by one level, seldom two, in up to a quarter of all outputs. Here
-each answer has a name. In `pyonednn_q.predict.dialects`, `requantizer(name, ...)` makes its
+each answer has a name. In `pyonednn_q.requantize`, `requantizer(name, ...)` makes its
 constants from scales and `requantize` states it in NumPy; `pyonednn_q.native.requantize` runs it in
 C++ on the s32 result of a bare primitive. oneDNN itself can be given the arithmetic of `onednn*`,
 and with a round post-op that of `onnxruntime`; the fixed-point ones are out of reach of its
@@ -47,7 +47,7 @@ it, which float32 and the bits of a multiplier cost: `self_check` allows no more
 METHODS_HEAD = """
 ## Who uses which
 
-`predict.dialects.method.which_method(framework, op, ...)` answers this. TFLite's kernels, measured,
+`requantize.method.which_method(framework, op, ...)` answers this. TFLite's kernels, measured,
 by version of the interpreter; per tensor and per channel are alike unless a cell says so. "U2 + D2"
 is U2 in whole vectors of 8 channels and D2 in those left over. `tests/oracles` asks the LiteRT that
 `pip install .[oracles]` brings again, and ONNX Runtime and PyTorch, with sums put where the rules
@@ -59,7 +59,7 @@ SNPS-Caffe's own table for its TFLite method, which the kernels above do not fol
 QUANTIZE_HEAD = """
 ## Floats to integers
 
-The rules of `predict.dialects.quantizers.quantize`, on float32 x and scale s, inv = f32(1/s),
+The rules of `requantize.quantizers.quantize`, on float32 x and scale s, inv = f32(1/s),
 before the clamp:
 
 | rule | q |

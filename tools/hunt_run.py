@@ -11,16 +11,6 @@ import pyonednn_q as pq
 from hunt_oracle import Array, InexactError, PostOp, Sample, expected
 from hunt_sample import draw
 from pyonednn_q import native
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, SumPostOp
-from pyonednn_q.compose.problem import (
-    ConvProblem,
-    DeconvProblem,
-    InnerProductProblem,
-    MatMulProblem,
-    Problem,
-)
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.dtypes import numpy_dtype
 from pyonednn_q.errors import (
     Error,
@@ -31,6 +21,16 @@ from pyonednn_q.errors import (
 )
 from pyonednn_q.native import runtime, selection
 from pyonednn_q.ops.operator import Operator
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, SumPostOp
+from pyonednn_q.primitive.problem import (
+    ConvProblem,
+    DeconvProblem,
+    InnerProductProblem,
+    MatMulProblem,
+    Problem,
+)
+from pyonednn_q.primitive.tensor import TensorSpec
 
 Rng = np.random.Generator
 

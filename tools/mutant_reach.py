@@ -24,7 +24,10 @@ from mutant import PACKAGE, ROOT, Mutant
 
 __all__ = ["ROOMS", "Reach", "ReachPlugin"]
 
-ROOMS = ("expr", "rewrite", "compose", "check", "predict", "quantize")
+ROOMS = (
+    *("primitive", "expr", "rewrite", "requantize", "quantize", "check"),
+    *("faults", "saturation", "compose", "predict"),
+)
 _TESTS = ROOT / "tests"
 _MOST_SECONDS = 30  # of tests for one mutant, while coverage is measured
 _KEPT = ROOT / "build" / "mutant_reach.json.gz"

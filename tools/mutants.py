@@ -1,7 +1,7 @@
 """Change the rooms that need no extension at random, and count the changes that tests notice.
 
     python tools/mutants.py --count 300 --seed 1
-    python tools/mutants.py --count 0 expr/vec.py compose/guards     # every place of these
+    python tools/mutants.py --count 0 expr/vec.py faults/guards     # every place of these
     python tools/mutants.py --tests tests/pure                       # without tests/definitions
 
 Each mutant is put into a copy of the package without the extension. A forked child runs the tests

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from pyonednn_q.ops.quantised.catalogue import ARITHMETIC
+from pyonednn_q.emulate.catalogue import ARITHMETIC
 
 HEAD = """\
 # Quantised operators
@@ -17,13 +17,13 @@ Written by `tools/quantised_operators.py`; do not edit.
 
 Between the convolutions of a quantised network lie sums, means, activations. Runtimes compute them
 on the codes themselves, each in its own way, and a code that differs there differs in all that
-follows. `pyonednn_q.ops.quantised` has them as functions from codes to codes, with `QParams` in
+follows. `pyonednn_q.emulate` has them as functions from codes to codes, with `QParams` in
 and out and the runtime's arithmetic by name:
 
 ```python
 import numpy as np
 from pyonednn_q import QParams
-from pyonednn_q.ops import quantised
+from pyonednn_q import emulate as quantised
 
 a_q, b_q, dst_q = QParams(0.5, 3, "s8"), QParams(0.25, 0, "s8"), QParams(0.5, 3, "s8")
 a, b = np.array([5, 7], np.int8), np.array([2, -3], np.int8)
@@ -49,7 +49,7 @@ dialect by `requantize=`, or in oneDNN's arithmetic without it; the others are f
 ```python
 import numpy as np
 from pyonednn_q import QParams, conv, deconv, inner_product
-from pyonednn_q.ops import quantised as q
+from pyonednn_q import emulate as q
 
 s8, wei_q, unit = QParams(0.5, 3, "s8"), QParams(0.25, 0, "s8"), QParams(2**-8, -128, "s8")
 codes = {"src_q": s8, "dst_q": s8}

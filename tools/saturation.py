@@ -32,7 +32,7 @@ them are refused.
 With u8 sources, a pair of weights (w0, w1) gives sums from −255 · (w0⁻ + w1⁻) to 255 · (w0⁺ + w1⁺);
 both ends are reached. oneDNN says nothing when they lie outside of [−32768, 32767].
 
-    from pyonednn_q.predict import emulation, repair, saturation
+    from pyonednn_q.saturation import emulation, repair, verdict as saturation
 
     verdict = saturation.saturation(wei, problem, "AVX2")
     verdict.flagged                                   channels that some source makes wrong
@@ -83,7 +83,7 @@ and the verdict covers all. `as_if` declines where they differ. Row and column n
 which the processor is asked for whatever `ONEDNN_MAX_CPU_ISA` says: one with no more than AVX-512
 pairs by channels.
 A name such as "AVX512_CORE" leaves that open, too; `InstructionSet("AVX512_CORE", vbmi=False)` of
-`pyonednn_q.compose.isa` does not, and `native.runtime.isa()` is what this process has.
+`pyonednn_q.primitive.isa` does not, and `native.runtime.isa()` is what this process has.
 
 ## Proof
 

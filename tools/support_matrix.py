@@ -25,13 +25,13 @@ from typing import Any
 
 import support_rows
 import support_shapes
-from pyonednn_q.compose import guards
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.implementation import classify
-from pyonednn_q.compose.isa import InstructionSet
-from pyonednn_q.compose.problem import Problem
 from pyonednn_q.errors import OneDNNError
+from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.problem import Problem
 from support_rows import Row
 
 DECONV_GEMM = (
@@ -311,7 +311,7 @@ differ; ? where it does not say. **Bold**: not as in the study."""
 GUARDS_HEAD = """\
 # What oneDNN is known to compute wrong
 
-Written by `tools/support_matrix.py guards` from `pyonednn_q.compose.guards`; do not edit. An
+Written by `tools/support_matrix.py guards` from `pyonednn_q.faults.guards`; do not edit. An
 implementation that a row matches is stepped over; when nothing trusted is left, `prepare` raises
 `KnownWrongError` with the row's name and its remedy. Measured were 3.7.2 and 3.13.2: versions
 between the two count as having the faults of both unless the fix is known, later ones as having

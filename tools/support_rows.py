@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import (
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import (
     ELTWISE_ALGS,
     MAX_POST_OPS,
     BinaryPostOp,
@@ -22,14 +22,14 @@ from pyonednn_q.compose.post_ops import (
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.compose.problem import (
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
     Problem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import TensorSpec
 
 Asked = tuple[Problem, Attr]
 

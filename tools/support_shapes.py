@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from pyonednn_q.compose.attr import Attr, Scale
-from pyonednn_q.compose.post_ops import BinaryPostOp, DepthwisePostOp, PostOp, PReluPostOp
-from pyonednn_q.compose.problem import (
+from pyonednn_q.primitive.attr import Attr, Scale
+from pyonednn_q.primitive.post_ops import BinaryPostOp, DepthwisePostOp, PostOp, PReluPostOp
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
     Problem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.compose.window import Padding
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.primitive.window import Padding
 from support_rows import FAMILIES, INNER, MATMUL, Asked, Family, Row
 
 Dims = tuple[int, ...]

@@ -1,6 +1,6 @@
 // The arithmetic of each kind of requantiser on one accumulator, written without branches so that
-// loops over it vectorise. What each means is said in compose/requantizer.py; the statement to
-// compare with is predict/dialects/statement.py.
+// loops over it vectorise. What each means is said in requantize/value.py; the statement to
+// compare with is requantize/statement.py.
 #pragma once
 
 #include "wide.hpp"

@@ -11,32 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.attr import Attr as Attr
-    from pyonednn_q.compose.attr import Scale as Scale
-    from pyonednn_q.compose.attr import ZeroPoint as ZeroPoint
     from pyonednn_q.compose.composer import compose_chain as compose_chain
     from pyonednn_q.compose.layer import Layer as Layer
     from pyonednn_q.compose.layer_composer import compose_layer as compose_layer
     from pyonednn_q.compose.plan import Plan as Plan
-    from pyonednn_q.compose.post_ops import BinaryPostOp as BinaryPostOp
-    from pyonednn_q.compose.post_ops import DepthwisePostOp as DepthwisePostOp
-    from pyonednn_q.compose.post_ops import EltwisePostOp as EltwisePostOp
-    from pyonednn_q.compose.post_ops import PReluPostOp as PReluPostOp
-    from pyonednn_q.compose.post_ops import SumPostOp as SumPostOp
-    from pyonednn_q.compose.primitive import PrimitiveFacts as PrimitiveFacts
-    from pyonednn_q.compose.problem import BinaryProblem as BinaryProblem
-    from pyonednn_q.compose.problem import ConvProblem as ConvProblem
-    from pyonednn_q.compose.problem import DeconvProblem as DeconvProblem
-    from pyonednn_q.compose.problem import EltwiseProblem as EltwiseProblem
-    from pyonednn_q.compose.problem import InnerProductProblem as InnerProductProblem
-    from pyonednn_q.compose.problem import MatMulProblem as MatMulProblem
-    from pyonednn_q.compose.problem import PoolingProblem as PoolingProblem
-    from pyonednn_q.compose.problem import PReluProblem as PReluProblem
-    from pyonednn_q.compose.problem import ReorderProblem as ReorderProblem
-    from pyonednn_q.compose.problem import ResamplingProblem as ResamplingProblem
-    from pyonednn_q.compose.problem import SoftmaxProblem as SoftmaxProblem
-    from pyonednn_q.compose.problem import SumProblem as SumProblem
-    from pyonednn_q.compose.tensor import TensorSpec as TensorSpec
     from pyonednn_q.errors import AliasError as AliasError
     from pyonednn_q.errors import ArgumentError as ArgumentError
     from pyonednn_q.errors import DTypeError as DTypeError
@@ -64,6 +42,8 @@ if TYPE_CHECKING:
     from pyonednn_q.expr.steps import Round as Round
     from pyonednn_q.expr.steps import Sum as Sum
     from pyonednn_q.expr.vec import Vec as Vec
+    from pyonednn_q.inspection.inspection import Inspection as Inspection
+    from pyonednn_q.inspection.inspector import inspect as inspect
     from pyonednn_q.native import Prepared as Prepared
     from pyonednn_q.native import prepare as prepare
     from pyonednn_q.native.buffers import buffer_statistics as buffer_statistics
@@ -83,8 +63,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.functional import operator_cache_clear as operator_cache_clear
     from pyonednn_q.ops.functional import operator_cache_info as operator_cache_info
     from pyonednn_q.ops.functional import operator_cache_limit as operator_cache_limit
-    from pyonednn_q.ops.inspection import Inspection as Inspection
-    from pyonednn_q.ops.inspector import inspect as inspect
     from pyonednn_q.ops.layer import PreparedLayer as PreparedLayer
     from pyonednn_q.ops.layer import prepare_layer as prepare_layer
     from pyonednn_q.ops.planned import Planned as Planned
@@ -96,6 +74,28 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.tunings import clear_tuning as clear_tuning
     from pyonednn_q.ops.tunings import load_tuning as load_tuning
     from pyonednn_q.ops.tunings import save_tuning as save_tuning
+    from pyonednn_q.primitive.attr import Attr as Attr
+    from pyonednn_q.primitive.attr import Scale as Scale
+    from pyonednn_q.primitive.attr import ZeroPoint as ZeroPoint
+    from pyonednn_q.primitive.dense_facts import PrimitiveFacts as PrimitiveFacts
+    from pyonednn_q.primitive.post_ops import BinaryPostOp as BinaryPostOp
+    from pyonednn_q.primitive.post_ops import DepthwisePostOp as DepthwisePostOp
+    from pyonednn_q.primitive.post_ops import EltwisePostOp as EltwisePostOp
+    from pyonednn_q.primitive.post_ops import PReluPostOp as PReluPostOp
+    from pyonednn_q.primitive.post_ops import SumPostOp as SumPostOp
+    from pyonednn_q.primitive.problem import BinaryProblem as BinaryProblem
+    from pyonednn_q.primitive.problem import ConvProblem as ConvProblem
+    from pyonednn_q.primitive.problem import DeconvProblem as DeconvProblem
+    from pyonednn_q.primitive.problem import EltwiseProblem as EltwiseProblem
+    from pyonednn_q.primitive.problem import InnerProductProblem as InnerProductProblem
+    from pyonednn_q.primitive.problem import MatMulProblem as MatMulProblem
+    from pyonednn_q.primitive.problem import PoolingProblem as PoolingProblem
+    from pyonednn_q.primitive.problem import PReluProblem as PReluProblem
+    from pyonednn_q.primitive.problem import ReorderProblem as ReorderProblem
+    from pyonednn_q.primitive.problem import ResamplingProblem as ResamplingProblem
+    from pyonednn_q.primitive.problem import SoftmaxProblem as SoftmaxProblem
+    from pyonednn_q.primitive.problem import SumProblem as SumProblem
+    from pyonednn_q.primitive.tensor import TensorSpec as TensorSpec
     from pyonednn_q.qparams import Granularity as Granularity
     from pyonednn_q.qparams import QParams as QParams
     from pyonednn_q.quantize.ranges import Dynamic as Dynamic
@@ -105,17 +105,18 @@ if TYPE_CHECKING:
 
 # The imports above, as data for __getattr__; tests/pure/test_house.py keeps the two equal.
 _ROOMS = {
-    "compose.attr": "Attr Scale ZeroPoint",
+    "primitive.attr": "Attr Scale ZeroPoint",
     "compose.composer": "compose_chain",
     "compose.layer": "Layer",
     "compose.layer_composer": "compose_layer",
     "compose.plan": "Plan",
-    "compose.post_ops": "BinaryPostOp DepthwisePostOp EltwisePostOp PReluPostOp SumPostOp",
-    "compose.primitive": "PrimitiveFacts",
-    "compose.problem": "BinaryProblem ConvProblem DeconvProblem EltwiseProblem InnerProductProblem "
-    "MatMulProblem PReluProblem PoolingProblem ReorderProblem ResamplingProblem SoftmaxProblem "
+    "primitive.post_ops": "BinaryPostOp DepthwisePostOp EltwisePostOp PReluPostOp SumPostOp",
+    "primitive.dense_facts": "PrimitiveFacts",
+    "primitive.problem": "BinaryProblem ConvProblem DeconvProblem EltwiseProblem "
+    "InnerProductProblem MatMulProblem PReluProblem PoolingProblem ReorderProblem "
+    "ResamplingProblem SoftmaxProblem "
     "SumProblem",
-    "compose.tensor": "TensorSpec",
+    "primitive.tensor": "TensorSpec",
     "errors": "AliasError ArgumentError DTypeError Error ForkedError KnownWrongError "
     "LayoutError LibraryError NoModelError OneDNNError OutOfMemoryError ReferenceKernelError "
     "SaturationError SelfCheckError ShapeError UnsupportedError",
@@ -130,8 +131,8 @@ _ROOMS = {
     "ops.dense": "InnerProduct MatMul",
     "ops.functional": "conv deconv inner_product matmul operator_cache_clear operator_cache_info "
     "operator_cache_limit",
-    "ops.inspection": "Inspection",
-    "ops.inspector": "inspect",
+    "inspection.inspection": "Inspection",
+    "inspection.inspector": "inspect",
     "ops.layer": "PreparedLayer prepare_layer",
     "ops.planned": "Planned prepare_plan",
     "ops.predicted": "model_of",

@@ -199,8 +199,8 @@ def _see_runtime() -> None:
 def _see_trial() -> None:
     import numpy as np
 
-    from pyonednn_q.compose.problem import MatMulProblem
     from pyonednn_q.native import prepare
+    from pyonednn_q.primitive.problem import MatMulProblem
 
     src = np.arange(64, dtype=np.uint8).reshape(4, 16)
     wei = (np.arange(128) % 31 - 15).astype(np.int8).reshape(16, 8)

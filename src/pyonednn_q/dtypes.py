@@ -46,6 +46,8 @@ _BORROWED = ("bf16", "s4", "u4")
 
 NAMES = tuple(_TABLE)
 
+F32_WHOLE = 2**24  # float32 holds all whole numbers up to it
+
 
 def checked(name: object, argument: str = "dtype", allowed: Collection[str] = NAMES) -> str:
     """Return the one of `allowed` that `name` is.

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.attr import Attr, Scale
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.problem import ConvProblem
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.attr import Attr, Scale
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.problem import ConvProblem
 from support.definitions.runs import Run, sums
 from support.oracle_numbers import convert
 from support.plans.chains import CHANNELS as C

@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.attr import Attr, Scale
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.problem import (
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.attr import Attr, Scale
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.vec import Vec
 from support.definitions.runs import Run, sums
 from support.plans.runs import Layer
 from support.unguarded import results

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.attr import Scale, ZeroPoint
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.errors import ArgumentError, DTypeError, UnsupportedError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Step
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.attr import Scale, ZeroPoint
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.problem import MatMulProblem
 from support.definitions.runs import Run, by_formula, on_primitive, sums
 from support.plans.chains import CHANNELS as C
 from support.plans.problems import USUAL_KINDS, problem

@@ -17,9 +17,9 @@ import pytest
 
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.problem import DeconvProblem
 from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.problem import DeconvProblem
 from support.definitions.runs import Run
 from support.plans.runs import Layer
 

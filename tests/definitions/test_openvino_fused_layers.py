@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Eltwise, Step, Sum
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from support.definitions.runs import Run
 from support.oracle_convolution import convolve, deconvolve
 from support.plans.chains import CHANNELS as C

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.errors import DTypeError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import scale_alone
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 
 HIGH = (0.75, 3.0, 12.5)
 U8 = FakeQuantize(0, HIGH, 0, 255)

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.post_ops import EltwisePostOp
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Eltwise, PRelu, Step, Sum
+from pyonednn_q.primitive.post_ops import EltwisePostOp
 from support.definitions.composing import SLOPE, along, composed, entering, has_tie, layer_to, ops
 from support.definitions.runs import Run
 from support.plans.chains import CHANNELS as C

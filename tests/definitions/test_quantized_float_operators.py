@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q import emulate as quantised
+from pyonednn_q.emulate.catalogue import ARITHMETIC
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.ops import quantised
-from pyonednn_q.ops.quantised.catalogue import ARITHMETIC
 from pyonednn_q.qparams import QParams
 from support.definitions import operators
 

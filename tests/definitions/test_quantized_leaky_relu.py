@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pyonednn_q import emulate as quantised
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.ops import quantised
 from pyonednn_q.qparams import QParams
 from support.definitions import operators
 from support.oracle_numbers import numpy_dtype

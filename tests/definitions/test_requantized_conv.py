@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.problem import ConvProblem
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native import runtime
-from pyonednn_q.predict.dialects import DIALECTS, requantize
+from pyonednn_q.primitive.problem import ConvProblem
 from pyonednn_q.qparams import QParams
+from pyonednn_q.requantize import DIALECTS, requantize
 from support import oracle_convolution
 from support.oracles import calls
 from support.oracles.layers import drawn

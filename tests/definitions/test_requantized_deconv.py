@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyonednn_q.predict.dialects.method import which_method
+from pyonednn_q.requantize.method import which_method
 from support.oracles import calls
 from support.oracles.layers import drawn
 

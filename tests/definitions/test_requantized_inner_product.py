@@ -14,8 +14,8 @@ import pytest
 
 from pyonednn_q.errors import DTypeError
 from pyonednn_q.ops.dense import MatMul
-from pyonednn_q.predict.dialects import DIALECTS, requantize
 from pyonednn_q.qparams import QParams
+from pyonednn_q.requantize import DIALECTS, requantize
 from support.definitions import requantisation
 from support.oracles import calls
 from support.oracles.layers import drawn

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pyonednn_q import emulate as quantised
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.ops import quantised
 from pyonednn_q.qparams import QParams
 from support.definitions import operators
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pyonednn_q.ops import quantised
+from pyonednn_q import emulate as quantised
 from pyonednn_q.qparams import QParams
 
 

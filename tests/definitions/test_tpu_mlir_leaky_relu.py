@@ -11,8 +11,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pyonednn_q import emulate as quantised
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.ops import quantised
 from pyonednn_q.qparams import QParams
 from support.definitions import operators
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.composer import NO_RULES, compose
-from pyonednn_q.compose.post_ops import BinaryPostOp, SumPostOp
 from pyonednn_q.errors import KnownWrongError
 from pyonednn_q.native import implementations, runtime
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.post_ops import BinaryPostOp, SumPostOp
 from support.plans import chains, drawn
 from support.plans.problems import facts_of, problem
 from support.plans.runs import Layer, assert_equal, assert_near

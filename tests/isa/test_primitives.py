@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.implementation import classify
-from pyonednn_q.compose.post_ops import DepthwisePostOp, EltwisePostOp, SumPostOp
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import UnsupportedError
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.post_ops import DepthwisePostOp, EltwisePostOp, SumPostOp
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     ReorderProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import UnsupportedError
+from pyonednn_q.primitive.tensor import TensorSpec
 from support import parity
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.window import Padding
+    from pyonednn_q.primitive.window import Padding
 
 
 @pytest.mark.parametrize("src", ["u8", "s8"])

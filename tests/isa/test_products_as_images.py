@@ -13,12 +13,12 @@ from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import Trial
-from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.form import AS_ASKED, faster_form, forms
 from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.ready import Layer
+from pyonednn_q.primitive.isa import InstructionSet
 from support.frames import frames
 from support.oracle_numbers import convert
 

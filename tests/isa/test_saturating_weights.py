@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
-from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
 from pyonednn_q.errors import SaturationError
 from pyonednn_q.native import runtime
+from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem
 
 
 def test_saturating_weights_are_refused_by_channel() -> None:

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose import guards
 from pyonednn_q.compose.accumulator import stores_sums
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import UnsupportedError
+from pyonednn_q.faults import guards
+from pyonednn_q.native import runtime
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.errors import UnsupportedError
-from pyonednn_q.native import runtime
 from support import unguarded
 
 pytestmark = pytest.mark.executed

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose import guards
-from pyonednn_q.compose.implementation import classify
-from pyonednn_q.compose.isa import InstructionSet
-from pyonednn_q.compose.pairing import Summation, summations
 from pyonednn_q.errors import UnsupportedError
+from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
-from pyonednn_q.predict.emulation import sums
+from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.saturation.emulation import sums
+from pyonednn_q.saturation.pairing import Summation, summations
 from support import sum_cases, unguarded
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import pytest
 from pyonednn_q.errors import SaturationError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Eltwise, Sum
+from pyonednn_q.inspection.inspector import inspect
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.conv import Conv
-from pyonednn_q.ops.inspector import inspect
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from support.calls.call import Call

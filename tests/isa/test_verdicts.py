@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.native import prepare, runtime
-from pyonednn_q.predict.emulation import as_if
-from pyonednn_q.predict.saturation import saturation
+from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem, MatMulProblem
+from pyonednn_q.saturation.emulation import as_if
+from pyonednn_q.saturation.verdict import saturation
 
 pytestmark = pytest.mark.executed
 

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose import guards
-from pyonednn_q.compose.attr import Attr, ZeroPoint
-from pyonednn_q.compose.problem import (
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.steps import Affine, Eltwise, PRelu, Sum
+from pyonednn_q.faults import guards
+from pyonednn_q.native import runtime
+from pyonednn_q.ops.layer import prepare_layer
+from pyonednn_q.primitive.attr import Attr, ZeroPoint
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Eltwise, PRelu, Sum
-from pyonednn_q.native import runtime
-from pyonednn_q.ops.layer import prepare_layer
 from support.plans.quantised import FloatLayer
 
 CONV, DECONV = ConvProblem.of, DeconvProblem.of

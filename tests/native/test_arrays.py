@@ -9,10 +9,6 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import BinaryPostOp, SumPostOp
-from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import (
     AliasError,
     ArgumentError,
@@ -22,6 +18,10 @@ from pyonednn_q.errors import (
     ShapeError,
 )
 from pyonednn_q.native.arrays import LINE, empty, has_layout
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import BinaryPostOp, SumPostOp
+from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 
 Array = np.ndarray[Any, Any]
 View = Callable[[Array], Array]

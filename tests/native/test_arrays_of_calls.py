@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pyonednn_q as pq
-from pyonednn_q.compose.post_ops import SumPostOp
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.post_ops import SumPostOp
+from pyonednn_q.primitive.tensor import TensorSpec
 
 RNG = np.random.default_rng(11)
 DIMS, WEI = (2, 16, 7, 5), (32, 16, 3, 3)

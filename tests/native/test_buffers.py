@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
-from pyonednn_q.compose.problem import ConvProblem
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native.buffers import buffer_statistics, clear_buffers, limit_buffers
+from pyonednn_q.primitive.problem import ConvProblem
 
 Array = np.ndarray[Any, Any]
 

@@ -9,9 +9,9 @@ import pytest
 
 import pyonednn_q as pq
 from pyonednn_q import dtypes
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.native import runtime
 from pyonednn_q.native.cast import Cast, is_cast
+from pyonednn_q.primitive.tensor import TensorSpec
 
 HALVES = ("bf16", "f16")
 ALL_HALVES = np.arange(2**16, dtype=np.uint16)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.problem import EltwiseProblem
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.native import runtime
 from pyonednn_q.predict.eltwise_bounds import BOUNDS, level, spread
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.problem import EltwiseProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 
 POINTS = 1 << 18
 # Functions with parameters: some of them.

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.problem import EltwiseProblem
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.problem import EltwiseProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 from support import oracle_eltwise
 from support.oracle_tracked import UNIT
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pyonednn_q.compose import guards
-from pyonednn_q.compose.guards.plain import PLAIN_GUARDS
+from pyonednn_q.faults import guards
+from pyonednn_q.faults.guards.plain import PLAIN_GUARDS
 from pyonednn_q.native import runtime
 from support import oracle, unguarded
 from support.children import child, run_child

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from pyonednn_q import Conv, MatMul, QParams, prepare
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.dense import MatMulProblem
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf
 from pyonednn_q.native.hot import HotCallable
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.dense import MatMulProblem
 from support.frames import frames
 
 if TYPE_CHECKING:

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from pyonednn_q import Conv, MatMul, QParams, matmul
-from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.dense import MatMulProblem
-from pyonednn_q.compose.post_ops import SumPostOp
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Eltwise, Sum
 from pyonednn_q.native import prepare, runtime
 from pyonednn_q.ops.planned import prepare_plan
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.dense import MatMulProblem
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.post_ops import SumPostOp
+from pyonednn_q.primitive.tensor import TensorSpec
 from support.frames import frames
 
 Array = Any

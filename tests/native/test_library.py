@@ -18,16 +18,16 @@ from typing import Any
 import pytest
 
 import pyonednn_q
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.errors import LibraryError, OneDNNError
 from pyonednn_q.native import library, runtime, selection
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.problem import MatMulProblem
 from support.fake_library import build, fake
 
 CHILD = """
 import json, os, sys
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.problem import MatMulProblem
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.problem import MatMulProblem
 from pyonednn_q.errors import LibraryError, OneDNNError
 from pyonednn_q.native import library, runtime, selection
 exec(sys.argv[1])

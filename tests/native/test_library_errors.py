@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.post_ops import EltwisePostOp
-from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.errors import OneDNNError, OutOfMemoryError
 from pyonednn_q.native import library, preparation, runtime
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.post_ops import EltwisePostOp
+from pyonednn_q.primitive.problem import MatMulProblem
 from support.fake_library import fake
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ CALLS = """
 import json, os, sys
 import numpy as np
 import pyonednn_q as pq
-from pyonednn_q.ops import quantised
+from pyonednn_q import emulate as quantised
 
 q = {"src_q": pq.QParams(0.5, 0, "u8"), "wei_q": pq.QParams(0.5, 0, "s8")}
 wei, src = np.ones((4, 8), np.int8), np.ones((2, 4), np.uint8)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.requantizer import Requantizer
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.cast import Cast
 from pyonednn_q.native.quantize import quantize, ranges
 from pyonednn_q.native.requantize import requantize
-from pyonednn_q.predict.dialects import statement
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.requantize import statement
+from pyonednn_q.requantize.value import Requantizer
 from support.threads import run_together
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def test_threads_are_started_only_where_they_are_allowed_and_pay() -> None:
         f"""
         import os
         import numpy as np
-        from pyonednn_q.compose.requantizer import Requantizer
+        from pyonednn_q.requantize.value import Requantizer
         from pyonednn_q.native import runtime
         from pyonednn_q.native.requantize import requantize
         made = Requantizer("float", 0.01)
@@ -162,7 +162,7 @@ def test_a_forked_child_works_alone(before: str) -> None:
         import os
         import numpy as np
         import pyonednn_q as pq
-        from pyonednn_q.compose.requantizer import Requantizer
+        from pyonednn_q.requantize.value import Requantizer
         from pyonednn_q.native.requantize import requantize
         made = Requantizer("float", 0.01)
         q = {{"src_q": pq.QParams(1.0, 0, "u8"), "wei_q": pq.QParams(1.0, 0, "s8")}}

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import EltwisePostOp, SumPostOp
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import KnownWrongError, LayoutError, OneDNNError, UnsupportedError
+from pyonednn_q.native import dispatch, runtime
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import EltwisePostOp, SumPostOp
+from pyonednn_q.primitive.problem import (
     BinaryProblem,
     ConvProblem,
     EltwiseProblem,
@@ -21,9 +23,7 @@ from pyonednn_q.compose.problem import (
     SoftmaxProblem,
     SumProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import KnownWrongError, LayoutError, OneDNNError, UnsupportedError
-from pyonednn_q.native import dispatch, runtime
+from pyonednn_q.primitive.tensor import TensorSpec
 from support import isa, oracle
 from support.parity_post_ops import ELTWISE
 

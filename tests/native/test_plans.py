@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Clip, Leaf, PRelu
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 from support.plans import chains
 from support.plans.problems import BIAS, WEI_SCALE, C, facts_of, problem
 from support.plans.runs import Layer, assert_equal, assert_near

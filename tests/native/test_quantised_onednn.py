@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q import emulate as quantised
 from pyonednn_q.errors import ArgumentError, DTypeError
-from pyonednn_q.ops import quantised
 from pyonednn_q.qparams import QParams
 from support import oracle_eltwise
 from support.definitions import onednn_operators as stated

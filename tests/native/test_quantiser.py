@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import codes
-from pyonednn_q.ops.quantiser import Quantiser
+from pyonednn_q.ops.quantizer import Quantiser
+from pyonednn_q.primitive.tensor import TensorSpec
 
 DIMS = (2, 16, 5, 3)
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem
 from pyonednn_q.errors import KnownWrongError, ReferenceKernelError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.native import prepare, runtime
 from pyonednn_q.ops.layer import prepare_layer
+from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem, MatMulProblem
 from support.oracle_numbers import INTEGER_RANGES
 from support.plans.quantised import FloatLayer
 from support.plans.random_chains import random_chain

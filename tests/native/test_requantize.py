@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.requantizer import KINDS, ROUNDINGS, Requantizer
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.native.requantize import requantize
-from pyonednn_q.predict.dialects import DIALECTS, requantizer, statement
+from pyonednn_q.requantize import DIALECTS, requantizer, statement
+from pyonednn_q.requantize.value import KINDS, ROUNDINGS, Requantizer
 
 I32_LO, I32_HI = -(2**31), 2**31 - 1
 ARITHMETIC = [(kind, rounding) for kind, row in KINDS.items() for rounding in row.roundings]

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
-from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
+from pyonednn_q.primitive.problem import MatMulProblem
 from support.threads import run_together
 
 
@@ -78,8 +78,8 @@ def test_isa_can_be_limited_before_first_use_only() -> None:
 
 LINUX = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
 LISTS = """
-    from pyonednn_q.compose.attr import Attr
-    from pyonednn_q.compose.problem import ConvProblem
+    from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.problem import ConvProblem
     from pyonednn_q.native import child, runtime
 
     def names():
@@ -129,7 +129,7 @@ def test_a_fork_after_use_is_an_error_not_a_hang() -> None:
         import os, sys
         import numpy as np
         from pyonednn_q import native
-        from pyonednn_q.compose.problem import MatMulProblem
+        from pyonednn_q.primitive.problem import MatMulProblem
         from pyonednn_q.errors import ForkedError
         wei = np.ones((8, 8), "i1")
         call = native.prepare(MatMulProblem.of((8, 8), (8, 8), dst="s32"), wei=wei)
@@ -159,7 +159,7 @@ def test_a_fork_before_use_works() -> None:
         import numpy as np
         import pyonednn_q
         from pyonednn_q import native
-        from pyonednn_q.compose.problem import MatMulProblem
+        from pyonednn_q.primitive.problem import MatMulProblem
         pid = os.fork()
         wei = np.ones((8, 8), "i1")
         call = native.prepare(MatMulProblem.of((8, 8), (8, 8), dst="s32"), wei=wei)

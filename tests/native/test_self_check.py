@@ -15,7 +15,7 @@ from pyonednn_q.check.draw import Draw
 from pyonednn_q.check.geometry import Geometry
 from pyonednn_q.check.meaning import Meaning
 from pyonednn_q.check.places import Places
-from pyonednn_q.compose import guards
+from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
 from pyonednn_q.native.trial import compare
 from support import unguarded

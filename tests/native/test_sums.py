@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.native import runtime
 from pyonednn_q.native.sums import inexact_weights, may_saturate
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.problem import MatMulProblem
 from support import unguarded
 from support.isa import skip_without
 

@@ -11,7 +11,7 @@ import pytest
 
 import pyonednn_q as pq
 from pyonednn_q import native
-from pyonednn_q.compose.variants import MOST_FOUND, MOST_PROBES, MOST_SECONDS, nearest
+from pyonednn_q.faults.variants import MOST_FOUND, MOST_PROBES, MOST_SECONDS, nearest
 
 CONV = pq.ConvProblem.of((1, 8, 9, 9), (16, 8, 3, 3))
 DENSE = pq.ConvProblem.of((1, 8, 9, 9), (16, 8, 3, 3), layout="dense")
@@ -114,7 +114,7 @@ def test_probing_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert nearest(CONV, attr, nothing) == ()
     assert 20 < len(probes) <= MOST_PROBES
     clock = iter(np.arange(0, 100, MOST_SECONDS / 4))
-    monkeypatch.setattr("pyonednn_q.compose.variants.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("pyonednn_q.faults.variants.time.monotonic", lambda: next(clock))
     probes.clear()
     nearest(CONV, attr, nothing)
     assert len(probes) < 5

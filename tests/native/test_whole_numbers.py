@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import BINARY_ALGS, BinaryPostOp, SumPostOp
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import ArgumentError, KnownWrongError, UnsupportedError
+from pyonednn_q.native import runtime, selection
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import BINARY_ALGS, BinaryPostOp, SumPostOp
+from pyonednn_q.primitive.problem import (
     BinaryProblem,
     ConvProblem,
     EltwiseProblem,
@@ -24,14 +26,12 @@ from pyonednn_q.compose.problem import (
     ResamplingProblem,
     SumProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import ArgumentError, KnownWrongError, UnsupportedError
-from pyonednn_q.native import runtime, selection
+from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.primitive.problem import Problem
 
 Array = np.ndarray[Any, Any]
 DIMS = (2, 16, 6, 5)

@@ -14,11 +14,11 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Sum
+from pyonednn_q.inspection.inspector import inspect
 from pyonednn_q.ops import ready
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.functional import matmul
-from pyonednn_q.ops.inspector import inspect
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic, Extent
 from support.calls.call import Call

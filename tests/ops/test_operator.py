@@ -15,9 +15,9 @@ from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Sum
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.functional import conv, deconv
-from pyonednn_q.predict.dialects import DIALECTS
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
+from pyonednn_q.requantize import DIALECTS
 from support.calls.call import Call
 
 RNG = np.random.default_rng(5)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import pyonednn_q as pq
-from pyonednn_q.compose.convolution import laid_out
 from pyonednn_q.native.arrays import empty
 from pyonednn_q.ops import tuning
 from pyonednn_q.ops.ready import Layer
 from pyonednn_q.ops.tuning import way
+from pyonednn_q.primitive.convolution import laid_out
 
 RNG = np.random.default_rng(4)
 SUM = pq.Chain(pq.Sum(1.0), pq.Eltwise("relu"))

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.predict.dialects import requantizer
-from pyonednn_q.predict.dialects.method import VECTOR, Method, which_method
+from pyonednn_q.requantize import requantizer
+from pyonednn_q.requantize.method import VECTOR, Method, which_method
 from support.oracles import litert, litert_layers
 from support.oracles.judgement import Judgement
 from support.oracles.layers import KINDS, Layer, drawn

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.ops import quantised
+from pyonednn_q import emulate as quantised
 from pyonednn_q.qparams import QParams
 from support.oracles import litert
 from support.oracles.layers import LIMITS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyonednn_q.predict.dialects.method import which_method
+from pyonednn_q.requantize.method import which_method
 from support.oracles import onnx_layers
 from support.oracles.judgement import Judgement
 from support.oracles.layers import KINDS, drawn

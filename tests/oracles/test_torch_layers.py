@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.predict.dialects import requantize
-from pyonednn_q.predict.dialects.method import which_method
+from pyonednn_q.requantize import requantize
+from pyonednn_q.requantize.method import which_method
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 # It says of its quantised tensors, once, that they will be removed.

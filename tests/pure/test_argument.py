@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from pyonednn_q import argument
-from pyonednn_q.compose.window import padding_sides
 from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.primitive.window import padding_sides
 from support.hostile.nasty import NASTY, Angry, Lengthy
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import (
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import (
     MAX_POST_OPS,
     BinaryPostOp,
     DepthwisePostOp,
@@ -17,9 +18,8 @@ from pyonednn_q.compose.post_ops import (
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.compose.problem import BinaryProblem, ConvProblem, MatMulProblem
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.primitive.problem import BinaryProblem, ConvProblem, MatMulProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 
 CONV = ConvProblem.of((2, 16, 8, 8), (32, 16, 3, 3), padding=1)
 MATMUL = MatMulProblem.of((8, 64), (64, 32))

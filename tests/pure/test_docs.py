@@ -12,9 +12,9 @@ import kernel_blocks
 import kernel_models
 import support
 import support_matrix
-from pyonednn_q.compose import guards
-from pyonednn_q.predict.dialects import quantizers
+from pyonednn_q.faults import guards
 from pyonednn_q.predict.kernel_table import proofs
+from pyonednn_q.requantize import quantizers
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from pyonednn_q.compose.attr import Attr, Scale
-from pyonednn_q.compose.post_ops import EltwisePostOp
-from pyonednn_q.compose.problem import MatMulProblem
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.attr import Attr, Scale
+from pyonednn_q.primitive.post_ops import EltwisePostOp
+from pyonednn_q.primitive.problem import MatMulProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 from support import fills, parity, parity_plain, parity_post_ops, random_cases, strategies
 from support.cases import Recipe, laid_out
 from support.oracle_convolution import convolve

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.facts import Facts
-from pyonednn_q.compose.guards import GUARDS, Guard, windows
-from pyonednn_q.compose.isa import InstructionSet
-from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
 from pyonednn_q.errors import ShapeError
+from pyonednn_q.faults.guards import GUARDS, Guard, windows
+from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 from support.guard_borders import plain, post_ops, products
 from support.guard_borders import windows as window_borders
 from support.guard_borders.make import PLAIN, Border, deconv, matmul

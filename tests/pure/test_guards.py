@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.facts import Facts
-from pyonednn_q.compose.guards import GUARDS, matching
-from pyonednn_q.compose.isa import ISA_ORDER, InstructionSet
-from pyonednn_q.compose.post_ops import EltwisePostOp, PReluPostOp
-from pyonednn_q.compose.problem import InnerProductProblem, MatMulProblem, Problem
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.faults.guards import GUARDS, matching
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.isa import ISA_ORDER, InstructionSet
+from pyonednn_q.primitive.post_ops import EltwisePostOp, PReluPostOp
+from pyonednn_q.primitive.problem import InnerProductProblem, MatMulProblem, Problem
+from pyonednn_q.primitive.tensor import TensorSpec
 from support.guard_cases import (
     AMX,
     AVX2,

@@ -24,7 +24,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pyonednn_q"
 PURE = (
     *("shown", "errors", "argument", "dtypes", "qparams", "check"),
-    *("expr", "rewrite", "quantize", "compose", "explain", "predict"),
+    *("fields", "primitive", "expr", "rewrite", "quantize", "requantize"),
+    *("faults", "saturation", "compose", "explain", "predict"),
 )
 MAX_LINES = 400
 MAX_IGNORES = 10

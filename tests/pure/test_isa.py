@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from pyonednn_q.compose.isa import ISA_ORDER, InstructionSet
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.primitive.isa import ISA_ORDER, InstructionSet
 
 # What makers say of their processors, by the kernel's names, as far as it matters here.
 FLAGS = {

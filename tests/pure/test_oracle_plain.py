@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import EltwisePostOp, SumPostOp
-from pyonednn_q.compose.problem import (
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import EltwisePostOp, SumPostOp
+from pyonednn_q.primitive.problem import (
     BinaryProblem,
     EltwiseProblem,
     PoolingProblem,
@@ -18,7 +18,7 @@ from pyonednn_q.compose.problem import (
     SoftmaxProblem,
     SumProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import TensorSpec
 from support import oracle
 
 f32 = np.float32

@@ -10,23 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.post_ops import (
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.post_ops import (
     BinaryPostOp,
     DepthwisePostOp,
     EltwisePostOp,
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 from support import oracle, oracle_binary, oracle_eltwise, oracle_post_ops
 from support.oracle_tracked import Tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyonednn_q.compose.post_ops import PostOp
+    from pyonednn_q.primitive.post_ops import PostOp
 
 ELTWISE_BY_HAND: list[tuple[str, float, float, float, float]] = [
     ("relu", 0.0, 0.0, -3.0, 0.0),

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.post_ops import (
+from pyonednn_q.errors import ArgumentError, DTypeError
+from pyonednn_q.primitive.post_ops import (
     BINARY_ALGS,
     ELTWISE_ALGS,
     BinaryPostOp,
@@ -19,8 +20,7 @@ from pyonednn_q.compose.post_ops import (
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import ArgumentError, DTypeError
+from pyonednn_q.primitive.tensor import TensorSpec
 
 PER_CHANNEL = TensorSpec.dense((1, 64, 1, 1), "f32")
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.primitive.problem import (
     BinaryProblem,
     ConvProblem,
     DeconvProblem,
@@ -25,9 +26,8 @@ from pyonednn_q.compose.problem import (
     SoftmaxProblem,
     SumProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.compose.window import Window, padding_sides, per_dim
-from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.primitive.window import Window, padding_sides, per_dim
 
 U8, F32 = TensorSpec.dense((2, 8, 6, 6), "u8"), TensorSpec.dense((2, 8, 6, 6), "f32")
 POOL = {"kernel": (2, 2), "strides": (2, 2), "dilation": (1, 1)}

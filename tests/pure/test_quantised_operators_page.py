@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import quantised_operators
-from pyonednn_q.ops import quantised
+from pyonednn_q import emulate as quantised
 
 PAGE = Path(__file__).parents[2] / "docs" / "quantised_operators.md"
 

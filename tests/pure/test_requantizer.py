@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pyonednn_q.compose.requantizer import KINDS, ROUNDINGS, Requantizer
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.requantize.value import KINDS, ROUNDINGS, Requantizer
 
 
 def test_one_value_serves_all_and_vectors_want_an_axis() -> None:

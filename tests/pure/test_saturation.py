@@ -10,18 +10,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyonednn_q.compose.convolution import Layout
-from pyonednn_q.compose.isa import ISA_ORDER
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.primitive.convolution import Layout
+from pyonednn_q.primitive.isa import ISA_ORDER
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
     SoftmaxProblem,
 )
-from pyonednn_q.compose.saturation import pair_overflow, safe_by_range
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
 
 ISAS = ("SSE41", "AVX2", "AVX512_CORE")
 weights = st.integers(-128, 127)

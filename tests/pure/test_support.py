@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pyonednn_q.compose.isa import InstructionSet
+from pyonednn_q.primitive.isa import InstructionSet
 from support import isa
 from support.threads import run_together
 

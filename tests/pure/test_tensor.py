@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import DTypeError, LayoutError, ShapeError
+from pyonednn_q.primitive.tensor import TensorSpec
 
 small_dims = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
 

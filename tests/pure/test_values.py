@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
-ROOMS = ("expr", "rewrite", "compose", "check", "predict", "quantize")
+ROOMS = (
+    *("primitive", "expr", "rewrite", "requantize", "quantize", "check"),
+    *("faults", "saturation", "compose", "predict"),
+)
 # They hold arrays, so that equality is theirs to define, or none.
 OF_ARRAYS = {"Layer", "Repair", "Requantizer", "SourceRepair", "WeightCodes", "Witness"}
 STILL_BUILT = {"_Builder"}

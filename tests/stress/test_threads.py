@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pyonednn_q import native
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import EltwisePostOp
-from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import EltwisePostOp
+from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem
 from support.threads import run_together
 
 THREADS = 16

@@ -14,9 +14,9 @@ from support.oracle_numbers import numpy_dtype
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyonednn_q.compose.attr import Attr
-    from pyonednn_q.compose.problem import Problem
-    from pyonednn_q.compose.tensor import TensorSpec
+    from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.problem import Problem
+    from pyonednn_q.primitive.tensor import TensorSpec
 
     Array = NDArray[Any]
 

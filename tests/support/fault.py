@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.post_ops import BinaryPostOp
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.post_ops import BinaryPostOp
 from support.oracle_numbers import numpy_dtype
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.primitive.problem import Problem
 
     Arrays = dict[str, NDArray[Any]]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, SumPostOp
-from pyonednn_q.compose.problem import (
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, SumPostOp
+from pyonednn_q.primitive.problem import (
     BinaryProblem,
     ConvProblem,
     DeconvProblem,
@@ -17,7 +17,7 @@ from pyonednn_q.compose.problem import (
     ReorderProblem,
     SoftmaxProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import TensorSpec
 from support.fault import Fault
 from support.pooled import WIDE, WIDER, mean
 

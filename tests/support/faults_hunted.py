@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import BinaryPostOp
-from pyonednn_q.compose.problem import ConvProblem, MatMulProblem, Problem
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import BinaryPostOp
+from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem, Problem
+from pyonednn_q.primitive.tensor import TensorSpec
 from support.fault import Fault
 from support.guard_cases_hunted import (
     OUTSIDE,

@@ -17,9 +17,9 @@ from support.oracle_numbers import INTEGER_RANGES, kept_dims, numpy_dtype
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp, PReluPostOp
-    from pyonednn_q.compose.problem import Problem
-    from pyonednn_q.compose.tensor import TensorSpec
+    from pyonednn_q.primitive.post_ops import BinaryPostOp, PostOp, PReluPostOp
+    from pyonednn_q.primitive.problem import Problem
+    from pyonednn_q.primitive.tensor import TensorSpec
 
     Array = NDArray[Any]
     Arrays = dict[str, NDArray[Any]]

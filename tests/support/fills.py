@@ -27,8 +27,8 @@ from support.oracle_eltwise import TRANSCENDENTAL
 from support.oracle_numbers import INTEGER_RANGES, kept_dims, numpy_dtype
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-    from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+    from pyonednn_q.primitive.problem import Problem
     from support.fill_tensors import Array, Arrays, Size
     from support.oracle_tracked import F64
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
-from pyonednn_q.compose.problem import (
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
+from pyonednn_q.primitive.problem import (
     BinaryProblem,
     ConvProblem,
     DeconvProblem,
@@ -17,7 +17,7 @@ from pyonednn_q.compose.problem import (
     ReorderProblem,
     SoftmaxProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import TensorSpec
 from support import pooled
 
 OLD, NEW = (3, 7, 2), (3, 13, 2)

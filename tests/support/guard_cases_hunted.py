@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.problem import ConvProblem, DeconvProblem, MatMulProblem, Problem
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem, MatMulProblem, Problem
+from pyonednn_q.primitive.tensor import TensorSpec
 from support.guard_cases import (
     AMX,
     AVX2,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.problem import Problem
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.problem import Problem
 from support.guard_borders.plain import BORDERS
 from support.guard_cases import AVX2, NEW, OLD, VNNI
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import SumPostOp
-from pyonednn_q.compose.problem import ConvProblem, InnerProductProblem, MatMulProblem, Problem
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import SumPostOp
+from pyonednn_q.primitive.problem import ConvProblem, InnerProductProblem, MatMulProblem, Problem
 from support import pooled
 from support.guard_cases import (
     AMX,

@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from pyonednn_q.compose.isa import InstructionSet
+from pyonednn_q.primitive.isa import InstructionSet
 
 LIMIT_VARIABLE = "ONEDNN_MAX_CPU_ISA"
 # The rows that CI runs.

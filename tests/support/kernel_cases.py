@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.pairing import EXACT
-from pyonednn_q.compose.post_ops import BinaryPostOp, PReluPostOp, SumPostOp
-from pyonednn_q.compose.problem import (
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import BinaryPostOp, PReluPostOp, SumPostOp
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.predict.emulation import sums
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.saturation.emulation import sums
+from pyonednn_q.saturation.pairing import EXACT
 from support.kernel_variants import VARIANTS, Variant
 
 Maker = Callable[..., Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pyonednn_q.compose.post_ops import EltwisePostOp, PostOp, SumPostOp
+from pyonednn_q.primitive.post_ops import EltwisePostOp, PostOp, SumPostOp
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import pytest
 
 import pyonednn_q as pq
 from pyonednn_q import native
-from pyonednn_q.compose.attr import Attr, Scale
-from pyonednn_q.compose.problem import ConvProblem
 from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.primitive.attr import Attr, Scale
+from pyonednn_q.primitive.problem import ConvProblem
 
 PLANTED = 100  # lives for each page that a planted leak keeps
 

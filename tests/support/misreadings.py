@@ -226,7 +226,7 @@ def of_floats(name: str, change: Callable[..., Any]) -> Callable[[pytest.MonkeyP
 
 def of_requantizer(**change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what tells another runtime's arithmetic otherwise."""
-    from pyonednn_q.predict.dialects import requantizer as usual
+    from pyonednn_q.requantize import requantizer as usual
 
     def told(name: str, **given: Any) -> Any:
         return usual(name, **{**given, **{key: make(given[key]) for key, make in change.items()}})

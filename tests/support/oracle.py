@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyonednn_q.compose.attr import Attr
-    from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.problem import Problem
     from support.oracle_tracked import F64, Bools
 
     Arrays = Mapping[str, NDArray[Any]]

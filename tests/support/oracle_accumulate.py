@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyonednn_q.compose.attr import Attr, Scale
-    from pyonednn_q.compose.problem import (
+    from pyonednn_q.primitive.attr import Attr, Scale
+    from pyonednn_q.primitive.problem import (
         ConvProblem,
         DeconvProblem,
         InnerProductProblem,

@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
+    from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
     from support.oracle_tracked import F64
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyonednn_q.compose.attr import Attr
-    from pyonednn_q.compose.problem import (
+    from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.problem import (
         BinaryProblem,
         EltwiseProblem,
         PoolingProblem,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         SoftmaxProblem,
         SumProblem,
     )
-    from pyonednn_q.compose.tensor import TensorSpec
+    from pyonednn_q.primitive.tensor import TensorSpec
     from support.oracle_tracked import F64
 
     Arrays = Mapping[str, NDArray[Any]]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp, PReluPostOp, SumPostOp
-    from pyonednn_q.compose.tensor import TensorSpec
+    from pyonednn_q.primitive.post_ops import BinaryPostOp, PostOp, PReluPostOp, SumPostOp
+    from pyonednn_q.primitive.tensor import TensorSpec
 
     Arrays = Mapping[str, NDArray[Any]]
 

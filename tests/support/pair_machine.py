@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
+    from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 
 Product = tuple[int, int]
 

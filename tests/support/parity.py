@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.problem import (
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,

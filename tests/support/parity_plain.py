@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import EltwisePostOp, SumPostOp
-from pyonednn_q.compose.problem import (
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import EltwisePostOp, SumPostOp
+from pyonednn_q.primitive.problem import (
     BinaryProblem,
     EltwiseProblem,
     PoolingProblem,
@@ -15,7 +15,7 @@ from pyonednn_q.compose.problem import (
     SoftmaxProblem,
     SumProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import TensorSpec
 from support.cases import Recipe
 from support.parity_post_ops import BINARY, ELTWISE
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.compose.attr import Attr, Scale
-from pyonednn_q.compose.post_ops import (
+from pyonednn_q.primitive.attr import Attr, Scale
+from pyonednn_q.primitive.post_ops import (
     BinaryPostOp,
     EltwisePostOp,
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import TensorSpec
 from support import parity
 from support.cases import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyonednn_q.compose.post_ops import PostOp
+    from pyonednn_q.primitive.post_ops import PostOp
 
 # alg -> alpha, beta: dyadic, so that the exact algorithms stay exact.
 ELTWISE: dict[str, tuple[float, float]] = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp
-from pyonednn_q.compose.problem import PoolingProblem
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, PostOp
+from pyonednn_q.primitive.problem import PoolingProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 
 
 def mean(dtype: str, alg: str = "avg_exclude_padding") -> PoolingProblem:

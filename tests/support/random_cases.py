@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import (
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import (
     BinaryPostOp,
     EltwisePostOp,
     PReluPostOp,
@@ -24,7 +24,7 @@ from support.cases import Case
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyonednn_q.compose.post_ops import PostOp
+    from pyonednn_q.primitive.post_ops import PostOp
 
 _KINDS = ("convolution", "deconvolution", "matmul", "inner_product")
 _SHARES = (0.5, 0.15, 0.25, 0.1)

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import ShapeError
+from pyonednn_q.predict.region import class_of, traits
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import ShapeError
-from pyonednn_q.predict.region import class_of, traits
+from pyonednn_q.primitive.tensor import TensorSpec
 from support.kernel_cases import Source
 from support.kernel_variants import BOUNDED, FLOATING, INTEGER
 

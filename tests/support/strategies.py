@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.problem import (
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,

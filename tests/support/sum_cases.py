@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.attr import Attr, ZeroPoint
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import ShapeError
+from pyonednn_q.primitive.attr import Attr, ZeroPoint
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.errors import ShapeError
 from support import pair_machine
 
 if TYPE_CHECKING:

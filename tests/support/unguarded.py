@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import native
-from pyonednn_q.compose import guards
-from pyonednn_q.compose.implementation import classify
 from pyonednn_q.errors import KnownWrongError, OneDNNError, ReferenceKernelError, SelfCheckError
+from pyonednn_q.faults import guards
 from pyonednn_q.native import Prepared, preparation, runtime, trial
 from pyonednn_q.native import arrays as native_arrays
 from pyonednn_q.native.selection import Selection, first_candidate, named
+from pyonednn_q.primitive.implementation import classify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from pyonednn_q.compose.attr import Attr
-    from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.problem import Problem
 
     Arrays = Mapping[str, NDArray[Any]]
 

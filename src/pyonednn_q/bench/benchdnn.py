@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyonednn_q.argument import instance, one_of, whole
 from pyonednn_q.bench.shape import KINDS, Shape
-from pyonednn_q.compose.tensor import cross
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.primitive.tensor import cross
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:

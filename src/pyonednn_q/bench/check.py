@@ -28,11 +28,11 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.errors import Error
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Eltwise
 from pyonednn_q.native import runtime
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.suite import Line

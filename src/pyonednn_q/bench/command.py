@@ -31,10 +31,10 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.run import Run, joined, metadata
 from pyonednn_q.bench.tail import WORDS, Tail
-from pyonednn_q.compose.isa import ISA_ORDER
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget
+from pyonednn_q.primitive.isa import ISA_ORDER
 from pyonednn_q.shown import shown
 
 __all__ = ["main", "parser", "request"]

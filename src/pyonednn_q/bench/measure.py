@@ -17,11 +17,11 @@ from pyonednn_q.bench.run import Row, Run, metadata
 from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.bench.tuned import tuned
-from pyonednn_q.compose.problem import EltwiseProblem
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import DTypeError, UnsupportedError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget, Timed, interleaved
+from pyonednn_q.primitive.problem import EltwiseProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyonednn_q.bench.progress import Progress
     from pyonednn_q.bench.suite import Line
     from pyonednn_q.bench.tail import Tail
-    from pyonednn_q.compose.convolution import Layout
+    from pyonednn_q.primitive.convolution import Layout
 
 __all__ = ["Request", "measure"]
 

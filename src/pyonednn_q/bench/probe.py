@@ -20,9 +20,9 @@ from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import Trial
-from pyonednn_q.compose.problem import EltwiseProblem, MatMulProblem
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import DTypeError, UnsupportedError
+from pyonednn_q.primitive.problem import EltwiseProblem, MatMulProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 
 __all__ = ["PEAK_PROBLEMS", "Limits", "probe"]
 

@@ -23,8 +23,8 @@ from pyonednn_q.bench.precision import FLOATS
 from pyonednn_q.bench.probe import Limits
 from pyonednn_q.bench.summary import Ratio, Summary, paired_ratio, summarise
 from pyonednn_q.compose.codec import parsed
-from pyonednn_q.compose.fields import checked_fields
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.fields import checked_fields
 from pyonednn_q.native import runtime
 from pyonednn_q.native.processor import cpu_name
 from pyonednn_q.shown import shown

@@ -20,21 +20,21 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyonednn_q.argument import instance, integers, one_of, whole
-from pyonednn_q.compose.convolution import laid_out
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.primitive.convolution import laid_out
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec, cross
-from pyonednn_q.compose.window import padding_sides, per_dim
-from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.primitive.tensor import TensorSpec, cross
+from pyonednn_q.primitive.window import padding_sides, per_dim
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.precision import Precision
-    from pyonednn_q.compose.convolution import Layout
+    from pyonednn_q.primitive.convolution import Layout
 
     DenseProblem = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
 

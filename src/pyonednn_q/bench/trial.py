@@ -14,11 +14,11 @@ from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.tail import Ending
 from pyonednn_q.compose.benchdnn import DRIVERS
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.saturation import pair_overflow
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.form import AS_ASKED, Form, faster_form, forms, if_generated
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.saturation.pairs import pair_overflow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

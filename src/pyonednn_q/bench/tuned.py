@@ -7,11 +7,11 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pyonednn_q.bench.trial import Trial
-from pyonednn_q.compose.implementation import classify
 from pyonednn_q.errors import Error
 from pyonednn_q.native import implementations
 from pyonednn_q.native.timing import Budget, interleaved
 from pyonednn_q.ops.tuning import HOPELESS, LEAST_GAIN, ratios_of, sure_gain
+from pyonednn_q.primitive.implementation import classify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Geometry: the dims of a call as its caller has them, and what its window is said to be.
 
-Read here once more, and apart from `compose.window`: a self check must not share its reading.
+Read here once more, and apart from `primitive.window`: a self check must not share its reading.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What is asked of a primitive, as values: tensors, problems, attributes, known faults.
+"""compose: from a chain of steps to a plan: scales, zero points, bias, post-ops, steps left over.
 
-Frozen, hashable, validated when constructed, with a plain-tuple ``boundary()`` for the extension.
-What may not enter: arrays that belong to one call, and the extension itself.
+Pure: a plan is a frozen value, decided from the chain, the problem and what is known of a process.
 """
 
 from __future__ import annotations

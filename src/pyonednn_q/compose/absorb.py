@@ -14,11 +14,11 @@ from functools import cache
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.capability import ACCEPTS
-from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.expr.interval import ANYTHING
 from pyonednn_q.expr.steps import Affine, Clip, Step
 from pyonednn_q.expr.vec import Vec, number
+from pyonednn_q.faults.capability import ACCEPTS
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.rewrite.ends import Acc, Dst, Takes
 from pyonednn_q.rewrite.limits import FLT_MAX, FLT_MIN, not_storable
 from pyonednn_q.rewrite.progress import weight

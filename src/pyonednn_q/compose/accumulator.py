@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.primitive import acc_interval
-from pyonednn_q.compose.taps import wei_sums
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.dense_facts import acc_interval
+from pyonednn_q.primitive.taps import wei_sums
+from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pyonednn_q.compose.facts import Version
     from pyonednn_q.compose.plan import Plan
-    from pyonednn_q.compose.primitive import DenseProblem, PrimitiveFacts
     from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.primitive.dense_facts import DenseProblem, PrimitiveFacts
+    from pyonednn_q.primitive.facts import Version
 
 __all__ = [
     "STORES_SUMS",
-    "WHOLE",
     "Part",
     "added",
     "addend",
@@ -43,7 +43,6 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-WHOLE = 2**24  # float32 holds all whole numbers up to it
 _CODES = 255  # of 8 bits, as kernels multiply them: an s8 source is one of u8 less 128
 
 # Implementations that store bare s32 sums of u8 sources as they are, by how their names begin: of
@@ -115,7 +114,7 @@ def fits_float32(facts: PrimitiveFacts, shift: Vec) -> bool:
     if facts.src_zero_point or facts.src == "s8":
         # hi - lo is 255 · Σ|wei|; a zero point is up to 128 and 128 away from a code.
         most = (acc.hi - acc.lo) * (256 / _CODES)
-    return (most + abs(shift)).greatest <= WHOLE
+    return (most + abs(shift)).greatest <= F32_WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +161,9 @@ def parts(problem: DenseProblem, wei: Array, most: int, *, narrow: bool = True) 
 
     Examples
     --------
-    >>> from pyonednn_q.compose.problem import MatMulProblem
+    >>> from pyonednn_q.primitive.problem import MatMulProblem
     >>> wei = np.full((1000, 2), 100, np.int8)
-    >>> found = parts(MatMulProblem.of((1, 1000), wei.shape), wei, WHOLE)
+    >>> found = parts(MatMulProblem.of((1, 1000), wei.shape), wei, 2**24)
     >>> [(part.start, part.stop) for part in found]
     [(0, 657), (657, 1000)]
     """

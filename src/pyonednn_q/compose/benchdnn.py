@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
-from pyonednn_q.compose.tensor import TensorSpec, cross
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.vec import Vec, number
+from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
+from pyonednn_q.primitive.post_ops import (
+    BinaryPostOp,
+    EltwisePostOp,
+    PostOp,
+    PReluPostOp,
+    SumPostOp,
+)
+from pyonednn_q.primitive.tensor import TensorSpec, cross
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.attr import Attr
-    from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
     from pyonednn_q.compose.plan import Plan
-    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
+    from pyonednn_q.primitive.dense_facts import DenseProblem
 
 __all__ = ["DRIVERS", "command", "line", "options"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyonednn_q.compose.capability import operand_dims
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.faults.capability import operand_dims
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, PostOp
+from pyonednn_q.primitive.tensor import TensorSpec
 
 __all__ = ["Carrier", "binary", "linear", "operand"]
 

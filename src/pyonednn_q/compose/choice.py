@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pyonednn_q.argument import real
 from pyonednn_q.compose.carrier import Carrier, binary, linear
 from pyonednn_q.compose.cost import added
-from pyonednn_q.compose.post_ops import EltwisePostOp, PostOp, PReluPostOp
-from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.expr.steps import Affine, Step
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.post_ops import EltwisePostOp, PostOp, PReluPostOp
 from pyonednn_q.rewrite.limits import not_storable
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Exactness, Policy, permits
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose import guards
-from pyonednn_q.compose.taps import wei_sums
+from pyonednn_q.faults import guards
+from pyonednn_q.primitive.taps import wei_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyonednn_q.compose.facts import Facts
     from pyonednn_q.compose.plan import Plan
-    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.primitive.dense_facts import DenseProblem
+    from pyonednn_q.primitive.facts import Facts
 
 __all__ = ["unit_map", "wrong_with_zero_point"]
 

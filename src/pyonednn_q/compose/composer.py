@@ -14,19 +14,19 @@ from typing import Any, Literal, get_args
 from pyonednn_q.argument import flag, instance, one_of
 from pyonednn_q.compose.absorb import RIGHT_END, left_end, right_end
 from pyonednn_q.compose.accumulator import added, asks_for_sums
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.exact import exact_form
 from pyonednn_q.compose.form import Left, Rewritten, split_left
 from pyonednn_q.compose.lower import Lowered, lower
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.post_ops import PostOp
-from pyonednn_q.compose.primitive import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT, PrimitiveFacts
 from pyonednn_q.compose.reach import store_notes
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Leaf, Step, Sum
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.faults.capability import ACCEPTS
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.dense_facts import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT, PrimitiveFacts
+from pyonednn_q.primitive.post_ops import PostOp
 from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.driver import rewrite
 from pyonednn_q.rewrite.ends import Acc, Dst, Item

@@ -12,8 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
-from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.post_ops import (
+    BinaryPostOp,
+    EltwisePostOp,
+    PostOp,
+    PReluPostOp,
+    SumPostOp,
+)
 
 __all__ = ["BEFORE_3_8", "COSTS", "Cost", "added", "cost"]
 

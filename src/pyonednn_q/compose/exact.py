@@ -14,14 +14,14 @@ import math
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.accumulator import WHOLE
-from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.form import Rewritten
-from pyonednn_q.compose.primitive import PrimitiveFacts
+from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, DTypeError, UnsupportedError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Round, Step
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.faults.capability import ACCEPTS
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.rewrite.catalogue import CANONICAL
 from pyonednn_q.rewrite.driver import rewrite
 from pyonednn_q.rewrite.ends import Acc, Dst, Takes
@@ -123,6 +123,6 @@ def _check_bias(facts: PrimitiveFacts) -> None:
         raise ArgumentError("bias", str(facts.bias), "whole numbers: units of the accumulator")
     lo, hi = facts.acc.lo + facts.bias, facts.acc.hi + facts.bias
     largest = max(abs(lo).greatest, abs(hi).greatest)
-    if math.isfinite(largest) and largest >= WHOLE:
+    if math.isfinite(largest) and largest >= F32_WHOLE:
         detail = f"sums can reach {largest:.0f}, and float32 is exact below 2**24"
         raise UnsupportedError("refused", "composing", facts.text(), detail)

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from pyonednn_q.argument import numbers
 from pyonednn_q.compose.compensation import unit_map
-from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.compose.fields import check_fields
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.primitive import ACC_MAP, DenseProblem
 from pyonednn_q.compose.zero_point import SrcZeroPoint
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fq_forms import CutFakeQuantize
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.fields import check_fields
+from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
+from pyonednn_q.primitive.dense_facts import ACC_MAP, DenseProblem
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

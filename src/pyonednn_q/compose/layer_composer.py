@@ -9,14 +9,9 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, numbers, one_of, real
-from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.compensation import wrong_with_zero_point
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.dense import InnerProductProblem
-from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.layer import Layer, as_matmul
-from pyonednn_q.compose.primitive import DENSE, PrimitiveFacts, acc_interval
-from pyonednn_q.compose.taps import channel_rows, from_channel_rows, meets_everywhere, wei_sums
 from pyonednn_q.compose.zero_point import CARRIERS, SrcZeroPoint, carry_zero_point, settled
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
@@ -24,14 +19,19 @@ from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import CutFakeQuantize, codes
 from pyonednn_q.expr.steps import Affine
 from pyonednn_q.expr.vec import Vec, VecLike, constant
+from pyonednn_q.faults.capability import ACCEPTS
+from pyonednn_q.primitive.dense import InnerProductProblem
+from pyonednn_q.primitive.dense_facts import DENSE, PrimitiveFacts, acc_interval
+from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.taps import channel_rows, from_channel_rows, meets_everywhere, wei_sums
 from pyonednn_q.quantize.weights import max_abs_range, weight_codes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.compose.zero_point import Carrier
     from pyonednn_q.expr.steps import Step
+    from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.rewrite.rule import Policy
 
 __all__ = ["compose_layer", "dst_codes"]
@@ -102,7 +102,7 @@ def compose_layer(
     Examples
     --------
     >>> wei = np.array([[[[1.0]], [[-0.5]]], [[[0.25]], [[0.125]]]])
-    >>> from pyonednn_q.compose.problem import ConvProblem
+    >>> from pyonednn_q.primitive.problem import ConvProblem
     >>> problem = ConvProblem.of((1, 2, 5, 5), wei.shape)
     >>> src_fq, dst_fq = FakeQuantize(-1, 1.55, -1, 1.55), FakeQuantize(0, 2.55, 0, 2.55)
     >>> layer = compose_layer(problem, wei, [0.5, 0.0], src_fq=src_fq, dst_fq=dst_fq)

@@ -20,19 +20,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyonednn_q.compose.capability import Ask, forbidden, operand_dims
 from pyonednn_q.compose.carrier import Carrier, binary, linear, operand
 from pyonednn_q.compose.choice import Choice, choose
-from pyonednn_q.compose.post_ops import (
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.faults.capability import Ask, forbidden, operand_dims
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.post_ops import (
     BinaryPostOp,
     EltwisePostOp,
     PostOp,
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
-from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.limits import FLT_MAX
 from pyonednn_q.rewrite.rule import Policy
 

@@ -11,32 +11,32 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, numbers, one_of, real
 from pyonednn_q.compose import benchdnn, codec, html, table
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.capability import operand_dims
 from pyonednn_q.compose.choice import Choice
 from pyonednn_q.compose.cost import cost
-from pyonednn_q.compose.fields import check_fields
-from pyonednn_q.compose.post_ops import BinaryPostOp, PostOp
-from pyonednn_q.compose.primitive import (
+from pyonednn_q.compose.record import Record, records
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Affine, Binary, Leaf
+from pyonednn_q.expr.vec import Vec, constant
+from pyonednn_q.faults.capability import operand_dims
+from pyonednn_q.fields import check_fields
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.dense_facts import (
     ACC_MAP,
     DENSE,
     SRC_SCALE,
     SRC_ZERO_POINT,
     PrimitiveFacts,
 )
-from pyonednn_q.compose.record import Record, records
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Leaf
-from pyonednn_q.expr.vec import Vec, constant
+from pyonednn_q.primitive.post_ops import BinaryPostOp, PostOp
+from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.rewrite.rule import Exactness
 from pyonednn_q.rewrite.trace import Trace
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.primitive.dense_facts import DenseProblem
 
 __all__ = ["Plan"]
 

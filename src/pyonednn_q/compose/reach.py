@@ -6,15 +6,15 @@ import math
 from typing import TYPE_CHECKING
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.accumulator import WHOLE
+from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.expr.interval import ANYTHING, Interval, affine, after
 from pyonednn_q.expr.steps import Sum
 from pyonednn_q.expr.vec import Vec
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.primitive import PrimitiveFacts
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.expr.steps import Step
+    from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 
 __all__ = ["at_store", "store_notes", "through_float32"]
 
@@ -65,7 +65,7 @@ def _few_codes(x: Interval, dtype: str) -> tuple[str, ...]:
 def through_float32(x: Interval) -> tuple[str, ...]:
     """Say how inexact s32 results are that may be as large as this, if they are."""
     most = max(abs(x.lo.least), abs(x.hi.greatest))
-    if most <= WHOLE:
+    if most <= F32_WHOLE:
         return ()
     if not math.isfinite(most):
         return ("s32 by way of float32, which has 24 bits: every step rounds beyond 2^24",)

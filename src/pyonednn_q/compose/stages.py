@@ -18,16 +18,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pyonednn_q.compose.attr import Attr
 from pyonednn_q.compose.lower import Lowered, lower
-from pyonednn_q.compose.pointwise import BinaryProblem, ReorderProblem
-from pyonednn_q.compose.post_ops import COMPARISONS
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Leaf, PRelu, Step, Sum
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.pointwise import BinaryProblem, ReorderProblem
+from pyonednn_q.primitive.post_ops import COMPARISONS
+from pyonednn_q.primitive.tensor import TensorSpec
 
 __all__ = ["DST", "RESIDUAL", "SRC", "Stage", "stages"]
 

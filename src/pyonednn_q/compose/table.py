@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
-from pyonednn_q.compose.primitive import ACC_MAP
 from pyonednn_q.expr.vec import Vec, number
+from pyonednn_q.primitive.dense_facts import ACC_MAP
+from pyonednn_q.primitive.post_ops import (
+    BinaryPostOp,
+    EltwisePostOp,
+    PostOp,
+    PReluPostOp,
+    SumPostOp,
+)
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.plan import Plan

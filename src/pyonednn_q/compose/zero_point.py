@@ -18,14 +18,14 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import one_of
-from pyonednn_q.compose.taps import channel_rows, meets_everywhere
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.vec import Vec, number
+from pyonednn_q.primitive.taps import channel_rows, meets_everywhere
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.primitive.dense_facts import DenseProblem
 
 __all__ = ["CARRIERS", "Carrier", "SrcZeroPoint", "carry_zero_point", "settled"]
 

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.composer import Scales, compose
-from pyonednn_q.compose.facts import Facts
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain.layer import KEYS, Tables, read_facts, read_problem
 from pyonednn_q.explain.reader import DescriptionTable, at
@@ -19,13 +17,15 @@ from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import codes, quantizes_to
 from pyonednn_q.expr.steps import Affine
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.facts import Facts
 from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.limits import is_noise
 from pyonednn_q.rewrite.rule import Policy
 from pyonednn_q.rewrite.ruleset import RuleSet
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.primitive.dense_facts import DenseProblem
 
 __all__ = ["POLICIES", "Description", "read"]
 

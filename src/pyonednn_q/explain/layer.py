@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
-from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.compose.primitive import KINDS, PrimitiveFacts
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.explain.reader import DescriptionTable, at, whole_numbers
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
+from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
+from pyonednn_q.primitive.dense_facts import KINDS, PrimitiveFacts
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.primitive.dense_facts import DenseProblem
 
 __all__ = ["KEYS", "Tables", "read_facts", "read_problem"]
 

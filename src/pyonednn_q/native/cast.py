@@ -15,8 +15,8 @@ from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import aligned, checked
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.pointwise import ReorderProblem
-    from pyonednn_q.compose.tensor import TensorSpec
+    from pyonednn_q.primitive.pointwise import ReorderProblem
+    from pyonednn_q.primitive.tensor import TensorSpec
 
 __all__ = ["Cast", "is_cast"]
 

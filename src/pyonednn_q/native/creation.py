@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.native import child, dispatch, runtime
 from pyonednn_q.native.packing import pack
 from pyonednn_q.native.selection import first_candidate, named
+from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from pyonednn_q._core import Candidate, Memory
-    from pyonednn_q.compose.attr import Attr
-    from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.problem import Problem
 
 __all__ = ["Creation", "creation", "serve"]
 

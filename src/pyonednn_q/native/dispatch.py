@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pyonednn_q.native import child
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.attr import Attr
-    from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.problem import Problem
 
 Reasons = tuple[tuple[str, str], ...]
 

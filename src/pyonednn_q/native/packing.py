@@ -11,8 +11,8 @@ from pyonednn_q.native.lock import Lock
 
 if TYPE_CHECKING:
     from pyonednn_q._core import Candidate, Memory
-    from pyonednn_q.compose.tensor import TensorSpec
     from pyonednn_q.native.arrays import Array
+    from pyonednn_q.primitive.tensor import TensorSpec
 
 __all__ = ["Packed", "pack"]
 

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyonednn_q.argument import flag, instance, items, named, one_of
-from pyonednn_q.compose.attr import Attr, Scale
-from pyonednn_q.compose.guards.products import bare_nibbles
-from pyonednn_q.compose.operation import Operation
-from pyonednn_q.compose.problem import MatMulProblem
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.faults.guards.products import bare_nibbles
 from pyonednn_q.native import arrays
 from pyonednn_q.native.packing import Packed, pack
 from pyonednn_q.native.prepared import Prepared, new_core
 from pyonednn_q.native.selection import Selection, memory_for, select
 from pyonednn_q.native.sums import float32_notes, inexact_weights, may_saturate
 from pyonednn_q.native.trial import try_out
+from pyonednn_q.primitive.attr import Attr, Scale
+from pyonednn_q.primitive.operation import Operation
+from pyonednn_q.primitive.problem import MatMulProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from pyonednn_q._core import Memory
-    from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.primitive.problem import Problem
 
 _OPERAND = re.compile(r"^post_op_\d+(_wei|_bias)?$")
 

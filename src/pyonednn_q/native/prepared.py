@@ -9,25 +9,25 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, items, named, one_of
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem
-from pyonednn_q.compose.dense import InnerProductProblem
-from pyonednn_q.compose.operation import Operation
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import arrays, runtime
 from pyonednn_q.native.hot import HotCallable
 from pyonednn_q.native.packing import pack
 from pyonednn_q.native.selection import Selection, memory_for
 from pyonednn_q.native.sums import inexact_weights
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
+from pyonednn_q.primitive.dense import InnerProductProblem
+from pyonednn_q.primitive.operation import Operation
+from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyonednn_q._core import Memory
     from pyonednn_q._core import Prepared as CorePrepared
-    from pyonednn_q.compose.problem import Problem
     from pyonednn_q.native.arrays import Array
+    from pyonednn_q.primitive.problem import Problem
 
 # Generated code of a primitive, which the library does not tell: 260 to 940 KB were measured.
 _CODE_BYTES = 512 << 10

@@ -1,7 +1,7 @@
 """Requantisers in C++: s32 accumulators to integers, as one pass over memory.
 
-What each kind computes is said in `compose.requantizer` and stated in NumPy in
-`predict.dialects.statement`; tests hold the two equal.
+What each kind computes is said in `requantize.value` and stated in NumPy in
+`requantize.statement`; tests hold the two equal.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance
-from pyonednn_q.compose.requantizer import Requantizer
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.order import lie_alike, memory_order
+from pyonednn_q.requantize.value import Requantizer
 
 if TYPE_CHECKING:
     from pyonednn_q._core import Requantizer as Loops

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, whole
-from pyonednn_q.compose.facts import Facts
-from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.native import library
+from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:

@@ -12,10 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyonednn_q.compose import guards
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.implementation import classify
-from pyonednn_q.compose.variants import nearest
 from pyonednn_q.errors import (
     ArgumentError,
     Error,
@@ -26,14 +22,18 @@ from pyonednn_q.errors import (
     ShapeError,
     UnsupportedError,
 )
+from pyonednn_q.faults import guards
+from pyonednn_q.faults.variants import nearest
 from pyonednn_q.native import dispatch, library, runtime
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.implementation import classify
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyonednn_q._core import Candidate
-    from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.primitive.problem import Problem
 
 
 OUT_OF_MEMORY = "out_of_memory"  # a status of the library

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.compose.accumulator import stores_sums
-from pyonednn_q.compose.implementation import classify
-from pyonednn_q.compose.primitive import DENSE, acc_interval
 from pyonednn_q.compose.reach import through_float32
-from pyonednn_q.compose.saturation import pair_overflow, safe_by_range
 from pyonednn_q.errors import SaturationError
 from pyonednn_q.expr.interval import Interval
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
+from pyonednn_q.primitive.dense_facts import DENSE, acc_interval
+from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyonednn_q.compose.attr import Attr
-    from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.problem import Problem
 
 _CODES = 255  # the most that a code of 8 bits, less its zero point, amounts to
 _ADVICE = "keep weights in [-64, 64] (even ones for s8 sources), or pass saturation='allow'"

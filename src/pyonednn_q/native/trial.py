@@ -16,31 +16,31 @@ from pyonednn_q.check.draw import Draw
 from pyonednn_q.check.geometry import Geometry
 from pyonednn_q.check.meaning import Meaning
 from pyonednn_q.check.places import Places
-from pyonednn_q.compose.convolution import ConvProblem
-from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.compose.post_ops import (
-    BinaryPostOp,
-    EltwisePostOp,
-    PostOp,
-    PReluPostOp,
-    SumPostOp,
-)
-from pyonednn_q.compose.primitive import DENSE
-from pyonednn_q.compose.saturation import pair_overflow
 from pyonednn_q.errors import ArgumentError, SelfCheckError
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, BinaryAlg, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
+from pyonednn_q.primitive.convolution import ConvProblem
+from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
+from pyonednn_q.primitive.dense_facts import DENSE
+from pyonednn_q.primitive.post_ops import (
+    BinaryPostOp,
+    EltwisePostOp,
+    PostOp,
+    PReluPostOp,
+    SumPostOp,
+)
+from pyonednn_q.saturation.pairs import pair_overflow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from pyonednn_q.check.meaning import Band
-    from pyonednn_q.compose.attr import Attr, Scale
-    from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.native.prepared import Prepared
+    from pyonednn_q.primitive.attr import Attr, Scale
+    from pyonednn_q.primitive.dense_facts import DenseProblem
 
 __all__ = ["compare", "lost_channels", "try_out"]
 

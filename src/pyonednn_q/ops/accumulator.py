@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.compose.accumulator import (
-    WHOLE,
     Part,
     addend,
     leaves_32_bits,
     parts,
     stores_sums,
 )
+from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import SaturationError, UnsupportedError
 from pyonednn_q.native import Packed, Prepared, prepare, runtime
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyonednn_q.compose.plan import Plan
-    from pyonednn_q.compose.primitive import DenseProblem
-    from pyonednn_q.compose.tensor import TensorSpec
+    from pyonednn_q.primitive.dense_facts import DenseProblem
+    from pyonednn_q.primitive.tensor import TensorSpec
 
 __all__ = ["Accumulator", "accumulator"]
 
@@ -72,7 +72,7 @@ def accumulator(
         return None
     codes = wei.array if isinstance(wei, Packed) else wei
     centred = codes.astype(np.int16) - (plan.facts.wei_zero_point or 0)
-    most = 2**31 if stores_sums(problem, primitive.impl, runtime.version()) else WHOLE
+    most = 2**31 if stores_sums(problem, primitive.impl, runtime.version()) else F32_WHOLE
     added = addend(plan, problem, centred, bias)
     products: Products = ((Part(problem, codes, 0, 0), primitive),)
     if plan.facts.wei_zero_point or len(parts(problem, codes, most)) > 1:

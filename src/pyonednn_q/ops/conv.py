@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import integers, items, whole
-from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
-from pyonednn_q.compose.window import padding_sides, per_dim
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.settings import Settings
+from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
+from pyonednn_q.primitive.window import padding_sides, per_dim
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.window import Padding, PerDim
     from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.capability import leading_ones
-from pyonednn_q.compose.problem import InnerProductProblem, MatMulProblem
 from pyonednn_q.errors import ShapeError
+from pyonednn_q.faults.capability import leading_ones
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.settings import Settings
+from pyonednn_q.primitive.problem import InnerProductProblem, MatMulProblem
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.ops.planned import Planned
+    from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
 

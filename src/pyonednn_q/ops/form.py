@@ -21,20 +21,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from pyonednn_q.compose.convolution import ConvProblem, DeconvProblem, laid_out
-from pyonednn_q.compose.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.compose.implementation import classify
-from pyonednn_q.compose.pairing import is_int8
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import Error
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf, Sum
+from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem, laid_out
+from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
+from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.saturation.pairing import is_int8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pyonednn_q.compose.isa import InstructionSet
-    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.primitive.dense_facts import DenseProblem
+    from pyonednn_q.primitive.isa import InstructionSet
 
 __all__ = ["AS_ASKED", "RESIDUAL_LEAF", "WHY_IMAGE", "Form", "faster_form", "forms", "if_generated"]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.accumulator import WHOLE
+from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import check_out
@@ -27,18 +27,18 @@ from pyonednn_q.native.requantize import requantize
 from pyonednn_q.ops.arrays import as_output
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.ops.source import static_codes
-from pyonednn_q.predict.dialects import requantizer
-from pyonednn_q.predict.dialects.statement import apply
 from pyonednn_q.qparams import QParams
+from pyonednn_q.requantize import requantizer
+from pyonednn_q.requantize.statement import apply
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pyonednn_q.compose.requantizer import Requantizer
     from pyonednn_q.ops.operator import Operator
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.verification import Asked
+    from pyonednn_q.requantize.value import Requantizer
 
 __all__ = ["LastStage"]
 
@@ -91,7 +91,7 @@ class LastStage:
         # Without VNNI, only products of u8 with seven bits are exact; and more kernels store large
         # sums of u8 as they are than of s8.
         exact = runtime.isa().has_vnni()
-        as_it_is = params.dtype == "u8" or (exact and largest < WHOLE)
+        as_it_is = params.dtype == "u8" or (exact and largest < F32_WHOLE)
         self.shift = 0 if as_it_is else 128
         self.dtype = "u8" if self.shift else params.dtype
         parts = _parts(centred, *((-128, 127) if exact else (-64, 63)))

@@ -8,9 +8,9 @@ import numpy as np
 
 from pyonednn_q.argument import instance, named
 from pyonednn_q.compose.layer import Layer
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.ops.planned import Planned, prepare_plan
-from pyonednn_q.ops.quantiser import Quantiser
+from pyonednn_q.ops.quantizer import Quantiser
+from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,6 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import integers
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import (
     ArgumentError,
     DTypeError,
@@ -36,6 +35,7 @@ from pyonednn_q.ops.source import Codes, dynamic_codes, static_codes
 from pyonednn_q.ops.unsigned import NOTE, as_unsigned, both_refused
 from pyonednn_q.ops.verification import Asked, verify
 from pyonednn_q.ops.weights import Weights, checked_bias
+from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.shown import shown
 
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 
     from pyonednn_q.check.geometry import Kind
     from pyonednn_q.compose.plan import Plan
-    from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.native import Packed
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.settings import Settings
+    from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.qparams import QParams
 
 __all__ = ["Operator"]

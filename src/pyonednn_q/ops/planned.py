@@ -11,9 +11,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, items, named
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.post_ops import SumPostOp
 from pyonednn_q.compose.stages import RESIDUAL, SRC, stages
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.steps import Sum
 from pyonednn_q.native import Packed, Prepared, prepare
@@ -22,6 +20,8 @@ from pyonednn_q.native.hot import HotCallable
 from pyonednn_q.ops.accumulator import Accumulator, accumulator
 from pyonednn_q.ops.operands import Operands
 from pyonednn_q.ops.staged import Flat, Staged
+from pyonednn_q.primitive.post_ops import SumPostOp
+from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.ops.tuning import Tuning
+    from pyonednn_q.primitive.dense_facts import DenseProblem
 
 __all__ = ["Planned", "prepare_plan"]
 

@@ -20,9 +20,9 @@ from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.predict.plan_model import PlanModel, plan_model
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.ops.form import Form
     from pyonednn_q.ops.planned import Planned
+    from pyonednn_q.primitive.dense_facts import DenseProblem
 
 __all__ = ["OperatorModel", "RequantizedModel", "model_of"]
 

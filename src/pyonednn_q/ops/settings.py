@@ -13,9 +13,9 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.operands import check_names
-from pyonednn_q.predict.dialects import dialect
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
+from pyonednn_q.requantize import dialect
 from pyonednn_q.rewrite.rule import Policy
 from pyonednn_q.shown import shown
 
@@ -79,7 +79,7 @@ class Settings:
     tune : bool
         Time the ways to compute a new shape, and keep the fastest if it surely is.
     requantize : str or None
-        A dialect of `predict.dialects` that makes the codes, from exact s32 sums; None: oneDNN.
+        A dialect of `requantize` that makes the codes, from exact s32 sums; None: oneDNN.
     """
 
     src_q: QParams | Dynamic | None

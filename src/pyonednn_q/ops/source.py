@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.primitive import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native.quantize import as_rows, quantize, ranges
 from pyonednn_q.ops.unsigned import OFFSET
+from pyonednn_q.primitive.dense_facts import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

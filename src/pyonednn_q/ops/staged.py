@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.pointwise import ReorderProblem
 from pyonednn_q.compose.stages import DST, Stage
 from pyonednn_q.native import Prepared, prepare
 from pyonednn_q.native.cast import Cast, is_cast
+from pyonednn_q.primitive.pointwise import ReorderProblem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyonednn_q.compose.tensor import TensorSpec
+    from pyonednn_q.primitive.tensor import TensorSpec
 
 __all__ = ["Flat", "Staged"]
 

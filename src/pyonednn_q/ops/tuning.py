@@ -23,24 +23,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.check.draw import Draw
-from pyonednn_q.compose import guards
-from pyonednn_q.compose.implementation import classify
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import Error
 from pyonednn_q.expr.steps import Sum
+from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import aligned
 from pyonednn_q.native.selection import implementations
 from pyonednn_q.native.timing import Budget, Timed, interleaved
 from pyonednn_q.ops.form import AS_ASKED, Form, forms
 from pyonednn_q.ops.formed import Formed
+from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.ops.planned import Planned
+    from pyonednn_q.primitive.dense_facts import DenseProblem
 
     Make = Callable[..., Planned]
 

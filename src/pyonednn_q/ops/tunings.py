@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pyonednn_q.argument import content
 from pyonednn_q.argument import path as as_path
 from pyonednn_q.compose.codec import parsed
-from pyonednn_q.compose.fields import checked_fields
 from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.fields import checked_fields
 from pyonednn_q.native import runtime
 from pyonednn_q.native.lock import Lock
 from pyonednn_q.native.processor import cpu_name
@@ -25,10 +25,10 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     import os
 
-    from pyonednn_q.compose.primitive import DenseProblem
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.tuning import Make
+    from pyonednn_q.primitive.dense_facts import DenseProblem
 
 __all__ = ["clear_tuning", "load_tuning", "save_tuning", "tuned"]
 

@@ -21,9 +21,9 @@ from pyonednn_q.check.quantizing import by_own_range, quantized
 from pyonednn_q.expr.steps import Binary, Leaf, Sum
 from pyonednn_q.native.trial import compare, lost_channels
 from pyonednn_q.ops.formed import Formed
-from pyonednn_q.predict.dialects import dialect
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
+from pyonednn_q.requantize import dialect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,6 @@
-"""What comes out, before anything runs: other runtimes' integers, saturation without VNNI.
+"""predict: every output bit of a kernel before it runs, and how two arithmetics differ.
 
-Pure: NumPy statements of arithmetic that kernels, here or elsewhere, execute. The extension is not
-imported; C++ twins of the requantisers are in `native.requantize`.
+Pure: NumPy in the operation order of each implementation, over the region that was compared.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import numpy as np
 from pyonednn_q.expr.algs import ALGS
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.isa import InstructionSet
+    from pyonednn_q.primitive.isa import InstructionSet
 
 Array = np.ndarray[Any, Any]
 F32, F64 = np.float32, np.float64

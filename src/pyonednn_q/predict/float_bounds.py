@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.post_ops import EltwisePostOp, PReluPostOp
 from pyonednn_q.predict import float_order
 from pyonednn_q.predict.eltwise_bounds import BOUNDS, spread
+from pyonednn_q.primitive.post_ops import EltwisePostOp, PReluPostOp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyonednn_q.compose.attr import Attr
-    from pyonednn_q.compose.post_ops import PostOp
-    from pyonednn_q.compose.problem import Problem
     from pyonednn_q.predict.float_order import Order
+    from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.post_ops import PostOp
+    from pyonednn_q.primitive.problem import Problem
 
 Array = np.ndarray[Any, Any]
 F32 = np.float32

@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
-from pyonednn_q.compose.problem import MatMulProblem
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fma import fma32
+from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
+from pyonednn_q.primitive.problem import MatMulProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pyonednn_q.compose.attr import Attr
-    from pyonednn_q.compose.post_ops import PostOp
-    from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.post_ops import PostOp
+    from pyonednn_q.primitive.problem import Problem
 
 Array = np.ndarray[Any, Any]
 F32 = np.float32

@@ -7,8 +7,8 @@ with which features, and on which shapes. For anything else there is no model.
 Examples
 --------
 >>> import numpy as np
->>> from pyonednn_q.compose.attr import Attr, Scale
->>> from pyonednn_q.compose.problem import MatMulProblem
+>>> from pyonednn_q.primitive.attr import Attr, Scale
+>>> from pyonednn_q.primitive.problem import MatMulProblem
 >>> problem = MatMulProblem.of((1, 2), (2, 1), dst="s8")
 >>> attr = Attr(wei_scale=Scale(2))
 >>> model = kernel_model(problem, attr, "gemm:jit", "AVX2", (3, 13, 2))
@@ -25,28 +25,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import instance, integers, named, numbers
-from pyonednn_q.compose import guards
-from pyonednn_q.compose.accumulator import WHOLE, parts, stores_sums
-from pyonednn_q.compose.attr import Attr, Scale
-from pyonednn_q.compose.facts import Facts
-from pyonednn_q.compose.isa import InstructionSet
-from pyonednn_q.compose.pairing import summations
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
-from pyonednn_q.compose.problem import MatMulProblem
+from pyonednn_q.compose.accumulator import parts, stores_sums
+from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
+from pyonednn_q.faults import guards
 from pyonednn_q.predict.eltwise_bounds import level
-from pyonednn_q.predict.emulation import checked, sums
 from pyonednn_q.predict.float_bounds import ends, is_bounded
 from pyonednn_q.predict.float_order import destination, is_whole
 from pyonednn_q.predict.kernel_table import Proof, proofs
+from pyonednn_q.primitive.attr import Attr, Scale
+from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.post_ops import (
+    BinaryPostOp,
+    EltwisePostOp,
+    PostOp,
+    PReluPostOp,
+    SumPostOp,
+)
+from pyonednn_q.primitive.problem import MatMulProblem
+from pyonednn_q.saturation.emulation import checked, sums
+from pyonednn_q.saturation.pairing import summations
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyonednn_q.compose.attr import ZeroPoint
-    from pyonednn_q.compose.pairing import Weighted
-    from pyonednn_q.compose.problem import Problem
+    from pyonednn_q.primitive.attr import ZeroPoint
+    from pyonednn_q.primitive.problem import Problem
+    from pyonednn_q.saturation.pairing import Weighted
 
 Array = np.ndarray[Any, Any]
 
@@ -92,8 +99,8 @@ class KernelModel:
         ArgumentError, DTypeError, ShapeError
             Naming the argument.
         NoModelError
-            Sums that may be added in several ways come to different values (`compose.pairing`), or
-            a function is known within bounds only.
+            Sums that may be added in several ways come to different values (`saturation.pairing`),
+            or a function is known within bounds only.
         """
         if self.bounded:
             why = f"{', '.join(self.bounded)} is known within bounds only: use `bounds`"
@@ -148,7 +155,7 @@ class KernelModel:
     def _check_whole(self, wei: Array) -> None:
         """Refuse bare sums that an implementation may lead through float32."""
         stores = stores_sums(self.problem, self.impl, self.version)
-        if len(parts(self.problem, wei, 2**31 if stores else WHOLE)) > 1:
+        if len(parts(self.problem, wei, 2**31 if stores else F32_WHOLE)) > 1:
             why = "s32 sums beyond 2^24, which it may lead through float32"
             raise NoModelError(self.impl, self.isa.text(), why)
 

@@ -4,8 +4,8 @@ Examples
 --------
 >>> import numpy as np
 >>> from pyonednn_q.compose.composer import compose
->>> from pyonednn_q.compose.primitive import PrimitiveFacts
->>> from pyonednn_q.compose.problem import MatMulProblem
+>>> from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+>>> from pyonednn_q.primitive.problem import MatMulProblem
 >>> from pyonednn_q.expr.chain import Chain
 >>> from pyonednn_q.expr.steps import Eltwise
 >>> problem = MatMulProblem.of((1, 2), (2, 1), dst="u8")
@@ -25,17 +25,17 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, named, numbers
 from pyonednn_q.compose.accumulator import addend, leaves_32_bits
-from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.predict.kernel_model import KernelModel, kernel_model
+from pyonednn_q.primitive.isa import InstructionSet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike
 
-    from pyonednn_q.compose.primitive import DenseProblem
+    from pyonednn_q.primitive.dense_facts import DenseProblem
 
 __all__ = ["PlanModel", "plan_model"]
 

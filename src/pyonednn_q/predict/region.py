@@ -6,7 +6,7 @@ proof is a set of both, and says nothing of a problem with a trait that it never
 
 Examples
 --------
->>> from pyonednn_q.compose.problem import ConvProblem
+>>> from pyonednn_q.primitive.problem import ConvProblem
 >>> problem = ConvProblem.of((1, 2, 4, 4), (2, 48, 1, 3, 3))
 >>> class_of(problem)
 '2-D, groups of one channel'
@@ -21,18 +21,18 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyonednn_q.compose.problem import (
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pyonednn_q.compose.pairing import Weighted
+    from pyonednn_q.saturation.pairing import Weighted
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pyonednn_q.bench import check, suite
 from pyonednn_q.bench.accumulate import accumulate
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
-from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
+from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 from support.oracle_convolution import convolve, deconvolve
 
 TEXTS = [

@@ -12,9 +12,9 @@ from pyonednn_q.bench.case import LAYOUTS, Case, Setting, repro
 from pyonednn_q.bench.measure import F32, Request
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.tail import Tail
-from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
+from pyonednn_q.primitive.isa import InstructionSet
 
 
 def asked(*words: str) -> Request:

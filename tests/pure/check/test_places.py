@@ -11,9 +11,9 @@ import pytest
 from pyonednn_q.check.geometry import Geometry
 from pyonednn_q.check.meaning import Meaning
 from pyonednn_q.check.places import MOST_GATHERED, MOST_MACS, Places
-from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Round
+from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 from support.oracle_convolution import convolve, deconvolve
 
 RNG = np.random.default_rng(2)

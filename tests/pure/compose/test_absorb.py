@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from pyonednn_q.compose import absorb
-from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.expr.steps import Affine, Clip
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.rewrite.ends import Dst, Takes
 from pyonednn_q.rewrite.rule import Refusal, Rewrite
 from support.rewriting import draws

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyonednn_q.compose.capability import (
+from pyonednn_q.faults.capability import (
     ACCEPTS,
     NEVER_ASK,
     Ask,
@@ -16,11 +16,11 @@ from pyonednn_q.compose.capability import (
     leading_ones,
     operand_dims,
 )
-from pyonednn_q.compose.facts import Facts, Version
-from pyonednn_q.compose.isa import InstructionSet
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, SumPostOp
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.facts import Facts, Version
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, PostOp, SumPostOp
+from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.rewrite.ends import Takes
 
 # From what an old processor has to what the newest has; each differs from all others for some row.

@@ -11,16 +11,22 @@ import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.compose.cost import BEFORE_3_8, COSTS, added, cost
-from pyonednn_q.compose.facts import Facts
-from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.lower import lower
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp, PReluPostOp, SumPostOp
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.steps import Affine, Eltwise, PRelu, Step
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.post_ops import (
+    BinaryPostOp,
+    EltwisePostOp,
+    PostOp,
+    PReluPostOp,
+    SumPostOp,
+)
+from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.rewrite.rule import BITWISE, REAL
 from support.oracle_post_ops import apply_chain
 from support.oracle_tracked import Tracked

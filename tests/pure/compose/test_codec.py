@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.fields import fits
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, Sum
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.fields import fits
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from support.changed_json import changed, place, places
 
 FACTS = PrimitiveFacts("convolution", 4, dst="u8", dst_scale=0.05, dst_zero_point=3)

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from pyonednn_q.compose.cost import BEFORE_3_8, COSTS, Cost, added, cost
-from pyonednn_q.compose.facts import Facts
-from pyonednn_q.compose.isa import InstructionSet
-from pyonednn_q.compose.post_ops import (
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.post_ops import (
     BinaryPostOp,
     DepthwisePostOp,
     EltwisePostOp,
@@ -17,8 +18,7 @@ from pyonednn_q.compose.post_ops import (
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import TensorSpec
 
 CONV = PrimitiveFacts("convolution", 64)
 

@@ -12,12 +12,12 @@ import pytest
 
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.problem import ConvProblem
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, PRelu, Round
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.problem import ConvProblem
 from support import oracle
 
 FACTS = PrimitiveFacts("convolution", 2, wei_has_min=False)

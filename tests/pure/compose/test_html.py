@@ -6,10 +6,10 @@ import pickle
 
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Sum
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from support.plans import chains
 from support.plans.golden import facts
 

@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.facts import Facts
-from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.layer_composer import compose_layer
-from pyonednn_q.compose.primitive import ACC_MAP
-from pyonednn_q.compose.problem import (
-    ConvProblem,
-    DeconvProblem,
-    InnerProductProblem,
-    MatMulProblem,
-)
 from pyonednn_q.compose.zero_point import carry_zero_point
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Binary, Clip, Eltwise, Leaf, Sum
+from pyonednn_q.primitive.dense_facts import ACC_MAP
+from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.problem import (
+    ConvProblem,
+    DeconvProblem,
+    InnerProductProblem,
+    MatMulProblem,
+)
 from support.oracle_accumulate import reduction
 
 AMX = Facts((3, 13, 2), InstructionSet("AVX512_CORE_AMX"), "OMP")

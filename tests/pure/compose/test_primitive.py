@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.facts import Facts
-from pyonednn_q.compose.isa import InstructionSet
-from pyonednn_q.compose.primitive import PrimitiveFacts, acc_interval
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.expr.interval import ANYTHING, Interval
+from pyonednn_q.expr.steps import Leaf
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts, acc_interval
+from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.interval import ANYTHING, Interval
-from pyonednn_q.expr.steps import Leaf
-from pyonednn_q.expr.vec import Vec
 
 CONV = PrimitiveFacts("convolution", 3)
 MATMUL = PrimitiveFacts("matmul", 3, ndims=2, wei_ndims=2)

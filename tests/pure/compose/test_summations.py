@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from pyonednn_q.compose.isa import InstructionSet
-from pyonednn_q.compose.pairing import EXACT, Summation, is_int8, summations
-from pyonednn_q.compose.problem import (
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
     SoftmaxProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.saturation.pairing import EXACT, Summation, is_int8, summations
 
 BARE = InstructionSet("AVX512_CORE", vbmi=False)
 VBMI = InstructionSet("AVX512_CORE", vbmi=True)

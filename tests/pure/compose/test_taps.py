@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import ShapeError
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.compose.taps import (
+from pyonednn_q.primitive.taps import (
     channel_rows,
     from_channel_rows,
     meets_everywhere,
     wei_sums,
 )
-from pyonednn_q.errors import ShapeError
 from support.oracle_accumulate import reduction
 
 

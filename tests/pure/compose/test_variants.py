@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose import variants
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import EltwisePostOp, SumPostOp
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.faults import variants
+from pyonednn_q.faults.variants import MOST_FOUND, MOST_PROBES, MOST_SECONDS, nearest
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import EltwisePostOp, SumPostOp
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     EltwiseProblem,
@@ -19,9 +21,7 @@ from pyonednn_q.compose.problem import (
     MatMulProblem,
     Problem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.compose.variants import MOST_FOUND, MOST_PROBES, MOST_SECONDS, nearest
-from pyonednn_q.errors import ArgumentError
+from pyonednn_q.primitive.tensor import TensorSpec
 
 Asked = tuple[Any, Attr]
 CONV = ConvProblem.of((1, 8, 9, 9), (16, 8, 3, 3))

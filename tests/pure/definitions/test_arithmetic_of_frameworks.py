@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.predict.dialects import DIALECTS
-from pyonednn_q.predict.dialects.method import FRAMEWORKS, VERSIONS, which_method
+from pyonednn_q.requantize import DIALECTS
+from pyonednn_q.requantize.method import FRAMEWORKS, VERSIONS, which_method
 
 # The documented table: rows are scales, columns group 1, depthwise, pointwise.
 DOCUMENTED = {

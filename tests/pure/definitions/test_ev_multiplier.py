@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.predict.dialects.multiplier import ev_multiplier
-from pyonednn_q.predict.dialects.rounding import shift_round
+from pyonednn_q.requantize.multiplier import ev_multiplier
+from pyonednn_q.requantize.rounding import shift_round
 from support.definitions import requantisation
 
 

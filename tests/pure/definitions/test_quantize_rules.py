@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, DTypeError
-from pyonednn_q.predict.dialects.frameworks import FRAMEWORKS, framework
-from pyonednn_q.predict.dialects.quantizers import RULES, dequantize, quantize
+from pyonednn_q.requantize.frameworks import FRAMEWORKS, framework
+from pyonednn_q.requantize.quantizers import RULES, dequantize, quantize
 from support.definitions.requantisation import f32, half_away
 
 Definition = Callable[[Fraction, Fraction, int, int, int], int]

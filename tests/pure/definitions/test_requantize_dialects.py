@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.requantizer import Requantizer
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.predict.dialects import DIALECTS, dialect, requantize, requantizer, statement
-from pyonednn_q.predict.dialects.frameworks import SATURATE_MODES, saturate_mode
+from pyonednn_q.requantize import DIALECTS, dialect, requantize, requantizer, statement
+from pyonednn_q.requantize.frameworks import SATURATE_MODES, saturate_mode
+from pyonednn_q.requantize.value import Requantizer
 from support.definitions import requantisation
 
 LIMITS = {"s8": (-128, 127), "u8": (0, 255)}

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, DTypeError
-from pyonednn_q.predict.dialects import requantizer
-from pyonednn_q.predict.dialects.multiplier import quantize_multiplier
-from pyonednn_q.predict.dialects.rounding import ROUNDINGS, round_real, shift_round
+from pyonednn_q.requantize import requantizer
+from pyonednn_q.requantize.multiplier import quantize_multiplier
+from pyonednn_q.requantize.rounding import ROUNDINGS, round_real, shift_round
 
 HALF = Fraction(1, 2)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.predict.dialects.multiplier import (
+from pyonednn_q.requantize.multiplier import (
     STEPS,
     high_product,
     multiply_by_quantized_multiplier,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.predict.dialects.multiplier import quantize_multiplier, scale_to_mult_shift
+from pyonednn_q.requantize.multiplier import quantize_multiplier, scale_to_mult_shift
 from support.definitions import requantisation
 
 LIMITS = {8: 127, 32: 2**31 - 1}

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.predict.dialects.quantizers import quantize
 from pyonednn_q.quantize.tpu_mlir import affine_qparams, symmetric_qparams
+from pyonednn_q.requantize.quantizers import quantize
 from support.definitions.requantisation import f64, half_away
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pyonednn_q.compose.facts import Facts
-from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.explain import presets, read
 from pyonednn_q.explain.report import Report
+from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.isa import InstructionSet
 
 VOID = {"meta", "br", "!doctype"}
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.predict.dialects import requantize
 from pyonednn_q.predict.difference import DifferenceReport, difference_report, tie_mask
+from pyonednn_q.requantize import requantize
 
 
 def test_differences_are_counted_and_placed() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.predict.dialects import DIALECTS, requantize
+from pyonednn_q.requantize import DIALECTS, requantize
 
 LIMITS = {"u8": (0, 255), "s8": (-128, 127), "s32": (-(2**31), 2**31 - 1)}
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.predict.eltwise_bounds import BOUNDS, LEVELS, level, spread
+from pyonednn_q.primitive.isa import InstructionSet
 
 Array = np.ndarray[Any, Any]
 UNIT, LEAST = 2.0**-24, 2.0**-125

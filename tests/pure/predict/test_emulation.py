@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.isa import InstructionSet
-from pyonednn_q.compose.pairing import EXACT, Pairing, Summation, summations
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
     SoftmaxProblem,
 )
-from pyonednn_q.compose.requantizer import Requantizer
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.predict.emulation import as_if, exact, sums
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.requantize.value import Requantizer
+from pyonednn_q.saturation.emulation import as_if, exact, sums
+from pyonednn_q.saturation.pairing import EXACT, Pairing, Summation, summations
 from support import pair_machine as machine
 
 WINDOWS: dict[str, dict[str, Any]] = {

@@ -7,17 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.isa import InstructionSet
-from pyonednn_q.compose.post_ops import (
-    BinaryPostOp,
-    EltwisePostOp,
-    PostOp,
-    PReluPostOp,
-    SumPostOp,
-)
-from pyonednn_q.compose.problem import MatMulProblem
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import NoModelError
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.predict.eltwise_bounds import BOUNDS, level
@@ -26,6 +15,17 @@ from pyonednn_q.predict.float_order import ORDERS, applied, destination
 from pyonednn_q.predict.kernel_model import KernelModel
 from pyonednn_q.predict.kernel_table import Proof
 from pyonednn_q.predict.region import Region
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.post_ops import (
+    BinaryPostOp,
+    EltwisePostOp,
+    PostOp,
+    PReluPostOp,
+    SumPostOp,
+)
+from pyonednn_q.primitive.problem import MatMulProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 
 COUNT = 400
 STEPS: dict[str, PostOp] = {

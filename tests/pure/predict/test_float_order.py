@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.post_ops import (
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.predict.float_order import ORDERS, Order, applied, destination, ended, is_whole
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import (
     BinaryPostOp,
     EltwisePostOp,
     PostOp,
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import ArgumentError
-from pyonednn_q.predict.float_order import ORDERS, Order, applied, destination, ended, is_whole
+from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 
 Array = np.ndarray[Any, Any]
 F32 = np.float32

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.isa import InstructionSet
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
-from pyonednn_q.compose.problem import ConvProblem, MatMulProblem
-from pyonednn_q.compose.tensor import TensorSpec
 from pyonednn_q.errors import ArgumentError, NoModelError
 from pyonednn_q.predict.float_order import ORDERS, Order, destination
 from pyonednn_q.predict.kernel_model import KernelModel, features, kernel_model
 from pyonednn_q.predict.kernel_table import Proof, proofs
 from pyonednn_q.predict.region import Region
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
+from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.post_ops import PostOp
+    from pyonednn_q.primitive.post_ops import PostOp
 
 NOTHING: frozenset[str] = frozenset()
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from pyonednn_q.compose import guards
-from pyonednn_q.compose.attr import Attr
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import NoModelError
+from pyonednn_q.faults import guards
+from pyonednn_q.predict.kernel_model import kernel_model
+from pyonednn_q.predict.kernel_table import proofs
+from pyonednn_q.predict.region import Region, class_of, traits
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
-from pyonednn_q.errors import NoModelError
-from pyonednn_q.predict.kernel_model import kernel_model
-from pyonednn_q.predict.kernel_table import proofs
-from pyonednn_q.predict.region import Region, class_of, traits
+from pyonednn_q.primitive.tensor import TensorSpec
 
 conv, deconv, matmul = ConvProblem.of, DeconvProblem.of, MatMulProblem.of
 

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyonednn_q.compose.isa import InstructionSet
-from pyonednn_q.compose.pairing import summations
-from pyonednn_q.compose.problem import (
+from pyonednn_q.errors import ArgumentError, DTypeError
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.errors import ArgumentError, DTypeError
-from pyonednn_q.predict.emulation import as_if, exact, sums
-from pyonednn_q.predict.repair import repair
-from pyonednn_q.predict.saturation import Counts, counts, saturation, witness
+from pyonednn_q.saturation.emulation import as_if, exact, sums
+from pyonednn_q.saturation.pairing import summations
+from pyonednn_q.saturation.repair import repair
+from pyonednn_q.saturation.verdict import Counts, counts, saturation, witness
 from support import pair_machine as machine
 
 LEVELS = st.sampled_from(["SSE41", "AVX2", "AVX512_CORE"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q.predict.dialects import requantizer, statement
+from pyonednn_q.requantize import requantizer, statement
 from support.calls.call import Call, Meaning
 
 

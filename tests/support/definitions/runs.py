@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pyonednn_q.compose.attr import Attr, ZeroPoint
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.attr import Attr, ZeroPoint
 from support import oracle
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from pyonednn_q.compose.attr import Attr, ZeroPoint
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, PostOp
-from pyonednn_q.compose.problem import (
+from pyonednn_q.primitive.attr import Attr, ZeroPoint
+from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, PostOp
+from pyonednn_q.primitive.problem import (
     BinaryProblem,
     ConvProblem,
     DeconvProblem,
@@ -17,7 +17,7 @@ from pyonednn_q.compose.problem import (
     PoolingProblem,
     Problem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import TensorSpec
 
 Dims: TypeAlias = tuple[int, ...]
 Condition: TypeAlias = Callable[[Problem, Attr], bool]

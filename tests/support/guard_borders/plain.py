@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyonednn_q.compose.attr import Attr, Scale
-from pyonednn_q.compose.guards import plain
-from pyonednn_q.compose.post_ops import SumPostOp
-from pyonednn_q.compose.problem import (
+from pyonednn_q.faults.guards import plain
+from pyonednn_q.primitive.attr import Attr, Scale
+from pyonednn_q.primitive.post_ops import SumPostOp
+from pyonednn_q.primitive.problem import (
     BinaryProblem,
     EltwiseProblem,
     PReluProblem,
@@ -16,7 +16,7 @@ from pyonednn_q.compose.problem import (
     ResamplingProblem,
     SumProblem,
 )
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import TensorSpec
 from support.guard_borders.make import DST, PLAIN, SRC, Border, after, eltwise, mean, operand
 
 DIMS = (2, 8, 4, 4)

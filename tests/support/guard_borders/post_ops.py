@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pyonednn_q.compose.guards import operands
-from pyonednn_q.compose.post_ops import PReluPostOp, SumPostOp
-from pyonednn_q.compose.problem import ConvProblem, MatMulProblem, ReorderProblem
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.faults.guards import operands
+from pyonednn_q.primitive.post_ops import PReluPostOp, SumPostOp
+from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem, ReorderProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 from support.guard_borders.make import (
     DST,
     PLAIN,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyonednn_q.compose.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.compose.guards import products
-from pyonednn_q.compose.post_ops import PReluPostOp
-from pyonednn_q.compose.problem import MatMulProblem, ReorderProblem
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.faults.guards import products
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import PReluPostOp
+from pyonednn_q.primitive.problem import MatMulProblem, ReorderProblem
+from pyonednn_q.primitive.tensor import TensorSpec
 from support.guard_borders.make import (
     PLAIN,
     SRC,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyonednn_q.compose.guards import windows
-from pyonednn_q.compose.tensor import TensorSpec
+from pyonednn_q.faults.guards import windows
+from pyonednn_q.primitive.tensor import TensorSpec
 from support.guard_borders.make import (
     DST,
     PLAIN,

@@ -13,7 +13,7 @@ import numpy as np
 
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf, Sum
-from pyonednn_q.predict.dialects import dialect
+from pyonednn_q.requantize import dialect
 from support.calls.call import Call
 from support.calls.codes import Codes
 from support.hostile.asked_floats import in_codes_of_own_range, of_floats, own_range, require

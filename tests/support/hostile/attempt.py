@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.expr.chain import Chain
-from pyonednn_q.predict.dialects import DIALECTS
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
+from pyonednn_q.requantize import DIALECTS
 from support.calls.call import Call, functions, operators
 from support.calls.draw import dst_dims
 

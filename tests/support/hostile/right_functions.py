@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 
 import pyonednn_q as pq
+from pyonednn_q import emulate as quantised
+from pyonednn_q import requantize as dialects
 from pyonednn_q.bench import benchdnn, compare, report, shape, suite
 from pyonednn_q.bench.run import Run
-from pyonednn_q.compose import implementation
-from pyonednn_q.compose.isa import InstructionSet
 from pyonednn_q.explain import description, presets, source
 from pyonednn_q.explain.report import Report
 from pyonednn_q.expr import evaluate, fq_forms, fq_orders, fq_qparams
 from pyonednn_q.native import requantize as native_requantize
 from pyonednn_q.native import runtime
-from pyonednn_q.ops import quantised
-from pyonednn_q.predict import dialects, difference, emulation, kernel_model, plan_model, repair
-from pyonednn_q.predict import saturation as saturation_room
+from pyonednn_q.predict import difference, kernel_model, plan_model
+from pyonednn_q.primitive import implementation
+from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.quantize import alignment, ranges, thresholds, tpu_mlir, weights
+from pyonednn_q.saturation import emulation, repair
+from pyonednn_q.saturation import verdict as saturation_room
 from support import bench_runs
 from support.hostile.right_values import (
     CHAIN,

@@ -9,9 +9,9 @@ import numpy as np
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Sum
-from pyonednn_q.predict.dialects import DIALECTS
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
+from pyonednn_q.requantize import DIALECTS
 from support.hostile.attempt import QPARAMS, Made
 from support.hostile.worse import one_of, worse
 

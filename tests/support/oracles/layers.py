@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q.compose.problem import ConvProblem, DeconvProblem
-from pyonednn_q.predict.dialects import requantize
+from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
+from pyonednn_q.requantize import requantize
 from support import oracle_convolution
 from support.oracle_numbers import numpy_dtype
 

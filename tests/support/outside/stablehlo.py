@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import pyonednn_q as pq
-from pyonednn_q.ops import quantised
-from pyonednn_q.predict.dialects import quantizers
+from pyonednn_q import emulate as quantised
+from pyonednn_q.requantize import quantizers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import pyonednn_q as pq
-from pyonednn_q.compose.requantizer import Requantizer
+from pyonednn_q import emulate as quantised
 from pyonednn_q.native.requantize import requantize
-from pyonednn_q.ops import quantised
-from pyonednn_q.predict.dialects import requantizer
+from pyonednn_q.requantize import requantizer
+from pyonednn_q.requantize.value import Requantizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

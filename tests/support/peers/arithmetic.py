@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.post_ops import BinaryPostOp, EltwisePostOp, SumPostOp
-from pyonednn_q.compose.primitive import ACC_MAP
 from pyonednn_q.expr.steps import Sum
-from pyonednn_q.predict.dialects import requantize
+from pyonednn_q.primitive.dense_facts import ACC_MAP
+from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, SumPostOp
+from pyonednn_q.requantize import requantize
 from support.oracle_numbers import INTEGER_RANGES, numpy_dtype
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.capability import ACCEPTS
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, Sum
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.native import runtime
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from support.oracle_numbers import INTEGER_RANGES
 from support.plans.chains import CHANNELS
 from support.plans.problems import KINDS, problem

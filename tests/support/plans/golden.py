@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.primitive import PrimitiveFacts
 from pyonednn_q.explain import presets, read
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from support.plans import chains
 
 FOLDER = Path(__file__).parents[2] / "pure" / "compose" / "golden"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.primitive import PrimitiveFacts
-from pyonednn_q.compose.problem import (
+from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,

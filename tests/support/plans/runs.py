@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.attr import Attr, ZeroPoint
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.steps import Affine
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.primitive.attr import Attr, ZeroPoint
 from support import oracle
 from support.oracle_numbers import INTEGER_RANGES, convert, numpy_dtype
 from support.oracle_tracked import UNIT, Tracked
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyonednn_q.compose.plan import Plan
-    from pyonednn_q.compose.primitive import PrimitiveFacts
+    from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 
     Array = NDArray[Any]
 

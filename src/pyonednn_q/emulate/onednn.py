@@ -1,0 +1,276 @@
+"""The operators on oneDNN's primitives: which primitive, with which attributes.
+
+All scales meet in one float32 ratio r, divided in float64 and rounded once, so that a result does
+not depend on the kernel; v below is what the primitive itself gives, x a code less its zero point.
+
+    one value       binary sub gives x; post-ops; linear fma(v, r, z_dst)
+    two             binary add of a · r_a and b · r_b; linear adds the zero points as one constant
+    means           pooling of codes: f32(sum) · f32(1 / n); linear fma(v, r, z_dst − r · z_src)
+    softmax         reorder to float32: x · s; softmax; linear fma(v, 1 / s_dst, z_dst)
+    resampling      of codes, in float32; linear as means
+    prelu           reorder to float32: x; prelu; as one value
+    concat          reorder of each source into its slice: f32(x · r) + z_dst
+
+Then a clip to the codes' range, since some kernels store through 16 bits; rounding is to even.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes, native
+from pyonednn_q.emulate.operands import parameters
+from pyonednn_q.errors import ArgumentError, DTypeError
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import EltwisePostOp, PostOp
+from pyonednn_q.primitive.problem import (
+    BinaryProblem,
+    PoolingProblem,
+    PReluProblem,
+    ReorderProblem,
+    ResamplingProblem,
+    SoftmaxProblem,
+)
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.shown import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyonednn_q.emulate.operands import Quantised
+    from pyonednn_q.primitive.problem import Problem
+    from pyonednn_q.primitive.window import Window
+    from pyonednn_q.qparams import QParams
+
+__all__ = ["added", "codes", "joined", "largest", "linear", "means", "prelu", "resized", "softmax"]
+
+Array = np.ndarray[Any, Any]
+_Values = tuple[tuple[str, float], ...]
+
+
+def linear(alpha: float, beta: float) -> EltwisePostOp:
+    """Return the post-op alpha · v + beta, of one rounding."""
+    return EltwisePostOp("linear", alpha, beta)
+
+
+def codes(src: Quantised, dst_q: QParams, *post_ops: PostOp, by: float | None = None) -> Array:
+    """Return codes of a function of single values.
+
+    Parameters
+    ----------
+    src : Quantised
+        What it is of.
+    dst_q : QParams
+        Of the result.
+    *post_ops : PostOp
+        The function, of codes less the zero point.
+    by : float, optional
+        What its values are in units of; by default those of `src`.
+    """
+    flat = (1, src.codes.size)
+    problem = BinaryProblem(
+        TensorSpec.dense(flat, _dtype(src.codes)),
+        TensorSpec.dense((1, 1), "f32"),
+        TensorSpec.dense(flat, dst_q.dtype),
+        "sub",
+    )
+    scale, zero_point = parameters("dst_q", dst_q)
+    store = _store(_ratio(src.scale if by is None else by, scale), zero_point, dst_q)
+    point = np.full((1, 1), src.zero_point, np.float32)
+    call = _prepared(problem, Attr(post_ops=(*post_ops, *store)))
+    dst: Array = call(src.codes.reshape(flat), point).reshape(src.codes.shape)
+    return dst
+
+
+def added(a: Quantised, b: Quantised, dst_q: QParams) -> Array:
+    """Return codes of a + b, broadcast against each other."""
+    dims = np.broadcast_shapes(a.codes.shape, b.codes.shape) or (1,)
+    if a.codes.shape != dims:
+        a, b = b, a
+    left = np.ascontiguousarray(np.broadcast_to(a.codes, dims))
+    ndim = len(dims)
+    right = b.codes.reshape((1,) * (ndim - b.codes.ndim) + b.codes.shape)
+    # The kernels repeat one value, or one for each channel.
+    if right.shape not in {(1,) * ndim, (1, *dims[1:2], *(1,) * (ndim - 2))}:
+        right = np.ascontiguousarray(np.broadcast_to(right, dims))
+    problem = BinaryProblem(
+        TensorSpec.dense(dims, _dtype(left)),
+        TensorSpec.dense(right.shape, _dtype(right)),
+        TensorSpec.dense(dims, dst_q.dtype),
+        "add",
+    )
+    scale, zero_point = parameters("dst_q", dst_q)
+    ratios = [_ratio(x.scale, scale) for x in (a, b)]
+    shift = zero_point - ratios[0] * a.zero_point - ratios[1] * b.zero_point
+    attr = Attr(src_scale=Scale(), src1_scale=Scale(), post_ops=_store(1.0, shift, dst_q))
+    values = (("src_scale", ratios[0]), ("src1_scale", ratios[1]))
+    dst: Array = _prepared(problem, attr, values)(left, right)
+    return dst.reshape(np.broadcast_shapes(a.codes.shape, b.codes.shape))
+
+
+def prelu(src: Quantised, slope: Array, dst_q: QParams) -> Array:
+    """Return codes of x above 0 and slope · x below; slopes are float32 that broadcast."""
+    dims = src.codes.shape
+    problem = PReluProblem(
+        TensorSpec.dense(dims, "f32"),
+        TensorSpec.dense(slope.shape, "f32"),
+        TensorSpec.dense(dims, "f32"),
+    )
+    values = native.prepare(problem, wei=slope)(_reals(src._replace(scale=1.0)))
+    return _quantised(values, src.scale, dst_q)
+
+
+def largest(src: Array, dims: tuple[int, ...], window: Window) -> Array:
+    """Return the largest code of every window."""
+    return _prepared(_pooling("max", src, dims, window))(src)
+
+
+def means(
+    src: Quantised, dims: tuple[int, ...], window: Window, dst_q: QParams, *, whole: bool
+) -> Array:
+    """Return codes of the mean of every window, over what lies in the tensor or over all of it."""
+    if dst_q.dtype != _dtype(src.codes):
+        wanted = f"{_dtype(src.codes)}, as src: oneDNN's pooling of codes keeps their type"
+        raise DTypeError("dst_q", dst_q.dtype, wanted)
+    array = src.codes
+    if whole and src.zero_point and any((*window.padding_lo, *window.padding_hi)):
+        # Padding is real 0, the primitive's is code 0.
+        sides = [(0, 0), (0, 0), *zip(window.padding_lo, window.padding_hi, strict=True)]
+        array = np.pad(array, sides, constant_values=src.zero_point)
+        none = (0,) * len(sides[2:])
+        window = dataclasses.replace(window, padding_lo=none, padding_hi=none)
+    alg = "avg_include_padding" if whole else "avg_exclude_padding"
+    attr = Attr(post_ops=_rescale(src, dst_q))
+    return _prepared(_pooling(alg, array, dims, window), attr)(array)
+
+
+def softmax(src: Quantised, axis: int, beta: float, dst_q: QParams) -> Array:
+    """Return codes of the softmax of beta · x."""
+    step = float(np.float32(src.scale) * np.float32(beta))
+    if not (np.isfinite(step) and step > 0):
+        raise ArgumentError("beta", shown(beta), "a positive number: a reorder multiplies by it")
+    spec = TensorSpec.dense(src.codes.shape, "f32")
+    problem = SoftmaxProblem(spec, TensorSpec.dense(spec.dims, dst_q.dtype), axis)
+    scale, zero_point = parameters("dst_q", dst_q)
+    attr = Attr(post_ops=_store(_ratio(1.0, scale), zero_point, dst_q))
+    return _prepared(problem, attr)(_reals(src._replace(scale=step)))
+
+
+def resized(src: Quantised, size: tuple[int, ...], dst_q: QParams) -> Array:
+    """Return codes of another spatial size, linear along every dimension."""
+    dims = (*src.codes.shape[:2], *size)
+    problem = ResamplingProblem(
+        TensorSpec.channels_last(src.codes.shape, _dtype(src.codes)),
+        TensorSpec.channels_last(dims, dst_q.dtype),
+        "linear",
+    )
+    return _prepared(problem, Attr(post_ops=_rescale(src, dst_q)))(src.codes)
+
+
+def joined(parts: Sequence[Quantised], dims: tuple[int, ...], axis: int, dst_q: QParams) -> Array:
+    """Return codes of all parts, each stored at its place along the axis."""
+    scale, zero_point = parameters("dst_q", dst_q)
+    dst = np.empty(dims, dtypes.numpy_dtype(dst_q.dtype))
+    at = 0
+    for part in parts:
+        length = part.codes.shape[axis]
+        index = (*[slice(None)] * axis, slice(at, at + length))
+        place = dst[index]
+        at += length
+        _reorder(part, _ratio(part.scale, scale), zero_point, place, dst_q.dtype)
+    return dst
+
+
+def _reorder(src: Quantised, ratio: float, zero_point: int, place: Array, dtype: str) -> None:
+    if not place.size:
+        return
+    strides = tuple(step // place.itemsize for step in place.strides)
+    problem = ReorderProblem(
+        TensorSpec.dense(src.codes.shape, _dtype(src.codes)),
+        TensorSpec(place.shape, dtype, strides),
+    )
+    points = {"src": src.zero_point, "dst": zero_point}
+    given = {name: point for name, point in points.items() if point}
+    attr = Attr(
+        src_scale=Scale(),
+        src_zero_point=ZeroPoint() if "src" in given else None,
+        dst_zero_point=ZeroPoint() if "dst" in given else None,
+    )
+    values = tuple((f"{name}_zero_point", float(point)) for name, point in given.items())
+    _prepared(problem, attr, (("src_scale", ratio), *values))(src.codes, out=place)
+
+
+def _reals(src: Quantised) -> Array:
+    """Return x · scale in float32."""
+    dst = np.empty(src.codes.shape, np.float32)
+    _reorder(src, src.scale, 0, dst, "f32")
+    return dst
+
+
+def _quantised(values: Array, by: float, dst_q: QParams) -> Array:
+    """Return codes of float32 values that are in units of `by`."""
+    scale, zero_point = parameters("dst_q", dst_q)
+    flat = (1, values.size)
+    problem = BinaryProblem(
+        TensorSpec.dense(flat, "f32"),
+        TensorSpec.dense((1, 1), "f32"),
+        TensorSpec.dense(flat, dst_q.dtype),
+        "add",
+    )
+    attr = Attr(post_ops=_store(_ratio(by, scale), zero_point, dst_q))
+    nothing = np.zeros((1, 1), np.float32)
+    dst: Array = _prepared(problem, attr)(values.reshape(flat), nothing).reshape(values.shape)
+    return dst
+
+
+def _pooling(alg: str, src: Array, dims: tuple[int, ...], window: Window) -> PoolingProblem:
+    dtype = _dtype(src)
+    return PoolingProblem(
+        TensorSpec.channels_last(src.shape, dtype),
+        TensorSpec.channels_last(dims, dtype),
+        alg,
+        window.kernel,
+        window.strides,
+        window.dilation,
+        window.padding_lo,
+        window.padding_hi,
+    )
+
+
+def _rescale(src: Quantised, dst_q: QParams) -> tuple[EltwisePostOp, ...]:
+    """Return what makes codes of `dst_q` of those of `src`; nothing where they are alike."""
+    scale, zero_point = parameters("dst_q", dst_q)
+    if (src.scale, src.zero_point) == (scale, zero_point):
+        return ()
+    ratio = _ratio(src.scale, scale)
+    return _store(ratio, zero_point - ratio * src.zero_point, dst_q)
+
+
+def _store(ratio: float, shift: float, dst_q: QParams) -> tuple[EltwisePostOp, ...]:
+    ends = float(dtypes.qmin(dst_q.dtype)), float(dtypes.qmax(dst_q.dtype))
+    return linear(ratio, float(np.float32(shift))), EltwisePostOp("clip", *ends)
+
+
+def _ratio(scale: float, to: float) -> float:
+    with np.errstate(over="ignore", under="ignore"):
+        ratio = float(np.float32(scale / to))
+    if not (np.isfinite(ratio) and ratio > 0):
+        raise ArgumentError("dst_q", f"a scale of {to!r}", f"one that float32 relates to {scale!r}")
+    return ratio
+
+
+def _dtype(array: Array) -> str:
+    return dtypes.from_numpy(array.dtype, "src")
+
+
+@functools.lru_cache(maxsize=256)
+def _prepared(problem: Problem, attr: Attr | None = None, values: _Values = ()) -> native.Prepared:
+    given = {
+        name: np.array([value], np.float32 if name.endswith("scale") else np.int32)
+        for name, value in values
+    }
+    return native.prepare(problem, attr, values=given)

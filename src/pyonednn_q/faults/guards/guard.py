@@ -1,0 +1,73 @@
+"""One fault of oneDNN, and whether it strikes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.facts import Facts, Version
+    from pyonednn_q.primitive.isa import InstructionSet
+    from pyonednn_q.primitive.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One fault.
+
+    Parameters
+    ----------
+    id : str
+        Its name, stable.
+    since, until : (int, int, int) or None
+        First version with it and first version without; None: still there.
+    isas : callable
+        Takes the instruction set of a process.
+    kinds : tuple of str
+        Kinds of problems.
+    impl : str or None
+        Regular expression searched in the implementation's name. None: all, reference loops too.
+    condition : callable
+        Takes problem and attributes; exact where the fault is understood, otherwise wider.
+    effect : str
+        What goes wrong.
+    remedy : str
+        What to do instead.
+    source : str
+        Where this is known from.
+    """
+
+    id: str
+    since: Version
+    until: Version | None
+    isas: Callable[[InstructionSet], bool]
+    kinds: tuple[str, ...]
+    impl: str | None
+    condition: Callable[[Problem, Attr], bool]
+    effect: str
+    remedy: str
+    source: str
+
+    def matches(self, problem: Problem, attr: Attr, facts: Facts | None, impl: str) -> bool:
+        """Tell whether implementation `impl` has this fault on the problem, in that process.
+
+        In some process, if `facts` is ``None``.
+        """
+        return self.is_in(facts, problem.kind) and self.strikes(problem, attr, impl)
+
+    def is_in(self, facts: Facts | None, kind: str) -> bool:
+        """Tell whether a process has this fault on some problem of a kind."""
+        if kind not in self.kinds:
+            return False
+        if facts is None:
+            return True
+        is_before = self.until is None or facts.version < self.until
+        return self.since <= facts.version and is_before and self.isas(facts.isa)
+
+    def strikes(self, problem: Problem, attr: Attr, impl: str) -> bool:
+        """Tell whether implementation `impl` has this fault on the problem, where there is one."""
+        is_impl = not impl or self.impl is None or re.search(self.impl, impl) is not None
+        return is_impl and self.condition(problem, attr)

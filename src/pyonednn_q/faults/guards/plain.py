@@ -1,0 +1,103 @@
+"""Faults of primitives without weights that are read once and stored: whole numbers in float32.
+
+With what is known about where they end. Every condition holds wherever a failure was seen.
+"""
+
+# ruff: noqa: ARG001 - all conditions have one signature
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyonednn_q import dtypes
+from pyonednn_q.dtypes import F32_WHOLE
+from pyonednn_q.faults.guards.guard import Guard
+from pyonednn_q.faults.guards.scope import FLOOR, any_isa
+from pyonednn_q.primitive.post_ops import COMPARISONS, BinaryPostOp, SumPostOp
+from pyonednn_q.primitive.problem import (
+    BinaryProblem,
+    EltwiseProblem,
+    PoolingProblem,
+    ReorderProblem,
+    ResamplingProblem,
+    SumProblem,
+)
+
+if TYPE_CHECKING:
+    from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.problem import Problem
+
+
+def s32_in_float32(problem: Problem, attr: Attr) -> bool:
+    """Match an s32 result of an s32 operand, or s32 compared, added, averaged or interpolated.
+
+    Right are plain reorders, maxima of windows in generated code (which `s32_maxima` has), a clip
+    whose bounds float32 holds, and smaller integer types of one s32 value, for they saturate.
+    """
+    read = {spec.dtype for name, spec in problem.tensors.items() if name != "dst"}
+    stored = problem.tensors["dst"].dtype
+    if "s32" not in read:
+        return stored == "s32" and _reads_s32(attr, stored)
+    match problem:
+        case ReorderProblem():
+            return stored == "s32" and bool(attr.names or attr.post_ops)
+        case PoolingProblem(alg="max"):
+            return False
+        case EltwiseProblem(alg="clip", alpha=lo, beta=hi) if not attr.post_ops:
+            return max(abs(lo), abs(hi)) > F32_WHOLE
+        case BinaryProblem(alg=alg):
+            whole = all(map(dtypes.is_integer, read))
+            cancels = alg in {"add", "sub"} or (alg == "div" and dtypes.is_integer(stored))
+            return stored == "s32" or alg in COMPARISONS or (whole and cancels)
+        case SumProblem():
+            return stored == "s32" or len(problem.srcs) > 1
+        case PoolingProblem() | ResamplingProblem(alg="linear"):
+            return dtypes.is_integer(stored)
+    return stored == "s32"
+
+
+def s32_maxima(problem: Problem, attr: Attr) -> bool:
+    """Match maxima of s32 stored as s32."""
+    if not isinstance(problem, PoolingProblem) or problem.alg != "max":
+        return False
+    return problem.src.dtype == problem.dst.dtype == "s32"
+
+
+def _reads_s32(attr: Attr, stored: str) -> bool:
+    """Tell whether a post-op reads s32."""
+    return any(
+        (isinstance(op, BinaryPostOp) and op.src1.dtype == "s32")
+        or (isinstance(op, SumPostOp) and (op.dtype or stored) == "s32")
+        for op in attr.post_ops
+    )
+
+
+PLAIN_GUARDS: tuple[Guard, ...] = (
+    Guard(
+        id="s32-in-float32",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=("binary", "eltwise", "pooling", "prelu", "reorder", "resampling", "sum"),
+        impl=None,
+        condition=s32_in_float32,
+        effect="whole numbers beyond 2^24 are rounded to float32 before anything is done to them",
+        remedy="NumPy's integers; or f32 tensors where 24 bits are enough",
+        source="measured: 3.7.2 and 3.13.2, AVX2 and AVX512_CORE_BF16, every implementation and "
+        "reference loop that is offered, every value that float32 does not hold; a scale of 1 does "
+        "it to a reorder, and a zero point lets it wrap at 2^31",
+    ),
+    Guard(
+        id="s32-maxima",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=("pooling",),
+        impl=r"^(?:ref|simple)",
+        condition=s32_maxima,
+        effect="whole numbers beyond 2^24 are rounded to float32",
+        remedy="channels-last tensors without post-ops, which generated code takes",
+        source="measured: 3.7.2 and 3.13.2, the reference loop, 469 of 960 maxima; generated code "
+        "for AVX512_CORE, AVX2 and SSE41 was right",
+    ),
+)

@@ -1,0 +1,190 @@
+"""Inspection: what is known of a primitive that was made ready, as a value."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from pyonednn_q.fields import check_fields
+
+__all__ = ["Format", "GuardMet", "Inspection", "Reorder"]
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a tensor lies in memory.
+
+    Attributes
+    ----------
+    tensor : str
+        src, wei, bias, dst, or the run-time name of another argument.
+    layout : str
+        Data type, dimensions, and strides or bytes.
+    tag : str
+        As oneDNN writes it: ``acdb`` is channels last; ``AcdB16a4b`` has blocks of 16 and 4. Empty
+        where its log does not say.
+    """
+
+    tensor: str
+    layout: str
+    tag: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.layout} ({self.tag})" if self.tag else self.layout
+
+
+@dataclass(frozen=True, slots=True)
+class Reorder:
+    """A tensor that is copied into another layout.
+
+    Attributes
+    ----------
+    tensor : str
+        Its name.
+    origin, target : str
+        The layouts.
+    nbytes : int
+        Of the copy.
+    us : float
+        Median of a few copies, in microseconds, measured by `inspect`.
+    when : str
+        Once, or in which calls.
+    """
+
+    tensor: str
+    origin: str
+    target: str
+    nbytes: int
+    us: float
+    when: str
+
+    def __str__(self) -> str:
+        way = f"{self.tensor} from {self.origin} to {self.target}, {self.nbytes} bytes"
+        return f"{way}: {self.us:.1f} us {self.when}"
+
+
+@dataclass(frozen=True, slots=True)
+class GuardMet:
+    """A row of the guard table that matched, and what was done.
+
+    Attributes
+    ----------
+    guard : str
+        The row's id.
+    implementation : str
+        What it forbids.
+    effect : str
+        What that would compute wrong.
+    remedy : str
+        What runs instead.
+    """
+
+    guard: str
+    implementation: str
+    effect: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.guard}: {self.implementation} {self.effect}; {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What `inspect` found. Printable; `to_json` for programs.
+
+    Attributes
+    ----------
+    problem : str
+        Kind, tensors and parameters.
+    implementation, kind : str
+        The library's name of what runs; ``"jit"``, ``"gemm"``, ``"reference"`` or ``"unknown"``.
+    isa, library, runtime : str
+        The effective instruction set, oneDNN's version, and what it spreads work with.
+    threads : int
+        Of primitives prepared now.
+    formats : tuple of Format
+        Of all arguments.
+    reorders : tuple of Reorder
+        Copies into other layouts: of weights when they were packed, of arrays that come row-major.
+    packed_bytes, scratchpad_bytes : int
+        Of the weights with what is appended to them; of one call at a time.
+    macs, ops : int
+        Multiplications, and operations (additions too); 0 for a primitive without weights.
+    attributes : str
+        Scales, zero points and post-ops.
+    exactness : str
+        What the plan's rewrites promise; empty for a primitive that was not composed.
+    benchdnn : str
+        The line that runs the same in oneDNN's own harness; empty where that has no words for it.
+    verbose : str
+        The library's own line, logged in a process of its own by the same primitive made again (its
+        last number is the milliseconds that took); empty where that came to something else.
+    guards : tuple of GuardMet
+        Known faults met on the way.
+    rejected : tuple of (str, str)
+        (implementation, reason) of those asked before the one that runs: by the library, then by
+        this package.
+    after : tuple of str
+        Primitives that run after it, where it does not carry the whole chain.
+    notes : tuple of str
+        What else a caller should know.
+    tuning : str
+        Which ways were timed, and what came of it; empty without ``tune=True``.
+    """
+
+    problem: str
+    implementation: str
+    kind: str
+    isa: str
+    library: str
+    runtime: str
+    threads: int
+    formats: tuple[Format, ...]
+    reorders: tuple[Reorder, ...]
+    packed_bytes: int
+    scratchpad_bytes: int
+    macs: int
+    ops: int
+    attributes: str
+    exactness: str
+    benchdnn: str
+    verbose: str
+    guards: tuple[GuardMet, ...]
+    rejected: tuple[tuple[str, str], ...]
+    after: tuple[str, ...]
+    notes: tuple[str, ...]
+    tuning: str = ""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def to_json(self) -> str:
+        """Return all of it as JSON text, with a schema number."""
+        return json.dumps({"schema": SCHEMA, **asdict(self)})
+
+    def __str__(self) -> str:
+        plan = [("exactness", self.exactness)] if self.exactness else []
+        plan += [("tuning", self.tuning)] if self.tuning else []
+        lines = [
+            ("implementation", f"{self.implementation} ({self.kind})"),
+            (
+                "library",
+                f"oneDNN {self.library}, {self.isa}, {self.runtime}, {self.threads} threads",
+            ),
+            *((found.tensor, str(found)) for found in self.formats),
+            *(("reorder", str(copy)) for copy in self.reorders),
+            ("packed", f"{self.packed_bytes} bytes"),
+            ("scratchpad", f"{self.scratchpad_bytes} bytes a call"),
+            ("work", f"{self.macs} multiplications, {self.ops} operations"),
+            ("attributes", self.attributes or "none"),
+            *plan,
+            ("benchdnn", self.benchdnn or "no words for it"),
+            ("verbose", self.verbose or "nothing was logged"),
+            *(("guard", str(met)) for met in self.guards),
+            *(("rejected", f"{impl}: {why}") for impl, why in self.rejected),
+            *(("after it", line) for line in self.after),
+            *(("note", note) for note in self.notes),
+        ]
+        return "\n".join([self.problem, *(f"  {name:<15} {text}" for name, text in lines)])

@@ -1,0 +1,214 @@
+"""inspect: look at what a call runs, what surrounds it, and what that costs."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from itertools import chain
+from statistics import median
+from typing import TYPE_CHECKING
+
+from pyonednn_q.argument import instance, integers
+from pyonednn_q.compose import benchdnn
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.faults import guards
+from pyonednn_q.inspection.inspection import Format, GuardMet, Inspection, Reorder
+from pyonednn_q.native import Prepared, runtime
+from pyonednn_q.native.arrays import empty, in_layout
+from pyonednn_q.native.creation import Creation, creation
+from pyonednn_q.ops.formed import Formed
+from pyonednn_q.ops.layer import PreparedLayer
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.ops.planned import Planned
+from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
+from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.shown import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+__all__ = ["inspect"]
+
+_DENSE = (ConvProblem, DeconvProblem, InnerProductProblem, MatMulProblem)
+_COPIES = 7
+_EACH = "each call with row-major arrays"
+
+
+def inspect(
+    prepared: Operator | Planned | PreparedLayer | Prepared,
+    src_dims: tuple[int, ...] | None = None,
+) -> Inspection:
+    """Return what runs, in which layouts, with which copies around it, and what was passed over.
+
+    Takes a few tenths of a second: copies are timed, and the library's log is asked in a process of
+    its own.
+
+    Parameters
+    ----------
+    prepared : Conv, Deconv, InnerProduct, MatMul, Planned, PreparedLayer or Prepared
+        What to look at.
+    src_dims : tuple of int, optional
+        Of the source, for an operator: the primitive for it is made if it is new. It can be left
+        out where one primitive is ready.
+
+    Returns
+    -------
+    Inspection
+
+    Raises
+    ------
+    ArgumentError
+        Something else, or an operator without a shape.
+    UnsupportedError
+        As `prepare` raises it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyonednn_q.ops.dense import MatMul
+    >>> found = inspect(MatMul(np.ones((64, 32), np.float32)), (8, 64))
+    >>> found.macs, found.ops
+    (16384, 32768)
+    """
+    instance("prepared", prepared, Operator, Planned, PreparedLayer, Prepared)
+    if isinstance(prepared, Operator):
+        planned = prepared.prepare(_dims(prepared, src_dims))
+        primitive, rows = planned.primitive, planned.row_major().primitive
+        copies = _copies_around(planned)
+        if prepared.settings.layout != "channels_last" and rows is not primitive:
+            copies = chain(_copied(rows, primitive), _copies(rows))
+        return _inspection(planned.primitive, copies, planned)
+    if src_dims is not None:
+        raise ArgumentError("src_dims", shown(src_dims), "None: the shape is settled already")
+    if isinstance(prepared, Prepared):
+        return _inspection(prepared, _copies(prepared))
+    if isinstance(prepared, Planned):
+        return _inspection(prepared.primitive, _copies_around(prepared), prepared)
+    planned = prepared.planned
+    return _inspection(planned.primitive, _copies_around(planned), planned, prepared.layer.notes)
+
+
+def _dims(operator: Operator, src_dims: tuple[int, ...] | None) -> tuple[int, ...]:
+    if src_dims is not None:
+        return integers("src_dims", src_dims)
+    if len(operator.shapes) != 1:
+        wanted = f"the dims of a source: {len(operator.shapes)} primitives are ready"
+        raise ArgumentError("src_dims", "None", wanted)
+    return operator.shapes[0]
+
+
+def _inspection(
+    primitive: Prepared,
+    copies: Iterable[Reorder],
+    planned: Planned | None = None,
+    notes: tuple[str, ...] = (),
+) -> Inspection:
+    problem, attr = primitive.problem, primitive.attr
+    made = Creation("", ())
+    if primitive.kind != "none":
+        made = creation(problem, attr, primitive.impl)
+    macs = problem.macs if isinstance(problem, _DENSE) else 0
+    skipped = tuple((entry.impl, entry.why) for entry in primitive.skipped)
+    tags = made.tags
+    return Inspection(
+        problem=problem.text(),
+        implementation=primitive.impl,
+        kind=primitive.kind,
+        isa=runtime.isa().text(),
+        library=".".join(map(str, runtime.version())),
+        runtime=runtime.threading_runtime(),
+        threads=runtime.get_num_threads(),
+        formats=tuple(
+            Format(name, text, tags.get(name, "")) for name, text in primitive.layouts.items()
+        ),
+        reorders=(*_packing(primitive), *_copied(primitive), *copies),
+        packed_bytes=primitive.wei_bytes,
+        scratchpad_bytes=primitive.scratchpad_bytes,
+        macs=macs,
+        ops=2 * macs,
+        attributes=attr.text(),
+        exactness="" if planned is None else str(planned.plan.exactness),
+        benchdnn=_benchdnn(primitive),
+        verbose=made.line,
+        guards=tuple(_met(primitive)),
+        rejected=made.refused + skipped,
+        after=() if planned is None else planned.after,
+        notes=(*notes, *(primitive.notes if planned is None else planned.notes)),
+        tuning="" if planned is None or planned.tuning is None else str(planned.tuning),
+    )
+
+
+def _benchdnn(primitive: Prepared) -> str:
+    problem = primitive.problem
+    if not isinstance(problem, _DENSE) or primitive.kind == "none":
+        return ""
+    constants = {name: Vec(values.tolist()) for name, values in primitive.held().items()}
+    try:
+        return benchdnn.line(problem, primitive.attr, constants)
+    except ArgumentError:  # groups, depthwise post-ops
+        return ""
+
+
+def _met(primitive: Prepared) -> Iterator[GuardMet]:
+    for entry in primitive.skipped:
+        for row in entry.guards:
+            guard = next(guard for guard in guards.GUARDS if guard.id == row)
+            yield GuardMet(row, entry.impl, guard.effect, f"{primitive.impl} runs instead")
+
+
+def _packing(primitive: Prepared) -> Iterator[Reorder]:
+    """Give how the weights came into their layout, if they are kept."""
+    if primitive.wei_bytes:
+        us = _median_us(primitive.pack_again)
+        yield Reorder("wei", "row-major", "packed", primitive.wei_bytes, us, "once, when prepared")
+
+
+def _copied(primitive: Prepared, usual: Prepared | None = None) -> Iterator[Reorder]:
+    """Give the copies that the library makes in each call, into and out of its own layouts.
+
+    `usual` is the same primitive for arrays that it need not copy.
+    """
+    taken = primitive.time_copies(_COPIES)
+    copied = primitive.copied
+    for name in (name for name in (*primitive.inputs, "dst") if name in copied):
+        inner = copied[name]
+        spec = primitive.layout(name)
+        inside = inner if usual is None else _words(usual.layout(name))
+        ways = (inside, _words(spec)) if name == "dst" else (_words(spec), inside)
+        yield Reorder(name, *ways, spec.nbytes, taken[name] * 1e6, _EACH if usual else "each call")
+
+
+def _copies_around(planned: Planned) -> Iterator[Reorder]:
+    # A row-major matrix is an image of channels last: the same memory.
+    is_image = isinstance(planned, Formed) and planned.form.is_image
+    return iter(()) if is_image else _copies(planned.primitive)
+
+
+def _copies(primitive: Prepared) -> Iterator[Reorder]:
+    """Give the copies of a call whose arrays are row-major."""
+    for name in primitive.inputs:
+        spec = primitive.layout(name)
+        dense = TensorSpec.dense(spec.dims, spec.dtype)
+        if spec.strides == dense.strides or not spec.size:
+            continue
+        array = empty(dense)
+        array[...] = 0
+        us = _median_us(partial(in_layout, array, spec))
+        yield Reorder(name, _words(dense), _words(spec), spec.nbytes, us, _EACH)
+
+
+def _words(spec: TensorSpec) -> str:
+    _, at, layout = spec.text().partition("@")
+    return layout.replace("_", " ") if at else "row-major"
+
+
+def _median_us(work: Callable[[], object]) -> float:
+    work()  # the first touches new memory
+    taken = []
+    for _ in range(_COPIES):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return median(taken) * 1e6

@@ -1,0 +1,295 @@
+"""Convolution and deconvolution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pyonednn_q.argument import integers, one_of
+from pyonednn_q.errors import ShapeError
+from pyonednn_q.primitive.operation import Operation, tensor
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.primitive.window import Dims, Padding, PerDim, Window, padding_sides, per_dim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from typing_extensions import Self
+
+Layout = Literal["channels_last", "dense"]
+
+
+def laid_out(dims: Iterable[int], dtype: str, layout: str) -> TensorSpec:
+    """Return a tensor without gaps, "channels_last" or "dense" (row-major)."""
+    one_of("layout", layout, ("channels_last", "dense"))
+    make = TensorSpec.dense if layout == "dense" else TensorSpec.channels_last
+    return make(dims, dtype)
+
+
+def bias_spec(channels: int, dtype: str | None) -> TensorSpec | None:
+    """Return a bias of one value per channel, or None."""
+    return None if dtype is None else TensorSpec.dense((channels,), dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class _WindowedProblem(Operation):
+    src: TensorSpec
+    wei: TensorSpec
+    dst: TensorSpec
+    bias: TensorSpec | None
+    strides: Dims
+    dilation: Dims
+    padding_lo: Dims
+    padding_hi: Dims
+
+    def __post_init__(self) -> None:
+        for name in ("strides", "dilation", "padding_lo", "padding_hi"):
+            object.__setattr__(self, name, integers(name, getattr(self, name)))
+        for name in ("src", "wei", "dst"):
+            tensor(name, getattr(self, name))
+        _check_channels(self.src.dims, self.wei.dims)
+        if self.bias is not None:
+            tensor("bias", self.bias)
+            if self.bias.dims != (self.oc,):
+                raise ShapeError(argument="bias", got=str(self.bias.dims), wanted=f"({self.oc},)")
+        if self.dst.ndim != self.src.ndim or self.dst.dims[:2] != (self.src.dims[0], self.oc):
+            wanted = f"({self.src.dims[0]}, {self.oc}, {self.src.ndim - 2} spatial dimensions)"
+            raise ShapeError(argument="dst", got=str(self.dst.dims), wanted=wanted)
+        self._check_lengths()
+
+    def _check_lengths(self) -> None:
+        raise NotImplementedError
+
+    @staticmethod
+    def _lengths(window: Window, lengths: Dims) -> Dims:
+        raise NotImplementedError
+
+    @classmethod
+    def of(
+        cls,
+        src_dims: Iterable[int],
+        wei_dims: Iterable[int],
+        *,
+        src: str = "u8",
+        wei: str = "s8",
+        dst: str = "u8",
+        bias: str | None = None,
+        strides: PerDim = 1,
+        dilation: PerDim = 1,
+        padding: Padding = 0,
+        layout: Layout = "channels_last",
+    ) -> Self:
+        """Return the problem of these dimensions, with the output lengths that follow.
+
+        Parameters
+        ----------
+        src_dims : (N, C, spatial)
+            1 to 3 spatial dimensions.
+        wei_dims : (OC, IC, spatial) or (G, OC/G, IC/G, spatial)
+            Of a deconvolution too. Groups are there when wei has one dimension more than src.
+        src, wei, dst : str
+            Data types.
+        bias : str, optional
+            Its data type; None: no bias.
+        strides, dilation : int or sequence of int
+            For all spatial dimensions, or for each. A dilation of 1 is dense.
+        padding : int or sequence
+            For all, for each, or (lo, hi) for each; or all low sides, then all high ones.
+        layout : {"channels_last", "dense"}
+            Of src and dst. The weights are packed as the implementation wants them.
+
+        Raises
+        ------
+        ShapeError
+            Dimensions that do not fit each other, or no output.
+        """
+        src_dims, wei_dims = integers("src", src_dims), integers("wei", wei_dims)
+        _check_channels(src_dims, wei_dims)
+        spatial = len(src_dims) - 2
+        lo, hi = padding_sides(padding, spatial)
+        steps, gaps = per_dim("strides", strides, spatial), per_dim("dilation", dilation, spatial)
+        window = Window(wei_dims[-spatial:], steps, gaps, lo, hi)
+        lengths = cls._lengths(window, src_dims[2:])
+        if min(lengths) < 1:
+            reach = f"src with padding {lo}, {hi} to give an output"
+            raise ShapeError(argument="src", got=f"{src_dims}, output {lengths}", wanted=reach)
+        oc = _output_channels(src_dims, wei_dims)
+        return cls(
+            src=laid_out(src_dims, src, layout),
+            wei=TensorSpec(wei_dims, wei),
+            dst=laid_out((src_dims[0], oc, *lengths), dst, layout),
+            bias=bias_spec(oc, bias),
+            strides=steps,
+            dilation=gaps,
+            padding_lo=lo,
+            padding_hi=hi,
+        )
+
+    @property
+    def spatial(self) -> int:
+        """Number of spatial dimensions."""
+        return self.src.ndim - 2
+
+    @property
+    def groups(self) -> int:
+        """Number of groups; 1 for weights without a group dimension."""
+        return self.wei.dims[0] if self.has_groups else 1
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the weights have a group dimension."""
+        return self.wei.ndim > self.src.ndim
+
+    @property
+    def oc(self) -> int:
+        """Output channels of all groups."""
+        return _output_channels(self.src.dims, self.wei.dims)
+
+    @property
+    def ic(self) -> int:
+        """Input channels of all groups."""
+        return self.src.dims[1]
+
+    @property
+    def macs(self) -> int:
+        """Multiplications; those with padding are counted, as is usual for networks."""
+        # Each element of what the window slides over meets all taps of its group.
+        many, channels = self._slid_over
+        return many.size * (self.wei.size // channels)
+
+    @property
+    def _slid_over(self) -> tuple[TensorSpec, int]:
+        raise NotImplementedError
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Whether every group is one input and one output channel, and there are several."""
+        return self.groups > 1 and self.ic == self.groups == self.oc
+
+    @property
+    def window(self) -> Window:
+        """Kernel, strides, dilation and padding."""
+        kernel = self.wei.dims[-self.spatial :]
+        return Window(kernel, self.strides, self.dilation, self.padding_lo, self.padding_hi)
+
+    def params(self) -> dict[str, Any]:
+        """Return strides, dilation and padding."""
+        names = ("strides", "dilation", "padding_lo", "padding_hi")
+        return {name: getattr(self, name) for name in names}
+
+    def _shown(self) -> dict[str, Any]:
+        shown = {"strides": self.strides} if max(self.strides) > 1 else {}
+        shown |= {"dilation": self.dilation} if max(self.dilation) > 1 else {}
+        if max(self.padding_lo + self.padding_hi) == 0:
+            return shown
+        if self.padding_lo == self.padding_hi:
+            return shown | {"padding": self.padding_lo}
+        return shown | {"padding_lo": self.padding_lo, "padding_hi": self.padding_hi}
+
+
+class ConvProblem(_WindowedProblem):
+    """dst[n, oc, o] = Σ src[n, ic, o · stride − lo + k · dilation] · wei[oc, ic, k].
+
+    Parameters
+    ----------
+    src, dst : TensorSpec
+        (N, IC, spatial) and (N, OC, spatial).
+    wei : TensorSpec
+        (OC, IC, kernel) or (G, OC/G, IC/G, kernel).
+    bias : TensorSpec or None
+        (OC,).
+    strides, dilation, padding_lo, padding_hi : tuple of int
+        One per spatial dimension. A dilation of 1 is dense.
+
+    Raises
+    ------
+    ShapeError
+        Anything that does not fit.
+
+    Examples
+    --------
+    >>> ConvProblem.of((1, 64, 56, 56), (64, 64, 3, 3), padding=1).dst.dims
+    (1, 64, 56, 56)
+    """
+
+    __slots__ = ()
+
+    kind: ClassVar[str] = "convolution"
+
+    @property
+    def _slid_over(self) -> tuple[TensorSpec, int]:
+        return self.dst, self.oc
+
+    @staticmethod
+    def _lengths(window: Window, lengths: Dims) -> Dims:
+        return window.gathered(lengths)
+
+    def _check_lengths(self) -> None:
+        lengths = self.window.gathered(self.src.dims[2:])
+        if self.dst.dims[2:] != lengths:
+            wanted = f"spatial dimensions {lengths}"
+            raise ShapeError(argument="dst", got=str(self.dst.dims), wanted=wanted)
+
+
+class DeconvProblem(_WindowedProblem):
+    """dst[n, oc, i · stride − lo + k · dilation] += src[n, ic, i] · wei[oc, ic, k].
+
+    Parameters
+    ----------
+    src, dst : TensorSpec
+        (N, IC, spatial) and (N, OC, spatial). dst may be up to stride − 1 longer than the least.
+    wei : TensorSpec
+        (OC, IC, kernel) or (G, OC/G, IC/G, kernel): output channels first, as in a convolution.
+    bias : TensorSpec or None
+        (OC,).
+    strides, dilation, padding_lo, padding_hi : tuple of int
+        One per spatial dimension. A dilation of 1 is dense.
+
+    Raises
+    ------
+    ShapeError
+        Anything that does not fit.
+
+    Examples
+    --------
+    >>> DeconvProblem.of((1, 64, 28, 28), (64, 64, 4, 4), strides=2, padding=1).dst.dims
+    (1, 64, 56, 56)
+    """
+
+    __slots__ = ()
+
+    kind: ClassVar[str] = "deconvolution"
+
+    @property
+    def _slid_over(self) -> tuple[TensorSpec, int]:
+        return self.src, self.ic
+
+    @staticmethod
+    def _lengths(window: Window, lengths: Dims) -> Dims:
+        return window.spread(lengths)
+
+    def _check_lengths(self) -> None:
+        # The convolution back must land on src: this is what allows for the extra stride − 1.
+        if self.window.gathered(self.dst.dims[2:]) != self.src.dims[2:]:
+            least = self.window.spread(self.src.dims[2:])
+            wanted = f"spatial dimensions {least}, or up to stride - 1 more"
+            raise ShapeError(argument="dst", got=str(self.dst.dims), wanted=wanted)
+
+
+def _check_channels(src: Dims, wei: Dims) -> None:
+    if not 3 <= len(src) <= 5:
+        raise ShapeError(argument="src", got=str(src), wanted="(N, C, 1 to 3 spatial dimensions)")
+    if not len(src) <= len(wei) <= len(src) + 1:
+        wanted = f"{len(src)} dimensions, or {len(src) + 1} with groups"
+        raise ShapeError(argument="wei", got=str(wei), wanted=wanted)
+    if min(wei) < 1:
+        raise ShapeError(argument="wei", got=str(wei), wanted="no empty dimension")
+    groups = wei[0] if len(wei) > len(src) else 1
+    ic = wei[-(len(src) - 1)]
+    if src[1] != groups * ic:
+        wanted = f"{groups} groups of {ic} channels" if groups > 1 else f"{ic} channels"
+        raise ShapeError(argument="src", got=str(src), wanted=f"{wanted}, as in wei {wei}")
+
+
+def _output_channels(src: Dims, wei: Dims) -> int:
+    return wei[0] * wei[1] if len(wei) > len(src) else wei[0]

@@ -1,0 +1,223 @@
+"""Inner product and matmul."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pyonednn_q.argument import integers, whole
+from pyonednn_q.errors import ShapeError
+from pyonednn_q.primitive.convolution import Layout, bias_spec, laid_out
+from pyonednn_q.primitive.operation import Operation, tensor
+from pyonednn_q.primitive.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Dims = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InnerProductProblem(Operation):
+    """dst[n, oc] = Σ src[n, ic, s] · wei[oc, ic, s].
+
+    No implementation takes a zero point; `MatMulProblem` does.
+
+    Parameters
+    ----------
+    src : TensorSpec
+        (N, IC) or (N, IC, spatial).
+    wei : TensorSpec
+        (OC, IC) or (OC, IC, spatial), as src.
+    dst : TensorSpec
+        (N, OC).
+    bias : TensorSpec or None
+        (OC,).
+
+    Raises
+    ------
+    ShapeError
+        Anything that does not fit.
+    """
+
+    kind: ClassVar[str] = "inner_product"
+
+    src: TensorSpec
+    wei: TensorSpec
+    dst: TensorSpec
+    bias: TensorSpec | None
+
+    def __post_init__(self) -> None:
+        src, wei, dst = tensor("src", self.src), tensor("wei", self.wei), tensor("dst", self.dst)
+        if not 2 <= src.ndim <= 5:
+            wanted = "(N, C, up to 3 spatial dimensions)"
+            raise ShapeError(argument="src", got=str(src.dims), wanted=wanted)
+        if wei.dims[1:] != src.dims[1:]:
+            wanted = f"(OC, {', '.join(map(str, src.dims[1:]))}), as in src"
+            raise ShapeError(argument="wei", got=str(wei.dims), wanted=wanted)
+        wanted_dims = (src.dims[0], wei.dims[0])
+        if dst.dims != wanted_dims:
+            raise ShapeError(argument="dst", got=str(dst.dims), wanted=str(wanted_dims))
+        if self.bias is not None and tensor("bias", self.bias).dims != wei.dims[:1]:
+            raise ShapeError(argument="bias", got=str(self.bias.dims), wanted=str(wei.dims[:1]))
+
+    @classmethod
+    def of(
+        cls,
+        src_dims: Iterable[int],
+        oc: int,
+        *,
+        src: str = "u8",
+        wei: str = "s8",
+        dst: str = "u8",
+        bias: str | None = None,
+        layout: Layout = "channels_last",
+    ) -> InnerProductProblem:
+        """Return the problem of these dimensions.
+
+        Parameters
+        ----------
+        src_dims : (N, IC) or (N, IC, spatial)
+            Of the source.
+        oc : int
+            Output channels.
+        src, wei, dst : str
+            Data types.
+        bias : str, optional
+            Its data type; None: no bias.
+        layout : {"channels_last", "dense"}
+            Of src. The weights are packed as the implementation wants them.
+        """
+        src_dims = integers("src", src_dims)
+        oc = whole("oc", oc, lo=1)
+        return cls(
+            src=laid_out(src_dims, src, layout),
+            wei=TensorSpec((oc, *src_dims[1:]), wei),
+            dst=TensorSpec.dense((*src_dims[:1], oc), dst),
+            bias=bias_spec(oc, bias),
+        )
+
+    @property
+    def oc(self) -> int:
+        """Output channels."""
+        return self.wei.dims[0]
+
+    @property
+    def macs(self) -> int:
+        """Multiplications."""
+        return self.dst.size * (self.wei.size // self.oc)
+
+
+@dataclass(frozen=True, slots=True)
+class MatMulProblem(Operation):
+    """dst[..., m, n] = Σ src[..., m, k] · wei[..., k, n].
+
+    Parameters
+    ----------
+    src, wei, dst : TensorSpec
+        (..., M, K), (..., K, N) and (..., M, N), all of one rank. A leading dimension of 1 in src
+        or wei is broadcast.
+    bias : TensorSpec or None
+        As many dimensions as dst, each 1 or as in dst. Only (1, ..., N) has a fast kernel.
+
+    Raises
+    ------
+    ShapeError
+        Anything that does not fit.
+    """
+
+    kind: ClassVar[str] = "matmul"
+
+    src: TensorSpec
+    wei: TensorSpec
+    dst: TensorSpec
+    bias: TensorSpec | None
+
+    def __post_init__(self) -> None:
+        src, wei, dst = tensor("src", self.src), tensor("wei", self.wei), tensor("dst", self.dst)
+        wanted_dims = _product_dims(src.dims, wei.dims)
+        if dst.dims != wanted_dims:
+            raise ShapeError(argument="dst", got=str(dst.dims), wanted=str(wanted_dims))
+        if self.bias is None:
+            return
+        bias = tensor("bias", self.bias).dims
+        if len(bias) != dst.ndim or any(
+            have not in (1, want) for have, want in zip(bias, dst.dims, strict=True)
+        ):
+            wanted = f"{dst.ndim} dimensions, each 1 or as in {dst.dims}"
+            raise ShapeError(argument="bias", got=str(bias), wanted=wanted)
+
+    @classmethod
+    def of(
+        cls,
+        src_dims: Iterable[int],
+        wei_dims: Iterable[int],
+        *,
+        src: str = "u8",
+        wei: str = "s8",
+        dst: str = "u8",
+        bias: str | None = None,
+    ) -> MatMulProblem:
+        """Return the problem of these dimensions: src and dst row-major, wei packed.
+
+        Parameters
+        ----------
+        src_dims : (..., M, K)
+            Of the source.
+        wei_dims : (..., K, N)
+            Of the weights.
+        src, wei, dst : str
+            Data types.
+        bias : str, optional
+            Data type of a bias of one value per column; None: no bias.
+        """
+        src_dims, wei_dims = integers("src", src_dims), integers("wei", wei_dims)
+        dst_dims = _product_dims(src_dims, wei_dims)
+        bias_dims = (1,) * (len(dst_dims) - 1) + dst_dims[-1:]
+        return cls(
+            src=TensorSpec.dense(src_dims, src),
+            wei=TensorSpec(wei_dims, wei),
+            dst=TensorSpec.dense(dst_dims, dst),
+            bias=None if bias is None else TensorSpec.dense(bias_dims, bias),
+        )
+
+    @property
+    def m(self) -> int:
+        """Rows of src and dst."""
+        return self.src.dims[-2]
+
+    @property
+    def k(self) -> int:
+        """Columns of src, rows of wei: the dimension summed over."""
+        return self.src.dims[-1]
+
+    @property
+    def n(self) -> int:
+        """Columns of wei and dst."""
+        return self.wei.dims[-1]
+
+    @property
+    def macs(self) -> int:
+        """Multiplications."""
+        return self.dst.size * self.k
+
+    @property
+    def batch(self) -> Dims:
+        """Leading dimensions of dst."""
+        return self.dst.dims[:-2]
+
+
+def _product_dims(src: Dims, wei: Dims) -> Dims:
+    if len(src) < 2:
+        raise ShapeError(argument="src", got=str(src), wanted="(..., M, K)")
+    if len(wei) != len(src):
+        raise ShapeError(argument="wei", got=str(wei), wanted=f"{len(src)} dimensions, as in src")
+    if wei[-2] != src[-1]:
+        wanted = f"{src[-1]} rows, the columns of src {src}"
+        raise ShapeError(argument="wei", got=str(wei), wanted=wanted)
+    pairs = list(zip(src[:-2], wei[:-2], strict=True))
+    if any(a != b and 1 not in (a, b) for a, b in pairs):
+        wanted = f"leading dimensions 1 or as in src {src}"
+        raise ShapeError(argument="wei", got=str(wei), wanted=wanted)
+    batch = tuple(b if a == 1 else a for a, b in pairs)
+    return (*batch, src[-2], wei[-1])

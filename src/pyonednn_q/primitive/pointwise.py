@@ -1,0 +1,206 @@
+"""Primitives without a window: eltwise, binary, sum, softmax, prelu, reorder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pyonednn_q.argument import flag, items, one_of, real, whole
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.primitive.operation import Operation, tensor
+from pyonednn_q.primitive.post_ops import BINARY_ALGS, EltwisePostOp
+from pyonednn_q.primitive.tensor import TensorSpec
+
+
+def _check_same(dst: TensorSpec, argument: str, dims: tuple[int, ...]) -> None:
+    if dst.dims != dims:
+        raise ShapeError(argument="dst", got=str(dst.dims), wanted=f"{dims}, as {argument}")
+
+
+def _check_broadcast(argument: str, dims: tuple[int, ...], src: tuple[int, ...]) -> None:
+    if len(src) != len(dims) or any(
+        have not in (1, want) for have, want in zip(dims, src, strict=True)
+    ):
+        wanted = f"{len(src)} dimensions, each 1 or as in {src}"
+        raise ShapeError(argument=argument, got=str(dims), wanted=wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class EltwiseProblem(Operation):
+    """dst = alg(src), element by element.
+
+    Parameters
+    ----------
+    src, dst : TensorSpec
+        Of the same dimensions.
+    alg, alpha, beta
+        As in `EltwisePostOp`.
+    """
+
+    kind: ClassVar[str] = "eltwise"
+
+    src: TensorSpec
+    dst: TensorSpec
+    alg: str
+    alpha: float = 0.0
+    beta: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_same(tensor("dst", self.dst), "src", tensor("src", self.src).dims)
+        checked = EltwisePostOp(self.alg, self.alpha, self.beta)
+        object.__setattr__(self, "alpha", checked.alpha)
+        object.__setattr__(self, "beta", checked.beta)
+
+    def params(self) -> dict[str, Any]:
+        """Return alg, alpha and beta."""
+        return {"alg": self.alg, "alpha": self.alpha, "beta": self.beta}
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryProblem(Operation):
+    """dst = alg(src, src1), element by element; a dimension of 1 in src1 is broadcast.
+
+    Parameters
+    ----------
+    src, src1, dst : TensorSpec
+        Of one rank; dst has the dimensions of src.
+    alg : str
+        One of `pyonednn_q.primitive.post_ops.BINARY_ALGS`.
+    """
+
+    kind: ClassVar[str] = "binary"
+
+    src: TensorSpec
+    src1: TensorSpec
+    dst: TensorSpec
+    alg: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alg", one_of("alg", self.alg, BINARY_ALGS))
+        src, src1 = tensor("src", self.src).dims, tensor("src1", self.src1).dims
+        _check_same(tensor("dst", self.dst), "src", src)
+        _check_broadcast("src1", src1, src)
+
+    def params(self) -> dict[str, Any]:
+        """Return alg."""
+        return {"alg": self.alg}
+
+
+@dataclass(frozen=True, slots=True)
+class SumProblem(Operation):
+    """dst = Σ scales[i] · srcs[i].
+
+    Parameters
+    ----------
+    srcs : tuple of TensorSpec
+        Named ``src_0``, ``src_1``, ...; all of dst's dimensions.
+    scales : tuple of float
+        One per source.
+    dst : TensorSpec
+        Of the same dimensions.
+    """
+
+    kind: ClassVar[str] = "sum"
+
+    srcs: tuple[TensorSpec, ...]
+    scales: tuple[float, ...]
+    dst: TensorSpec
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "srcs", items("srcs", self.srcs, TensorSpec))
+        scales = (real("scales", scale) for scale in items("scales", self.scales, object))
+        object.__setattr__(self, "scales", tuple(scales))
+        if not self.srcs:
+            raise ArgumentError(argument="srcs", got="none", wanted="at least one")
+        if len(self.scales) != len(self.srcs):
+            wanted = f"{len(self.srcs)}, one per source"
+            raise ArgumentError(argument="scales", got=f"{len(self.scales)}", wanted=wanted)
+        tensor("dst", self.dst)
+        for index, src in enumerate(self.srcs):
+            _check_same(self.dst, f"src_{index}", tensor(f"src_{index}", src).dims)
+
+    @property
+    def tensors(self) -> dict[str, TensorSpec]:
+        """The sources and dst, by name."""
+        return {f"src_{index}": src for index, src in enumerate(self.srcs)} | {"dst": self.dst}
+
+    def params(self) -> dict[str, Any]:
+        """Return scales."""
+        return {"scales": self.scales}
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxProblem(Operation):
+    """dst = exp(src) / Σ exp(src) along an axis, or its logarithm.
+
+    Parameters
+    ----------
+    src, dst : TensorSpec
+        Of the same dimensions.
+    axis : int
+        Counted from the end when negative.
+    log : bool
+        The logarithm.
+    """
+
+    kind: ClassVar[str] = "softmax"
+
+    src: TensorSpec
+    dst: TensorSpec
+    axis: int
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        ndim = tensor("src", self.src).ndim
+        _check_same(tensor("dst", self.dst), "src", self.src.dims)
+        axis = whole("axis", self.axis, lo=-ndim, hi=ndim - 1)
+        object.__setattr__(self, "axis", axis % ndim)
+        flag("log", self.log)
+
+    def params(self) -> dict[str, Any]:
+        """Return alg and axis."""
+        return {"alg": "softmax_log" if self.log else "softmax_accurate", "axis": self.axis}
+
+
+@dataclass(frozen=True, slots=True)
+class PReluProblem(Operation):
+    """dst = src where src > 0, wei · src elsewhere; a dimension of 1 in wei is broadcast.
+
+    Parameters
+    ----------
+    src, wei, dst : TensorSpec
+        Of one rank; dst has the dimensions of src. All with strides.
+    """
+
+    kind: ClassVar[str] = "prelu"
+
+    src: TensorSpec
+    wei: TensorSpec
+    dst: TensorSpec
+
+    def __post_init__(self) -> None:
+        src, wei = tensor("src", self.src).dims, tensor("wei", self.wei).dims
+        _check_same(tensor("dst", self.dst), "src", src)
+        _check_broadcast("wei", wei, src)
+
+
+@dataclass(frozen=True, slots=True)
+class ReorderProblem(Operation):
+    """dst = src in another data type, layout or scale.
+
+    Parameters
+    ----------
+    src, dst : TensorSpec
+        Of the same dimensions, both with strides.
+    """
+
+    kind: ClassVar[str] = "reorder"
+
+    src: TensorSpec
+    dst: TensorSpec
+
+    def __post_init__(self) -> None:
+        _check_same(tensor("dst", self.dst), "src", tensor("src", self.src).dims)
+        for name in ("src", "dst"):
+            if getattr(self, name).strides is None:
+                raise ShapeError(name, "no strides", "a definite layout: nothing is left to choose")

@@ -1,0 +1,140 @@
+"""How runtimes quantise floats: where the zero point is added, what is rounded, and how often.
+
+All work in float32 on an input x and a scale s, inv = f32(1 / s), and clamp to the type last:
+
+    tflite              half away(x / s) + z           reference kernel; SNPS-Caffe's TFLite method
+    tflite_optimised    rne(x · inv) + z               optimised kernel and XNNPACK
+    onnx                rne(x / s) + z                 ONNX Runtime; Caffe2; SNPS-Caffe's others
+    torch_per_tensor    rne(fma(x, inv, z))            the zero point inside, one rounding before
+    torch_per_channel   rne(x · inv + z)               inside, two roundings before
+    torch_fake_quantize rne(x · inv) + z
+    onednn              rne(saturate(x · inv + z))     as the destination of a primitive
+    tpu_mlir            half away(x · inv) + z
+    stablehlo           rne(saturate(x / s + z))       as its specification quantizes
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.argument import one_of
+from pyonednn_q.errors import ArgumentError, DTypeError
+from pyonednn_q.expr.fma import fma32
+from pyonednn_q.requantize.rounding import round_real
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
+Array = np.ndarray[Any, Any]
+
+_EVEN, _AWAY = "half_to_even", "half_away_from_zero"
+
+
+def quantize(
+    x: ArrayLike, scale: ArrayLike, zero_point: ArrayLike, dtype: str, *, rule: str
+) -> Array:
+    """Return the integers that a runtime makes of float32 values.
+
+    Parameters
+    ----------
+    x : array_like of float
+        float32; infinities saturate.
+    scale, zero_point : array_like
+        Broadcast against `x`; a scale is float32 first.
+    dtype : str
+        u8, s8 or s32.
+    rule : str
+        One of `RULES`: see the head of this module.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        Naming the argument.
+    """
+    one_of("rule", rule, RULES)
+    dtypes.checked(dtype, "dtype", ("u8", "s8", "s32"))
+    values = np.asarray(x)
+    if values.dtype != np.float32:
+        raise DTypeError("x", str(values.dtype), "float32")
+    if np.isnan(values).any():
+        raise ArgumentError(argument="x", got="NaN", wanted="numbers")
+    s = np.asarray(scale, np.float32)
+    if not (np.isfinite(s) & (s > 0)).all():
+        raise ArgumentError("scale", str(scale), "values that are finite and positive in float32")
+    z = np.asarray(zero_point)
+    lo, hi = dtypes.qmin(dtype), dtypes.qmax(dtype)
+    if z.dtype.kind not in "iu" or (z < lo).any() or (z > hi).any():
+        raise ArgumentError("zero_point", str(zero_point), f"integers from {lo} to {hi}")
+    with np.errstate(over="ignore"):
+        whole = _RULES[rule](values, s, z.astype(np.float32), lo, hi)
+    return np.clip(whole, lo, hi).astype(dtypes.numpy_dtype(dtype))
+
+
+def dequantize(q: ArrayLike, scale: ArrayLike, zero_point: ArrayLike) -> Array:
+    """Return f32(q − zero_point) · scale in float32, which every runtime here computes alike.
+
+    Raises
+    ------
+    DTypeError
+        `q` is not of an integer type.
+    """
+    values = np.asarray(q)
+    dtypes.from_numpy(values.dtype, "q")
+    shifted = values.astype(np.int64) - np.asarray(zero_point, np.int64)
+    return np.asarray(shifted.astype(np.float32) * np.asarray(scale, np.float32))
+
+
+def _tflite(x: Array, s: Array, z: Array, _lo: int, _hi: int) -> Array:
+    return round_real(x / s, _AWAY) + z
+
+
+def _tflite_optimised(x: Array, s: Array, z: Array, _lo: int, _hi: int) -> Array:
+    return round_real(x * _inverse(s), _EVEN) + z
+
+
+def _onnx(x: Array, s: Array, z: Array, _lo: int, _hi: int) -> Array:
+    return round_real(x / s, _EVEN) + z
+
+
+def _torch_per_tensor(x: Array, s: Array, z: Array, _lo: int, _hi: int) -> Array:
+    finite = np.where(np.isinf(x), np.copysign(np.float32(3e38), x), x)
+    return round_real(fma32(finite, np.asarray(_inverse(s)), z), _EVEN)
+
+
+def _torch_per_channel(x: Array, s: Array, z: Array, _lo: int, _hi: int) -> Array:
+    return round_real(x * _inverse(s) + z, _EVEN)
+
+
+def _onednn(x: Array, s: Array, z: Array, lo: int, hi: int) -> Array:
+    return round_real(np.clip((x * _inverse(s) + z).astype(np.float64), lo, hi), _EVEN)
+
+
+def _stablehlo(x: Array, s: Array, z: Array, lo: int, hi: int) -> Array:
+    return round_real(np.clip((x / s + z).astype(np.float64), lo, hi), _EVEN)
+
+
+def _tpu_mlir(x: Array, s: Array, z: Array, _lo: int, _hi: int) -> Array:
+    return round_real(x * _inverse(s), _AWAY) + z
+
+
+def _inverse(s: Array) -> Array:
+    return np.asarray(np.float32(1) / s)
+
+
+_RULES: dict[str, Callable[[Array, Array, Array, int, int], Array]] = {
+    "tflite": _tflite,
+    "tflite_optimised": _tflite_optimised,
+    "onnx": _onnx,
+    "torch_per_tensor": _torch_per_tensor,
+    "torch_per_channel": _torch_per_channel,
+    "torch_fake_quantize": _tflite_optimised,
+    "onednn": _onednn,
+    "tpu_mlir": _tpu_mlir,
+    "stablehlo": _stablehlo,
+}
+RULES = tuple(_RULES)

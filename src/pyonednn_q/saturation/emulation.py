@@ -1,0 +1,193 @@
+"""The s32 sums of a machine without VNNI, exactly: 16-bit pairs, shifted sources, halved weights.
+
+    u8 source   Σ over pairs of saturate16(x0·w0 + x1·w1)
+    s8 source   the same of x + 128, less 128·Σ w; a convolution instead multiplies by weights
+                halved (ties to even), which cannot saturate, and doubles the sum in f32
+
+A source zero point is taken off afterwards, over the taps that lie inside. With VNNI, AMX or in a
+reference loop the sums are exact. An s32 destination is that sum; for others `as_if` goes on with
+a `Requantizer`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.argument import instance, whole
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.operation import Operation
+from pyonednn_q.requantize import statement
+from pyonednn_q.requantize.value import Requantizer
+from pyonednn_q.saturation.pairing import (
+    EXACT,
+    Pairing,
+    Summation,
+    Weighted,
+    is_int8,
+    summations,
+)
+from pyonednn_q.saturation.runs import runs
+from pyonednn_q.saturation.sums import assembled, sources
+
+if TYPE_CHECKING:
+    from pyonednn_q.primitive.problem import Problem
+
+Array = np.ndarray[Any, Any]
+
+LO, HI = -(2**15), 2**15 - 1
+
+
+def as_if(
+    isa: InstructionSet | str,
+    problem: Problem,
+    src: Array,
+    wei: Array,
+    *,
+    src_zero_point: int = 0,
+    impl: str | None = None,
+    requantizer: Requantizer | None = None,
+) -> Array:
+    """Return what a machine with that instruction set computes.
+
+    Parameters
+    ----------
+    isa : InstructionSet or str
+        Or a name, as in ``ONEDNN_MAX_CPU_ISA``.
+    problem : Problem
+        A convolution, deconvolution, inner product or matmul of 8-bit source and s8 weights. Its
+        destination's type is not looked at.
+    src, wei : ndarray
+        In the problem's logical dimensions.
+    src_zero_point : int
+        Of the stored source.
+    impl : str, optional
+        The implementation, where the instruction set leaves a choice that makes a difference: see
+        `saturation.pairing`.
+    requantizer : Requantizer, optional
+        What makes the destination from the sums; None: the s32 sums.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument.
+    """
+    instance("src", src, np.ndarray)
+    instance("wei", wei, np.ndarray)
+    known = checked(problem, src, wei)
+    if requantizer is not None:
+        instance("requantizer", requantizer, Requantizer)
+    zero_point = _zero_point(src_zero_point, known)
+    ways = summations(known, isa, impl, src_zero_point=zero_point != 0)
+    first, *others = (sums(known, src, wei, way, zero_point) for way in ways)
+    if any(not np.array_equal(first, other) for other in others):
+        raise ArgumentError(
+            "impl", str(impl), f"one that decides: {_choices(ways, InstructionSet.of(isa))}"
+        )
+    result = _in_32_bits(first)
+    return result if requantizer is None else statement.apply(result, requantizer)
+
+
+def _choices(ways: tuple[Summation, ...], isa: InstructionSet) -> str:
+    names = " or ".join(one.text() for one in ways)
+    if isa.vbmi is None and any(way.pairing in {Pairing.ROW, Pairing.COLUMN} for way in ways):
+        names += "; an InstructionSet that tells vbmi may decide, too"
+    return f"on {isa.text()} this problem's sums may pair by {names}"
+
+
+def exact(problem: Problem, src: Array, wei: Array, *, src_zero_point: int = 0) -> Array:
+    """Return the sums as whole numbers have them: what a machine with VNNI computes."""
+    return as_if("AVX512_CORE_VNNI", problem, src, wei, src_zero_point=src_zero_point)
+
+
+def checked(problem: Problem, src: Array | None, wei: Array | None) -> Weighted:
+    """Return the problem if it is one with 8-bit sums and the arrays are its own.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument.
+    """
+    if not isinstance(problem, Weighted) or not is_int8(problem):
+        wanted = "a convolution, deconvolution, inner product or matmul of u8 or s8 by s8"
+        instance("problem", problem, Operation)
+        got = problem.text()
+        raise ArgumentError("problem", got, wanted)
+    for name, array in (("src", src), ("wei", wei)):
+        if array is None:
+            continue
+        instance(name, array, np.ndarray)
+        spec = problem.tensors[name]
+        wanted_dtype = dtypes.numpy_dtype(spec.dtype)
+        if array.dtype != wanted_dtype:
+            raise DTypeError(name, str(array.dtype), str(wanted_dtype))
+        if array.shape != spec.dims:
+            raise ShapeError(name, str(array.shape), str(spec.dims))
+    return problem
+
+
+def sums(
+    problem: Weighted, src: Array, wei: Array, way: Summation, src_zero_point: int = 0
+) -> Array:
+    """Return the sums of one way of summing, as int64, the source's zero point taken off."""
+    weights = np.rint(wei / 2).astype(np.int32) if way.halved else wei.astype(np.int32)
+    total = _shifted(problem, src, weights, way)
+    if src_zero_point:
+        inside = np.full(src.shape, src_zero_point, np.int32)
+        total = total - _plain(problem, inside, weights, EXACT)
+    if way.halved:
+        total = np.rint(total.astype(np.float32) * np.float32(2)).astype(np.int64)
+    return total
+
+
+def _shifted(problem: Weighted, src: Array, wei: Array, way: Summation) -> Array:
+    """Sum with one side made unsigned, and take that off again.
+
+    Where a tap is outside, a kernel adds 128 · w and takes it off: 128 alone saturates nothing.
+    """
+    if way.shifted is None or way.halved:
+        return _plain(problem, src, wei, way)
+    if way.shifted == "src":
+        x, extra_x, w, extra_w = src.astype(np.int32) + 128, np.full(src.shape, 128), wei, wei
+    else:
+        x, extra_x, w, extra_w = src, src, wei + 128, np.full(wei.shape, 128)
+    return _plain(problem, x, w, way) - _plain(problem, extra_x, extra_w, EXACT)
+
+
+def _plain(problem: Weighted, src: Array, wei: Array, way: Summation) -> Array:
+    """Return Σ x·w as int64, with what 16-bit pairs leave out of it."""
+    total: Array | None = None
+    for run, x in zip(runs(problem, wei, way), sources(problem, src, way), strict=True):
+        # Below 2^53: a product of float64 matrices is exact.
+        part = np.matmul(run.wei.astype(np.float64), x.astype(np.float64)).astype(np.int64)
+        if way.pairing is not Pairing.NONE:
+            part += _left_out(run.wei, x.astype(np.int32))
+        total = part if total is None else total + part
+    assert total is not None
+    return assembled(problem, total)
+
+
+def _left_out(wei: Array, src: Array) -> Array:
+    """Return saturated less whole sums of all pairs: wei (G, O, K), src (B, G, K, P)."""
+    batch, groups, length, positions = src.shape
+    missing = np.zeros((batch, groups, wei.shape[1], positions), np.int64)
+    for at in range(0, length - 1, 2):
+        pair = wei[..., at : at + 2]
+        largest = int(np.abs(src[:, :, at : at + 2]).max(initial=0))
+        risky = largest * np.abs(pair).sum(-1) > HI
+        for group, output in np.argwhere(risky):
+            sums = np.tensordot(pair[group, output], src[:, group, at : at + 2], (0, 1))
+            missing[:, group, output] += np.clip(sums, LO, HI) - sums
+    return missing
+
+
+def _zero_point(value: int, problem: Weighted) -> int:
+    lo, hi = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
+    return whole("src_zero_point", value, lo=lo, hi=hi)
+
+
+def _in_32_bits(sums: Array) -> Array:
+    return sums.astype(np.int32)  # wraps around, as the registers do

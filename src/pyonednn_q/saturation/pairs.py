@@ -1,0 +1,184 @@
+"""Which output channels are exact without VNNI, whatever the source holds.
+
+Without VNNI, a kernel multiplies unsigned source bytes by signed weight bytes and adds
+neighbouring products in 16 bits, with saturation (vpmaddubsw), before it goes on in 32 bits. For a
+pair of weights (w0, w1) and sources up to X, the sum of products lies in
+
+    [−X · (w0⁻ + w1⁻), X · (w0⁺ + w1⁺)]        w⁺ = max(w, 0), w⁻ = max(−w, 0)
+
+and both ends are reached. The pair is exact for every source if and only if the ends lie within
+[−32768, 32767]. Which weights meet, what is shifted and what is halved is said in
+`saturation.pairing`; where weights are halved nothing saturates, and an odd weight is not exact.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.argument import whole
+from pyonednn_q.errors import DTypeError, ShapeError
+from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem, MatMulProblem
+from pyonednn_q.saturation.pairing import EXACT, Pairing, Weighted, summations
+from pyonednn_q.saturation.runs import reached, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyonednn_q.primitive.isa import InstructionSet
+    from pyonednn_q.primitive.problem import Problem
+    from pyonednn_q.saturation.pairing import Summation
+
+Array = np.ndarray[Any, Any]
+
+LO, HI = -(2**15), 2**15 - 1
+SAFE = 64  # 255 · (64 + 64) = 32640
+
+
+def safe_by_range(wei: Array) -> bool:
+    """Tell whether all weights are in [-64, 64], where no pair saturates however it is formed.
+
+    Enough for u8 sources. Not for all s8 ones: convolutions want even weights, and a matrix product
+    in one column may add 128 to the weights.
+    """
+    return wei.size == 0 or bool(wei.min() >= -SAFE and wei.max() <= SAFE)
+
+
+def pair_overflow(
+    wei: Array,
+    problem: Problem,
+    isa: InstructionSet | str,
+    *,
+    src_max: int | None = None,
+    impl: str | None = None,
+    src_zero_point: bool | None = None,
+) -> tuple[int, ...]:
+    """Return the output channels that some source makes inexact on `isa`.
+
+    Parameters
+    ----------
+    wei : ndarray of int8
+        In the logical dimensions of the problem's weights.
+    problem : Problem
+        Any; without weights, or with a source of other than 8 bits, nothing can saturate.
+    isa : InstructionSet or str
+        That of the process, or a name.
+    src_max : int, optional
+        The largest value that the stored source takes (zero point included); by default the largest
+        of its type. Without effect where weights must be even.
+    impl : str, optional
+        The implementation that runs. Without it, all ways of summing that the instruction set
+        leaves open are looked at: a channel may be returned that would be exact.
+    src_zero_point : bool, optional
+        Whether the source has a zero point other than 0; None: not known.
+
+    Returns
+    -------
+    tuple of int
+        Rising. For grouped weights the index runs over all groups; for matmul it is the column.
+
+    Raises
+    ------
+    DTypeError, ShapeError
+        `wei` is not what the problem says.
+    ArgumentError
+        `src_max` is outside the source type.
+    """
+    ways = summations(problem, isa, impl, src_zero_point=src_zero_point)
+    if ways == (EXACT,) or not isinstance(problem, Weighted):
+        return ()
+    spec = problem.wei
+    if wei.dtype != np.int8:
+        raise DTypeError(argument="wei", got=str(wei.dtype), wanted="int8")
+    if wei.shape != spec.dims:
+        raise ShapeError(argument="wei", got=str(wei.shape), wanted=str(spec.dims))
+    src = problem.src.dtype
+    lo, hi = dtypes.qmin(src), dtypes.qmax(src)
+    most = hi if src_max is None else whole("src_max", src_max, lo=lo, hi=hi)
+    flagged = [inexact_channels(problem, wei, way, (lo, most)) for way in ways]
+    return tuple(int(index) for index in np.flatnonzero(np.any(flagged, axis=0)))
+
+
+def inexact_channels(
+    problem: Weighted, wei: Array, way: Summation, source: tuple[int, int]
+) -> Array:
+    """Tell which output channels some source within (lo, hi) makes inexact."""
+    if way.halved:
+        return _with_odd_weights(problem, wei)
+    flagged = np.zeros(channels_of(problem), np.bool_)
+    for found in reachable_pairs(problem, wei, way, source):
+        flagged |= by_channel(problem, np.asarray(found.saturates.any(axis=-1)))
+    return flagged
+
+
+class Pairs(NamedTuple):
+    """The pairs of one run: (groups, outputs, pairs), and where their weights are."""
+
+    lo: Array
+    hi: Array
+    places: Array
+
+    @property
+    def saturates(self) -> Array:
+        """Whether an end of a pair's sums leaves 16 bits."""
+        return np.asarray((self.lo < LO) | (self.hi > HI))
+
+
+def reachable_pairs(
+    problem: Weighted, wei: Array, way: Summation, source: tuple[int, int]
+) -> Iterator[Pairs]:
+    """Give, run by run, the ends between which sums of pairs lie for sources within (lo, hi).
+
+    Pairs of which no output sees both are left out: alone, no product leaves 16 bits.
+    """
+    if way.pairing is Pairing.NONE:
+        return
+    lo, hi = (value + 128 * (way.shifted == "src") for value in source)
+    for run in runs(problem, wei, way):
+        weights = run.wei + 128 * (way.shifted == "wei")
+        first, second = weights[..., 0:-1:2], weights[..., 1::2]
+        index = np.stack([run.places[0:-1:2], run.places[1::2]], axis=-1)
+        lowest = np.minimum(first * lo, first * hi) + np.minimum(second * lo, second * hi)
+        highest = np.maximum(first * lo, first * hi) + np.maximum(second * lo, second * hi)
+        seen = _are_seen_together(problem, index)
+        yield Pairs(lowest[..., seen], highest[..., seen], index[seen])
+
+
+def by_channel(problem: Weighted, flags: Array) -> Array:
+    """Return (groups, outputs) flags per output channel; a matmul's column counts in any batch."""
+    if isinstance(problem, MatMulProblem):
+        return np.asarray(flags.any(axis=0))
+    return np.asarray(flags.reshape(-1))
+
+
+def channels_of(problem: Weighted) -> int:
+    """Return how many output channels, or columns, there are."""
+    return problem.n if isinstance(problem, MatMulProblem) else problem.oc
+
+
+def seen_taps(problem: ConvProblem | DeconvProblem) -> Array:
+    """Tell which taps of the kernel any output sees inside the source."""
+    axes = [(reached(problem, axis) >= 0).any(axis=0) for axis in range(problem.spatial)]
+    return np.asarray(np.all(np.meshgrid(*axes, indexing="ij"), axis=0))
+
+
+def _with_odd_weights(problem: Weighted, wei: Array) -> Array:
+    """Tell which output channels have an odd weight that is used."""
+    assert isinstance(problem, (ConvProblem, DeconvProblem))
+    odd = (wei % 2 == 1) & seen_taps(problem)
+    return np.asarray(odd.reshape(problem.oc, -1).any(axis=1))
+
+
+def _are_seen_together(problem: Weighted, index: Array) -> Array:
+    """Tell of each pair of weights whether some output sees both of their taps inside."""
+    if not isinstance(problem, (ConvProblem, DeconvProblem)):
+        return np.ones(len(index), np.bool_)
+    kernel = problem.window.kernel
+    places = np.unravel_index(index % int(np.prod(kernel)), kernel)
+    together = np.ones(len(index), np.bool_)
+    for axis, place in enumerate(places):
+        inside = reached(problem, axis) >= 0
+        together &= (inside[:, place[:, 0]] & inside[:, place[:, 1]]).any(axis=0)
+    return together

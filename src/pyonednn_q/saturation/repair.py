@@ -1,0 +1,294 @@
+"""What to do about saturation: smaller weights where they are needed, or smaller activations.
+
+    fit     the channels that need it are scaled down until no pair saturates, and no further
+    7bit    they are scaled down to [-64, 64], where nothing can, however pairs are formed
+    even    convolutions of s8 sources: odd weights are rounded to even ones, which lose nothing
+
+A weight scale grows by as much as its weights shrink. The cost is told as SQNR: the power of the
+weights over that of what they lost. Activations of 7 bits are safe with any weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import flag, instance, items, numbers, one_of
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.primitive.problem import MatMulProblem
+from pyonednn_q.saturation.pairs import SAFE, inexact_channels
+from pyonednn_q.saturation.verdict import saturation
+from pyonednn_q.shown import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike
+
+    from pyonednn_q.primitive.isa import InstructionSet
+    from pyonednn_q.primitive.problem import Problem
+    from pyonednn_q.saturation.pairing import Weighted
+    from pyonednn_q.saturation.verdict import Verdict
+
+Array = np.ndarray[Any, Any]
+
+HOW = ("fit", "7bit")
+WHERE = ("needed", "all", "none")
+HALF_RANGE = ("enable", "first_layer_only", "disable")
+STEP = 1 + 2.0**-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repair:
+    """Weights that do not saturate, and what they cost.
+
+    Attributes
+    ----------
+    wei : ndarray of int8
+        In the dimensions of the old ones.
+    factor : ndarray of float
+        One per output channel: what to multiply the weight scale by.
+    changed : tuple of int
+        The output channels whose weights are others now.
+    sqnr : tuple of float
+        In dB, one per changed channel; infinite when nothing was lost.
+    sqnr_of_all : float
+        In dB, over all weights.
+    remaining : tuple of int
+        The channels that are still not exact: those that were to stay, or that no smaller weights
+        help.
+    """
+
+    wei: Array
+    factor: Array
+    changed: tuple[int, ...]
+    sqnr: tuple[float, ...]
+    sqnr_of_all: float
+    remaining: tuple[int, ...]
+
+    def text(self) -> str:
+        """Return what was changed at which cost, in a line."""
+        if not self.changed:
+            return "no channel has other weights"
+        worst = min(self.sqnr)
+        return (
+            f"{len(self.changed)} of {len(self.factor)} channels changed: SQNR {worst:.1f} dB in "
+            f"the worst of them, {self.sqnr_of_all:.1f} dB over all weights"
+        )
+
+
+def repair(
+    wei: Array,
+    problem: Problem,
+    isa: InstructionSet | str,
+    *,
+    how: str = "fit",
+    where: str = "needed",
+    impl: str | None = None,
+    src_range: tuple[int, int] | None = None,
+    unrounded: ArrayLike | None = None,
+) -> Repair:
+    """Return weights that are exact on a machine without VNNI.
+
+    Parameters
+    ----------
+    wei, problem, isa, impl, src_range
+        As in `saturation`.
+    how : {"fit", "7bit"}
+        How far weights are scaled down; see the head of this module. Where a kernel halves the
+        weights they become even, either way.
+    where : {"needed", "all", "none"}
+        In the flagged channels, in all, or nowhere.
+    unrounded : array_like of float, optional
+        The weights in units of their scale, before they were rounded: rounding twice costs more.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument.
+    """
+    one_of("how", how, HOW)
+    one_of("where", where, WHERE)
+    verdict = saturation(wei, problem, isa, impl=impl, src_range=src_range)
+    by_channel = _channels_first(verdict.problem, np.asarray(wei, np.float64))
+    ideal = by_channel
+    if unrounded is not None:
+        given = numbers("unrounded", unrounded).astype(np.float64)
+        if given.shape != wei.shape or not np.isfinite(given).all():
+            raise ArgumentError("unrounded", f"shape {given.shape}", f"numbers of {wei.shape}")
+        ideal = _channels_first(verdict.problem, given)
+    needed = np.zeros(len(by_channel), np.bool_)
+    needed[list(verdict.flagged)] = where == "needed"
+    needed |= where == "all"
+    factor = np.ones(len(by_channel))
+    codes = by_channel
+    if needed.any():
+        factor, codes = _repaired(verdict, how, ideal, needed)
+        codes = np.where(needed[:, None], codes, by_channel)
+    return _report(verdict, by_channel, ideal, codes, factor)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceRepair:
+    """Activations of 7 bits.
+
+    Attributes
+    ----------
+    src : ndarray of uint8
+        The given values, none above 127.
+    factor : float
+        What to multiply the source scale by; the zero point shrinks as the values do.
+    sqnr : float
+        In dB.
+    """
+
+    src: Array
+    factor: float
+    sqnr: float
+
+
+def repair_source(src: Array) -> SourceRepair:
+    """Return u8 activations in [0, 127], where no pair saturates whatever the weights.
+
+    127 · (127 + 127) and −127 · (128 + 128) lie within 16 bits.
+
+    Raises
+    ------
+    DTypeError
+        The source is not u8.
+    """
+    instance("src", src, np.ndarray)
+    if src.dtype != np.uint8:
+        raise DTypeError("src", str(src.dtype), "uint8: 7 bits of another type are no remedy")
+    factor = 255 / 127
+    codes = np.rint(src / factor).astype(np.uint8)
+    return SourceRepair(codes, factor, _sqnr(src.astype(np.float64), codes * factor))
+
+
+def half_range(
+    layers: Iterable[ArrayLike], option: str = "enable", *, narrow: bool = False
+) -> tuple[tuple[Array, Array], ...]:
+    """Return (codes, scales) of layers as training tools fix overflow: half of the range.
+
+    The whole tensor is quantised symmetrically for 7 bits and stored in 8: codes lie in [-64, 63],
+    or in [-64, 64] with `narrow`, where the top code 63.5 rounds up. It protects u8 sources, and
+    s8 sources of matmul; not s8 convolutions, which want even weights.
+
+    Parameters
+    ----------
+    layers : sequence of array_like
+        One array a layer, [wei] for a single one: real weights, output channels first; each channel
+        has a scale of its own.
+    option : {"enable", "first_layer_only", "disable"}
+        Which layers get half of the range; the others get [-127, 127].
+    narrow : bool
+        127 levels per sign instead of 128 and 127.
+
+    Raises
+    ------
+    ArgumentError
+        No such option, or weights that are not finite.
+    """
+    one_of("option", option, HALF_RANGE)
+    flag("narrow", narrow)
+    if isinstance(layers, np.ndarray):  # whose rows would be taken for layers
+        wanted = "a sequence of arrays, one a layer: [wei] for a single one"
+        raise ArgumentError("layers", shown(layers), wanted)
+    weights = items("layers", layers, object)
+    halved = {"enable": len(weights), "first_layer_only": 1, "disable": 0}[option]
+    return tuple(
+        _quantised(layer, half=at < halved, narrow=narrow) for at, layer in enumerate(weights)
+    )
+
+
+def _quantised(layer: ArrayLike, *, half: bool, narrow: bool) -> tuple[Array, Array]:
+    real = numbers("layers", layer).astype(np.float64)
+    if not np.isfinite(real).all() or real.ndim < 1:
+        raise ArgumentError("layers", "weights that are not finite", "finite numbers")
+    if not real.size:
+        raise ShapeError("layers", f"weights of shape {real.shape}", "nothing empty")
+    flat = real.reshape(len(real), -1)
+    high = np.maximum(np.abs(flat).max(axis=1, initial=0.0), 1e-12)
+    lo, hi, steps = -127, 127, 127.0
+    if half:
+        lo, hi, steps = (-64, 64, 63.5) if narrow else (-64, 63, 63.0)
+    scale = high / steps
+    codes = np.clip(np.rint(flat / scale[:, None]), lo, hi).astype(np.int8)
+    return codes.reshape(real.shape), scale
+
+
+def _repaired(verdict: Verdict, how: str, ideal: Array, needed: Array) -> tuple[Array, Array]:
+    """Return factors and codes of all channels, those that are not needed unchanged."""
+    even = any(way.halved for way in verdict.ways)
+    if all(way.halved for way in verdict.ways):
+        return np.ones(len(ideal)), _codes(ideal, np.ones(len(ideal)), even=True)
+    largest = np.abs(ideal).max(axis=1)
+    most = np.where(needed, np.maximum(largest / SAFE, 1.0), 1.0)
+    if how == "7bit":
+        return most, _codes(ideal, most, even=even)
+    factor = np.where(needed, np.minimum(_least(verdict), most), 1.0)
+    while True:
+        codes = _codes(ideal, factor, even=even)
+        bad = _inexact(verdict, codes) & needed & (factor < most)
+        if not bad.any():
+            return factor, codes
+        factor = np.where(bad, np.minimum(factor * STEP, most), factor)
+
+
+def _codes(ideal: Array, factor: Array, *, even: bool) -> Array:
+    scaled = ideal / factor[:, None]
+    if even:
+        return np.asarray(np.clip(2 * np.rint(scaled / 2), -128, 126))
+    return np.asarray(np.clip(np.rint(scaled), -128, 127))
+
+
+def _least(verdict: Verdict) -> Array:
+    """Return how far, at least, each channel has to shrink by the ends of its pairs."""
+    ends = [max(one.hi / 32767, one.lo / -32768, 1.0) for one in verdict.channels]
+    return np.asarray(ends)
+
+
+def _inexact(verdict: Verdict, codes: Array) -> Array:
+    wei = _channels_back(verdict.problem, codes).astype(np.int8)
+    flags = [inexact_channels(verdict.problem, wei, way, verdict.source) for way in verdict.ways]
+    return np.asarray(np.any(flags, axis=0))
+
+
+def _report(verdict: Verdict, before: Array, ideal: Array, codes: Array, factor: Array) -> Repair:
+    changed = np.flatnonzero((codes != before).any(axis=1) | (factor != 1))
+    real = codes * factor[:, None]
+    return Repair(
+        wei=_channels_back(verdict.problem, codes).astype(np.int8),
+        factor=factor,
+        changed=tuple(int(one) for one in changed),
+        sqnr=tuple(_sqnr(ideal[one], real[one]) for one in changed),
+        sqnr_of_all=_sqnr(ideal, real),
+        remaining=tuple(int(one) for one in np.flatnonzero(_inexact(verdict, codes))),
+    )
+
+
+def _sqnr(wanted: Array, got: Array) -> float:
+    """Return the power of what is wanted over that of the error, in dB."""
+    lost = float(np.square(wanted - got).sum())
+    power = float(np.square(wanted).sum())
+    if lost == 0:
+        return float("inf")
+    return 10 * float(np.log10(power / lost))
+
+
+def _channels_first(problem: Weighted, wei: Array) -> Array:
+    """Return weights as (output channel, the rest)."""
+    if isinstance(problem, MatMulProblem):
+        return np.asarray(np.moveaxis(wei, -1, 0).reshape(problem.n, -1))
+    return np.asarray(wei.reshape(problem.oc, -1))
+
+
+def _channels_back(problem: Weighted, table: Array) -> Array:
+    """Return weights in the problem's dimensions."""
+    dims = problem.wei.dims
+    if isinstance(problem, MatMulProblem):
+        return np.ascontiguousarray(np.moveaxis(table.reshape(problem.n, *dims[:-1]), 0, -1))
+    whole: Array = table.reshape(dims)
+    return whole

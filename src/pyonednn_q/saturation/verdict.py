@@ -1,0 +1,282 @@
+"""Whether a layer's sums are exact on a machine without VNNI: the verdict, the proof, the counts.
+
+The verdict needs no data. It is never optimistic: a channel that is not flagged is exact for every
+source of the given range. And it is tight: for a flagged channel, `witness` builds a source for
+which it is wrong.
+
+Examples
+--------
+>>> import numpy as np
+>>> from pyonednn_q.primitive.problem import MatMulProblem
+>>> wei = np.array([[100, 64, 127], [100, 64, -128]], np.int8)
+>>> problem = MatMulProblem.of((1, 2), wei.shape)
+>>> verdict = saturation(wei, problem, "AVX2")
+>>> print(verdict.text())
+AVX2: 1 of 3 output channels saturates
+  0: sums of pairs from 0 to 51000, beyond [-32768, 32767]
+>>> found = witness(verdict, wei, 0)
+>>> found.src, found.exact, found.computed
+(array([[255, 255]], dtype=uint8), 51000, 32767)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.argument import instance, integers, whole
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.problem import MatMulProblem
+from pyonednn_q.saturation.emulation import checked, sums
+from pyonednn_q.saturation.pairing import EXACT, summations
+from pyonednn_q.saturation.pairs import (
+    HI,
+    LO,
+    channels_of,
+    inexact_channels,
+    reachable_pairs,
+)
+from pyonednn_q.saturation.witness import Witness, of_odd_weight, of_pair
+from pyonednn_q.shown import shown
+
+if TYPE_CHECKING:
+    from pyonednn_q.primitive.problem import Problem
+    from pyonednn_q.saturation.pairing import Summation, Weighted
+
+__all__ = ["ChannelVerdict", "Counts", "Verdict", "Witness", "counts", "saturation", "witness"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelVerdict:
+    """What can happen in one output channel.
+
+    Attributes
+    ----------
+    channel : int
+        Over all groups; the column of a matmul.
+    reason : {None, "saturation", "odd weights"}
+        None: exact for every source.
+    lo, hi : int
+        The ends of what sums of two products can be; 0 where nothing is paired.
+    """
+
+    channel: int
+    reason: str | None
+    lo: int
+    hi: int
+
+    def text(self) -> str:
+        """Return the verdict in a line."""
+        if self.reason == "odd weights":
+            return f"{self.channel}: odd weights lose their last bit"
+        beyond = f", beyond [{LO}, {HI}]" if self.reason else ""
+        return f"{self.channel}: sums of pairs from {self.lo} to {self.hi}{beyond}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What can happen on a machine, channel by channel.
+
+    Attributes
+    ----------
+    problem : Problem
+        What was asked about.
+    isa : InstructionSet
+        The instruction set.
+    source : tuple of int
+        The stored values that the source takes.
+    ways : tuple of Summation
+        How kernels may sum there; a channel is flagged when any of them can be wrong.
+    channels : tuple of ChannelVerdict
+        One for each output channel.
+    """
+
+    problem: Weighted
+    isa: InstructionSet
+    source: tuple[int, int]
+    ways: tuple[Summation, ...]
+    channels: tuple[ChannelVerdict, ...]
+
+    @property
+    def flagged(self) -> tuple[int, ...]:
+        """The channels that some source makes inexact."""
+        return tuple(one.channel for one in self.channels if one.reason is not None)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every channel is exact for every source."""
+        return not self.flagged
+
+    def text(self) -> str:
+        """Return the verdict, and a line for each flagged channel."""
+        if self.is_exact:
+            return f"{self.isa.text()}: all {len(self.channels)} output channels are exact"
+        bad = [one for one in self.channels if one.reason is not None]
+        does = "saturates" if bad[0].reason == "saturation" else "is not exact"
+        if len(bad) > 1:
+            does = "saturate" if bad[0].reason == "saturation" else "are not exact"
+        head = f"{self.isa.text()}: {len(bad)} of {len(self.channels)} output channels {does}"
+        return "\n".join([head, *(f"  {one.text()}" for one in bad)])
+
+
+def saturation(
+    wei: Array,
+    problem: Problem,
+    isa: InstructionSet | str,
+    *,
+    impl: str | None = None,
+    src_range: tuple[int, int] | None = None,
+    src_zero_point: bool | None = None,
+) -> Verdict:
+    """Return which output channels are exact on a machine, for every source of a range.
+
+    Parameters
+    ----------
+    wei : ndarray of int8
+        In the problem's logical dimensions.
+    problem : Problem
+        A convolution, deconvolution, inner product or matmul of 8-bit source and s8 weights.
+    isa : InstructionSet or str
+        Or a name, as in ``ONEDNN_MAX_CPU_ISA``.
+    impl : str, optional
+        The implementation; None: any that may be chosen there.
+    src_range : tuple of int, optional
+        The lowest and highest stored value of the source, zero point included; None: all of its
+        type.
+    src_zero_point : bool, optional
+        Whether the source has a zero point other than 0; None: either.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument.
+    """
+    instance("wei", wei, np.ndarray)
+    known = checked(problem, None, wei)
+    source = _range(known, src_range)
+    ways = summations(known, isa, impl, src_zero_point=src_zero_point)
+    lows, highs = np.zeros((2, channels_of(known)), np.int64)
+    odd, pairs = np.zeros((2, channels_of(known)), np.bool_)
+    for way in ways:
+        flagged = inexact_channels(known, wei, way, source)
+        if way.halved:
+            odd |= flagged
+            continue
+        pairs |= flagged
+        for found in reachable_pairs(known, wei, way, source):
+            lows = np.minimum(lows, _per_channel(known, found.lo, np.min))
+            highs = np.maximum(highs, _per_channel(known, found.hi, np.max))
+    rows = zip(map(_reason, pairs, odd), lows.tolist(), highs.tolist(), strict=True)
+    channels = tuple(ChannelVerdict(at, *row) for at, row in enumerate(rows))
+    return Verdict(known, InstructionSet.of(isa), source, ways, channels)
+
+
+def witness(verdict: Verdict, wei: Array, channel: int) -> Witness | None:
+    """Return a source of the verdict's range for which a flagged channel is wrong.
+
+    None only where the range leaves no room: other pairs, which cannot be kept quiet, would make
+    up for the error in every source that was tried.
+
+    Raises
+    ------
+    ArgumentError
+        The channel is not flagged.
+    """
+    instance("verdict", verdict, Verdict)
+    channel = whole("channel", channel)
+    if channel not in verdict.flagged:
+        raise ArgumentError("channel", str(channel), f"one of {verdict.flagged}, the flagged ones")
+    instance("wei", wei, np.ndarray)
+    checked(verdict.problem, None, wei)
+    for way in verdict.ways:
+        make = of_odd_weight if way.halved else of_pair
+        if inexact_channels(verdict.problem, wei, way, verdict.source)[channel]:
+            found = make(verdict.problem, wei, way, verdict.source, channel)
+            if found is not None:
+                return found
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How often given data come out wrong.
+
+    Attributes
+    ----------
+    outputs, wrong : int
+        Outputs, and those whose sum is not exact.
+    per_channel : tuple of int
+        Wrong outputs of each output channel.
+    largest : int
+        Of |computed − exact| in the s32 sums.
+    """
+
+    outputs: int
+    wrong: int
+    per_channel: tuple[int, ...]
+    largest: int
+
+    @property
+    def rate(self) -> float:
+        """Wrong outputs per output."""
+        return self.wrong / self.outputs if self.outputs else 0.0
+
+
+def counts(
+    src: Array,
+    wei: Array,
+    problem: Problem,
+    isa: InstructionSet | str,
+    *,
+    impl: str | None = None,
+) -> Counts:
+    """Return how many sums of given data are not exact on a machine.
+
+    Where the instruction set leaves several ways of summing open, the one with most errors counts.
+    """
+    instance("src", src, np.ndarray)
+    instance("wei", wei, np.ndarray)
+    known = checked(problem, src, wei)
+    exact = sums(known, src, wei, EXACT)
+    found = [
+        _count(known, sums(known, src, wei, way) - exact) for way in summations(known, isa, impl)
+    ]
+    return max(found, key=lambda one: (one.wrong, one.largest))
+
+
+def _count(problem: Weighted, error: Array) -> Counts:
+    axis = error.ndim - 1 if isinstance(problem, MatMulProblem) else 1
+    others = tuple(one for one in range(error.ndim) if one != axis)
+    per_channel = tuple(int(one) for one in np.count_nonzero(error, axis=others))
+    return Counts(error.size, sum(per_channel), per_channel, int(np.abs(error).max(initial=0)))
+
+
+def _reason(saturates: bool, loses_bits: bool) -> str | None:
+    if saturates:
+        return "saturation"
+    return "odd weights" if loses_bits else None
+
+
+def _range(problem: Weighted, given: tuple[int, int] | None) -> tuple[int, int]:
+    lo, hi = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
+    if given is None:
+        return lo, hi
+    ends = integers("src_range", given)
+    if len(ends) != 2:
+        raise ShapeError("src_range", shown(given), "the lowest and the highest value")
+    low = whole("src_range", ends[0], lo=lo, hi=hi)
+    return low, whole("src_range", ends[1], lo=low, hi=hi)
+
+
+def _per_channel(problem: Weighted, values: Array, most: Any) -> Array:  # noqa: ANN401 - a ufunc's reduction
+    if values.shape[-1] == 0:
+        return np.zeros(channels_of(problem), np.int64)
+    over_pairs = most(values, axis=-1)
+    over_batches = most(over_pairs, axis=0) if isinstance(problem, MatMulProblem) else over_pairs
+    return np.asarray(over_batches).reshape(-1)
