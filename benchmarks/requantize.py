@@ -1,6 +1,6 @@
-"""How fast each dialect requantises, beside a pass over the same memory that computes nothing.
+"""How fast each dialect requantizes, beside a pass over the same memory that computes nothing.
 
-The pass is NumPy's cast of s32 to s8, which reads and writes what a requantiser does: five bytes
+The pass is NumPy's cast of s32 to s8, which reads and writes what a requantizer does: five bytes
 for each accumulator. It has as many threads, each with its part of the array, if that makes it
 faster. Rounds go through all dialects in turn, and the fastest round of each counts.
 

@@ -1,4 +1,4 @@
-"""Write docs/dialects.md: what each runtime's requantisation is.
+"""Write docs/dialects.md: what each runtime's requantization is.
 
     python tools/dialects.py
 
@@ -19,7 +19,7 @@ from pyonednn_q.requantize.frameworks import FRAMEWORKS
 from pyonednn_q.requantize.method import VERSIONS, Method, which_method
 
 HEAD = """\
-# Requantisation dialects
+# Requantization dialects
 
 Written by `tools/dialects.py`, down to the [studies](#where-the-notes-are-wrong).
 

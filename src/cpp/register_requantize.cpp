@@ -49,7 +49,7 @@ void run(const Requantizer& self, const py::array& acc, py::array dst, std::size
     const py::dtype wanted = numpy_dtype(dtype_from_name(self.dtype()));
     if (!acc.dtype().equal(py::dtype::of<std::int32_t>()) || !dst.dtype().equal(wanted)) {
         throw ArgumentFault("DTypeError", "acc", py::str(acc.dtype()),
-                            "int32, and dst of the requantiser's dtype");
+                            "int32, and dst of the requantizer's dtype");
     }
     if (static_cast<std::size_t>(acc.size()) != count ||
         static_cast<std::size_t>(dst.size()) != count) {
@@ -71,7 +71,7 @@ void register_requantize(py::module_& m) {
                  py::arg("factor"), py::arg("shift"), py::arg("then"), py::arg("last"),
                  py::arg("bias"), py::arg("real_bias"), py::arg("zero_point"))
             .def("run", &run, py::arg("acc"), py::arg("dst"), py::arg("outer"), py::arg("inner"),
-                 "Requantises contiguous memory: outer rows of channels of inner values.");
+                 "Requantizes contiguous memory: outer rows of channels of inner values.");
 }
 
 } // namespace pq

@@ -148,7 +148,7 @@ void Requantizer::choose() {
     } else if (kind == "onednn_divide") {
         loops_ = loops<OneDNN<true>, Out>();
     } else {
-        throw ArgumentFault("ArgumentError", "kind", "'" + kind + "'", "a requantiser's kind");
+        throw ArgumentFault("ArgumentError", "kind", "'" + kind + "'", "a requantizer's kind");
     }
 }
 

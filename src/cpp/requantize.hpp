@@ -1,4 +1,4 @@
-// Requantisers that oneDNN has no attribute for: s32 accumulators to integers, at memory speed.
+// Requantizers that oneDNN has no attribute for: s32 accumulators to integers, at memory speed.
 #pragma once
 
 #include "common.hpp"

@@ -1,4 +1,4 @@
-// The first half of integer requantisers: (acc + bias) · multiplier, of which 32 bits go on. What
+// The first half of integer requantizers: (acc + bias) · multiplier, of which 32 bits go on. What
 // compilers make of the plain loop takes twice the time: they widen both factors, where CPUs
 // multiply every other number of a vector as it is.
 #pragma once

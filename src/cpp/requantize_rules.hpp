@@ -1,4 +1,4 @@
-// The arithmetic of each kind of requantiser on one accumulator, written without branches so that
+// The arithmetic of each kind of requantizer on one accumulator, written without branches so that
 // loops over it vectorise. What each means is said in requantize/value.py; the statement to
 // compare with is requantize/statement.py.
 #pragma once
@@ -164,7 +164,7 @@ struct Shift : FromAccumulators {
     static PQ_INLINE std::int32_t apply(std::int32_t acc, const Constants& c,
                                         std::uint32_t& fault) {
         const std::int32_t x = biased(acc, c, fault);
-        // The requantiser bounds multiplier · 2^shift_left: 63 bits are enough.
+        // The requantizer bounds multiplier · 2^shift_left: 63 bits are enough.
         const std::int64_t product = static_cast<std::int64_t>(x) * c.multiplier;
         const auto wide = static_cast<std::int64_t>(static_cast<std::uint64_t>(product)
                                                     << static_cast<std::uint64_t>(c.shift_left));
@@ -221,7 +221,7 @@ struct DoubleOnFloats : FromAccumulators {
     }
 };
 
-// |x · m| < 2^51 is the requantiser's promise. Floats hold x and what comes after each rounding.
+// |x · m| < 2^51 is the requantizer's promise. Floats hold x and what comes after each rounding.
 template <bool single>
 struct TwoRound : FromAccumulators {
     template <typename Out>

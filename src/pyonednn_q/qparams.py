@@ -1,6 +1,6 @@
 """Scales and zero points, and the only place where an axis becomes a oneDNN mask.
 
-A quantised tensor stands for
+A quantized tensor stands for
 
     real = scale · (q − zero_point)
 
@@ -58,7 +58,7 @@ class Granularity(enum.Enum):
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class QParams:
-    """How a tensor is quantised: real = scale · (q − zero_point).
+    """How a tensor is quantized: real = scale · (q − zero_point).
 
     A value: compared by content, hashable, its arrays are copies that cannot be written.
 

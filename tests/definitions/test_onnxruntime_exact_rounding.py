@@ -175,7 +175,7 @@ def test_sums_just_below_2_to_24(recipe: str, run: Run) -> None:
 def test_clips_and_relu_are_bounds_of_the_levels(
     steps: tuple[Step, ...], limit: tuple[float, float], recipe: str, run: Run
 ) -> None:
-    """As a runtime fuses them: the quantised bound is a bound of q."""
+    """As a runtime fuses them: the quantized bound is a bound of q."""
     layer, bias = Layer.of(problem("convolution", "s8", bias=None), seed=8), biases(recipe)
     plan, facts = exact(layer, "any", 3, bias, *steps)
     lo, hi = (np.rint(np.float64(end) / facts.dst_scale) + 3 for end in limit)

@@ -81,7 +81,7 @@ def test_codes_are_the_same_on_ties(factor: Any, levels: int) -> None:
 
 
 @pytest.mark.parametrize("reversed_output", [False, True])
-def test_a_dequantising_one_as_well(reversed_output: bool, run: Run) -> None:
+def test_a_dequantizing_one_as_well(reversed_output: bool, run: Run) -> None:
     """The way out of the levels, falling or rising, comes after that clip and changes nothing."""
     layer, step = layer_to("f32"), np.resize([0.25, 0.5, 1.0], C)
     low, high = -8 * step, 7 * step

@@ -1,6 +1,6 @@
 """A FakeQuantize cut in two: codes in u8 or s8 for the producer, values for the consumer.
 
-Accepted: quantising and then dequantising equals FakeQuantize within 2 ulp of the largest number
+Accepted: quantizing and then dequantizing equals FakeQuantize within 2 ulp of the largest number
 that either passes through; codes are equal but beside ties, where "beside" is what the
 float32 roundings of scale, shift, product and sum can move a level.
 """

@@ -1,7 +1,7 @@
 """A deconvolution in int8, with a bias, and a FakeQuantize per channel behind it.
 
 Accepted: equal, but next to ties, to a scatter written out in NumPy with the bias as a true bias;
-and within one code of the float model that a float runtime would compute: dequantised tensors,
+and within one code of the float model that a float runtime would compute: dequantized tensors,
 scattered in float32, the bias, and FakeQuantize in float32. It takes no post-op at all.
 """
 
@@ -80,16 +80,16 @@ def layer_of(name: str, src: str) -> Layer:
 
 
 @cache
-def dequantised(name: str, src: str) -> Any:
+def dequantized(name: str, src: str) -> Any:
     """The real value of every sum, from the scatter in integers."""
     layer = layer_of(name, src)
     acc = scattered(layer.src.astype(np.int64), layer.wei.astype(np.int64), layer.problem)
     return SRC_SCALE * along(WEI_SCALE) * acc
 
 
-def quantiser(name: str, src: str, dst: str) -> FakeQuantize:
+def quantizer(name: str, src: str, dst: str) -> FakeQuantize:
     """Ranges per channel that most of what is seen falls into."""
-    width = 0.8 * abs(dequantised(name, src) + along(BIAS)).max(axis=(0, 2, 3))
+    width = 0.8 * abs(dequantized(name, src) + along(BIAS)).max(axis=(0, 2, 3))
     low = 0 * width if dst == "u8" else -width * (128 / 127)
     return FakeQuantize(low, width, *LIMITS[dst])
 
@@ -105,8 +105,8 @@ def composed(name: str, src: str, fq: FakeQuantize, dst: str) -> tuple[Layer, Pl
 
 @cache
 def float_model(name: str, src: str, dst: str) -> Any:
-    """What a float runtime computes: dequantised tensors, everything in float32."""
-    layer, fq = layer_of(name, src), quantiser(name, src, dst)
+    """What a float runtime computes: dequantized tensors, everything in float32."""
+    layer, fq = layer_of(name, src), quantizer(name, src, dst)
     scales = WEI_SCALE.reshape(*layer.wei.shape[:-3], 1, 1, 1)
     floats = (SRC_SCALE * layer.src).astype(np.float32)
     weights = (scales * layer.wei).astype(np.float32)
@@ -122,7 +122,7 @@ def float_model(name: str, src: str, dst: str) -> Any:
 @pytest.mark.parametrize("name", SHAPES)
 def test_equal_to_the_scatter_but_next_to_ties(name: str, src: str, dst: str, run: Run) -> None:
     """Next to a tie: nearer than what float32 rounds of scale, product, bias and sum."""
-    fq = quantiser(name, src, dst)
+    fq = quantizer(name, src, dst)
     layer, plan = composed(name, src, fq, dst)
     assert plan.post_ops == ()
     assert plan.has_bias
@@ -130,7 +130,7 @@ def test_equal_to_the_scatter_but_next_to_ties(name: str, src: str, dst: str, ru
     first, last = LIMITS[dst]
     low, high = (along(v.spread(OC)) for v in (fq.input_low, fq.input_high))
     step = (high - low) / 255
-    product, shift = dequantised(name, src) / step, (along(BIAS) - low) / step + first
+    product, shift = dequantized(name, src) / step, (along(BIAS) - low) / step + first
     place = np.clip(product + shift, first, last)
     reach = UNIT * (2 * abs(product) + abs(shift) + abs(product + shift)) * (1 + 2.0**-20)
     near = np.abs(place - np.floor(place) - 0.5) <= reach
@@ -142,22 +142,22 @@ def test_equal_to_the_scatter_but_next_to_ties(name: str, src: str, dst: str, ru
 @pytest.mark.parametrize("src", ["u8", "s8"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_within_one_code_of_the_float_model(name: str, src: str, dst: str, run: Run) -> None:
-    layer, plan = composed(name, src, quantiser(name, src, dst), dst)
+    layer, plan = composed(name, src, quantizer(name, src, dst), dst)
     off = np.abs(run(layer, plan).astype(int) - float_model(name, src, dst))
     assert off.max() <= 1
     assert off.mean() < 0.01
 
 
 @pytest.mark.parametrize("src", ["u8", "s8"])
-def test_dequantised_into_float(src: str, run: Run) -> None:
+def test_dequantized_into_float(src: str, run: Run) -> None:
     """The same FakeQuantize back to real values: its levels, within 2 ulp of the upper end."""
     name = "4x4 by 2, padded"
-    levels = quantiser(name, src, "s8")
+    levels = quantizer(name, src, "s8")
     fq = FakeQuantize(*(levels.input_low, levels.input_high) * 2)
     layer, plan = composed(name, src, fq, "f32")
     low, high = (along(v.spread(OC)) for v in (fq.input_low, fq.input_high))
     step = (high - low) / 255
-    place = np.clip((dequantised(name, src) + along(BIAS) - low) / step, 0, 255)
+    place = np.clip((dequantized(name, src) + along(BIAS) - low) / step, 0, 255)
     clear = np.abs(place % 1 - 0.5) > 2.0**-12
     want = np.rint(place) * step + low
     wrong = abs(run(layer, plan) - want) > 2 * np.spacing(high.astype(np.float32))

@@ -173,8 +173,8 @@ def test_integers_equal_but_next_to_ties(name: str, kind: str, run: Run) -> None
     channels = along(layer)
     y, halves = case.meaning(channels(SCALE) * sums(layer), layer.before.astype(float), channels)
     step = float(abs(y).max()) / 300
-    quantise = FakeQuantize(0, 255 * step, 0, 255).chain()
-    plan = composed(layer, *case.steps, quantise, bias=case.bias)
+    quantize = FakeQuantize(0, 255 * step, 0, 255).chain()
+    plan = composed(layer, *case.steps, quantize, bias=case.bias)
     assert len(plan.post_ops) <= len(case.left)
     place = y / step
     near = np.abs(place - np.floor(place) - 0.5) <= UNIT * halves / step * (1 + 2.0**-20)

@@ -1,7 +1,7 @@
-"""A quantised layer with its chain, run as one primitive.
+"""A quantized layer with its chain, run as one primitive.
 
 Accepted, for convolution (1x1, grouped, depthwise too), deconvolution, inner product and matmul:
-dst is FakeQuantize of the float layer of the dequantised tensors, off by one only at ties, that
+dst is FakeQuantize of the float layer of the dequantized tensors, off by one only at ties, that
 is where the float32 roundings of the primitive reach across one.
 """
 
@@ -60,7 +60,7 @@ CHAINS = {
 
 
 def float_layer(layer: Layer, zero_point: int) -> Any:
-    """Convolve the dequantised tensors, in float64: no integer is summed."""
+    """Convolve the dequantized tensors, in float64: no integer is summed."""
     of = layer.problem
     src = SRC_SCALE * (layer.src.astype(np.float64) - zero_point)
     wei: Any = layer.wei.astype(np.float64)
@@ -133,7 +133,7 @@ def test_signed_sources(kind: str, run: Run) -> None:
 @pytest.mark.parametrize("zero_point", [1, 5])
 @pytest.mark.parametrize("kind", ["convolution", "1x1", "matmul"])
 def test_source_zero_points(kind: str, zero_point: int, run: Run) -> None:
-    """Padding holds the zero point, so that it dequantises to 0."""
+    """Padding holds the zero point, so that it dequantizes to 0."""
     layer = Layer.of(problem(kind, "u8"), seed=16)
     judge(layer, CHAINS["leaky relu"], True, run, zero_point)
 

@@ -1,4 +1,4 @@
-"""A FakeQuantize seen as quantiser and dequantiser: S_i, Z_i, S_o, Z_o, and what is whole.
+"""A FakeQuantize seen as quantizer and dequantizer: S_i, Z_i, S_o, Z_o, and what is whole.
 
 Accepted: q = clamp(round(x/S_i + Z_i)) and y = (q - Z_o)*S_o lead back to FakeQuantize, the codes
 equal wherever float64 can tell; whether a zero point counts as whole is decided within a tolerance

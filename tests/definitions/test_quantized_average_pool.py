@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q import emulate as quantised
+from pyonednn_q import emulate as quantized
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.qparams import QParams
 from support.definitions import operators
@@ -42,7 +42,7 @@ def test_every_code_is_that_of_the_definition(
         # The whole image where ONNX Runtime has a rule of its own for it.
         kernel, stride, padding = (7, 1, 0) if dialect == "onnxruntime" else (3, 2, 1)
         src = rng.integers(lo, hi + 1, (2, 3, 7, 7)).astype(numpy_dtype(dtype))
-        got = quantised.average_pool(
+        got = quantized.average_pool(
             src,
             kernel,
             src_q=src_q,
@@ -65,8 +65,8 @@ def test_tflite_rounds_the_codes_and_not_what_they_stand_for() -> None:
     """−3/2 above an odd zero point: half away from zero of the code, not of the value."""
     q = QParams(0.5, 3, "s8")
     src = np.array([[[1, 2]]], np.int8)
-    assert quantised.average_pool(src, 2, src_q=q, dst_q=q).item() == 2
-    got = quantised.average_pool(src, 2, src_q=q, dst_q=q, dialect="caffe2")
+    assert quantized.average_pool(src, 2, src_q=q, dst_q=q).item() == 2
+    got = quantized.average_pool(src, 2, src_q=q, dst_q=q, dialect="caffe2")
     assert got.item() == 1
 
 
@@ -74,20 +74,20 @@ def test_local_means_of_onnxruntime_round_with_the_zero_point() -> None:
     q = QParams(0.5, 3, "s8")
     src = np.array([[[1, 2, 1]]], np.int8)
     options: dict[str, Any] = {"src_q": q, "dst_q": q, "stride": 1, "dialect": "onnxruntime"}
-    assert quantised.average_pool(src, 2, **options).tolist() == [[[2, 2]]]
-    assert quantised.average_pool(src[..., :2], 2, **options).tolist() == [[[1]]]
+    assert quantized.average_pool(src, 2, **options).tolist() == [[[2, 2]]]
+    assert quantized.average_pool(src[..., :2], 2, **options).tolist() == [[[1]]]
 
 
 def test_what_does_not_fit_is_refused() -> None:
     q, other = QParams(0.5, 3, "s8"), QParams(0.25, 3, "s8")
     src = np.zeros((1, 1, 4, 4), np.int8)
     with pytest.raises(ArgumentError, match=r"^dst_q: .* TFLite's AveragePool does not rescale"):
-        quantised.average_pool(src, 2, src_q=q, dst_q=other)
+        quantized.average_pool(src, 2, src_q=q, dst_q=other)
     with pytest.raises(ShapeError, match=r"^padding: got 2; wanted less than the kernel"):
-        quantised.average_pool(src, 2, src_q=q, dst_q=q, padding=2)
+        quantized.average_pool(src, 2, src_q=q, dst_q=q, padding=2)
     with pytest.raises(ShapeError, match=r"^src: got \(1, 1, 4, 4\); wanted room for a window"):
-        quantised.average_pool(src, 5, src_q=q, dst_q=q)
+        quantized.average_pool(src, 5, src_q=q, dst_q=q)
     with pytest.raises(ShapeError, match=r"^src: got \(4,\); wanted \(N, C, 1 to 3 spatial"):
-        quantised.average_pool(src[0, 0, 0], 2, src_q=q, dst_q=q)
+        quantized.average_pool(src[0, 0, 0], 2, src_q=q, dst_q=q)
     with pytest.raises(ShapeError, match=r"^stride: got \(1, 2, 3\)"):
-        quantised.average_pool(src, 2, src_q=q, dst_q=q, stride=(1, 2, 3))
+        quantized.average_pool(src, 2, src_q=q, dst_q=q, stride=(1, 2, 3))

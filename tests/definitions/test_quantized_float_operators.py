@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q import emulate as quantised
+from pyonednn_q import emulate as quantized
 from pyonednn_q.emulate.catalogue import ARITHMETIC
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.qparams import QParams
@@ -46,7 +46,7 @@ def check(got: Array, real: Array, q: QParams) -> None:
 def test_bias_add(seed: int, dialect: str) -> None:
     (src_q, bias_q, dst_q), x, y = draw(seed)
     bias = y[0, :, 0, 0]
-    got = quantised.bias_add(x, bias, src_q=src_q, bias_q=bias_q, dst_q=dst_q, dialect=dialect)
+    got = quantized.bias_add(x, bias, src_q=src_q, bias_q=bias_q, dst_q=dst_q, dialect=dialect)
     real = src_q.dequantize(x) + bias_q.dequantize(bias)[:, np.newaxis, np.newaxis]
     check(got, real, dst_q)
 
@@ -55,7 +55,7 @@ def test_bias_add(seed: int, dialect: str) -> None:
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_concat(axis: int, dialect: str) -> None:
     (a_q, b_q, dst_q), x, y = draw(3)
-    got = quantised.concat([x, y], srcs_q=[a_q, b_q], dst_q=dst_q, axis=axis, dialect=dialect)
+    got = quantized.concat([x, y], srcs_q=[a_q, b_q], dst_q=dst_q, axis=axis, dialect=dialect)
     check(got, np.concatenate([a_q.dequantize(x), b_q.dequantize(y)], axis), dst_q)
 
 
@@ -63,7 +63,7 @@ def test_concat(axis: int, dialect: str) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_relu_through_floats(seed: int, dialect: str) -> None:
     (src_q, dst_q, _), x, _ = draw(seed)
-    got = quantised.relu(x, src_q=src_q, dst_q=dst_q, dialect=dialect)
+    got = quantized.relu(x, src_q=src_q, dst_q=dst_q, dialect=dialect)
     check(got, np.maximum(src_q.dequantize(x), 0), dst_q)
 
 
@@ -71,7 +71,7 @@ def test_relu_through_floats(seed: int, dialect: str) -> None:
 def test_relu_in_integers(seed: int) -> None:
     (src_q, dst_q, _), _, _ = draw(seed)
     src = np.arange(-128, 128).astype(np.int8)
-    got = quantised.relu(src, src_q=src_q, dst_q=dst_q)
+    got = quantized.relu(src, src_q=src_q, dst_q=dst_q)
     ratio = operators.scale(src_q) / operators.scale(dst_q)
     shifted = range(-128 - int(src_q.zero_point), 128 - int(src_q.zero_point))
     wanted = [operators.code(max(operators.by_d2(x, ratio), 0), dst_q) for x in shifted]
@@ -83,16 +83,16 @@ def test_relu_in_integers_is_not_the_one_in_floats() -> None:
     src_q, dst_q = QParams(0.0221586861, 0, "s8"), QParams(0.0749339536, 0, "s8")
     one = np.array([1], np.int8)
     got = [
-        quantised.relu(one, src_q=src_q, dst_q=dst_q, dialect=dialect).item()
+        quantized.relu(one, src_q=src_q, dst_q=dst_q, dialect=dialect).item()
         for dialect in ("tflite", "caffe2")
     ]
     assert got == [1, 0]
 
 
 UNARY: dict[str, tuple[Callable[..., Array], Callable[[Array], Array]]] = {
-    "sigmoid": (quantised.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+    "sigmoid": (quantized.sigmoid, lambda x: 1 / (1 + np.exp(-x))),
     "softmax": (
-        quantised.softmax,
+        quantized.softmax,
         lambda x: (
             np.exp(x - x.max(1, keepdims=True))
             / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
@@ -116,7 +116,7 @@ def test_sigmoid_and_softmax(name: str, dialect: str) -> None:
 def test_power(exponent: float, scale: float, shift: float, dialect: str) -> None:
     for seed in range(4):
         (src_q, _, dst_q), x, _ = draw(seed)
-        got = quantised.power(
+        got = quantized.power(
             x, exponent, src_q=src_q, dst_q=dst_q, scale=scale, shift=shift, dialect=dialect
         )
         real = np.asarray(shift + scale * src_q.dequantize(x)) ** exponent
@@ -143,7 +143,7 @@ def test_resize_bilinear(dialect: str, half_pixel: bool) -> None:
         (src_q, dst_q, _), x, _ = draw(seed)
         dst_q = src_q if dialect in KEEPS_PARAMETERS else dst_q
         for size in ((12, 14), (5, 11), (3, 1)):
-            got = quantised.resize_bilinear(
+            got = quantized.resize_bilinear(
                 x, size, src_q=src_q, dst_q=dst_q, half_pixel=half_pixel, dialect=dialect
             )
             real = bilinear(src_q.dequantize(x), size, half_pixel=half_pixel)
@@ -159,19 +159,19 @@ def test_what_does_not_fit_is_refused() -> None:
     q, other = QParams(0.5, 0, "s8"), QParams(0.25, 0, "s8")
     x = np.zeros((1, 3, 4, 4), np.int8)
     with pytest.raises(ArgumentError, match=r"^srcs_q: .* TFLite rescales only u8 to u8"):
-        quantised.concat([x, x], srcs_q=[q, other], dst_q=q)
+        quantized.concat([x, x], srcs_q=[q, other], dst_q=q)
     with pytest.raises(ArgumentError, match=r"^srcs: got 1 tensors, 2 parameters"):
-        quantised.concat([x], srcs_q=[q, q], dst_q=q)
+        quantized.concat([x], srcs_q=[q, q], dst_q=q)
     with pytest.raises(ShapeError, match=r"^srcs: .* wanted alike but for axis 1"):
-        quantised.concat([x, x[:, :, 1:]], srcs_q=[q, q], dst_q=q)
+        quantized.concat([x, x[:, :, 1:]], srcs_q=[q, q], dst_q=q)
     with pytest.raises(ShapeError, match=r"^bias: got \(2,\)"):
-        quantised.bias_add(x, np.zeros(2, np.int8), src_q=q, bias_q=q, dst_q=q)
+        quantized.bias_add(x, np.zeros(2, np.int8), src_q=q, bias_q=q, dst_q=q)
     with pytest.raises(ArgumentError, match=r"^exponent: got 0\.5 of a negative base"):
-        quantised.power(x - 1, 0.5, src_q=q, dst_q=q)
+        quantized.power(x - 1, 0.5, src_q=q, dst_q=q)
     with pytest.raises(ArgumentError, match=r"^axis: got 4"):
-        quantised.softmax(x, src_q=q, dst_q=q, axis=4)
+        quantized.softmax(x, src_q=q, dst_q=q, axis=4)
     with pytest.raises(ArgumentError, match=r"^dst_q: .* TFLite's kernel does not rescale"):
-        quantised.resize_bilinear(x, (2, 2), src_q=q, dst_q=other)
+        quantized.resize_bilinear(x, (2, 2), src_q=q, dst_q=other)
     short: Any = (2,)
     with pytest.raises(ShapeError, match=r"^size: got \(2,\)"):
-        quantised.resize_bilinear(x, short, src_q=q, dst_q=q)
+        quantized.resize_bilinear(x, short, src_q=q, dst_q=q)

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pyonednn_q import emulate as quantised
+from pyonednn_q import emulate as quantized
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.qparams import QParams
 from support.definitions import operators
@@ -27,7 +27,7 @@ def test_every_code_is_that_of_the_definition(dialect: str, alpha: float, dtype:
     slope = Fraction(float(np.float32(alpha)))
     for _ in range(6):
         src_q, dst_q = operators.drawn(rng, dtype, 2)
-        got = quantised.leaky_relu(src, alpha, src_q=src_q, dst_q=dst_q, dialect=dialect)
+        got = quantized.leaky_relu(src, alpha, src_q=src_q, dst_q=dst_q, dialect=dialect)
         shifted = range(lo - int(src_q.zero_point), hi + 1 - int(src_q.zero_point))
         wanted = [operators.leaky_relu(x, slope, src_q, dst_q, dialect) for x in shifted]
         assert got.tolist() == wanted
@@ -37,7 +37,7 @@ def test_xnnpack_leaves_small_slopes_to_the_interpreter() -> None:
     q = QParams(0.05, 3, "s8")
     src = np.arange(-128, 128).astype(np.int8)
     by = {
-        dialect: quantised.leaky_relu(src, 0.002, src_q=q, dst_q=q, dialect=dialect)
+        dialect: quantized.leaky_relu(src, 0.002, src_q=q, dst_q=q, dialect=dialect)
         for dialect in ("tflite", "xnnpack")
     }
     assert np.array_equal(by["tflite"], by["xnnpack"])
@@ -46,4 +46,4 @@ def test_xnnpack_leaves_small_slopes_to_the_interpreter() -> None:
 def test_a_slope_must_be_a_number() -> None:
     q = QParams(0.5, 0, "s8")
     with pytest.raises(ArgumentError, match=r"^alpha: got nan"):
-        quantised.leaky_relu(np.zeros(1, np.int8), float("nan"), src_q=q, dst_q=q)
+        quantized.leaky_relu(np.zeros(1, np.int8), float("nan"), src_q=q, dst_q=q)

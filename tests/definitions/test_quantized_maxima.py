@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyonednn_q import emulate as quantised
+from pyonednn_q import emulate as quantized
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.qparams import QParams
 from support.definitions import operators
@@ -24,7 +24,7 @@ def test_the_largest_code_is_the_largest_value(
     lo, hi = operators.LIMITS[dtype]
     x = rng.integers(lo, hi + 1, (2, 3, 8, 9)).astype(numpy_dtype(dtype))
     q = QParams(0.37, int(rng.integers(lo, hi + 1)), dtype)
-    got = quantised.max_pool(x, kernel, stride=stride, padding=padding)
+    got = quantized.max_pool(x, kernel, stride=stride, padding=padding)
     sides = [(0, 0), (0, 0), (padding,) * 2, (padding,) * 2]
     real = np.pad(q.dequantize(x), sides, constant_values=-np.inf)
     sizes = np.broadcast_to(kernel, 2)
@@ -36,19 +36,19 @@ def test_the_largest_code_is_the_largest_value(
 
 def test_the_first_of_equals_is_where_the_largest_is() -> None:
     x = np.array([[3, 9, 9], [7, 7, -7]], np.int8)
-    assert quantised.arg_max(x).tolist() == [1, 0]
-    assert quantised.arg_max(x, axis=0).tolist() == [1, 0, 0]
+    assert quantized.arg_max(x).tolist() == [1, 0]
+    assert quantized.arg_max(x, axis=0).tolist() == [1, 0, 0]
     for axis in (0, 1, -1):
         real = QParams(0.3, 5, "s8").dequantize(x)
-        assert np.array_equal(quantised.arg_max(x, axis=axis), real.argmax(axis))
+        assert np.array_equal(quantized.arg_max(x, axis=axis), real.argmax(axis))
 
 
 def test_arguments_are_named() -> None:
     with pytest.raises(DTypeError, match=r"^src: got 's32'; wanted one of u8, s8"):
-        quantised.arg_max(np.zeros((2, 2), np.int32))
+        quantized.arg_max(np.zeros((2, 2), np.int32))
     with pytest.raises(ArgumentError, match=r"^axis: got 2"):
-        quantised.arg_max(np.zeros((2, 2), np.int8), axis=2)
+        quantized.arg_max(np.zeros((2, 2), np.int8), axis=2)
     with pytest.raises(ShapeError, match=r"^src: got \(2, 0\)"):
-        quantised.arg_max(np.zeros((2, 0), np.int8))
+        quantized.arg_max(np.zeros((2, 0), np.int8))
     with pytest.raises(ShapeError, match=r"^padding: got 3; wanted less than the kernel"):
-        quantised.max_pool(np.zeros((1, 1, 4), np.int8), 3, padding=3)
+        quantized.max_pool(np.zeros((1, 1, 4), np.int8), 3, padding=3)

@@ -1,4 +1,4 @@
-"""Convolutions that end in another runtime's requantisation (TPU-MLIR's: test_tpu_mlir_conv.py).
+"""Convolutions that end in another runtime's requantization (TPU-MLIR's: test_tpu_mlir_conv.py).
 
 Accepted: every code equals the dialect's on exact sums, for every dialect, s8 and the older u8
 scheme with a zero point of weights, per tensor and per channel, groups, depthwise, padding with the
@@ -205,4 +205,4 @@ def test_what_cannot_be_is_refused() -> None:
         conv(src, out=np.zeros(6, np.int8))
     with pytest.raises(DTypeError, match=r"^src: got s8"):
         conv(src.view(np.int8))
-    assert "requantised as tflite_2step" in " ".join(conv.notes)
+    assert "requantized as tflite_2step" in " ".join(conv.notes)

@@ -1,4 +1,4 @@
-"""Deconvolutions that end in another runtime's requantisation.
+"""Deconvolutions that end in another runtime's requantization.
 
 Accepted: every code equals the dialect's on exact sums, Caffe2's two-float rule and TFLite's among
 them; the source's zero point meets each output as often as weights reach it. tests/oracles compares

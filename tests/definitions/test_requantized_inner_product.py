@@ -1,4 +1,4 @@
-"""Inner products that end in another runtime's requantisation, and matmuls.
+"""Inner products that end in another runtime's requantization, and matmuls.
 
 Accepted: every code equals the dialect's on exact sums. tests/oracles compares the same calls with
 LiteRT's FullyConnected and ONNX Runtime.
@@ -16,7 +16,7 @@ from pyonednn_q.errors import DTypeError
 from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.qparams import QParams
 from pyonednn_q.requantize import DIALECTS, requantize
-from support.definitions import requantisation
+from support.definitions import requantization
 from support.oracles import calls
 from support.oracles.layers import drawn
 
@@ -76,7 +76,7 @@ def test_a_bias_is_in_units_of_its_type(rule: str) -> None:
     counts = np.array([40, -17, 1001], np.int32)
     acc = (src.astype(np.int64) - 4) @ wei.astype(np.int64) + counts
     scales = Fraction(1, 2), Fraction(1, 4), Fraction(1, 2)
-    wanted = [requantisation.RULES[rule](int(a), *scales, 9, (0, 255)) for a in acc.ravel()]
+    wanted = [requantization.RULES[rule](int(a), *scales, 9, (0, 255)) for a in acc.ravel()]
     assert MatMul(wei, counts, **given, requantize=rule)(src).ravel().tolist() == wanted
     if rule.startswith("onednn"):
         real = (counts * 0.125).astype(np.float32)

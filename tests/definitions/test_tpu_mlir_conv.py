@@ -14,14 +14,14 @@ import pytest
 from pyonednn_q.ops.conv import Conv
 from pyonednn_q.ops.dense import InnerProduct
 from pyonednn_q.qparams import QParams
-from support.definitions import requantisation
+from support.definitions import requantization
 
 pytestmark = pytest.mark.executed
 
 
 def finished(acc: np.ndarray, src_q: QParams, wei_scale: list[float], dst_q: QParams) -> list[int]:
     """Multiplier and shift of each channel, half up, then the zero point, in whole numbers."""
-    rule = requantisation.tpu_mlir(2**31 - 1)
+    rule = requantization.tpu_mlir(2**31 - 1)
     scales = [Fraction(scale) for scale in (float(src_q.scale), float(dst_q.scale))]
     made = []
     for (_, channel, *_), value in np.ndenumerate(acc):

@@ -1,4 +1,4 @@
-"""Plans of float primitives executed: f32, bf16 and f16, where dequantisation precedes the bias.
+"""Plans of float primitives executed: f32, bf16 and f16, where dequantization precedes the bias.
 
 Sums of products round here, so the bound begins with what a float32 sum in any order can miss, and
 with the one rounding of f32 weights that take scales into themselves. 16-bit weights take none:
@@ -64,7 +64,7 @@ def test_known_chains_on_dirty_numbers(dtype: str) -> None:
         assert_near(layer, plan, layer.run(plan)[0])
 
 
-def test_dequantisation_precedes_the_bias(dtype: str) -> None:
+def test_dequantization_precedes_the_bias(dtype: str) -> None:
     """In f32 weights it is gone; 16-bit weights stay as they are, and a step multiplies first."""
     layer = Layer.of(problem("convolution", "f32", dtype, dtype), seed=1)
     plan = compose(chains.chain("relu", "f32"), facts_of(layer))

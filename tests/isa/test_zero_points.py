@@ -25,7 +25,7 @@ from pyonednn_q.primitive.problem import (
     InnerProductProblem,
     MatMulProblem,
 )
-from support.plans.quantised import FloatLayer
+from support.plans.quantized import FloatLayer
 
 CONV, DECONV = ConvProblem.of, DeconvProblem.of
 STEP, ZERO = 2.0**-4, 100

@@ -20,7 +20,7 @@ from pyonednn_q.primitive.problem import (
     InnerProductProblem,
     MatMulProblem,
 )
-from support.plans.quantised import FloatLayer
+from support.plans.quantized import FloatLayer
 
 C = 16
 STEP = 2.0**-5
@@ -145,7 +145,7 @@ CHAINS: dict[str, Chain] = {
 @pytest.mark.parametrize("dst", ["u8", "s8", "f32"])
 @pytest.mark.parametrize("dst_fq", DST_FQ)
 @pytest.mark.parametrize("kind", ["conv padded", "deconv padded", "inner product", "matmul"])
-def test_quantised_results(kind: str, dst_fq: str, dst: str) -> None:
+def test_quantized_results(kind: str, dst_fq: str, dst: str) -> None:
     check(drawn(kind, "100", "u8", dst, dst_fq=DST_FQ[dst_fq]))
 
 

@@ -29,7 +29,7 @@ CALLS = """
 import json, os, sys
 import numpy as np
 import pyonednn_q as pq
-from pyonednn_q import emulate as quantised
+from pyonednn_q import emulate as quantized
 
 q = {"src_q": pq.QParams(0.5, 0, "u8"), "wei_q": pq.QParams(0.5, 0, "s8")}
 wei, src = np.ones((4, 8), np.int8), np.ones((2, 4), np.uint8)
@@ -47,7 +47,7 @@ calls = {
     "primitive": lambda: pq.prepare(problem, wei=wei),
     "layer": lambda: pq.prepare_layer(layer),
     "inspect": lambda: pq.inspect(product, src.shape),
-    "add": lambda: quantised.add(
+    "add": lambda: quantized.add(
         src, src, a_q=q["src_q"], b_q=q["src_q"], dst_q=q["src_q"], dialect="onednn"
     ),
 }

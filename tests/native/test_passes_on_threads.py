@@ -49,7 +49,7 @@ def per_channel(count: int) -> Requantizer:
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_requantisers(count: int) -> None:
+def test_requantizers(count: int) -> None:
     acc = sums(count)
     assert np.array_equal(requantize(acc, ONE), statement.apply(acc, ONE))
     rows = sums(7 * (count // 7)).reshape(7, -1)

@@ -80,7 +80,7 @@ def test_binary(alg: str, src1_dims: tuple[int, ...]) -> None:
     check(problem, src=integers(-9, 9, dtype="f4"), src1=src1)
 
 
-def test_binary_of_quantised_tensors_with_scales() -> None:
+def test_binary_of_quantized_tensors_with_scales() -> None:
     problem = BinaryProblem(last("u8"), last("s8"), last("u8"), "add")
     attr = Attr(src_scale=Scale(), src1_scale=Scale(), post_ops=(EltwisePostOp("relu"),))
     values = {"src_scale": np.array([0.5], np.float32), "src1_scale": np.array([2.0], np.float32)}
@@ -111,7 +111,7 @@ def test_pooling(alg: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dst", ["u8", "s8", "s32"])
-def test_a_reorder_quantises_ties_to_even(dst: str) -> None:
+def test_a_reorder_quantizes_ties_to_even(dst: str) -> None:
     halves = np.linspace(-20, 19.5, 80).astype(np.float32).reshape(1, 16, 5, 1)
     dims = (1, 16, 5, 1)
     attr = Attr(dst_scale=Scale())
@@ -124,7 +124,7 @@ def test_a_reorder_quantises_ties_to_even(dst: str) -> None:
 
 
 @pytest.mark.parametrize("src", ["u8", "s8", "s32"])
-def test_a_reorder_dequantises_per_channel(src: str) -> None:
+def test_a_reorder_dequantizes_per_channel(src: str) -> None:
     values = integers(0, 100, dtype={"u8": "u1", "s8": "i1", "s32": "i4"}[src])
     attr = Attr(src_scale=Scale(2), src_zero_point=ZeroPoint())
     scale = np.float32(2.0) ** (np.arange(16, dtype=np.float32) % 4)
@@ -137,7 +137,7 @@ def test_a_reorder_dequantises_per_channel(src: str) -> None:
     )
 
 
-def test_a_reorder_quantises_per_channel() -> None:
+def test_a_reorder_quantizes_per_channel() -> None:
     attr = Attr(dst_scale=Scale(2), dst_zero_point=ZeroPoint())
     scale = np.float32(2.0) ** (np.arange(16, dtype=np.float32) % 4)
     check(

@@ -138,7 +138,7 @@ def test_a_sum_left_over_reads_out(name: str, dst: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["two sums", "late", "deconvolution", "32 steps"])
-def test_leftovers_of_a_quantised_dst(name: str) -> None:
+def test_leftovers_of_a_quantized_dst(name: str) -> None:
     """The store that comes after them has dst's scale and zero point."""
     layer, plan, planned = prepared(name, "u8", dst_scale=0.5, dst_zero_point=18)
     got = planned(layer.src, **reads(plan.chain, layer), **layer.operands)

@@ -51,7 +51,7 @@ def test_chain_on_every_primitive(name: str, dst: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("src", ["u8", "s8"])
-def test_quantised_convolution_needs_no_post_op(src: str) -> None:
+def test_quantized_convolution_needs_no_post_op(src: str) -> None:
     """A convolution with bias and a per-channel FakeQuantize to u8."""
     layer = Layer.of(problem("convolution", "u8", src), seed=1)
     plan = compose(chains.fq(chains.STEP_PC, stored=True), facts_of(layer))
@@ -101,7 +101,7 @@ def test_source_zero_point(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["convolution", "matmul", "inner_product", "deconvolution"])
 @pytest.mark.parametrize("name", ["relu", "fq_pt", "prelu_pc", "sum", "elu", "06_fq_pt_relu"])
-def test_quantised_dst(name: str, kind: str) -> None:
+def test_quantized_dst(name: str, kind: str) -> None:
     """A chain that ends in real values, stored with a scale and a zero point."""
     layer = Layer.of(problem(kind, "u8"), seed=5)
     plan = compose(chains.chain(name, "f32"), facts_of(layer, dst_scale=0.5, dst_zero_point=18))
@@ -112,7 +112,7 @@ def test_quantised_dst(name: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["convolution", "matmul", "inner_product", "deconvolution"])
 @pytest.mark.parametrize("name", ["05_mul_add_fq_pc", "09_prelu_mul_add", "08_sum_elu_fq"])
 def test_float_primitive(name: str, kind: str) -> None:
-    """f32 weights take the scales into themselves: dequantisation comes before the bias."""
+    """f32 weights take the scales into themselves: dequantization comes before the bias."""
     layer = _as_float(Layer.of(problem(kind, "f32"), seed=6))
     plan = compose(chains.chain(name, "f32"), facts_of(layer))
     assert plan.attr.wei_scale is None

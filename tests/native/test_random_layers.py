@@ -14,7 +14,7 @@ from pyonednn_q.native import prepare, runtime
 from pyonednn_q.ops.layer import prepare_layer
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem, MatMulProblem
 from support.oracle_numbers import INTEGER_RANGES
-from support.plans.quantised import FloatLayer
+from support.plans.quantized import FloatLayer
 from support.plans.random_chains import random_chain
 
 STEP = 2.0**-5

@@ -1,4 +1,4 @@
-"""Requantisers in C++ against their NumPy statement: equal, always."""
+"""Requantizers in C++ against their NumPy statement: equal, always."""
 
 from __future__ import annotations
 

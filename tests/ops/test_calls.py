@@ -61,7 +61,7 @@ def clean(shape: str, src: str = "u8", wei: str = "s8", **more: Any) -> Call:
 
 
 def store(dst: str) -> dict[str, Any]:
-    """A result of that type, quantised if it is 8-bit."""
+    """A result of that type, quantized if it is 8-bit."""
     return {"dst_q": QParams(0.5, 18, dst)} if dst in {"u8", "s8"} else {"dst": dst}
 
 
@@ -213,8 +213,8 @@ CHAINS = {
     "prelu": Chain(PRelu(np.resize([0.25, 0.5, -0.5], C))),
     "leaky": Chain(Eltwise("relu", 0.25)),
     "affine per channel": Chain(Affine(np.resize([0.5, 2.0], C), np.arange(C) / 4.0)),
-    "fake quantise": FakeQuantize(0.0, 63.75, 0.0, 63.75).chain(),
-    "fake quantise per channel": FakeQuantize(0.0, 63.75 * SCALE, 0.0, 63.75 * SCALE).chain(),
+    "fake quantize": FakeQuantize(0.0, 63.75, 0.0, 63.75).chain(),
+    "fake quantize per channel": FakeQuantize(0.0, 63.75 * SCALE, 0.0, 63.75 * SCALE).chain(),
     "residual": Chain(Sum(0.5, 3)),
     "residual, relu": Chain(Sum(2.0), Eltwise("relu")),
     "operands": Chain(Binary("mul", GATE), Binary("add", SHIFT), Binary("add", OTHER)),

@@ -1,4 +1,4 @@
-"""Sources that every call quantises by its own range, against the same numbers as constants."""
+"""Sources that every call quantizes by its own range, against the same numbers as constants."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_functional_calls_and_float_weights() -> None:
     assert 0 < np.abs(layer(values) - exact).max() < 0.05 * np.abs(exact).max()
 
 
-def test_a_fake_quantise_behind_a_dynamic_source() -> None:
+def test_a_fake_quantize_behind_a_dynamic_source() -> None:
     high = np.linspace(1.0, 4.0, C)
     post = FakeQuantize(-high, high, -high, high, 255).chain()
     for shape in ("conv", "matmul"):

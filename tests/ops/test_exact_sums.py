@@ -248,7 +248,7 @@ def test_what_goes_through_float32_says_so() -> None:
     assert any("which has 24 bits" in note for note in notes(dynamic, src))
 
 
-def test_requantisation_begins_with_exact_sums() -> None:
+def test_requantization_begins_with_exact_sums() -> None:
     """M is 1 for `exact`: what it makes are the sums themselves."""
     rng = np.random.default_rng(11)
     for dtype in ("u8", "s8"):

@@ -1,4 +1,4 @@
-"""Float layers: quantised by `from_float`, called on float values or on codes."""
+"""Float layers: quantized by `from_float`, called on float values or on codes."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def test_a_float_layer_is_the_integer_one(shape: str, point: int, dst: QParams |
 def test_it_comes_near_the_float_layer() -> None:
     """Half a level of the source and of the weights, and no more."""
     src, wei, bias, window = drawn("conv")
-    quantised = Conv.from_float(wei, bias, src_q=(src.min(), src.max()), wei_levels=129, **window)
-    difference = quantised(src) - Conv(wei, bias, **window)(src)
+    quantized = Conv.from_float(wei, bias, src_q=(src.min(), src.max()), wei_levels=129, **window)
+    difference = quantized(src) - Conv(wei, bias, **window)(src)
     src_step, wei_step = (src.max() - src.min()) / 255, np.abs(wei).max() / 64
     worst = 72 * (src_step / 2 * np.abs(wei).max() + wei_step / 2 * (np.abs(src).max() + src_step))
     assert 0 < np.abs(difference).max() < worst / 6
@@ -107,7 +107,7 @@ def test_ranges_become_qparams(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["u8", "s8"])
-def test_a_fake_quantise_of_the_result(dtype: str) -> None:
+def test_a_fake_quantize_of_the_result(dtype: str) -> None:
     """A range for every channel goes into weights and bias: codes are stored, or their values."""
     src, wei, bias, window = drawn("conv")
     high = np.linspace(2.0, 9.0, C)
@@ -128,7 +128,7 @@ def test_a_fake_quantise_of_the_result(dtype: str) -> None:
         np.testing.assert_array_equal(got[clear], np.rint(levels)[clear])
 
 
-def test_a_fake_quantise_of_the_source_and_of_the_weights() -> None:
+def test_a_fake_quantize_of_the_source_and_of_the_weights() -> None:
     src, wei, bias, window = drawn("conv")
     fq = FakeQuantize(-1.0, 1.55, -1.0, 1.55)
     layer = Conv.from_float(

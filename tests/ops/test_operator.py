@@ -328,7 +328,7 @@ def test_scales_that_lead_sums_beyond_float32_are_refused(scale: float, is_refus
 
 
 @pytest.mark.parametrize("dims", [(0, 8), (0, 1, 1, 8), (2, 0, 8)])
-def test_no_sums_are_requantised_to_no_codes(dims: tuple[int, ...]) -> None:
+def test_no_sums_are_requantized_to_no_codes(dims: tuple[int, ...]) -> None:
     wei = np.ones((*(1 for _ in dims[:-2]), 8, 3), np.int8)
     q = QParams(0.5, 3, "u8")
     layer = MatMul(wei, src_q=q, wei_q=Q["wei_q"], dst_q=q, requantize="tflite_2step")

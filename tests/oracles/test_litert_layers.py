@@ -1,4 +1,4 @@
-"""LiteRT's kernels, by name: which rule each requantises with, to the last output.
+"""LiteRT's kernels, by name: which rule each requantizes with, to the last output.
 
 Every cell of `which_method`'s table for the version that installs. Sums are put where rules part,
 so that each cell speaks for its rule and against all others.
@@ -56,7 +56,7 @@ def expected(layer: Layer, rule: Method) -> Array:
 
 @pytest.mark.parametrize("resolver", litert.RESOLVERS)
 @pytest.mark.parametrize(("op", "dtype", "granularity"), CELLS)
-def test_every_kernel_requantises_by_its_named_rule(
+def test_every_kernel_requantizes_by_its_named_rule(
     op: str, dtype: str, granularity: str, resolver: str
 ) -> None:
     rule = method(op, dtype, granularity, resolver)

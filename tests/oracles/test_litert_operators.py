@@ -1,4 +1,4 @@
-"""LiteRT's quantised operators, to the last output: the dialects `tflite` and `xnnpack`."""
+"""LiteRT's quantized operators, to the last output: the dialects `tflite` and `xnnpack`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q import emulate as quantised
+from pyonednn_q import emulate as quantized
 from pyonednn_q.qparams import QParams
 from support.oracles import litert
 from support.oracles.layers import LIMITS
@@ -61,7 +61,7 @@ def test_add(dtype: str) -> None:
         assert dtype_ == dtype
         given = [(x, a_q), (y, b_q)]
         by = {
-            dialect: quantised.add(x, y, a_q=a_q, b_q=b_q, dst_q=dst_q, dialect=dialect)
+            dialect: quantized.add(x, y, a_q=a_q, b_q=b_q, dst_q=dst_q, dialect=dialect)
             for dialect in ("tflite", "xnnpack")
         }
         agree("ADD", given, (by["tflite"], dst_q), resolvers=("reference",))
@@ -95,7 +95,7 @@ def test_add_of_every_pair_of_codes(dtype: str) -> None:
         given = {"a_q": q[0], "b_q": q[1], "dst_q": q[2]}
         x, y = a[:count], b[:count]
         by = {
-            dialect: quantised.add(x, y, dialect=dialect, **given)
+            dialect: quantized.add(x, y, dialect=dialect, **given)
             for dialect in ("tflite", "tflite_optimised")
         }
         for dialect, resolver in (("tflite", "reference"), ("tflite_optimised", "optimised")):
@@ -111,7 +111,7 @@ def test_add_of_every_pair_of_codes(dtype: str) -> None:
 def test_add_of_images_on_optimised_kernels(dtype: str) -> None:
     for _, (a_q, b_q, dst_q, _), *images, _ in draws(dtype, 6):
         x, y = (image[:1, :, :7, :5] for image in images)
-        ours = quantised.add(x, y, a_q=a_q, b_q=b_q, dst_q=dst_q, dialect="tflite_optimised")
+        ours = quantized.add(x, y, a_q=a_q, b_q=b_q, dst_q=dst_q, dialect="tflite_optimised")
         given = [(last(x), a_q), (last(y), b_q)]
         agree("ADD", given, (last(ours), dst_q), resolvers=("optimised",))
 
@@ -119,7 +119,7 @@ def test_add_of_images_on_optimised_kernels(dtype: str) -> None:
 @dtypes
 def test_relu(dtype: str) -> None:
     for _, (src_q, dst_q, *_), x, _, _ in draws(dtype, 20):
-        ours = quantised.relu(x, src_q=src_q, dst_q=dst_q)
+        ours = quantized.relu(x, src_q=src_q, dst_q=dst_q)
         agree("RELU", [(x, src_q)], (ours, dst_q), options_of="")
 
 
@@ -130,7 +130,7 @@ def test_leaky_relu(dtype: str, alpha: float) -> None:
         for dialect, resolvers in (("tflite", BOTH), ("xnnpack", ("xnnpack",))):
             if alpha < 0 and dialect == "tflite":
                 continue
-            ours = quantised.leaky_relu(x, alpha, src_q=src_q, dst_q=dst_q, dialect=dialect)
+            ours = quantized.leaky_relu(x, alpha, src_q=src_q, dst_q=dst_q, dialect=dialect)
             options = {"alpha": alpha}
             agree("LEAKY_RELU", [(x, src_q)], (ours, dst_q), options, resolvers=resolvers)
 
@@ -139,7 +139,7 @@ def test_leaky_relu(dtype: str, alpha: float) -> None:
 def test_prelu(dtype: str) -> None:
     for _, (src_q, slope_q, dst_q, _), x, y, _ in draws(dtype, 20):
         slope = y[0, :, 0, 0]
-        ours = quantised.prelu(x, slope, src_q=src_q, slope_q=slope_q, dst_q=dst_q)
+        ours = quantized.prelu(x, slope, src_q=src_q, slope_q=slope_q, dst_q=dst_q)
         along = Tensor.of(slope.reshape(1, 1, -1), dtype, slope_q.scale, int(slope_q.zero_point))
         given = [(last(x), src_q)]
         agree("PRELU", given, (last(ours), dst_q), constants=(along,), options_of="", op_version=1)
@@ -157,8 +157,8 @@ def test_average_and_max_pool(dtype: str, kernel: int, stride: int, padding: int
     }
     window: dict[str, Any] = {"stride": stride, "padding": padding}
     for _, (q, *_), x, _, _ in draws(dtype, 8):
-        mean = quantised.average_pool(x, kernel, src_q=q, dst_q=q, **window)
-        largest = quantised.max_pool(x, kernel, **window)
+        mean = quantized.average_pool(x, kernel, src_q=q, dst_q=q, **window)
+        largest = quantized.max_pool(x, kernel, **window)
         for op, ours in (("AVERAGE_POOL_2D", mean), ("MAX_POOL_2D", largest)):
             agree(op, [(last(x), q)], (last(ours), q), options, options_of="Pool2D")
 
@@ -167,7 +167,7 @@ def test_average_and_max_pool(dtype: str, kernel: int, stride: int, padding: int
 def test_concat(dtype: str) -> None:
     for _, q, x, y, _ in draws(dtype, 12):
         srcs_q, dst_q = (q[:2], q[2]) if dtype == "u8" else ([q[0]] * 2, q[0])
-        ours = quantised.concat([x, y], srcs_q=srcs_q, dst_q=dst_q)
+        ours = quantized.concat([x, y], srcs_q=srcs_q, dst_q=dst_q)
         given = [(last(x), srcs_q[0]), (last(y), srcs_q[1])]
         agree("CONCATENATION", given, (last(ours), dst_q), {"axis": 3})
 
@@ -178,7 +178,7 @@ def test_pad(dtype: str, mode: str) -> None:
     sides = [(0, 0), (1, 2), (0, 3), (1, 0)]
     op = "PAD" if mode == "constant" else "MIRROR_PAD"
     for _, (q, *_), x, _, _ in draws(dtype, 4):
-        ours = quantised.pad(x, sides, src_q=q, mode=mode)
+        ours = quantized.pad(x, sides, src_q=q, mode=mode)
         agree(op, [(x, q)], (ours, q), constants=(Tensor.of(np.array(sides), "s32"),))
 
 
@@ -186,9 +186,9 @@ def test_pad(dtype: str, mode: str) -> None:
 def test_sigmoid_and_softmax(dtype: str) -> None:
     unit = QParams(2.0**-8, LIMITS[dtype][0], dtype)
     for _, (q, *_), x, _, _ in draws(dtype, 12):
-        ours = quantised.sigmoid(x, src_q=q, dst_q=unit)
+        ours = quantized.sigmoid(x, src_q=q, dst_q=unit)
         agree("LOGISTIC", [(x, q)], (ours, unit), options_of="")
-        ours = quantised.softmax(x, src_q=q, dst_q=unit, axis=-1)
+        ours = quantized.softmax(x, src_q=q, dst_q=unit, axis=-1)
         agree("SOFTMAX", [(x, q)], (ours, unit), {"beta": 1.0})
 
 
@@ -203,7 +203,7 @@ def test_resize_bilinear(dtype: str, half_pixel: bool, size: tuple[int, int]) ->
     }
     for _, (q, *_), x, _, _ in draws(dtype, 4):
         for dialect, resolvers in judged.items():
-            ours = quantised.resize_bilinear(
+            ours = quantized.resize_bilinear(
                 x, size, src_q=q, dst_q=q, half_pixel=half_pixel, dialect=dialect
             )
             agree(
@@ -230,7 +230,7 @@ def test_requantize(dtype: str, to: str) -> None:
         assert lo <= dst_q.zero_point <= hi
         every = x.ravel()[: 255 - draw]  # the kernels' vectors, and what they leave over
         by = {
-            dialect: quantised.requantize(every, src_q=src_q, dst_q=dst_q, dialect=dialect)
+            dialect: quantized.requantize(every, src_q=src_q, dst_q=dst_q, dialect=dialect)
             for dialect in resolvers
         }
         for dialect, resolver in resolvers.items():
@@ -252,4 +252,4 @@ def test_arg_max(dtype: str) -> None:
         )
         for resolver in ALL:
             answer = litert.run(model, resolver, x)
-            assert np.array_equal(answer, quantised.arg_max(x, axis=3))
+            assert np.array_equal(answer, quantized.arg_max(x, axis=3))

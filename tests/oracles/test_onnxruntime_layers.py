@@ -1,4 +1,4 @@
-"""ONNX Runtime's quantised convolutions and inner products round as `onnxruntime` says."""
+"""ONNX Runtime's quantized convolutions and inner products round as `onnxruntime` says."""
 
 from __future__ import annotations
 

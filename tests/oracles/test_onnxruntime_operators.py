@@ -1,4 +1,4 @@
-"""ONNX Runtime's quantised operators, to the last output: the dialect `onnxruntime`."""
+"""ONNX Runtime's quantized operators, to the last output: the dialect `onnxruntime`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q import emulate as quantised
+from pyonednn_q import emulate as quantized
 from pyonednn_q.qparams import QParams
 from support.oracle_numbers import numpy_dtype
 from support.oracles import onnx_layers
@@ -49,7 +49,7 @@ def test_add(dtype: str) -> None:
     for _, q, x, y, _ in draws(dtype, 40):
         close = telling_pairs(q, x)
         for a, b in ((x.ravel(), y.ravel()), close):
-            ours = quantised.add(a, b, a_q=q[0], b_q=q[1], dst_q=q[2], **ORT)
+            ours = quantized.add(a, b, a_q=q[0], b_q=q[1], dst_q=q[2], **ORT)
             inputs = {"x": a, **parameters("x", q[0]), "y": b, **parameters("y", q[1])}
             answer = ask("QLinearAdd", {**inputs, **parameters("dst", q[2])})
             assert int((answer != ours).sum()) == 0
@@ -59,7 +59,7 @@ def test_add(dtype: str) -> None:
 def test_leaky_relu(dtype: str) -> None:
     for _, (src_q, dst_q, *_), x, _, _ in draws(dtype, 20):
         for alpha in (0.2, 0.01, 1.5):
-            ours = quantised.leaky_relu(x, alpha, src_q=src_q, dst_q=dst_q, **ORT)
+            ours = quantized.leaky_relu(x, alpha, src_q=src_q, dst_q=dst_q, **ORT)
             answer = ask("QLinearLeakyRelu", unary(x, src_q, dst_q), alpha=alpha)
             assert int((answer != ours).sum()) == 0
 
@@ -67,7 +67,7 @@ def test_leaky_relu(dtype: str) -> None:
 @dtypes
 def test_global_average_pool(dtype: str) -> None:
     for _, (src_q, dst_q, *_), x, _, _ in draws(dtype, 40):
-        ours = quantised.average_pool(x, 9, src_q=src_q, dst_q=dst_q, **ORT)
+        ours = quantized.average_pool(x, 9, src_q=src_q, dst_q=dst_q, **ORT)
         inputs = unary(x, src_q, dst_q)
         answer = ask("QLinearGlobalAveragePool", inputs, channels_last=0)
         assert int((answer != ours).sum()) == 0
@@ -79,7 +79,7 @@ def test_average_and_max_pool(dtype: str, padding: int, count: bool) -> None:
     for _, (src_q, dst_q, *_), x, _, _ in draws(dtype, 12):
         for kernel, stride in ((3, 1), (2, 2)):
             window: dict[str, Any] = {"stride": stride, "padding": padding}
-            ours = quantised.average_pool(
+            ours = quantized.average_pool(
                 x, kernel, src_q=src_q, dst_q=dst_q, count_padding=count, **window, **ORT
             )
             attributes: dict[str, Any] = {
@@ -91,13 +91,13 @@ def test_average_and_max_pool(dtype: str, padding: int, count: bool) -> None:
             answer = ask("QLinearAveragePool", inputs, **attributes, count_include_pad=int(count))
             assert int((answer != ours).sum()) == 0
             largest = onnx_layers.node("MaxPool", {"x": x}, **attributes)
-            assert np.array_equal(largest, quantised.max_pool(x, kernel, **window))
+            assert np.array_equal(largest, quantized.max_pool(x, kernel, **window))
 
 
 @dtypes
 def test_concat(dtype: str) -> None:
     for _, q, x, y, _ in draws(dtype, 20):
-        ours = quantised.concat([x, y], srcs_q=q[:2], dst_q=q[2], **ORT)
+        ours = quantized.concat([x, y], srcs_q=q[:2], dst_q=q[2], **ORT)
         inputs = {"x": x, **parameters("x", q[0]), "y": y, **parameters("y", q[1])}
         answer = ask("QLinearConcat", {**parameters("dst", q[2]), **inputs}, axis=1)
         assert int((answer != ours).sum()) == 0
@@ -108,7 +108,7 @@ def test_sigmoid_and_softmax(dtype: str) -> None:
     unit = QParams(2.0**-8, LIMITS[dtype][0], dtype)
     for _, (q, *_), x, _, _ in draws(dtype, 12):
         inputs = unary(x, q, unit)
-        ours = quantised.sigmoid(x, src_q=q, dst_q=unit, **ORT)
+        ours = quantized.sigmoid(x, src_q=q, dst_q=unit, **ORT)
         assert int((ask("QLinearSigmoid", inputs) != ours).sum()) == 0
-        ours = quantised.softmax(x, src_q=q, dst_q=unit, **ORT)
+        ours = quantized.softmax(x, src_q=q, dst_q=unit, **ORT)
         assert int((ask("QLinearSoftmax", inputs, axis=1, opset=13) != ours).sum()) == 0

@@ -3,7 +3,7 @@
 QNNPACK multiplies by the reciprocal of the destination's scale, f32(f32(src · wei) · f32(1 / dst)),
 which moves a few sums per million.
 
-Their bias is a float that they quantise themselves, so these layers have none. The sums of
+Their bias is a float that they quantize themselves, so these layers have none. The sums of
 convolutions are drawn, many enough to speak against every rule but those that differ in a few per
 million; those of linear layers are put where each of these parts from ONNX Runtime's.
 """
@@ -20,7 +20,7 @@ from pyonednn_q.requantize import requantize
 from pyonednn_q.requantize.method import which_method
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
-# It says of its quantised tensors, once, that they will be removed.
+# It says of its quantized tensors, once, that they will be removed.
 pytestmark = pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
 
 ENGINES = {"fbgemm": "fbgemm", "qnnpack": "torch_qnnpack"}

@@ -1,4 +1,4 @@
-"""The node cases that the package onnx ships: the integer operators, and 8-bit (de)quantisation."""
+"""The node cases that the package onnx ships: the integer operators, and 8-bit (de)quantization."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_the_page_of_dialects_is_the_catalogue() -> None:
     assert current, "run: python tools/dialects.py"
 
 
-def test_the_page_of_dialects_names_every_rule_of_quantising() -> None:
+def test_the_page_of_dialects_names_every_rule_of_quantizing() -> None:
     for rule in quantizers.RULES:
         assert f"| `{rule}` | " in dialects.QUANTIZE_HEAD
 

@@ -28,7 +28,7 @@ def dense(dims: tuple[int, ...], dtype: str) -> TensorSpec:
     return TensorSpec.dense(dims, dtype)
 
 
-def test_reorder_quantises_half_to_even() -> None:
+def test_reorder_quantizes_half_to_even() -> None:
     problem = ReorderProblem(dense((6,), "f32"), dense((6,), "s8"))
     attr = Attr(dst_scale=Scale(), dst_zero_point=ZeroPoint())
     arrays: dict[str, Any] = {
@@ -40,7 +40,7 @@ def test_reorder_quantises_half_to_even() -> None:
     assert oracle.run(problem, attr, arrays).dst.tolist() == [2, 4, 4, 2, 127, -128]
 
 
-def test_reorder_dequantises() -> None:
+def test_reorder_dequantizes() -> None:
     problem = ReorderProblem(dense((3,), "u8"), dense((3,), "f32"))
     attr = Attr(src_scale=Scale(), src_zero_point=ZeroPoint())
     arrays: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Quantisation parameters: values, rounding, masks."""
+"""Quantization parameters: values, rounding, masks."""
 
 from __future__ import annotations
 

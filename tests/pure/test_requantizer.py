@@ -1,4 +1,4 @@
-"""The requantiser as a value: what it takes, what it refuses, how it compares."""
+"""The requantizer as a value: what it takes, what it refuses, how it compares."""
 
 from __future__ import annotations
 

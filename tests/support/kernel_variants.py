@@ -185,7 +185,7 @@ INTEGER = (
         then=(RELU,),
     ),
     Variant("zero points", "u8", src_zero_point=True, dst_scale=True, dst_zero_point=True),
-    Variant("quantised", "u8", post_ops=(ROUND, EltwisePostOp("clip", -3, 4), LINEAR)),
+    Variant("quantized", "u8", post_ops=(ROUND, EltwisePostOp("clip", -3, 4), LINEAR)),
     Variant(
         "exact",
         "s8",

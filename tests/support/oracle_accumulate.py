@@ -1,4 +1,4 @@
-"""From quantised src and wei to the scaled real accumulator, for the four dense kinds.
+"""From quantized src and wei to the scaled real accumulator, for the four dense kinds.
 
 acc = sum of (src - src_zp) * (wei - wei_zp), exact; then src and wei scales. A scale that
 varies along the reduction cannot wait for the sum, so it multiplies its operand first.

@@ -1,6 +1,6 @@
 """Convolution and deconvolution as loops over kernel taps, in float64.
 
-Both are linear in src and wei, know nothing about quantisation and take plain arrays: src
+Both are linear in src and wei, know nothing about quantization and take plain arrays: src
 (N, IC, *spatial), wei (OC, IC, *k) or (G, OC/G, IC/G, *k). Integers stay exact below 2**53.
 """
 

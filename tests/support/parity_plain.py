@@ -44,7 +44,7 @@ def _last(dims: tuple[int, ...], dtype: str) -> TensorSpec:
 
 
 def reorder_recipes() -> Iterator[Recipe]:
-    """Quantise, dequantise, requantise; between layouts; with a common or a channel scale."""
+    """Quantize, dequantize, requantize; between layouts; with a common or a channel scale."""
     for src, dst in product(("f32", *INTEGERS), repeat=2):
         problem = ReorderProblem(TensorSpec.dense(DIMS, src), _last(DIMS, dst))
         yield Recipe(f"reorder-{src}-{dst}", problem, Attr())
@@ -102,7 +102,7 @@ def sum_recipes() -> Iterator[Recipe]:
 
 
 def softmax_recipes() -> Iterator[Recipe]:
-    """Both algorithms, every axis, a quantised dst."""
+    """Both algorithms, every axis, a quantized dst."""
     for axis, log in product(range(2), (False, True)):
         spec = TensorSpec.dense((8, 24), "f32")
         name = f"softmax-{axis}{'-log' if log else ''}"

@@ -1,4 +1,4 @@
-"""What is fed: Gaussian weights, half-normal activations, and their quantisation.
+"""What is fed: Gaussian weights, half-normal activations, and their quantization.
 
 Half-normal is what a relu makes of a normal value. Weights are scaled so that results have a
 deviation of about 1, whatever the shape. Large tensors repeat a block: drawing hundreds of millions
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyonednn_q.bench.precision import Precision
     from pyonednn_q.bench.shape import Shape
 
-__all__ = ["Sample", "TypedSample", "quantise"]
+__all__ = ["Sample", "TypedSample", "quantize"]
 
 Array = NDArray[Any]
 Float32 = NDArray[np.float32]
@@ -84,7 +84,7 @@ def channels(shape: Shape) -> int:
     return shape.dst[-1] if shape.kind == "matmul" else shape.dst[1]
 
 
-def quantise(case: Case, sample: Sample) -> TypedSample:
+def quantize(case: Case, sample: Sample) -> TypedSample:
     """Return a sample in the data types of `case`."""
     precision = case.precision
     if not precision.is_int8:

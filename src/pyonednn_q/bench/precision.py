@@ -45,9 +45,9 @@ class Precision:
         if "".join(parts) != name or len(parts) != (1 if name in FLOATS else 3):
             raise DTypeError("dtype", shown(name), _WANTED)
         src, wei, dst = parts * 3 if name in FLOATS else parts
-        quantised = src in _ACTIVATIONS and wei == "s8" and dst in _STORED
+        quantized = src in _ACTIVATIONS and wei == "s8" and dst in _STORED
         floating = src in FLOATS and wei == src and dst in {src, "f32"}
-        if not (quantised or floating):
+        if not (quantized or floating):
             raise DTypeError("dtype", shown(name), _WANTED)
         return cls(src, wei, dst)
 

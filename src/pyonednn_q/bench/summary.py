@@ -105,7 +105,7 @@ def unpaired_ratio(above: ArrayLike, below: ArrayLike, confidence: float = CONFI
 
 
 def sqnr_db(exact: NDArray[Any], approximate: NDArray[Any]) -> float:
-    """Return the signal-to-quantisation-noise ratio in decibels.
+    """Return the signal-to-quantization-noise ratio in decibels.
 
     Parameters
     ----------

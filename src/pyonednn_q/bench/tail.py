@@ -2,7 +2,7 @@
 
 A name is words joined by underscores, applied from left to right: ``relu``, ``sum_relu_fq``,
 ``gelu_tanh_fq_s8_per_channel``. So every combination has a name, and what is measured is the plan
-that the composer makes of it. The words that quantise (fq) exist for INT8 alone; floating-point
+that the composer makes of it. The words that quantize (fq) exist for INT8 alone; floating-point
 rows run the rest.
 """
 
@@ -177,7 +177,7 @@ def _fake_quantize(
     precision: Precision,
     rng: np.random.Generator,
 ) -> FakeQuantize:
-    """Return quantisation to u8 or s8 of what the steps before give, out in real values."""
+    """Return quantization to u8 or s8 of what the steps before give, out in real values."""
     lo, hi = value_range(before, channels)
     factor = rng.uniform(0.8, 1.2, channels) if word.endswith("per_channel") else 1.0
     is_signed = "_s8" in word or ("_u8" not in word and precision.dst == "s8")
@@ -192,7 +192,7 @@ def _fake_quantize(
 
 
 def _stored_levels(chain: Chain, last: FakeQuantize, precision: Precision) -> Ending:
-    """Store the levels of the last quantisation instead of what they are worth."""
+    """Store the levels of the last quantization instead of what they are worth."""
     scale = last.scale_out
     lowest = float(dtypes.qmin(precision.dst))
     shift = last.output_low - scale * lowest
@@ -224,7 +224,7 @@ _MAKERS: dict[str, Callable[[np.random.Generator, int], Step]] = {
     "mul": lambda rng, channels: Binary("mul", Vec(rng.uniform(0.5, 2.0, channels))),
     "add": lambda rng, channels: Binary("add", Vec(rng.uniform(-0.5, 0.5, channels))),
 }
-_QUANTISERS = tuple(
+_QUANTIZERS = tuple(
     fq + extent for fq in ("fq", "fq_u8", "fq_s8") for extent in ("", "_per_channel")
 )
-WORDS = (*_MAKERS, *_QUANTISERS)
+WORDS = (*_MAKERS, *_QUANTIZERS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import native
-from pyonednn_q.bench.data import Sample, channels, quantise
+from pyonednn_q.bench.data import Sample, channels, quantize
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.tail import Ending
 from pyonednn_q.compose.benchdnn import DRIVERS
@@ -91,7 +91,7 @@ class Trial:
         UnsupportedError
             No implementation takes it but a reference loop.
         """
-        given = quantise(case, sample)
+        given = quantize(case, sample)
         ending = case.tail.ending(channels(case.shape), case.precision)
         form = form or _as_asked(case, ending)
         problem, wei = form.problem, form.wei(given.wei)

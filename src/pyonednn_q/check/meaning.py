@@ -6,7 +6,7 @@
 
 The band is as wide as the rounding errors of float32 can make it (`check.bounded`), plus the levels
 that rewrites declared; no wider. Integers that are asked for as they are have no band: they are
-the integers. Another runtime's requantisation may be as far from the real value as it declares.
+the integers. Another runtime's requantization may be as far from the real value as it declares.
 """
 
 from __future__ import annotations

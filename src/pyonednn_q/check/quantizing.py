@@ -13,12 +13,12 @@ import numpy as np
 
 from pyonednn_q import dtypes
 
-__all__ = ["Quantized", "by_own_range", "quantized"]
+__all__ = ["QuantizedSrc", "by_own_range", "quantized"]
 
 Array = np.ndarray[Any, Any]
 
 
-class Quantized(NamedTuple):
+class QuantizedSrc(NamedTuple):
     """Codes of a source, with scale and zero point: one value, or one per row."""
 
     codes: Array
@@ -34,7 +34,7 @@ def quantized(values: Array, scale: Array, zero_point: Array, dtype: str) -> Arr
     return np.asarray(codes).astype(dtypes.numpy_dtype(dtype))
 
 
-def by_own_range(values: Array, dtype: str, rows: int = 1) -> Quantized:
+def by_own_range(values: Array, dtype: str, rows: int = 1) -> QuantizedSrc:
     """Return codes of f32 values by the range of all, or by that of each of so many rows.
 
     Parameters
@@ -65,4 +65,4 @@ def by_own_range(values: Array, dtype: str, rows: int = 1) -> Quantized:
     if dtype == "u8":
         point = np.clip(np.rint(-lo / scale), np.float32(0), np.float32(255))
     codes = quantized(flat, scale, point, dtype).reshape(values.shape)
-    return Quantized(codes, scale, point)
+    return QuantizedSrc(codes, scale, point)

@@ -48,7 +48,7 @@ def left_end(facts: PrimitiveFacts) -> tuple[Acc, tuple[Step, ...]]:
     later, x0 itself is the unknown: a scale then multiplies weights and bias alike.
 
     f32: scales and shifts go into the weights and the bias themselves. bf16 and f16 weights would
-    round again, so they take shifts only; when they have a scale, nothing, and dequantisation is a
+    round again, so they take shifts only; when they have a scale, nothing, and dequantization is a
     step, before the bias.
 
     A scale for each row comes after the weight scale and before the bias, which is a step then.

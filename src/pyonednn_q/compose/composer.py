@@ -227,7 +227,7 @@ def _check_chain(chain: Chain, facts: PrimitiveFacts) -> None:
 
 def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleSet) -> Rewritten:
     acc, prefix = left_end(facts)
-    store = _quantising(facts)
+    store = _quantizing(facts)
     items: tuple[Item, ...] = (acc, *prefix, *chain, *store, right_end(facts, open_to_more=False))
     items, trace = rewrite(items, rules, policy)
     if len(rules) and len(items) > 2:
@@ -241,7 +241,7 @@ def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleS
     return Rewritten(first, steps, last, trace)
 
 
-def _quantising(facts: PrimitiveFacts) -> tuple[Step, ...]:
+def _quantizing(facts: PrimitiveFacts) -> tuple[Step, ...]:
     if facts.dst_scale == 1.0 and facts.dst_zero_point == 0:
         return ()
     return (Affine(_ONE / Vec(facts.dst_scale), float(facts.dst_zero_point)),)

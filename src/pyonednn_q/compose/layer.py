@@ -35,7 +35,7 @@ __all__ = ["Layer"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layer:
-    """A quantised layer, ready to be prepared. Made by `compose_layer`.
+    """A quantized layer, ready to be prepared. Made by `compose_layer`.
 
     A value: hashable, comparable, picklable.
 

@@ -55,7 +55,7 @@ def compose_layer(
     zero_point: Carrier | Literal["auto"] = "auto",
     tolerance: float = 1e-4,
 ) -> Layer:
-    """Quantise a float layer and compose its plan.
+    """Quantize a float layer and compose its plan.
 
     Parameters
     ----------
@@ -129,15 +129,15 @@ def compose_layer(
     rows = channel_rows(asked, values)
     if wei_fq is not None and wei_fq.channels not in {None, len(rows)}:
         raise ShapeError("wei_fq", f"{wei_fq.channels} ranges", f"{len(rows)}, or one for all")
-    quantised = weight_codes(rows, wei_fq or max_abs_range(rows, wei_levels))
-    point = _wei_zero_point(quantised.zero_point, asked, tolerance)
+    quantized = weight_codes(rows, wei_fq or max_abs_range(rows, wei_levels))
+    point = _wei_zero_point(quantized.zero_point, asked, tolerance)
     draft = _Draft(
         asked=asked,
         src=_src_codes(src_fq, asked.src.dtype),
-        wei=from_channel_rows(asked, quantised.codes),
-        wei_scale=quantised.scale,
+        wei=from_channel_rows(asked, quantized.codes),
+        wei_scale=quantized.scale,
         wei_zero_point=point,
-        wei_lost=max(abs(settled(z) - point) for z in quantised.zero_point.values()),
+        wei_lost=max(abs(settled(z) - point) for z in quantized.zero_point.values()),
         bias=_bias(bias, len(rows)),
         chain=(Chain() if chain is None else chain) + Chain(*_stored(dst_fq, asked.dst.dtype)),
         dst=dst_codes(dst_fq, asked.dst.dtype),

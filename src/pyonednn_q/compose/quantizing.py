@@ -1,4 +1,4 @@
-"""Quantising: float values to codes, by a reorder where its scale and zero point are enough."""
+"""Quantizing: float values to codes, by a reorder where its scale and zero point are enough."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pyonednn_q.rewrite.ends import Acc, Dst, Takes
 if TYPE_CHECKING:
     from pyonednn_q.primitive.tensor import TensorSpec
 
-__all__ = ["quantising_chain", "quantising_reorder"]
+__all__ = ["quantizing_chain", "quantizing_reorder"]
 
 
-def quantising_reorder(chain: Chain, src: TensorSpec, dst: TensorSpec) -> Stage | None:
+def quantizing_reorder(chain: Chain, src: TensorSpec, dst: TensorSpec) -> Stage | None:
     """Return the reorder that computes a chain and stores it, or ``None`` if it takes more.
 
     Parameters
@@ -37,7 +37,7 @@ def quantising_reorder(chain: Chain, src: TensorSpec, dst: TensorSpec) -> Stage 
     >>> from pyonednn_q.expr.fake_quantize import FakeQuantize
     >>> chain = FakeQuantize(-0.5, 0.775, 0, 255).chain()
     >>> specs = [TensorSpec.dense((2, 3), dtype) for dtype in ("f32", "u8")]
-    >>> stage = quantising_reorder(chain, *specs)
+    >>> stage = quantizing_reorder(chain, *specs)
     >>> stage.values
     (('dst_scale', Vec(0.004999999888241291)), ('dst_zero_point', Vec(100)))
     """
@@ -57,7 +57,7 @@ def quantising_reorder(chain: Chain, src: TensorSpec, dst: TensorSpec) -> Stage 
     return Stage(ReorderProblem(src, dst), attr, tuple(values), (("src", SRC),), DST)
 
 
-def quantising_chain(chain: Chain, dtype: str) -> Chain:
+def quantizing_chain(chain: Chain, dtype: str) -> Chain:
     """Return a chain with what the store to an integer type does anyway left out."""
     steps, store = _shortened(chain, dtype)
     last = () if store.is_plain else (Affine(1.0 / store.scale, float(store.zero_point)),)

@@ -1,6 +1,6 @@
 """Stages: a chain computed by primitives of its own, on values that lie in memory as f32.
 
-For what a primitive leaves over, and for quantising. Each stage is one binary primitive, x · 1,
+For what a primitive leaves over, and for quantizing. Each stage is one binary primitive, x · 1,
 that carries as many steps as post-ops as it may: binary takes nearly all of them on generated code.
 
 - a residual and operands of other types are converted to f32 first (a reorder each);

@@ -1,4 +1,4 @@
-"""Quantised operators of other runtimes, from codes to codes, in the arithmetic of each.
+"""Quantized operators of other runtimes, from codes to codes, in the arithmetic of each.
 
 `ARITHMETIC` says which dialects an operator has, and what each computes.
 """

@@ -9,7 +9,7 @@ import numpy as np
 from pyonednn_q.argument import real
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
-    Quantised,
+    Quantized,
     by_table,
     checked,
     choose,
@@ -67,7 +67,7 @@ def relu(
     if dialect == "onednn":
         return onednn.codes(x, dst_q, EltwisePostOp("relu"))
 
-    def function(x: Quantised) -> Array:
+    def function(x: Quantized) -> Array:
         if dialect == "tflite":
             whole = two_step(x.shifted, x.scale / scale) + zero_point
             return stored(whole, dst_q, lo=zero_point)
@@ -114,7 +114,7 @@ def leaky_relu(
     if dialect == "onednn":
         return onednn.codes(x, dst_q, EltwisePostOp("relu", slope))
 
-    def function(x: Quantised) -> Array:
+    def function(x: Quantized) -> Array:
         if dialect == "tflite" or (dialect == "xnnpack" and not _delegated(x, slope, scale)):
             ratio = x.scale / scale
             below = x.scale * slope / scale
@@ -183,14 +183,14 @@ def prelu(
     return through_floats(np.where(values >= 0, values, values * along.real), dst_q, dialect)
 
 
-def _delegated(x: Quantised, slope: float, scale: float) -> bool:
+def _delegated(x: Quantized, slope: float, scale: float) -> bool:
     """Whether XNNPACK takes the multipliers; else the interpreter's own kernel runs."""
     ratio = np.float32(x.scale) / np.float32(scale)
     below = ratio * np.float32(slope)
     return bool(2**-8 <= ratio <= 2**7 and abs(below) >= 2**-8 and -128 < below <= 2**7)
 
 
-def _xnnpack(x: Quantised, slope: float, scale: float) -> Array:
+def _xnnpack(x: Quantized, slope: float, scale: float) -> Array:
     ratio = np.float32(x.scale) / np.float32(scale)
     parts = [eight_bits(x.shifted, float(each)) for each in (ratio, ratio * np.float32(slope))]
     return np.where(x.shifted >= 0, *parts)

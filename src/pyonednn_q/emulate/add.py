@@ -1,4 +1,4 @@
-"""The sum of two quantised tensors."""
+"""The sum of two quantized tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
-    Quantised,
+    Quantized,
     checked,
     choose,
     parameters,
@@ -97,13 +97,13 @@ def add(
     return through_floats(left.real + right.real, dst_q, dialect)
 
 
-def _tflite(a: Quantised, b: Quantised, scale: float) -> Array:
+def _tflite(a: Quantized, b: Quantized, scale: float) -> Array:
     twice = 2 * max(a.scale, b.scale)
     parts = [two_step(x.shifted, x.scale / twice, left_shift=_HEAD_ROOM) for x in (a, b)]
     return two_step(parts[0] + parts[1], twice / (2**_HEAD_ROOM * scale))
 
 
-def _in_vectors(a: Quantised, b: Quantised, dst_q: QParams) -> Array:
+def _in_vectors(a: Quantized, b: Quantized, dst_q: QParams) -> Array:
     """Add whole vectors as the optimised kernel does, and what they leave over as the reference.
 
     Vectors are cut from channels-last tensors.
@@ -133,7 +133,7 @@ def _in_vectors(a: Quantised, b: Quantised, dst_q: QParams) -> Array:
     return np.ascontiguousarray(_channels_second(codes.reshape(last)))
 
 
-def _one_rounding(x: Quantised, multiplier: float, dtype: str) -> Array:
+def _one_rounding(x: Quantized, multiplier: float, dtype: str) -> Array:
     """Return x · 2^20 · multiplier: s8 shifted before the one rounding, u8 cut off behind it."""
     q, exponent = (int(value) for value in quantize_multiplier(multiplier))
     if dtype == "u8":
@@ -150,7 +150,7 @@ def _channels_second(codes: Array) -> Array:
     return np.moveaxis(codes, -1, 1) if codes.ndim > 2 else codes
 
 
-def _onnxruntime(a: Quantised, b: Quantised, scale: float, zero_point: int) -> Array:
+def _onnxruntime(a: Quantized, b: Quantized, scale: float, zero_point: int) -> Array:
     """Fuse multiply-adds as its kernels do: in the constant, then b's product, then a's."""
     to = np.float32(scale)
     left, right = (np.asarray(np.float32(x.scale) / to) for x in (a, b))
@@ -160,7 +160,7 @@ def _onnxruntime(a: Quantised, b: Quantised, scale: float, zero_point: int) -> A
     return round_real(fma32(codes[0], left, fma32(codes[1], right, constant)), "half_to_even")
 
 
-def _xnnpack(a: Quantised, b: Quantised, scale: float) -> Array:
+def _xnnpack(a: Quantized, b: Quantized, scale: float) -> Array:
     to = np.float32(scale)
     ratios = [float(np.float32(x.scale) / to) for x in (a, b)]
     shift = 20 - int(np.floor(np.log2(max(ratios))))
@@ -168,7 +168,7 @@ def _xnnpack(a: Quantised, b: Quantised, scale: float) -> Array:
     return shift_round(a.shifted * k[0] + b.shifted * k[1], shift, "half_up")
 
 
-def _caffe2(a: Quantised, b: Quantised, scale: float) -> Array:
+def _caffe2(a: Quantized, b: Quantized, scale: float) -> Array:
     to = np.float32(scale)
     ratios = [float(np.float32(x.scale) / to) for x in (a, b)]
     shift = 21 - int(np.floor(np.log2(max(ratios))))
@@ -176,7 +176,7 @@ def _caffe2(a: Quantised, b: Quantised, scale: float) -> Array:
     return shift_round(a.shifted * k[0] + b.shifted * k[1], shift, "half_away_from_zero")
 
 
-def _one_shift(a: Quantised, b: Quantised, scale: float) -> Array:
+def _one_shift(a: Quantized, b: Quantized, scale: float) -> Array:
     ratios = [x.scale / scale for x in (a, b)]
     _, shift = scale_to_mult_shift(max(ratios), 8, "truncate")
     k = [int(ratio * 2.0 ** int(shift)) for ratio in ratios]
@@ -184,7 +184,7 @@ def _one_shift(a: Quantised, b: Quantised, scale: float) -> Array:
 
 
 # Of integers, less the zero point of the result.
-_SUMS: dict[str, Callable[[Quantised, Quantised, float], Array]] = {
+_SUMS: dict[str, Callable[[Quantized, Quantized, float], Array]] = {
     "tflite": _tflite,
     "xnnpack": _xnnpack,
     "caffe2": _caffe2,

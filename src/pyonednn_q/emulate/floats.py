@@ -1,7 +1,7 @@
 """Operators that every runtime computes on floats: bias add, power, sigmoid, softmax.
 
-Codes are dequantised in float32, the function is float32's, and the result is quantised as the
-dialect quantises. Exponentials differ between libraries in their last bit: a result can be the
+Codes are dequantized in float32, the function is float32's, and the result is quantized as the
+dialect quantizes. Exponentials differ between libraries in their last bit: a result can be the
 neighbouring code where the real value lies that close to a tie, and nowhere else.
 """
 
@@ -46,7 +46,7 @@ def bias_add(
     src_q, bias_q, dst_q : QParams
         Per tensor, u8 or s8.
     dialect : str
-        tflite, onnxruntime, caffe2 or tpu_mlir: how the result is quantised; or onednn.
+        tflite, onnxruntime, caffe2 or tpu_mlir: how the result is quantized; or onednn.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def power(
     shift: float = 0.0,
     dialect: str = "tflite",
 ) -> Array:
-    """Return codes of (shift + scale · x)^exponent; with the defaults, codes requantised.
+    """Return codes of (shift + scale · x)^exponent; with the defaults, codes requantized.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyonednn_q.emulate.operands import Quantised
+    from pyonednn_q.emulate.operands import Quantized
     from pyonednn_q.primitive.problem import Problem
     from pyonednn_q.primitive.window import Window
     from pyonednn_q.qparams import QParams
@@ -57,12 +57,12 @@ def linear(alpha: float, beta: float) -> EltwisePostOp:
     return EltwisePostOp("linear", alpha, beta)
 
 
-def codes(src: Quantised, dst_q: QParams, *post_ops: PostOp, by: float | None = None) -> Array:
+def codes(src: Quantized, dst_q: QParams, *post_ops: PostOp, by: float | None = None) -> Array:
     """Return codes of a function of single values.
 
     Parameters
     ----------
-    src : Quantised
+    src : Quantized
         What it is of.
     dst_q : QParams
         Of the result.
@@ -86,7 +86,7 @@ def codes(src: Quantised, dst_q: QParams, *post_ops: PostOp, by: float | None = 
     return dst
 
 
-def added(a: Quantised, b: Quantised, dst_q: QParams) -> Array:
+def added(a: Quantized, b: Quantized, dst_q: QParams) -> Array:
     """Return codes of a + b, broadcast against each other."""
     dims = np.broadcast_shapes(a.codes.shape, b.codes.shape) or (1,)
     if a.codes.shape != dims:
@@ -112,7 +112,7 @@ def added(a: Quantised, b: Quantised, dst_q: QParams) -> Array:
     return dst.reshape(np.broadcast_shapes(a.codes.shape, b.codes.shape))
 
 
-def prelu(src: Quantised, slope: Array, dst_q: QParams) -> Array:
+def prelu(src: Quantized, slope: Array, dst_q: QParams) -> Array:
     """Return codes of x above 0 and slope · x below; slopes are float32 that broadcast."""
     dims = src.codes.shape
     problem = PReluProblem(
@@ -121,7 +121,7 @@ def prelu(src: Quantised, slope: Array, dst_q: QParams) -> Array:
         TensorSpec.dense(dims, "f32"),
     )
     values = native.prepare(problem, wei=slope)(_reals(src._replace(scale=1.0)))
-    return _quantised(values, src.scale, dst_q)
+    return _quantized(values, src.scale, dst_q)
 
 
 def largest(src: Array, dims: tuple[int, ...], window: Window) -> Array:
@@ -130,7 +130,7 @@ def largest(src: Array, dims: tuple[int, ...], window: Window) -> Array:
 
 
 def means(
-    src: Quantised, dims: tuple[int, ...], window: Window, dst_q: QParams, *, whole: bool
+    src: Quantized, dims: tuple[int, ...], window: Window, dst_q: QParams, *, whole: bool
 ) -> Array:
     """Return codes of the mean of every window, over what lies in the tensor or over all of it."""
     if dst_q.dtype != _dtype(src.codes):
@@ -148,7 +148,7 @@ def means(
     return _prepared(_pooling(alg, array, dims, window), attr)(array)
 
 
-def softmax(src: Quantised, axis: int, beta: float, dst_q: QParams) -> Array:
+def softmax(src: Quantized, axis: int, beta: float, dst_q: QParams) -> Array:
     """Return codes of the softmax of beta · x."""
     step = float(np.float32(src.scale) * np.float32(beta))
     if not (np.isfinite(step) and step > 0):
@@ -160,7 +160,7 @@ def softmax(src: Quantised, axis: int, beta: float, dst_q: QParams) -> Array:
     return _prepared(problem, attr)(_reals(src._replace(scale=step)))
 
 
-def resized(src: Quantised, size: tuple[int, ...], dst_q: QParams) -> Array:
+def resized(src: Quantized, size: tuple[int, ...], dst_q: QParams) -> Array:
     """Return codes of another spatial size, linear along every dimension."""
     dims = (*src.codes.shape[:2], *size)
     problem = ResamplingProblem(
@@ -171,7 +171,7 @@ def resized(src: Quantised, size: tuple[int, ...], dst_q: QParams) -> Array:
     return _prepared(problem, Attr(post_ops=_rescale(src, dst_q)))(src.codes)
 
 
-def joined(parts: Sequence[Quantised], dims: tuple[int, ...], axis: int, dst_q: QParams) -> Array:
+def joined(parts: Sequence[Quantized], dims: tuple[int, ...], axis: int, dst_q: QParams) -> Array:
     """Return codes of all parts, each stored at its place along the axis."""
     scale, zero_point = parameters("dst_q", dst_q)
     dst = np.empty(dims, dtypes.numpy_dtype(dst_q.dtype))
@@ -185,7 +185,7 @@ def joined(parts: Sequence[Quantised], dims: tuple[int, ...], axis: int, dst_q: 
     return dst
 
 
-def _reorder(src: Quantised, ratio: float, zero_point: int, place: Array, dtype: str) -> None:
+def _reorder(src: Quantized, ratio: float, zero_point: int, place: Array, dtype: str) -> None:
     if not place.size:
         return
     strides = tuple(step // place.itemsize for step in place.strides)
@@ -204,14 +204,14 @@ def _reorder(src: Quantised, ratio: float, zero_point: int, place: Array, dtype:
     _prepared(problem, attr, (("src_scale", ratio), *values))(src.codes, out=place)
 
 
-def _reals(src: Quantised) -> Array:
+def _reals(src: Quantized) -> Array:
     """Return x · scale in float32."""
     dst = np.empty(src.codes.shape, np.float32)
     _reorder(src, src.scale, 0, dst, "f32")
     return dst
 
 
-def _quantised(values: Array, by: float, dst_q: QParams) -> Array:
+def _quantized(values: Array, by: float, dst_q: QParams) -> Array:
     """Return codes of float32 values that are in units of `by`."""
     scale, zero_point = parameters("dst_q", dst_q)
     flat = (1, values.size)
@@ -241,7 +241,7 @@ def _pooling(alg: str, src: Array, dims: tuple[int, ...], window: Window) -> Poo
     )
 
 
-def _rescale(src: Quantised, dst_q: QParams) -> tuple[EltwisePostOp, ...]:
+def _rescale(src: Quantized, dst_q: QParams) -> tuple[EltwisePostOp, ...]:
     """Return what makes codes of `dst_q` of those of `src`; nothing where they are alike."""
     scale, zero_point = parameters("dst_q", dst_q)
     if (src.scale, src.zero_point) == (scale, zero_point):

@@ -1,4 +1,4 @@
-"""Quantised tensors as operators take them: codes with one scale and zero point."""
+"""Quantized tensors as operators take them: codes with one scale and zero point."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "Quantised",
+    "Quantized",
     "by_table",
     "checked",
     "choose",
@@ -44,7 +44,7 @@ _STORE = {
 }
 
 
-class Quantised(NamedTuple):
+class Quantized(NamedTuple):
     """Codes, and what they stand for."""
 
     codes: Array
@@ -96,7 +96,7 @@ def parameters(name: str, q: object) -> tuple[float, int]:
     return scale, int(q.zero_point)
 
 
-def checked(name: str, value: object, q: QParams) -> Quantised:
+def checked(name: str, value: object, q: QParams) -> Quantized:
     """Return a tensor with its parameters, which are called as the tensor is with ``_q``.
 
     Raises
@@ -110,7 +110,7 @@ def checked(name: str, value: object, q: QParams) -> Quantised:
     dtype = dtypes.from_numpy(array.dtype, name, wanted)
     if dtype != q.dtype:
         raise DTypeError(name, dtype, f"{q.dtype}, as {name}_q says")
-    return Quantised(array, scale, zero_point)
+    return Quantized(array, scale, zero_point)
 
 
 def plain(name: str, value: object) -> Array:
@@ -140,7 +140,7 @@ def through_floats(real: Array, dst_q: QParams, dialect: str) -> Array:
     return quantizers.quantize(real, scale, zero_point, dst_q.dtype, rule=_STORE[dialect])
 
 
-def by_table(src: Quantised, function: Callable[[Quantised], Array]) -> Array:
+def by_table(src: Quantized, function: Callable[[Quantized], Array]) -> Array:
     """Return a function of single codes, computed once for each of the 256 there are."""
     info = np.iinfo(src.codes.dtype)
     every = np.arange(info.min, info.max + 1).astype(src.codes.dtype)

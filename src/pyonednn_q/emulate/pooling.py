@@ -9,7 +9,7 @@ import numpy as np
 from pyonednn_q.argument import flag
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
-    Quantised,
+    Quantized,
     checked,
     choose,
     parameters,
@@ -146,7 +146,7 @@ def _tosa(sums: Array, count: Array) -> Array:
     return shift_round(sums * multiplier, 30 + k, "half_up")
 
 
-def _tpu_mlir(x: Quantised, sums: Array, count: int, scale: float, zero_point: int) -> Array:
+def _tpu_mlir(x: Quantized, sums: Array, count: int, scale: float, zero_point: int) -> Array:
     if x.zero_point == zero_point == 0:
         return searched(sums, x.scale / (scale * count))
     factor, ratio = x.scale / (scale * count), x.scale / scale

@@ -1,4 +1,4 @@
-"""Codes of one kind made codes of another: the QUANTIZE of a quantised tensor."""
+"""Codes of one kind made codes of another: the QUANTIZE of a quantized tensor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
-    Quantised,
+    Quantized,
     by_table,
     checked,
     choose,
@@ -67,7 +67,7 @@ def requantize(
     if dialect == "xnnpack" and not (src_q.dtype == dst_q.dtype and 2**-8 <= single <= 2**7):
         dialect = "tflite_optimised"  # not delegated
 
-    def function(x: Quantised) -> Array:
+    def function(x: Quantized) -> Array:
         if dialect == "tflite":
             return stored(two_step(x.shifted, x.scale / scale) + zero_point, dst_q)
         if dialect == "tflite_optimised":

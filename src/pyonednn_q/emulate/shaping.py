@@ -10,7 +10,7 @@ import numpy as np
 from pyonednn_q.argument import integers, items, one_of, real, whole
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
-    Quantised,
+    Quantized,
     by_table,
     checked,
     choose,
@@ -145,7 +145,7 @@ def pad(
     return np.pad(x.codes, sides, constant_values=fill)
 
 
-def _joined_dims(parts: Sequence[Quantised], axis: int) -> tuple[tuple[int, ...], int]:
+def _joined_dims(parts: Sequence[Quantized], axis: int) -> tuple[tuple[int, ...], int]:
     """Return the dims of all parts one after the other, and which axis grows."""
     first = parts[0].codes.shape
     along = whole("axis", axis, -len(first), len(first) - 1) % len(first)
@@ -155,7 +155,7 @@ def _joined_dims(parts: Sequence[Quantised], axis: int) -> tuple[tuple[int, ...]
     return (*first[:along], sum(shape[along] for shape in shapes), *first[along + 1 :]), along
 
 
-def _tflite(x: Quantised, scale: float, zero_point: int) -> Array:
+def _tflite(x: Quantized, scale: float, zero_point: int) -> Array:
     ratio = np.float32(x.scale) * (np.float32(1) / np.float32(scale))
     shift = -np.float32(x.zero_point) * ratio
     return (

@@ -3,7 +3,7 @@
     n = levels - 1
     x <= il -> ol;  x > ih -> oh;  else  round((x - il)/(ih - il)*n)/n*(oh - ol) + ol
 
-Seen as a quantiser and a dequantiser, with ``S_i = (ih-il)/n``, ``Z_i = -il/S_i``,
+Seen as a quantizer and a dequantizer, with ``S_i = (ih-il)/n``, ``Z_i = -il/S_i``,
 ``S_o = (oh-ol)/n``, ``Z_o = -ol/S_o``::
 
     q = clamp(round(x/S_i + Z_i), 0, n)          y = (q - Z_o)*S_o

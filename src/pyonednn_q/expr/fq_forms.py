@@ -47,7 +47,7 @@ class FqParams:
 
 
 def fq_params(fq: FakeQuantize, *, signed: bool = False, tolerance: float = 1e-4) -> FqParams:
-    """View a FakeQuantize as a quantiser and a dequantiser.
+    """View a FakeQuantize as a quantizer and a dequantizer.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class FromFq:
         The code of level 0. Codes run from it to first + levels - 1.
     residue : Vec
         What the rounding took off the zero point, in levels: 0 where the FakeQuantize is a true
-        affine quantiser, else the whole range is shifted by residue*scale.
+        affine quantizer, else the whole range is shifted by residue*scale.
     """
 
     qparams: QParams
@@ -61,7 +61,7 @@ class FromFq:
 def qparams_from_fq(
     fq: FakeQuantize, dtype: str, *, side: Side = "output", axis: int = 1
 ) -> FromFq:
-    """Describe the codes of a FakeQuantize as a quantised tensor.
+    """Describe the codes of a FakeQuantize as a quantized tensor.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def _qparams(scale: Vec, zero_point: Vec, dtype: str, axis: int) -> QParams:
 def fq_from_qparams(
     qparams: QParams, *, levels: int | None = None, dequantize: bool = True
 ) -> FakeQuantize:
-    """Write quantisation, and dequantisation unless told not to, as a FakeQuantize.
+    """Write quantization, and dequantization unless told not to, as a FakeQuantize.
 
     Parameters
     ----------

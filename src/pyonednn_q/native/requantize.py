@@ -1,4 +1,4 @@
-"""Requantisers in C++: s32 accumulators to integers, as one pass over memory.
+"""Requantizers in C++: s32 accumulators to integers, as one pass over memory.
 
 What each kind computes is said in `requantize.value` and stated in NumPy in
 `requantize.statement`; tests hold the two equal.
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 def requantize(acc: Array, requantizer: Requantizer, *, out: Array | None = None) -> Array:
-    """Return integers of the requantiser's dtype for accumulators, in the same layout.
+    """Return integers of the requantizer's dtype for accumulators, in the same layout.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def requantize(acc: Array, requantizer: Requantizer, *, out: Array | None = None
 
 @functools.lru_cache(maxsize=256)
 def _prepared(requantizer: Requantizer) -> Loops:
-    """Return the loops and tables of a requantiser; a layer's is made once."""
+    """Return the loops and tables of a requantizer; a layer's is made once."""
     multiplier, bias = requantizer.multiplier, requantizer.bias
     none = np.zeros(requantizer.channels, np.int32)
     real = requantizer.kind.startswith("onednn")

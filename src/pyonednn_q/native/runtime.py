@@ -156,7 +156,7 @@ def set_num_threads(n: int) -> None:
     """Set the number of threads of primitives prepared from now on, in every Python thread.
 
     Primitives that exist keep the number they were prepared with (OpenMP) or share the new limit
-    (TBB). Passes of our own, as quantising a source, keep to it, too.
+    (TBB). Passes of our own, as quantizing a source, keep to it, too.
 
     Raises
     ------

@@ -114,7 +114,7 @@ class Conv(_Windowed):
         src_scale · wei_scale each, as ONNX and TFLite have them.
     src_q, wei_q : QParams, optional
         Of integer tensors; both or neither. `wei_q` per tensor, or along axis 0. With `src_q`, f32
-        sources are taken, too, and quantised so; with a `Dynamic` in its place, by a range that
+        sources are taken, too, and quantized so; with a `Dynamic` in its place, by a range that
         each call finds.
     dst_q : QParams, optional
         Of an integer result, per tensor.

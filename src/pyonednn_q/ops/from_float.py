@@ -53,7 +53,7 @@ class FromFloat:
         post: Chain | None = None,
         **options: Any,  # noqa: ANN401 - those of the class
     ) -> Self:
-        """Quantise a float layer. It is called on float sources, or on codes of them.
+        """Quantize a float layer. It is called on float sources, or on codes of them.
 
         Parameters
         ----------
@@ -97,8 +97,8 @@ class FromFloat:
         if "wei_q" in options:
             wanted = "wei_fq: float weights have no codes yet"
             raise ArgumentError("options", "'wei_q'", wanted)
-        codes, wei_q = _quantised_weights(wei, cls.axis, wei_fq, wei_levels)
-        params, dtype, chain = _quantised_store(dst_q, dst, post)
+        codes, wei_q = _quantized_weights(wei, cls.axis, wei_fq, wei_levels)
+        params, dtype, chain = _quantized_store(dst_q, dst, post)
         given: dict[str, Any] = {
             "src_q": _source_params(src_q, src_dtype),
             "wei_q": wei_q,
@@ -110,7 +110,7 @@ class FromFloat:
         return make(codes, _float_bias(bias), **given, **options)
 
 
-def _quantised_weights(
+def _quantized_weights(
     wei: object, axis: int, wei_fq: FakeQuantize | None, levels: int
 ) -> tuple[Array, QParams]:
     """Return s8 codes of float weights, and what they are worth.
@@ -175,7 +175,7 @@ def _float_bias(bias: object) -> Array | None:
 
 
 def _source_params(given: object, dtype: str) -> QParams | Dynamic:
-    """Return how a source is quantised, from QParams, a range, a FakeQuantize, or every call's own.
+    """Return how a source is quantized, from QParams, a range, a FakeQuantize, or every call's own.
 
     Parameters
     ----------
@@ -206,10 +206,10 @@ def _source_params(given: object, dtype: str) -> QParams | Dynamic:
     return _from_range("src_q", given, dtype)
 
 
-def _quantised_store(
+def _quantized_store(
     given: object, dtype: str | None, post: Chain | None
 ) -> tuple[QParams | None, str | None, Chain | None]:
-    """Return ``dst_q``, ``dst`` and ``post`` of an operator, from how its result is quantised.
+    """Return ``dst_q``, ``dst`` and ``post`` of an operator, from how its result is quantized.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Another runtime's requantisation as the last stage of a call, on exact s32 sums.
+"""Another runtime's requantization as the last stage of a call, on exact s32 sums.
 
 With scales, zero points and bias, oneDNN's sums pass through float32. So it is asked for the bare
 products of codes, which are exact (`compose.accumulator`), and here
@@ -101,7 +101,7 @@ class LastStage:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is done otherwise than by one primitive."""
-        done = f"exact s32 products, requantised as {self.settings.requantize}"
+        done = f"exact s32 products, requantized as {self.settings.requantize}"
         many = f"weights as the sum of {len(self.products)}: their range is beyond the products'"
         return (done, many) if len(self.products) > 1 else (done,)
 

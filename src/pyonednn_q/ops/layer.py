@@ -1,4 +1,4 @@
-"""prepare_layer: a quantised layer that takes float values or codes."""
+"""prepare_layer: a quantized layer that takes float values or codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from pyonednn_q.argument import instance, named
 from pyonednn_q.compose.layer import Layer
 from pyonednn_q.ops.planned import Planned, prepare_plan
-from pyonednn_q.ops.quantizer import Quantiser
+from pyonednn_q.ops.quantizer import Quantizer
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def prepare_layer(
     allow_reference: bool = False,
     saturation: str = "refuse",
 ) -> PreparedLayer:
-    """Prepare the primitive of a layer, and what quantises its source.
+    """Prepare the primitive of a layer, and what quantizes its source.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class PreparedLayer:
         What is run.
     planned : Planned
         Its plan on its primitive.
-    quantize : Quantiser
+    quantize : Quantizer
         Makes codes of float32 values, as calling the layer does.
     """
 
@@ -77,7 +77,7 @@ class PreparedLayer:
         instance("planned", planned, Planned)
         self.layer = layer
         self.planned = planned
-        self.quantize = Quantiser(layer.src, _codes_spec(layer, planned))
+        self.quantize = Quantizer(layer.src, _codes_spec(layer, planned))
 
     def __call__(
         self,
@@ -92,7 +92,7 @@ class PreparedLayer:
         Parameters
         ----------
         src : ndarray
-            Codes of the layer's source type, or float32 values, which are quantised first; of the
+            Codes of the layer's source type, or float32 values, which are quantized first; of the
             dims that were asked for, any strides.
         out, residual, **operands
             As in `Planned`.

@@ -1,4 +1,4 @@
-"""Quantiser: float arrays to the codes of a layer's source, by primitives."""
+"""Quantizer: float arrays to the codes of a layer's source, by primitives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.quantizing import quantising_chain, quantising_reorder
+from pyonednn_q.compose.quantizing import quantizing_chain, quantizing_reorder
 from pyonednn_q.compose.stages import SRC, stages
 from pyonednn_q.errors import ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.expr.chain import Chain
@@ -16,12 +16,12 @@ from pyonednn_q.primitive.tensor import TensorSpec
 if TYPE_CHECKING:
     from pyonednn_q.expr.fq_forms import CutFakeQuantize
 
-__all__ = ["Quantiser"]
+__all__ = ["Quantizer"]
 
 Array = np.ndarray[Any, Any]
 
 
-class Quantiser:
+class Quantizer:
     """Float values to integer codes, in float32: a code next to a tie may be its neighbour.
 
     One reorder from whatever layout the values have, where scale and zero point say it all;
@@ -41,8 +41,8 @@ class Quantiser:
         self._reorders: dict[TensorSpec, Staged] = {}
         self._staged: Staged | None = None
         self._flat = Flat.of(spec, min(1, spec.ndim - 1))
-        if quantising_reorder(self._chain, _f32(spec), spec) is None:
-            chain = quantising_chain(self._chain, spec.dtype)
+        if quantizing_reorder(self._chain, _f32(spec), spec) is None:
+            chain = quantizing_chain(self._chain, spec.dtype)
             self._staged = Staged(stages(chain, self._flat.dims, spec.dtype))
 
     def __call__(self, values: Array) -> Array:
@@ -71,7 +71,7 @@ class Quantiser:
             values = np.ascontiguousarray(values)
             spec = TensorSpec.of(values, "src")
         if spec not in self._reorders:
-            stage = quantising_reorder(self._chain, spec, self.spec)
+            stage = quantizing_reorder(self._chain, spec, self.spec)
             assert stage is not None
             self._reorders[spec] = Staged((stage,))
         return values, self._reorders[spec]

@@ -49,7 +49,7 @@ class Settings:
     Attributes
     ----------
     src_q : QParams, Dynamic or None
-        Of an integer source, per tensor; or how each call quantises its float source. None: the
+        Of an integer source, per tensor; or how each call quantizes its float source. None: the
         source is floating, as the weights are.
     dst_q : QParams or None
         Of an integer result. None: the real value is stored as `dst`.
@@ -191,7 +191,7 @@ class Settings:
 
     @property
     def dynamic(self) -> Dynamic | None:
-        """How each call quantises its source, if it does."""
+        """How each call quantizes its source, if it does."""
         return self.src_q if isinstance(self.src_q, Dynamic) else None
 
     @property
@@ -238,5 +238,5 @@ class Settings:
         """
         dtypes.checked(dtype, "src", _FLOATS if self.src_q is None else dtypes.NAMES)
         if self.src_q is not None and dtype != self.src_q.dtype:
-            wanted = f"{self.src_q.dtype}, as src_q says, or f32, which is quantised so"
+            wanted = f"{self.src_q.dtype}, as src_q says, or f32, which is quantized so"
             raise DTypeError("src", dtype, wanted)

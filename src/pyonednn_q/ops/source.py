@@ -95,7 +95,7 @@ def _as_rows_take_them(params: QParams) -> tuple[NDArray[np.float32], NDArray[np
     with np.errstate(over="ignore"):
         scale = np.array([params.scale], np.float32)
     if not (np.isfinite(scale[0]) and scale[0] >= np.finfo(np.float32).tiny):
-        wanted = "one that float32 holds, to quantise float values; or codes"
+        wanted = "one that float32 holds, to quantize float values; or codes"
         raise ArgumentError("src_q", f"a scale of {params.scale}", wanted)
     point = np.array([params.zero_point], np.int32)
     scale.flags.writeable = point.flags.writeable = False  # the next call's, too

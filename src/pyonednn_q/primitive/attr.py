@@ -103,7 +103,7 @@ class Attr:
     fpmath : str
         Which precision f32 arithmetic may be lowered to; no effect on int8.
     fpmath_apply_to_int : bool
-        Compute integer weights in that precision (weight-only quantisation).
+        Compute integer weights in that precision (weight-only quantization).
     accumulation : str
         Which type sums may be kept in. int8 refuses an explicit one; leave it strict.
     deterministic : bool

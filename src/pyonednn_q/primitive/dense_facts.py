@@ -75,7 +75,7 @@ class PrimitiveFacts:
         The bias is in units of the accumulator (whole numbers, worth src_scale · wei_scale each),
         as in ONNX and TFLite; otherwise it is in real units, as oneDNN v3 takes it.
     dst_scale, dst_zero_point : float and int
-        How dst is quantised.
+        How dst is quantized.
     acc : Interval, optional
         What is known of the accumulator; `acc_interval` finds it from the weights.
     acc_map : bool

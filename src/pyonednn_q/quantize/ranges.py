@@ -34,7 +34,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True, slots=True)
 class Dynamic:
-    """A float source that every call quantises by its own range.
+    """A float source that every call quantizes by its own range.
 
     Parameters
     ----------

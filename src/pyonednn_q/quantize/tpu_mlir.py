@@ -8,7 +8,7 @@
     symmetric   scale = threshold / steps        zero_point = 0
 
 with steps 127 for s8, as the compiler has them, 128 for s8 as its documentation prints, and 255 for
-u8. Source: TPU-MLIR's chapter on quantisation theory; the clamped cases from the compiler.
+u8. Source: TPU-MLIR's chapter on quantization theory; the clamped cases from the compiler.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The dialects: which constants and which arithmetic each runtime requantises with.
+"""The dialects: which constants and which arithmetic each runtime requantizes with.
 
 A dialect turns three scales into a `Requantizer`. Scales become float32 first where the runtime
 stores them so.

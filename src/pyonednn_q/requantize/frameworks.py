@@ -1,6 +1,6 @@
 """The constants that frameworks differ in: how scales are stored, multiplied and rounded.
 
-The table of types of the quantised-operator note, with what the frameworks were found to do.
+The table of types of the quantized-operator note, with what the frameworks were found to do.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from pyonednn_q.errors import ArgumentError
 
 OPS = ("conv", "deconv", "inner_product")
 DTYPES = ("u8", "s8")
-VECTOR = 8  # channels that an optimised kernel of TFLite requantises at once
+VECTOR = 8  # channels that an optimised kernel of TFLite requantizes at once
 GRANULARITIES = ("per_tensor", "per_channel")
 
 
@@ -46,7 +46,7 @@ def which_method(
     pointwise: bool = False,
     version: str | None = None,
 ) -> Method:
-    """Return the rule by which a framework requantises an operator's sums.
+    """Return the rule by which a framework requantizes an operator's sums.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How runtimes quantise floats: where the zero point is added, what is rounded, and how often.
+"""How runtimes quantize floats: where the zero point is added, what is rounded, and how often.
 
 All work in float32 on an input x and a scale s, inv = f32(1 / s), and clamp to the type last:
 

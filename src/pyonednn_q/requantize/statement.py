@@ -1,4 +1,4 @@
-"""What each kind of requantiser computes, stated in NumPy: the proof of the C++ loops.
+"""What each kind of requantizer computes, stated in NumPy: the proof of the C++ loops.
 
 Slow and plain on purpose. Integers are 64 bits wide where they must be, floats are rounded by
 assignment to their dtype and nothing else, and the exact kind works in Python's integers.
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 def apply(acc: Array, requantizer: Requantizer) -> Array:
-    """Return integers of the requantiser's dtype for s32 accumulators.
+    """Return integers of the requantizer's dtype for s32 accumulators.
 
     Raises
     ------

@@ -16,7 +16,7 @@ __all__ = ["FLT_MAX", "FLT_MIN", "NOISE", "is_noise", "not_storable", "overflows
 FLT_MAX = float(np.finfo(np.float32).max)
 FLT_MIN = float(np.finfo(np.float32).smallest_normal)
 
-# What folding in float64 may leave behind. 2**-40 of a quantisation step is 65 536 times finer than
+# What folding in float64 may leave behind. 2**-40 of a quantization step is 65 536 times finer than
 # float32 resolves beside a level of 1, and 4 096 times coarser than float64 at 1: enough for folds
 # of a dozen steps, too little for anything a user meant.
 NOISE = 2.0**-40

@@ -172,7 +172,7 @@ def half_range(
 ) -> tuple[tuple[Array, Array], ...]:
     """Return (codes, scales) of layers as training tools fix overflow: half of the range.
 
-    The whole tensor is quantised symmetrically for 7 bits and stored in 8: codes lie in [-64, 63],
+    The whole tensor is quantized symmetrically for 7 bits and stored in 8: codes lie in [-64, 63],
     or in [-64, 64] with `narrow`, where the top code 63.5 rounds up. It protects u8 sources, and
     s8 sources of matmul; not s8 convolutions, which want even weights.
 
@@ -199,11 +199,11 @@ def half_range(
     weights = items("layers", layers, object)
     halved = {"enable": len(weights), "first_layer_only": 1, "disable": 0}[option]
     return tuple(
-        _quantised(layer, half=at < halved, narrow=narrow) for at, layer in enumerate(weights)
+        _quantized(layer, half=at < halved, narrow=narrow) for at, layer in enumerate(weights)
     )
 
 
-def _quantised(layer: ArrayLike, *, half: bool, narrow: bool) -> tuple[Array, Array]:
+def _quantized(layer: ArrayLike, *, half: bool, narrow: bool) -> tuple[Array, Array]:
     real = numbers("layers", layer).astype(np.float64)
     if not np.isfinite(real).all() or real.ndim < 1:
         raise ArgumentError("layers", "weights that are not finite", "finite numbers")

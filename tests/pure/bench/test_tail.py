@@ -44,7 +44,7 @@ def test_unknown_words_are_refused(name: str) -> None:
         Tail(name)
 
 
-def test_floats_run_the_tail_without_its_quantisation() -> None:
+def test_floats_run_the_tail_without_its_quantization() -> None:
     steps = Tail("sum_relu_fq").ending(CHANNELS, Precision.parse("bf16")).chain.steps
     assert steps == (Sum(1.0), Eltwise("relu"))
 
@@ -77,7 +77,7 @@ def test_stored_values_are_worth_what_the_float_chain_gives(name: str, dtype: st
         stored = np.clip(np.rint(stored), dtypes.qmin(precision.dst), dtypes.qmax(precision.dst))
     worth = stored * ending.scale.values() + ending.shift.values()
 
-    # Half a level of the residual, of the chain's own quantisation, and of the store.
+    # Half a level of the residual, of the chain's own quantization, and of the store.
     level = max(ending.scale.greatest, residual_scale(precision.dst) if "sum" in name else 0.0)
     levels = 1.5 if "fq" in name and precision.dst in {"s32", "f32"} else 1.01
     step = max(level, 8.0 * 2 / 255) if levels == 1.5 else level

@@ -74,7 +74,7 @@ def test_clamp_and_range_that_are_disjoint(dst: str) -> None:
 
 
 @pytest.mark.parametrize("wei", ["f32", "bf16"])
-def test_dequantisation_comes_before_the_bias(wei: str) -> None:
+def test_dequantization_comes_before_the_bias(wei: str) -> None:
     """On the float fallback: acc·s + b, and not (acc + b)·s."""
     facts = PrimitiveFacts(
         "convolution", 2, src=wei, wei=wei, dst="f32",

@@ -184,7 +184,7 @@ def test_composing_again_changes_nothing(name: str) -> None:
     assert hash(composed) == hash(again)
 
 
-def test_quantised_convolution_needs_nothing() -> None:
+def test_quantized_convolution_needs_nothing() -> None:
     """Bias and per-channel FakeQuantize to u8: weight scale and bias carry it all."""
     plan, _ = plans("fq_pc", "u8")
     assert plan.post_ops == ()

@@ -1,4 +1,4 @@
-"""The quantised operators that a primitive takes along: each composes strictly, into how much."""
+"""The quantized operators that a primitive takes along: each composes strictly, into how much."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.requantize.multiplier import ev_multiplier
 from pyonednn_q.requantize.rounding import shift_round
-from support.definitions import requantisation
+from support.definitions import requantization
 
 
 def test_5000_multipliers_are_those_of_the_source() -> None:
@@ -22,7 +22,7 @@ def test_5000_multipliers_are_those_of_the_source() -> None:
     m = rng.uniform(0.25, 0.5, 5000) * 2.0 ** rng.integers(-40, 1, 5000)
     m[::5] = rng.integers(1, 2**15, 1000) * 2.0 ** -rng.integers(16, 60, 1000).astype(float)
     k, r = ev_multiplier(m)
-    wanted = [requantisation.ev_constants(Fraction(value)) for value in m]
+    wanted = [requantization.ev_constants(Fraction(value)) for value in m]
     assert list(zip(k.tolist(), r.tolist(), strict=True)) == wanted
     assert k.max() < 2**15
     assert ((k % 2 == 1) | (r == 1)).all()
@@ -32,7 +32,7 @@ def test_the_bound_keeps_the_multiplier_within_15_bits() -> None:
     """32767.5 would round to 2^15: from a little below it, one bit less is kept."""
     for m in (32767.4, 32767.49, 32767.495, 32767.5, 32767.9, 32768.0):
         k, r = ev_multiplier(m / 2**20)
-        assert (int(k), int(r)) == requantisation.ev_constants(Fraction(m / 2**20))
+        assert (int(k), int(r)) == requantization.ev_constants(Fraction(m / 2**20))
         assert k < 2**15
     assert (int(ev_multiplier(32767.4 / 2**20)[0]), int(ev_multiplier(0.03125)[0])) == (32767, 1)
 

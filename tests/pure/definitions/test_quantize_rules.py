@@ -1,4 +1,4 @@
-"""Quantising floats by the rules of each runtime, and dequantising.
+"""Quantizing floats by the rules of each runtime, and dequantizing.
 
 Accepted: every integer equals that of the rule in rational arithmetic, float32 roundings written
 out, on exact ties, beside them, and where types saturate; the rules are pairwise apart where their
@@ -17,7 +17,7 @@ import pytest
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.requantize.frameworks import FRAMEWORKS, framework
 from pyonednn_q.requantize.quantizers import RULES, dequantize, quantize
-from support.definitions.requantisation import f32, half_away
+from support.definitions.requantization import f32, half_away
 
 Definition = Callable[[Fraction, Fraction, int, int, int], int]
 LIMITS = {"s8": (-128, 127), "u8": (0, 255)}

@@ -1,4 +1,4 @@
-"""Requantisation of s32 accumulators in each runtime's arithmetic, by name.
+"""Requantization of s32 accumulators in each runtime's arithmetic, by name.
 
 Accepted: every dialect's integer equals that of its own definition in rational arithmetic, on
 accumulators beside ties and at the ends of their range, for one scale and for one per channel. The
@@ -18,7 +18,7 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.requantize import DIALECTS, dialect, requantize, requantizer, statement
 from pyonednn_q.requantize.frameworks import SATURATE_MODES, saturate_mode
 from pyonednn_q.requantize.value import Requantizer
-from support.definitions import requantisation
+from support.definitions import requantization
 
 LIMITS = {"s8": (-128, 127), "u8": (0, 255)}
 ALIASES = {
@@ -50,7 +50,7 @@ def beside_ties(rng: np.random.Generator, multiplier: float, count: int) -> Any:
 
 
 def test_every_dialect_has_a_definition_here() -> None:
-    assert set(requantisation.RULES) == set(DIALECTS)
+    assert set(requantization.RULES) == set(DIALECTS)
 
 
 @pytest.mark.parametrize("dst", ["s8", "u8"])
@@ -74,7 +74,7 @@ def test_every_integer_is_that_of_the_definition(
             dst_dtype=dst,
         )
         sx, sw, sy = (Fraction(float(scale)) for scale in (src, wei, to))
-        rule = requantisation.RULES[name]
+        rule = requantization.RULES[name]
         wanted = [rule(int(a), sx, sw, sy, zero_point, (lo, hi)) for a in acc]
         assert got.tolist() == wanted
 
@@ -93,13 +93,13 @@ def test_dyadic_scales_put_every_accumulator_on_a_grid(name: str) -> None:
             dst_scale=float(dst),
             dst_zero_point=-3,
         )
-        rule = requantisation.RULES[name]
+        rule = requantization.RULES[name]
         assert got.tolist() == [rule(int(a), src, wei, dst, -3, (-128, 127)) for a in acc]
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 @pytest.mark.parametrize("name", DIALECTS)
-def test_channels_are_requantised_one_by_one(name: str, axis: int) -> None:
+def test_channels_are_requantized_one_by_one(name: str, axis: int) -> None:
     rng = np.random.default_rng(3)
     src, wei, dst = scales(rng, 5, -12, -5)
     bias = rng.normal(size=5) if name.startswith("onednn") else rng.integers(-2000, 2000, 5)
@@ -152,7 +152,7 @@ def test_integers_of_a_bias_count_accumulators(name: str) -> None:
         dst_zero_point=5,
         bias=bias,
     )
-    rule = requantisation.RULES[name]
+    rule = requantization.RULES[name]
     sums = (acc.astype(np.int64) + bias).ravel().tolist()
     wanted = [rule(total, src, wei, dst, 5, (-128, 127)) for total in sums]
     assert got.ravel().tolist() == wanted

@@ -21,13 +21,13 @@ from pyonednn_q.requantize.multiplier import (
     quantize_multiplier,
     real_multiplier,
 )
-from support.definitions import requantisation
+from support.definitions import requantization
 
 I32 = np.array([-(2**31), -(2**31) + 1, -(2**30), -3, -2, -1, 0, 1, 2, 3, 2**30, 2**31 - 1])
 FORMS = {
-    "two_step": requantisation.two_step,
-    "two_step_up": requantisation.two_step_up,
-    "one_step": requantisation.one_step,
+    "two_step": requantization.two_step,
+    "two_step_up": requantization.two_step_up,
+    "one_step": requantization.one_step,
 }
 
 
@@ -60,7 +60,7 @@ def test_edges_of_quantize_multiplier(multiplier: float, q: int, exponent: int) 
     got_q, got_exponent = quantize_multiplier(multiplier)
     assert (int(got_q), int(got_exponent)) == (q, exponent)
     if multiplier > 0:
-        assert requantisation.q31(Fraction(multiplier)) == (q, exponent)
+        assert requantization.q31(Fraction(multiplier)) == (q, exponent)
 
 
 def test_random_multipliers_equal_the_definition() -> None:
@@ -69,7 +69,7 @@ def test_random_multipliers_equal_the_definition() -> None:
     # Beside the ties of the rounding to 31 bits.
     m[::2] = np.ldexp((rng.integers(2**30, 2**31, 2000) * 2 + 1) / 2.0**32, -7)
     q, exponent = quantize_multiplier(m)
-    wanted = [requantisation.q31(Fraction(value)) for value in m]
+    wanted = [requantization.q31(Fraction(value)) for value in m]
     assert list(zip(q.tolist(), exponent.tolist(), strict=True)) == wanted
 
 
@@ -90,7 +90,7 @@ def test_scales_must_be_positive(name: str, bad: float) -> None:
 def test_high_product_at_every_edge() -> None:
     a, b = np.meshgrid(I32, I32)
     wanted = [
-        requantisation.high_product(int(x), int(y)) for x, y in zip(a.flat, b.flat, strict=True)
+        requantization.high_product(int(x), int(y)) for x, y in zip(a.flat, b.flat, strict=True)
     ]
     assert high_product(a, b).ravel().tolist() == wanted
     assert int(high_product(-(2**31), -(2**31))) == 2**31 - 1
@@ -100,7 +100,7 @@ def test_high_product_of_random_values_and_ties() -> None:
     rng = np.random.default_rng(1)
     a, b = rng.integers(-(2**31), 2**31, (2, 20000))
     b[::2] = 2**30  # a · 2^30 / 2^31: every odd a is a tie
-    wanted = [requantisation.high_product(int(x), int(y)) for x, y in zip(a, b, strict=True)]
+    wanted = [requantization.high_product(int(x), int(y)) for x, y in zip(a, b, strict=True)]
     assert high_product(a, b).tolist() == wanted
 
 
@@ -150,9 +150,9 @@ def test_the_three_precisions_of_a_multiplier() -> None:
     src, wei, dst = rng.uniform(0.001, 0.2, (3, 3000)).astype(np.float32)
     differ = set()
     for name, form in (
-        ("double", requantisation.double),
-        ("single_product", requantisation.single_product),
-        ("single", requantisation.single),
+        ("double", requantization.double),
+        ("single_product", requantization.single_product),
+        ("single", requantization.single),
     ):
         got = real_multiplier(src, wei, dst, name)
         exact = [[Fraction(float(v)) for v in scale] for scale in (src, wei, dst)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyonednn_q import emulate as quantised
+from pyonednn_q import emulate as quantized
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.alignment import BACKWARD, FORWARD, GraphOperator, align_thresholds
 from pyonednn_q.quantize.tpu_mlir import symmetric_qparams
@@ -90,7 +90,7 @@ def test_codes_are_then_copied() -> None:
     found = align_thresholds([GraphOperator("leaky_relu", ("x",), "y")], {"x": 2.0, "y": 1.5})
     q = symmetric_qparams(found["y"])
     x = np.arange(-128, 128).astype(np.int8)
-    got = quantised.leaky_relu(x, 0.5, src_q=symmetric_qparams(2.0), dst_q=q, dialect="tpu_mlir")
+    got = quantized.leaky_relu(x, 0.5, src_q=symmetric_qparams(2.0), dst_q=q, dialect="tpu_mlir")
     assert np.array_equal(got[128:], x[128:])
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.requantize.multiplier import quantize_multiplier, scale_to_mult_shift
-from support.definitions import requantisation
+from support.definitions import requantization
 
 LIMITS = {8: 127, 32: 2**31 - 1}
 
@@ -43,7 +43,7 @@ def multipliers(count: int) -> list[float]:
 def test_search(bits: int, first: int) -> None:
     values = multipliers(120)
     k, r = scale_to_mult_shift(values, bits, "search" if first else "positive")
-    wanted = [requantisation.search(Fraction(m), LIMITS[bits], first) for m in values]
+    wanted = [requantization.search(Fraction(m), LIMITS[bits], first) for m in values]
     assert list(zip(k.tolist(), r.tolist(), strict=True)) == wanted
 
 

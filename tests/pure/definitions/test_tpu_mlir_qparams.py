@@ -15,7 +15,7 @@ import pytest
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.tpu_mlir import affine_qparams, symmetric_qparams
 from pyonednn_q.requantize.quantizers import quantize
-from support.definitions.requantisation import f64, half_away
+from support.definitions.requantization import f64, half_away
 
 
 def stated(lo: float, hi: float) -> tuple[Fraction, int, str]:

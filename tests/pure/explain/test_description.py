@@ -131,7 +131,7 @@ def test_what_is_stored_and_read_again_is_the_fake_quantize(
 
 
 def test_levels_that_are_the_type_are_stored_as_they_are() -> None:
-    """A FakeQuantize that only quantises needs no reading; 255 levels of s8 stay symmetric."""
+    """A FakeQuantize that only quantizes needs no reading; 255 levels of s8 stay symmetric."""
     plain = {"input_low": 0, "input_high": 1, "output_low": 0, "output_high": 255}
     assert store(plain, "u8").chain == FakeQuantize(0, 1, 0, 255).chain()
     assert store(plain, "u8").reading == Chain()

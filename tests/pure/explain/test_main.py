@@ -77,8 +77,8 @@ def test_show_is_a_description(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_policy(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "4 post-ops; REAL" in out(capsys, "quantised_residual")
-    assert "2 post-ops; BOUNDED(1)" in out(capsys, "quantised_residual", "--policy", "fast")
+    assert "4 post-ops; REAL" in out(capsys, "quantized_residual")
+    assert "2 post-ops; BOUNDED(1)" in out(capsys, "quantized_residual", "--policy", "fast")
 
 
 def test_another_dst(capsys: pytest.CaptureFixture[str]) -> None:

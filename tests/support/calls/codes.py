@@ -1,4 +1,4 @@
-"""Codes: a call whose exact sums another runtime's requantisation finishes, stated in NumPy."""
+"""Codes: a call whose exact sums another runtime's requantization finishes, stated in NumPy."""
 
 from __future__ import annotations
 

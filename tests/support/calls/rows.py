@@ -1,4 +1,4 @@
-"""Sources that a call quantises by its own range, stated in NumPy's float32; and rows of their own.
+"""Sources that a call quantizes by its own range, stated in NumPy's float32; and rows of their own.
 
 u8   scale = (hi − lo) / 255          zero_point = clamp(rne(−lo / scale), 0, 255)
 s8   scale = max(−lo, hi) / 127       zero_point = 0

@@ -1,4 +1,4 @@
-"""The quantised operators as oneDNN's primitives compute them, in rational arithmetic.
+"""The quantized operators as oneDNN's primitives compute them, in rational arithmetic.
 
 Each float32 operation of the kernels is spelt out; `x` is a code less its zero point.
 """
@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from pyonednn_q.qparams import QParams
 from support.definitions.operators import LIMITS, scale
-from support.definitions.requantisation import bounded, f32, f64
+from support.definitions.requantization import bounded, f32, f64
 
 Value = int | Fraction
 

@@ -1,4 +1,4 @@
-"""The quantised operators on single codes, in rational arithmetic; x is a code less its zero point.
+"""The quantized operators on single codes, in rational arithmetic; x is a code less its zero point.
 
 Written from the definitions of the frameworks, not from the package: each rounding is spelt out.
 """
@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from pyonednn_q.qparams import QParams
-from support.definitions.requantisation import bounded, f32, f64, half_away, q31, search, two_step
+from support.definitions.requantization import bounded, f32, f64, half_away, q31, search, two_step
 
 LIMITS = {"s8": (-128, 127), "u8": (0, 255)}
 
@@ -55,7 +55,7 @@ def real(x: int, q: QParams) -> Fraction:
 
 
 def through_floats(value: Fraction, q: QParams, dialect: str) -> int:
-    """Quantise a float32 value by a dialect's rule."""
+    """Quantize a float32 value by a dialect's rule."""
     if dialect == "tpu_mlir":
         return code(half_away(f32(value * f32(1 / scale(q)))), q)
     quotient = f32(value / scale(q))

@@ -21,7 +21,7 @@ ROOMS = (
     right_functions.algebra_calls,
     right_functions.predicted_calls,
     right_functions.readers_calls,
-    right_functions.quantised_calls,
+    right_functions.quantized_calls,
     right_functions.process_calls,
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pyonednn_q as pq
-from pyonednn_q import emulate as quantised
+from pyonednn_q import emulate as quantized
 from pyonednn_q import requantize as dialects
 from pyonednn_q.bench import benchdnn, compare, report, shape, suite
 from pyonednn_q.bench.run import Run
@@ -199,16 +199,16 @@ def readers_calls() -> Calls:
     }
 
 
-def quantised_calls() -> Calls:
+def quantized_calls() -> Calls:
     q = {"src_q": U8, "dst_q": pq.QParams(1.0, 4, "u8"), "dialect": "tflite"}
     return {
         "add": (
-            quantised.add,
+            quantized.add,
             {"a": SRC, "b": SRC, "a_q": U8, "b_q": U8, "dst_q": U8, "dialect": "tflite"},
         ),
-        "arg_max": (quantised.arg_max, {"src": SRC, "axis": 1}),
+        "arg_max": (quantized.arg_max, {"src": SRC, "axis": 1}),
         "average_pool": (
-            quantised.average_pool,
+            quantized.average_pool,
             {
                 "src": SRC,
                 "kernel": 2,
@@ -221,17 +221,17 @@ def quantised_calls() -> Calls:
             },
         ),
         "bias_add": (
-            quantised.bias_add,
+            quantized.bias_add,
             {"src": SRC, "bias": np.zeros(3, np.uint8), "src_q": U8, "bias_q": U8, "dst_q": U8},
         ),
         "concat": (
-            quantised.concat,
+            quantized.concat,
             {"srcs": [SRC, SRC], "srcs_q": [U8, U8], "dst_q": U8, "axis": 1},
         ),
-        "leaky_relu": (quantised.leaky_relu, {"src": SRC, "alpha": 0.1, **q}),
-        "max_pool": (quantised.max_pool, {"src": SRC, "kernel": (2, 2), "stride": 2, "padding": 0}),
+        "leaky_relu": (quantized.leaky_relu, {"src": SRC, "alpha": 0.1, **q}),
+        "max_pool": (quantized.max_pool, {"src": SRC, "kernel": (2, 2), "stride": 2, "padding": 0}),
         "pad": (
-            quantised.pad,
+            quantized.pad,
             {
                 "src": SRC,
                 "padding": [(0, 0), (0, 0), (1, 1), (1, 1)],
@@ -240,20 +240,20 @@ def quantised_calls() -> Calls:
                 "mode": "constant",
             },
         ),
-        "power": (quantised.power, {"src": SRC, "exponent": 2.0, "scale": 1.0, "shift": 0.5, **q}),
-        "prelu": (quantised.prelu, {"src": SRC, "slope": np.ones(3, np.uint8), "slope_q": U8, **q}),
-        "relu": (quantised.relu, {"src": SRC, **q}),
-        "quantised.requantize": (quantised.requantize, {"src": SRC, **q}),
+        "power": (quantized.power, {"src": SRC, "exponent": 2.0, "scale": 1.0, "shift": 0.5, **q}),
+        "prelu": (quantized.prelu, {"src": SRC, "slope": np.ones(3, np.uint8), "slope_q": U8, **q}),
+        "relu": (quantized.relu, {"src": SRC, **q}),
+        "quantized.requantize": (quantized.requantize, {"src": SRC, **q}),
         "resize_bilinear": (
-            quantised.resize_bilinear,
+            quantized.resize_bilinear,
             {"src": SRC, "size": (12, 12), "half_pixel": False, "src_q": U8, "dst_q": U8},
         ),
         "sigmoid": (
-            quantised.sigmoid,
+            quantized.sigmoid,
             {"src": SRC, "src_q": U8, "dst_q": pq.QParams(1 / 256, 0, "u8")},
         ),
         "softmax": (
-            quantised.softmax,
+            quantized.softmax,
             {
                 "src": SRC,
                 "axis": 1,

@@ -1,4 +1,4 @@
-"""Settings made worse: quantisation, windows, chains, options."""
+"""Settings made worse: quantization, windows, chains, options."""
 
 from __future__ import annotations
 

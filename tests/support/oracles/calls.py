@@ -1,4 +1,4 @@
-"""Drawn layers as calls of ours, with the requantisation of another runtime."""
+"""Drawn layers as calls of ours, with the requantization of another runtime."""
 
 from __future__ import annotations
 

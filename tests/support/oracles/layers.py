@@ -1,4 +1,4 @@
-"""Layers whose sums lie where requantisation rules part, and exact sums of them.
+"""Layers whose sums lie where requantization rules part, and exact sums of them.
 
 The first image of a layer is all zero point, so that its sums are the biases: those are put beside
 ties, where the rule in question and its rivals give different integers. The other images are drawn.

@@ -1,4 +1,4 @@
-"""Codes and parameters for the quantised operators, drawn: random scales, and powers of two."""
+"""Codes and parameters for the quantized operators, drawn: random scales, and powers of two."""
 
 from __future__ import annotations
 

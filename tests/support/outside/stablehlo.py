@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import pyonednn_q as pq
-from pyonednn_q import emulate as quantised
+from pyonednn_q import emulate as quantized
 from pyonednn_q.requantize import quantizers
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Value(NamedTuple):
 
 def left_out(case: Case) -> str | None:
     """Return why there is no answer of ours to a case."""
-    return None if case.op in OURS else f"{case.op}: no quantised operator of ours"
+    return None if case.op in OURS else f"{case.op}: no quantized operator of ours"
 
 
 def answer(case: Case, requantize: str | None = None) -> tuple[Array, Array]:
@@ -93,7 +93,7 @@ def _aligned(kind: dict[str, Any], ndim: int) -> tuple[Array, Array]:
 def _quantize(inputs: list[Value], step: Step, kind: dict[str, Any]) -> Array:
     (x,) = inputs
     if "scale" in x.kind and "axis" not in x.kind:
-        return quantised.requantize(x.array, src_q=x.q, dst_q=_params(kind), dialect="stablehlo")
+        return quantized.requantize(x.array, src_q=x.q, dst_q=_params(kind), dialect="stablehlo")
     real = _dequantize(inputs, step, kind) if "scale" in x.kind else x.array
     scale, zero_point = _aligned(kind, real.ndim)
     return quantizers.quantize(real, scale, zero_point, "s8", rule="stablehlo")
@@ -108,7 +108,7 @@ def _add(inputs: list[Value], step: Step, kind: dict[str, Any]) -> Array:
     del step
     a, b = inputs
     params = {"a_q": a.q, "b_q": b.q, "dst_q": _params(kind)}
-    return quantised.add(a.array, b.array, **params, dialect="stablehlo")
+    return quantized.add(a.array, b.array, **params, dialect="stablehlo")
 
 
 def _convolution(inputs: list[Value], step: Step, kind: dict[str, Any]) -> Array:

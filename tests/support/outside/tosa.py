@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import pyonednn_q as pq
-from pyonednn_q import emulate as quantised
+from pyonednn_q import emulate as quantized
 from pyonednn_q.native.requantize import requantize
 from pyonednn_q.requantize import requantizer
 from pyonednn_q.requantize.value import Requantizer
@@ -169,13 +169,13 @@ def _average(tensors: Tensors, attributes: Attributes) -> Array:
     src_q, dst_q = (_of(tensors[f"{name}_zero_point"]) for name in ("src", "dst"))
     window = {"stride": attributes["stride"], "padding": _pairs(attributes["pad"])}
     src, kernel = _first(tensors["src"]), attributes["kernel"]
-    codes = quantised.average_pool(src, kernel, src_q=src_q, dst_q=dst_q, dialect="tosa", **window)
+    codes = quantized.average_pool(src, kernel, src_q=src_q, dst_q=dst_q, dialect="tosa", **window)
     return np.moveaxis(codes, 1, -1)
 
 
 def _largest(tensors: Tensors, attributes: Attributes) -> Array:
     window = {"stride": attributes["stride"], "padding": _pairs(attributes["pad"])}
-    codes = quantised.max_pool(_first(tensors["src"]), attributes["kernel"], **window)
+    codes = quantized.max_pool(_first(tensors["src"]), attributes["kernel"], **window)
     return np.moveaxis(codes, 1, -1)
 
 

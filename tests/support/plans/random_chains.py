@@ -101,8 +101,8 @@ def _fq(rng: np.random.Generator, channels: int) -> Chain:
     width = abs(_scale(rng, channels, zeros=0.0)) * 0.25
     low = width * float(rng.choice([0, -levels // 2, -2]))
     high = low + width * float(levels - 1)
-    quantise_only = rng.random() < 0.3
-    if quantise_only:
+    quantize_only = rng.random() < 0.3
+    if quantize_only:
         return FakeQuantize(low, high, 0.0, float(levels - 1), levels).chain()
     return FakeQuantize(low, high, low, high, levels).chain()
 

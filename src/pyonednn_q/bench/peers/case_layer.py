@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.bench.data import Sample, channels, quantise
+from pyonednn_q.bench.data import Sample, channels, quantize
 from pyonednn_q.bench.peers.layer import PeerError, PeerLayer, Residual
 from pyonednn_q.bench.tail import residual_scale
 
@@ -32,7 +32,7 @@ def layer_of(peer: str, case: Case, sample: Sample) -> PeerLayer:
         raise PeerError(peer, f"is not asked for the tail {case.tail.name}")
     if not precision.is_int8 and precision.name != "f32":
         raise PeerError(peer, "is compared in f32 and INT8 only")
-    given = quantise(case, sample)
+    given = quantize(case, sample)
     ending = case.tail.ending(channels(shape), precision)
     wei = given.wei
     if shape.has_groups:
@@ -64,7 +64,7 @@ def layer_of(peer: str, case: Case, sample: Sample) -> PeerLayer:
 
 
 def _words(case: Case) -> tuple[str, ...]:
-    """Return the words of the tail without a last quantisation that is the store itself."""
+    """Return the words of the tail without a last quantization that is the store itself."""
     *before, last = case.tail.words or ("",)
     dst = case.precision.dst
     if case.precision.is_int8 and dtypes.is_integer(dst) and last in {"fq", f"fq_{dst}"}:

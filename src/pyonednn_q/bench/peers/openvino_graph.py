@@ -1,4 +1,4 @@
-"""OpenVINO: a graph of dequantisation, layer and FakeQuantize, which its CPU plugin makes INT8.
+"""OpenVINO: a graph of dequantization, layer and FakeQuantize, which its CPU plugin makes INT8.
 
 Whether it did is read from the compiled graph: a layer that runs on floats is not what was asked.
 """

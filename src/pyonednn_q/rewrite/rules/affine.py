@@ -142,7 +142,7 @@ def fold_constant(affine: Affine, step: Clip | Round | Eltwise | PRelu | Binary)
     exactness=REAL,
 )
 def split_per_channel_shift(affine: Affine) -> Outcome:
-    """A dequantiser's shift is per channel only because its scale is: -zero_point*scale. Apart, the
+    """A dequantizer's shift is per channel only because its scale is: -zero_point*scale. Apart, the
     zero point is one number again. Quotients that differ by less than 2**-40 are one number; they
     are taken from folds in float64.
     """

@@ -122,7 +122,7 @@ def _odd(affine: Affine) -> str | None:
     exactness=bounded(1),
 )
 def drop_round_before_residual(_: Round, run: tuple[Item, ...], last: Round) -> Outcome:
-    """For a FakeQuantize whose result meets a residual and is quantised again: the first rounding
+    """For a FakeQuantize whose result meets a residual and is quantized again: the first rounding
     moves the value by half a level of its own at most, and r may be anything.
     """
     if not any(isinstance(step, Sum) for step in run):

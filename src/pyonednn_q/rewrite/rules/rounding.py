@@ -98,5 +98,5 @@ def move_shift_before_clipped_round(rnd: Round, clip: Clip, affine: Affine) -> O
 
 
 def _may_pass(affine: Affine) -> bool:
-    # Any other scale is no shape of these rules: a dequantiser behind a round is no event.
+    # Any other scale is no shape of these rules: a dequantizer behind a round is no event.
     return abs(affine.scale).is_all(1.0)

@@ -12,7 +12,7 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import codes
-from pyonednn_q.ops.quantizer import Quantiser
+from pyonednn_q.ops.quantizer import Quantizer
 from pyonednn_q.primitive.tensor import TensorSpec
 
 DIMS = (2, 16, 5, 3)
@@ -57,7 +57,7 @@ def test_codes_of_clean_values_are_those_of_the_definition(
     values = step / 4 * rng.integers(4 * int(first) - 9, 4 * (int(first) + count) + 9, DIMS)
     values = LAYOUTS[layout](values.astype(np.float32))
     spec = TensorSpec.channels_last(DIMS, dtype)
-    got = Quantiser(cut, spec)(values)
+    got = Quantizer(cut, spec)(values)
     np.testing.assert_array_equal(got, evaluate(Chain(*cut.quantize), values))
     assert TensorSpec.of(got) == spec
 
@@ -75,7 +75,7 @@ def test_codes_differ_only_next_to_ties(name: str, dtype: str) -> None:
     ties += np.spacing(ties) * rng.integers(-3, 4, ties.shape).astype(np.float32)
     spread = rng.uniform((first - 2) * step, (first + count + 1) * step, (2000, 16))
     values = np.concatenate([ties, spread.astype(np.float32)])
-    got = Quantiser(cut, TensorSpec.dense(values.shape, dtype))(values)
+    got = Quantizer(cut, TensorSpec.dense(values.shape, dtype))(values)
     # The scale and the zero point rounded, a product and a sum of numbers this large; signed codes
     # lie 128 lower.
     exact = values.astype(np.float64)
@@ -87,8 +87,8 @@ def test_codes_differ_only_next_to_ties(name: str, dtype: str) -> None:
 
 
 def test_values_of_another_type_or_shape_are_refused() -> None:
-    quantise = Quantiser(codes(fq(0, 256, 1.0)), TensorSpec.dense((2, 3), "u8"))
+    quantize = Quantizer(codes(fq(0, 256, 1.0)), TensorSpec.dense((2, 3), "u8"))
     with pytest.raises(DTypeError, match="src: got float64; wanted float32, or u8 codes"):
-        quantise(np.zeros((2, 3)))
+        quantize(np.zeros((2, 3)))
     with pytest.raises(ShapeError, match="src"):
-        quantise(np.zeros((3, 2), np.float32))
+        quantize(np.zeros((3, 2), np.float32))

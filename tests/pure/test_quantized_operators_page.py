@@ -1,4 +1,4 @@
-"""docs/quantised_operators.md is what its tool writes, and its example is executed."""
+"""docs/quantized_operators.md is what its tool writes, and its example is executed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-import quantised_operators
-from pyonednn_q import emulate as quantised
+import quantized_operators
+from pyonednn_q import emulate as quantized
 
-PAGE = Path(__file__).parents[2] / "docs" / "quantised_operators.md"
+PAGE = Path(__file__).parents[2] / "docs" / "quantized_operators.md"
 
 
 def test_the_page_is_the_catalogue() -> None:
-    written = "\n".join(quantised_operators.page()) + "\n"
-    again = "run: python tools/quantised_operators.py > docs/quantised_operators.md"
+    written = "\n".join(quantized_operators.page()) + "\n"
+    again = "run: python tools/quantized_operators.py > docs/quantized_operators.md"
     assert written == PAGE.read_text(), again
 
 
@@ -30,9 +30,9 @@ def test_the_example_prints_what_the_page_says() -> None:
     assert printed.getvalue() == output
 
 
-@pytest.mark.parametrize("operator", quantised.ARITHMETIC)
+@pytest.mark.parametrize("operator", quantized.ARITHMETIC)
 def test_every_operator_of_the_catalogue_documents_its_dialects(operator: str) -> None:
-    function = getattr(quantised, operator)
+    function = getattr(quantized, operator)
     default = inspect.signature(function).parameters["dialect"].default
-    assert default in quantised.ARITHMETIC[operator]
+    assert default in quantized.ARITHMETIC[operator]
     assert "dialect" in function.__doc__

@@ -1,4 +1,4 @@
-"""The quantised operators on oneDNN's primitives: every code is that of its float32 steps.
+"""The quantized operators on oneDNN's primitives: every code is that of its float32 steps.
 
 The steps are stated in rational arithmetic (`support.definitions.onednn_operators`). Scales are
 drawn so that many results lie at a tie or beside one; exponentials are held to the errors that
@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q import emulate as quantised
+from pyonednn_q import emulate as quantized
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.qparams import QParams
 from support import oracle_eltwise
 from support.definitions import onednn_operators as stated
 from support.definitions import operators
-from support.definitions.requantisation import f32
+from support.definitions.requantization import f32
 from support.oracle_numbers import numpy_dtype
 from support.oracle_plain import softmax_of
 from support.oracle_tracked import Tracked, mul, multiply_add
@@ -74,9 +74,9 @@ def test_functions_of_one_value(src: str, dst: str) -> None:
         alpha = float(np.float32(rng.uniform(-1.5, 1.5)))
         at = shifted(x, src_q)
         for slope, got in (
-            (1, call(quantised.requantize, x, src_q=src_q, dst_q=q)),
-            (0, call(quantised.relu, x, src_q=src_q, dst_q=q)),
-            (alpha, call(quantised.leaky_relu, x, alpha, src_q=src_q, dst_q=q)),
+            (1, call(quantized.requantize, x, src_q=src_q, dst_q=q)),
+            (0, call(quantized.relu, x, src_q=src_q, dst_q=q)),
+            (alpha, call(quantized.leaky_relu, x, alpha, src_q=src_q, dst_q=q)),
         ):
             exact = Fraction(slope)
             assert got == [stated.leaky_relu(v, exact, src_q, q) for v in at]
@@ -90,7 +90,7 @@ def test_power(src: str, dst: str, p: int) -> None:
     for draw in range(DRAWS):
         src_q, q = drawn(rng, src, dst, steered=draw % 2 > 0)
         scale, shift = (float(np.float32(v)) for v in rng.uniform(-2, 2, 2))
-        got = call(quantised.power, x, p, src_q=src_q, dst_q=q, scale=scale, shift=shift)
+        got = call(quantized.power, x, p, src_q=src_q, dst_q=q, scale=scale, shift=shift)
         constants = (Fraction(scale), Fraction(shift))
         assert got == [stated.power(v, p, *constants, src_q, q) for v in shifted(x, src_q)]
 
@@ -98,7 +98,7 @@ def test_power(src: str, dst: str, p: int) -> None:
 def test_a_power_of_its_own() -> None:
     """A third power of small integers is exact in float32, whatever computes it."""
     q = QParams(1.0, 0, "s8")
-    got = call(quantised.power, np.arange(-6, 7).astype(np.int8), 3, src_q=q, dst_q=q)
+    got = call(quantized.power, np.arange(-6, 7).astype(np.int8), 3, src_q=q, dst_q=q)
     assert got == [min(max(v**3, -128), 127) for v in range(-6, 7)]
 
 
@@ -108,7 +108,7 @@ def test_prelu(src: str, dst: str) -> None:
     for draw in range(DRAWS):
         src_q, slope_q, q = drawn(rng, src, "s8", dst, steered=draw % 2 > 0)
         x, slope = codes(rng, src, (2, 19, 3)), codes(rng, "s8", (19,))
-        got = call(quantised.prelu, x, slope, src_q=src_q, slope_q=slope_q, dst_q=q)
+        got = call(quantized.prelu, x, slope, src_q=src_q, slope_q=slope_q, dst_q=q)
         slopes = [f32(s * operators.scale(slope_q)) for s in shifted(slope, slope_q)]
         wanted = [
             stated.leaky_relu(v, slopes[at // 3 % 19], src_q, q)
@@ -127,7 +127,7 @@ def test_add(a: str, b: str, b_dims: tuple[int, ...]) -> None:
         for first in (True, False):
             left, right = (x, y) if first else (y, x)
             left_q, right_q = (a_q, b_q) if first else (b_q, a_q)
-            got = call(quantised.add, left, right, a_q=left_q, b_q=right_q, dst_q=q)
+            got = call(quantized.add, left, right, a_q=left_q, b_q=right_q, dst_q=q)
             pairs = np.stack(np.broadcast_arrays(x.astype(int), y.astype(int)), -1).reshape(-1, 2)
             # The first operand is that which is not broadcast; alike, addends do not order.
             if first or b_dims != x.shape:
@@ -141,7 +141,7 @@ def test_sums_of_operands_that_are_both_broadcast() -> None:
     rng = np.random.default_rng(3)
     a_q, b_q, q = drawn(rng, "s8", "s8", "s8", steered=True)
     x, y = codes(rng, "s8", (5, 1)), codes(rng, "s8", (1, 7))
-    got = call(quantised.add, x, y, a_q=a_q, b_q=b_q, dst_q=q)
+    got = call(quantized.add, x, y, a_q=a_q, b_q=b_q, dst_q=q)
     assert got == [stated.add(int(v), int(w), a_q, b_q, q) for v in x.ravel() for w in y.ravel()]
 
 
@@ -150,7 +150,7 @@ def test_bias_add() -> None:
     for dims in ((3, 19), (2, 19, 5), (1, 19, 4, 3)):
         src_q, bias_q, q = drawn(rng, "u8", "s8", "u8", steered=True)
         x, bias = codes(rng, "u8", dims), codes(rng, "s8", (19,))
-        got = call(quantised.bias_add, x, bias, src_q=src_q, bias_q=bias_q, dst_q=q)
+        got = call(quantized.bias_add, x, bias, src_q=src_q, bias_q=bias_q, dst_q=q)
         along = np.broadcast_to(bias.reshape(-1, *(1,) * (len(dims) - 2)), dims)
         pairs = zip(x.ravel().tolist(), along.ravel().tolist(), strict=True)
         assert got == [stated.add(v, w, src_q, bias_q, q) for v, w in pairs]
@@ -176,7 +176,7 @@ def test_means(dtype: str, count_padding: bool) -> None:
             # 64 channels: the kernel for AVX2 takes no fewer in a small image.
             src = codes(rng, dtype, (1, 64, 5, 5))
             got = call(
-                quantised.average_pool,
+                quantized.average_pool,
                 src,
                 kernel,
                 src_q=src_q,
@@ -199,7 +199,7 @@ def test_means_of_other_ranks(dims: tuple[int, ...]) -> None:
     rng = np.random.default_rng(len(dims))
     src_q, q = drawn(rng, "s8", "s8", steered=True)
     src = codes(rng, "s8", dims)
-    got = call(quantised.average_pool, src, dims[2:], src_q=src_q, dst_q=q)
+    got = call(quantized.average_pool, src, dims[2:], src_q=src_q, dst_q=q)
     rows = src.reshape(-1, int(np.prod(dims[2:]))).tolist()
     assert got == [stated.mean(row, 0, len(row), src_q, q) for row in rows]
 
@@ -208,7 +208,7 @@ def test_means_of_other_ranks(dims: tuple[int, ...]) -> None:
 def test_maxima(dtype: str) -> None:
     src = codes(np.random.default_rng(6), dtype, (2, 64, 6, 5))
     for kernel, stride, padding in ((3, 2, 1), (2, 1, 0)):
-        got = call(quantised.max_pool, src, kernel, stride=stride, padding=padding)
+        got = call(quantized.max_pool, src, kernel, stride=stride, padding=padding)
         assert got == [max(window) for window in windows(src, kernel, stride, padding)]
 
 
@@ -223,7 +223,7 @@ def test_concat(axis: int) -> None:
             np.reshape([stated.joined(v, each, q) for v in shifted(src, each)], src.shape)
             for src, each in ((x, a_q), (y, b_q))
         ]
-        got = call(quantised.concat, [x, y], srcs_q=[a_q, b_q], dst_q=q, axis=axis)
+        got = call(quantized.concat, [x, y], srcs_q=[a_q, b_q], dst_q=q, axis=axis)
         assert got == np.concatenate(parts, axis).ravel().tolist()
 
 
@@ -234,7 +234,7 @@ def test_resizing(src: str, dst: str) -> None:
         src_q, q = drawn(rng, src, dst, steered=draw == 1)
         q = src_q if draw == 2 and src == dst else q
         x = codes(rng, src, (1, 19, 5, 4))
-        got = call(quantised.resize_bilinear, x, size, src_q=src_q, dst_q=q, half_pixel=True)
+        got = call(quantized.resize_bilinear, x, size, src_q=src_q, dst_q=q, half_pixel=True)
         wanted = []
         for channel in x[0].tolist():
             for top, bottom, down in stated.places(5, size[0]):
@@ -265,7 +265,7 @@ def test_sigmoid(dst: str) -> None:
         q = QParams(2.0**-8, operators.LIMITS[dst][0], dst)
         at = Tracked.exact(np.array(shifted(every("s8"), src_q), float))
         real = oracle_eltwise.apply("logistic", mul(at, Tracked.exact(src_q.scale)), 0.0, 0.0)
-        assert accepted(call(quantised.sigmoid, every("s8"), src_q=src_q, dst_q=q), real, q)
+        assert accepted(call(quantized.sigmoid, every("s8"), src_q=src_q, dst_q=q), real, q)
 
 
 @pytest.mark.parametrize("beta", [1.0, 0.3])
@@ -279,15 +279,15 @@ def test_softmax(axis: int, beta: float) -> None:
         step = np.float32(src_q.scale) * np.float32(beta)
         values = (x.astype(np.float32) - np.float32(src_q.zero_point)) * step
         real = softmax_of(values.astype(np.float64), axis)
-        got = call(quantised.softmax, x, src_q=src_q, dst_q=q, axis=axis, beta=beta)
+        got = call(quantized.softmax, x, src_q=src_q, dst_q=q, axis=axis, beta=beta)
         assert accepted(got, real, q)
 
 
 def test_borders_are_stored_as_a_primitive_stores() -> None:
     q = QParams(2.0, 5, "s8")
-    assert call(quantised.pad, np.zeros(1, np.int8), [(1, 1)], src_q=q, value=3.0) == [6, 0, 6]
+    assert call(quantized.pad, np.zeros(1, np.int8), [(1, 1)], src_q=q, value=3.0) == [6, 0, 6]
     other = {
-        name: quantised.pad(np.zeros(0, np.int8), [(1, 0)], src_q=q, value=3.0, dialect=name)
+        name: quantized.pad(np.zeros(0, np.int8), [(1, 0)], src_q=q, value=3.0, dialect=name)
         for name in ("onnxruntime", "onednn")
     }
     # 3 / 2 is a tie: to 2 before the zero point is added, 6.5 to 6 after.
@@ -297,12 +297,12 @@ def test_borders_are_stored_as_a_primitive_stores() -> None:
 def test_nothing_is_nothing() -> None:
     q = QParams(0.5, 0, "s8")
     none = np.zeros((0, 3), np.int8)
-    assert call(quantised.relu, none, src_q=q, dst_q=q) == []
-    assert call(quantised.concat, [none, none], srcs_q=[q, q], dst_q=q) == []
+    assert call(quantized.relu, none, src_q=q, dst_q=q) == []
+    assert call(quantized.concat, [none, none], srcs_q=[q, q], dst_q=q) == []
 
 
 def test_one_call_of_each_prints_what_the_page_says() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "quantised_operators.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "quantized_operators.md").read_text()
     *_, code, output = re.findall(r"```(?:python|text)\n(.*?)```", page, re.DOTALL)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -315,11 +315,11 @@ def test_what_the_primitives_do_not_take_is_refused() -> None:
     s8, u8 = QParams(0.5, 0, "s8"), QParams(0.5, 0, "u8")
     x = np.zeros((1, 64, 4, 4), np.int8)
     with pytest.raises(DTypeError, match=r"^dst_q: .* pooling of codes keeps their type"):
-        call(quantised.average_pool, x, 2, src_q=s8, dst_q=u8)
+        call(quantized.average_pool, x, 2, src_q=s8, dst_q=u8)
     with pytest.raises(ArgumentError, match=r"^half_pixel: .* centres of pixels"):
-        call(quantised.resize_bilinear, x, (2, 2), src_q=s8, dst_q=s8)
+        call(quantized.resize_bilinear, x, (2, 2), src_q=s8, dst_q=s8)
     with pytest.raises(ArgumentError, match=r"^beta: got -1\.0"):
-        call(quantised.softmax, x, src_q=s8, dst_q=s8, beta=-1.0)
+        call(quantized.softmax, x, src_q=s8, dst_q=s8, beta=-1.0)
     tiny = QParams(1e-38, 0, "s8")
     with pytest.raises(ArgumentError, match=r"^dst_q: .* float32 relates"):
-        call(quantised.relu, x, src_q=QParams(1e3, 0, "s8"), dst_q=tiny)
+        call(quantized.relu, x, src_q=QParams(1e3, 0, "s8"), dst_q=tiny)

@@ -1,4 +1,4 @@
-"""Requantisation one accumulator at a time, in Python's integers and fractions.
+"""Requantization one accumulator at a time, in Python's integers and fractions.
 
 Written from the descriptions of the runtimes, in the forms their sources have where those differ
 from ours: a nudge and a truncating division, a mask and a threshold. No floating point and no NumPy

@@ -1,6 +1,6 @@
-"""Write docs/quantised_operators.md: which arithmetic each dialect's operators use.
+"""Write docs/quantized_operators.md: which arithmetic each dialect's operators use.
 
-python tools/quantised_operators.py > docs/quantised_operators.md
+python tools/quantized_operators.py > docs/quantized_operators.md
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pyonednn_q.emulate.catalogue import ARITHMETIC
 
 HEAD = """\
-# Quantised operators
+# Quantized operators
 
-Written by `tools/quantised_operators.py`; do not edit.
+Written by `tools/quantized_operators.py`; do not edit.
 
-Between the convolutions of a quantised network lie sums, means, activations. Runtimes compute them
+Between the convolutions of a quantized network lie sums, means, activations. Runtimes compute them
 on the codes themselves, each in its own way, and a code that differs there differs in all that
 follows. `pyonednn_q.emulate` has them as functions from codes to codes, with `QParams` in
 and out and the runtime's arithmetic by name:
@@ -23,12 +23,12 @@ and out and the runtime's arithmetic by name:
 ```python
 import numpy as np
 from pyonednn_q import QParams
-from pyonednn_q import emulate as quantised
+from pyonednn_q import emulate as quantized
 
 a_q, b_q, dst_q = QParams(0.5, 3, "s8"), QParams(0.25, 0, "s8"), QParams(0.5, 3, "s8")
 a, b = np.array([5, 7], np.int8), np.array([2, -3], np.int8)
 for dialect in ("tflite", "onnxruntime"):
-    print(dialect, quantised.add(a, b, a_q=a_q, b_q=b_q, dst_q=dst_q, dialect=dialect))
+    print(dialect, quantized.add(a, b, a_q=a_q, b_q=b_q, dst_q=dst_q, dialect=dialect))
 ```
 
 ```text
@@ -99,7 +99,7 @@ Pad            (1, 2, 6, 6)   [3, 3, 3, 3, 3]
 
 ## Which arithmetic
 
-Convolutions and inner products end in one of the [requantisation dialects](dialects.md); what
+Convolutions and inner products end in one of the [requantization dialects](dialects.md); what
 follows is everything else. s is a scale, z a zero point, x a code less its zero point, r the
 float32 nearest s_src / s_dst; "D2" multiplies by 31 bits with two roundings, as there; "half up",
 "half away" and "even" say where halves go. All clamp to the type last.
@@ -113,7 +113,7 @@ CV18xx); they are held to their definitions in rational arithmetic (`tests/defin
 TOSA's specification, held to its reference model (`tests/outside`).
 
 `onednn` is what the named primitive computes, the same on every instruction set from AVX2 on and on
-3.7 and 3.13, each float32 step as printed (`tests/native/test_quantised_onednn.py`, in rational
+3.7 and 3.13, each float32 step as printed (`tests/native/test_quantized_onednn.py`, in rational
 arithmetic; `sigmoid`, `softmax` and powers but 1 and 2 within the measured error of the kernels).
 Only compiled kernels run; where the library has a reference loop alone, as for the mean of a small
 image of few channels on AVX2, the call is refused by that name.

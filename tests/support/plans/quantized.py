@@ -57,10 +57,10 @@ class FloatLayer:
         """Return FQ(src) * FQ(wei) + bias."""
         # As steps: the definition divides by the whole range, which puts ties off.
         values = evaluate(self.src_fq.chain(), src.astype(np.float64))
-        acc = reduction(self.problem)(values, self.quantised_wei())
+        acc = reduction(self.problem)(values, self.quantized_wei())
         return np.asarray(acc + self._bias(acc.ndim))
 
-    def quantised_wei(self) -> Array:
+    def quantized_wei(self) -> Array:
         wei = self.wei.astype(np.float64)
         if self.problem.kind == "matmul":
             return self.wei_fq(wei, axis=-1)
@@ -90,7 +90,7 @@ class FloatLayer:
         """
         largest = 256 + abs(self.src_fq.zero_out.least)
         values = np.full(src.shape, largest * self.src_fq.scale_out.least)
-        size = reduction(self.problem)(values, np.abs(self.quantised_wei()))
+        size = reduction(self.problem)(values, np.abs(self.quantized_wei()))
         return np.asarray(8 * 2.0**-24 * (size + np.abs(self._bias(size.ndim))))
 
     def _bias(self, ndim: int) -> Array:
