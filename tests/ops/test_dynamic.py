@@ -201,6 +201,21 @@ def test_the_plan_says_how_rows_are_scaled() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["u8", "s8"])
+@pytest.mark.parametrize("shape", ["matmul", "inner_product", "inner_product 2-D"])
+def test_one_row_runs_as_one_tensor(shape: str, dtype: str) -> None:
+    _, call = drawn(shape, post=POST, dst="f32")
+    one = call.but(src=call.src[:1])
+    row, tensor = (one.but(src_q=Dynamic(dtype, e)).operator() for e in ("per_row", "per_tensor"))
+    dims = one.src.shape
+    assert row.prepare(dims).describe() == tensor.prepare(dims).describe()
+    np.testing.assert_array_equal(row(one.src), tensor(one.src))
+    if shape == "matmul":  # whatever is in front of the row
+        got = row(one.src[None, None])
+        np.testing.assert_array_equal(got, tensor(one.src)[None, None])
+        assert row.prepare((1, 1, *dims)).primitive.problem.wei.ndim == 2
+
+
+@pytest.mark.parametrize("dtype", ["u8", "s8"])
 @pytest.mark.parametrize("extent", ["per_tensor", "per_row"])
 def test_nothing_but_zeros_and_no_rows(dtype: str, extent: Extent) -> None:
     _, call = drawn("matmul", dst="f32")

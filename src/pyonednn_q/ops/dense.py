@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,10 +65,17 @@ class _Dense(Operator):
     def _check_dynamic(self, _dynamic: Dynamic) -> None:
         self._check_real_bias()
 
+    def _settings_for(self, src_dims: Dims) -> Settings:
+        dynamic = self.settings.dynamic
+        if dynamic is None or not self._is_by_row or self._rows(src_dims) != 1:
+            return self.settings
+        return replace(self.settings, src_q=replace(dynamic, extent="per_tensor"))
+
     def _by_row(self, rows: int, inner: int, src_dtype: str) -> MatMulProblem:
         """Return the matmul that scales each row: of the rank whose operands keep its kernel."""
         channels = self.weights.values.shape[self.axis]
-        lead = (1,) * leading_ones(runtime.facts())
+        # One row is scaled as a tensor is, and its weights are packed as a matrix is.
+        lead = () if rows == 1 else (1,) * leading_ones(runtime.facts())
         return MatMulProblem.of(
             (*lead, rows, inner),
             (*lead, inner, channels),
@@ -148,11 +156,15 @@ class InnerProduct(_Dense):
     @property
     def is_matmul(self) -> bool:
         """Whether a matmul runs in its place."""
+        return self._is_by_row or self._wants_zero_point
+
+    @property
+    def _wants_zero_point(self) -> bool:
         settings = self.settings
         by_attribute = settings.has_src_point and settings.zero_point in {"auto", "attribute"}
         dst_point = settings.dst_q is not None and settings.dst_q.zero_point != 0
         has_wei_point = not self.weights.zero_point.is_all(0.0)
-        return by_attribute or dst_point or has_wei_point or self._is_by_row
+        return by_attribute or dst_point or has_wei_point
 
     def _check_wei_dims(self, wei: Array) -> None:
         if not 2 <= wei.ndim <= 5:
@@ -164,7 +176,8 @@ class InnerProduct(_Dense):
             wanted = f"(N, {', '.join(map(str, dims[1:]))}), as wei has"
             raise ShapeError("src", str(src_dims), wanted)
         bias = None if self.bias is None else "f32"
-        if not self.is_matmul:
+        by_row = self._is_by_row and src_dims[0] != 1
+        if not (by_row or self._wants_zero_point):
             return InnerProductProblem.of(
                 src_dims,
                 dims[0],
@@ -174,7 +187,7 @@ class InnerProduct(_Dense):
                 bias=bias,
             )
         inner = self.weights.values[0].size
-        if self._is_by_row:
+        if by_row:
             return self._by_row(src_dims[0], inner, src_dtype)
         return MatMulProblem.of(
             (src_dims[0], inner),

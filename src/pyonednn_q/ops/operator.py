@@ -260,6 +260,10 @@ class Operator(FromFloat, HotCallable, hot=True):
             wanted = "f32: units of the accumulator change with each call's source"
             raise DTypeError("bias", "s32", wanted)
 
+    def _settings_for(self, _src_dims: Dims) -> Settings:
+        """Return what a source of a shape asks for, where that is simpler than what any does."""
+        return self.settings
+
     def _rows(self, src_dims: Dims) -> int:
         """Return how many rows a source has."""
         raise NotImplementedError
@@ -394,7 +398,7 @@ class Operator(FromFloat, HotCallable, hot=True):
             wei=self._wei_of(problem),
             weights=self.weights,
             bias=self.bias,
-            settings=self.settings,
+            settings=self._settings_for(src_dims),
             packed=self._packed,
             notes=(*said, *notes, *self._notes(problem)),
         )
