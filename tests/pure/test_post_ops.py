@@ -41,6 +41,11 @@ EXAMPLES: list[tuple[PostOp, tuple[Any, ...], str]] = [
         "depthwise:k3s1p1:s8:undef:u8",
     ),
     (
+        DepthwisePostOp("s8", None, "u8", 1, 1, 0),
+        ("depthwise", "s8", "undef", "u8", 1, 1, 0),
+        "depthwise:k1s1p0:s8:undef:u8",
+    ),
+    (
         DepthwisePostOp("s8", "f32", "u8", 3, 2, 1),
         ("depthwise", "s8", "f32", "u8", 3, 2, 1),
         "depthwise:k3s2p1:s8:f32:u8",
@@ -101,6 +106,7 @@ def test_clip_bounds_are_ordered_and_may_be_infinite() -> None:
         (lambda: PReluPostOp(-1), "mask"),
         (lambda: PReluPostOp(2**12), "mask"),
         (lambda: DepthwisePostOp("s8", None, "u8", 0, 1, 1), "kernel"),
+        (lambda: DepthwisePostOp("s8", None, "u8", 3, 0, 1), "stride"),
         (lambda: DepthwisePostOp("s8", None, "u8", 3, 1, -1), "padding"),
         (lambda: DepthwisePostOp("s8", "f64", "u8", 3, 1, 1), "bias_dtype"),
     ],

@@ -82,6 +82,15 @@ def test_every_kind_names_its_roundings(kind: str) -> None:
         ({"kind": "two_round_single", "multiplier": 1.5}, r"^multiplier: got 1\.5"),
         ({"kind": "shift", "multiplier": 2**30, "shift": 2}, r"^shift: got 2; wanted multiplier"),
         ({"kind": "shift", "multiplier": 1, "shift": -63}, r"^shift: got -63"),
+        ({"kind": "shift", "multiplier": 1, "shift": 32}, r"^shift: got 32"),
+        ({"kind": "two_round_single", "shift": -63}, r"^shift: got -63; .* from -62 to 0"),
+        ({"kind": "two_round_double", "shift": -63}, r"^shift: got -63; .* from -62 to 0"),
+        ({"kind": "two_round_single", "shift": 1}, r"^shift: got 1; "),
+        ({"kind": "two_round_double", "shift": 1}, r"^shift: got 1; "),
+        ({"kind": "two_round_double", "multiplier": -1.5}, r"^multiplier: got -1\.5"),
+        ({"kind": "exact", "shift": -301}, r"^shift: got -301; wanted .* from -300 to 300"),
+        ({"kind": "exact", "shift": 301}, r"^shift: got 301"),
+        ({"kind": "exact", "multiplier": 2**48 + 1}, r"^multiplier: got 281474976710657"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(given: dict[str, Any], message: str) -> None:
@@ -90,6 +99,23 @@ def test_what_does_not_fit_is_refused_by_name(given: dict[str, Any], message: st
         whole["rounding"] = "half_away_from_zero"
     with pytest.raises((ArgumentError, DTypeError, ShapeError), match=message):
         Requantizer(**whole)
+
+
+@pytest.mark.parametrize(
+    ("kind", "multiplier", "shifts"),
+    [
+        ("two_step", 2**31 - 1, (-31, 31)),
+        ("shift", 1, (-62, 31)),
+        ("two_round_single", 1.0, (-62, 0)),
+        ("two_round_double", -1.0, (-62, 0)),
+        ("exact", 2**48, (-300, 300)),
+    ],
+)
+def test_the_last_that_fits_is_taken(kind: str, multiplier: float, shifts: Any) -> None:
+    rounding = KINDS[kind].roundings[0]
+    for shift in shifts:
+        made = Requantizer(kind, multiplier, shift, rounding=rounding)
+        assert (made.multiplier.tolist(), made.shift.tolist()) == ([multiplier], [shift])
 
 
 def test_a_zero_point_leaves_room_for_the_bounds_in_32_bits() -> None:

@@ -113,9 +113,8 @@ def qparams_from_fq(
 def _qparams(scale: Vec, zero_point: Vec, dtype: str, axis: int) -> QParams:
     if scale.array is None and zero_point.array is None:
         return QParams(scale.least, int(zero_point.least), dtype)
-    channels = scale.channels or zero_point.channels or 1
-    codes = zero_point.spread(channels).astype(np.int64)
-    return QParams(scale.spread(channels), codes, dtype, axis)
+    scales, points = np.broadcast_arrays(scale.values(), zero_point.values())
+    return QParams(scales, points.astype(np.int64), dtype, axis)
 
 
 def fq_from_qparams(

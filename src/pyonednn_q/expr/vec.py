@@ -228,9 +228,11 @@ class Vec:
             return self
         if (least > -_INF and greatest < _INF) or not scale.least <= 0.0 <= scale.greatest:
             return self * scale
-        factor = scale.values()
+        ends, factor = self.values(), scale.values()
+        if self.array is not None and scale.array is not None:
+            ends, factor = _paired(ends, factor)
         with np.errstate(invalid="ignore"):
-            return _channels(np.where(factor == 0.0, 0.0, self.values() * factor))
+            return _channels(np.where(factor == 0.0, 0.0, ends * factor))
 
     def clamp(self, lo: Vec, hi: Vec) -> Vec:
         """min(max(self, lo), hi) in every channel."""

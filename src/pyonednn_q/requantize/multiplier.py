@@ -211,9 +211,10 @@ _SCALES = ("src_scale", "wei_scale", "dst_scale")
 
 
 def _searched(m: Array, limit: int, first: int) -> tuple[Array, Array]:
-    if (np.abs(m) >= 2.0**63).any():
-        raise ArgumentError("multiplier", str(np.abs(m).max()), "one below 2^63")
-    single = m.astype(np.float32)
+    with np.errstate(over="ignore"):
+        single = m.astype(np.float32)
+    if (np.abs(single) >= 2.0**63).any():
+        raise ArgumentError("multiplier", str(np.abs(m).max()), "one below 2^63 in float32")
     best_error = np.full(m.shape, np.finfo(np.float32).max, np.float32)
     best_shift = np.zeros(m.shape, np.int32)
     for r in range(first, 31):

@@ -46,10 +46,11 @@ def shift_round(values: ArrayLike, shift: ArrayLike, rounding: str) -> Array:
         Not integers.
     """
     one_of("rounding", rounding, ROUNDINGS)
-    v, by = _integers("values", values), np.minimum(_integers("shift", shift), 63)
+    v, shifts = _integers("values", values), _integers("shift", shift)
+    by = np.clip(shifts, -64, 63)  # by 64 places to the left only 0 stays what it is
     left = np.maximum(-by, 0)
-    if (left > 63).any() or (((v << left) >> left) != v).any():
-        raise ArgumentError("shift", str(by.min()), "one that keeps all values within 64 bits")
+    if (((v << left) >> left) != v).any():
+        raise ArgumentError("shift", str(shifts.min()), "one that keeps all values within 64 bits")
     v, by = np.broadcast_arrays(v << left, np.maximum(by, 0))
     # Sizes are unsigned: -2^63 has one. What is left over is in units of 2^-by, less than one.
     size, by = np.abs(v).astype(np.uint64), by.astype(np.uint64)

@@ -32,6 +32,19 @@ def test_styles_go_from_quiet_to_both_ends(dtype: str, point: int, blocks: Any) 
     assert (rows == most + most - 255 - ends).all(axis=1).any()
 
 
+def test_styles_rise() -> None:
+    """From a 128th of the range to all of it in six styles, then both ends; turn by turn."""
+    rows = Draw().source((64, 32), "u8", blocks=(0, 8)).astype(int)
+    reach = rows.reshape(8, -1).max(axis=1)
+    assert (np.diff(reach[:6]) > 0).all()
+    assert reach[0] <= 2
+    assert reach[5] > 100
+    turns = [Draw().source((4, 32), "u8", blocks=(0, 4), turn=turn) for turn in (0, 1)]
+    assert turns[0].max() < 64
+    assert turns[1][:2].max() > 64
+    assert (turns[1][2:] == [[255], [0]]).all()
+
+
 def test_floats_are_next_to_the_codes_that_they_mean() -> None:
     draw = Draw()
     for dtype, point, scale in (("u8", 3, 0.37), ("s8", -100, 1e-5)):

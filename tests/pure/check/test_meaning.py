@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -165,6 +166,36 @@ def test_another_arithmetic_means_the_same(call: str) -> None:
     found = band("s8", {**arguments, "distance": (0.5, 0.0, 0.0)})
     wanted = np.clip([[round(exact) for exact in row] for row in by_hand(value)], -128, 127)
     assert found.low.tolist() == found.high.tolist() == wanted.tolist()
+
+
+def test_another_arithmetic_may_be_off_by_parts_of_every_term() -> None:
+    """A sixteenth of |2 · acc / 4|, |bias / 4| and |zero point|, however their signs cancel."""
+    given: dict[str, Any] = {"scale": real(2.0), "dst_scale": real(4.0), "dst_zero_point": -64}
+    found = band("s8", {**given, "bias": real(-320.0, 192.0), "distance": (0.0, 1 / 16, 0.0)})
+    for r in ROWS:
+        for c, bias in enumerate((-80, 48)):
+            scaled = Fraction(SUMS[r][c], 2)
+            room = (abs(scaled) + abs(bias) + 64) / 16
+            ends = scaled + bias - 64 - room, scaled + bias - 64 + room
+            assert found.low[r, c] == max(math.ceil(ends[0]), -128)
+            assert found.high[r, c] == max(math.floor(ends[1]), -128)
+
+
+@pytest.mark.parametrize("kind", ["convolution", "inner_product", "matmul"])
+def test_rounding_errors_of_a_channel_are_its_own(kind: Any) -> None:
+    """Other channels add nothing to a channel's sum."""
+    src = np.array(SRC, np.float32)
+    rooms = []
+    for copies in (1, 40):
+        wei = np.tile(np.array(WEI, np.float32), (1, copies))
+        if kind == "matmul":
+            geometry, x = Geometry("matmul", src.shape, wei.shape), src
+        else:
+            wei, x = (wei.T[..., np.newaxis], src[..., np.newaxis])
+            geometry = Geometry.of(kind, x.shape, wei.shape)
+        found = Meaning(NO_STEPS, "f32", scale=real(0.3)).band(Places.of(geometry), x, wei)
+        rooms.append((found.high - found.low)[:, :2])
+    assert rooms[0].tolist() == rooms[1].tolist()
 
 
 def test_32_bits_end_where_kernels_saturate() -> None:

@@ -159,3 +159,14 @@ def test_half_weights_with_a_scale_are_scaled_before_the_bias() -> None:
     acc, steps = absorb.left_end(facts)
     assert (acc.scale, acc.shift, acc.takes_shift) == (Vec(1), Vec(0), Takes.NOTHING)
     assert steps == (Affine(0.5, 2.0),)
+
+
+@pytest.mark.parametrize(("scale", "is_bias"), [(1.0, True), (0.5, False)])
+def test_a_bias_is_a_step_only_behind_a_scale(scale: float, is_bias: bool) -> None:
+    """bf16 weights would round again, so their scale is a step; where there is none, no step is."""
+    facts = PrimitiveFacts(
+        "convolution", 4, src="bf16", wei="bf16", dst="f32", wei_scale=Vec(scale), bias=Vec(2.0)
+    )
+    acc, steps = absorb.left_end(facts)
+    assert acc.shift == Vec(2.0 if is_bias else 0.0)
+    assert steps == (() if is_bias else (Affine(Vec(scale), Vec(2.0)),))

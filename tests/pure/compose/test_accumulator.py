@@ -132,6 +132,12 @@ def test_a_plan_of_sums_is_a_value_that_says_what_is_added() -> None:
     assert plan.bias_values().tolist() == [5, -5]  # type: ignore[union-attr]
 
 
+def test_sums_to_which_nothing_is_added_have_no_bias() -> None:
+    assert compose(NOTHING, facts(size=127), "bitwise").bias is None
+    cancelled = facts(size=127, dst_zero_point=3, bias=Vec(-3.0))
+    assert compose(NOTHING, cancelled, "bitwise").bias is None
+
+
 @pytest.mark.parametrize("exact_rounding", [False, True])
 def test_exact_rounding_has_nothing_to_round(exact_rounding: bool) -> None:
     one = facts(size=127, bias=Vec(3.0), bias_in_acc=True)

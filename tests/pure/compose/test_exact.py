@@ -59,6 +59,14 @@ def test_the_rule(lo: float, later: bool, bias: Any, zero_point: int) -> None:
     assert got.tolist() == np.clip(levels + zero_point, -128, 127).tolist()
 
 
+def test_a_zero_point_that_a_primitive_does_not_take_is_a_post_op() -> None:
+    """An inner product has no zero point of dst; a matmul has."""
+    for kind, has_attribute in (("matmul", True), ("inner_product", False)):
+        known = pq.PrimitiveFacts(kind, 2, ndims=2, wei_ndims=2, dst_zero_point=7)
+        attr = compose(pq.Chain(), known, exact_rounding=True).attr
+        assert (attr.dst_zero_point is not None) is has_attribute
+
+
 def test_an_exact_form_is_refused_where_there_is_none() -> None:
     def asked(chain: pq.Chain, known: pq.PrimitiveFacts) -> None:
         compose(chain, known, exact_rounding=True)

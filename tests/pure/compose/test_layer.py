@@ -110,6 +110,16 @@ def test_what_rounding_takes_off_a_zero_point_joins_the_bias_without_padding() -
     np.testing.assert_allclose(layer.plan.facts.bias.spread(8), want, rtol=1e-9)
 
 
+def test_a_zero_point_of_weights_counts_in_what_that_of_src_adds_up_to() -> None:
+    """-42.5 · Σ (wei + 28), and nothing is lost: both points are codes or are in the bias."""
+    layer = layer_of(MATMUL, 42.5, wei_fq=FakeQuantize(-1, 1.55, -1, 1.55))
+    facts = layer.plan.facts
+    assert (layer.zero_point.by, facts.wei_zero_point) == ("bias", -28)
+    want = -42.5 * (layer.wei.astype(float) + 28).sum(axis=0) * facts.folded_scale.spread(8)
+    np.testing.assert_allclose(facts.bias.spread(8), want, rtol=1e-12)
+    assert layer.off_by.greatest == 0.0
+
+
 def test_weights_whose_zero_is_next_to_a_code_are_off_by_no_more_than_reported() -> None:
     high = np.linspace(0.5, 2.0, 8)
     step = 2 * high / 254

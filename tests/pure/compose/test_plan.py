@@ -258,6 +258,11 @@ def test_known_weights_prove_a_relu_superfluous() -> None:
             replace(FACTS, bias=None, dst_dims=(2, 2, 3, 3)),
             "--dt=u8:s8:u8 --dir=FWD_I --attr-post-ops=add:s8:15:axb",
         ),
+        (  # one dimension of a tensor lies as it lies, whatever the layout
+            Chain(Binary("add", Leaf("r", "s8", "per_channel"))),
+            replace(FACTS, bias=None, dst_dims=(2, 2, 3, 3)),
+            "--dt=u8:s8:u8 --dir=FWD_I --attr-post-ops=add:s8:2",
+        ),
     ],
 )
 def test_benchdnn_options(chain: Chain, facts: PrimitiveFacts, wanted: str) -> None:

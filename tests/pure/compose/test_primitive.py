@@ -83,6 +83,12 @@ def test_what_does_not_fit_is_refused_by_name(
     assert caught.value.argument == argument
 
 
+@pytest.mark.parametrize(("value", "shown"), [(INF, "inf"), (-1.0, "-1"), (0.0, "0")])
+def test_the_scale_that_does_not_fit_is_shown(value: float, shown: str) -> None:
+    with pytest.raises(ArgumentError, match=rf"^wei_scale: got {shown} in channel 1; "):
+        replace(CONV, wei_scale=Vec([1.0, value, 2.0]))
+
+
 @pytest.mark.parametrize(
     ("facts", "changes"),
     [

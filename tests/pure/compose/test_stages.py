@@ -7,11 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.compose.quantizing import quantizing_reorder
 from pyonednn_q.compose.stages import DST, RESIDUAL, SRC, Stage, stages
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
+from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fq_forms import codes
 from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Round, Sum
+from pyonednn_q.primitive.attr import Scale, ZeroPoint
+from pyonednn_q.primitive.tensor import TensorSpec
 from support import oracle
 from support.oracle_numbers import convert, numpy_dtype
 from support.plans.random_chains import random_chain
@@ -107,3 +112,21 @@ def test_a_sum_needs_a_type() -> None:
 def test_dims_are_flat() -> None:
     with pytest.raises(ShapeError, match="dims"):
         stages(Chain(), (2, C, 3, 4), "f32")
+
+
+@pytest.mark.parametrize(
+    ("fq", "names"),
+    [
+        (FakeQuantize(-0.5, 0.775, 0, 255), ["dst_scale", "dst_zero_point"]),
+        (FakeQuantize(-100, 155, 0, 255), ["dst_zero_point"]),
+        (FakeQuantize(0, 0.775, 0, 255), ["dst_scale"]),
+        (FakeQuantize(0, 255, 0, 255), []),
+    ],
+)
+def test_a_reorder_is_told_of_what_it_is_given(fq: FakeQuantize, names: list[str]) -> None:
+    src, dst = (TensorSpec.dense((2, 3), dtype) for dtype in ("f32", "u8"))
+    stage = quantizing_reorder(Chain(*codes(fq).quantize), src, dst)
+    assert stage is not None
+    assert [name for name, _ in stage.values] == names
+    assert stage.attr.dst_scale == (Scale() if "dst_scale" in names else None)
+    assert stage.attr.dst_zero_point == (ZeroPoint() if "dst_zero_point" in names else None)

@@ -278,3 +278,15 @@ def test_what_cannot_saturate_is_exact() -> None:
 def test_text_of_a_way() -> None:
     assert EXACT.text() == "none"
     assert Summation(halved=True, shifted="src").text() == "none, halved, src + 128"
+
+
+@pytest.mark.parametrize(
+    ("places", "wanted"), [((1, 1), "channels"), ((2, 1), "channels, in blocks of 193")]
+)
+def test_one_place_of_a_deconvolution_s_source_is_a_product_of_one_row(
+    places: tuple[int, int], wanted: str
+) -> None:
+    """Which has a kernel of its own, that does not cut 386 channels in halves."""
+    problem = DeconvProblem.of((1, 386, *places), (8, 386, 3, 3))
+    assert wanted in texts(problem, BARE, "conv:any+x64:gemm_s8u8s32:jit")
+    assert len(texts(problem, BARE, "conv:any+x64:gemm_s8u8s32:jit")) == 1

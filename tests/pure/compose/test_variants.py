@@ -166,7 +166,8 @@ def test_matmul_and_inner_product_need_no_channels_last() -> None:
 
 
 def test_channels_last_reaches_a_dst_of_channels_only_where_it_has_places() -> None:
-    rows = replace(INNER, src=TensorSpec.dense((4, 3, 5), "u8"))
+    apart = TensorSpec((4, 8), "u8", (12, 1))
+    rows = replace(INNER, src=TensorSpec.dense((4, 3, 5), "u8"), dst=apart)
     last = replace(rows, src=TensorSpec.channels_last((4, 3, 5), "u8"))
     assert first(rows, Attr(), (last, Attr())) == ("channels-last src and dst",)
 

@@ -164,5 +164,10 @@ def test_arguments_are_named() -> None:
         kl_threshold([1.0], bins=200, levels=300)
     with pytest.raises(ArgumentError, match=r"^levels: got 1"):
         kl_threshold([1.0], levels=1)
-    with pytest.raises(ArgumentError, match=r"^bits: got 0"):
-        octav_threshold([1.0], 0)
+    for bins in (1, 65_537):
+        with pytest.raises(ArgumentError, match=rf"^bins: got {bins}"):
+            kl_threshold([1.0], bins=bins, levels=2)
+    for bits in (0, 17):
+        with pytest.raises(ArgumentError, match=rf"^bits: got {bits}"):
+            octav_threshold([1.0], bits)
+    assert (kl_threshold([1.0], bins=2, levels=2), octav_threshold([1.0], 16)) == (1.0, 1.0)

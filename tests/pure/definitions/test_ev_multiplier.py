@@ -37,6 +37,12 @@ def test_the_bound_keeps_the_multiplier_within_15_bits() -> None:
     assert (int(ev_multiplier(32767.4 / 2**20)[0]), int(ev_multiplier(0.03125)[0])) == (32767, 1)
 
 
+def test_what_63_bits_of_shift_do_not_reach_is_0() -> None:
+    k, r = ev_multiplier([2.0**-65, 2.0**-64, 0.0])
+    assert k.tolist() == [0, 1, 0]
+    assert r.tolist() == [63, 63, 15]
+
+
 def test_shifts_round_as_the_source_s_expression() -> None:
     rng = np.random.default_rng(1)
     x = rng.integers(-(2**46), 2**46, 20000) >> rng.integers(0, 44, 20000)

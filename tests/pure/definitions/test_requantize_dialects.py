@@ -219,6 +219,13 @@ def test_s32_results_keep_their_bits_but_for_onednn_s_own_limit() -> None:
     assert requantize(acc, "onednn", **given, dst_dtype="s32")[0] == 2147483520
 
 
+def test_what_is_beyond_64_bits_saturates_too() -> None:
+    """2^31 · 2^47 · 2^20, of both signs, is far beyond what a register holds."""
+    acc = np.array([2**31 - 1, -(2**31), 0], np.int32)
+    made = Requantizer("exact", 2**47, 20, dtype="s8")
+    assert statement.apply(acc, made).tolist() == [127, -128, 0]
+
+
 @pytest.mark.parametrize("name", ["tflite_2step", "tflite_2up", "caffe2", "tflite_1step"])
 def test_sums_that_leave_32_bits_are_refused(name: str) -> None:
     acc = np.array([2**31 - 1], np.int32)

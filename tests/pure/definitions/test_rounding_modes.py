@@ -101,8 +101,10 @@ def test_random_reals_and_their_halves(rounding: str) -> None:
 def test_negative_shifts_multiply() -> None:
     assert shift_round([3, -3], [-4, -1], "half_up").tolist() == [48, -6]
     assert shift_round([-1, 0], -63, "half_up").tolist() == [-(2**63), 0]
-    with pytest.raises(ArgumentError, match=r"^shift: got -62"):
-        shift_round([3], -62, "half_up")
+    for shift in (-62, -64, -99, -(2**63)):
+        with pytest.raises(ArgumentError, match=rf"^shift: got {shift}; "):
+            shift_round([3], shift, "half_up")
+        assert shift_round([0], shift, "half_up").tolist() == [0]
 
 
 def test_arguments() -> None:

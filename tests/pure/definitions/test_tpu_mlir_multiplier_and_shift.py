@@ -74,6 +74,20 @@ def test_truncated_multipliers_fill_seven_bits() -> None:
         assert (k, r) == (int(Fraction(m) * 2**shift), shift)
 
 
+def test_truncated_multipliers_of_32_bits_stop_at_the_largest() -> None:
+    most = 2**31 - 1
+    assert [int(v) for v in scale_to_mult_shift(2.0**31, 32, "truncate")] == [most, 0]
+    for m in (float(most), 2.0**30 - 0.5, 0.75, 2.0**-20):
+        shift = next(s for s in range(63) if Fraction(m) * 2 ** (s + 1) >= most)
+        got = [int(v) for v in scale_to_mult_shift(m, 32, "truncate")]
+        assert got == [int(Fraction(m) * 2**shift), shift]
+
+
+def test_the_largest_that_is_searched_for() -> None:
+    largest = float(np.nextafter(np.float32(2**63), np.float32(0)))
+    assert [int(v) for v in scale_to_mult_shift(largest)] == [2**31 - 2**7, -32]
+
+
 def test_arguments() -> None:
     with pytest.raises(ArgumentError, match=r"^bits: got 16; wanted 8 or 32"):
         scale_to_mult_shift(0.5, 16)
@@ -81,6 +95,6 @@ def test_arguments() -> None:
         scale_to_mult_shift(0.5, 8, "q31")
     with pytest.raises(ArgumentError, match=r"^rule: got 'guess'"):
         scale_to_mult_shift(0.5, rule="guess")
-    for huge in (2.0**63, -1e300):
+    for huge in (2.0**63, -1e300, 2.0**63 - 2.0**38):
         with pytest.raises(ArgumentError, match="below 2\\^63"):
             scale_to_mult_shift(huge)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -62,3 +63,16 @@ def test_exact_functions_keep_float32_and_others_are_rounded_once() -> None:
         assert y.dtype == np.float32
         if alg.transcendental:
             assert np.array_equal(y, alg(x.astype(np.float64), alpha, beta).astype(np.float32))
+
+
+@pytest.mark.parametrize("alg", ["exp", "log", "tanh"])
+def test_float32_results_are_the_nearest(alg: Any) -> None:
+    """But for those next to a tie, which float64 may take for one."""
+    x = np.random.default_rng(4).uniform(0.01, 20.0, 5000).astype(np.float32)
+    real = np.array([getattr(math, alg)(float(value)) for value in x])
+    assert np.array_equal(ALGS[alg](x), real.astype(np.float32))
+
+
+def test_parameters_that_are_not_given_are_0() -> None:
+    assert ALGS["linear"](np.array([1.5, -2.0]), 2.0).tolist() == [3.0, -4.0]
+    assert ALGS["linear"](np.array([1.5, -2.0])).tolist() == [0.0, 0.0]

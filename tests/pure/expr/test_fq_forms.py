@@ -165,6 +165,12 @@ class TestQParams:
         narrow = qparams_from_fq(fq_from_qparams(q, levels=255), "s8", side="input")
         assert (narrow.qparams, narrow.first) == (q, -127)
 
+    def test_a_range_has_two_levels_at_least(self) -> None:
+        q = QParams(0.25, 0, "s8")
+        assert fq_from_qparams(q, levels=2).levels == 2
+        with pytest.raises(ArgumentError, match=r"^levels: got 1; "):
+            fq_from_qparams(q, levels=1)
+
     def test_residue_is_reported(self) -> None:
         found = qparams_from_fq(FakeQuantize(0, 1, [-0.3, -1], [2.25, 4.1]), "u8")
         assert np.array_equal(found.qparams.zero_point, [30, 50])

@@ -216,3 +216,10 @@ class TestText:
     @given(st.floats(allow_nan=False))
     def test_number_round_trips(self, value: float) -> None:
         assert float(number(value)) == value
+
+
+@pytest.mark.parametrize("bound", [[1.0, 2.0], [-np.inf, 2.0], [1.0, np.inf]])
+@pytest.mark.parametrize("scale", [[-1.0, 0.0, 1.0], [1.0, 2.0, 3.0]])
+def test_a_bound_of_other_channels_is_refused(bound: list[float], scale: list[float]) -> None:
+    with pytest.raises(ShapeError, match=r"^channels: got 3; wanted 2"):
+        Vec(bound).scaled(Vec(scale))

@@ -132,3 +132,20 @@ def test_levels() -> None:
     assert level("gemm:jit", InstructionSet("SSE41")) == 0
     assert level("gemm:jit", InstructionSet("AVX2_VNNI")) == 1
     assert BOUNDS["gelu_erf"].units[2] > BOUNDS["gelu_erf"].units[1]
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta"), [(2.0**24, 0.5), (-(2.0**25), 0.5), (2.0**25, 3.0), (-(2.0**25), 3.0)]
+)
+def test_a_steep_hardswish_falls_and_rises_within_an_error(alpha: float, beta: float) -> None:
+    """Its extremes, at -beta / (2 alpha) or (1 - beta) / alpha, are nearer to 0 than tanh(0) is."""
+    attr = Attr(post_ops=(EltwisePostOp("tanh"), EltwisePostOp("hardswish", alpha, beta)))
+    problem, sums = MatMulProblem.of((1, 4), (4, 1), dst="f32"), np.zeros((1, 1), np.int64)
+    lo, hi = ends(problem, attr, sums, ORDERS[0], {}, 2)
+    before = Attr(post_ops=attr.post_ops[:1])
+    inner = [float(end[0, 0]) for end in ends(problem, before, sums, ORDERS[0], {}, 2)]
+    x = np.linspace(inner[0], inner[1], 10_001)
+    y = x * np.clip(alpha * x + beta, 0, 1)
+    assert (np.diff(y) < 0).any()
+    assert (np.diff(y) > 0).any()
+    assert lo[0, 0] <= y.min() <= y.max() <= hi[0, 0]

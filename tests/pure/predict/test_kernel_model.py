@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, NoModelError
+from pyonednn_q.faults import guards
 from pyonednn_q.predict.float_order import ORDERS, Order, destination
 from pyonednn_q.predict.kernel_model import KernelModel, features, kernel_model
 from pyonednn_q.predict.kernel_table import Proof, proofs
@@ -299,6 +300,21 @@ def test_what_is_not_proven_has_no_model() -> None:
     version = tuple(map(int, key[4].split(".")))
     with pytest.raises(NoModelError, match="not proven with binary eq per tensor"):
         kernel_model(problem, equal, key[2], key[3], version)
+
+
+def test_known_faults_are_those_of_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Down to its last number, which is 0 where it is not told."""
+    asked: list[Any] = []
+
+    def matching(_problem: Any, _attr: Any, facts: Any, _impl: str) -> tuple[()]:
+        asked.append(facts.version)
+        return ()
+
+    monkeypatch.setattr(guards, "matching", matching)
+    problem = ConvProblem.of((1, 2, 3, 3), (8, 2, 1, 1), dst="s32")
+    for version in ((3, 13), (3, 13, 2), (3, 7, 1)):
+        kernel_model(problem, None, "jit_uni_int8_1x1:sse41", "AVX512_CORE_BF16", version)
+    assert asked == [(3, 13, 0), (3, 13, 2), (3, 7, 1)]
 
 
 def test_what_is_known_to_be_wrong_has_no_model() -> None:

@@ -126,6 +126,16 @@ def test_s8_deconvolutions_are_repaired_for_both_of_their_kernels() -> None:
         assert counts(src, found.wei, problem, "AVX2", impl=impl).wrong == 0
 
 
+def test_weights_that_only_lose_a_bit_are_not_made_larger() -> None:
+    """Small odd weights of an s8 deconvolution: no pair saturates, one kernel halves them."""
+    wei = np.random.default_rng(4).integers(-4, 5, (4, 6, 2, 2)).astype(np.int8)
+    wei[:, 0, 0, 0] = 3
+    found = repair(wei, DeconvProblem.of((1, 6, 3, 3), wei.shape, src="s8"), "AVX2")
+    assert found.remaining == ()
+    assert (found.wei % 2 == 0).all()
+    assert (np.abs(found.wei.astype(int) - wei) <= 1).all()
+
+
 def test_a_narrower_source_needs_less() -> None:
     wei, problem = layer()
     found = repair(wei, problem, "AVX2", src_range=(0, 200))

@@ -118,6 +118,15 @@ def test_witnesses_stay_in_the_range_of_the_source(
             assert found.computed != found.exact
 
 
+def test_a_witness_is_the_first_of_a_batch() -> None:
+    problem = ConvProblem.of((3, 2, 4, 4), (2, 2, 1, 1))
+    wei = np.full(problem.wei.dims, 127, np.int8)
+    found = witness(saturation(wei, problem, "AVX2"), wei, 1)
+    assert found is not None
+    assert found.position == (0, 1, 0, 0)
+    assert (found.exact, found.computed) == (2 * 255 * 127, 2**15 - 1)
+
+
 def test_a_tap_that_no_output_sees_does_no_harm() -> None:
     """One output, the kernel half outside: its first row of taps meets padding only."""
     wei = np.zeros((1, 2, 2, 1), np.int8)

@@ -209,7 +209,14 @@ ONE, ZERO = Vec(1.0), Vec(0.0)
 
 @pytest.mark.parametrize(
     "step",
-    [Eltwise("relu", 0.0), Eltwise("relu", -2.0), PRelu([-1.0, 0.5]), Eltwise("abs")],
+    [
+        Eltwise("relu", 0.0),
+        Eltwise("relu", -2.0),
+        Eltwise("relu", 1e39),
+        PRelu([-1.0, 0.5]),
+        PRelu([1e39, 0.5]),
+        Eltwise("abs"),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("scale", [Vec(0.0), Vec([0.0, 2.0]), Vec(3.0)], ids=str)

@@ -22,8 +22,6 @@ __all__ = [
     "move_shift_before_round",
 ]
 
-_EXACT = 2.0**24  # up to here float32 holds every whole number
-
 
 @rule("round(round(x)) = round(x).", Round, Round, exactness=BITWISE)
 def drop_second_round(first: Round, _: Round) -> Outcome:
@@ -53,8 +51,6 @@ def move_clip_near_tie_behind_round(clip: Clip, rnd: Round) -> Outcome:
 
 
 def _rounded(bound: Vec) -> Vec | None:
-    if bound.is_integer and bound.least >= -_EXACT and bound.greatest <= _EXACT:
-        return bound
     rounded, narrow = bound.rint(), bound.narrow()
     if rounded == bound == narrow:
         return bound
