@@ -223,10 +223,9 @@ class Vec:
     def scaled(self, scale: Vec) -> Vec:
         """Scale the bound of a range: 0*x is 0 for every x, so 0 times an open bound is 0."""
         scale = constant("scale", scale)
-        least, greatest = self.least, self.greatest
-        if scale.least > 0.0 and (greatest == -_INF or least == _INF):
+        if scale.least > 0.0 and (self.greatest == -_INF or self.least == _INF):
             return self
-        if (least > -_INF and greatest < _INF) or not scale.least <= 0.0 <= scale.greatest:
+        if self.is_finite or not scale.least <= 0.0 <= scale.greatest:
             return self * scale
         ends, factor = self.values(), scale.values()
         if self.array is not None and scale.array is not None:

@@ -213,9 +213,9 @@ def one_channel_padded(problem: Problem, attr: Attr) -> bool:
 
     Right were windows of one dimension, and width padded on all sides together with height.
     """
-    if not isinstance(problem, (ConvProblem, DeconvProblem)):
+    if not isinstance(problem, (ConvProblem, DeconvProblem)) or problem.src.dtype != "s8":
         return False
-    if problem.src.dtype != "s8" or problem.ic != problem.groups:
+    if problem.ic != problem.groups:
         return False
     window, is_conv = problem.window, isinstance(problem, ConvProblem)
     lo, hi = window.padding_lo[-1], window.padding_hi[-1]
