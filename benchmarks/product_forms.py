@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q import ConvProblem, MatMulProblem, prepare
+from pyonednn_q import prepare
 from pyonednn_q.bench.summary import paired_ratio
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget, interleaved
+from pyonednn_q.primitive import ConvProblem, MatMulProblem
 from pyonednn_q.primitive.attr import Attr, Scale
 
 if TYPE_CHECKING:
-    from pyonednn_q import Prepared
+    from pyonednn_q.native import Prepared
     from pyonednn_q.primitive.problem import Problem
 
 Array = np.ndarray[Any, Any]

@@ -139,12 +139,12 @@ def main() -> None:
     parser.add_argument("--layout", default="preserve", choices=("preserve", "dense"))
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--file", help="of choices, as pq.save_tuning writes it: read and written")
+    parser.add_argument("--file", help="of choices, as save_tuning writes it: read and written")
     asked = parser.parse_args()
     here = f"{cpu_name()}, {runtime.isa().text()}, oneDNN {'.'.join(map(str, runtime.version()))}"
     print(f"{here} {runtime.threading_runtime()}, {runtime.get_num_threads()} threads\n")
     if asked.file and Path(asked.file).exists():
-        pq.load_tuning(asked.file)
+        pq.ops.load_tuning(asked.file)
     print("| suite | problem | usual us | tuned us | tuned / usual | shifted | runs |")
     print("|---|---|---:|---:|---:|---:|---|", flush=True)
     ratios, worst = [], []
@@ -156,7 +156,7 @@ def main() -> None:
         times = f"{line.usual_us:.1f} | {line.tuned_us:.1f} | {shown}"
         print(f"| {suite} | `{shape.text()}` | {times} | {line.runs} |", flush=True)
         if asked.file:
-            pq.save_tuning(asked.file)
+            pq.ops.save_tuning(asked.file)
     gain = math.exp(-sum(map(math.log, ratios)) / len(ratios))
     changed = sum(ratio != 1.0 for ratio in ratios)
     slower = sum(ratio > SLOWER for ratio in worst)

@@ -17,16 +17,16 @@ SRC_SCALE, MID_SCALE, DST_SCALE = 0.02, 0.03, 0.04
 
 
 def prepare(
-    rng: np.random.Generator, src_scale: float, post_op: pq.SumPostOp | None
-) -> pq.Prepared:
+    rng: np.random.Generator, src_scale: float, post_op: pq.primitive.SumPostOp | None
+) -> pq.native.Prepared:
     """Return a 3x3 convolution with scales per output channel and a relu, after a sum if given."""
-    problem = pq.ConvProblem.of(
+    problem = pq.primitive.ConvProblem.of(
         (1, CHANNELS, SIZE, SIZE), (CHANNELS, CHANNELS, 3, 3), padding=1, bias="f32"
     )
-    relu = pq.EltwisePostOp("relu")
-    attr = pq.Attr(
-        wei_scale=pq.Scale(mask=1),
-        dst_scale=pq.Scale(),
+    relu = pq.primitive.EltwisePostOp("relu")
+    attr = pq.primitive.Attr(
+        wei_scale=pq.primitive.Scale(mask=1),
+        dst_scale=pq.primitive.Scale(),
         post_ops=(relu,) if post_op is None else (post_op, relu),
     )
     # Seven bits, so that no pair of products overflows on a CPU without VNNI.
@@ -46,7 +46,7 @@ def main() -> int:
     """Run the block on random data and print what ran."""
     rng = np.random.default_rng(0)
     first = prepare(rng, SRC_SCALE, None)
-    second = prepare(rng, MID_SCALE, pq.SumPostOp(scale=SRC_SCALE))
+    second = prepare(rng, MID_SCALE, pq.primitive.SumPostOp(scale=SRC_SCALE))
 
     src = first.empty("src")
     src[...] = rng.integers(0, 256, src.shape)

@@ -55,7 +55,7 @@ conv = pq.Conv(
 src = rng.integers(0, 256, (1, 32, 9, 9)).astype(np.uint8)
 try:
     print(np.array_equal(pq.model_of(conv, src.shape).run(src), conv(src)))  # True
-except pq.NoModelError as error:
+except pq.errors.NoModelError as error:
     print(error)  # on an instruction set or a version of which nothing is proven
 ```
 

@@ -32,14 +32,14 @@ them are refused.
 With u8 sources, a pair of weights (w0, w1) gives sums from −255 · (w0⁻ + w1⁻) to 255 · (w0⁺ + w1⁺);
 both ends are reached. oneDNN says nothing when they lie outside of [−32768, 32767].
 
-    from pyonednn_q.saturation import emulation, repair, verdict as saturation
+    from pyonednn_q import predict
 
-    verdict = saturation.saturation(wei, problem, "AVX2")
+    verdict = predict.saturation(wei, problem, "AVX2")
     verdict.flagged                                   channels that some source makes wrong
-    saturation.witness(verdict, wei, 3).src           such a source
-    saturation.counts(src, wei, problem, "AVX2").wrong
-    emulation.as_if("AVX2", problem, src, wei)
-    repair.repair(wei, problem, "AVX2").wei   and what it costs: .sqnr
+    predict.witness(verdict, wei, 3).src              such a source
+    predict.counts(src, wei, problem, "AVX2").wrong
+    predict.as_if("AVX2", problem, src, wei)
+    predict.repair(wei, problem, "AVX2").wei          and what it costs: .sqnr
 
 The verdict needs no data, never calls a channel exact that is not, and flags none without a
 witness. Without `impl` it is that of the worst kernel that may be chosen there: with AVX-512,

@@ -204,7 +204,7 @@ def int8_operators(layers: Sequence[Fitted], images: Array) -> Operators:
     operators, src_q = [], PIXELS
     results = run(float32_operators(layers), real(images)).tensors[1:]
     for layer, result in zip(layers, results, strict=True):
-        dst_q = pq.qparams_from_range(0.0, float(result.max()), "u8")
+        dst_q = pq.quantize.qparams_from_range(0.0, float(result.max()), "u8")
         quantized = layer.operator.from_float(
             layer.wei,
             layer.bias,

@@ -18,6 +18,26 @@ if TYPE_CHECKING:
 Reasons = tuple[tuple[str, str], ...]
 T = TypeVar("T")
 
+__all__ = [
+    "AliasError",
+    "ArgumentError",
+    "DTypeError",
+    "Error",
+    "ForkedError",
+    "KnownWrongError",
+    "LayoutError",
+    "LibraryError",
+    "NoModelError",
+    "OneDNNError",
+    "OutOfMemoryError",
+    "ReferenceKernelError",
+    "SaturationError",
+    "SelfCheckError",
+    "ShapeError",
+    "UnsupportedError",
+    "Variant",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:

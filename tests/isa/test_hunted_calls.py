@@ -44,7 +44,7 @@ def test_groups_of_a_single_channel(outputs: int, padding: int, zero_point: int)
 @pytest.mark.parametrize("dtype", ["s4", "u4"])
 def test_bare_products_with_4_bits(dtype: str) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    problem = pq.MatMulProblem.of((3, 8), (8, 16), wei=dtype, dst="f32")
+    problem = pq.primitive.MatMulProblem.of((3, 8), (8, 16), wei=dtype, dst="f32")
     wei = (np.arange(128).reshape(8, 16) % 7).astype(
         ml_dtypes.int4 if dtype == "s4" else ml_dtypes.uint4
     )

@@ -24,8 +24,8 @@ from support.oracle_numbers import convert
 
 RNG = np.random.default_rng(17)
 RELU = pq.Chain(pq.Eltwise("relu"))
-MATMUL = pq.MatMulProblem.of((5, 64), (64, 24))
-IP = pq.InnerProductProblem.of((5, 64), 24)
+MATMUL = pq.primitive.MatMulProblem.of((5, 64), (64, 24))
+IP = pq.primitive.InnerProductProblem.of((5, 64), 24)
 HERE = not runtime.isa().is_beyond_avx2()
 WHY = "without VNNI a matmul runs on gemm"
 
@@ -33,7 +33,7 @@ WHY = "without VNNI a matmul runs on gemm"
 @pytest.mark.parametrize("isa", ["AVX2", "AVX", "SSE41"])
 @pytest.mark.parametrize(
     "problem",
-    [MATMUL, IP, pq.MatMulProblem.of((2, 5, 64), (1, 64, 24), bias="f32", dst="f32")],
+    [MATMUL, IP, pq.primitive.MatMulProblem.of((2, 5, 64), (1, 64, 24), bias="f32", dst="f32")],
 )
 def test_products_have_a_faster_form(problem: Any, isa: str) -> None:
     form = faster_form(problem, RELU, InstructionSet(isa))
@@ -50,13 +50,13 @@ def test_products_have_a_faster_form(problem: Any, isa: str) -> None:
         (MATMUL, "AVX2_VNNI"),
         (MATMUL, "AVX512_CORE_VNNI"),
         (MATMUL, "AVX512_CORE"),  # not measured
-        (pq.MatMulProblem.of((5, 64), (64, 24), src="f32", wei="f32", dst="f32"), "AVX2"),
-        (pq.MatMulProblem.of((3, 5, 64), (3, 64, 24)), "AVX2"),
-        (pq.MatMulProblem.of((1000, 1), (1, 8)), "AVX2"),  # not always faster
-        (pq.MatMulProblem.of((0, 4), (4, 8)), "AVX2"),
-        (pq.MatMulProblem.of((2**20 + 1, 4), (4, 8)), "AVX2"),
-        (pq.InnerProductProblem.of((2, 8, 3, 3), 24), "AVX2"),
-        (pq.ConvProblem.of((1, 8, 3, 3), (8, 8, 1, 1)), "AVX2"),
+        (pq.primitive.MatMulProblem.of((5, 64), (64, 24), src="f32", wei="f32", dst="f32"), "AVX2"),
+        (pq.primitive.MatMulProblem.of((3, 5, 64), (3, 64, 24)), "AVX2"),
+        (pq.primitive.MatMulProblem.of((1000, 1), (1, 8)), "AVX2"),  # not always faster
+        (pq.primitive.MatMulProblem.of((0, 4), (4, 8)), "AVX2"),
+        (pq.primitive.MatMulProblem.of((2**20 + 1, 4), (4, 8)), "AVX2"),
+        (pq.primitive.InnerProductProblem.of((2, 8, 3, 3), 24), "AVX2"),
+        (pq.primitive.ConvProblem.of((1, 8, 3, 3), (8, 8, 1, 1)), "AVX2"),
     ],
 )
 def test_others_have_none(problem: Any, isa: str) -> None:
@@ -65,7 +65,7 @@ def test_others_have_none(problem: Any, isa: str) -> None:
 
 def test_rows_of_another_form_are_not_those_of_a_leaf() -> None:
     chain = pq.Chain(pq.Binary("mul", pq.Leaf("scales", "f32", "per_row")))
-    for problem in (MATMUL, pq.MatMulProblem.of((2, 5, 64), (1, 64, 24))):
+    for problem in (MATMUL, pq.primitive.MatMulProblem.of((2, 5, 64), (1, 64, 24))):
         assert faster_form(problem, chain, InstructionSet("AVX2")) is None
         assert [form.name for form in forms(problem, chain)] == [AS_ASKED]
 
@@ -111,7 +111,7 @@ def test_rows_are_scaled_after_what_is_left_over(
     np.testing.assert_array_equal(got, convert(wanted, dst))
     fq = pq.FakeQuantize(0.0, 255.0, 0.0, 255.0), pq.FakeQuantize(-127.0, 127.0, -127.0, 127.0, 255)
     layer = pq.compose_layer(
-        pq.MatMulProblem.of(src.shape, wei.shape, dst=dst),
+        pq.primitive.MatMulProblem.of(src.shape, wei.shape, dst=dst),
         wei.astype(np.float64),
         src_fq=fq[0],
         wei_fq=fq[1],

@@ -15,7 +15,7 @@ from pyonednn_q.primitive.tensor import TensorSpec
 RNG = np.random.default_rng(11)
 DIMS, WEI = (2, 16, 7, 5), (32, 16, 3, 3)
 OUT = (2, 32, 7, 5)
-PROBLEM = pq.ConvProblem.of(DIMS, WEI, padding=1, dst="s32")
+PROBLEM = pq.primitive.ConvProblem.of(DIMS, WEI, padding=1, dst="s32")
 
 
 def codes(*dims: int) -> Any:
@@ -46,7 +46,7 @@ def test_another_layout_is_copied_in_and_out_by_the_library() -> None:
 
 
 def test_a_sum_reads_what_the_array_held() -> None:
-    attr = pq.Attr(post_ops=(SumPostOp(1.0),))
+    attr = pq.primitive.Attr(post_ops=(SumPostOp(1.0),))
     wei, src = codes(*WEI), source(*DIMS)
     dense = {"dst": TensorSpec.dense(OUT, "s32")}
     given = pq.prepare(PROBLEM, attr, wei=wei, arrays=dense)
@@ -58,10 +58,10 @@ def test_a_sum_reads_what_the_array_held() -> None:
 
 def test_channels_that_arrays_lack_hold_zeros() -> None:
     """Weights of 1 would show anything else; the second call finds what the first left."""
-    problem = pq.ConvProblem.of((1, 8, 6, 5), (16, 8, 3, 3), padding=1, dst="s32")
+    problem = pq.primitive.ConvProblem.of((1, 8, 6, 5), (16, 8, 3, 3), padding=1, dst="s32")
     arrays = {"src": TensorSpec.channels_last((1, 3, 6, 5), "u8")}
     wide = pq.prepare(problem, wei=np.ones((16, 8, 3, 3), np.int8), arrays=arrays)
-    narrow = pq.ConvProblem.of((1, 3, 6, 5), (16, 3, 3, 3), padding=1, dst="s32")
+    narrow = pq.primitive.ConvProblem.of((1, 3, 6, 5), (16, 3, 3, 3), padding=1, dst="s32")
     usual = pq.prepare(narrow, wei=np.ones((16, 3, 3, 3), np.int8))
     for _ in range(3):
         src = source(1, 3, 6, 5)
@@ -69,9 +69,9 @@ def test_channels_that_arrays_lack_hold_zeros() -> None:
 
 
 def test_other_dims_over_the_same_bytes_cost_nothing() -> None:
-    problem = pq.MatMulProblem.of((70, 16), (16, 32), dst="s32")
+    problem = pq.primitive.MatMulProblem.of((70, 16), (16, 32), dst="s32")
     wei = codes(32, 16, 1, 1)
-    usual = pq.prepare(pq.ConvProblem.of(DIMS, wei.shape, dst="s32"), wei=wei)
+    usual = pq.prepare(pq.primitive.ConvProblem.of(DIMS, wei.shape, dst="s32"), wei=wei)
     given = pq.prepare(problem, wei=np.ascontiguousarray(wei[:, :, 0, 0].T))
     seen = given.seen_as(
         {"src": TensorSpec.channels_last(DIMS, "u8"), "dst": TensorSpec.channels_last(OUT, "s32")}
@@ -86,7 +86,7 @@ def test_other_dims_over_the_same_bytes_cost_nothing() -> None:
 
 
 def test_the_library_may_choose() -> None:
-    problem = pq.ConvProblem.of(DIMS, WEI, src="f32", wei="f32", dst="f32", padding=1)
+    problem = pq.primitive.ConvProblem.of(DIMS, WEI, src="f32", wei="f32", dst="f32", padding=1)
     arrays = {"src": problem.src, "dst": problem.dst}
     free = replace(problem, src=TensorSpec(DIMS, "f32"), dst=TensorSpec(OUT, "f32"))
     wei, src = codes(*WEI).astype(np.float32), source(*DIMS).astype(np.float32)
@@ -96,17 +96,17 @@ def test_the_library_may_choose() -> None:
             made = pq.prepare(free, wei=wei, implementation=offer.impl, arrays=arrays)
             np.testing.assert_array_equal(made(src), expected)
             chosen = made.chosen_problem()
-            assert isinstance(chosen, pq.ConvProblem)
+            assert isinstance(chosen, pq.primitive.ConvProblem)
             assert (chosen.src.strides is None) == ("packed" in made.copied.get("src", ""))
 
 
 @pytest.mark.parametrize(
     ("spec", "error"),
     [
-        (TensorSpec.channels_last((2, 17, 7, 5), "u8"), pq.ShapeError),
-        (TensorSpec.channels_last((2, 16, 7), "u8"), pq.ShapeError),
-        (TensorSpec.channels_last(DIMS, "s8"), pq.DTypeError),
-        (TensorSpec(DIMS, "u8"), pq.LayoutError),
+        (TensorSpec.channels_last((2, 17, 7, 5), "u8"), pq.errors.ShapeError),
+        (TensorSpec.channels_last((2, 16, 7), "u8"), pq.errors.ShapeError),
+        (TensorSpec.channels_last(DIMS, "s8"), pq.errors.DTypeError),
+        (TensorSpec(DIMS, "u8"), pq.errors.LayoutError),
     ],
 )
 def test_arrays_that_cannot_be_seen_so_are_refused(spec: TensorSpec, error: type) -> None:

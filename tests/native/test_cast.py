@@ -70,18 +70,20 @@ def test_results_go_where_they_are_wanted() -> None:
     apart = np.zeros((3, 8), np.float16)[:, ::2]
     assert cast("f32", "f16", values[::-1], out=apart) is apart
     assert np.array_equal(apart, values[::-1])
-    with pytest.raises(pq.ShapeError, match=r"^out: "):
+    with pytest.raises(pq.errors.ShapeError, match=r"^out: "):
         cast("f32", "f16", values, out=np.zeros(12, np.float16))
-    with pytest.raises(pq.DTypeError, match=r"^out: "):
+    with pytest.raises(pq.errors.DTypeError, match=r"^out: "):
         cast("f32", "f16", values, out=np.zeros((3, 4), np.float32))
-    with pytest.raises(pq.DTypeError, match=r"^src: "):
+    with pytest.raises(pq.errors.DTypeError, match=r"^src: "):
         cast("f32", "f16", values.astype(np.float64))
 
 
 def test_what_is_a_cast() -> None:
-    def reorder(src: str, dst: str, *, moved: bool = False) -> pq.ReorderProblem:
+    def reorder(src: str, dst: str, *, moved: bool = False) -> pq.primitive.ReorderProblem:
         to = TensorSpec.channels_last if moved else TensorSpec.dense
-        return pq.ReorderProblem(TensorSpec.dense((1, 4, 3, 3), src), to((1, 4, 3, 3), dst))
+        return pq.primitive.ReorderProblem(
+            TensorSpec.dense((1, 4, 3, 3), src), to((1, 4, 3, 3), dst)
+        )
 
     assert is_cast(reorder("f32", "f16"))
     assert is_cast(reorder("bf16", "f32"))
@@ -92,21 +94,26 @@ def test_what_is_a_cast() -> None:
 
 
 def test_the_extension_checks_what_it_is_given() -> None:
-    with pytest.raises(pq.DTypeError, match=r"^type: got f8"):
+    with pytest.raises(pq.errors.DTypeError, match=r"^type: got f8"):
         runtime.core.narrow("f8", np.zeros(3, np.float32), np.zeros(3, np.uint16))
-    with pytest.raises(pq.ShapeError, match=r"^halves: got 2"):
+    with pytest.raises(pq.errors.ShapeError, match=r"^halves: got 2"):
         runtime.core.narrow("f16", np.zeros(3, np.float32), np.zeros(2, np.uint16))
-    with pytest.raises(pq.ShapeError, match=r"^halves: got 4"):
+    with pytest.raises(pq.errors.ShapeError, match=r"^halves: got 4"):
         runtime.core.widen("bf16", np.zeros(4, np.uint16), np.zeros(3, np.float32))
 
 
 @pytest.mark.parametrize("half", HALVES)
 def test_row_major_results_keep_every_bit(half: str) -> None:
     """The library's own copies of 16-bit tensors lost -0 below AVX-512."""
-    problem = pq.DeconvProblem.of((1, 32, 6, 7), (32, 32, 3, 3), dst=half)
+    problem = pq.primitive.DeconvProblem.of((1, 32, 6, 7), (32, 32, 3, 3), dst=half)
     values = np.resize(np.array([1, -1, -0.0, np.inf, np.nan, 2.0**-20, 1e-40], np.float32), 32)
     per_channel = TensorSpec((1, 32, 1, 1), "f32")
-    attr = pq.Attr(post_ops=(pq.BinaryPostOp("mul", per_channel), pq.EltwisePostOp("round")))
+    attr = pq.primitive.Attr(
+        post_ops=(
+            pq.primitive.BinaryPostOp("mul", per_channel),
+            pq.primitive.EltwisePostOp("round"),
+        )
+    )
     rng = np.random.default_rng(0)
     try:
         primitive = pq.prepare(
@@ -129,14 +136,14 @@ def test_row_major_results_keep_every_bit(half: str) -> None:
 @pytest.mark.parametrize("half", HALVES)
 def test_a_slow_reorder_is_refused(half: str) -> None:
     """What the library has no instructions for, it converts number by number."""
-    problem = pq.ReorderProblem(
+    problem = pq.primitive.ReorderProblem(
         TensorSpec.channels_last((1, 8, 4, 4), half), TensorSpec.dense((1, 8, 4, 4), "f32")
     )
     src = np.arange(128, dtype=np.float32).reshape(1, 8, 4, 4).astype(dtypes.numpy_dtype(half))
-    primitive = pq.prepare(problem, pq.Attr(), allow_reference=True)
+    primitive = pq.prepare(problem, pq.primitive.Attr(), allow_reference=True)
     assert np.array_equal(primitive(src), src.astype(np.float32))
     if primitive.impl.startswith("simple"):
-        with pytest.raises(pq.ReferenceKernelError):
-            pq.prepare(problem, pq.Attr())
+        with pytest.raises(pq.errors.ReferenceKernelError):
+            pq.prepare(problem, pq.primitive.Attr())
     else:
-        assert pq.prepare(problem, pq.Attr()).impl == primitive.impl
+        assert pq.prepare(problem, pq.primitive.Attr()).impl == primitive.impl

@@ -21,7 +21,7 @@ from pyonednn_q.primitive.dense import MatMulProblem
 from support.frames import frames
 
 if TYPE_CHECKING:
-    from pyonednn_q import Prepared
+    from pyonednn_q.native import Prepared
 
 Array = np.ndarray[Any, Any]
 

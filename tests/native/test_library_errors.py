@@ -36,7 +36,7 @@ wei, src = np.ones((4, 8), np.int8), np.ones((2, 4), np.uint8)
 wei.flags.writeable = False
 product = pq.MatMul(wei, **q)
 dynamic = pq.MatMul(wei, src_q=pq.Dynamic("u8"), wei_q=q["wei_q"])
-problem = pq.MatMulProblem.of((2, 4), (4, 8))
+problem = pq.primitive.MatMulProblem.of((2, 4), (4, 8))
 fq = pq.FakeQuantize(0, 2.55, 0, 2.55)
 layer = pq.compose_layer(problem, np.ones((4, 8)), src_fq=fq)
 calls = {
@@ -57,7 +57,7 @@ for _ in range(3):
         try:
             call()
             said[name].append("")
-        except pq.LibraryError as error:
+        except pq.errors.LibraryError as error:
             said[name].append(str(error))
 exec(sys.argv[1])
 print("\\n" + json.dumps(said))
@@ -156,9 +156,9 @@ OUT_OF_MEMORY = """
 import resource
 import numpy as np
 import pyonednn_q as pq
-problem = pq.MatMulProblem.of((8, 8192), (8192, 8192))
+problem = pq.primitive.MatMulProblem.of((8, 8192), (8192, 8192))
 wei = np.ones((8192, 8192), np.int8)
-pq.prepare(pq.MatMulProblem.of((8, 64), (64, 64)), wei=np.ones((64, 64), np.int8))
+pq.prepare(pq.primitive.MatMulProblem.of((8, 64), (64, 64)), wei=np.ones((64, 64), np.int8))
 with open("/proc/self/statm") as statm:
     used = int(statm.read().split()[0]) * resource.getpagesize()
 most = resource.getrlimit(resource.RLIMIT_AS)[1]
@@ -167,7 +167,7 @@ try:
     pq.prepare(problem, wei=wei)
 except MemoryError as error:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    assert isinstance(error, pq.OutOfMemoryError), type(error)
+    assert isinstance(error, pq.errors.OutOfMemoryError), type(error)
     print(error)
 """
 

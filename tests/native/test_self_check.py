@@ -67,22 +67,28 @@ def test_right_kernels_pass(seed: int) -> None:
 
 
 ATTRS = {
-    "scales": pq.Attr(wei_scale=pq.Scale(1), dst_scale=pq.Scale()),
-    "zero points": pq.Attr(src_zero_point=pq.ZeroPoint(), dst_zero_point=pq.ZeroPoint()),
-    "sum": pq.Attr(dst_scale=pq.Scale(), post_ops=(pq.SumPostOp(0.5, 3, "s8"),)),
-    "prelu": pq.Attr(post_ops=(pq.PReluPostOp(2), pq.EltwisePostOp("linear", 2, 1))),
-    "binary": pq.Attr(
-        dst_scale=pq.Scale(),
+    "scales": pq.primitive.Attr(wei_scale=pq.primitive.Scale(1), dst_scale=pq.primitive.Scale()),
+    "zero points": pq.primitive.Attr(
+        src_zero_point=pq.primitive.ZeroPoint(), dst_zero_point=pq.primitive.ZeroPoint()
+    ),
+    "sum": pq.primitive.Attr(
+        dst_scale=pq.primitive.Scale(), post_ops=(pq.primitive.SumPostOp(0.5, 3, "s8"),)
+    ),
+    "prelu": pq.primitive.Attr(
+        post_ops=(pq.primitive.PReluPostOp(2), pq.primitive.EltwisePostOp("linear", 2, 1))
+    ),
+    "binary": pq.primitive.Attr(
+        dst_scale=pq.primitive.Scale(),
         post_ops=(
-            pq.BinaryPostOp("add", pq.TensorSpec.dense((1, 16, 1, 1), "f32")),
-            pq.EltwisePostOp("tanh"),
+            pq.primitive.BinaryPostOp("add", pq.primitive.TensorSpec.dense((1, 16, 1, 1), "f32")),
+            pq.primitive.EltwisePostOp("tanh"),
         ),
     ),
 }
 
 
 @pytest.mark.parametrize("attr", ATTRS)
-@pytest.mark.parametrize("make", [pq.ConvProblem, pq.DeconvProblem])
+@pytest.mark.parametrize("make", [pq.primitive.ConvProblem, pq.primitive.DeconvProblem])
 def test_primitives_pass(attr: str, make: Any) -> None:
     problem = make.of((2, 8, 9, 7), (16, 8, 3, 3), strides=2, padding=1, bias="f32")
     rng = np.random.default_rng(3)
@@ -107,8 +113,12 @@ def test_primitives_pass(attr: str, make: Any) -> None:
 
 
 def test_operands_of_each_call_are_drawn() -> None:
-    problem = pq.MatMulProblem.of((2, 5, 24), (2, 24, 7), dst="f32")
-    attr = pq.Attr(post_ops=(pq.BinaryPostOp("mul", pq.TensorSpec.dense((2, 5, 7), "f32")),))
+    problem = pq.primitive.MatMulProblem.of((2, 5, 24), (2, 24, 7), dst="f32")
+    attr = pq.primitive.Attr(
+        post_ops=(
+            pq.primitive.BinaryPostOp("mul", pq.primitive.TensorSpec.dense((2, 5, 7), "f32")),
+        )
+    )
     assert pq.prepare(problem, attr, self_check=True).inputs == ("src", "wei", "post_op_0")
 
 
@@ -116,7 +126,7 @@ def test_operands_of_each_call_are_drawn() -> None:
 @pytest.mark.parametrize("by", [-1, 1])
 def test_one_wrong_level_is_found_where_it_is(place: tuple[int, ...], by: int) -> None:
     """An exact kernel is right to the last level, and one place beside it is named."""
-    problem = pq.ConvProblem.of((2, 8, 5, 4), (16, 8, 3, 3), dst="s32", padding=1)
+    problem = pq.primitive.ConvProblem.of((2, 8, 5, 4), (16, 8, 3, 3), dst="s32", padding=1)
     wei = np.random.default_rng(1).integers(-9, 10, problem.wei.dims).astype(np.int8)
     ready = pq.prepare(problem, wei=wei)
     src = Draw().source(problem.src.dims, "u8")
@@ -126,14 +136,16 @@ def test_one_wrong_level_is_found_where_it_is(place: tuple[int, ...], by: int) -
     dst = ready(src)
     compare(places, band, dst, ready)
     dst[place] += by
-    with pytest.raises(pq.SelfCheckError, match=r"1 of 640 elements differ") as caught:
+    with pytest.raises(pq.errors.SelfCheckError, match=r"1 of 640 elements differ") as caught:
         compare(places, band, dst, ready)
     error = caught.value
     assert error.place == place
     assert error.got == dst[place]
     assert error.wanted == (dst[place] - by,) * 2
     assert (error.implementation, error.problem) == (ready.impl, problem.text())
-    with pytest.raises(pq.SelfCheckError, match=r"dims \(1, 16, 5, 4\) and not \(2, 16, 5, 4\)"):
+    with pytest.raises(
+        pq.errors.SelfCheckError, match=r"dims \(1, 16, 5, 4\) and not \(2, 16, 5, 4\)"
+    ):
         compare(places, band, dst[:1], ready)
 
 
@@ -146,8 +158,8 @@ def test_a_result_is_looked_at_after_what_runs_behind_the_primitive() -> None:
 
 
 def test_what_has_no_model_is_refused() -> None:
-    spec = pq.TensorSpec.dense((4, 8), "f32")
+    spec = pq.primitive.TensorSpec.dense((4, 8), "f32")
     with pytest.raises(pq.ArgumentError, match="self_check"):
-        pq.prepare(pq.EltwiseProblem(spec, spec, "relu"), self_check=True)
+        pq.prepare(pq.primitive.EltwiseProblem(spec, spec, "relu"), self_check=True)
     with pytest.raises(pq.ArgumentError, match="self_check"):
         pq.MatMul(np.ones((8, 16), np.float32), self_check=1)

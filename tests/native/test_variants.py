@@ -13,32 +13,32 @@ import pyonednn_q as pq
 from pyonednn_q import native
 from pyonednn_q.faults.variants import MOST_FOUND, MOST_PROBES, MOST_SECONDS, nearest
 
-CONV = pq.ConvProblem.of((1, 8, 9, 9), (16, 8, 3, 3))
-DENSE = pq.ConvProblem.of((1, 8, 9, 9), (16, 8, 3, 3), layout="dense")
-PRODUCT = pq.MatMulProblem.of((4, 16), (16, 8))
-INNER = pq.InnerProductProblem.of((4, 16), 8)
-HALF = pq.MatMulProblem.of((3, 16), (16, 32), src="f32", wei="f32", dst="u8")
-POINT = pq.Attr(src_zero_point=pq.ZeroPoint())
-REFUSED: dict[str, tuple[Any, pq.Attr, dict[str, Any], str]] = {
+CONV = pq.primitive.ConvProblem.of((1, 8, 9, 9), (16, 8, 3, 3))
+DENSE = pq.primitive.ConvProblem.of((1, 8, 9, 9), (16, 8, 3, 3), layout="dense")
+PRODUCT = pq.primitive.MatMulProblem.of((4, 16), (16, 8))
+INNER = pq.primitive.InnerProductProblem.of((4, 16), 8)
+HALF = pq.primitive.MatMulProblem.of((3, 16), (16, 32), src="f32", wei="f32", dst="u8")
+POINT = pq.primitive.Attr(src_zero_point=pq.primitive.ZeroPoint())
+REFUSED: dict[str, tuple[Any, pq.primitive.Attr, dict[str, Any], str]] = {
     "a zero point per input channel": (
         CONV,
-        pq.Attr(src_zero_point=pq.ZeroPoint(2)),
+        pq.primitive.Attr(src_zero_point=pq.primitive.ZeroPoint(2)),
         {"src_zero_point": np.zeros(8, np.int32)},
         "zero point",
     ),
     "inner product with a zero point": (INNER, POINT, {"src_zero_point": 3}, "matmul"),
-    "rows of channels": (DENSE, pq.Attr(), {}, "channels-last"),
+    "rows of channels": (DENSE, pq.primitive.Attr(), {}, "channels-last"),
     "a scale per row of weights": (
         PRODUCT,
-        pq.Attr(wei_scale=pq.Scale(1)),
+        pq.primitive.Attr(wei_scale=pq.primitive.Scale(1)),
         {"wei_scale": np.ones(16)},
         "one wei scale per output channel",
     ),
-    "u8 of floats": (HALF, pq.Attr(), {}, "dst"),
+    "u8 of floats": (HALF, pq.primitive.Attr(), {}, "dst"),
 }
 
 
-def refusal(name: str) -> tuple[pq.UnsupportedError, Any, pq.Attr]:
+def refusal(name: str) -> tuple[pq.UnsupportedError, Any, pq.primitive.Attr]:
     problem, attr, values, _ = REFUSED[name]
     dtype = np.float32 if problem.wei.dtype == "f32" else np.int8
     with pytest.raises(pq.UnsupportedError) as caught:
@@ -61,7 +61,7 @@ def test_every_suggestion_was_made_by_the_library(name: str) -> None:
     error, problem, attr = refusal(name)
     made: dict[tuple[str, str], str] = {}
 
-    def runs(changed: Any, attributes: pq.Attr) -> str | None:
+    def runs(changed: Any, attributes: pq.primitive.Attr) -> str | None:
         try:
             impl = native.selection.select(changed, attributes).impl
         except pq.Error:
@@ -76,9 +76,11 @@ def test_every_suggestion_was_made_by_the_library(name: str) -> None:
 
 
 def test_pairs_of_changes_are_tried_where_one_is_not_enough() -> None:
-    attr = pq.Attr(src_zero_point=pq.ZeroPoint(2), wei_scale=pq.Scale(1))
+    attr = pq.primitive.Attr(
+        src_zero_point=pq.primitive.ZeroPoint(2), wei_scale=pq.primitive.Scale(1)
+    )
 
-    def runs(problem: Any, attributes: pq.Attr) -> str | None:
+    def runs(problem: Any, attributes: pq.primitive.Attr) -> str | None:
         done = problem.dst.dtype == "f32" and attributes.src_zero_point is None
         return "both" if done else None
 
@@ -87,9 +89,11 @@ def test_pairs_of_changes_are_tried_where_one_is_not_enough() -> None:
 
 
 def test_the_nearer_comes_first_and_nothing_that_holds_it_follows() -> None:
-    attr = pq.Attr(post_ops=(pq.EltwisePostOp("relu"), pq.EltwisePostOp("tanh")))
+    attr = pq.primitive.Attr(
+        post_ops=(pq.primitive.EltwisePostOp("relu"), pq.primitive.EltwisePostOp("tanh"))
+    )
 
-    def runs(problem: Any, attributes: pq.Attr) -> str | None:
+    def runs(problem: Any, attributes: pq.primitive.Attr) -> str | None:
         return "fewer" if len(attributes.post_ops) < 2 or problem.dst.dtype == "s32" else None
 
     changes = [near.changes for near in nearest(CONV, attr, runs)]
@@ -101,14 +105,14 @@ def test_the_nearer_comes_first_and_nothing_that_holds_it_follows() -> None:
 
 
 def test_probing_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    attr = pq.Attr(
-        src_zero_point=pq.ZeroPoint(2),
-        wei_scale=pq.Scale(1),
-        post_ops=(pq.EltwisePostOp("relu"),) * 32,
+    attr = pq.primitive.Attr(
+        src_zero_point=pq.primitive.ZeroPoint(2),
+        wei_scale=pq.primitive.Scale(1),
+        post_ops=(pq.primitive.EltwisePostOp("relu"),) * 32,
     )
     probes = []
 
-    def nothing(problem: Any, attributes: pq.Attr) -> None:
+    def nothing(problem: Any, attributes: pq.primitive.Attr) -> None:
         probes.append((problem, attributes))
 
     assert nearest(CONV, attr, nothing) == ()
@@ -135,5 +139,10 @@ def test_variants_survive_a_pickle() -> None:
 
 
 def test_other_kinds_have_none() -> None:
-    spec = pq.TensorSpec.dense((4, 8), "f32")
-    assert nearest(pq.EltwiseProblem(spec, spec, "relu"), pq.Attr(), lambda *_: "any") == ()
+    spec = pq.primitive.TensorSpec.dense((4, 8), "f32")
+    assert (
+        nearest(
+            pq.primitive.EltwiseProblem(spec, spec, "relu"), pq.primitive.Attr(), lambda *_: "any"
+        )
+        == ()
+    )

@@ -205,13 +205,13 @@ def test_small_sums_stay_on_one_primitive() -> None:
 @pytest.mark.parametrize("later", [False, True], ids=["bias", "bias later"])
 def test_a_composed_chain(own: bool, later: bool) -> None:
     rng = np.random.default_rng(10)
-    problem = pq.ConvProblem.of(
+    problem = pq.primitive.ConvProblem.of(
         (1, 768, 5, 5), (16, 768, 3, 3), dst="s32", padding=1, bias="f32" if later else None
     )
     src, wei = source(rng, (1, 768, 5, 5), "u8"), weights(rng, (16, 768, 3, 3))
     bias = counts(rng, 1, 16)
     assert bias is not None
-    facts = pq.PrimitiveFacts.of(
+    facts = pq.primitive.PrimitiveFacts.of(
         problem,
         wei=wei if own else None,
         src_zero_point=17,
@@ -276,7 +276,7 @@ def test_models_of_exact_sums() -> None:
     layer = pq.MatMul(wei, bias, src_q=unit("u8", 3), wei_q=unit("s8"), dst="s32")
     try:
         got = pq.model_of(layer, src.shape).run(src)
-    except pq.NoModelError as error:
+    except pq.errors.NoModelError as error:
         assert "2^24" in str(error) or "nothing is proven" in str(error)  # noqa: PT017
     else:
         assert np.array_equal(got, layer(src))

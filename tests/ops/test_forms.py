@@ -42,7 +42,7 @@ def test_forms_that_mean_the_same_are_offered(name: str) -> None:
 
 @pytest.mark.parametrize("chain", [pq.Chain(pq.Sum(0.5)), pq.Chain(pq.Sum(1.0, 3)), pq.Chain()])
 def test_a_sum_with_a_scale_is_no_operand(chain: pq.Chain) -> None:
-    problem = pq.MatMulProblem.of((4, 8), (8, 3))
+    problem = pq.primitive.MatMulProblem.of((4, 8), (8, 3))
     assert not any("add" in form.name for form in forms(problem, chain))
 
 
@@ -115,7 +115,7 @@ def test_layouts_in_blocks_are_copied_into_and_out_of() -> None:
 def test_row_major_arrays_are_copied_by_the_library_in_the_usual_way_too() -> None:
     layer = pq.Conv(codes(16, 16, 3, 3), **Q, padding=1, layout="dense", tune=True)
     planned = layer.prepare((1, 16, 9, 8))
-    assert planned.dst.strides == pq.TensorSpec.dense(planned.dst.dims, "u8").strides
+    assert planned.dst.strides == pq.primitive.TensorSpec.dense(planned.dst.dims, "u8").strides
     src = codes(1, 16, 9, 8).view(np.uint8)
     plain = pq.Conv(layer.weights.values, **Q, padding=1)
     np.testing.assert_array_equal(layer(src), plain(src))
@@ -151,9 +151,9 @@ def test_forms_refuse_what_plans_refuse() -> None:
             planned(src)  # what does the Sum read?
         with pytest.raises(pq.ArgumentError):
             planned(src, residual=np.zeros((2, 16, 6, 5), np.uint8), other=src)
-        with pytest.raises(pq.ShapeError):
+        with pytest.raises(pq.errors.ShapeError):
             planned(src[:, :, :2], residual=np.zeros((2, 16, 6, 5), np.uint8))
-        with pytest.raises(pq.ShapeError):
+        with pytest.raises(pq.errors.ShapeError):
             planned(src, residual=np.zeros((2, 16, 5, 6), np.uint8))
-        with pytest.raises(pq.DTypeError):
+        with pytest.raises(pq.errors.DTypeError):
             planned(src.astype(np.int8), residual=np.zeros((2, 16, 6, 5), np.uint8))

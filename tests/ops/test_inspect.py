@@ -41,12 +41,12 @@ OPERATORS = {
 
 
 @pytest.fixture(params=OPERATORS)
-def made(request: pytest.FixtureRequest) -> tuple[Any, pq.Inspection]:
+def made(request: pytest.FixtureRequest) -> tuple[Any, pq.inspection.Inspection]:
     operator, dims = OPERATORS[request.param]
     return operator.prepare(dims), pq.inspect(operator, dims)
 
 
-def test_it_is_what_was_prepared(made: tuple[Any, pq.Inspection]) -> None:
+def test_it_is_what_was_prepared(made: tuple[Any, pq.inspection.Inspection]) -> None:
     planned, found = made
     primitive = planned.primitive
     assert (found.implementation, found.kind) == (primitive.impl, classify(primitive.impl))
@@ -59,7 +59,7 @@ def test_it_is_what_was_prepared(made: tuple[Any, pq.Inspection]) -> None:
     assert found.exactness == str(planned.plan.exactness)
 
 
-def test_the_library_says_the_same(made: tuple[Any, pq.Inspection]) -> None:
+def test_the_library_says_the_same(made: tuple[Any, pq.inspection.Inspection]) -> None:
     """Its own line names the implementation, the types, the post-ops and the lengths."""
     planned, found = made
     assert f",{found.implementation}," in found.verbose
@@ -175,8 +175,8 @@ def test_json_holds_all_of_it() -> None:
 
 
 def test_other_primitives_have_no_work_and_no_line() -> None:
-    spec = pq.TensorSpec.dense((4, 8), "f32")
-    found = pq.inspect(pq.prepare(pq.EltwiseProblem(spec, spec, "relu")))
+    spec = pq.primitive.TensorSpec.dense((4, 8), "f32")
+    found = pq.inspect(pq.prepare(pq.primitive.EltwiseProblem(spec, spec, "relu")))
     assert (found.macs, found.benchdnn, found.packed_bytes) == (0, "", 0)
     assert ",eltwise," in found.verbose
 
@@ -187,8 +187,8 @@ def test_nothing_is_logged_of_nothing() -> None:
 
 
 def test_grouped_scales_are_made_again() -> None:
-    problem = pq.MatMulProblem.of((8, 64), (64, 16), dst="f32")
-    attr = pq.Attr(wei_scale=pq.Scale(3, "f32", (32, 1)))
+    problem = pq.primitive.MatMulProblem.of((8, 64), (64, 16), dst="f32")
+    attr = pq.primitive.Attr(wei_scale=pq.primitive.Scale(3, "f32", (32, 1)))
     values = {"wei_scale": np.ones(32)}
     try:
         ready = pq.prepare(problem, attr, wei=codes(64, 16), values=values, allow_reference=True)

@@ -249,7 +249,7 @@ def test_a_misreading_is_seen(
     with monkeypatch.context() as patch:
         misreading.plant(patch)
         operator, dims = made(kind, misreading.options)
-        with pytest.raises(pq.SelfCheckError, match="self_check"):
+        with pytest.raises(pq.errors.SelfCheckError, match="self_check"):
             operator.prepare(dims)
 
 
@@ -265,9 +265,9 @@ def test_functional_calls_see_them_too(kind: str, monkeypatch: pytest.MonkeyPatc
     src = np.zeros(dims, np.uint8)
     arguments = (src, asked.wei, asked.bias)
     call(*arguments, wei_q=asked.wei_q, **given)
-    pq.operator_cache_clear()
+    pq.ops.operator_cache_clear()
     of_bias(lambda bias: np.roll(bias, 1))(monkeypatch)
-    with pytest.raises(pq.SelfCheckError, match="self_check"):
+    with pytest.raises(pq.errors.SelfCheckError, match="self_check"):
         call(*arguments, wei_q=asked.wei_q, **given)
 
 

@@ -181,7 +181,7 @@ def test_the_arithmetic_of_another_runtime(name: str) -> None:
         assert np.array_equal(model.run(src), got)
     real = (RNG.uniform(0, 5, dims)).astype(np.float32)
     assert np.array_equal(model.run(real), operator(real))
-    with pytest.raises(pq.ShapeError, match=r"^src: "):
+    with pytest.raises(pq.errors.ShapeError, match=r"^src: "):
         model.run(codes(2, 3, 49))
 
 

@@ -59,7 +59,7 @@ def test_a_daemon_thread_in_a_call_does_not_disturb_the_end(call: str) -> None:
         def refused(call):
             try:
                 call()
-            except pq.ShapeError:
+            except pq.errors.ShapeError:
                 return
 
         def work():
@@ -107,7 +107,7 @@ def test_a_child_forked_while_a_thread_holds_a_lock_does_not_wait(
         threading.Thread(target=hold, daemon=True).start()
         holds.wait()
         tuned = pq.MatMul(WEI, **Q, tune=True)
-        problem = pq.MatMulProblem.of((2, 64), (64, 32), dst="f32")
+        problem = pq.primitive.MatMulProblem.of((2, 64), (64, 32), dst="f32")
         uses = [
             lambda: op(SRC),
             lambda: pq.matmul(SRC, WEI, **Q),
@@ -123,8 +123,8 @@ def test_a_child_forked_while_a_thread_holds_a_lock_does_not_wait(
                     found.append(is_right(use()))
                 except ForkedError:
                     found.append("forked")
-            pq.clear_tuning()
-            pq.operator_cache_clear()
+            pq.ops.clear_tuning()
+            pq.ops.operator_cache_clear()
             found = set(found)
             os._exit(7 if found == ({{"forked"}} if {has_run} else {{True}}) else 1)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -29,11 +29,11 @@ ROWS = [RNG.integers(0, 30, (rows, 16)).astype(np.uint8) for rows in range(40)]
 
 @pytest.fixture(autouse=True)
 def limits() -> Iterator[None]:
-    before = pq.shape_statistics()
+    before = pq.ops.shape_statistics()
     gc.collect()
-    pq.clear_shapes()
+    pq.ops.clear_shapes()
     yield
-    pq.limit_shapes(before.limit, before.limit_bytes)
+    pq.ops.limit_shapes(before.limit, before.limit_bytes)
 
 
 def is_right(dst: Any, src: Any) -> bool:
@@ -46,7 +46,7 @@ def rows_of(operator: pq.MatMul) -> list[int]:
 
 def room_for(shapes: int) -> None:
     """Let so many shapes stay beside those that others keep."""
-    pq.limit_shapes(pq.shape_statistics().held + shapes)
+    pq.ops.limit_shapes(pq.ops.shape_statistics().held + shapes)
 
 
 def test_shapes_used_longest_ago_go() -> None:
@@ -73,28 +73,28 @@ def test_a_shape_in_use_without_python_stays() -> None:
 
 def test_bytes_are_bounded() -> None:
     operator = pq.MatMul(WEI, **Q)
-    before = pq.shape_statistics()
+    before = pq.ops.shape_statistics()
     for src in ROWS[1:11]:
         operator(src)
-    now = pq.shape_statistics()
+    now = pq.ops.shape_statistics()
     assert now.held == before.held + 10
     each = (now.held_bytes - before.held_bytes) // 10
     assert each >= 512 << 10
-    pq.limit_shapes(nbytes=before.held_bytes + 4 * each + each // 2)
+    pq.ops.limit_shapes(nbytes=before.held_bytes + 4 * each + each // 2)
     assert rows_of(operator) == [7, 8, 9, 10]
-    assert pq.shape_statistics().dropped == now.dropped + 6
-    assert pq.shape_statistics().held_bytes <= pq.shape_statistics().limit_bytes
+    assert pq.ops.shape_statistics().dropped == now.dropped + 6
+    assert pq.ops.shape_statistics().held_bytes <= pq.ops.shape_statistics().limit_bytes
 
 
 def test_maps_of_a_zero_point_count() -> None:
     """A padded convolution subtracts a map of the size of its result."""
     wei = RNG.integers(-4, 5, (16, 16, 3, 3)).astype(np.int8)
     q: dict[str, Any] = {"src_q": QParams(1.0, 3, "u8"), "wei_q": QParams(1.0, 0, "s8")}
-    held, operators = [pq.shape_statistics().held_bytes], []
+    held, operators = [pq.ops.shape_statistics().held_bytes], []
     for by in ("attribute", "map"):
         operators.append(pq.Conv(wei, **q, padding=1, zero_point=by))
         operators[-1](np.ones((1, 16, 80, 80), np.uint8))
-        held.append(pq.shape_statistics().held_bytes)
+        held.append(pq.ops.shape_statistics().held_bytes)
     by_attribute, by_map = np.diff(held)
     nbytes = 16 * 80 * 80 * 4
     assert nbytes // 2 < by_map - by_attribute < nbytes * 2
@@ -102,7 +102,7 @@ def test_maps_of_a_zero_point_count() -> None:
 
 def test_only_the_last_shape_stays_where_none_may() -> None:
     operator = pq.MatMul(WEI, **Q)
-    pq.limit_shapes(0)
+    pq.ops.limit_shapes(0)
     for src in ROWS[1:5]:
         assert is_right(operator(src), src)
         assert list(operator.shapes) == [src.shape]
@@ -113,13 +113,13 @@ def test_clearing() -> None:
     operator = pq.MatMul(WEI, **Q)
     for src in ROWS[1:5]:
         operator(src)
-    pq.clear_shapes()
+    pq.ops.clear_shapes()
     assert rows_of(operator) == [4]
-    before = pq.shape_statistics().held
+    before = pq.ops.shape_statistics().held
     operator.clear()
     assert not operator.shapes
     assert not operator.wei_bytes
-    assert pq.shape_statistics().held == before - 1
+    assert pq.ops.shape_statistics().held == before - 1
     for src in ROWS[1:5]:
         assert is_right(operator(src), src)
 
@@ -128,7 +128,7 @@ def test_operators_that_finish_in_integers_are_bounded_and_cleared() -> None:
     q = {**Q, "src_q": QParams(1.0, 3, "u8"), "dst_q": QParams(64.0, 0, "s8")}
     operator = pq.MatMul(WEI, **q, requantize="tflite_1step")
     want = [np.array(operator(src)) for src in ROWS[1:6]]
-    pq.limit_shapes(0)
+    pq.ops.limit_shapes(0)
     assert len(rows_of(operator)) == 1
     for src, dst in zip(ROWS[1:6], want, strict=True):
         assert np.array_equal(operator(src), dst)
@@ -154,30 +154,30 @@ def test_what_goes_frees_its_primitive_at_once() -> None:
 
 
 def test_shapes_go_with_their_operator() -> None:
-    before = pq.shape_statistics().held
+    before = pq.ops.shape_statistics().held
     operator = pq.MatMul(WEI, **Q)
     operator(ROWS[1])
-    assert pq.shape_statistics().held == before + 1
+    assert pq.ops.shape_statistics().held == before + 1
     del operator
     gc.collect()
-    assert pq.shape_statistics().held == before
+    assert pq.ops.shape_statistics().held == before
 
 
 def test_functional_calls_are_bounded_too() -> None:
-    pq.operator_cache_clear()
+    pq.ops.operator_cache_clear()
     gc.collect()
     room_for(4)
-    most = pq.shape_statistics().limit
+    most = pq.ops.shape_statistics().limit
     for src in ROWS[1:30]:
         assert is_right(pq.matmul(src, WEI, **Q), src)
-        assert pq.shape_statistics().held <= most
-    pq.operator_cache_clear()
+        assert pq.ops.shape_statistics().held <= most
+    pq.ops.operator_cache_clear()
 
 
 def test_what_is_dropped_amid_a_call_is_right_until_its_end() -> None:
     """Threads that take each other's shapes away."""
     operator = pq.MatMul(WEI, **Q)
-    pq.limit_shapes(0)
+    pq.ops.limit_shapes(0)
 
     def work(index: int) -> bool:
         src = ROWS[1 + index]
@@ -194,7 +194,7 @@ def test_clearing_beside_calls() -> None:
     def clear() -> None:
         while not stop.wait(0.001):
             operator.clear()
-            pq.clear_shapes()
+            pq.ops.clear_shapes()
 
     thread = threading.Thread(target=clear)
     thread.start()
@@ -208,7 +208,7 @@ def test_clearing_beside_calls() -> None:
 @pytest.mark.parametrize("limit", [{"count": -1}, {"nbytes": -1}, {"count": 1.5}, {"nbytes": "1"}])
 def test_bad_limits_are_refused(limit: Any) -> None:
     with pytest.raises(ArgumentError, match=next(iter(limit))):
-        pq.limit_shapes(**limit)
+        pq.ops.limit_shapes(**limit)
 
 
 @pytest.mark.stress

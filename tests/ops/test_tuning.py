@@ -21,9 +21,9 @@ from support.forms import CASES, RNG, SUM, Q, codes, made
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    pq.clear_tuning()
+    pq.ops.clear_tuning()
     yield
-    pq.clear_tuning()
+    pq.ops.clear_tuning()
 
 
 def clock(speeds: dict[str, float]) -> Callable[..., list[Timed]]:
@@ -130,9 +130,9 @@ def test_a_choice_is_made_once_and_comes_back_from_a_file(
 
     first = prepare()
     path = tmp_path / "tuning.json"
-    assert pq.save_tuning(path) == 1
-    pq.clear_tuning()
-    assert pq.load_tuning(path) == 1
+    assert pq.ops.save_tuning(path) == 1
+    pq.ops.clear_tuning()
+    assert pq.ops.load_tuning(path) == 1
 
     def never(*_: object) -> list[Timed]:
         pytest.fail("timed again")
@@ -150,8 +150,8 @@ def test_a_choice_is_made_once_and_comes_back_from_a_file(
     assert key["isa"] == runtime.isa().text()
     key["cpu"] = "another"
     path.write_text(json.dumps(data))
-    pq.clear_tuning()
-    assert pq.load_tuning(path) == 0
+    pq.ops.clear_tuning()
+    assert pq.ops.load_tuning(path) == 0
 
 
 def test_a_choice_that_cannot_be_made_is_made_anew(
@@ -163,12 +163,12 @@ def test_a_choice_that_cannot_be_made_is_made_anew(
     layer = pq.MatMul(operator.weights.values, **Q, post=SUM, tune=True)
     usual = way(layer.prepare(dims))
     path = tmp_path / "tuning.json"
-    pq.save_tuning(path)
+    pq.ops.save_tuning(path)
     data = json.loads(path.read_text())
     for gone in ("matmul on another:kernel", "as asked on another:kernel"):
         data["tunings"][0]["tuning"]["way"] = gone
         path.write_text(json.dumps(data))
-        pq.load_tuning(path)
+        pq.ops.load_tuning(path)
         fresh = pq.MatMul(operator.weights.values, **Q, post=SUM, tune=True)
         assert way(fresh.prepare(dims)) == usual
 
@@ -193,15 +193,15 @@ def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "no tuning"
     path.write_text(text)
     with pytest.raises(pq.ArgumentError, match="path"):
-        pq.load_tuning(path)
+        pq.ops.load_tuning(path)
     path.write_bytes(text.encode("utf-16"))
     with pytest.raises(pq.ArgumentError, match="path"):
-        pq.load_tuning(path)
+        pq.ops.load_tuning(path)
 
 
 @pytest.mark.parametrize("path", ["a\0b", "\ud800", 3, None, b"\xff", object()])
 def test_what_no_file_is_called_is_refused(path: Any) -> None:
-    for function in (pq.load_tuning, pq.save_tuning):
+    for function in (pq.ops.load_tuning, pq.ops.save_tuning):
         with pytest.raises(pq.ArgumentError, match=r"path: got .* wanted the name of a file"):
             function(path)
 
@@ -219,7 +219,7 @@ def test_it_is_really_timed() -> None:
 
 
 def test_an_implementation_can_be_asked_for_by_name() -> None:
-    problem = pq.MatMulProblem.of((4, 16), (16, 8), dst="s32")
+    problem = pq.primitive.MatMulProblem.of((4, 16), (16, 8), dst="s32")
     wei = codes(16, 8)
     src = RNG.integers(0, 256, (4, 16)).astype(np.uint8)
     names = [o.impl for o in pq.native.implementations(problem) if o.kind != "reference"]

@@ -137,7 +137,7 @@ def test_operators_are_values_without_the_extension_and_say_why_they_do_not_run(
         "for operator in (made, copy.copy(made), pickle.loads(pickle.dumps(made))):\n"
         "    try:\n"
         "        operator(np.ones((2, 4), np.uint8))\n"
-        "    except pq.LibraryError as error:\n"
+        "    except pq.errors.LibraryError as error:\n"
         "        print('_core cannot be imported' in str(error))"
     )
     assert result.stdout.split() == ["True"] * 3, result.stderr
@@ -167,6 +167,23 @@ def test_public_names_are_the_typed_ones() -> None:
 )
 def test_public_names_exist_and_are_documented(name: str) -> None:
     assert getattr(pyonednn_q, name).__doc__
+
+
+def test_the_front_door_holds_what_is_typed_in_the_first_hour() -> None:
+    assert dir(pyonednn_q) == sorted(pyonednn_q.__all__)
+    assert len(pyonednn_q._HOME) <= 36
+    for room in set(pyonednn_q._ROOMS) - {"native", "ops", "inspection", "emulate"}:
+        face = getattr(pyonednn_q, room)
+        assert [name for name in face.__all__ if not getattr(face, name).__doc__] == []
+
+
+def test_names_that_moved_are_found_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match=r"is now pyonednn_q\.primitive\.ConvProblem$"):
+        assert pyonednn_q.ConvProblem is pyonednn_q.primitive.ConvProblem
+    assert not set(pyonednn_q._HOME) & {n for v in pyonednn_q._MOVED.values() for n in v.split()}
+    for room, names in pyonednn_q._MOVED.items():
+        if room not in {"native", "ops", "inspection"}:
+            assert set(names.split()) <= set(getattr(pyonednn_q, room).__all__)
 
 
 def test_unknown_names_are_attribute_errors() -> None:

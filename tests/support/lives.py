@@ -59,7 +59,7 @@ def pages_kept_by_shapes(start: int, shapes: int, functional: bool) -> int:
 
     Of convolutions: oneDNN 3.7 itself keeps the kernels of matmuls for as long as it is loaded.
     """
-    pq.limit_shapes(32)
+    pq.ops.limit_shapes(32)
     gc.collect()
     before = _resident_pages()
     for index in range(start, start + shapes):

@@ -4,3 +4,15 @@ Pure: a plan is a frozen value, decided from the chain, the problem and what is 
 """
 
 from __future__ import annotations
+
+from pyonednn_q.compose.composer import compose_chain
+from pyonednn_q.compose.layer import Layer
+from pyonednn_q.compose.layer_composer import compose_layer
+from pyonednn_q.compose.plan import Plan
+
+__all__ = [
+    "Layer",
+    "Plan",
+    "compose_chain",
+    "compose_layer",
+]

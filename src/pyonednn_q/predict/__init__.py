@@ -4,3 +4,28 @@ Pure: NumPy in the operation order of each implementation, over the region that 
 """
 
 from __future__ import annotations
+
+from pyonednn_q.predict.difference import DifferenceReport, difference_report
+from pyonednn_q.predict.kernel_model import KernelModel, kernel_model
+from pyonednn_q.predict.plan_model import PlanModel, plan_model
+from pyonednn_q.saturation.emulation import as_if
+from pyonednn_q.saturation.repair import Repair, half_range, repair, repair_source
+from pyonednn_q.saturation.verdict import Verdict, counts, saturation, witness
+
+__all__ = [
+    "DifferenceReport",
+    "KernelModel",
+    "PlanModel",
+    "Repair",
+    "Verdict",
+    "as_if",
+    "counts",
+    "difference_report",
+    "half_range",
+    "kernel_model",
+    "plan_model",
+    "repair",
+    "repair_source",
+    "saturation",
+    "witness",
+]

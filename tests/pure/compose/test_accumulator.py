@@ -24,14 +24,18 @@ from pyonednn_q.expr.vec import Vec
 Array = np.ndarray[Any, Any]
 NOTHING = pq.Chain()
 PROBLEMS: dict[str, Any] = {
-    "matmul": pq.MatMulProblem.of((3, 300), (300, 5), dst="s32"),
-    "matmul of batches": pq.MatMulProblem.of((2, 3, 300), (2, 300, 5), dst="s32"),
-    "inner product": pq.InnerProductProblem.of((3, 300), 5, dst="s32"),
-    "inner product of images": pq.InnerProductProblem.of((3, 40, 3, 2), 5, dst="s32"),
-    "convolution": pq.ConvProblem.of((1, 40, 6, 6), (5, 40, 3, 3), dst="s32", padding=1),
-    "convolution of groups": pq.ConvProblem.of((1, 40, 6, 6), (2, 4, 20, 3, 3), dst="s32"),
-    "deconvolution": pq.DeconvProblem.of((1, 40, 6, 6), (5, 40, 3, 3), dst="s32", padding=1),
-    "one channel": pq.ConvProblem.of((1, 1, 20, 20), (5, 1, 17, 17), dst="s32"),
+    "matmul": pq.primitive.MatMulProblem.of((3, 300), (300, 5), dst="s32"),
+    "matmul of batches": pq.primitive.MatMulProblem.of((2, 3, 300), (2, 300, 5), dst="s32"),
+    "inner product": pq.primitive.InnerProductProblem.of((3, 300), 5, dst="s32"),
+    "inner product of images": pq.primitive.InnerProductProblem.of((3, 40, 3, 2), 5, dst="s32"),
+    "convolution": pq.primitive.ConvProblem.of((1, 40, 6, 6), (5, 40, 3, 3), dst="s32", padding=1),
+    "convolution of groups": pq.primitive.ConvProblem.of(
+        (1, 40, 6, 6), (2, 4, 20, 3, 3), dst="s32"
+    ),
+    "deconvolution": pq.primitive.DeconvProblem.of(
+        (1, 40, 6, 6), (5, 40, 3, 3), dst="s32", padding=1
+    ),
+    "one channel": pq.primitive.ConvProblem.of((1, 1, 20, 20), (5, 1, 17, 17), dst="s32"),
 }
 
 
@@ -71,18 +75,20 @@ def test_parts_add_up_and_stay_below(name: str, narrow: bool, seed: int, most: i
 def test_a_part_takes_as_many_channels_as_stay_below() -> None:
     """255 · 128 · 2 is less than the most by one, or is the most."""
     wei = np.full((4, 1), -128, np.int8)
-    problem = pq.MatMulProblem.of((1, 4), wei.shape, dst="s32")
+    problem = pq.primitive.MatMulProblem.of((1, 4), wei.shape, dst="s32")
     for most, ends in ((255 * 256 + 1, [0, 2, 4]), (255 * 256, [0, 1, 2, 3, 4])):
         found = parts(problem, wei, most)
         assert [part.start for part in found] + [found[-1].stop] == ends
 
 
-def facts(**given: Any) -> pq.PrimitiveFacts:
+def facts(**given: Any) -> pq.primitive.PrimitiveFacts:
     """Sums of up to 255 · 64 · 1000 = 16 320 000, just below 2^24, unless the weights differ."""
     size = given.pop("size", 64)
     wei = np.full((1000, 2), size, np.int8)
-    problem = pq.MatMulProblem.of((1, 1000), wei.shape, src=given.pop("src", "u8"), dst="s32")
-    return pq.PrimitiveFacts.of(problem, wei=wei, **given)
+    problem = pq.primitive.MatMulProblem.of(
+        (1, 1000), wei.shape, src=given.pop("src", "u8"), dst="s32"
+    )
+    return pq.primitive.PrimitiveFacts.of(problem, wei=wei, **given)
 
 
 def test_one_primitive_does_where_float32_holds_all_that_can_come() -> None:
@@ -103,7 +109,9 @@ def test_one_primitive_does_where_float32_holds_all_that_can_come() -> None:
         facts(size=66, src="s8"),
         facts(src_scale=0.5, wei_scale=2.5, dst_scale=1.25),  # scales of 1 are none
         replace(facts(), bias_later=True, bias_in_acc=True),
-        pq.PrimitiveFacts("matmul", 2, dst="s32", ndims=2, wei_ndims=2),  # of unknown weights
+        pq.primitive.PrimitiveFacts(
+            "matmul", 2, dst="s32", ndims=2, wei_ndims=2
+        ),  # of unknown weights
     ]
     assert all(asks_for_sums(NOTHING, one) for one in beyond)
 
@@ -157,17 +165,17 @@ def test_exact_rounding_has_nothing_to_round(exact_rounding: bool) -> None:
 def test_a_sum_and_its_bias_have_32_bits_or_not(bias: int, leaves: bool) -> None:
     """Weights of 127 in one column and of -128 in the other, under sources up to 255."""
     wei = np.repeat(np.array([[127, -128]], np.int8), 1000, axis=0)
-    problem = pq.MatMulProblem.of((1, 1000), wei.shape, dst="s32")
-    plan = compose(NOTHING, pq.PrimitiveFacts.of(problem, wei=wei), "bitwise")
+    problem = pq.primitive.MatMulProblem.of((1, 1000), wei.shape, dst="s32")
+    plan = compose(NOTHING, pq.primitive.PrimitiveFacts.of(problem, wei=wei), "bitwise")
     assert leaves_32_bits(plan, problem, wei, np.array([bias, bias], np.int64)) is leaves
 
 
 def test_a_zero_point_takes_its_share_of_32_bits() -> None:
     """Sums from 0 to 2^31 - 2 for codes up to 255, and to 2^31 if codes start at -2."""
     wei, bias = np.array([[1]], np.int8), np.array([2**31 - 256])
-    problem = pq.MatMulProblem.of((1, 1), wei.shape, dst="s32")
+    problem = pq.primitive.MatMulProblem.of((1, 1), wei.shape, dst="s32")
     for zero_point, leaves in ((0, False), (1, False), (-1, True)):
-        facts = pq.PrimitiveFacts.of(problem, wei=wei, src_zero_point=zero_point)
+        facts = pq.primitive.PrimitiveFacts.of(problem, wei=wei, src_zero_point=zero_point)
         plan = compose(NOTHING, facts, "bitwise")
         assert leaves_32_bits(plan, problem, wei, bias) is leaves
 
@@ -177,29 +185,31 @@ def test_integers_through_float32_say_how_inexact() -> None:
     (note,) = compose(relu, facts(size=127)).notes  # up to 32 385 000, below 2^25
     assert "up to 3.24e+07 are multiples of 2:" in note
     assert not compose(relu, facts()).notes
-    (note,) = compose(relu, pq.PrimitiveFacts("convolution", 2, dst="s32")).notes
+    (note,) = compose(relu, pq.primitive.PrimitiveFacts("convolution", 2, dst="s32")).notes
     assert "which has 24 bits" in note
     clipped = pq.Chain(pq.Clip(0, 1000.0))
-    assert not compose(clipped, pq.PrimitiveFacts("convolution", 2, dst="s32")).notes
+    assert not compose(clipped, pq.primitive.PrimitiveFacts("convolution", 2, dst="s32")).notes
 
 
 @pytest.mark.parametrize("dst", ["u8", "s8"])
 def test_a_fake_quantize_in_reals_uses_few_codes(dst: str) -> None:
     """As a model gives it: values from 0 to 8, of which 9 are whole."""
     chain = pq.FakeQuantize(0.0, 8.0, 0.0, 8.0).chain()
-    plan = compose(chain, pq.PrimitiveFacts("convolution", 2, dst=dst))
+    plan = compose(chain, pq.primitive.PrimitiveFacts("convolution", 2, dst=dst))
     (note,) = plan.notes
     assert note.startswith(f"results take at most 9 of the 256 codes of {dst} (0 to 8): dst_fq,")
     assert note in str(plan)
     assert note in plan._repr_html_()
-    scaled = compose(chain, pq.PrimitiveFacts("convolution", 2, dst=dst, dst_scale=8 / 127))
+    scaled = compose(
+        chain, pq.primitive.PrimitiveFacts("convolution", 2, dst=dst, dst_scale=8 / 127)
+    )
     assert not scaled.notes  # 128 codes: half of them
 
 
 def test_few_codes_by_weights_alone() -> None:
     wei = np.array([[1], [-2]], np.int8)
-    problem = pq.MatMulProblem.of((1, 2), wei.shape, dst="s8")
-    known = pq.PrimitiveFacts.of(problem, wei=wei, dst_scale=100.0)
+    problem = pq.primitive.MatMulProblem.of((1, 2), wei.shape, dst="s8")
+    known = pq.primitive.PrimitiveFacts.of(problem, wei=wei, dst_scale=100.0)
     (note,) = compose(NOTHING, known).notes  # -510 to 255 by 100: -5 to 3
     assert "at most 9 of the 256 codes of s8 (-5 to 3)" in note
     assert not compose(NOTHING, replace(known, dst_scale=4.0)).notes
@@ -220,7 +230,7 @@ def test_implementations_that_store_sums_are_known_by_name_source_and_version() 
         assert not stores_sums(PROBLEMS[name], impl, (3, since[1] - 1, 99))
     assert not stores_sums(conv, "jit_uni_int8:avx2", (3, 13, 2))
     assert not stores_sums(product, "gemm:jit", (3, 13, 2))
-    signed = pq.MatMulProblem.of((3, 300), (300, 5), src="s8", dst="s32")
+    signed = pq.primitive.MatMulProblem.of((3, 300), (300, 5), src="s8", dst="s32")
     assert not stores_sums(signed, "brg_matmul:avx2_vnni", (3, 13, 2))
     assert not stores_sums(product, "brg_matmul:avx10_1_512_amx", (3, 13, 2))
     assert all(since >= (3, 7, 0) for _, _, since in STORES_SUMS)

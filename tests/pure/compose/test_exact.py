@@ -22,11 +22,11 @@ SCALES = (0.0371, (0.0123, 0.0456), 0.0293)
 MULTIPLIER = F(SCALES[0]) * np.array(SCALES[1], F) / F(SCALES[2])
 
 
-def facts(dst: str = "s8", wei: Any = WEI, **more: Any) -> pq.PrimitiveFacts:
+def facts(dst: str = "s8", wei: Any = WEI, **more: Any) -> pq.primitive.PrimitiveFacts:
     src, each, out = SCALES
-    problem = pq.MatMulProblem.of((2, len(wei)), wei.shape, dst=dst)
+    problem = pq.primitive.MatMulProblem.of((2, len(wei)), wei.shape, dst=dst)
     given = {"src_scale": src, "wei_scale": Vec(each), "dst_scale": out, **more}
-    return pq.PrimitiveFacts.of(problem, wei=wei, **given)
+    return pq.primitive.PrimitiveFacts.of(problem, wei=wei, **given)
 
 
 @pytest.mark.parametrize("zero_point", [0, 3, -20])
@@ -54,7 +54,7 @@ def test_the_rule(lo: float, later: bool, bias: Any, zero_point: int) -> None:
     arrays: dict[str, Any] = {"src": SRC, "wei": plan.wei(WEI), **plan.values()}
     if plan.has_bias:
         arrays["bias"] = plan.bias_values(bias if later else None)
-    problem: Any = pq.MatMulProblem.of((2, 3), (3, 2), dst="s8")
+    problem: Any = pq.primitive.MatMulProblem.of((2, 3), (3, 2), dst="s8")
     got = oracle.run(plan.problem(problem), plan.attr, arrays).dst
     assert got.tolist() == np.clip(levels + zero_point, -128, 127).tolist()
 
@@ -68,7 +68,7 @@ def test_a_zero_point_that_a_primitive_does_not_take_is_a_post_op() -> None:
 
 
 def test_an_exact_form_is_refused_where_there_is_none() -> None:
-    def asked(chain: pq.Chain, known: pq.PrimitiveFacts) -> None:
+    def asked(chain: pq.Chain, known: pq.primitive.PrimitiveFacts) -> None:
         compose(chain, known, exact_rounding=True)
 
     with pytest.raises(DTypeError, match=r"^exact_rounding: got s8 to f32"):

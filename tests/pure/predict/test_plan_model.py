@@ -16,7 +16,7 @@ from pyonednn_q.predict.plan_model import PlanModel, plan_model
 from pyonednn_q.primitive.facts import Facts
 from pyonednn_q.primitive.isa import InstructionSet
 
-CONV = pq.ConvProblem.of((1, 2, 1, 2), (2, 2, 1, 1), dst="f32")
+CONV = pq.primitive.ConvProblem.of((1, 2, 1, 2), (2, 2, 1, 1), dst="f32")
 AVX2 = Facts((3, 13, 2), InstructionSet.of("AVX2"), "OMP")
 SRC = np.array([[[[3, 4]], [[10, 0]]]], np.uint8)
 WEI = np.array([[5, -2], [1, 7]], np.int8).reshape(2, 2, 1, 1)
@@ -24,8 +24,8 @@ SUMS = np.array([[[[15 - 20, 20]], [[3 + 70, 4]]]])
 
 
 def model_of(chain: pq.Chain, dst: str = "f32", **more: Any) -> PlanModel:
-    problem = pq.ConvProblem.of(CONV.src.dims, CONV.wei.dims, dst=dst)
-    facts = replace(pq.PrimitiveFacts.of(problem), process=AVX2, **more)
+    problem = pq.primitive.ConvProblem.of(CONV.src.dims, CONV.wei.dims, dst=dst)
+    facts = replace(pq.primitive.PrimitiveFacts.of(problem), process=AVX2, **more)
     plan = compose(chain, facts)
     return plan_model(plan, problem, "jit_uni_int8:avx2", "AVX2", (3, 13, 2))
 
@@ -97,8 +97,10 @@ def test_sums_and_what_is_added_are_integers(bias: int, size: int, wanted: int) 
     """Beyond 2^24, where float32 has no odd numbers."""
     src, wei = np.full((1, 1200), 255, np.uint8), np.full((1200, 2), 64, np.int8)
     wei[:, 0] = size
-    problem = pq.MatMulProblem.of((1, 1200), wei.shape, dst="s32")
-    facts = pq.PrimitiveFacts.of(problem, wei=wei, bias=Vec([float(bias), 0.0]), bias_in_acc=True)
+    problem = pq.primitive.MatMulProblem.of((1, 1200), wei.shape, dst="s32")
+    facts = pq.primitive.PrimitiveFacts.of(
+        problem, wei=wei, bias=Vec([float(bias), 0.0]), bias_in_acc=True
+    )
     plan = compose(pq.Chain(), facts, "bitwise")
     assert plan.sums
     model = plan_model(plan, problem, "brg_matmul:avx2_vnni", "AVX2_VNNI", (3, 13, 2))
@@ -109,8 +111,10 @@ def test_sums_and_what_is_added_are_integers(bias: int, size: int, wanted: int) 
 def test_a_zero_point_is_taken_from_sums_of_codes() -> None:
     src, wei = np.full((1, 1200), 255, np.uint8), np.full((1200, 2), 64, np.int8)
     wei[:, 1] = -63
-    problem = pq.MatMulProblem.of((1, 1200), wei.shape, dst="s32")
-    plan = compose(pq.Chain(), pq.PrimitiveFacts.of(problem, wei=wei, src_zero_point=3), "bitwise")
+    problem = pq.primitive.MatMulProblem.of((1, 1200), wei.shape, dst="s32")
+    plan = compose(
+        pq.Chain(), pq.primitive.PrimitiveFacts.of(problem, wei=wei, src_zero_point=3), "bitwise"
+    )
     assert plan.sums
     model = plan_model(plan, problem, "brg_matmul:avx2_vnni", "AVX2_VNNI", (3, 13, 2))
     assert model.run(src, wei).tolist() == [[252 * 64 * 1200, -252 * 63 * 1200]]

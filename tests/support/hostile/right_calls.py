@@ -12,7 +12,15 @@ from support.hostile import right_functions, right_values
 from support.hostile.right_values import CHAIN
 
 # Bases and enumerations of Python's own, and errors that nobody else raises.
-NOT_CALLED = {"Error", "ForkedError", "LibraryError", "SelfCheckError", "Granularity"}
+NOT_CALLED = {
+    # Raised by nobody but us, or for what a call cannot bring about.
+    *("Error", "ForkedError", "LibraryError", "SelfCheckError", "Variant"),
+    # Names of choices, and tables.
+    *("Granularity", "ARITHMETIC", "DIALECTS", "runtime"),
+    # Results, which nobody makes by hand; their methods are called.
+    *("BufferStatistics", "DifferenceReport", "Dialect", "Interval", "KernelModel", "Packed"),
+    *("GraphOperator", "PlanModel", "Range", "Repair", "Verdict", "WeightCodes", "implementations"),
+}
 
 ROOMS = (
     right_values.value_calls,
@@ -49,10 +57,19 @@ def right_calls() -> tuple[RightCall, ...]:
     ]
     steps = tuple(CHAIN)
     calls.append(RightCall("Chain", pq.Chain, steps, {}))
-    errors = set(pq.__all__) & {kind.__name__ for kind in _subclasses(pq.Error)} - NOT_CALLED
+    errors = {kind.__name__ for kind in _subclasses(pq.Error)} - NOT_CALLED
+    errors &= set(pq.errors.__all__)
     given = ("refused", "select", "conv")
-    calls += [RightCall(name, getattr(pq, name), given, {}) for name in sorted(errors)]
+    calls += [RightCall(name, getattr(pq.errors, name), given, {}) for name in sorted(errors)]
     return tuple(calls)
+
+
+def public_names() -> set[str]:
+    """Return the names of the package and of the faces of its rooms."""
+    rooms = set(pq._ROOMS)
+    return (set(pq.__all__) - rooms - {"__version__"}).union(
+        *(getattr(pq, room).__all__ for room in rooms)
+    )
 
 
 def _subclasses(kind: type) -> set[type]:

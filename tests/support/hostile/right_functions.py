@@ -48,7 +48,7 @@ def algebra_calls() -> Calls:
         "evaluate": (evaluate.evaluate, on_chain),
         "evaluate_f32": (evaluate.evaluate_f32, on_chain),
         "qparams_from_range": (
-            pq.qparams_from_range,
+            pq.quantize.qparams_from_range,
             {"lo": -1.0, "hi": 2.0, "dtype": "s8", "symmetric": False},
         ),
         "scales_and_points": (
@@ -103,8 +103,10 @@ def predicted_calls() -> Calls:
     scales = {"src_scale": 0.5, "wei_scale": 0.25, "dst_scale": 2.0}
     to_u8: dict[str, Any] = {**scales, "dst_zero_point": 3, "dst_dtype": "u8"}
     counts = np.zeros(4, np.int32)
-    verdict = saturation_room.saturation(COLUMNS * 2, pq.MatMulProblem.of((1, 8), (8, 4)), "AVX2")
-    plan = pq.compose_chain(pq.Chain(), pq.PrimitiveFacts.of(PRODUCT))
+    verdict = saturation_room.saturation(
+        COLUMNS * 2, pq.primitive.MatMulProblem.of((1, 8), (8, 4)), "AVX2"
+    )
+    plan = pq.compose_chain(pq.Chain(), pq.primitive.PrimitiveFacts.of(PRODUCT))
     of_kernel: dict[str, Any] = {"impl": "brg_matmul:avx512_core_vnni", "isa": "AVX512_CORE_VNNI"}
     of_kernel |= {"version": (3, 13, 2)}
     asked = {"wei": WEI, "problem": CONV, "isa": "AVX2", "impl": None}
@@ -159,10 +161,10 @@ def predicted_calls() -> Calls:
         ),
         "tie_mask": (difference.tie_mask, {"acc": sums, **scales, "axis": 1}),
         "kernel_model": (
-            kernel_model.kernel_model,
-            {"problem": PRODUCT, "attr": pq.Attr(), **of_kernel},
+            kernel_model,
+            {"problem": PRODUCT, "attr": pq.primitive.Attr(), **of_kernel},
         ),
-        "plan_model": (plan_model.plan_model, {"plan": plan, "problem": PRODUCT, **of_kernel}),
+        "plan_model": (plan_model, {"plan": plan, "problem": PRODUCT, **of_kernel}),
     }
 
 
@@ -193,9 +195,9 @@ def readers_calls() -> Calls:
         ),
         "report.text": (report.text, {"run": run, "width": 80, "repro": True}),
         "report.markdown": (report.markdown, {"run": run, "repro": False}),
-        "load_tuning": (pq.load_tuning, {"path": "tunings.json"}),
-        "save_tuning": (pq.save_tuning, {"path": "tunings.json"}),
-        "clear_tuning": (pq.clear_tuning, {}),
+        "load_tuning": (pq.ops.load_tuning, {"path": "tunings.json"}),
+        "save_tuning": (pq.ops.save_tuning, {"path": "tunings.json"}),
+        "clear_tuning": (pq.ops.clear_tuning, {}),
     }
 
 
@@ -267,19 +269,19 @@ def quantized_calls() -> Calls:
 
 def process_calls() -> Calls:
     return {
-        "set_num_threads": (pq.set_num_threads, {"n": 1}),
-        "get_num_threads": (pq.get_num_threads, {}),
+        "set_num_threads": (pq.native.set_num_threads, {"n": 1}),
+        "get_num_threads": (pq.native.get_num_threads, {}),
         "threads": (_entered, {"n": 1}),
         "limit_isa": (runtime.limit_isa, {"name": "AVX512_CORE"}),
-        "limit_buffers": (pq.limit_buffers, {"nbytes": 2**28}),
-        "buffer_statistics": (pq.buffer_statistics, {}),
-        "clear_buffers": (pq.clear_buffers, {}),
-        "limit_shapes": (pq.limit_shapes, {"count": 1024, "nbytes": 2**30}),
-        "shape_statistics": (pq.shape_statistics, {}),
-        "clear_shapes": (pq.clear_shapes, {}),
-        "operator_cache_limit": (pq.operator_cache_limit, {"size": 256}),
-        "operator_cache_info": (pq.operator_cache_info, {}),
-        "operator_cache_clear": (pq.operator_cache_clear, {}),
+        "limit_buffers": (pq.native.limit_buffers, {"nbytes": 2**28}),
+        "buffer_statistics": (pq.native.buffer_statistics, {}),
+        "clear_buffers": (pq.native.clear_buffers, {}),
+        "limit_shapes": (pq.ops.limit_shapes, {"count": 1024, "nbytes": 2**30}),
+        "shape_statistics": (pq.ops.shape_statistics, {}),
+        "clear_shapes": (pq.ops.clear_shapes, {}),
+        "operator_cache_limit": (pq.ops.operator_cache_limit, {"size": 256}),
+        "operator_cache_info": (pq.ops.operator_cache_info, {}),
+        "operator_cache_clear": (pq.ops.operator_cache_clear, {}),
     }
 
 

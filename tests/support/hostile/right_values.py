@@ -10,6 +10,30 @@ import numpy as np
 import pyonednn_q as pq
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.operands import Operands
+from pyonednn_q.primitive import (
+    Attr,
+    BinaryPostOp,
+    BinaryProblem,
+    ConvProblem,
+    DeconvProblem,
+    DepthwisePostOp,
+    EltwisePostOp,
+    EltwiseProblem,
+    InnerProductProblem,
+    MatMulProblem,
+    PoolingProblem,
+    PReluPostOp,
+    PReluProblem,
+    PrimitiveFacts,
+    ReorderProblem,
+    ResamplingProblem,
+    Scale,
+    SoftmaxProblem,
+    SumPostOp,
+    SumProblem,
+    TensorSpec,
+    ZeroPoint,
+)
 
 Calls: TypeAlias = "dict[str, tuple[Any, dict[str, Any]]]"
 
@@ -20,12 +44,10 @@ SRC = RNG.integers(0, 256, (1, 3, 6, 6)).astype(np.uint8)
 WEI = RNG.integers(-60, 60, (4, 3, 3, 3)).astype(np.int8)
 ROWS = RNG.integers(0, 256, (5, 8)).astype(np.uint8)
 COLUMNS = RNG.integers(-60, 60, (8, 4)).astype(np.int8)
-FLOATS = RNG.normal(size=(1, 3, 6, 6)).astype(np.float32)
-BIAS = np.zeros(4, np.float32)
-CONV = pq.ConvProblem.of(SRC.shape, WEI.shape, padding=1)
-PRODUCT = pq.MatMulProblem.of(ROWS.shape, COLUMNS.shape, dst="f32")
-SPEC = pq.TensorSpec.dense((1, 3, 6, 6), "u8")
-FQ = pq.FakeQuantize(0, 2.55, 0, 255)
+FLOATS, BIAS = RNG.normal(size=(1, 3, 6, 6)).astype(np.float32), np.zeros(4, np.float32)
+CONV = ConvProblem.of(SRC.shape, WEI.shape, padding=1)
+PRODUCT = MatMulProblem.of(ROWS.shape, COLUMNS.shape, dst="f32")
+SPEC, FQ = TensorSpec.dense((1, 3, 6, 6), "u8"), pq.FakeQuantize(0, 2.55, 0, 255)
 CHAIN = pq.Chain(pq.Affine([0.5, 1, 2, 3], 0.25), pq.Eltwise("relu"), pq.Clip(0, 100))
 CODES: dict[str, Any] = {"src_q": U8, "wei_q": S8}
 SCALES: dict[str, Any] = {"src_scale": 0.5, "wei_scale": [0.5, 0.25, 1.0, 2.0], "dst_scale": 2.0}
@@ -40,7 +62,7 @@ def value_calls() -> Calls:
             {"scale": [0.5, 1.0], "zero_point": [3, 4], "dtype": "u8", "axis": 1},
         ),
         "Dynamic": (pq.Dynamic, {"dtype": "u8", "extent": "per_row"}),
-        "Vec": (pq.Vec, {"value": [1.0, 2.0]}),
+        "Vec": (pq.expr.Vec, {"value": [1.0, 2.0]}),
         "Affine": (pq.Affine, {"scale": [0.5, 2.0], "shift": 1.0}),
         "Binary": (pq.Binary, {"alg": "mul", "operand": leaf}),
         "Clip": (pq.Clip, {"lo": 0.0, "hi": [1.0, 6.0]}),
@@ -63,21 +85,18 @@ def value_calls() -> Calls:
             pq.FakeQuantize.symmetric,
             {"high": 2.0, "levels": 255, "output_low": -1.0, "output_high": 1.0},
         ),
-        "TensorSpec": (pq.TensorSpec, {"dims": (2, 3), "dtype": "u8", "strides": (3, 1)}),
-        "TensorSpec.dense": (pq.TensorSpec.dense, {"dims": (2, 3), "dtype": "u8"}),
-        "TensorSpec.channels_last": (
-            pq.TensorSpec.channels_last,
-            {"dims": (2, 3, 4), "dtype": "u8"},
-        ),
-        "TensorSpec.of": (pq.TensorSpec.of, {"array": SRC, "argument": "src"}),
-        "Scale": (pq.Scale, {"mask": 1, "dtype": "f32", "groups": ()}),
-        "ZeroPoint": (pq.ZeroPoint, {"mask": 0, "dtype": "s32", "groups": (1, 4)}),
-        "SumPostOp": (pq.SumPostOp, {"scale": 0.5, "zero_point": 3, "dtype": "s8"}),
-        "EltwisePostOp": (pq.EltwisePostOp, {"alg": "clip", "alpha": 0.0, "beta": 6.0}),
-        "BinaryPostOp": (pq.BinaryPostOp, {"alg": "add", "src1": SPEC}),
-        "PReluPostOp": (pq.PReluPostOp, {"mask": 2}),
+        "TensorSpec": (TensorSpec, {"dims": (2, 3), "dtype": "u8", "strides": (3, 1)}),
+        "TensorSpec.dense": (TensorSpec.dense, {"dims": (2, 3), "dtype": "u8"}),
+        "TensorSpec.channels_last": (TensorSpec.channels_last, {"dims": (2, 3, 4), "dtype": "u8"}),
+        "TensorSpec.of": (TensorSpec.of, {"array": SRC, "argument": "src"}),
+        "Scale": (Scale, {"mask": 1, "dtype": "f32", "groups": ()}),
+        "ZeroPoint": (ZeroPoint, {"mask": 0, "dtype": "s32", "groups": (1, 4)}),
+        "SumPostOp": (SumPostOp, {"scale": 0.5, "zero_point": 3, "dtype": "s8"}),
+        "EltwisePostOp": (EltwisePostOp, {"alg": "clip", "alpha": 0.0, "beta": 6.0}),
+        "BinaryPostOp": (BinaryPostOp, {"alg": "add", "src1": SPEC}),
+        "PReluPostOp": (PReluPostOp, {"mask": 2}),
         "DepthwisePostOp": (
-            pq.DepthwisePostOp,
+            DepthwisePostOp,
             {
                 "wei_dtype": "s8",
                 "bias_dtype": None,
@@ -88,13 +107,13 @@ def value_calls() -> Calls:
             },
         ),
         "Attr": (
-            pq.Attr,
+            Attr,
             {
-                "src_scale": pq.Scale(),
-                "wei_scale": pq.Scale(1),
-                "dst_scale": pq.Scale(),
-                "src_zero_point": pq.ZeroPoint(),
-                "post_ops": (pq.EltwisePostOp("relu"),),
+                "src_scale": Scale(),
+                "wei_scale": Scale(1),
+                "dst_scale": Scale(),
+                "src_zero_point": ZeroPoint(),
+                "post_ops": (EltwisePostOp("relu"),),
                 "fpmath": "strict",
                 "fpmath_apply_to_int": False,
                 "accumulation": "strict",
@@ -107,10 +126,10 @@ def value_calls() -> Calls:
 def problem_calls() -> Calls:
     types = {"src": "u8", "wei": "s8", "dst": "u8", "bias": "f32"}
     window = {"strides": (1, 1), "dilation": 1, "padding": ((1, 1), (0, 1))}
-    image = pq.TensorSpec.channels_last((1, 3, 6, 6), "u8")
+    image = TensorSpec.channels_last((1, 3, 6, 6), "u8")
     return {
         "ConvProblem.of": (
-            pq.ConvProblem.of,
+            ConvProblem.of,
             {
                 "src_dims": (1, 3, 6, 6),
                 "wei_dims": (4, 3, 3, 3),
@@ -120,7 +139,7 @@ def problem_calls() -> Calls:
             },
         ),
         "DeconvProblem.of": (
-            pq.DeconvProblem.of,
+            DeconvProblem.of,
             {
                 "src_dims": (1, 3, 6, 6),
                 "wei_dims": (4, 3, 3, 3),
@@ -129,38 +148,26 @@ def problem_calls() -> Calls:
                 "layout": "channels_last",
             },
         ),
-        "InnerProductProblem.of": (
-            pq.InnerProductProblem.of,
-            {"src_dims": (2, 8), "oc": 4, **types},
-        ),
-        "MatMulProblem.of": (
-            pq.MatMulProblem.of,
-            {"src_dims": (2, 8), "wei_dims": (8, 4), **types},
-        ),
-        "ConvProblem": (pq.ConvProblem, _fields(CONV)),
-        "DeconvProblem": (
-            pq.DeconvProblem,
-            _fields(pq.DeconvProblem.of((1, 3, 6, 6), (4, 3, 2, 2))),
-        ),
-        "InnerProductProblem": (
-            pq.InnerProductProblem,
-            _fields(pq.InnerProductProblem.of((2, 8), 4)),
-        ),
-        "MatMulProblem": (pq.MatMulProblem, _fields(PRODUCT)),
+        "InnerProductProblem.of": (InnerProductProblem.of, {"src_dims": (2, 8), "oc": 4, **types}),
+        "MatMulProblem.of": (MatMulProblem.of, {"src_dims": (2, 8), "wei_dims": (8, 4), **types}),
+        "ConvProblem": (ConvProblem, _fields(CONV)),
+        "DeconvProblem": (DeconvProblem, _fields(DeconvProblem.of((1, 3, 6, 6), (4, 3, 2, 2)))),
+        "InnerProductProblem": (InnerProductProblem, _fields(InnerProductProblem.of((2, 8), 4))),
+        "MatMulProblem": (MatMulProblem, _fields(PRODUCT)),
         "EltwiseProblem": (
-            pq.EltwiseProblem,
+            EltwiseProblem,
             {"src": SPEC, "dst": SPEC, "alg": "clip", "alpha": 0.0, "beta": 6.0},
         ),
-        "BinaryProblem": (pq.BinaryProblem, {"src": SPEC, "src1": SPEC, "dst": SPEC, "alg": "add"}),
-        "SumProblem": (pq.SumProblem, {"srcs": (SPEC, SPEC), "scales": (1.0, 2.0), "dst": SPEC}),
-        "SoftmaxProblem": (pq.SoftmaxProblem, {"src": SPEC, "dst": SPEC, "axis": 1, "log": False}),
-        "PReluProblem": (pq.PReluProblem, {"src": SPEC, "wei": SPEC, "dst": SPEC}),
-        "ReorderProblem": (pq.ReorderProblem, {"src": SPEC, "dst": image}),
+        "BinaryProblem": (BinaryProblem, {"src": SPEC, "src1": SPEC, "dst": SPEC, "alg": "add"}),
+        "SumProblem": (SumProblem, {"srcs": (SPEC, SPEC), "scales": (1.0, 2.0), "dst": SPEC}),
+        "SoftmaxProblem": (SoftmaxProblem, {"src": SPEC, "dst": SPEC, "axis": 1, "log": False}),
+        "PReluProblem": (PReluProblem, {"src": SPEC, "wei": SPEC, "dst": SPEC}),
+        "ReorderProblem": (ReorderProblem, {"src": SPEC, "dst": image}),
         "PoolingProblem": (
-            pq.PoolingProblem,
+            PoolingProblem,
             {
                 "src": image,
-                "dst": pq.TensorSpec.channels_last((1, 3, 3, 3), "u8"),
+                "dst": TensorSpec.channels_last((1, 3, 3, 3), "u8"),
                 "alg": "max",
                 "kernel": (2, 2),
                 "strides": (2, 2),
@@ -170,15 +177,11 @@ def problem_calls() -> Calls:
             },
         ),
         "ResamplingProblem": (
-            pq.ResamplingProblem,
-            {
-                "src": image,
-                "dst": pq.TensorSpec.channels_last((1, 3, 12, 12), "u8"),
-                "alg": "nearest",
-            },
+            ResamplingProblem,
+            {"src": image, "dst": TensorSpec.channels_last((1, 3, 12, 12), "u8"), "alg": "nearest"},
         ),
         "PrimitiveFacts.of": (
-            pq.PrimitiveFacts.of,
+            PrimitiveFacts.of,
             {
                 "problem": CONV,
                 "wei": WEI,
@@ -196,16 +199,16 @@ def problem_calls() -> Calls:
 
 def _others() -> dict[str, Any]:
     """Problems without weights."""
-    floats = pq.TensorSpec.dense((1, 3, 6, 6), "f32")
-    image = pq.TensorSpec.channels_last((1, 3, 6, 6), "f32")
+    floats = TensorSpec.dense((1, 3, 6, 6), "f32")
+    image = TensorSpec.channels_last((1, 3, 6, 6), "f32")
     return {
-        "eltwise": pq.EltwiseProblem(floats, floats, "relu"),
-        "binary": pq.BinaryProblem(floats, floats, floats, "add"),
-        "sum": pq.SumProblem((floats, floats), (1.0, 2.0), floats),
-        "softmax": pq.SoftmaxProblem(floats, floats, 1),
-        "reorder": pq.ReorderProblem(SPEC, image),
-        "resampling": pq.ResamplingProblem(
-            image, pq.TensorSpec.channels_last((1, 3, 12, 12), "f32"), "nearest"
+        "eltwise": EltwiseProblem(floats, floats, "relu"),
+        "binary": BinaryProblem(floats, floats, floats, "add"),
+        "sum": SumProblem((floats, floats), (1.0, 2.0), floats),
+        "softmax": SoftmaxProblem(floats, floats, 1),
+        "reorder": ReorderProblem(SPEC, image),
+        "resampling": ResamplingProblem(
+            image, TensorSpec.channels_last((1, 3, 12, 12), "f32"), "nearest"
         ),
         "matmul": PRODUCT,
     }
@@ -217,10 +220,10 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def composed_calls() -> Calls:
-    facts = pq.PrimitiveFacts.of(CONV, wei=WEI, **SCALES)
+    facts = PrimitiveFacts.of(CONV, wei=WEI, **SCALES)
     plan = pq.compose_chain(CHAIN, facts)
     reals = WEI * 0.01
-    layer = pq.compose_layer(CONV, reals, BIAS, src_fq=FQ)
+    layer = pq.compose_layer(CONV, reals, BIAS, src_fq=FQ, wei_levels=129)
     conv = pq.Conv(WEI, BIAS, **CODES, padding=1)
     inspected = pq.inspect(conv, SRC.shape)
     values = {"wei_scale": [0.5, 1.0, 2.0, 3.0]}
@@ -228,7 +231,7 @@ def composed_calls() -> Calls:
     gated = pq.Conv(WEI, **CODES, padding=1, dst_q=U8, post=pq.Chain(pq.Sum(), gate))
     gated_dst = np.zeros((1, 4, 6, 6), np.uint8)
     return {
-        "PrimitiveFacts": (pq.PrimitiveFacts, _fields(facts)),
+        "PrimitiveFacts": (PrimitiveFacts, _fields(facts)),
         "compose_chain": (
             pq.compose_chain,
             {
@@ -258,15 +261,15 @@ def composed_calls() -> Calls:
                 "tolerance": 1e-4,
             },
         ),
-        "Plan": (pq.Plan, _fields(plan)),
-        "Plan.from_json": (pq.Plan.from_json, {"text": plan.to_json()}),
-        "Layer": (pq.Layer, _fields(layer)),
-        "Inspection": (pq.Inspection, _fields(inspected)),
+        "Plan": (pq.compose.Plan, _fields(plan)),
+        "Plan.from_json": (pq.compose.Plan.from_json, {"text": plan.to_json()}),
+        "Layer": (pq.compose.Layer, _fields(layer)),
+        "Inspection": (pq.inspection.Inspection, _fields(inspected)),
         "prepare": (
             pq.prepare,
             {
                 "problem": CONV,
-                "attr": pq.Attr(wei_scale=pq.Scale(1)),
+                "attr": Attr(wei_scale=Scale(1)),
                 "wei": WEI,
                 "bias": None,
                 "values": values,
@@ -295,10 +298,10 @@ def composed_calls() -> Calls:
             {"layer": layer, "operands": {}, "allow_reference": False, "saturation": "allow"},
         ),
         "Prepared": (
-            pq.Prepared,
+            pq.native.Prepared,
             {
                 "problem": CONV,
-                "attr": pq.Attr(),
+                "attr": Attr(),
                 "selection": None,
                 "inputs": ("src",),
                 "bound": {},
@@ -308,7 +311,7 @@ def composed_calls() -> Calls:
             },
         ),
         "Planned": (
-            pq.Planned,
+            pq.ops.Planned,
             {
                 "plan": plan,
                 "primitive": conv.prepare(SRC.shape).primitive,
@@ -317,7 +320,10 @@ def composed_calls() -> Calls:
                 "rest": None,
             },
         ),
-        "PreparedLayer": (pq.PreparedLayer, {"layer": layer, "planned": conv.prepare(SRC.shape)}),
+        "PreparedLayer": (
+            pq.ops.PreparedLayer,
+            {"layer": layer, "planned": conv.prepare(SRC.shape)},
+        ),
         **{
             f"prepare.{kind}": (
                 pq.prepare,
@@ -341,7 +347,7 @@ def composed_calls() -> Calls:
         ),
         "PreparedLayer.__call__": (pq.prepare_layer(layer), {"src": FLOATS, "out": None}),
         "MatMul.__call__": (
-            pq.MatMul.from_float(COLUMNS * 0.1, src_q=pq.Dynamic("u8", "per_row")),
+            pq.MatMul.from_float(COLUMNS * 0.1, src_q=pq.Dynamic("u8", "per_row"), wei_levels=129),
             {"src": np.ones((2, 3, 8), np.float32), "out": np.empty((2, 3, 4), np.float32)},
         ),
         "inspect": (pq.inspect, {"prepared": conv, "src_dims": SRC.shape}),

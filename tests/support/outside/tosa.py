@@ -184,8 +184,8 @@ def _clamp(tensors: Tensors, attributes: Attributes) -> Array:
     lo, hi = (
         np.int8(np.uint8(attributes[name][0]).view(np.int8)) for name in ("min_val", "max_val")
     )
-    kind = pq.TensorSpec.dense(src.shape, "s8")
-    clip = pq.prepare(pq.EltwiseProblem(kind, kind, "clip", float(lo), float(hi)))
+    kind = pq.primitive.TensorSpec.dense(src.shape, "s8")
+    clip = pq.prepare(pq.primitive.EltwiseProblem(kind, kind, "clip", float(lo), float(hi)))
     dst: Array = clip(src).reshape(tensors["src"].shape)
     return dst
 
@@ -195,8 +195,8 @@ def _mul(tensors: Tensors, attributes: Attributes) -> Array:
     del attributes
     pair = np.broadcast_arrays(tensors["a"], tensors["b"])
     a, b = (np.ascontiguousarray(np.atleast_1d(one)) for one in pair)
-    codes, products = (pq.TensorSpec.dense(a.shape, dtype) for dtype in ("s8", "s32"))
-    problem = pq.BinaryProblem(codes, codes, products, "mul")
+    codes, products = (pq.primitive.TensorSpec.dense(a.shape, dtype) for dtype in ("s8", "s32"))
+    problem = pq.primitive.BinaryProblem(codes, codes, products, "mul")
     call = pq.prepare(problem, allow_reference=True)
     dst: Array = call(a, b).reshape(tensors["dst"].shape)
     return dst
