@@ -26,7 +26,7 @@ def modules() -> dict[str, str]:
 
 
 def runs_primitives(name: str) -> bool:
-    return name.startswith("ops.") and not name.startswith("emulate.")
+    return name.startswith(("ops.", "inspection."))
 
 
 MODULES = [

@@ -44,6 +44,17 @@ def test_an_error_is_what_is_left_of_it_behind_a_step() -> None:
         assert (y.item(), error.item()) == (6.0, 6.0 * 2.0**-24)
 
 
+def test_a_function_is_off_by_parts_of_what_is_largest() -> None:
+    """Its value, its argument, its parameters, or 1."""
+    for step, x, largest in (
+        (Eltwise("tanh"), 0.5, 1.0),
+        (Eltwise("tanh"), -64.0, 64.0),
+        (Eltwise("elu", 4.0), 0.5, 4.0),
+    ):
+        _, error = evaluate_bounded(Chain(step), [[x]], 0.0)
+        assert error.item() == largest * 2.0**-16
+
+
 def test_a_round_is_exact_away_from_ties() -> None:
     y, error = evaluate_bounded(Chain(Round()), [[0.2, 0.5, 1.4]], 1e-4)
     assert y.tolist() == [[0.0, 0.0, 1.0]]

@@ -88,6 +88,10 @@ def test_kl_of_few_values_cuts_nothing_off() -> None:
     assert kl_threshold(values, bins=8, levels=8) == 1.0
 
 
+def test_kl_is_that_of_the_values_that_are_not_0() -> None:
+    assert kl_threshold(np.append(LAPLACE, np.zeros(50_000))) == kl_threshold(LAPLACE)
+
+
 def test_kl_cuts_off_an_outlier() -> None:
     values = np.append(NORMAL, 100.0)
     assert threshold(values) == 100.0

@@ -135,3 +135,14 @@ def test_constants_of_frameworks_name_rules_that_exist() -> None:
     assert framework("tflite_uint8").multiplier == "single_product"
     with pytest.raises(ArgumentError, match=r"^name: got 'mxnet'"):
         framework("mxnet")
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(("dtype", "ends"), [("u8", (0, 255)), ("s8", (-128, 127))])
+def test_a_zero_point_is_a_code(dtype: str, ends: tuple[int, int], rule: str) -> None:
+    x = np.zeros(1, np.float32)
+    for end in ends:
+        assert quantize(x, 1.0, end, dtype, rule=rule).tolist() == [end]
+    for wrong in (ends[0] - 1, ends[1] + 1, 0.5, 3.0):
+        with pytest.raises(ArgumentError, match=rf"^zero_point: got {wrong}; wanted integers"):
+            quantize(x, 1.0, wrong, dtype, rule=rule)

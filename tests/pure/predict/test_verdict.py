@@ -124,6 +124,7 @@ def test_a_witness_is_the_first_of_a_batch() -> None:
     found = witness(saturation(wei, problem, "AVX2"), wei, 1)
     assert found is not None
     assert found.position == (0, 1, 0, 0)
+    assert np.argwhere(found.src).tolist() == [[0, 0, 0, 0], [0, 1, 0, 0]]
     assert (found.exact, found.computed) == (2 * 255 * 127, 2**15 - 1)
 
 

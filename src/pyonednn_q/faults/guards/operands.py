@@ -100,7 +100,7 @@ def depthwise_to_bf16(problem: Problem, attr: Attr) -> bool:
 
 def operand_of_gapped_rows(problem: Problem, attr: Attr) -> bool:
     """Match a binary or prelu operand, and gaps between the rows or the matrices of dst."""
-    if not isinstance(problem, MatMulProblem) or problem.dst.strides is None:
+    if not isinstance(problem, MatMulProblem):
         return False
     whole = TensorSpec(problem.dst.dims, problem.dst.dtype).nbytes
     return problem.dst.nbytes > whole and any(True for _ in operands(problem, attr))
