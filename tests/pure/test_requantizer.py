@@ -38,6 +38,7 @@ def test_it_is_a_value() -> None:
     ):
         assert a != other
     assert a != "two_step"
+    assert repr(a).endswith("axis=1)")
 
 
 def test_a_copy_is_equal_and_cannot_be_written() -> None:
