@@ -251,14 +251,14 @@ class Operator(FromFloat, HotCallable, hot=True):
 
     def _check_dynamic(self, dynamic: Dynamic) -> None:
         if dynamic.extent == "per_row":
-            wanted = "a range per tensor; only products have rows"
-            raise ArgumentError("src_q", "a range per row", wanted)
+            raise ArgumentError(
+                "src_q", "a range per row", "one per tensor; only products have rows"
+            )
         self._check_real_bias()
 
     def _check_real_bias(self) -> None:
         if self.bias is not None and self.bias.dtype.kind in "iu":
-            wanted = "f32: units of the accumulator change with each call's source"
-            raise DTypeError("bias", "s32", wanted)
+            raise DTypeError("bias", "s32", "f32: units of the sums change with each call's source")
 
     def _settings_for(self, _src_dims: Dims) -> Settings:
         """Return what a source of a shape asks for, where that is simpler than what any does."""
@@ -275,8 +275,6 @@ class Operator(FromFloat, HotCallable, hot=True):
     def _notes(self, _problem: DenseProblem) -> tuple[str, ...]:
         """Return what was decided about the problem."""
         return ()
-
-    # The way of a call that is not the same as the last.
 
     def _call(self, src: object, out: object, residual: object, operands: dict[str, Any]) -> Array:
         given = as_array("src", src)

@@ -62,7 +62,7 @@ def test_the_rule(lo: float, later: bool, bias: Any, zero_point: int) -> None:
 def test_a_zero_point_that_a_primitive_does_not_take_is_a_post_op() -> None:
     """An inner product has no zero point of dst; a matmul has."""
     for kind, has_attribute in (("matmul", True), ("inner_product", False)):
-        known = pq.PrimitiveFacts(kind, 2, ndims=2, wei_ndims=2, dst_zero_point=7)
+        known = pq.primitive.PrimitiveFacts(kind, 2, ndims=2, wei_ndims=2, dst_zero_point=7)
         attr = compose(pq.Chain(), known, exact_rounding=True).attr
         assert (attr.dst_zero_point is not None) is has_attribute
 
