@@ -233,8 +233,6 @@ class Operator(FromFloat, HotCallable, hot=True):
         dims = " x ".join(map(str, self.weights.values.shape))
         return f"<{type(self).__name__} {dims} of {self.weights.dtype}, {len(self._ready)} ready>"
 
-    # What a kind of operator says of itself.
-
     def bare(self, wei: Array, groups: int, dtype: str) -> Operator:
         """Return the same operator for plain products of codes with s8 weights."""
         raise NotImplementedError
