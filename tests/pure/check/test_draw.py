@@ -77,3 +77,8 @@ def test_symmetric_ranges_and_nothing_at_all() -> None:
     nothing = by_own_range(np.zeros((2, 3), np.float32), "u8", 2)
     assert (nothing.scale == 1).all()
     assert not nothing.codes.any()
+
+
+def test_sources_of_32_bits_reach_20_of_them() -> None:
+    codes = Draw().source((64, 32), "s32", toward=np.resize([1.0, -1.0], 32))
+    assert (codes.min(), codes.max()) == (-(2**20), 2**20)

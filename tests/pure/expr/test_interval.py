@@ -125,3 +125,10 @@ def test_floats_and_nothing_can_be_anything() -> None:
 def test_ends_in_the_wrong_order_are_refused() -> None:
     with pytest.raises(ArgumentError, match="lo <= hi"):
         Interval(Vec([0, 2]), Vec([1, 1]))
+
+
+def test_anything_is_open_on_both_sides_of_every_channel() -> None:
+    assert ANYTHING.is_anything
+    assert Interval(Vec(-np.inf), Vec(np.inf), integer=True).is_anything
+    for lo, hi in ((0.0, np.inf), (-np.inf, 0.0), ([-np.inf, 0.0], np.inf), (-np.inf, [1, np.inf])):
+        assert not Interval(Vec(lo), Vec(hi)).is_anything
