@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pyonednn_q.expr import PRelu as PRelu
     from pyonednn_q.expr import Round as Round
     from pyonednn_q.expr import Sum as Sum
+    from pyonednn_q.inspection import explain_difference as explain_difference
     from pyonednn_q.inspection import inspect as inspect
     from pyonednn_q.native import prepare as prepare
     from pyonednn_q.native import threads as threads
@@ -63,7 +64,7 @@ _NAMES = {
     "compose": "compose_chain compose_layer",
     "errors": "ArgumentError Error UnsupportedError",
     "expr": "Affine Binary Chain Clip Eltwise FakeQuantize Leaf PRelu Round Sum",
-    "inspection": "inspect",
+    "inspection": "explain_difference inspect",
     "native": "prepare threads",
     "ops": "Conv Deconv InnerProduct MatMul model_of prepare_layer prepare_plan",
     "ops.functional": "conv deconv inner_product matmul",

@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "doctor": "which oneDNN is used, whether it works, and what to do if not",
     "explain": "how a layer becomes attributes and post-ops of oneDNN, and why",
+    "why": "which arithmetic gives another runtime's codes, and what differs from ours",
     "demo": "classify handwritten digits in FP32 and INT8, and compare the two",
     "bench": "measure INT8 against FP32: known networks or your own shapes",
     "compare": "compare two runs of bench: what became slower, what faster",
 }
-_ROOMS = {"compare": "bench.compare"}  # of commands that are not rooms of their own
+_ROOMS = {
+    "compare": "bench.compare",
+    "why": "inspection.why",
+}  # of commands that are not rooms of their own
 
 # As shells tell of programs that a signal ended: SIGINT, and SIGPIPE.
 INTERRUPTED, NO_READER = 130, 141

@@ -110,7 +110,14 @@ def predicted_calls() -> Calls:
     of_kernel: dict[str, Any] = {"impl": "brg_matmul:avx512_core_vnni", "isa": "AVX512_CORE_VNNI"}
     of_kernel |= {"version": (3, 13, 2)}
     asked = {"wei": WEI, "problem": CONV, "isa": "AVX2", "impl": None}
+    to_q: dict[str, Any] = {"wei_q": pq.QParams(0.25, 0, "s8"), "dst_q": pq.QParams(2.0, 3, "u8")}
+    product = pq.MatMul(COLUMNS, src_q=pq.QParams(0.5, 1, "u8"), **to_q)
+    rows = np.arange(16, dtype=np.uint8).reshape(2, 8)
     return {
+        "explain_difference": (
+            pq.explain_difference,
+            {"op": product, "src": rows, "theirs": product(rows), "residual": None},
+        ),
         "saturation": (
             saturation_room.saturation,
             {**asked, "src_range": (0, 255), "src_zero_point": True},

@@ -20,6 +20,7 @@ _MADE_BY = (
     *("TensorSpec", "Attr", "ConvProblem.of", "DeconvProblem.of", "InnerProductProblem.of"),
     *("MatMulProblem.of", "EltwiseProblem", "BinaryPostOp", "PrimitiveFacts.of", "compose_chain"),
     *("compose_layer", "prepare", "prepare_plan", "prepare_layer", "inspect", "model_of", "Conv"),
+    "explain_difference",
     *("Deconv", "InnerProduct", "MatMul", "Conv.from_float", "saturation", "counts", "witness"),
     *("repair", "requantizer", "difference_report", "kernel_model", "plan_model", "explain.read"),
     *("explain.Report.of", "suite.find", "Shape.parse", "Run.from_json", "Chain", "dialect"),

@@ -1,0 +1,249 @@
+"""explain_difference: which arithmetic gives somebody else's codes, and what differs from ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import instance, numbers
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from pyonednn_q.inspection.arithmetics import frameworks_of, named_arithmetics
+from pyonednn_q.inspection.explanation import Agreement, DifferingOutput, Explanation
+from pyonednn_q.inspection.outputs import Outputs
+from pyonednn_q.inspection.remarks import remarks_of
+from pyonednn_q.inspection.suppositions import suppositions, without_vnni
+from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.shown import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyonednn_q.inspection.suppositions import Supposition
+
+__all__ = ["explain_difference"]
+
+Array = np.ndarray[Any, Any]
+
+_EXAMPLES = 8
+_WORTH = 2  # how many times fewer outputs must be left over, where something is supposed
+_OF_A_STEP = 2.0**-10  # how far real values may be from dst's grid, and still be codes
+
+
+def explain_difference(
+    op: Operator, src: object, theirs: object, *, residual: object = None, **operands: object
+) -> Explanation:
+    """Say which arithmetic gives somebody else's codes, and how they differ from ours.
+
+    The sums are computed exactly, from weights and source. Then every arithmetic that has a name
+    makes codes of them: the dialects of `requantize` (ONNX Runtime, TFLite, Caffe2, TPU-MLIR, TOSA,
+    oneDNN's forms, ...), graphs of float operators, plain roundings. If none gives all of theirs,
+    they are tried again with one thing supposed otherwise: sums that saturate without VNNI, padding
+    that holds code 0, another zero point, no bias, a ReLU more or less.
+
+    Parameters
+    ----------
+    op : Conv, Deconv, InnerProduct or MatMul
+        On codes (`src_q`, `wei_q`) with an integer result: what theirs is said to compute.
+    src : array
+        Of the source, as `op` takes it: codes, or float32 that `src_q` makes codes of.
+    theirs : array of int, or of float
+        Somebody else's result in dst's dims. Real values are taken where all lie on dst's grid.
+    residual, **operands
+        What the chain reads, as in a call.
+
+    Returns
+    -------
+    Explanation
+        ``print`` it.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument, what came and what would do.
+
+    Examples
+    --------
+    M is 1/4, and every other sum a tie. Somebody rounds halves away from zero, oneDNN to even:
+
+    >>> import numpy as np
+    >>> from pyonednn_q.ops.dense import MatMul
+    >>> from pyonednn_q.qparams import QParams
+    >>> q = QParams(0.5, 0, "s8")
+    >>> matmul = MatMul(np.array([[1]], np.int8), src_q=q, wei_q=QParams(0.25, 0, "s8"), dst_q=q)
+    >>> src = np.arange(-8, 9, dtype=np.int8).reshape(-1, 1)
+    >>> theirs = np.trunc(src / 4 + np.copysign(0.5, src)).astype(np.int8)
+    >>> why = explain_difference(matmul, src, theirs)
+    >>> why.differing, why.exact_ties, why.explained_by[0].name
+    (2, 2, 'exact_half_away')
+    """
+    instance("op", op, Operator)
+    source = as_array("src", src)
+    codes, scale, point = _codes(op, source)
+    before = None if residual is None else as_array("residual", residual)
+    leaves = {name: as_array(name, value) for name, value in operands.items()}
+    outputs = Outputs.of(op, codes, (scale, point), before, leaves)
+    compared = _theirs(theirs, outputs)
+    ours, said = _ours(op, source, outputs, before, leaves)
+    found = _Search(frameworks_of(op), compared)
+    found.add(outputs)
+    if not found.is_explained:
+        for supposition in suppositions(op, codes, point, outputs, compared):
+            found.suppose(supposition)
+    best = ours if found.codes is None else found.codes
+    notes: tuple[str, ...] = ()
+    if not found.is_explained:
+        narrow = dict(without_vnni(op, codes, point, outputs.acc.shape))
+        notes = remarks_of(outputs, best, compared, narrow, is_named=found.is_supposed)
+    return _explanation(outputs, ours, said, compared, found.ordered(), notes)
+
+
+class _Search:
+    """What every arithmetic gives, and the codes of the best one of the operator as it is."""
+
+    def __init__(self, frameworks: Mapping[str, tuple[str, ...]], theirs: Array) -> None:
+        self.frameworks, self.theirs = frameworks, theirs
+        self.found: list[Agreement] = []
+        self.codes: Array | None = None
+        self.is_supposed = False  # whether a supposition explains everything
+        self._most = -1
+
+    @property
+    def is_explained(self) -> bool:
+        return self._most == self.theirs.size
+
+    def add(self, outputs: Outputs) -> None:
+        """Try every arithmetic on the operator as it is."""
+        for one, codes in self._tried(outputs, ""):
+            self.found.append(one)
+            if one.equal > self._most:
+                self._most, self.codes = one.equal, codes
+
+    def suppose(self, supposition: Supposition) -> None:
+        """Try every arithmetic on something else, and keep all that give every output.
+
+        Else one of them, if it leaves far fewer than the operator as it is.
+        """
+        found = [one for one, _ in self._tried(supposition.outputs, supposition.text)]
+        most = max((one.equal for one in found), default=0)
+        missing = self.theirs.size - most
+        if missing * _WORTH <= self.theirs.size - self._most:
+            kept = [one for one in found if one.equal == most]
+            self.found += kept[:1] if missing else kept
+            self.is_supposed |= not missing
+
+    def _tried(self, outputs: Outputs, supposing: str) -> Iterator[tuple[Agreement, Array]]:
+        for one in named_arithmetics():
+            codes = one.codes(outputs)
+            if codes is not None:
+                equal = int((codes == self.theirs).sum())
+                users = self.frameworks.get(one.name, ())
+                yield Agreement(one.name, one.words, equal, supposing, users), codes
+
+    def ordered(self) -> tuple[Agreement, ...]:
+        """Return the best first; of equals those that most frameworks use."""
+        return tuple(sorted(self.found, key=lambda one: (-one.equal, -len(one.frameworks))))
+
+
+def _codes(op: Operator, source: Array) -> tuple[Array, float, int]:
+    """Return codes of a source, and what they are worth."""
+    settings = op.settings
+    if settings.src_q is None:
+        raise ArgumentError("op", f"one of {op.weights.dtype} weights", "one with src_q and wei_q")
+    settings.check_src(op._src_dtype(source))  # noqa: SLF001 - an operator's own reading
+    parts = op.weights.parts
+    dims = source.shape if parts is None else parts.dims(source.shape)
+    op._problem(dims, settings.src_q.dtype)  # noqa: SLF001 - refuses other shapes, as a call does
+    codes = op._codes(source, None)  # noqa: SLF001
+    values = codes.values.reshape(source.shape)
+    if codes.scale is None or codes.zero_point is None:
+        assert settings.dynamic is None
+        params: Any = settings.src_q
+        return values, float(params.scale), int(params.zero_point)
+    if codes.scale.size != 1:
+        wanted = "one with a scale for the whole source"
+        raise ArgumentError("op", "one with a range per row", wanted)
+    return values, float(codes.scale[0]), int(codes.zero_point[0])
+
+
+def _theirs(theirs: object, outputs: Outputs) -> Array:
+    array = numbers("theirs", theirs)
+    dims = outputs.acc.shape
+    if array.shape != dims:
+        wanted = f"{dims}, as op returns it"
+        if len(dims) > 2 and array.shape == (dims[0], *dims[2:], dims[1]):
+            wanted += "; np.moveaxis(theirs, -1, 1) has channels where op has them"
+        raise ShapeError("theirs", str(array.shape), wanted)
+    if array.dtype.kind in "iu":
+        if array.dtype == np.uint64:
+            raise DTypeError("theirs", "uint64", "codes of 32 bits or fewer")
+        return array.astype(np.int64)
+    steps = array.astype(np.float64) / outputs.dst_scale
+    whole = np.rint(steps)
+    is_code = np.isfinite(steps) & (np.abs(whole) < 2**31)
+    if not (is_code & (np.abs(steps - np.where(is_code, whole, 0)) <= _OF_A_STEP)).all():
+        wanted = f"codes, or multiples of dst's scale {outputs.dst_scale:.9g}"
+        raise ArgumentError("theirs", f"{array.dtype} values between codes", wanted)
+    return np.asarray(whole.astype(np.int64) + outputs.zero_point)
+
+
+def _ours(
+    op: Operator,
+    source: Array,
+    outputs: Outputs,
+    residual: Array | None,
+    operands: Mapping[str, Array],
+) -> tuple[Array, str]:
+    """Return what the operator gives, and what made that."""
+    try:
+        dst = op(source, residual=residual, **operands)
+        return dst.astype(np.int64), f"{type(op).__name__} as it runs here"
+    except UnsupportedError as error:
+        name, refused = "onednn_separate", shortened(str(error), 160)
+        stated = next(one for one in named_arithmetics() if one.name == name).codes(outputs)
+        if stated is None:
+            raise
+        return stated, f"{name} on exact sums, for it does not run here: {refused}"
+
+
+def _explanation(
+    outputs: Outputs,
+    ours: Array,
+    said: str,
+    theirs: Array,
+    agreements: tuple[Agreement, ...],
+    remarks: tuple[str, ...],
+) -> Explanation:
+    values, gap = outputs.values(), theirs - ours
+    acc = outputs.acc.astype(np.int32)
+    acc.flags.writeable = values.flags.writeable = False
+    differs = gap != 0
+    near = differs & outputs.near_ties(values)
+    where = np.argwhere(differs)[:_EXAMPLES]
+    at = [tuple(map(int, index)) for index in where]
+    return Explanation(
+        outputs=gap.size,
+        equal=int((gap == 0).sum()),
+        lower=int((gap == -1).sum()),
+        higher=int((gap == 1).sum()),
+        further=int((np.abs(gap) > 1).sum()),
+        largest=int(np.abs(gap).max(initial=0)),
+        near_ties=int(near.sum()),
+        exact_ties=outputs.exact_ties(near),
+        agreements=agreements,
+        ours=said,
+        remarks=remarks,
+        examples=tuple(
+            DifferingOutput(
+                index, int(outputs.acc[index]), float(values[index]), *_pair(ours, theirs, index)
+            )
+            for index in at
+        ),
+        acc=acc,
+        values=values,
+    )
+
+
+def _pair(ours: Array, theirs: Array, index: tuple[int, ...]) -> tuple[int, int]:
+    return int(ours[index]), int(theirs[index])

@@ -1,0 +1,186 @@
+"""Explanation: how somebody else's codes differ from ours, and which arithmetic gives them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.fields import check_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Agreement", "DifferingOutput", "Explanation"]
+
+Array = np.ndarray[Any, Any]
+
+SCHEMA = 1
+_NAMES = 4  # of arithmetics that are written out
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How many outputs an arithmetic gives as they came.
+
+    Attributes
+    ----------
+    name : str
+        Of the arithmetic: a dialect of `requantize`, or as `inspection.arithmetics` lists them.
+    words : str
+        What it does.
+    equal : int
+        Outputs that it gives like theirs.
+    supposing : str
+        What is otherwise than the operator says; empty for the operator as it is.
+    frameworks : tuple of str
+        Whose rule it is for such an operator, as far as `requantize.method` knows.
+    """
+
+    name: str
+    words: str
+    equal: int
+    supposing: str = ""
+    frameworks: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        users = f" [{', '.join(self.frameworks)}]" if self.frameworks else ""
+        changed = f", if {self.supposing}" if self.supposing else ""
+        return f"{self.name}{users}{changed}"
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingOutput:
+    """One output that differs.
+
+    Attributes
+    ----------
+    position : tuple of int
+        In dst.
+    acc : int
+        The exact sum, without the bias.
+    value : float
+        What is rounded: the real value over dst's scale, and dst's zero point.
+    ours, theirs : int
+        The codes.
+    """
+
+    position: tuple[int, ...]
+    acc: int
+    value: float
+    ours: int
+    theirs: int
+
+    def __str__(self) -> str:
+        where = f"{self.position}: sum {self.acc}, before rounding {self.value:.9g}"
+        return f"{where}, ours {self.ours}, theirs {self.theirs}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """What `explain_difference` found. Printable; `to_json` for programs.
+
+    Attributes
+    ----------
+    outputs, equal : int
+        Codes that were compared, and those that are as ours.
+    lower, higher, further : int
+        Those that are 1 below ours, 1 above, and further away.
+    largest : int
+        Of |theirs − ours|.
+    near_ties, exact_ties : int
+        How many of those that differ are values so near to a half that float32 may take them for
+        one, and how many are halves.
+    agreements : tuple of Agreement
+        Of every arithmetic that is defined for the operator, the best first; then of suppositions,
+        where no arithmetic gives all.
+    ours : str
+        What made ours.
+    remarks : tuple of str
+        Where and how the rest differs.
+    examples : tuple of DifferingOutput
+        The first outputs that differ from ours, in C order.
+    acc : ndarray of int32
+        The exact sums in dst's dims, without the bias; read-only.
+    values : ndarray of float64
+        What is rounded, and clamped, to codes; read-only.
+    """
+
+    outputs: int
+    equal: int
+    lower: int
+    higher: int
+    further: int
+    largest: int
+    near_ties: int
+    exact_ties: int
+    agreements: tuple[Agreement, ...]
+    ours: str
+    remarks: tuple[str, ...]
+    examples: tuple[DifferingOutput, ...]
+    acc: Array
+    values: Array
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @property
+    def differing(self) -> int:
+        """Outputs that are not as ours."""
+        return self.outputs - self.equal
+
+    @property
+    def explained_by(self) -> tuple[Agreement, ...]:
+        """What gives every output as it came; empty where nothing does."""
+        return tuple(one for one in self.agreements if one.equal == self.outputs)
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether something gives every output."""
+        return bool(self.explained_by)
+
+    def to_json(self) -> str:
+        """Return all of it but the arrays as JSON text, with a schema number."""
+        names = (name for name in self.__slots__ if name not in {"acc", "values"})
+        found = {name: getattr(self, name) for name in names}
+        for name in ("agreements", "examples"):
+            found[name] = [asdict(one) for one in found[name]]
+        return json.dumps({"schema": SCHEMA, "explained": self.is_explained, **found})
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        ours = f"ours: {self.ours}"
+        if not self.differing:
+            yield f"{self.outputs} outputs, all as ours ({ours})"
+        else:
+            apart = f"{self.lower} by -1, {self.higher} by +1, {self.further} further"
+            yield f"{self.outputs} outputs: {self.equal} as ours, {self.differing} differ ({apart})"
+            yield ours
+            near = f"{self.near_ties} of those {self.differing} within float32's reach of a half"
+            yield f"ties: {near}, {self.exact_ties} exactly there"
+        explained = self.explained_by
+        if explained:
+            yield f"theirs: {explained[0]}, all {self.outputs}"
+            yield f"  {explained[0].words}"
+            yield from self._others(explained)
+        else:
+            yield f"theirs: none of {len(self.agreements)} arithmetics gives them all"
+        rest = [one for one in self.agreements if one.equal < self.outputs]
+        for one in rest[: 1 if explained else 3]:
+            yield f"  {one.equal} of {self.outputs}: {one}"
+        yield from (f"note: {remark}" for remark in self.remarks)
+        yield from (f"first: {example}" for example in self.examples[:1])
+
+    def _others(self, explained: tuple[Agreement, ...]) -> Iterator[str]:
+        first = explained[0]
+        others = [one.name for one in explained[1:] if one.supposing == first.supposing]
+        texts = {one.supposing: None for one in explained if one.supposing != first.supposing}
+        yield from (f"  or if {text}" for text in texts)
+        if others:
+            more = f" and {len(others) - _NAMES} more" if len(others) > _NAMES else ""
+            names = "; ".join(others[:_NAMES])
+            yield f"  on these outputs alike: {names}{more}"
