@@ -2,7 +2,6 @@
 
 #include "errors.hpp"
 #include "parallel.hpp"
-#include "requantize_quick.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,42 +18,44 @@ static_assert(block_size % chunk_size == 0);
 // Of a piece for one thread.
 constexpr std::size_t grain = std::size_t{16} << 10U;
 
-constexpr std::array<const char*, 10> rounding_names{
-        "half_away_from_zero", "half_up",      "half_down",      "half_to_even", "half_to_odd",
-        "half_towards_zero",   "towards_zero", "away_from_zero", "up",           "down"};
+// What is added to a number before bits are cut off: a part of the greatest number that they hold,
+// 2^right - 1 or `mask`, rounded up, and `plus`.
+enum class Part { none, half, whole };
 
-Rounding rounding_from_name(const std::string& name) {
-    const auto* const found = std::find(rounding_names.begin(), rounding_names.end(), name);
-    if (found == rounding_names.end())
-        throw ArgumentFault("ArgumentError", "rounding", "'" + name + "'", "a rounding's name");
-    return static_cast<Rounding>(found - rounding_names.begin());
-}
+struct Addend {
+    Part part;
+    int plus;
 
-template <template <Rounding> class Rule, typename Out>
-Loops loops_rounding(Rounding rounding) {
-    switch (rounding) {
-    case Rounding::half_away_from_zero:
-        return loops<Rule<Rounding::half_away_from_zero>, Out>();
-    case Rounding::half_up:
-        return loops<Rule<Rounding::half_up>, Out>();
-    case Rounding::half_down:
-        return loops<Rule<Rounding::half_down>, Out>();
-    case Rounding::half_to_even:
-        return loops<Rule<Rounding::half_to_even>, Out>();
-    case Rounding::half_to_odd:
-        return loops<Rule<Rounding::half_to_odd>, Out>();
-    case Rounding::half_towards_zero:
-        return loops<Rule<Rounding::half_towards_zero>, Out>();
-    case Rounding::towards_zero:
-        return loops<Rule<Rounding::towards_zero>, Out>();
-    case Rounding::away_from_zero:
-        return loops<Rule<Rounding::away_from_zero>, Out>();
-    case Rounding::up:
-        return loops<Rule<Rounding::up>, Out>();
-    case Rounding::down:
-        break;
+    std::int64_t of(std::int64_t mask) const {
+        if (mask == 0) return 0; // no bits
+        return (part == Part::none ? 0 : part == Part::half ? mask / 2 + 1 : mask) + plus;
     }
-    return loops<Rule<Rounding::down>, Out>();
+};
+
+// `odd`: what comes to it where the quotient rounded down is odd.
+struct Rounding {
+    const char* name;
+    Addend positive, negative;
+    int odd;
+};
+
+constexpr Addend never{Part::none, 0}, always{Part::whole, 0};
+constexpr Addend from_half{Part::half, 0}, above_half{Part::half, -1};
+constexpr std::array<Rounding, 10> roundings{{{"half_away_from_zero", from_half, above_half, 0},
+                                              {"half_up", from_half, from_half, 0},
+                                              {"half_down", above_half, above_half, 0},
+                                              {"half_to_even", above_half, above_half, 1},
+                                              {"half_to_odd", from_half, from_half, -1},
+                                              {"half_towards_zero", above_half, from_half, 0},
+                                              {"towards_zero", never, always, 0},
+                                              {"away_from_zero", always, never, 0},
+                                              {"up", always, always, 0},
+                                              {"down", never, never, 0}}};
+
+const Rounding& rounding_from_name(const std::string& name) {
+    for (const Rounding& rounding : roundings)
+        if (name == rounding.name) return rounding;
+    throw ArgumentFault("ArgumentError", "rounding", "'" + name + "'", "a rounding's name");
 }
 
 template <typename T, typename Condition>
@@ -92,124 +93,91 @@ Requantizer::Requantizer(RequantizerSpec spec) : spec_(std::move(spec)) {
                             "one value per channel in each");
     }
     fill_tables();
-    if (spec_.dtype == "s32") {
-        choose<std::int32_t>();
-    } else {
-        choose<std::uint8_t>();
-    }
+    loops_ = spec_.dtype == "s32" ? choose<std::int32_t>() : choose<std::uint8_t>();
 }
 
 void Requantizer::fill_tables() {
     const std::size_t count = channels();
+    const Rounding& rounding = rounding_from_name(spec_.rounding);
     if (spec_.kind == "shift") {
         for (std::size_t c = 0; c < count; ++c)
             use_all_bits(spec_.multiplier[c], spec_.shift[c]);
+        const int most = needs_all_bits() ? -34 : -33;
+        upper_ = all(spec_.shift, [most](auto shift) { return -62 <= shift && shift <= most; });
     }
     for (std::size_t i = 0; i < count + chunk_size; ++i) {
         const std::size_t c = i % count;
         const std::int64_t zero_point = spec_.zero_point[c];
+        const std::int32_t right = std::max(-spec_.shift[c], 0);
         multiplier_.push_back(static_cast<std::int32_t>(spec_.multiplier[c]));
         left_.push_back(std::max(spec_.shift[c], 0));
-        right_.push_back(std::max(-spec_.shift[c], 0));
+        right_.push_back(upper_ ? right - 32 : right);
         bias_.push_back(spec_.bias[c]);
         zero_point_.push_back(static_cast<std::int32_t>(zero_point));
         lo_.push_back(static_cast<std::int32_t>(spec_.lo - zero_point));
         hi_.push_back(static_cast<std::int32_t>(spec_.hi - zero_point));
+        const std::int64_t mask = (std::int64_t{1} << std::min(right_.back(), 62)) - 1;
+        wide_up_.push_back(rounding.positive.of(mask));
+        wide_less_.push_back(wide_up_.back() - rounding.negative.of(mask));
+        // Read by rules for which they fit.
+        mask_.push_back(static_cast<std::int32_t>(mask));
+        up_.push_back(static_cast<std::int32_t>(wide_up_.back()));
+        less_.push_back(static_cast<std::int32_t>(wide_less_.back()));
+        odd_.push_back(mask == 0 ? 0 : rounding.odd);
         factor_.push_back(static_cast<float>(spec_.factor[c]));
         then_.push_back(static_cast<float>(spec_.then[c]));
         last_.push_back(static_cast<float>(spec_.last[c]));
         real_bias_.push_back(static_cast<float>(spec_.real_bias[c]));
         real_factor_.push_back(spec_.factor[c]);
         power_.push_back(std::ldexp(1.0, spec_.shift[c]));
-        divisor_.push_back(std::uint64_t{1} << std::min(right_.back(), 63));
     }
 }
 
+// Whether a rounding asks for more than the upper bits of what is cut off.
+bool Requantizer::needs_all_bits() const {
+    return spec_.rounding != "half_up" && spec_.rounding != "down";
+}
+
 template <typename Out>
-void Requantizer::choose() {
+Loops Requantizer::choose() const {
     const std::string& kind = spec_.kind;
-    const Rounding rounding = rounding_from_name(spec_.rounding);
     if (kind == "two_step") {
-        choose_two_step<Out>(rounding);
-    } else if (kind == "shift") {
-        choose_shift<Out>(rounding);
-    } else if (kind == "exact") {
-        choose_exact<Out>(rounding);
-    } else if (kind == "two_round_single") {
-        choose_two_round<true, Out>();
-    } else if (kind == "two_round_double") {
-        choose_two_round<false, Out>();
-    } else if (kind == "float") {
-        loops_ = loops<Float, Out>();
-    } else if (kind == "double") {
-        loops_ = loops<DoubleOnFloats, Out>();
-    } else if (kind == "onednn") {
-        loops_ = loops<OneDNN<false>, Out>();
-    } else if (kind == "onednn_divide") {
-        loops_ = loops<OneDNN<true>, Out>();
-    } else {
-        throw ArgumentFault("ArgumentError", "kind", "'" + kind + "'", "a requantizer's kind");
+        const bool quick = all(odd_, [](auto odd) { return odd == 0; }) &&
+                           all(left_, [](auto left) { return left == 0; }) &&
+                           all(multiplier_, [](auto m) { return m > INT32_MIN; });
+        return quick ? loops<TwoStep<true>, Out>() : loops<TwoStep<false>, Out>();
     }
+    if (kind == "shift") {
+        if (!upper_) return loops<Shift, Out>();
+        return needs_all_bits() ? loops<ShiftUpper<true>, Out>() : loops<ShiftUpper<false>, Out>();
+    }
+    if (kind == "exact") return choose_exact<Out>();
+    if (kind == "two_round_single") return choose_two_round<Out, true>();
+    if (kind == "two_round_double") return choose_two_round<Out, false>();
+    if (kind == "float") return loops<Float, Out>();
+    if (kind == "double") return loops<DoubleOnFloats, Out>();
+    if (kind == "onednn") return loops<OneDNN<false>, Out>();
+    if (kind == "onednn_divide") return loops<OneDNN<true>, Out>();
+    throw ArgumentFault("ArgumentError", "kind", "'" + kind + "'", "a requantizer's kind");
 }
 
 template <typename Out>
-void Requantizer::choose_two_step(Rounding rounding) {
-    const bool quick = all(left_, [](auto left) { return left == 0; }) &&
-                       all(multiplier_, [](auto m) { return m > INT32_MIN; });
-    if (quick && rounding == Rounding::half_up) {
-        choose_two_step_rest<Rounding::half_up, Out>();
-    } else if (quick && rounding == Rounding::half_away_from_zero) {
-        choose_two_step_rest<Rounding::half_away_from_zero, Out>();
-    } else {
-        loops_ = loops_rounding<TwoStep, Out>(rounding);
-    }
+Loops Requantizer::choose_exact() const {
+    // With few bits ties are ties: nothing to look at again.
+    if (!has_short_factors()) return loops<Exact<false, false>, Out>();
+    return spec_.rounding == "half_to_even" ? loops<Exact<false, true>, Out>()
+                                            : loops<Exact<true, true>, Out>();
 }
 
-template <Rounding mode, typename Out>
-void Requantizer::choose_two_step_rest() {
-    products_ = products(Upper::doubled);
-    const bool shifts = all(right_, [](auto right) { return right > 0; });
-    loops_ =
-            shifts ? loops<TwoStepRest<mode, true>, Out>() : loops<TwoStepRest<mode, false>, Out>();
-}
-
-template <typename Out>
-void Requantizer::choose_shift(Rounding rounding) {
-    const bool needs_all = rounding != Rounding::half_up && rounding != Rounding::down;
-    const int least = needs_all ? 34 : 33;
-    if (all(right_, [least](auto right) { return least <= right && right <= 62; })) {
-        products_ = products(needs_all ? Upper::sticky : Upper::cut);
-        for (auto& right : right_)
-            right -= 32;
-        loops_ = loops_rounding<ShiftRest, Out>(rounding);
-    } else {
-        loops_ = loops_rounding<Shift, Out>(rounding);
-    }
-}
-
-template <bool single, typename Out>
-void Requantizer::choose_two_round() {
+template <typename Out, bool single>
+Loops Requantizer::choose_two_round() const {
     if constexpr (narrow<Out>) {
         using Narrow = TwoRoundNarrow<single>;
         if (all(right_, [](auto right) { return right < 32; }) &&
-            all(real_factor_, [](auto m) { return std::abs(m) <= Narrow::most; })) {
-            loops_ = loops<Narrow, Out>();
-            return;
-        }
+            all(real_factor_, [](auto m) { return std::abs(m) <= Narrow::most; }))
+            return loops<Narrow, Out>();
     }
-    loops_ = loops<TwoRound<single>, Out>();
-}
-
-template <typename Out>
-void Requantizer::choose_exact(Rounding rounding) {
-    // With few bits ties are ties: nothing to look at again.
-    if (!has_short_factors()) {
-        loops_ = loops<Exact, Out>();
-    } else if (rounding == Rounding::half_to_even) {
-        loops_ = loops<Double, Out>();
-    } else {
-        loops_ = loops<ExactAway, Out>();
-    }
+    return loops<TwoRound<single>, Out>();
 }
 
 // Whether doubles hold all real factors exactly, and with so few bits that they hold all products.
@@ -226,10 +194,11 @@ bool Requantizer::has_short_factors() const {
 }
 
 Columns Requantizer::columns() const {
-    return {multiplier_.data(), left_.data(),   right_.data(),     bias_.data(),
-            zero_point_.data(), lo_.data(),     hi_.data(),        factor_.data(),
-            then_.data(),       last_.data(),   real_bias_.data(), real_factor_.data(),
-            power_.data(),      divisor_.data()};
+    return {multiplier_.data(), left_.data(),    right_.data(),     bias_.data(),
+            zero_point_.data(), lo_.data(),      hi_.data(),        mask_.data(),
+            up_.data(),         less_.data(),    odd_.data(),       factor_.data(),
+            then_.data(),       last_.data(),    real_bias_.data(), real_factor_.data(),
+            power_.data(),      wide_up_.data(), wide_less_.data(), channels()};
 }
 
 // x · m · 2^s / last in whole numbers: nothing here rounds but the result.
@@ -264,45 +233,28 @@ std::int32_t Requantizer::exactly(std::int32_t acc, std::size_t channel) const {
 template <typename Out>
 void Requantizer::block(bool uniform, std::size_t channel, const std::int32_t* acc, Out* dst,
                         std::size_t count) const {
-    const Columns all_columns = columns();
-    const Place place{all_columns, channel, channels()};
+    const Columns constants = columns();
     const Sweep sweep = uniform ? loops_.same : loops_.each;
-    if (products_.each != nullptr) {
-        std::array<std::int32_t, block_size> upper;
-        const Products multiply = uniform ? products_.same : products_.each;
-        if (multiply(place, acc, upper.data(), count)) overflows(spec_.kind);
-        sweep(place, upper.data(), dst, count);
-        return;
-    }
-    if (!sweep(place, acc, dst, count)) return;
+    if (!sweep(constants, channel, acc, dst, count)) return;
     if (spec_.kind != "exact") overflows(spec_.kind);
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t c = uniform ? channel : (channel + i) % channels();
-        std::uint32_t doubt = 0;
-        const auto likely = Exact::apply<Out>(acc[i], all_columns.at(c), doubt);
-        dst[i] = static_cast<Out>(doubt == 0 ? likely : exactly(acc[i], c));
-    }
-}
-
-template <typename Out>
-void Requantizer::piece(const std::int32_t* acc, Out* dst, std::size_t begin, std::size_t end,
-                        std::size_t inner) const {
-    // Neighbours of one channel are a row; where each has a channel of its own, all are one row.
-    const bool uniform = inner > 1 || channels() == 1;
-    for (std::size_t i = begin; i < end;) {
-        const std::size_t row = i / inner;
-        const std::size_t row_end = inner > 1 ? (row + 1) * inner : end;
-        const std::size_t count = std::min({block_size, row_end - i, end - i});
-        block(uniform, row % channels(), acc + i, dst + i, count);
-        i += count;
-    }
+    for (std::size_t i = 0; i < count; ++i)
+        dst[i] = static_cast<Out>(exactly(acc[i], uniform ? channel : (channel + i) % channels()));
 }
 
 template <typename Out>
 void Requantizer::run_as(const std::int32_t* acc, Out* dst, std::size_t outer,
                          std::size_t inner) const {
-    in_parallel(outer * channels() * inner, grain,
-                [&](std::size_t begin, std::size_t end) { piece(acc, dst, begin, end, inner); });
+    // Neighbours of one channel are a row; where each has a channel of its own, all are one row.
+    const bool uniform = inner > 1 || channels() == 1;
+    in_parallel(outer * channels() * inner, grain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end;) {
+            const std::size_t row = i / inner;
+            const std::size_t row_end = inner > 1 ? (row + 1) * inner : end;
+            const std::size_t count = std::min({block_size, row_end - i, end - i});
+            block(uniform, row % channels(), acc + i, dst + i, count);
+            i += count;
+        }
+    });
 }
 
 void Requantizer::run(const std::int32_t* acc, void* dst, std::size_t outer,

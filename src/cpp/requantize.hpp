@@ -4,7 +4,6 @@
 #include "common.hpp"
 
 #include "requantize_loops.hpp"
-#include "requantize_products.hpp"
 
 namespace pq {
 
@@ -31,27 +30,18 @@ public:
 private:
     void fill_tables();
     template <typename Out>
-    void choose();
+    Loops choose() const;
     template <typename Out>
-    void choose_two_step(Rounding rounding);
-    template <Rounding mode, typename Out>
-    void choose_two_step_rest();
-    template <typename Out>
-    void choose_shift(Rounding rounding);
-    template <bool single, typename Out>
-    void choose_two_round();
-    template <typename Out>
-    void choose_exact(Rounding rounding);
+    Loops choose_exact() const;
+    template <typename Out, bool single>
+    Loops choose_two_round() const;
+    bool needs_all_bits() const;
     bool has_short_factors() const;
     Columns columns() const;
     // `uniform`: all of the accumulators belong to `channel`; otherwise to it and those after.
     template <typename Out>
     void block(bool uniform, std::size_t channel, const std::int32_t* acc, Out* dst,
                std::size_t count) const;
-    // Accumulators from `begin` to before `end`.
-    template <typename Out>
-    void piece(const std::int32_t* acc, Out* dst, std::size_t begin, std::size_t end,
-               std::size_t inner) const;
     template <typename Out>
     void run_as(const std::int32_t* acc, Out* dst, std::size_t outer, std::size_t inner) const;
     std::int32_t exactly(std::int32_t acc, std::size_t channel) const;
@@ -59,10 +49,11 @@ private:
     RequantizerSpec spec_;
     // One value per channel, and those of a chunk more.
     std::vector<std::int32_t> multiplier_, left_, right_, bias_, zero_point_, lo_, hi_;
+    std::vector<std::int32_t> mask_, up_, less_, odd_;
     std::vector<float> factor_, then_, last_, real_bias_;
     std::vector<double> real_factor_, power_;
-    std::vector<std::uint64_t> divisor_;
-    BothProducts products_; // none: loops_ begins with accumulators
+    std::vector<std::int64_t> wide_up_, wide_less_;
+    bool upper_ = false; // the kind `shift` needs no more than the upper halves of products
     Loops loops_;
 };
 

@@ -83,6 +83,31 @@ def test_every_kind_and_rounding(kind: str, rounding: str, dtype: str) -> None:
         assert np.array_equal(got, statement.apply(acc, made))
 
 
+@pytest.mark.parametrize("dtype", ["s8", "u8", "s32"])
+@pytest.mark.parametrize(("kind", "rounding"), ARITHMETIC)
+def test_the_outermost_accumulators_at_any_address(kind: str, rounding: str, dtype: str) -> None:
+    """Of 32 bits, in lengths around those of vectors and chunks, one scale and many."""
+    rng = np.random.default_rng(3)
+    ends = np.array([I32_LO, I32_LO + 1, -1, 0, 1, I32_HI - 1, I32_HI])
+    for start, count in ((1, 1), (2, 63), (3, 65), (1, 128), (2, 129), (3, 1025)):
+        given = constants(kind, count, rng) | {"bias": None}
+        given["shift"] = np.minimum(given["shift"], 0)
+        one = {name: values[-1] if np.ndim(values) else values for name, values in given.items()}
+        buffer = accumulators(rng, (count + 3,), bits=32)
+        acc = buffer[start : start + count]
+        acc[rng.integers(0, count, 40)] = rng.choice(ends, 40)
+        for made in (
+            Requantizer(kind, **given, dtype=dtype, rounding=rounding, axis=0),
+            Requantizer(kind, **one, dtype=dtype, rounding=rounding),
+        ):
+            expected = statement.apply(acc, made)
+            guarded = np.full(count + 8, 99, expected.dtype)
+            requantize(acc, made, out=guarded[start : start + count])
+            assert np.array_equal(guarded[start : start + count], expected)
+            assert (guarded[:start] == 99).all()
+            assert (guarded[start + count :] == 99).all()
+
+
 def below_one(kind: str, count: int, rng: np.random.Generator) -> dict[str, Any]:
     """Constants for which there are quicker rules, to the edges of what those take."""
     multiplier: Any
