@@ -104,3 +104,19 @@ def test_the_map_of_support_names_every_module() -> None:
     assert len(patterns) > 30
     assert [name for name in there if not any(fnmatch(name, each) for each in patterns)] == []
     assert [each for each in patterns if not any(fnmatch(name, each) for name in there)] == []
+
+
+def test_the_table_of_words_is_that_of_the_code() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text().partition("## Words")[2].partition("## How")[0]
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    assert 30 < len(rows[1:]) <= 40
+    for word, _, file in rows[1:]:
+        source = (ROOT / "src" / "pyonednn_q" / file.strip("`")).read_text()
+        for name in re.findall(r"`([A-Z]\w+)`", word):
+            assert re.search(rf"^(class |from .*import .*\b|){name}\b", source, re.MULTILINE), name
+
+
+def test_the_index_names_every_page() -> None:
+    index = (DOCS / "index.md").read_text()
+    pages = {path.name for path in DOCS.glob("*.md")} - {"index.md"}
+    assert set(re.findall(r"\((\w+\.md)", index)) == pages
