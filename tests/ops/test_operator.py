@@ -186,7 +186,7 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     "no QParams of dst": (ArgumentError, "dst_q", {"dst_q": (0.5, 0)}),
     "dst per channel": (ArgumentError, "dst_q", {"dst_q": EACH}),
     "dst of another type": (DTypeError, "dst", {"dst_q": U8, "dst": "s8"}),
-    "dst of no type": (DTypeError, "dst", {"dst": "int8"}),
+    "dst of no type": (DTypeError, "dst", {"dst": "int9"}),
     "groups that divide nothing": (ShapeError, "wei", {"groups": 3}),
     "no groups": (ArgumentError, "groups", {"groups": 0}),
     "another option": (ArgumentError, "options", {"relu": True}),

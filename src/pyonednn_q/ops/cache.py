@@ -271,7 +271,8 @@ def _frozen(name: str, value: object, depth: int = 4) -> Hashable:
 
 def _kept(name: str, array: Array) -> Array:
     """Return a copy of a tensor, whose bytes are then its content."""
-    dtypes.from_numpy(array.dtype, name)
+    if array.dtype != np.float64 or name != "bias":
+        dtypes.from_numpy(array.dtype, name)
     copy: Array = array.copy(order="K")
     return copy
 

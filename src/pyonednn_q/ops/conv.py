@@ -16,6 +16,7 @@ from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.window import padding_sides, per_dim
 
 if TYPE_CHECKING:
+    from pyonednn_q.dtypes import DType
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
@@ -41,7 +42,7 @@ class _Windowed(Operator):
         src_q: QParams | Dynamic | None = None,
         wei_q: QParams | None = None,
         dst_q: QParams | None = None,
-        dst: str | None = None,
+        dst: DType | None = None,
         stride: PerDim = 1,
         padding: Padding = 0,
         dilation: PerDim = 1,

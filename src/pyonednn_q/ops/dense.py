@@ -16,6 +16,7 @@ from pyonednn_q.ops.settings import Settings
 from pyonednn_q.primitive.problem import InnerProductProblem, MatMulProblem
 
 if TYPE_CHECKING:
+    from pyonednn_q.dtypes import DType
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.primitive.dense_facts import DenseProblem
@@ -42,7 +43,7 @@ class _Dense(Operator):
         src_q: QParams | Dynamic | None = None,
         wei_q: QParams | None = None,
         dst_q: QParams | None = None,
-        dst: str | None = None,
+        dst: DType | None = None,
         post: Chain | None = None,
         **options: Any,  # noqa: ANN401 - the other fields of Settings
     ) -> None:

@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from pyonednn_q.check.geometry import Kind
+    from pyonednn_q.dtypes import DType
+
 __all__ = ["FromFloat"]
 
 Array = np.ndarray[Any, Any]
 
 _LEVELS = 256
+_WINDOWED = ("convolution", "deconvolution")
 _PAIR = 2
 
 
@@ -36,6 +40,7 @@ class FromFloat:
     """What makes an operator of a float layer."""
 
     axis: ClassVar[int] = 0  # of the output channels, in the caller's weights
+    kind: ClassVar[Kind]
 
     @classmethod
     def from_float(
@@ -45,9 +50,9 @@ class FromFloat:
         bias: object = None,
         *,
         src_q: QParams | Dynamic | FakeQuantize | tuple[float, float] | None = None,
-        src_dtype: str = "u8",
+        src_dtype: DType = "u8",
         dst_q: QParams | FakeQuantize | tuple[float, float] | None = None,
-        dst: str | None = None,
+        dst: DType | None = None,
         wei_fq: FakeQuantize | None = None,
         wei_levels: int = 255,
         post: Chain | None = None,
@@ -98,6 +103,8 @@ class FromFloat:
             wanted = "wei_fq: float weights have no codes yet"
             raise ArgumentError("options", "'wei_q'", wanted)
         codes, wei_q = _quantized_weights(wei, cls.axis, wei_fq, wei_levels)
+        if isinstance(dst_q, FakeQuantize):
+            dst_q.check_axis("dst_q", 1 - codes.ndim if cls.kind in _WINDOWED else -1)
         params, dtype, chain = _quantized_store(dst_q, dst, post)
         given: dict[str, Any] = {
             "src_q": _source_params(src_q, src_dtype),
@@ -140,6 +147,7 @@ def _quantized_weights(
     rows = values.reshape(len(values), -1)
     if wei_fq is not None:
         instance("wei_fq", wei_fq, FakeQuantize)
+        wei_fq.check_axis("wei_fq", axis % given.ndim - given.ndim)
         if wei_fq.channels not in {None, len(rows)}:
             wanted = f"{len(rows)}, or one for all"
             raise ShapeError("wei_fq", f"{wei_fq.channels} ranges", wanted)
@@ -174,7 +182,7 @@ def _float_bias(bias: object) -> Array | None:
         return given.astype(np.float32)
 
 
-def _source_params(given: object, dtype: str) -> QParams | Dynamic:
+def _source_params(given: object, dtype: DType) -> QParams | Dynamic:
     """Return how a source is quantized, from QParams, a range, a FakeQuantize, or every call's own.
 
     Parameters
@@ -192,7 +200,7 @@ def _source_params(given: object, dtype: str) -> QParams | Dynamic:
     if isinstance(given, (QParams, Dynamic)):
         return given
     if isinstance(given, FakeQuantize):
-        dtypes.checked(dtype, "src_dtype", ("u8", "s8"))
+        dtype = dtypes.checked(dtype, "src_dtype", ("u8", "s8"))
         same = given.input_low == given.output_low and given.input_high == given.output_high
         fits = given.channels is None and same and given.levels == _LEVELS
         found = qparams_from_fq(given, dtype) if fits else None
@@ -207,8 +215,8 @@ def _source_params(given: object, dtype: str) -> QParams | Dynamic:
 
 
 def _quantized_store(
-    given: object, dtype: str | None, post: Chain | None
-) -> tuple[QParams | None, str | None, Chain | None]:
+    given: object, dtype: DType | None, post: Chain | None
+) -> tuple[QParams | None, DType | None, Chain | None]:
     """Return ``dst_q``, ``dst`` and ``post`` of an operator, from how its result is quantized.
 
     Parameters
@@ -225,7 +233,7 @@ def _quantized_store(
         return given, dtype, post
     if post is not None:
         instance("post", post, Chain)
-    stored = "u8" if dtype is None else dtype
+    stored = "u8" if dtype is None else dtypes.checked(dtype, "dst")
     if isinstance(given, FakeQuantize):
         dtypes.checked(stored, "dst", ("u8", "s8", "f32", "bf16", "f16"))
         cut = dst_codes(given, stored, "dst_q")
@@ -234,7 +242,7 @@ def _quantized_store(
     return _from_range("dst_q", given, stored), stored, post
 
 
-def _from_range(name: str, given: object, dtype: str) -> QParams:
+def _from_range(name: str, given: object, dtype: DType) -> QParams:
     ends = items(name, given, object) if isinstance(given, (tuple, list)) else ()
     if len(ends) != _PAIR:
         wanted = "QParams, a FakeQuantize or a range (lo, hi)"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from pyonednn_q.check.geometry import Kind
     from pyonednn_q.compose.plan import Plan
+    from pyonednn_q.dtypes import DType
     from pyonednn_q.native import Packed
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.settings import Settings
@@ -133,8 +134,8 @@ class Operator(FromFloat, HotCallable, hot=True):
             In logical order (N, C, spatial); (..., M, K) for a matmul. Any strides; channels last
             is read where it lies, anything else is copied first.
         out : the same, optional
-            Written in place and returned as an array. If the chain has a Sum and no residual is
-            given, it must hold what the Sum reads.
+            Written in place and returned, as the object that it is. If the chain has a Sum and no
+            residual is given, it must hold what the Sum reads.
         residual : the same, optional
             What a Sum reads, left as it is.
         **operands : the same
@@ -143,7 +144,8 @@ class Operator(FromFloat, HotCallable, hot=True):
         Returns
         -------
         ndarray
-            dst. Its memory goes back to a pool when the last array over it is gone.
+            dst. Its memory goes back to a pool when the last array over it is gone. With `out`,
+            that very object.
 
         Raises
         ------
@@ -155,14 +157,14 @@ class Operator(FromFloat, HotCallable, hot=True):
         # Arrays that fit the last primitive as they are went straight there.
         return self._call(src, out, residual, operands)
 
-    def prepare(self, src_dims: Dims, src_dtype: str | None = None) -> Planned:
+    def prepare(self, src_dims: Dims, src_dtype: DType | None = None) -> Planned:
         """Make the primitive for a shape ahead of its first call, and return it.
 
         Parameters
         ----------
         src_dims : tuple of int
             Of the source.
-        src_dtype : str, optional
+        src_dtype : data type, optional
             Of a floating source; by default that of the weights.
         """
         settings = self.settings
@@ -172,9 +174,8 @@ class Operator(FromFloat, HotCallable, hot=True):
             return self._last.prepare(integers("src_dims", src_dims))
         return self._ready_for(integers("src_dims", src_dims), src_dtype).planned
 
-    def _ready_for(self, src_dims: Dims, src_dtype: str) -> Ready:
-        self.settings.check_src(src_dtype)
-        key = (src_dims, src_dtype)
+    def _ready_for(self, src_dims: Dims, src_dtype: DType) -> Ready:
+        key = (src_dims, self.settings.check_src(src_dtype))
         found = self._ready.get(key)
         if found is None:
             with self._lock.held:
@@ -274,13 +275,15 @@ class Operator(FromFloat, HotCallable, hot=True):
         """Return what was decided about the problem."""
         return ()
 
-    def _call(self, src: object, out: object, residual: object, operands: dict[str, Any]) -> Array:
+    def _call(self, src: object, out: Any, residual: object, operands: dict[str, Any]) -> Array:  # noqa: ANN401
         given = as_array("src", src)
         if self._last is not None:
             self._last.refuse(residual, operands)
-            return self._last(self._codes(given, None).values.reshape(given.shape), out)
-        ready = self._ready_for(given.shape, self._src_dtype(given))
-        return self.run_on(ready, given, out, residual, operands)
+            dst = self._last(self._codes(given, None).values.reshape(given.shape), out)
+        else:
+            ready = self._ready_for(given.shape, self._src_dtype(given))
+            dst = self.run_on(ready, given, out, residual, operands)
+        return dst if out is None else cast("Array", out)
 
     def run_on(
         self, ready: Ready, given: Array, out: object, residual: object, operands: Mapping[str, Any]

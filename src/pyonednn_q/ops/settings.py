@@ -22,6 +22,8 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyonednn_q.dtypes import DType
+
 __all__ = ["Layout", "Settings"]
 
 Layout: TypeAlias = Literal["preserve", "channels_last", "dense"]
@@ -166,7 +168,7 @@ class Settings:
         cls,
         src_q: QParams | Dynamic | None,
         dst_q: QParams | None,
-        dst: str | None,
+        dst: DType | None,
         post: Chain | None,
         options: Mapping[str, Any],
     ) -> Settings:
@@ -182,7 +184,8 @@ class Settings:
                 raise ArgumentError("options", shown(name), f"one of {', '.join(_OPTIONS)}")
         if dst is None:
             dst = dst_q.dtype if isinstance(dst_q, QParams) else "f32"
-        return cls(src_q, dst_q, dst, Chain() if post is None else post, **options)
+        stored = dtypes.checked(dst, "dst", _STORED)
+        return cls(src_q, dst_q, stored, Chain() if post is None else post, **options)
 
     @property
     def is_int8(self) -> bool:
@@ -228,15 +231,16 @@ class Settings:
         codes = f"{name}, as src_q says: array.astype({name!r}) if these are codes"
         return f"{codes}; array.astype('float32') if they are real values"
 
-    def check_src(self, dtype: str) -> None:
-        """Refuse a source of another data type.
+    def check_src(self, dtype: object) -> str:
+        """Return the data type of a source; refuse another than this operator takes.
 
         Raises
         ------
         DTypeError
             It is not what `src_q` says; or integers came where there is no `src_q`.
         """
-        dtypes.checked(dtype, "src", _FLOATS if self.src_q is None else dtypes.NAMES)
-        if self.src_q is not None and dtype != self.src_q.dtype:
+        name = dtypes.checked(dtype, "src", _FLOATS if self.src_q is None else dtypes.NAMES)
+        if self.src_q is not None and name != self.src_q.dtype:
             wanted = f"{self.src_q.dtype}, as src_q says, or f32, which is quantized so"
-            raise DTypeError("src", dtype, wanted)
+            raise DTypeError("src", name, wanted)
+        return name
