@@ -263,9 +263,7 @@ def _frozen(name: str, value: object, depth: int = 4) -> Hashable:
         hash(value)
     except Exception:  # a list in a list without end, or a caller's own __hash__
         wanted = "a number, a string, a tuple of them, or a frozen value"
-        if isinstance(value, np.ndarray):
-            wanted += "; the arrays of a chain's leaves go into operands={...}"
-        raise ArgumentError(name or "an option named ''", type(value).__name__, wanted) from None
+        raise ArgumentError(name, type(value).__name__, wanted) from None
     return type(value), value
 
 

@@ -26,7 +26,6 @@ from pyonednn_q.errors import (
 from pyonednn_q.native.hot import HotCallable
 from pyonednn_q.native.lock import Lock
 from pyonednn_q.ops.arrays import as_array, as_output
-from pyonednn_q.ops.from_float import FromFloat
 from pyonednn_q.ops.last_stage import LastStage
 from pyonednn_q.ops.ready import Layer, PackedKey, Ready
 from pyonednn_q.ops.reshaped import Reshaped
@@ -59,7 +58,7 @@ Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 
-class Operator(FromFloat, HotCallable, hot=True):
+class Operator(HotCallable, hot=True):
     """Base of `Conv`, `Deconv`, `InnerProduct` and `MatMul`. Safe from many threads at once.
 
     Attributes
@@ -72,6 +71,7 @@ class Operator(FromFloat, HotCallable, hot=True):
         One value per output channel: real values if floating, else in units of the accumulator.
     """
 
+    axis: ClassVar[int] = 0  # of the output channels, in the caller's weights
     groups = 1
     kind: ClassVar[Kind]
     window: Mapping[str, Any] = MappingProxyType({})
