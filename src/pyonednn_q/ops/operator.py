@@ -134,8 +134,7 @@ class Operator(HotCallable, hot=True):
             In logical order (N, C, spatial); (..., M, K) for a matmul. Any strides; channels last
             is read where it lies, anything else is copied first.
         out : the same, optional
-            Written in place and returned, as the object that it is. If the chain has a Sum and no
-            residual is given, it must hold what the Sum reads.
+            Written in place and returned. Without residual, it holds what a Sum of the chain reads.
         residual : the same, optional
             What a Sum reads, left as it is.
         **operands : the same
@@ -144,8 +143,7 @@ class Operator(HotCallable, hot=True):
         Returns
         -------
         ndarray
-            dst. Its memory goes back to a pool when the last array over it is gone. With `out`,
-            that very object.
+            dst, or `out`. Its memory goes back to a pool when the last array over it is gone.
 
         Raises
         ------
@@ -277,13 +275,13 @@ class Operator(HotCallable, hot=True):
 
     def _call(self, src: object, out: Any, residual: object, operands: dict[str, Any]) -> Array:  # noqa: ANN401
         given = as_array("src", src)
-        if self._last is not None:
-            self._last.refuse(residual, operands)
-            dst = self._last(self._codes(given, None).values.reshape(given.shape), out)
-        else:
+        if self._last is None:
             ready = self._ready_for(given.shape, self._src_dtype(given))
             dst = self.run_on(ready, given, out, residual, operands)
-        return dst if out is None else cast("Array", out)
+        else:
+            self._last.refuse(residual, operands)
+            dst = self._last(self._codes(given, None).values.reshape(given.shape), out)
+        return cast("Array", dst if out is None else out)
 
     def run_on(
         self, ready: Ready, given: Array, out: object, residual: object, operands: Mapping[str, Any]
@@ -335,9 +333,8 @@ class Operator(HotCallable, hot=True):
     def _src_dtype(self, src: Array) -> str:
         """Return the type of what the primitive takes for a source."""
         found = dtypes.from_numpy(src.dtype, "src", self.settings.src_wanted)
-        params = self.settings.src_q
-        if params is not None and found == "f32":
-            return params.dtype
+        if self.settings.src_q is not None and found == "f32":
+            return self.settings.src_q.dtype
         if self.settings.dynamic is not None:
             raise DTypeError("src", found, "f32: each call makes codes of it")
         return found
