@@ -33,7 +33,6 @@ import numpy as np
 from pyonednn_q import Conv, MatMul, QParams, conv, matmul
 from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import empty
-from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.functional import _CACHE
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem, Problem
@@ -143,9 +142,8 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
     operator = operator_of(problem, wei)
     call = operator.prepare(src.shape)
     dst = call.empty()
-    arrays = src, dst
-    if isinstance(call, Formed):  # its primitive sees the same memory in other dims
-        arrays = call.form.inward(src), call.form.inward(dst)
+    # Its primitive may see the same memory in other dims.
+    arrays = call.form.inward(src), call.form.inward(dst)
     primitive = call.primitive
 
     # Loops of their own: a function around each call would count as a part of it.

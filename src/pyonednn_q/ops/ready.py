@@ -16,7 +16,6 @@ from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.native import Packed, runtime
 from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form, if_generated
-from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.planned import Planned, prepare_plan
 from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.primitive.dense_facts import ACC_MAP, PrimitiveFacts, acc_interval
@@ -121,7 +120,7 @@ class Layer:
             arrays=form.arrays,
         )
         inner = layer._usual().planned  # noqa: SLF001 - of this class
-        return self._as_arrays_lie(inner) if form.name == AS_ASKED else Formed(form, inner)
+        return self._as_arrays_lie(inner) if form.name == AS_ASKED else inner.in_form(form)
 
     def _as_arrays_lie(self, planned: Planned) -> Planned:
         return planned.row_major() if self.settings.layout == "dense" else planned
