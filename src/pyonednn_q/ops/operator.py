@@ -27,7 +27,7 @@ from pyonednn_q.native.hot import HotCallable
 from pyonednn_q.native.lock import Lock
 from pyonednn_q.ops.arrays import as_array, as_output
 from pyonednn_q.ops.last_stage import LastStage
-from pyonednn_q.ops.ready import Layer, PackedKey, Ready
+from pyonednn_q.ops.ready import PackedKey, Ready, Recipe
 from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.ops.source import Codes, dynamic_codes, static_codes
@@ -385,11 +385,11 @@ class Operator(HotCallable, hot=True):
         except (UnsupportedError, ArgumentError) as error:
             raise both_refused(refused, error) from None
 
-    def _layer(self, src_dims: Dims, src_dtype: str, *notes: str) -> Layer:
+    def _layer(self, src_dims: Dims, src_dtype: str, *notes: str) -> Recipe:
         parts = self.weights.parts
         problem = self._problem(src_dims if parts is None else parts.dims(src_dims), src_dtype)
         said = [self.weights.note] if self.weights.note else []
-        return Layer(
+        return Recipe(
             problem=problem,
             wei=self._wei_of(problem),
             weights=self.weights,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.tensor import TensorSpec
 
-__all__ = ["Layer", "PackedKey", "Ready"]
+__all__ = ["PackedKey", "Ready", "Recipe"]
 
 Array = np.ndarray[Any, Any]
 
@@ -68,7 +68,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class Recipe:
     """What there is to make ready: a problem, weights in its dims, bias and settings."""
 
     problem: DenseProblem
