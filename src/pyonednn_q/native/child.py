@@ -1,4 +1,4 @@
-"""Children: processes beside the same library; and one with the library's log switched on.
+"""A child process with the library's log switched on.
 
 The log can only be switched on by the environment before the library is first used (the run-time
 call knows the levels 0 to 2, none of which says why anything was refused) and it goes to the
@@ -14,23 +14,9 @@ import sys
 
 from pyonednn_q.native import library, runtime
 
-__all__ = ["environment", "interpreter", "log"]
+__all__ = ["log"]
 
 _TIMEOUT_S = 60
-
-
-def environment() -> dict[str, str]:
-    """Return the environment in which a process finds the same packages and the same library."""
-    own = dict(os.environ)
-    own[library.VARIABLE] = runtime.loaded().path
-    own["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-    return own
-
-
-def interpreter() -> list[str]:
-    """Return the words that start Python as this process was."""
-    # Without site here, modules are found without it there: a finder of site's would come first.
-    return [sys.executable, *(["-S"] if sys.flags.no_site else [])]
 
 
 def log(code: str, question: bytes, levels: str) -> str:
@@ -45,13 +31,19 @@ def log(code: str, question: bytes, levels: str) -> str:
     levels : str
         As in ``ONEDNN_VERBOSE``.
     """
-    limit = {runtime.LIMIT_VARIABLES[0]: runtime.isa_limit() or ""}
+    environment = dict(os.environ)
+    environment["ONEDNN_VERBOSE"] = levels
+    environment[runtime.LIMIT_VARIABLES[0]] = runtime.isa_limit() or ""
+    environment[library.VARIABLE] = runtime.loaded().path
+    environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
+    # Without site here, modules are found without it there: a finder of site's would come first.
+    flags = ["-S"] if sys.flags.no_site else []
     answer = subprocess.run(
-        [*interpreter(), "-c", code],
+        [sys.executable, *flags, "-c", code],
         input=question,
         capture_output=True,
         timeout=_TIMEOUT_S,
-        env=environment() | limit | {"ONEDNN_VERBOSE": levels},
+        env=environment,
         check=False,
     )
     return answer.stdout.decode(errors="replace")

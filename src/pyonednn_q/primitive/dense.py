@@ -14,8 +14,6 @@ from pyonednn_q.primitive.tensor import TensorSpec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyonednn_q.dtypes import DType
-
 Dims = tuple[int, ...]
 
 
@@ -69,10 +67,10 @@ class InnerProductProblem(Operation):
         src_dims: Iterable[int],
         oc: int,
         *,
-        src: DType = "u8",
-        wei: DType = "s8",
-        dst: DType = "u8",
-        bias: DType | None = None,
+        src: str = "u8",
+        wei: str = "s8",
+        dst: str = "u8",
+        bias: str | None = None,
         layout: Layout = "channels_last",
     ) -> InnerProductProblem:
         """Return the problem of these dimensions.
@@ -155,10 +153,10 @@ class MatMulProblem(Operation):
         src_dims: Iterable[int],
         wei_dims: Iterable[int],
         *,
-        src: DType = "u8",
-        wei: DType = "s8",
-        dst: DType = "u8",
-        bias: DType | None = None,
+        src: str = "u8",
+        wei: str = "s8",
+        dst: str = "u8",
+        bias: str | None = None,
     ) -> MatMulProblem:
         """Return the problem of these dimensions: src and dst row-major, wei packed.
 
