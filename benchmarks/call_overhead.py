@@ -4,8 +4,7 @@ Per shape, in one process, and all on one primitive, for where weights and scrat
 too: the loop inside the extension (`Prepared.time_calls`, which holds the clock as well); the
 prepared call with ``out=`` and with a result from the pool; the operator (`Conv`, `MatMul`) and the
 functional form (`conv`, `matmul`) with ``out=``, on weights that can be written, which every call
-compares with a copy ("compared"), and on constant ones; the operator on a source of float32, whose
-codes the call makes ("floats").
+compares with a copy ("compared"), and on constant ones.
 
 The ways take turns in another order each round, and a C++ loop goes before and after each of them:
 what a way adds is the median of its differences to the mean of these two, with half of the interval
@@ -20,7 +19,6 @@ Run ``python benchmarks/call_overhead.py`` (``--json FILE`` keeps the numbers).
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import random
 import sys
@@ -35,7 +33,6 @@ import numpy as np
 from pyonednn_q import Conv, MatMul, QParams, conv, matmul
 from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import empty
-from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.functional import _CACHE
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem, Problem
@@ -48,7 +45,6 @@ COLUMNS = (
     "operator",
     "compared",
     "constant wei",
-    "floats",
 )
 
 SRC_Q, WEI_Q, DST_Q = QParams(1.0, 0, "u8"), QParams(0.01, 0, "s8"), QParams(1.0, 0, "u8")
@@ -146,11 +142,8 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
     operator = operator_of(problem, wei)
     call = operator.prepare(src.shape)
     dst = call.empty()
-    # One of its own: an operator keeps the way of its last call, of codes or of floats.
-    floating, real = copy.copy(operator), src.astype(np.float32, order="K")
-    arrays = src, dst
-    if isinstance(call, Formed):  # its primitive sees the same memory in other dims
-        arrays = call.form.inward(src), call.form.inward(dst)
+    # Its primitive may see the same memory in other dims.
+    arrays = call.form.inward(src), call.form.inward(dst)
     primitive = call.primitive
 
     # Loops of their own: a function around each call would count as a part of it.
@@ -166,10 +159,6 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
         for _ in range(calls):
             operator(src, out=dst)
 
-    def by_floats(calls: int) -> None:
-        for _ in range(calls):
-            floating(real, out=dst)
-
     def loop(calls: int) -> float:
         primitive.time_calls(*arrays, calls=1)
         return primitive.time_calls(*arrays, calls=calls)
@@ -181,7 +170,6 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
         timed(by_operator),
         timed(functional(problem, src, wei, dst)),
         timed(functional(problem, src, constant, dst)),
-        timed(by_floats),
     )
     calls = max(MIN_BATCH, int(MIN_BATCH_S / loop(MIN_BATCH)))
     for way in ways:

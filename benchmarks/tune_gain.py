@@ -26,7 +26,8 @@ from pyonednn_q.bench.suite import find
 from pyonednn_q.native import runtime
 from pyonednn_q.native.processor import cpu_name
 from pyonednn_q.native.timing import Budget, interleaved
-from pyonednn_q.ops.tuning import calls_of, ratios_of, way
+from pyonednn_q.ops.gain import ratios_of
+from pyonednn_q.ops.tuning import calls_of, way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -54,6 +54,10 @@ is U2 in whole vectors of 8 channels and D2 in those left over. `tests/oracles` 
 part: each cell agrees to the last output with its own rule and with no other.
 """
 SNPS_HEAD = """
+SNPS-Caffe's Saturate modes are types and bounds of a requantizer:
+`requantizer(name, **saturate_mode("Signed"), ...)` keeps sums within 12 bits
+(`requantize.frameworks.SATURATE_MODES`).
+
 SNPS-Caffe's own table for its TFLite method, which the kernels above do not follow:
 """
 QUANTIZE_HEAD = """

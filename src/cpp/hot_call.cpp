@@ -3,9 +3,6 @@
 #include "errors.hpp"
 #include "gil.hpp"
 
-#include <memory>
-#include <utility>
-
 namespace pq {
 
 namespace {
@@ -34,26 +31,6 @@ PyObject* call_with_residual(PyObject* capsule, PyObject* const* args, Py_ssize_
     return run(capsule, args, static_cast<std::size_t>(count), true);
 }
 
-struct FloatCall {
-    py::object prepared;
-    FloatSource source;
-    bool takes_residual;
-};
-
-PyObject* call_of_floats(PyObject* capsule, PyObject* const* args, Py_ssize_t count) {
-    try {
-        const auto& of = *static_cast<FloatCall*>(PyCapsule_GetPointer(capsule, nullptr));
-        if (count != 3 || (args[1] != Py_None && !of.takes_residual)) Py_RETURN_NOTIMPLEMENTED;
-        auto& prepared = of.prepared.cast<Prepared&>();
-        return prepared.run_if_floats_fit(of.source, args[0], args[1], args[2]).release().ptr();
-    }
-    PQ_LET_THREADS_END
-    catch (...) {
-        set_python_error(std::current_exception());
-        return nullptr;
-    }
-}
-
 PyCFunction as_definition(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
@@ -61,7 +38,6 @@ PyCFunction as_definition(PyObject* (*function)(PyObject*, PyObject* const*, Py_
 PyMethodDef definition{"hot_call", as_definition(&call), METH_FASTCALL, nullptr};
 PyMethodDef with_residual{"hot_call_with_residual", as_definition(&call_with_residual),
                           METH_FASTCALL, nullptr};
-PyMethodDef of_floats{"hot_call_of_floats", as_definition(&call_of_floats), METH_FASTCALL, nullptr};
 
 void let_go(PyObject* capsule) {
     Py_XDECREF(static_cast<PyObject*>(PyCapsule_GetContext(capsule)));
@@ -79,10 +55,6 @@ py::object fast_function(PyMethodDef& of, const py::object& prepared) {
     return py::reinterpret_steal<py::object>(function);
 }
 
-void let_go_of_floats(PyObject* capsule) {
-    delete static_cast<FloatCall*>(PyCapsule_GetPointer(capsule, nullptr));
-}
-
 } // namespace
 
 py::object hot_call(const py::object& prepared) {
@@ -91,18 +63,6 @@ py::object hot_call(const py::object& prepared) {
 
 py::object hot_call_with_residual(const py::object& prepared) {
     return fast_function(with_residual, prepared);
-}
-
-py::object hot_call_of_floats(const py::object& prepared, FloatSource source, bool takes_residual) {
-    prepared.cast<Prepared&>().check_brings_all(source);
-    auto call = std::make_unique<FloatCall>(FloatCall{prepared, std::move(source), takes_residual});
-    PyObject* const made = PyCapsule_New(call.get(), nullptr, &let_go_of_floats);
-    if (made == nullptr) throw py::error_already_set();
-    call.release(); // the capsule deletes it
-    const auto capsule = py::reinterpret_steal<py::capsule>(made);
-    PyObject* const function = PyCFunction_NewEx(&of_floats, made, nullptr);
-    if (function == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(function);
 }
 
 } // namespace pq

@@ -14,9 +14,4 @@ py::object hot_call(const py::object& prepared);
 // The same, where a sum reads the residual in place of out.
 py::object hot_call_with_residual(const py::object& prepared);
 
-// A function f(src, residual, out) of a source of float32: codes are made in the same call. The
-// residual must be None unless it `takes_residual`. NotImplemented, too, for NaN and for ranges
-// that have no scale.
-py::object hot_call_of_floats(const py::object& prepared, FloatSource source, bool takes_residual);
-
 } // namespace pq

@@ -2,7 +2,8 @@
 
 A name is oneDNN's without prefix. ``bf16``, ``s4`` and ``u4`` have no NumPy dtype of their own; the
 optional package ml_dtypes lends them one (4-bit values then take a byte each in NumPy, half a byte
-in a oneDNN tensor).
+in a oneDNN tensor). Wherever callers name a type, NumPy's own name for it (``"uint8"``), its scalar
+type (``np.uint8``) and its dtype do, too: `checked` makes the short name of them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import functools
 import importlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from numpy.typing import DTypeLike
+
+
+# What a caller may write for a data type: "u8", "uint8", np.uint8 or np.dtype("uint8").
+DType: TypeAlias = str | type[np.generic] | np.dtype[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ _TABLE = {
 _BORROWED = ("bf16", "s4", "u4")
 
 NAMES = tuple(_TABLE)
+_OF_NUMPY = {row.numpy: name for name, row in _TABLE.items()}
 
 F32_WHOLE = 2**24  # float32 holds all whole numbers up to it
 
@@ -52,14 +58,43 @@ F32_WHOLE = 2**24  # float32 holds all whole numbers up to it
 def checked(name: object, argument: str = "dtype", allowed: Collection[str] = NAMES) -> str:
     """Return the one of `allowed` that `name` is.
 
+    Parameters
+    ----------
+    name : str, numpy.dtype or NumPy scalar type
+        Of a data type: ``"u8"``, ``"uint8"``, ``np.uint8`` and ``np.dtype("uint8")`` are one.
+    argument : str
+        Whose data type it is, for the message.
+    allowed : collection of str
+        Short names.
+
     Raises
     ------
     DTypeError
         Naming `argument`.
+
+    Examples
+    --------
+    >>> checked("u8"), checked(np.uint8), checked("uint8"), checked(np.dtype("int8"))
+    ('u8', 'u8', 'u8', 's8')
     """
-    if not isinstance(name, str) or name not in allowed:
+    short = _short(name)
+    if short not in allowed:
         raise DTypeError(argument, shown(name), f"one of {', '.join(allowed)}")
-    return next(known for known in allowed if known == name)
+    return next(known for known in allowed if known == short)
+
+
+def _short(name: Any) -> str | None:  # noqa: ANN401
+    """Return the short name of a data type, however it is written; None for what is none."""
+    if isinstance(name, str):
+        return name if name in _TABLE else _OF_NUMPY.get(name)
+    is_scalar_type = isinstance(name, type) and issubclass(name, np.generic)
+    if not (is_scalar_type or isinstance(name, np.dtype)):
+        return None
+    try:
+        dtype = np.dtype(name)
+    except TypeError:  # an abstract one: np.floating
+        return None
+    return _names(has_bf16()).get(dtype)
 
 
 def bits(name: str) -> int:

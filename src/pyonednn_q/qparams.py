@@ -46,6 +46,8 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from pyonednn_q.dtypes import DType
+
 Array = np.ndarray[Any, Any]
 
 
@@ -68,8 +70,8 @@ class QParams:
         Finite and positive. Kept as float, or as float64 array when `axis` is given.
     zero_point : int or (C,) array_like of int
         Within the range of `dtype`. With `axis`, one value stands for all channels, as in `scale`.
-    dtype : str
-        An integer type of `pyonednn_q.dtypes`.
+    dtype : data type
+        An integer one: ``"u8"``, ``"uint8"``, ``np.uint8``.
     axis : int, optional
         The dimension that the channels run along; negative counts from the end. None: one scale
         and one zero point for the tensor.
@@ -87,11 +89,11 @@ class QParams:
 
     # Written by hand: it takes more types than the fields have.
     def __init__(
-        self, scale: ArrayLike, zero_point: ArrayLike, dtype: str, axis: int | None = None
+        self, scale: ArrayLike, zero_point: ArrayLike, dtype: DType, axis: int | None = None
     ) -> None:
+        dtype = dtypes.checked(dtype)
         if not dtypes.is_integer(dtype):
             raise DTypeError(argument="dtype", got=dtype, wanted="an integer type")
-        dtype = str(dtype)
         object.__setattr__(self, "dtype", dtype)
         object.__setattr__(self, "axis", None if axis is None else whole("axis", axis))
         scales, zero_points = _scales(scale), _zero_points(zero_point, dtype)

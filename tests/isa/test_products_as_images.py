@@ -16,8 +16,7 @@ from pyonednn_q.bench.trial import Trial
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.form import AS_ASKED, faster_form, forms
-from pyonednn_q.ops.formed import Formed
-from pyonednn_q.ops.ready import Layer
+from pyonednn_q.ops.ready import Recipe
 from pyonednn_q.primitive.isa import InstructionSet
 from support.frames import frames
 from support.oracle_numbers import convert
@@ -155,9 +154,9 @@ def test_it_gives_the_bits_of_what_was_asked(kind: str, post: str, points: tuple
     )
     problem = operator._problem(dims, "u8")
     wei = operator._wei_of(problem)
-    layer = Layer(problem, wei, operator.weights, operator.bias, operator.settings, {}, ())
+    layer = Recipe(problem, wei, operator.weights, operator.bias, operator.settings, {}, ())
     asked, planned = layer._usual().planned, operator.prepare(dims)
-    assert isinstance(planned, Formed) is HERE
+    assert planned.form.is_image is HERE
     assert any(WHY in note for note in planned.notes) is HERE
     src = RNG.integers(0, 256, dims).astype(np.uint8)
     given: dict[str, Any] = {}

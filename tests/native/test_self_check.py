@@ -5,7 +5,7 @@ Faults come from tests/support/faults.py, each in a process of its own at the le
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -162,4 +162,4 @@ def test_what_has_no_model_is_refused() -> None:
     with pytest.raises(pq.ArgumentError, match="self_check"):
         pq.prepare(pq.primitive.EltwiseProblem(spec, spec, "relu"), self_check=True)
     with pytest.raises(pq.ArgumentError, match="self_check"):
-        pq.MatMul(np.ones((8, 16), np.float32), self_check=1)
+        pq.MatMul(np.ones((8, 16), np.float32), self_check=cast("bool", 1))

@@ -14,6 +14,7 @@ from pyonednn_q.expr.steps import Affine, Binary, Leaf, Round, Sum
 from pyonednn_q.ops.conv import Conv
 from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.ops.functional import conv
+from pyonednn_q.ops.settings import Layout
 from pyonednn_q.qparams import QParams
 from support import foreign
 from support.calls.call import Call
@@ -82,7 +83,8 @@ def test_results_lie_as_the_source_does(layer: Conv) -> None:
 
 @pytest.mark.parametrize("src", [SRC, channels_last(SRC)])
 def test_results_lie_as_was_asked(src: Array) -> None:
-    for layout, dense in (("dense", True), ("channels_last", False)):
+    layouts: tuple[tuple[Layout, bool], ...] = (("dense", True), ("channels_last", False))
+    for layout, dense in layouts:
         layer = Conv(WEI, BIAS, **Q, dst="s32", layout=layout)
         for _ in range(3):
             result = layer(src)

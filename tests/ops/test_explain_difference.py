@@ -255,6 +255,9 @@ def test_bad_arguments_are_named() -> None:
         with pytest.raises(error) as caught:
             pq.explain_difference(op, src, codes)
         assert caught.value.argument == name
+    for name in ("gate", ""):
+        with pytest.raises(pq.ArgumentError, match="names of the chain's leaves"):
+            pq.explain_difference(conv(), SRC, theirs, **{name: np.ones(10, np.float32)})
     with pytest.raises(pq.errors.ShapeError, match=r"np.moveaxis\(theirs, -1, 1\)"):
         pq.explain_difference(conv(), SRC, theirs.transpose(0, 2, 3, 1))
 

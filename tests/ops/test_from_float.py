@@ -227,9 +227,7 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     ),
     "a bias of codes": (DTypeError, "bias", {"bias": np.arange(C, dtype=np.int32)}),
     "a bias that is too large": (ArgumentError, "bias", {"bias": np.full(C, 1e300)}),
-    "parameters of codes": (ArgumentError, "wei_q", {"wei_q": QParams(1.0, 0, "s8")}),
     "no chain": (ArgumentError, "post", {"post": "relu", "dst_q": (0, 1)}),
-    "another option": (ArgumentError, "options", {"relu": True}),
 }
 
 

@@ -202,7 +202,7 @@ def test_equal_options_are_the_same(content_is_not_hashed: Callable[[], None]) -
 
     def call() -> Any:
         post = Chain(Eltwise("relu"))
-        q = {"src_q": QParams(0.5, 2, "u8"), "wei_q": QParams(0.25, 0, "s8")}
+        q: dict[str, Any] = {"src_q": QParams(0.5, 2, "u8"), "wei_q": QParams(0.25, 0, "s8")}
         return matmul(SRC, wei, **q, post=post)
 
     want = call().copy()
@@ -385,10 +385,8 @@ def test_wrong_arguments_are_refused_as_by_any_function(known: bool) -> None:
         product(SRC, **Q)
     with pytest.raises(TypeError, match="multiple values for argument 'wei'"):
         product(SRC, ONES, wei=ONES, **Q)
-    with pytest.raises(ArgumentError, match="none_such"):
-        matmul(SRC, ONES, none_such=1, **Q)
-    with pytest.raises(ArgumentError, match="none_0"):
-        matmul(SRC, ONES, **{f"none_{i}": i for i in range(100)}, **Q)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'none_such'"):
+        product(SRC, ONES, none_such=1, **Q)
     with pytest.raises(ArgumentError, match="src"):
         matmul("text", ONES, **Q)
     with pytest.raises(ArgumentError, match="wei"):

@@ -11,7 +11,7 @@ import pytest
 import pyonednn_q as pq
 from pyonednn_q.native.arrays import empty
 from pyonednn_q.ops import tuning
-from pyonednn_q.ops.ready import Layer
+from pyonednn_q.ops.ready import Recipe
 from pyonednn_q.ops.tuning import way
 from pyonednn_q.primitive.convolution import laid_out
 
@@ -52,7 +52,7 @@ def test_every_way_gives_the_bits_of_the_usual_one(name: str, post: pq.Chain, la
     )
     problem = operator._problem(dims, "u8")
     wei, bias = operator._wei_of(problem), operator.bias
-    layer = Layer(problem, wei, operator.weights, bias, operator.settings, {}, ())
+    layer = Recipe(problem, wei, operator.weights, bias, operator.settings, {}, ())
     usual = layer._usual().planned
     src = RNG.integers(0, 256, dims).astype(np.uint8)
     residual = RNG.integers(0, 99, usual.dst.dims).astype(np.uint8) if post is SUM else None

@@ -15,7 +15,8 @@ from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Timed
 from pyonednn_q.ops import tuning
 from pyonednn_q.ops.form import AS_ASKED
-from pyonednn_q.ops.tuning import ratios_of, sure_gain, way
+from pyonednn_q.ops.gain import ratios_of, sure_gain
+from pyonednn_q.ops.tuning import way
 from support.forms import CASES, RNG, SUM, Q, codes, made
 
 

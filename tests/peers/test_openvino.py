@@ -10,10 +10,10 @@ from collections import Counter
 
 import pytest
 
-from pyonednn_q.bench.processes import environment
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Eltwise
 from pyonednn_q.native import runtime
+from pyonednn_q.native.child import environment
 from support.peers.arithmetic import Arithmetic, openvino
 from support.peers.differences import FLOAT32, FOLDED, UNEXPLAINED, explained
 from support.peers.draw import tied

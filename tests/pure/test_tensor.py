@@ -138,6 +138,6 @@ def test_boundary_and_text() -> None:
 
 
 def test_values_hash_pickle_and_take_lists() -> None:
-    spec = TensorSpec([2, 3], "u8", [3, 1])  # type: ignore[arg-type]
+    spec = TensorSpec([2, 3], "u8", [3, 1])
     assert spec == TensorSpec((np.int64(2), 3), "u8", (3, 1)) == pickle.loads(pickle.dumps(spec))
     assert hash(spec) == hash(TensorSpec.dense((2, 3), "u8"))

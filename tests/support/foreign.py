@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,59 @@ class OldProducer:
 
     def __dlpack_device__(self) -> Any:
         return self.array.__dlpack_device__()
+
+
+class Bf16Producer:
+    """A tensor of bf16 in a framework's memory: what it lends says so, as NumPy's own never does.
+
+    Parameters
+    ----------
+    array : ndarray of bfloat16
+        Whose memory it lends.
+    versioned : bool
+        Whether it knows versions of the protocol, and says that its memory may be written.
+    """
+
+    def __init__(self, array: Array, *, versioned: bool = True) -> None:
+        self.array = array
+        self.versioned = versioned
+
+    def __dlpack_device__(self) -> Any:
+        return 1, 0
+
+    def __dlpack__(self, **more: Any) -> Any:
+        if not self.versioned:
+            more = {}
+        capsule = self.array.view(np.uint16).__dlpack__(**more)
+        get = ctypes.pythonapi.PyCapsule_GetPointer
+        get.argtypes, get.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+        is_new = "versioned" in repr(capsule)
+        start = get(capsule, b"dltensor_versioned" if is_new else b"dltensor")
+        tensor = _Versioned.from_address(start).tensor if is_new else _Tensor.from_address(start)
+        assert (tensor.code, tensor.bits, tensor.lanes) == (1, 16, 1)
+        tensor.code = 4  # kDLBfloat
+        return capsule
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+    ]
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = [
+        ("version", ctypes.c_uint32 * 2),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    ]
 
 
 class OnDevice(Producer):

@@ -10,7 +10,7 @@ import numpy as np
 import pyonednn_q as pq
 from pyonednn_q.ops.form import Form, forms
 from pyonednn_q.ops.planned import Planned
-from pyonednn_q.ops.ready import Layer, Ready
+from pyonednn_q.ops.ready import Ready, Recipe
 from pyonednn_q.ops.verification import verify
 
 RNG = np.random.default_rng(4)
@@ -48,12 +48,12 @@ CASES: dict[str, tuple[Any, tuple[int, ...]]] = {
 }
 
 
-def asked(name: str) -> Layer:
+def asked(name: str) -> Recipe:
     """What an operator has to make ready for a case."""
     operator, dims = CASES[name]
     problem = operator._problem(dims, "u8" if operator.settings.is_int8 else "f32")
     wei = operator._wei_of(problem)
-    return Layer(problem, wei, operator.weights, None, operator.settings, {}, ())
+    return Recipe(problem, wei, operator.weights, None, operator.settings, {}, ())
 
 
 def verified(name: str, planned: Planned) -> None:

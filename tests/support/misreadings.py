@@ -22,7 +22,7 @@ from pyonednn_q.ops.weights import Weights
 if TYPE_CHECKING:
     import pytest
 
-    from pyonednn_q.ops.ready import Layer
+    from pyonednn_q.ops.ready import Recipe
 
 KINDS = ("conv", "deconv", "inner_product", "matmul")
 WINDOWED = KINDS[:2]
@@ -95,7 +95,7 @@ def made(kind: str, options: Mapping[str, Any]) -> tuple[Any, tuple[int, ...]]:
     return call(wei, given.pop("bias"), **{**window, **given, "self_check": True}), src
 
 
-def of_layer(change: Callable[[Layer], Layer]) -> Callable[[pytest.MonkeyPatch], None]:
+def of_layer(change: Callable[[Recipe], Recipe]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what changes every layer before it is composed."""
     asked = operator.Operator._layer
 
@@ -108,7 +108,7 @@ def of_layer(change: Callable[[Layer], Layer]) -> Callable[[pytest.MonkeyPatch],
 def of_settings(**change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what changes settings of every layer, by name."""
 
-    def changed(layer: Layer) -> Layer:
+    def changed(layer: Recipe) -> Recipe:
         settings = layer.settings
         new = {name: make(getattr(settings, name)) for name, make in change.items()}
         return replace(layer, settings=replace(settings, **new))
@@ -129,7 +129,7 @@ def of_wei(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]
 def of_weights(**change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what changes what weights are worth."""
 
-    def changed(layer: Layer) -> Layer:
+    def changed(layer: Recipe) -> Recipe:
         new = {name: make(getattr(layer.weights, name)) for name, make in change.items()}
         return replace(layer, weights=replace(layer.weights, **new))
 
@@ -161,7 +161,7 @@ def of_bias(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None
 def of_window(**change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what changes a problem's window, its dst along with it."""
 
-    def changed(layer: Layer) -> Layer:
+    def changed(layer: Recipe) -> Recipe:
         problem: Any = layer.problem
         window = {
             "strides": problem.strides,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -14,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from pyonednn_q.bench.run import Run
 from pyonednn_q.errors import ArgumentError, LibraryError
-from pyonednn_q.native import library, runtime
+from pyonednn_q.native import runtime
+from pyonednn_q.native.child import environment, interpreter
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.measure import Request
 
-__all__ = ["LADDER", "VARIABLE", "environment", "levels", "measure_at", "serve"]
+__all__ = ["LADDER", "VARIABLE", "levels", "measure_at", "serve"]
 
 VARIABLE = "ONEDNN_MAX_CPU_ISA"
 # The steps at which INT8 kernels change: SSE4.1 runs what AVX2 runs, bf16 and f16 add nothing.
@@ -63,21 +63,12 @@ def measure_at(request: Request, isa: str) -> Run:
         asked, answered = Path(folder) / "request", Path(folder) / "run.json"
         asked.write_bytes(pickle.dumps(replace(request, settings=settings)))
         # What the library prints must not come between: the answer goes through a file.
-        site = ["-S"] if sys.flags.no_site else []
-        command = [sys.executable, *site, "-c", _CHILD, str(asked), str(answered)]
+        command = [*interpreter(), "-c", _CHILD, str(asked), str(answered)]
         code = subprocess.run(command, env=environment() | {VARIABLE: isa}, check=False).returncode
         if code or not answered.is_file():
             message = f"measuring at {isa} ended with exit code {code}"
             raise LibraryError(message)
         return Run.from_json(answered.read_text(encoding="utf-8"))
-
-
-def environment() -> dict[str, str]:
-    """Return the environment in which a process finds the same packages and the same library."""
-    found = dict(os.environ)
-    found[library.VARIABLE] = runtime.loaded().path
-    found["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-    return found
 
 
 def serve(asked: str, answered: str) -> None:

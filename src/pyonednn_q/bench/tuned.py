@@ -10,7 +10,8 @@ from pyonednn_q.bench.trial import Trial
 from pyonednn_q.errors import Error
 from pyonednn_q.native import implementations
 from pyonednn_q.native.timing import Budget, interleaved
-from pyonednn_q.ops.tuning import HOPELESS, LEAST_GAIN, ratios_of, sure_gain
+from pyonednn_q.ops.gain import ratios_of, sure_gain
+from pyonednn_q.ops.tuning import HOPELESS, LEAST_GAIN
 from pyonednn_q.primitive.implementation import classify
 
 if TYPE_CHECKING:

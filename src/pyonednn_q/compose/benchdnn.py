@@ -18,12 +18,11 @@ from pyonednn_q.primitive.post_ops import (
 from pyonednn_q.primitive.tensor import TensorSpec, cross
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.plan import Plan
     from pyonednn_q.primitive.attr import Attr
     from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
-    from pyonednn_q.primitive.dense_facts import DenseProblem
+    from pyonednn_q.primitive.dense_facts import DenseProblem, PrimitiveFacts
 
-__all__ = ["DRIVERS", "command", "line", "options"]
+__all__ = ["DRIVERS", "line", "options"]
 
 # benchdnn names masks by the dimensions they hold. Its per_oc means another mask per primitive.
 _POLICIES = {
@@ -45,11 +44,6 @@ DRIVERS = {
 
 
 _SCALE_OF_CALL, _POINT_OF_CALL = Vec(0.5), Vec(1.0)
-
-
-def command(plan: Plan, problem: DenseProblem) -> str:
-    """Return the whole line: driver, options, layouts and shapes."""
-    return line(problem, plan.attr, dict(plan.constants))
 
 
 def line(problem: DenseProblem, attr: Attr, constants: Mapping[str, Vec]) -> str:
@@ -111,15 +105,28 @@ def _each(name: str, letters: str, values: Sequence[int]) -> str:
     return "".join(f"{name}{axis}{value}" for axis, value in zip(letters, values, strict=True))
 
 
-def options(plan: Plan) -> str:
+def options(
+    facts: PrimitiveFacts, bias: str | None, dst: str, attr: Attr, constants: Mapping[str, Vec]
+) -> str:
     """Return data types, bias, scales, zero points and post-ops as benchdnn takes them.
 
     Scales of more than one value are drawn by benchdnn itself: its options have room for one.
+
+    Parameters
+    ----------
+    facts : PrimitiveFacts
+        Kind, dimensions and data types of source and weights.
+    bias : str or None
+        Its data type.
+    dst : str
+        What the primitive stores.
+    attr : Attr
+        The attributes.
+    constants : mapping of str to Vec
+        Values of scales, zero points and operands, by their run-time names.
     """
-    facts = plan.facts
-    bias = plan.bias_dtype if plan.has_bias else None
-    words = [f"--dt={facts.src}:{facts.wei}:{plan.dst}", *_bias(facts.kind, bias, facts.ndims)]
-    return " ".join([*words, *_attributes(plan.attr, dict(plan.constants))])
+    words = [f"--dt={facts.src}:{facts.wei}:{dst}", *_bias(facts.kind, bias, facts.ndims)]
+    return " ".join([*words, *_attributes(attr, dict(constants))])
 
 
 def _attributes(attr: Attr, constants: Mapping[str, Vec]) -> list[str]:

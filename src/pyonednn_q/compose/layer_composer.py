@@ -123,6 +123,7 @@ def compose_layer(
     one_of("zero_point", zero_point, ("auto", *CARRIERS))
     tolerance = real("tolerance", tolerance)
     asked = replace(problem, wei=replace(problem.wei, dtype="s8"), bias=None)
+    _check_axes(asked, wei_fq, dst_fq)
     values = numbers("wei", wei).astype(np.float64)
     if values.shape != asked.wei.dims:
         raise ShapeError("wei", str(values.shape), str(asked.wei.dims))
@@ -252,6 +253,19 @@ class _Draft:
             most = np.moveaxis(sums, axis, 0).reshape(len(rows), -1).max(axis=1, initial=0.0)
             off = off + Vec(abs(carried.lost) * most)
         return off * self.folded_scale
+
+
+def _check_axes(
+    problem: DenseProblem, wei_fq: FakeQuantize | None, dst_fq: FakeQuantize | None
+) -> None:
+    """Refuse ranges in a tensor's rank that are not along its output channels."""
+    is_matmul = problem.kind == "matmul"
+    if wei_fq is not None:
+        # Grouped weights have one dimension more; their ranges may come as of weights without it.
+        of_groups = (1 - problem.wei.ndim,) if problem.wei.ndim > problem.src.ndim else ()
+        wei_fq.check_axis("wei_fq", -1 if is_matmul else -problem.wei.ndim, *of_groups)
+    if dst_fq is not None:
+        dst_fq.check_axis("dst_fq", -1 if is_matmul else 1 - problem.dst.ndim)
 
 
 def _affine(cut: CutFakeQuantize) -> Affine:

@@ -313,9 +313,11 @@ class Plan:
 
         With a problem, the whole line that runs it.
         """
+        constants = dict(self.constants)
         if problem is None:
-            return benchdnn.options(self)
-        return benchdnn.command(self, self.problem(problem))
+            bias = self.bias_dtype if self.has_bias else None
+            return benchdnn.options(self.facts, bias, self.dst, self.attr, constants)
+        return benchdnn.line(self.problem(problem), self.attr, constants)
 
     def to_json(self) -> str:
         """Return the plan as JSON text, with a schema number."""

@@ -13,7 +13,16 @@ import numpy as np
 
 from pyonednn_q.argument import real, whole
 from pyonednn_q.emulate import onednn
-from pyonednn_q.emulate.operands import by_table, checked, choose, through_floats
+from pyonednn_q.emulate.operands import (
+    Arithmetic,
+    Dialects,
+    Encoding,
+    Quantized,
+    checked,
+    choose,
+    encoding,
+    through_floats,
+)
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.primitive.post_ops import EltwisePostOp
 from pyonednn_q.shown import shown
@@ -21,7 +30,16 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
-__all__ = ["bias_add", "power", "sigmoid", "softmax"]
+__all__ = [
+    "BIAS_ADD",
+    "POWER",
+    "SIGMOID",
+    "SOFTMAX",
+    "bias_add",
+    "power",
+    "sigmoid",
+    "softmax",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -53,15 +71,13 @@ def bias_add(
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
-    choose("bias_add", dialect)
+    codes = choose(BIAS_ADD, dialect)
     x, b = checked("src", src, src_q), checked("bias", bias, bias_q)
     if x.codes.ndim < 2 or b.codes.shape != x.codes.shape[1:2]:
         wanted = f"one value for each channel of src, {x.codes.shape}"
         raise ShapeError("bias", str(b.codes.shape), wanted)
-    along = b._replace(codes=b.codes.reshape(-1, *(1,) * (x.codes.ndim - 2)))
-    if dialect == "onednn":
-        return onednn.added(x, along, dst_q)
-    return through_floats(x.real + along.real, dst_q, dialect)
+    along = b.codes.reshape(-1, *(1,) * (x.codes.ndim - 2))
+    return codes(encoding("dst_q", dst_q), x, b._replace(codes=along))
 
 
 def power(
@@ -99,21 +115,14 @@ def power(
     >>> power(np.array([2, 6], np.uint8), 2, src_q=q, dst_q=q)
     array([ 2, 18], dtype=uint8)
     """
-    choose("power", dialect)
-    given = {"exponent": exponent, "scale": scale, "shift": shift}
-    p, a, b = (np.float32(real(name, value)) for name, value in given.items())
+    codes = choose(POWER, dialect)
+    options = {"exponent": exponent, "scale": scale, "shift": shift}
+    p, a, b = (np.float32(real(name, value)) for name, value in options.items())
     x = checked("src", src, src_q)
-    with np.errstate(all="ignore"):
-        every = by_table(x, lambda x: np.power(b + a * x.real, p))
-    if np.isnan(every).any():
+    if np.isnan(_power(x, p, a, b)).any():
         wanted = "a base and an exponent whose power is a real number"
         raise ArgumentError("exponent", f"{float(p)!r} of a negative base", wanted)
-    if dialect == "onednn":
-        to_real = onednn.linear(float(np.float32(x.scale) * a), float(b))
-        powers = {1.0: (), 2.0: (EltwisePostOp("square"),)}
-        power_of = powers.get(float(p), (EltwisePostOp("pow", 1.0, float(p)),))
-        return onednn.codes(x, dst_q, to_real, *power_of, by=1.0)
-    return through_floats(every, dst_q, dialect)
+    return codes(encoding("dst_q", dst_q), x, p, a, b)
 
 
 def sigmoid(
@@ -142,18 +151,9 @@ def sigmoid(
     >>> sigmoid(np.array([-128, 0, 127], np.int8), src_q=src_q, dst_q=dst_q)
     array([-128,    0,  127], dtype=int8)
     """
-    choose("sigmoid", dialect)
+    codes = choose(SIGMOID, dialect)
     x = checked("src", src, src_q)
-    if dialect == "onednn":
-        return onednn.codes(
-            x, dst_q, onednn.linear(x.scale, 0.0), EltwisePostOp("logistic"), by=1.0
-        )
-    one = np.float32(1)
-    with np.errstate(over="ignore"):
-        return by_table(
-            x,
-            lambda x: through_floats(one / (one + np.exp(-x.real)), dst_q, dialect),
-        )
+    return codes(encoding("dst_q", dst_q), x)
 
 
 def softmax(
@@ -181,16 +181,79 @@ def softmax(
     ArgumentError, DTypeError
         Naming the argument.
     """
-    choose("softmax", dialect)
+    codes = choose(SOFTMAX, dialect)
     x = checked("src", src, src_q)
     along = whole("axis", axis, -x.codes.ndim, x.codes.ndim - 1)
     beta = real("beta", beta)
     if beta < 0:
         raise ArgumentError("beta", shown(beta), "0 or more: the largest class stays the largest")
-    if dialect == "onednn":
-        return onednn.softmax(x, along, beta, dst_q)
+    return codes(encoding("dst_q", dst_q), x, along, beta)
+
+
+def _bias_add(x: Quantized, bias: Quantized) -> Array:
+    return x.real + bias.real
+
+
+def _power(x: Quantized, p: np.float32, a: np.float32, b: np.float32) -> Array:
+    with np.errstate(all="ignore"):
+        return np.asarray(np.power(b + a * x.real, p))
+
+
+def _power_onednn(
+    dst_q: Encoding, x: Quantized, p: np.float32, a: np.float32, b: np.float32
+) -> Array:
+    to_real = onednn.linear(float(np.float32(x.scale) * a), float(b))
+    powers = {1.0: (), 2.0: (EltwisePostOp("square"),)}
+    power_of = powers.get(float(p), (EltwisePostOp("pow", 1.0, float(p)),))
+    return onednn.codes(dst_q, x, to_real, *power_of, by=1.0)
+
+
+def _sigmoid(x: Quantized) -> Array:
+    one = np.float32(1)
+    with np.errstate(over="ignore"):
+        return np.asarray(one / (one + np.exp(-x.real)))
+
+
+def _sigmoid_onednn(dst_q: Encoding, x: Quantized) -> Array:
+    to_real = onednn.linear(x.scale, 0.0)
+    return onednn.codes(dst_q, x, to_real, EltwisePostOp("logistic"), by=1.0)
+
+
+def _softmax(x: Quantized, axis: int, beta: float) -> Array:
     # The zero point cancels against the largest.
-    below = x.codes.astype(np.int64) - x.codes.max(axis=along, keepdims=True)
+    below = x.codes.astype(np.int64) - x.codes.max(axis=axis, keepdims=True)
     step = np.float32(x.scale) * np.float32(beta)
     powers = np.exp(below.astype(np.float32) * step)
-    return through_floats(powers / powers.sum(axis=along, keepdims=True), dst_q, dialect)
+    return np.asarray(powers / powers.sum(axis=axis, keepdims=True))
+
+
+_EVERY = "tflite", "onnxruntime", "caffe2", "tpu_mlir"
+
+BIAS_ADD: Dialects = {
+    **through_floats(_bias_add, "onnxruntime", "caffe2", "tflite", "tpu_mlir"),
+    "onednn": Arithmetic("as `add`", onednn.added),
+}
+
+POWER: Dialects = {
+    **through_floats(_power, *_EVERY),
+    "onednn": Arithmetic(
+        "fma(x, s_src · scale, shift), pow or square, fma(v, 1 / s_dst, z), even: binary, the "
+        "others post-ops",
+        _power_onednn,
+    ),
+}
+
+SIGMOID: Dialects = {
+    **through_floats(_sigmoid, *_EVERY, single_codes=True),
+    "onednn": Arithmetic(
+        "f32(x · s_src), logistic, fma(v, 1 / s_dst, z), even: binary, the others post-ops",
+        _sigmoid_onednn,
+    ),
+}
+
+SOFTMAX: Dialects = {
+    **through_floats(_softmax, *_EVERY),
+    "onednn": Arithmetic(
+        "f32(x · s_src · beta) by a reorder, softmax, fma(v, 1 / s_dst, z), even", onednn.softmax
+    ),
+}

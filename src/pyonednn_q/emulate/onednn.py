@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes, native
-from pyonednn_q.emulate.operands import parameters
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.post_ops import EltwisePostOp, PostOp
@@ -41,10 +40,9 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyonednn_q.emulate.operands import Quantized
+    from pyonednn_q.emulate.operands import Encoding, Quantized
     from pyonednn_q.primitive.problem import Problem
     from pyonednn_q.primitive.window import Window
-    from pyonednn_q.qparams import QParams
 
 __all__ = ["added", "codes", "joined", "largest", "linear", "means", "prelu", "resized", "softmax"]
 
@@ -57,15 +55,15 @@ def linear(alpha: float, beta: float) -> EltwisePostOp:
     return EltwisePostOp("linear", alpha, beta)
 
 
-def codes(src: Quantized, dst_q: QParams, *post_ops: PostOp, by: float | None = None) -> Array:
+def codes(dst_q: Encoding, src: Quantized, *post_ops: PostOp, by: float | None = None) -> Array:
     """Return codes of a function of single values.
 
     Parameters
     ----------
+    dst_q : Encoding
+        Of the result.
     src : Quantized
         What it is of.
-    dst_q : QParams
-        Of the result.
     *post_ops : PostOp
         The function, of codes less the zero point.
     by : float, optional
@@ -78,15 +76,14 @@ def codes(src: Quantized, dst_q: QParams, *post_ops: PostOp, by: float | None = 
         TensorSpec.dense(flat, dst_q.dtype),
         "sub",
     )
-    scale, zero_point = parameters("dst_q", dst_q)
-    store = _store(_ratio(src.scale if by is None else by, scale), zero_point, dst_q)
+    store = _store(_ratio(src.scale if by is None else by, dst_q.scale), dst_q.zero_point, dst_q)
     point = np.full((1, 1), src.zero_point, np.float32)
     call = _prepared(problem, Attr(post_ops=(*post_ops, *store)))
     dst: Array = call(src.codes.reshape(flat), point).reshape(src.codes.shape)
     return dst
 
 
-def added(a: Quantized, b: Quantized, dst_q: QParams) -> Array:
+def added(dst_q: Encoding, a: Quantized, b: Quantized) -> Array:
     """Return codes of a + b, broadcast against each other."""
     dims = np.broadcast_shapes(a.codes.shape, b.codes.shape) or (1,)
     if a.codes.shape != dims:
@@ -103,16 +100,15 @@ def added(a: Quantized, b: Quantized, dst_q: QParams) -> Array:
         TensorSpec.dense(dims, dst_q.dtype),
         "add",
     )
-    scale, zero_point = parameters("dst_q", dst_q)
-    ratios = [_ratio(x.scale, scale) for x in (a, b)]
-    shift = zero_point - ratios[0] * a.zero_point - ratios[1] * b.zero_point
+    ratios = [_ratio(x.scale, dst_q.scale) for x in (a, b)]
+    shift = dst_q.zero_point - ratios[0] * a.zero_point - ratios[1] * b.zero_point
     attr = Attr(src_scale=Scale(), src1_scale=Scale(), post_ops=_store(1.0, shift, dst_q))
     values = (("src_scale", ratios[0]), ("src1_scale", ratios[1]))
     dst: Array = _prepared(problem, attr, values)(left, right)
     return dst.reshape(np.broadcast_shapes(a.codes.shape, b.codes.shape))
 
 
-def prelu(src: Quantized, slope: Array, dst_q: QParams) -> Array:
+def prelu(dst_q: Encoding, src: Quantized, slope: Array) -> Array:
     """Return codes of x above 0 and slope · x below; slopes are float32 that broadcast."""
     dims = src.codes.shape
     problem = PReluProblem(
@@ -130,7 +126,7 @@ def largest(src: Array, dims: tuple[int, ...], window: Window) -> Array:
 
 
 def means(
-    src: Quantized, dims: tuple[int, ...], window: Window, dst_q: QParams, *, whole: bool
+    dst_q: Encoding, src: Quantized, dims: tuple[int, ...], window: Window, *, whole: bool
 ) -> Array:
     """Return codes of the mean of every window, over what lies in the tensor or over all of it."""
     if dst_q.dtype != _dtype(src.codes):
@@ -148,19 +144,18 @@ def means(
     return _prepared(_pooling(alg, array, dims, window), attr)(array)
 
 
-def softmax(src: Quantized, axis: int, beta: float, dst_q: QParams) -> Array:
+def softmax(dst_q: Encoding, src: Quantized, axis: int, beta: float) -> Array:
     """Return codes of the softmax of beta · x."""
     step = float(np.float32(src.scale) * np.float32(beta))
     if not (np.isfinite(step) and step > 0):
         raise ArgumentError("beta", shown(beta), "a positive number: a reorder multiplies by it")
     spec = TensorSpec.dense(src.codes.shape, "f32")
     problem = SoftmaxProblem(spec, TensorSpec.dense(spec.dims, dst_q.dtype), axis)
-    scale, zero_point = parameters("dst_q", dst_q)
-    attr = Attr(post_ops=_store(_ratio(1.0, scale), zero_point, dst_q))
+    attr = Attr(post_ops=_store(_ratio(1.0, dst_q.scale), dst_q.zero_point, dst_q))
     return _prepared(problem, attr)(_reals(src._replace(scale=step)))
 
 
-def resized(src: Quantized, size: tuple[int, ...], dst_q: QParams) -> Array:
+def resized(dst_q: Encoding, src: Quantized, size: tuple[int, ...]) -> Array:
     """Return codes of another spatial size, linear along every dimension."""
     dims = (*src.codes.shape[:2], *size)
     problem = ResamplingProblem(
@@ -171,9 +166,8 @@ def resized(src: Quantized, size: tuple[int, ...], dst_q: QParams) -> Array:
     return _prepared(problem, Attr(post_ops=_rescale(src, dst_q)))(src.codes)
 
 
-def joined(parts: Sequence[Quantized], dims: tuple[int, ...], axis: int, dst_q: QParams) -> Array:
+def joined(dst_q: Encoding, parts: Sequence[Quantized], dims: tuple[int, ...], axis: int) -> Array:
     """Return codes of all parts, each stored at its place along the axis."""
-    scale, zero_point = parameters("dst_q", dst_q)
     dst = np.empty(dims, dtypes.numpy_dtype(dst_q.dtype))
     at = 0
     for part in parts:
@@ -181,7 +175,8 @@ def joined(parts: Sequence[Quantized], dims: tuple[int, ...], axis: int, dst_q: 
         index = (*[slice(None)] * axis, slice(at, at + length))
         place = dst[index]
         at += length
-        _reorder(part, _ratio(part.scale, scale), zero_point, place, dst_q.dtype)
+        ratio = _ratio(part.scale, dst_q.scale)
+        _reorder(part, ratio, dst_q.zero_point, place, dst_q.dtype)
     return dst
 
 
@@ -211,9 +206,8 @@ def _reals(src: Quantized) -> Array:
     return dst
 
 
-def _quantized(values: Array, by: float, dst_q: QParams) -> Array:
+def _quantized(values: Array, by: float, dst_q: Encoding) -> Array:
     """Return codes of float32 values that are in units of `by`."""
-    scale, zero_point = parameters("dst_q", dst_q)
     flat = (1, values.size)
     problem = BinaryProblem(
         TensorSpec.dense(flat, "f32"),
@@ -221,7 +215,7 @@ def _quantized(values: Array, by: float, dst_q: QParams) -> Array:
         TensorSpec.dense(flat, dst_q.dtype),
         "add",
     )
-    attr = Attr(post_ops=_store(_ratio(by, scale), zero_point, dst_q))
+    attr = Attr(post_ops=_store(_ratio(by, dst_q.scale), dst_q.zero_point, dst_q))
     nothing = np.zeros((1, 1), np.float32)
     dst: Array = _prepared(problem, attr)(values.reshape(flat), nothing).reshape(values.shape)
     return dst
@@ -241,16 +235,15 @@ def _pooling(alg: str, src: Array, dims: tuple[int, ...], window: Window) -> Poo
     )
 
 
-def _rescale(src: Quantized, dst_q: QParams) -> tuple[EltwisePostOp, ...]:
+def _rescale(src: Quantized, dst_q: Encoding) -> tuple[EltwisePostOp, ...]:
     """Return what makes codes of `dst_q` of those of `src`; nothing where they are alike."""
-    scale, zero_point = parameters("dst_q", dst_q)
-    if (src.scale, src.zero_point) == (scale, zero_point):
+    if (src.scale, src.zero_point) == (dst_q.scale, dst_q.zero_point):
         return ()
-    ratio = _ratio(src.scale, scale)
-    return _store(ratio, zero_point - ratio * src.zero_point, dst_q)
+    ratio = _ratio(src.scale, dst_q.scale)
+    return _store(ratio, dst_q.zero_point - ratio * src.zero_point, dst_q)
 
 
-def _store(ratio: float, shift: float, dst_q: QParams) -> tuple[EltwisePostOp, ...]:
+def _store(ratio: float, shift: float, dst_q: Encoding) -> tuple[EltwisePostOp, ...]:
     ends = float(dtypes.qmin(dst_q.dtype)), float(dtypes.qmax(dst_q.dtype))
     return linear(ratio, float(np.float32(shift))), EltwisePostOp("clip", *ends)
 

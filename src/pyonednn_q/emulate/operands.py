@@ -1,47 +1,84 @@
-"""Quantized tensors as operators take them: codes with one scale and zero point."""
+"""Quantized tensors as operators take them, and tables of what each dialect does with them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, one_of
-from pyonednn_q.emulate.catalogue import ARITHMETIC
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.qparams import QParams
 from pyonednn_q.requantize import quantizers
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 __all__ = [
+    "Arithmetic",
+    "Dialects",
+    "Encoding",
     "Quantized",
-    "by_table",
+    "by_code",
     "checked",
     "choose",
-    "parameters",
+    "encoding",
+    "floats",
     "plain",
-    "stored",
     "through_floats",
 ]
 
 Array = np.ndarray[Any, Any]
 
-# How a dialect makes codes of float32 values: `requantize.quantizers`.
-_STORE = {
-    "tflite": "tflite",
-    "tflite_optimised": "tflite_optimised",
-    "xnnpack": "tflite_optimised",
-    "onnxruntime": "onnx",
-    "onednn": "onednn",
-    "caffe2": "onnx",
-    "tpu_mlir": "tpu_mlir",
-    "tpu_mlir_cv18xx": "tpu_mlir",
-    "stablehlo": "stablehlo",
+# How a dialect makes codes of float32 values: the rule of `requantize.quantizers`, as docs say it.
+_RULES = {
+    "tflite": ("tflite", "floats, half away(y / s) + z"),
+    "onnxruntime": ("onnx", "floats, even(y / s) + z"),
+    "caffe2": ("onnx", "floats, even(y / s) + z"),
+    "tpu_mlir": ("tpu_mlir", "floats, half away(y · f32(1 / s)) + z"),
+    "stablehlo": ("stablehlo", "floats, even(y / s + z)"),
+    "onednn": ("onednn", "floats, even(y · f32(1 / s) + z)"),
 }
+
+
+class Arithmetic(NamedTuple):
+    """What an operator computes in one dialect.
+
+    Parameters
+    ----------
+    says : str
+        As docs print it.
+    codes : callable
+        From the result's encoding, the operands and the operator's options to codes.
+    """
+
+    says: str
+    codes: Callable[..., Array]
+
+
+Dialects = dict[str, Arithmetic]
+
+
+class Encoding(NamedTuple):
+    """What the codes of one tensor stand for: type, scale as runtimes store it, zero point."""
+
+    dtype: str
+    scale: float
+    zero_point: int
+
+    def __str__(self) -> str:
+        return f"{self.dtype}, scale {self.scale!r}, zero point {self.zero_point}"
+
+    def stored(self, whole: Array) -> Array:
+        """Return integers, zero point included, within the range of codes."""
+        bounded = np.clip(whole, dtypes.qmin(self.dtype), dtypes.qmax(self.dtype))
+        return np.asarray(bounded).astype(dtypes.numpy_dtype(self.dtype))
+
+    def quantized(self, real: Array, dialect: str) -> Array:
+        """Return codes of float32 values, as the dialect makes them."""
+        rule, _ = _RULES[dialect]
+        return quantizers.quantize(real, self.scale, self.zero_point, self.dtype, rule=rule)
 
 
 class Quantized(NamedTuple):
@@ -50,6 +87,12 @@ class Quantized(NamedTuple):
     codes: Array
     scale: float
     zero_point: int
+
+    @property
+    def encoding(self) -> Encoding:
+        """What the codes stand for."""
+        dtype = dtypes.from_numpy(self.codes.dtype, "src")
+        return Encoding(dtype, self.scale, self.zero_point)
 
     @property
     def shifted(self) -> Array:
@@ -62,19 +105,62 @@ class Quantized(NamedTuple):
         return quantizers.dequantize(self.codes, self.scale, self.zero_point)
 
 
-def choose(op: str, dialect: str) -> None:
-    """Refuse a dialect that has no such operator.
+def choose(table: Dialects, dialect: str) -> Callable[..., Array]:
+    """Return the function of a dialect.
 
     Raises
     ------
     ArgumentError
-        Naming those that have it.
+        The operator does not have it; the message names those that it has.
     """
-    one_of("dialect", dialect, tuple(ARITHMETIC[op]))
+    one_of("dialect", dialect, tuple(table))
+    return table[dialect].codes
 
 
-def parameters(name: str, q: object) -> tuple[float, int]:
-    """Return scale, as runtimes store it, and zero point of a tensor.
+def by_code(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Return a function of single codes as one of tensors, which computes each of the 256 once."""
+
+    @functools.wraps(function)
+    def codes(dst: Encoding, src: Quantized, *options: float) -> Array:
+        info = np.iinfo(src.codes.dtype)
+        every = np.arange(info.min, info.max + 1).astype(src.codes.dtype)
+        table = function(dst, src._replace(codes=every), *options)
+        return table[src.codes.astype(np.int64) - info.min]
+
+    return codes
+
+
+def floats(dialect: str, real: Callable[..., Array], prefix: str = "") -> Arithmetic:
+    """Return the arithmetic of dequantizing, a function in float32, and quantizing.
+
+    Parameters
+    ----------
+    dialect : str
+        How the result is quantized.
+    real : callable
+        From operands and options to float32 values.
+    prefix : str
+        What docs say before it.
+    """
+
+    def codes(dst: Encoding, *operands: Any) -> Array:  # noqa: ANN401
+        return dst.quantized(real(*operands), dialect)
+
+    return Arithmetic(prefix + _RULES[dialect][1], codes)
+
+
+def through_floats(
+    real: Callable[..., Array], *dialects: str, single_codes: bool = False
+) -> Dialects:
+    """Return `floats` of several dialects; a function of single codes is computed by code."""
+    table = {dialect: floats(dialect, real) for dialect in dialects}
+    if not single_codes:
+        return table
+    return {dialect: each._replace(codes=by_code(each.codes)) for dialect, each in table.items()}
+
+
+def encoding(name: str, q: object) -> Encoding:
+    """Return what codes with these parameters stand for.
 
     Raises
     ------
@@ -93,7 +179,7 @@ def parameters(name: str, q: object) -> tuple[float, int]:
         scale = float(np.float32(q.scale))
     if not (np.isfinite(scale) and scale > 0):
         raise ArgumentError(name, f"a scale of {q.scale!r}", "one that float32 holds")
-    return scale, int(q.zero_point)
+    return Encoding(q.dtype, scale, int(q.zero_point))
 
 
 def checked(name: str, value: object, q: QParams) -> Quantized:
@@ -104,12 +190,12 @@ def checked(name: str, value: object, q: QParams) -> Quantized:
     ArgumentError, DTypeError
         Naming the argument.
     """
-    scale, zero_point = parameters(f"{name}_q", q)
+    dtype, scale, zero_point = encoding(f"{name}_q", q)
     array = as_array(name, value)
-    wanted = f"{dtypes.numpy_dtype(q.dtype)}, as {name}_q says"
-    dtype = dtypes.from_numpy(array.dtype, name, wanted)
-    if dtype != q.dtype:
-        raise DTypeError(name, dtype, f"{q.dtype}, as {name}_q says")
+    says = f"{dtypes.numpy_dtype(dtype)}, as {name}_q says"
+    got = dtypes.from_numpy(array.dtype, name, says)
+    if got != dtype:
+        raise DTypeError(name, got, f"{dtype}, as {name}_q says")
     return Quantized(array, scale, zero_point)
 
 
@@ -122,27 +208,6 @@ def plain(name: str, value: object) -> Array:
         Naming the argument.
     """
     array = as_array(name, value)
-    found = dtypes.from_numpy(array.dtype, name, "codes: uint8 or int8")
-    dtypes.checked(found, name, ("u8", "s8"))
+    dtype = dtypes.from_numpy(array.dtype, name, "codes: uint8 or int8")
+    dtypes.checked(dtype, name, ("u8", "s8"))
     return array
-
-
-def stored(whole: Array, q: QParams, *, lo: int | None = None) -> Array:
-    """Return integers, zero point included, within the range of codes; `lo` raises its end."""
-    least = dtypes.qmin(q.dtype)
-    bounded = np.clip(whole, least if lo is None else max(lo, least), dtypes.qmax(q.dtype))
-    return np.asarray(bounded).astype(dtypes.numpy_dtype(q.dtype))
-
-
-def through_floats(real: Array, dst_q: QParams, dialect: str) -> Array:
-    """Return codes of float32 values, as the dialect makes them."""
-    scale, zero_point = parameters("dst_q", dst_q)
-    return quantizers.quantize(real, scale, zero_point, dst_q.dtype, rule=_STORE[dialect])
-
-
-def by_table(src: Quantized, function: Callable[[Quantized], Array]) -> Array:
-    """Return a function of single codes, computed once for each of the 256 there are."""
-    info = np.iinfo(src.codes.dtype)
-    every = np.arange(info.min, info.max + 1).astype(src.codes.dtype)
-    table = function(src._replace(codes=every))
-    return table[src.codes.astype(np.int64) - info.min]

@@ -9,12 +9,14 @@ import numpy as np
 from pyonednn_q.argument import flag
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
+    Arithmetic,
+    Dialects,
+    Encoding,
     Quantized,
     checked,
     choose,
-    parameters,
+    encoding,
     plain,
-    stored,
 )
 from pyonednn_q.emulate.rescale import searched
 from pyonednn_q.emulate.windows import Pooling
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
 
-__all__ = ["average_pool", "max_pool"]
+__all__ = ["AVERAGE_POOL", "MAX_POOL", "average_pool", "max_pool"]
 
 Array = np.ndarray[Any, Any]
 
@@ -70,37 +72,12 @@ def average_pool(
     >>> average_pool(np.array([[[3, 4, 8, 9]]], np.uint8), 2, src_q=q, dst_q=q)
     array([[[4, 9]]], dtype=uint8)
     """
-    choose("average_pool", dialect)
+    codes = choose(AVERAGE_POOL, dialect)
     flag("count_padding", count_padding)
     x = checked("src", src, src_q)
-    scale, zero_point = parameters("dst_q", dst_q)
+    to = encoding("dst_q", dst_q)
     pooling = Pooling(x.codes.shape, kernel, stride, padding)
-    if dialect == "onednn":
-        dims = (*x.codes.shape[:2], *pooling.out)
-        return onednn.means(x, dims, pooling.window, dst_q, whole=count_padding)
-    whole = count_padding or dialect == "tpu_mlir"
-    count = np.asarray(pooling.size) if whole else pooling.counts(x.codes.shape)
-    if dialect == "tflite":
-        if (x.scale, x.zero_point) != (scale, zero_point):
-            wanted = "the parameters of src_q: TFLite's AveragePool does not rescale"
-            raise ArgumentError("dst_q", f"scale {scale!r}, zero point {zero_point}", wanted)
-        outside = pooling.size - pooling.counts(x.codes.shape) if whole else 0
-        sums = pooling.sums(x.codes.astype(np.int64)) + outside * zero_point
-        return stored(_nearest(sums, count), dst_q)
-    if dialect == "onnxruntime" and not pooling.is_global(x.codes.shape):
-        means = pooling.sums(x.real) / count.astype(np.float32)
-        return stored(np.rint(means / np.float32(scale) + np.float32(zero_point)), dst_q)
-    sums = pooling.sums(x.shifted)
-    if dialect == "tpu_mlir":
-        return stored(_tpu_mlir(x, sums, pooling.size, scale, zero_point), dst_q)
-    if dialect == "tosa":
-        if x.scale != scale:
-            wanted = f"{x.scale!r}, that of src_q: TOSA's AVG_POOL2D does not rescale"
-            raise ArgumentError("dst_q", f"scale {scale!r}", wanted)
-        return stored(_tosa(sums, count) + zero_point, dst_q)
-    factor = np.float32(x.scale) / (np.float32(scale) * count.astype(np.float32))
-    halves = "half_to_even" if dialect == "onnxruntime" else "half_away_from_zero"
-    return stored(round_real(sums.astype(np.float32) * factor, halves) + zero_point, dst_q)
+    return codes(to, x, pooling, count_padding)
 
 
 def max_pool(
@@ -125,12 +102,84 @@ def max_pool(
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
-    choose("max_pool", dialect)
+    codes_of = choose(MAX_POOL, dialect)
     codes = plain("src", src)
     pooling = Pooling(codes.shape, kernel, stride, padding)
-    if dialect == "onednn":
-        return onednn.largest(codes, (*codes.shape[:2], *pooling.out), pooling.window)
+    return codes_of(codes, pooling)
+
+
+def _largest(codes: Array, pooling: Pooling) -> Array:
     return pooling.largest(codes, int(np.iinfo(codes.dtype).min))
+
+
+def _largest_onednn(codes: Array, pooling: Pooling) -> Array:
+    return onednn.largest(codes, (*codes.shape[:2], *pooling.out), pooling.window)
+
+
+def _tflite(dst_q: Encoding, x: Quantized, pooling: Pooling, whole: bool) -> Array:
+    scale, zero_point = dst_q.scale, dst_q.zero_point
+    if (x.scale, x.zero_point) != (scale, zero_point):
+        wanted = "the parameters of src_q: TFLite's AveragePool does not rescale"
+        raise ArgumentError("dst_q", f"scale {scale!r}, zero point {zero_point}", wanted)
+    inside = pooling.counts(x.codes.shape)
+    outside = pooling.size - inside if whole else 0
+    sums = pooling.sums(x.codes.astype(np.int64)) + outside * zero_point
+    return dst_q.stored(_nearest(sums, inside + outside))
+
+
+def _onnxruntime(dst_q: Encoding, x: Quantized, pooling: Pooling, whole: bool) -> Array:
+    if pooling.is_global(x.codes.shape):
+        return _one_factor(dst_q, x, pooling, whole, "half_to_even")
+    means = pooling.sums(x.real) / _count(x, pooling, whole).astype(np.float32)
+    return dst_q.stored(np.rint(means / np.float32(dst_q.scale) + np.float32(dst_q.zero_point)))
+
+
+def _caffe2(dst_q: Encoding, x: Quantized, pooling: Pooling, whole: bool) -> Array:
+    return _one_factor(dst_q, x, pooling, whole, "half_away_from_zero")
+
+
+def _one_factor(
+    dst_q: Encoding,
+    x: Quantized,
+    pooling: Pooling,
+    whole: bool,
+    halves: str,
+) -> Array:
+    count = _count(x, pooling, whole).astype(np.float32)
+    factor = np.float32(x.scale) / (np.float32(dst_q.scale) * count)
+    sums = pooling.sums(x.shifted).astype(np.float32)
+    return dst_q.stored(round_real(sums * factor, halves) + dst_q.zero_point)
+
+
+def _count(x: Quantized, pooling: Pooling, whole: bool) -> Array:
+    return np.asarray(pooling.size) if whole else pooling.counts(x.codes.shape)
+
+
+def _tpu_mlir(dst_q: Encoding, x: Quantized, pooling: Pooling, _whole: bool) -> Array:
+    sums, count = pooling.sums(x.shifted), pooling.size
+    factor, ratio = x.scale / (dst_q.scale * count), x.scale / dst_q.scale
+    if x.zero_point == dst_q.zero_point == 0:
+        return dst_q.stored(searched(sums, factor))
+    shift = dst_q.zero_point - ratio * x.zero_point
+    codes = sums + count * x.zero_point
+    return dst_q.stored(round_real(codes * factor + shift, "half_away_from_zero"))
+
+
+def _tosa(dst_q: Encoding, x: Quantized, pooling: Pooling, whole: bool) -> Array:
+    """Multiply by 2^(30 + k) / count, with 2^k the power of two that is not less, and shift."""
+    if x.scale != dst_q.scale:
+        wanted = f"{x.scale!r}, that of src_q: TOSA's AVG_POOL2D does not rescale"
+        raise ArgumentError("dst_q", f"scale {dst_q.scale!r}", wanted)
+    count = _count(x, pooling, whole)
+    k = np.frexp(count - 1)[1].astype(np.int64)
+    multiplier = ((2**30 + 1) << k) // count
+    means = shift_round(pooling.sums(x.shifted) * multiplier, 30 + k, "half_up")
+    return dst_q.stored(means + dst_q.zero_point)
+
+
+def _onednn(dst_q: Encoding, x: Quantized, pooling: Pooling, whole: bool) -> Array:
+    dims = (*x.codes.shape[:2], *pooling.out)
+    return onednn.means(dst_q, x, dims, pooling.window, whole=whole)
 
 
 def _nearest(sums: Array, count: Array) -> Array:
@@ -139,16 +188,38 @@ def _nearest(sums: Array, count: Array) -> Array:
     return np.asarray(np.where(sums < 0, -size, size))
 
 
-def _tosa(sums: Array, count: Array) -> Array:
-    """Multiply by 2^(30 + k) / count, with 2^k the power of two that is not less, and shift."""
-    k = np.frexp(count - 1)[1].astype(np.int64)
-    multiplier = ((2**30 + 1) << k) // count
-    return shift_round(sums * multiplier, 30 + k, "half_up")
+_LARGEST = "the largest code"
 
+MAX_POOL: Dialects = {
+    dialect: Arithmetic(_LARGEST, _largest)
+    for dialect in ("tflite", "onnxruntime", "caffe2", "tpu_mlir", "tosa")
+} | {"onednn": Arithmetic(_LARGEST + ": pooling", _largest_onednn)}
 
-def _tpu_mlir(x: Quantized, sums: Array, count: int, scale: float, zero_point: int) -> Array:
-    if x.zero_point == zero_point == 0:
-        return searched(sums, x.scale / (scale * count))
-    factor, ratio = x.scale / (scale * count), x.scale / scale
-    codes = sums + count * x.zero_point
-    return round_real(codes * factor + (zero_point - ratio * x.zero_point), "half_away_from_zero")
+AVERAGE_POOL: Dialects = {
+    "tflite": Arithmetic(
+        "scales alike: mean of codes without padding, half away from zero", _tflite
+    ),
+    "onnxruntime": Arithmetic(
+        "over the whole image: f32(sum of x) · f32(s_src / (s_dst · n)), even, + z; else the mean "
+        "in f32, even(mean / s + z)",
+        _onnxruntime,
+    ),
+    "caffe2": Arithmetic(
+        "f32(sum of x) · f32(s_src / (s_dst · n)), half away from zero (SNPS-Caffe)", _caffe2
+    ),
+    "tpu_mlir": Arithmetic(
+        "zero points 0: sum · multiplier of 7 bits, shifted half up; else "
+        "half away(sum of codes · s_src / (s_dst · k) + z_dst − s_src / s_dst · z_src)",
+        _tpu_mlir,
+    ),
+    "tosa": Arithmetic(
+        "scales alike: sum of x · (2^30 + 1) · 2^k // n >> (30 + k), 2^k the power of two not "
+        "below n, half up, + z",
+        _tosa,
+    ),
+    "onednn": Arithmetic(
+        "f32(sum of codes) · f32(1 / n), then fma(mean, r, z_dst − r · z_src), even: pooling; src "
+        "and dst of one type",
+        _onednn,
+    ),
+}

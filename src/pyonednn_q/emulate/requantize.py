@@ -8,12 +8,14 @@ import numpy as np
 
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
+    Arithmetic,
+    Dialects,
+    Encoding,
     Quantized,
-    by_table,
+    by_code,
     checked,
     choose,
-    parameters,
-    stored,
+    encoding,
     through_floats,
 )
 from pyonednn_q.emulate.rescale import eight_bits, two_step, two_step_up
@@ -21,7 +23,7 @@ from pyonednn_q.emulate.rescale import eight_bits, two_step, two_step_up
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
-__all__ = ["requantize"]
+__all__ = ["REQUANTIZE", "requantize"]
 
 Array = np.ndarray[Any, Any]
 _VECTOR = 16
@@ -58,28 +60,54 @@ def requantize(
     >>> requantize(np.array([-9, 0, 10], np.int8), src_q=src_q, dst_q=dst_q)
     array([110, 128, 148], dtype=uint8)
     """
-    choose("requantize", dialect)
+    codes = choose(REQUANTIZE, dialect)
     x = checked("src", src, src_q)
-    scale, zero_point = parameters("dst_q", dst_q)
-    if dialect == "onednn":
-        return onednn.codes(x, dst_q)
-    single = float(np.float32(x.scale) / np.float32(scale))
-    if dialect == "xnnpack" and not (src_q.dtype == dst_q.dtype and 2**-8 <= single <= 2**7):
-        dialect = "tflite_optimised"  # not delegated
+    return codes(encoding("dst_q", dst_q), x)
 
-    def function(x: Quantized) -> Array:
-        if dialect == "tflite":
-            return stored(two_step(x.shifted, x.scale / scale) + zero_point, dst_q)
-        if dialect == "tflite_optimised":
-            return stored(two_step_up(x.shifted, x.scale / scale) + zero_point, dst_q)
-        if dialect == "xnnpack":
-            return stored(eight_bits(x.shifted, single) + zero_point, dst_q)
-        return through_floats(x.real, dst_q, dialect)
 
-    dst = by_table(x, function)
-    if dialect == "tflite_optimised":
-        # What its vectors leave over is done as in the reference kernel.
-        rest = x.codes.size - x.codes.size % _VECTOR
-        tail = requantize(x.codes.ravel()[rest:], src_q=src_q, dst_q=dst_q)
-        dst = np.concatenate([dst.ravel()[:rest], tail]).reshape(dst.shape)
-    return dst
+@by_code
+def _tflite(dst_q: Encoding, x: Quantized) -> Array:
+    return dst_q.stored(two_step(x.shifted, x.scale / dst_q.scale) + dst_q.zero_point)
+
+
+@by_code
+def _in_vectors(dst_q: Encoding, x: Quantized) -> Array:
+    return dst_q.stored(two_step_up(x.shifted, x.scale / dst_q.scale) + dst_q.zero_point)
+
+
+def _tflite_optimised(dst_q: Encoding, x: Quantized) -> Array:
+    """Do what whole vectors leave over as the reference kernel does."""
+    flat = x.codes.ravel()
+    rest = flat.size - flat.size % _VECTOR
+    parts = x._replace(codes=flat[:rest]), x._replace(codes=flat[rest:])
+    dst = np.concatenate([_in_vectors(dst_q, parts[0]), _tflite(dst_q, parts[1])])
+    return np.asarray(dst.reshape(x.codes.shape))
+
+
+def _xnnpack(dst_q: Encoding, x: Quantized) -> Array:
+    ratio = float(np.float32(x.scale) / np.float32(dst_q.scale))
+    is_delegated = x.encoding.dtype == dst_q.dtype and 2**-8 <= ratio <= 2**7
+    return _in_256ths(dst_q, x, ratio) if is_delegated else _tflite_optimised(dst_q, x)
+
+
+@by_code
+def _in_256ths(dst_q: Encoding, x: Quantized, ratio: float) -> Array:
+    return dst_q.stored(eight_bits(x.shifted, ratio) + dst_q.zero_point)
+
+
+def _real(x: Quantized) -> Array:
+    return x.real
+
+
+REQUANTIZE: Dialects = {
+    "tflite": Arithmetic("x · s_src / s_dst by D2, + z: the reference kernel", _tflite),
+    "tflite_optimised": Arithmetic(
+        "the same by U2; the last, up to 15, of a tensor by D2", _tflite_optimised
+    ),
+    "xnnpack": Arithmetic(
+        "of one type: x · rint(256 · s_src / s_dst) / 256, half up, + z; else as tflite_optimised",
+        _xnnpack,
+    ),
+    **through_floats(_real, "onnxruntime", "caffe2", "tpu_mlir", "stablehlo", single_codes=True),
+    "onednn": Arithmetic("fma(x, r, z), even: binary, linear as a post-op", onednn.codes),
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,11 +10,14 @@ import numpy as np
 from pyonednn_q.argument import instance, integers, whole
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
+    Arithmetic,
+    Dialects,
+    Encoding,
+    Quantized,
     checked,
     choose,
-    parameters,
+    encoding,
     plain,
-    stored,
     through_floats,
 )
 from pyonednn_q.errors import ArgumentError, ShapeError
@@ -23,11 +27,13 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
-__all__ = ["arg_max", "resize_bilinear"]
+__all__ = ["RESIZE_BILINEAR", "arg_max", "resize_bilinear"]
 
 Array = np.ndarray[Any, Any]
 _ONE = 1 << 10  # TFLite's integer weights
 _XNNPACK = 11  # bits of those of XNNPACK
+_Size = tuple[int, ...]
+_Weights = tuple[Array, Array, Array]
 
 
 def resize_bilinear(
@@ -61,40 +67,17 @@ def resize_bilinear(
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
-    choose("resize_bilinear", dialect)
+    codes = choose(RESIZE_BILINEAR, dialect)
     instance("half_pixel", half_pixel, bool)
     x = checked("src", src, src_q)
     if x.codes.ndim != 4 or not x.codes.size:
         raise ShapeError("src", str(x.codes.shape), "(N, C, H, W), nothing empty")
-    parameters("dst_q", dst_q)
+    to = encoding("dst_q", dst_q)
     lengths = integers("size", size)
     if len(lengths) != 2:
         raise ShapeError("size", shown(size), "(H, W)")
     wanted_size = tuple(whole("size", length, 1, 2**20) for length in lengths)
-    if dialect == "onednn":
-        if not half_pixel:
-            wanted = "True: oneDNN's resampling has values at the centres of pixels"
-            raise ArgumentError("half_pixel", "False", wanted)
-        return onednn.resized(x, wanted_size, dst_q)
-    axes = zip(x.codes.shape[2:], wanted_size, strict=True)
-    if dialect in {"tflite", "tflite_optimised", "xnnpack"} and src_q != dst_q:
-        raise ArgumentError("dst_q", str(dst_q), "src_q: TFLite's kernel does not rescale")
-    if dialect == "xnnpack":
-        rows, columns = (_short_weights(*axis, half_pixel=half_pixel) for axis in axes)
-        wide = _across_then_down(x.codes.astype(np.int64), rows, columns)
-        return stored(shift_round(wide, 2 * _XNNPACK, "half_up"), dst_q)
-    if dialect.startswith("tflite") and src_q.dtype == "s8":
-        rows, columns = (_integer_weights(*axis, half_pixel=half_pixel) for axis in axes)
-        wide = _mixed(x.codes.astype(np.int64), rows, columns, _ONE)
-        return stored(shift_round(wide, 20, "half_away_from_zero"), dst_q)
-    rows, columns = (_weights(*axis, half_pixel=half_pixel) for axis in axes)
-    if dialect == "tflite":
-        codes = _mixed(x.codes.astype(np.float32), rows, columns, np.float32(1))
-        return stored(np.trunc(codes + np.float32(0.5)), dst_q)
-    if dialect == "tflite_optimised":
-        codes = _weighed(x.codes.astype(np.float32), rows, columns)
-        return stored(np.trunc(codes + np.float32(0.5)), dst_q)
-    return through_floats(_mixed(x.real, rows, columns, np.float32(1)), dst_q, dialect)
+    return codes(to, x, wanted_size, half_pixel)
 
 
 def arg_max(src: Any, *, axis: int = 1) -> Array:  # noqa: ANN401
@@ -119,7 +102,7 @@ def arg_max(src: Any, *, axis: int = 1) -> Array:  # noqa: ANN401
     return np.asarray(np.argmax(codes, axis=along))
 
 
-def _integer_weights(length: int, wanted: int, *, half_pixel: bool) -> tuple[Array, Array, Array]:
+def _integer_weights(length: int, wanted: int, *, half_pixel: bool) -> _Weights:
     """Return the two neighbours of every place, and the second one's weight in 1024ths."""
     step = (_ONE * length + wanted // 2) // wanted
     at = np.arange(wanted, dtype=np.int64) * step
@@ -130,7 +113,7 @@ def _integer_weights(length: int, wanted: int, *, half_pixel: bool) -> tuple[Arr
     return low, np.maximum(high, 0), at - low * _ONE
 
 
-def _weights(length: int, wanted: int, *, half_pixel: bool) -> tuple[Array, Array, Array]:
+def _weights(length: int, wanted: int, *, half_pixel: bool) -> _Weights:
     step = np.float32(length) / np.float32(wanted)
     half = np.float32(0.5 if half_pixel else 0)
     at = (np.arange(wanted).astype(np.float32) + half) * step - half
@@ -139,7 +122,7 @@ def _weights(length: int, wanted: int, *, half_pixel: bool) -> tuple[Array, Arra
     return low.astype(np.int64), high.astype(np.int64), at - low.astype(np.float32)
 
 
-def _short_weights(length: int, wanted: int, *, half_pixel: bool) -> tuple[Array, Array, Array]:
+def _short_weights(length: int, wanted: int, *, half_pixel: bool) -> _Weights:
     """Return the two neighbours of every place, and the second one's weight in 2048ths."""
     step = np.float32(length) / np.float32(wanted)
     first = np.float32(0.5) * step - np.float32(0.5) if half_pixel else np.float32(0)
@@ -149,9 +132,7 @@ def _short_weights(length: int, wanted: int, *, half_pixel: bool) -> tuple[Array
     return low, np.minimum(low + 1, length - 1), share.astype(np.int64)
 
 
-def _across_then_down(
-    values: Array, rows: tuple[Array, Array, Array], columns: tuple[Array, Array, Array]
-) -> Array:
+def _across_then_down(values: Array, rows: _Weights, columns: _Weights) -> Array:
     top, bottom, down = rows
     left, right, across = columns
     made = (values[..., left] << _XNNPACK) + (values[..., right] - values[..., left]) * across
@@ -161,8 +142,8 @@ def _across_then_down(
 
 def _mixed(
     values: Array,
-    rows: tuple[Array, Array, Array],
-    columns: tuple[Array, Array, Array],
+    rows: _Weights,
+    columns: _Weights,
     one: Any,  # noqa: ANN401 - 1 in the units of the weights
 ) -> Array:
     top, bottom, down = rows
@@ -175,9 +156,7 @@ def _mixed(
     return np.asarray(mixed + below[..., right] * down * across)
 
 
-def _weighed(
-    values: Array, rows: tuple[Array, Array, Array], columns: tuple[Array, Array, Array]
-) -> Array:
+def _weighed(values: Array, rows: _Weights, columns: _Weights) -> Array:
     """Mix with one weight for each corner, as the optimised kernel does, row by row."""
     one = np.float32(1)
     top, bottom, down = rows
@@ -188,3 +167,84 @@ def _weighed(
     mixed = mixed + above[..., right] * ((one - down) * across)
     mixed = mixed + below[..., left] * (down * (one - across))
     return np.asarray(mixed + below[..., right] * (down * across))
+
+
+def _both(
+    x: Quantized, size: _Size, weights: Callable[..., _Weights], half: bool
+) -> list[_Weights]:
+    """Return the weights along height and width."""
+    axes = zip(x.codes.shape[2:], size, strict=True)
+    return [weights(*axis, half_pixel=half) for axis in axes]
+
+
+def _keeps(dst_q: Encoding, x: Quantized) -> None:
+    if x.encoding != dst_q:
+        raise ArgumentError("dst_q", str(dst_q), "src_q: TFLite's kernel does not rescale")
+
+
+def _tflite(dst_q: Encoding, x: Quantized, size: _Size, half_pixel: bool) -> Array:
+    if dst_q.dtype == "s8":
+        return _in_integers(dst_q, x, size, half_pixel)
+    _keeps(dst_q, x)
+    rows, columns = _both(x, size, _weights, half_pixel)
+    codes = _mixed(x.codes.astype(np.float32), rows, columns, np.float32(1))
+    return dst_q.stored(np.trunc(codes + np.float32(0.5)))
+
+
+def _tflite_optimised(dst_q: Encoding, x: Quantized, size: _Size, half_pixel: bool) -> Array:
+    if dst_q.dtype == "s8":
+        return _in_integers(dst_q, x, size, half_pixel)
+    _keeps(dst_q, x)
+    rows, columns = _both(x, size, _weights, half_pixel)
+    codes = _weighed(x.codes.astype(np.float32), rows, columns)
+    return dst_q.stored(np.trunc(codes + np.float32(0.5)))
+
+
+def _in_integers(dst_q: Encoding, x: Quantized, size: _Size, half_pixel: bool) -> Array:
+    _keeps(dst_q, x)
+    rows, columns = _both(x, size, _integer_weights, half_pixel)
+    wide = _mixed(x.codes.astype(np.int64), rows, columns, _ONE)
+    return dst_q.stored(shift_round(wide, 20, "half_away_from_zero"))
+
+
+def _xnnpack(dst_q: Encoding, x: Quantized, size: _Size, half_pixel: bool) -> Array:
+    _keeps(dst_q, x)
+    rows, columns = _both(x, size, _short_weights, half_pixel)
+    wide = _across_then_down(x.codes.astype(np.int64), rows, columns)
+    return dst_q.stored(shift_round(wide, 2 * _XNNPACK, "half_up"))
+
+
+def _real(x: Quantized, size: _Size, half_pixel: bool) -> Array:
+    rows, columns = _both(x, size, _weights, half_pixel)
+    return _mixed(x.real, rows, columns, np.float32(1))
+
+
+def _onednn(dst_q: Encoding, x: Quantized, size: _Size, half_pixel: bool) -> Array:
+    if not half_pixel:
+        wanted = "True: oneDNN's resampling has values at the centres of pixels"
+        raise ArgumentError("half_pixel", "False", wanted)
+    return onednn.resized(dst_q, x, size)
+
+
+RESIZE_BILINEAR: Dialects = {
+    "tflite": Arithmetic(
+        "parameters alike, on codes: s8 by integer weights of 10 bits per axis, half away; u8 in "
+        "float32, each code times its weights one after the other, + 0.5 cut off: the reference "
+        "kernel",
+        _tflite,
+    ),
+    "tflite_optimised": Arithmetic(
+        "the same; u8: each code times the product of its weights", _tflite_optimised
+    ),
+    "xnnpack": Arithmetic(
+        "parameters alike, on codes: weights of 11 bits per axis, across and then down, one shift "
+        "by 22, half up",
+        _xnnpack,
+    ),
+    **through_floats(_real, "onnxruntime", "caffe2", "tpu_mlir"),
+    "onednn": Arithmetic(
+        "codes: fma(right, w_right, left · w_left) in both rows, these mixed alike, then "
+        "fma(v, r, z_dst − r · z_src), even: resampling; pixels by their centre",
+        _onednn,
+    ),
+}

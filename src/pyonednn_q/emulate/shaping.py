@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from pyonednn_q.argument import integers, items, one_of, real, whole
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
+    Arithmetic,
+    Dialects,
+    Encoding,
     Quantized,
-    by_table,
+    by_code,
     checked,
     choose,
-    parameters,
-    stored,
+    encoding,
+    floats,
     through_floats,
 )
 from pyonednn_q.errors import ArgumentError, ShapeError
@@ -23,10 +26,7 @@ from pyonednn_q.qparams import QParams
 from pyonednn_q.requantize.rounding import round_real
 from pyonednn_q.shown import shown
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["concat", "pad"]
+__all__ = ["CONCAT", "PAD", "concat", "pad"]
 
 Array = np.ndarray[Any, Any]
 _MODES = ("constant", "edge", "reflect")
@@ -60,28 +60,14 @@ def concat(
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
-    choose("concat", dialect)
+    codes = choose(CONCAT, dialect)
     srcs, srcs_q = items("srcs", srcs, object), items("srcs_q", srcs_q, QParams)
     if not srcs or len(srcs) != len(srcs_q):
         got = f"{len(srcs)} tensors, {len(srcs_q)} parameters"
         raise ArgumentError("srcs", got, "as many of one as of the other, at least one")
     parts = [checked("src", src, q) for src, q in zip(srcs, srcs_q, strict=True)]
     dims, axis = _joined_dims(parts, axis)
-    scale, zero_point = parameters("dst_q", dst_q)
-    if dialect == "onednn":
-        return onednn.joined(parts, dims, axis, dst_q)
-    made = []
-    for part, q in zip(parts, srcs_q, strict=True):
-        if (q.dtype, part.scale, part.zero_point) == (dst_q.dtype, scale, zero_point):
-            made.append(part.codes)
-        elif dialect == "tflite":
-            if (q.dtype, dst_q.dtype) != ("u8", "u8"):
-                wanted = "the parameters of dst_q: TFLite rescales only u8 to u8"
-                raise ArgumentError("srcs_q", str(q), wanted)
-            made.append(by_table(part, lambda x: stored(_tflite(x, scale, zero_point), dst_q)))
-        else:
-            made.append(by_table(part, lambda x: through_floats(x.real, dst_q, dialect)))
-    return np.concatenate(made, axis)
+    return codes(encoding("dst_q", dst_q), parts, dims, axis)
 
 
 def pad(
@@ -121,7 +107,7 @@ def pad(
     >>> pad(np.array([1, 2], np.uint8), [(1, 2)], src_q=QParams(0.5, 100, "u8"))
     array([100,   1,   2, 100, 100], dtype=uint8)
     """
-    choose("pad", dialect)
+    codes = choose(PAD, dialect)
     one_of("mode", mode, _MODES)
     x = checked("src", src, src_q)
     sides = [integers("padding", pair) for pair in items("padding", padding, object)]
@@ -136,13 +122,8 @@ def pad(
         ):
             raise ShapeError("padding", shown(padding), "less than the dimension, to be mirrored")
         return np.pad(x.codes, sides, "edge" if mode == "edge" else "reflect")
-    border = np.asarray(real("value", value), np.float32)
-    if dialect == "tpu_mlir":
-        real_code = float(value) / x.scale + x.zero_point
-        fill = stored(round_real(real_code, "half_away_from_zero"), src_q)
-    else:
-        fill = through_floats(border, src_q, dialect)
-    return np.pad(x.codes, sides, constant_values=fill)
+    border = real("value", value)
+    return np.pad(x.codes, sides, constant_values=codes(x.encoding, border))
 
 
 def _joined_dims(parts: Sequence[Quantized], axis: int) -> tuple[tuple[int, ...], int]:
@@ -155,9 +136,69 @@ def _joined_dims(parts: Sequence[Quantized], axis: int) -> tuple[tuple[int, ...]
     return (*first[:along], sum(shape[along] for shape in shapes), *first[along + 1 :]), along
 
 
-def _tflite(x: Quantized, scale: float, zero_point: int) -> Array:
-    ratio = np.float32(x.scale) * (np.float32(1) / np.float32(scale))
+def _converted(convert: Callable[..., Array]) -> Callable[..., Array]:
+    """Return what makes each part of one kind, if it is not, and joins them."""
+
+    def codes(
+        dst_q: Encoding, parts: Sequence[Quantized], _dims: tuple[int, ...], axis: int
+    ) -> Array:
+        alike = [x.codes if x.encoding == dst_q else convert(dst_q, x) for x in parts]
+        return np.concatenate(alike, axis)
+
+    return codes
+
+
+def _tflite(dst_q: Encoding, x: Quantized) -> Array:
+    if (x.encoding.dtype, dst_q.dtype) != ("u8", "u8"):
+        wanted = "the parameters of dst_q: TFLite rescales only u8 to u8"
+        raise ArgumentError("srcs_q", str(x.encoding), wanted)
+    return _tflite_u8(dst_q, x)
+
+
+@by_code
+def _tflite_u8(dst_q: Encoding, x: Quantized) -> Array:
+    ratio = np.float32(x.scale) * (np.float32(1) / np.float32(dst_q.scale))
     shift = -np.float32(x.zero_point) * ratio
-    return (
-        round_real(x.codes.astype(np.float32) * ratio + shift, "half_away_from_zero") + zero_point
-    )
+    whole = round_real(x.codes.astype(np.float32) * ratio + shift, "half_away_from_zero")
+    return dst_q.stored(whole + dst_q.zero_point)
+
+
+def _real(x: Quantized) -> Array:
+    return x.real
+
+
+def _border(value: float) -> Array:
+    return np.asarray(value, np.float32)
+
+
+def _border_in_double(src_q: Encoding, value: float) -> Array:
+    real_code = value / src_q.scale + src_q.zero_point
+    return src_q.stored(round_real(real_code, "half_away_from_zero"))
+
+
+CONCAT: Dialects = {
+    "tflite": Arithmetic(
+        "parameters alike: codes as they are; u8: half away(f32(q · ratio − z · ratio)) + z with "
+        "ratio = f32(s_src · f32(1 / s_dst)); s8 refuses other scales",
+        _converted(_tflite),
+    ),
+    **{
+        dialect: Arithmetic(says, _converted(codes))
+        for dialect, (says, codes) in through_floats(
+            _real, "onnxruntime", "caffe2", "tpu_mlir", single_codes=True
+        ).items()
+    },
+    "onednn": Arithmetic("f32(x · r) + z, even: a reorder of each into its slice", onednn.joined),
+}
+
+_BORDER = "codes as they are; the border is the value: "
+
+PAD: Dialects = {
+    "tflite": floats("tflite", _border, _BORDER),
+    "onnxruntime": floats("onnxruntime", _border, _BORDER),
+    "caffe2": floats("caffe2", _border, _BORDER),
+    "tpu_mlir": Arithmetic(
+        "codes as they are; the border is half away(value / s + z) in double", _border_in_double
+    ),
+    "onednn": floats("onednn", _border, "no primitive, in NumPy: " + _BORDER),
+}

@@ -11,8 +11,8 @@ Seen as a quantizer and a dequantizer, with ``S_i = (ih-il)/n``, ``Z_i = -il/S_i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,8 @@ __all__ = ["MAX_LEVELS", "FakeQuantize"]
 
 MAX_LEVELS = 65536
 
+Constant: TypeAlias = VecLike | ArrayLike
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class FakeQuantize:
@@ -36,19 +38,29 @@ class FakeQuantize:
 
     Parameters
     ----------
-    input_low, input_high : VecLike
-        Range that is divided into levels; low < high in every channel. Only with two levels may it
-        be empty in every channel: then it is a threshold (x above it gives output_high).
-    output_low, output_high : VecLike
+    input_low, input_high : float or array_like
+        Range that is divided into levels: one value, or one for each channel, as (C,) or in the
+        rank of the tensor, (1, C, 1, 1) for an activation and (C, 1, 1, 1) for weights. low < high
+        in every channel. Only with two levels may it be empty in every channel: then it is a
+        threshold (x above it gives output_high).
+    output_low, output_high : float or array_like
         What the first and the last level become; any order.
     levels : int
         2 to 65536.
+
+    Attributes
+    ----------
+    axis : int or None
+        Where the channels of constants in the tensor's rank lie, counted from the end: -3 for
+        (1, C, 1, 1). None: constants of one dimension, or one value.
 
     Raises
     ------
     ArgumentError
         For the forms that have no place in a chain: a range that is empty (with more than two
         levels), reversed, not finite, or too narrow for its levels in float64.
+    ShapeError
+        Constants with more than one dimension that is not 1, or with channels in different places.
 
     Examples
     --------
@@ -62,22 +74,29 @@ class FakeQuantize:
     output_low: Vec
     output_high: Vec
     levels: int
+    axis: int | None = field(default=None, compare=False, repr=False)
 
     def __init__(
         self,
-        input_low: VecLike,
-        input_high: VecLike,
-        output_low: VecLike,
-        output_high: VecLike,
+        input_low: Constant,
+        input_high: Constant,
+        output_low: Constant,
+        output_high: Constant,
         levels: int = 256,
     ) -> None:
         names = ("input_low", "input_high", "output_low", "output_high")
         given = (input_low, input_high, output_low, output_high)
+        axis: int | None = None
         for name, value in zip(names, given, strict=True):
-            vec = constant(name, value)
+            vec, along = _with_axis(name, value)
             if not vec.is_finite:
                 raise ArgumentError(name, str(vec), "finite numbers")
+            if None not in (axis, along) and axis != along:
+                got = f"channels along dimension {along}"
+                raise ShapeError(name, got, f"{axis}, as in the ranges before it")
+            axis = along if axis is None else axis
             object.__setattr__(self, name, vec)
+        object.__setattr__(self, "axis", axis)
         object.__setattr__(self, "levels", _levels(levels))
         _ = self.channels
         self._refuse_degenerate()
@@ -107,11 +126,11 @@ class FakeQuantize:
     @classmethod
     def symmetric(
         cls,
-        high: VecLike,
+        high: Constant,
         levels: int = 256,
         *,
-        output_low: VecLike | None = None,
-        output_high: VecLike | None = None,
+        output_low: Constant | None = None,
+        output_high: Constant | None = None,
     ) -> FakeQuantize:
         """Build the signed range around zero in which 0 is a level and stays 0.
 
@@ -123,17 +142,40 @@ class FakeQuantize:
         """
         if _levels(levels) == 2:
             raise ArgumentError("levels", "2", "at least 3: two levels have no zero")
-        top = constant("high", high)
+        top, axis = _with_axis("high", high)
         if not top.is_finite:
             raise ArgumentError("high", str(top), "finite numbers")
         low = -top if levels % 2 else _below_zero(top, levels)
+        ends: tuple[Constant, Constant] = low, top
+        if axis is not None:
+            channels = numbers("high", high).size
+            rank = (channels,) + (1,) * (-axis - 1)
+            ends = low.spread(channels).reshape(rank), top.spread(channels).reshape(rank)
         return cls(
-            low,
-            top,
-            low if output_low is None else output_low,
-            top if output_high is None else output_high,
+            *ends,
+            ends[0] if output_low is None else output_low,
+            ends[1] if output_high is None else output_high,
             levels,
         )
+
+    def check_axis(self, argument: str, *axes: int) -> None:
+        """Refuse constants in a tensor's rank whose channels lie elsewhere.
+
+        Parameters
+        ----------
+        argument : str
+            What they came as, for the message.
+        *axes : int
+            Where they may lie, counted from the end of the tensor.
+
+        Raises
+        ------
+        ShapeError
+            They lie along another dimension: (1, C, 1, 1) for weights (OC, IC, H, W), say.
+        """
+        if self.axis is not None and self.axis not in axes:
+            wanted = f"{axes[0]}, the output channels; or constants of shape (C,)"
+            raise ShapeError(argument, f"ranges along dimension {self.axis}", wanted)
 
     @property
     def channels(self) -> int | None:
@@ -201,20 +243,22 @@ class FakeQuantize:
         into = Affine(self.levels_per_unit, self.zero_in)
         return (Clip(self.input_low, self.input_high), *_unless_identity(into), Round())
 
-    def __call__(self, x: ArrayLike, *, axis: int = 1) -> NDArray[np.float64]:
-        """Compute the definition in float64."""
+    def __call__(self, x: ArrayLike, *, axis: int | None = None) -> NDArray[np.float64]:
+        """Compute the definition in float64; channels lie where the constants say, else along 1."""
         return self._define(numbers("x", x).astype(np.float64), axis, "core")
 
     def evaluate_f32(
-        self, x: ArrayLike, *, axis: int = 1, order: FqOrder = "core"
+        self, x: ArrayLike, *, axis: int | None = None, order: FqOrder = "core"
     ) -> NDArray[np.float32]:
         """Compute the definition in float32, in its own operation order or in a shipping one."""
         with np.errstate(over="ignore"):
             return self._define(numbers("x", x).astype(np.float32), axis, order)
 
     def _define(
-        self, x: NDArray[np.float64] | NDArray[np.float32], axis: int, order: FqOrder
+        self, x: NDArray[np.float64] | NDArray[np.float32], axis: int | None, order: FqOrder
     ) -> NDArray[Any]:
+        if axis is None:
+            axis = 1 if self.axis is None else self.axis
         low, high = _along(self.input_low, x, axis), _along(self.input_high, x, axis)
         first, last = _along(self.output_low, x, axis), _along(self.output_high, x, axis)
         return fake_quantize(x, low, high, first, last, levels=self.levels, order=order)
@@ -223,6 +267,20 @@ class FakeQuantize:
         into, out = (f"[{a}, {b}]" for a, b in (
             (self.input_low, self.input_high), (self.output_low, self.output_high)))  # fmt: skip
         return f"fake_quantize(x, {into} -> {out}, {self.levels} levels)"
+
+
+def _with_axis(name: str, value: Constant) -> tuple[Vec, int | None]:
+    """Return a constant, and where its channels lie if it is in a tensor's rank."""
+    if isinstance(value, (Vec, float, int)):
+        return constant(name, value), None
+    raw = numbers(name, value)
+    if raw.ndim < 2 or not raw.size:
+        return constant(name, raw), None
+    along = [at - raw.ndim for at, length in enumerate(raw.shape) if length != 1]
+    if len(along) > 1:
+        wanted = "one value, or one per channel: no more than one dimension that is not 1"
+        raise ShapeError(name, f"shape {raw.shape}", wanted)
+    return constant(name, raw.reshape(-1)), along[0] if along else None
 
 
 def _below_zero(high: Vec, levels: int) -> Vec:

@@ -163,6 +163,7 @@ def scale_alone(fq: FakeQuantize, dtype: str, *, tolerance: float = 1e-4) -> Vec
     (Vec(254), None)
     """
     tolerance = _checked(fq, tolerance)
+    dtype = dtypes.checked(dtype)
     lo, hi = dtypes.qmin(dtype), dtypes.qmax(dtype)
     if fq.is_threshold or fq.levels != hi - lo + 1:
         return None

@@ -15,6 +15,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import flag, instance, one_of, real, whole
+from pyonednn_q.dtypes import DType
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
@@ -59,7 +60,7 @@ class FromFq:
 
 
 def qparams_from_fq(
-    fq: FakeQuantize, dtype: str, *, side: Side = "output", axis: int = 1
+    fq: FakeQuantize, dtype: DType, *, side: Side = "output", axis: int = 1
 ) -> FromFq:
     """Describe the codes of a FakeQuantize as a quantized tensor.
 
@@ -88,6 +89,7 @@ def qparams_from_fq(
     """
     instance("fq", fq, FakeQuantize)
     one_of("side", side, get_args(Side))
+    dtype = dtypes.checked(dtype)
     lo, hi = dtypes.qmin(dtype), dtypes.qmax(dtype)
     if fq.levels > hi - lo + 1:
         raise ArgumentError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, one_of, real
@@ -16,6 +16,9 @@ from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.vec import Vec, VecLike, constant, number
 from pyonednn_q.shown import shown
+
+if TYPE_CHECKING:
+    from pyonednn_q.dtypes import DType
 
 __all__ = [
     "Affine",
@@ -187,6 +190,12 @@ class Sum(Step):
     zero_point: int = 0
     dtype: str | None = None
 
+    if TYPE_CHECKING:  # it takes more types than the fields have
+
+        def __init__(
+            self, scale: float = 1.0, zero_point: float = 0, dtype: DType | None = None
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         _set(self, "scale", real("scale", self.scale, wide=True))
         zero_point = real("zero_point", self.zero_point, wide=True)
@@ -212,8 +221,8 @@ class Leaf:
     ----------
     name : str
         What the caller binds it by.
-    dtype : str
-        Data type of its elements.
+    dtype : data type
+        Of its elements.
     extent : {"per_tensor", "per_channel", "per_row", "full"}
         One value, one per channel, one per row of a matmul, or one per element.
     """
@@ -221,6 +230,10 @@ class Leaf:
     name: str
     dtype: str = "f32"
     extent: Extent = "full"
+
+    if TYPE_CHECKING:  # it takes more types than the fields have
+
+        def __init__(self, name: str, dtype: DType = "f32", extent: Extent = "full") -> None: ...
 
     def __post_init__(self) -> None:
         instance("name", self.name, str)

@@ -8,6 +8,7 @@ import numpy as np
 
 from pyonednn_q.argument import instance, numbers
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from pyonednn_q.expr.steps import Binary, Leaf
 from pyonednn_q.inspection.arithmetics import frameworks_of, named_arithmetics
 from pyonednn_q.inspection.explanation import Agreement, DifferingOutput, Explanation
 from pyonednn_q.inspection.outputs import Outputs
@@ -15,7 +16,7 @@ from pyonednn_q.inspection.remarks import remarks_of
 from pyonednn_q.inspection.suppositions import suppositions, without_vnni
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
-from pyonednn_q.shown import shortened
+from pyonednn_q.shown import shortened, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -82,7 +83,7 @@ def explain_difference(
     source = as_array("src", src)
     codes, scale, point = _codes(op, source)
     before = None if residual is None else as_array("residual", residual)
-    leaves = {name: as_array(name, value) for name, value in operands.items()}
+    leaves = _leaves(op, operands)
     outputs = Outputs.of(op, codes, (scale, point), before, leaves)
     compared = _theirs(theirs, outputs)
     ours, said = _ours(op, source, outputs, before, leaves)
@@ -165,6 +166,16 @@ def _codes(op: Operator, source: Array) -> tuple[Array, float, int]:
         wanted = "one with a scale for the whole source"
         raise ArgumentError("op", "one with a range per row", wanted)
     return values, float(codes.scale[0]), int(codes.zero_point[0])
+
+
+def _leaves(op: Operator, operands: Mapping[str, object]) -> dict[str, Array]:
+    """Return what the leaves of the chain stand for."""
+    steps = [step.operand for step in op.settings.post if isinstance(step, Binary)]
+    names = [operand.name for operand in steps if isinstance(operand, Leaf)]
+    for name in operands:
+        if name not in names:
+            raise ArgumentError("operands", shown(name), "the names of the chain's leaves")
+    return {name: as_array(name, value) for name, value in operands.items()}
 
 
 def _theirs(theirs: object, outputs: Outputs) -> Array:

@@ -17,7 +17,6 @@ from pyonednn_q.inspection.inspection import Format, GuardMet, Inspection, Reord
 from pyonednn_q.native import Prepared, runtime
 from pyonednn_q.native.arrays import empty, in_layout
 from pyonednn_q.native.creation import Creation, creation
-from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.layer import PreparedLayer
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.planned import Planned
@@ -182,8 +181,7 @@ def _copied(primitive: Prepared, usual: Prepared | None = None) -> Iterator[Reor
 
 def _copies_around(planned: Planned) -> Iterator[Reorder]:
     # A row-major matrix is an image of channels last: the same memory.
-    is_image = isinstance(planned, Formed) and planned.form.is_image
-    return iter(()) if is_image else _copies(planned.primitive)
+    return iter(()) if planned.form.is_image else _copies(planned.primitive)
 
 
 def _copies(primitive: Prepared) -> Iterator[Reorder]:

@@ -1,4 +1,4 @@
-"""A child process with the library's log switched on.
+"""Children: processes beside the same library; and one with the library's log switched on.
 
 The log can only be switched on by the environment before the library is first used (the run-time
 call knows the levels 0 to 2, none of which says why anything was refused) and it goes to the
@@ -14,9 +14,23 @@ import sys
 
 from pyonednn_q.native import library, runtime
 
-__all__ = ["log"]
+__all__ = ["environment", "interpreter", "log"]
 
 _TIMEOUT_S = 60
+
+
+def environment() -> dict[str, str]:
+    """Return the environment in which a process finds the same packages and the same library."""
+    own = dict(os.environ)
+    own[library.VARIABLE] = runtime.loaded().path
+    own["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
+    return own
+
+
+def interpreter() -> list[str]:
+    """Return the words that start Python as this process was."""
+    # Without site here, modules are found without it there: a finder of site's would come first.
+    return [sys.executable, *(["-S"] if sys.flags.no_site else [])]
 
 
 def log(code: str, question: bytes, levels: str) -> str:
@@ -31,19 +45,13 @@ def log(code: str, question: bytes, levels: str) -> str:
     levels : str
         As in ``ONEDNN_VERBOSE``.
     """
-    environment = dict(os.environ)
-    environment["ONEDNN_VERBOSE"] = levels
-    environment[runtime.LIMIT_VARIABLES[0]] = runtime.isa_limit() or ""
-    environment[library.VARIABLE] = runtime.loaded().path
-    environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-    # Without site here, modules are found without it there: a finder of site's would come first.
-    flags = ["-S"] if sys.flags.no_site else []
+    limit = {runtime.LIMIT_VARIABLES[0]: runtime.isa_limit() or ""}
     answer = subprocess.run(
-        [sys.executable, *flags, "-c", code],
+        [*interpreter(), "-c", code],
         input=question,
         capture_output=True,
         timeout=_TIMEOUT_S,
-        env=environment,
+        env=environment() | limit | {"ONEDNN_VERBOSE": levels},
         check=False,
     )
     return answer.stdout.decode(errors="replace")

@@ -1,11 +1,18 @@
-"""Tensors of callers as NumPy arrays, without a copy: NumPy, DLPack, the buffer protocol."""
+"""Tensors of callers as NumPy arrays, without a copy: NumPy, DLPack, the buffer protocol.
+
+NumPy reads no bf16 from DLPack. Such a tensor is lent to it as 16-bit integers, and seen as the
+bfloat16 of ml_dtypes again.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from typing import Any
 
 import numpy as np
 
+from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.shown import shown
 
@@ -55,7 +62,7 @@ def _shared(name: str, value: Any) -> Array:  # noqa: ANN401
             device = value.__dlpack_device__()[0]  # NumPy does not look
             if device not in _ON_CPU:
                 raise BufferError(_ELSEWHERE.format(device))
-            return np.from_dlpack(value)
+            return _from_dlpack(value)
         except MemoryError:
             raise
         except Exception as error:  # of a producer's own code, which may raise anything
@@ -66,11 +73,58 @@ def _shared(name: str, value: Any) -> Array:  # noqa: ANN401
         raise ArgumentError(name, type(value).__name__, _WANTED) from None
 
 
+def _from_dlpack(value: Any) -> Array:  # noqa: ANN401
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError):  # a data type that NumPy lacks
+        bits = _AsIntegers(value)
+        array = np.from_dlpack(bits)
+        if not bits.are_bf16:
+            raise
+        return array.view(dtypes.numpy_dtype("bf16"))
+
+
+class _AsIntegers:
+    """A producer of DLPack whose bf16 tensors say that they hold unsigned integers of 16 bits.
+
+    In a capsule, the tensor's data type (code, bits: a byte each; lanes: two) follows a pointer,
+    two 32-bit numbers of the device and one of the dimensions. A versioned capsule has four words
+    of its own before it.
+    """
+
+    _AT = ((b"dltensor", 20), (b"dltensor_versioned", 52))
+    _BF16 = bytes((4, 16, 1, 0))  # DLPack's bfloat, 16 bits, one lane
+    _U16 = bytes((1, 16, 1, 0))
+
+    def __init__(self, value: Any) -> None:  # noqa: ANN401
+        self.value = value
+        self.are_bf16 = False
+
+    def __dlpack_device__(self) -> Any:  # noqa: ANN401
+        return self.value.__dlpack_device__()
+
+    def __dlpack__(self, **asked: Any) -> Any:  # noqa: ANN401
+        capsule = self.value.__dlpack__(**asked)
+        api = ctypes.pythonapi
+        api.PyCapsule_IsValid.argtypes = api.PyCapsule_GetPointer.argtypes = (
+            ctypes.py_object,
+            ctypes.c_char_p,
+        )
+        api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+        for name, at in self._AT:
+            if api.PyCapsule_IsValid(capsule, name):
+                place = api.PyCapsule_GetPointer(capsule, name) + at
+                if ctypes.string_at(place, 4) == self._BF16:
+                    ctypes.memmove(place, self._U16, 4)
+                    self.are_bf16 = True
+        return capsule
+
+
 def as_output(name: str, value: object) -> Array:
     """Return a tensor as an array over the same memory, to be written.
 
-    DLPack cannot always say that memory may be written; an object that offers NumPy the very same
-    memory writeable settles it.
+    DLPack without versions cannot say that memory may be written; an object that offers NumPy the
+    very same memory writeable settles it.
 
     Raises
     ------
@@ -80,6 +134,17 @@ def as_output(name: str, value: object) -> Array:
     array = as_array(name, value)
     if array.flags.writeable or isinstance(value, np.ndarray) or not hasattr(value, "__array__"):
         return array
-    offered = np.asarray(value)
+    try:
+        offered = _offered(value, array.dtype)
+    except Exception:  # of a producer's own code
+        return array
     same = offered.__array_interface__["data"][0] == array.__array_interface__["data"][0]
     return offered if same and offered.flags.writeable else array
+
+
+def _offered(value: Any, dtype: np.dtype[Any]) -> Array:  # noqa: ANN401
+    """Return what an object offers NumPy; torch offers bf16 as integers alone."""
+    if dtype.name != "bfloat16":
+        return np.asarray(value)
+    framework = sys.modules[type(value).__module__.partition(".")[0]]
+    return np.asarray(value.view(framework.int16)).view(dtype)

@@ -263,15 +263,14 @@ def _frozen(name: str, value: object, depth: int = 4) -> Hashable:
         hash(value)
     except Exception:  # a list in a list without end, or a caller's own __hash__
         wanted = "a number, a string, a tuple of them, or a frozen value"
-        if isinstance(value, np.ndarray):
-            wanted += "; the arrays of a chain's leaves go into operands={...}"
-        raise ArgumentError(name or "an option named ''", type(value).__name__, wanted) from None
+        raise ArgumentError(name, type(value).__name__, wanted) from None
     return type(value), value
 
 
 def _kept(name: str, array: Array) -> Array:
     """Return a copy of a tensor, whose bytes are then its content."""
-    dtypes.from_numpy(array.dtype, name)
+    if array.dtype != np.float64 or name != "bias":
+        dtypes.from_numpy(array.dtype, name)
     copy: Array = array.copy(order="K")
     return copy
 

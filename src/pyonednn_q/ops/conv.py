@@ -10,16 +10,23 @@ import numpy as np
 from pyonednn_q.argument import integers, items, whole
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.ops.float_layer import FloatLayer
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.settings import Settings
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.window import padding_sides, per_dim
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from pyonednn_q.dtypes import DType
     from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.fake_quantize import FakeQuantize
+    from pyonednn_q.ops.settings import Layout, Saturation, ZeroPointCarrier
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
+    from pyonednn_q.rewrite.rule import Policy
 
 __all__ = ["Conv", "Deconv"]
 
@@ -41,13 +48,22 @@ class _Windowed(Operator):
         src_q: QParams | Dynamic | None = None,
         wei_q: QParams | None = None,
         dst_q: QParams | None = None,
-        dst: str | None = None,
+        dst: DType | None = None,
         stride: PerDim = 1,
         padding: Padding = 0,
         dilation: PerDim = 1,
         groups: int = 1,
         post: Chain | None = None,
-        **options: Any,  # noqa: ANN401 - the other fields of Settings
+        policy: Policy = "real",
+        exact_rounding: bool = False,
+        layout: Layout = "preserve",
+        strict: bool = False,
+        allow_reference: bool = False,
+        saturation: Saturation = "refuse",
+        zero_point: ZeroPointCarrier = "auto",
+        requantize: str | None = None,
+        self_check: bool = False,
+        tune: bool = False,
     ) -> None:
         self.groups = whole("groups", groups, lo=1)
         self.window = {
@@ -61,7 +77,121 @@ class _Windowed(Operator):
         for name in ("stride", "dilation"):
             per_dim(name, self.window[name], spatial)
         padding_sides(self.window["padding"], spatial)
-        super().__init__(given, bias, wei_q, Settings.of(src_q, dst_q, dst, post, options))
+        settings = Settings.of(
+            src_q=src_q,
+            dst_q=dst_q,
+            dst=dst,
+            post=post,
+            policy=policy,
+            exact_rounding=exact_rounding,
+            layout=layout,
+            strict=strict,
+            allow_reference=allow_reference,
+            saturation=saturation,
+            zero_point=zero_point,
+            requantize=requantize,
+            self_check=self_check,
+            tune=tune,
+        )
+        super().__init__(given, bias, wei_q, settings)
+
+    @classmethod
+    def from_float(
+        cls,
+        /,
+        wei: object,
+        bias: object = None,
+        *,
+        src_q: QParams | Dynamic | FakeQuantize | tuple[float, float] | None = None,
+        src_dtype: DType = "u8",
+        dst_q: QParams | FakeQuantize | tuple[float, float] | None = None,
+        dst: DType | None = None,
+        wei_fq: FakeQuantize | None = None,
+        wei_levels: int = 255,
+        stride: PerDim = 1,
+        padding: Padding = 0,
+        dilation: PerDim = 1,
+        groups: int = 1,
+        post: Chain | None = None,
+        policy: Policy = "real",
+        exact_rounding: bool = False,
+        layout: Layout = "preserve",
+        strict: bool = False,
+        allow_reference: bool = False,
+        saturation: Saturation = "refuse",
+        zero_point: ZeroPointCarrier = "auto",
+        requantize: str | None = None,
+        self_check: bool = False,
+        tune: bool = False,
+    ) -> Self:
+        """Quantize a float layer. It is called on float sources, or on codes of them.
+
+        Parameters
+        ----------
+        wei : tensor of floats
+            In the dims that the class takes. They become s8 codes, one scale an output channel.
+        bias : tensor of floats, optional
+            Real values.
+        src_q : QParams, (lo, hi), FakeQuantize or Dynamic
+            Of the source, which must be said: as it is, from the range of its values, of 256
+            levels, or found by each call.
+        src_dtype : {"u8", "s8"}
+            Of its codes, for a range or a FakeQuantize.
+        dst_q : QParams, (lo, hi) or FakeQuantize, optional
+            Of the result. A FakeQuantize may have any levels and a range for every channel.
+        dst : data type, optional
+            Of the result: f32 without `dst_q`, u8 with a range or a FakeQuantize.
+        wei_fq : FakeQuantize, optional
+            Of the weights, for the tensor or each output channel. By default, each channel's
+            largest magnitude.
+        wei_levels : int
+            Of that default: 255; or 129, codes within ±64, which CPUs without VNNI multiply
+            exactly.
+        stride, padding, dilation, groups, post
+            As of the class; `post` follows the bias.
+        policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point, \
+requantize, self_check, tune
+            As of the class.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the argument, what came and what would do.
+
+        Examples
+        --------
+        >>> wei = np.full((1, 2, 1, 1), 0.5, np.float32)
+        >>> layer = Conv.from_float(wei, src_q=(0.0, 2.55), wei_levels=129)
+        >>> layer(np.ones((1, 2, 1, 1), np.float32)).round(6).item()
+        1.0
+        """
+        dst_axis = 1 - as_array("wei", wei).ndim
+        quantized = FloatLayer.of(
+            wei, bias, cls.axis, src_q, src_dtype, dst_q, dst, wei_fq, wei_levels, post, dst_axis
+        )
+        return cls(
+            quantized.wei,
+            quantized.bias,
+            src_q=quantized.src_q,
+            wei_q=quantized.wei_q,
+            dst_q=quantized.dst_q,
+            dst=quantized.dst,
+            post=quantized.post,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            policy=policy,
+            exact_rounding=exact_rounding,
+            layout=layout,
+            strict=strict,
+            allow_reference=allow_reference,
+            saturation=saturation,
+            zero_point=zero_point,
+            requantize=requantize,
+            self_check=self_check,
+            tune=tune,
+        )
 
     def bare(self, wei: Array, groups: int, dtype: str) -> Operator:
         """Return the same operator for plain products of codes with s8 weights."""
@@ -110,16 +240,16 @@ class Conv(_Windowed):
     wei : (OC, IC / groups, spatial) array
         s8 or u8 codes with `wei_q`; f32, bf16 or f16 without.
     bias : (OC,) array, optional
-        f32: real values, as oneDNN v3 adds them. s32: units of the accumulator, worth
-        src_scale · wei_scale each, as ONNX and TFLite have them.
+        Floats (f32, float64, f16, bf16): real values, as oneDNN v3 adds them in f32. s32: units of
+        the accumulator, worth src_scale · wei_scale each, as ONNX and TFLite have them.
     src_q, wei_q : QParams, optional
         Of integer tensors; both or neither. `wei_q` per tensor, or along axis 0. With `src_q`, f32
         sources are taken, too, and quantized so; with a `Dynamic` in its place, by a range that
         each call finds.
     dst_q : QParams, optional
         Of an integer result, per tensor.
-    dst : str, optional
-        Data type of a result without `dst_q`; f32 by default.
+    dst : data type, optional
+        Of a result without `dst_q`: ``"u8"``, ``"uint8"`` or ``np.uint8``; f32 by default.
     stride, dilation : int or sequence of int
         A dilation of 1 is dense.
     padding : int or sequence
@@ -129,13 +259,61 @@ class Conv(_Windowed):
         Of channels.
     post : Chain, optional
         What follows: FakeQuantize, activations, Sum, operands.
-    policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point, requantize
-        As in `Settings`; so are `self_check` and `tune`.
+    policy : {"real", "bitwise", "fast"}
+        What a rewrite of the chain must keep: every value in real arithmetic, every bit of f32, or
+        every code but a few that lie beside a tie.
+    exact_rounding : bool
+        Round before the zero point of the result is added, as ONNX's QLinear operators do.
+    layout : {"preserve", "channels_last", "dense"}
+        How a result lies in memory: as the source does, or always so.
+    strict : bool
+        Refuse a chain that needs more than one primitive.
+    allow_reference : bool
+        Accept a reference loop, about a thousand times slower, where nothing else takes the
+        problem.
+    saturation : {"refuse", "allow"}
+        What to do with weights that can overflow 16 bits on a CPU without VNNI.
+    zero_point : {"auto", "attribute", "bias", "map"}
+        What carries the zero point of the source. Auto is oneDNN's attribute; where that is known
+        to be computed wrong or has no fast kernel, the bias, or a map that is added to the sums.
+    requantize : str, optional
+        A dialect of docs/dialects.md, such as ``"tflite_2step"``, that makes the codes of `dst_q`
+        from exact s32 sums. None: oneDNN.
+    self_check : bool
+        Run whatever is made ready for a new shape once on seeded data, and compare it with what
+        the arguments mean, in float64.
+    tune : bool
+        Time the ways to compute a new shape, and keep the fastest if it surely is.
 
     Raises
     ------
     ArgumentError, DTypeError, ShapeError
         Naming the argument, what came and what would do.
+
+    Examples
+    --------
+    >>> from pyonednn_q.qparams import QParams
+    >>> src_q, wei_q = QParams(0.5, 0, "u8"), QParams(0.25, 0, "s8")
+    >>> layer = Conv(np.ones((16, 8, 3, 3), np.int8), src_q=src_q, wei_q=wei_q, padding=1)
+    >>> dst = layer(np.full((1, 8, 4, 4), 2, np.uint8))
+    >>> dst.shape, dst.dtype, float(dst[0, 0, 1, 1]), float(dst[0, 0, 0, 0])
+    ((1, 16, 4, 4), dtype('float32'), 18.0, 8.0)
+
+    With codes as the result, after an activation:
+
+    >>> from pyonednn_q.expr.chain import Chain
+    >>> from pyonednn_q.expr.steps import Eltwise
+    >>> relu = Chain(Eltwise("relu"))
+    >>> layer = Conv(
+    ...     np.ones((16, 8, 3, 3), np.int8),
+    ...     np.full(16, -8.0),
+    ...     src_q=src_q,
+    ...     wei_q=wei_q,
+    ...     dst_q=QParams(0.1, 0, "u8"),
+    ...     post=relu,
+    ... )
+    >>> int(layer(np.full((1, 8, 3, 3), 2, np.uint8))[0, 0, 0, 0])
+    100
     """
 
     kind = "convolution"
@@ -143,9 +321,16 @@ class Conv(_Windowed):
 
 
 class Deconv(_Windowed):
-    """A deconvolution made ready; parameters as of `Conv`.
+    """A deconvolution made ready: dst = store(post(src_scale · wei_scale · acc + bias)).
 
-    Weights are (OC, IC / groups, spatial), as oneDNN has them; other frameworks swap the first two.
+    Parameters
+    ----------
+    wei : (OC, IC / groups, spatial) array
+        As oneDNN has them; other frameworks swap the first two.
+    bias, src_q, wei_q, dst_q, dst, stride, padding, dilation, groups, post, policy, \
+exact_rounding, layout, strict, allow_reference, saturation, zero_point, requantize, self_check, \
+tune
+        As of `Conv`.
     """
 
     kind = "deconvolution"

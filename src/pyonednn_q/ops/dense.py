@@ -11,16 +11,23 @@ import numpy as np
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.faults.capability import leading_ones
 from pyonednn_q.native import runtime
+from pyonednn_q.ops.float_layer import FloatLayer
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.settings import Settings
 from pyonednn_q.primitive.problem import InnerProductProblem, MatMulProblem
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from pyonednn_q.dtypes import DType
     from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.fake_quantize import FakeQuantize
     from pyonednn_q.ops.planned import Planned
+    from pyonednn_q.ops.settings import Layout, Saturation, ZeroPointCarrier
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
+    from pyonednn_q.rewrite.rule import Policy
 
 __all__ = ["InnerProduct", "MatMul"]
 
@@ -42,11 +49,125 @@ class _Dense(Operator):
         src_q: QParams | Dynamic | None = None,
         wei_q: QParams | None = None,
         dst_q: QParams | None = None,
-        dst: str | None = None,
+        dst: DType | None = None,
         post: Chain | None = None,
-        **options: Any,  # noqa: ANN401 - the other fields of Settings
+        policy: Policy = "real",
+        exact_rounding: bool = False,
+        layout: Layout = "preserve",
+        strict: bool = False,
+        allow_reference: bool = False,
+        saturation: Saturation = "refuse",
+        zero_point: ZeroPointCarrier = "auto",
+        requantize: str | None = None,
+        self_check: bool = False,
+        tune: bool = False,
     ) -> None:
-        super().__init__(wei, bias, wei_q, Settings.of(src_q, dst_q, dst, post, options))
+        settings = Settings.of(
+            src_q=src_q,
+            dst_q=dst_q,
+            dst=dst,
+            post=post,
+            policy=policy,
+            exact_rounding=exact_rounding,
+            layout=layout,
+            strict=strict,
+            allow_reference=allow_reference,
+            saturation=saturation,
+            zero_point=zero_point,
+            requantize=requantize,
+            self_check=self_check,
+            tune=tune,
+        )
+        super().__init__(wei, bias, wei_q, settings)
+
+    @classmethod
+    def from_float(
+        cls,
+        /,
+        wei: object,
+        bias: object = None,
+        *,
+        src_q: QParams | Dynamic | FakeQuantize | tuple[float, float] | None = None,
+        src_dtype: DType = "u8",
+        dst_q: QParams | FakeQuantize | tuple[float, float] | None = None,
+        dst: DType | None = None,
+        wei_fq: FakeQuantize | None = None,
+        wei_levels: int = 255,
+        post: Chain | None = None,
+        policy: Policy = "real",
+        exact_rounding: bool = False,
+        layout: Layout = "preserve",
+        strict: bool = False,
+        allow_reference: bool = False,
+        saturation: Saturation = "refuse",
+        zero_point: ZeroPointCarrier = "auto",
+        requantize: str | None = None,
+        self_check: bool = False,
+        tune: bool = False,
+    ) -> Self:
+        """Quantize a float layer. It is called on float sources, or on codes of them.
+
+        Parameters
+        ----------
+        wei : tensor of floats
+            In the dims that the class takes. They become s8 codes, one scale an output channel.
+        bias : tensor of floats, optional
+            Real values.
+        src_q : QParams, (lo, hi), FakeQuantize or Dynamic
+            Of the source, which must be said: as it is, from the range of its values, of 256
+            levels, or found by each call.
+        src_dtype : {"u8", "s8"}
+            Of its codes, for a range or a FakeQuantize.
+        dst_q : QParams, (lo, hi) or FakeQuantize, optional
+            Of the result. A FakeQuantize may have any levels and a range for every channel.
+        dst : data type, optional
+            Of the result: f32 without `dst_q`, u8 with a range or a FakeQuantize.
+        wei_fq : FakeQuantize, optional
+            Of the weights, for the tensor or each output channel. By default, each channel's
+            largest magnitude.
+        wei_levels : int
+            Of that default: 255; or 129, codes within ±64, which CPUs without VNNI multiply
+            exactly.
+        post : Chain, optional
+            What follows the bias.
+        policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point, \
+requantize, self_check, tune
+            As of the class.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the argument, what came and what would do.
+
+        Examples
+        --------
+        >>> wei = np.array([[1.0, -0.5], [0.25, 0.25]], np.float32)
+        >>> layer = InnerProduct.from_float(wei, src_q=(0.0, 2.55), wei_levels=129)
+        >>> layer(np.array([[1.0, 2.0]], np.float32)).round(6)
+        array([[0.  , 0.75]], dtype=float32)
+        """
+        quantized = FloatLayer.of(
+            wei, bias, cls.axis, src_q, src_dtype, dst_q, dst, wei_fq, wei_levels, post, -1
+        )
+        return cls(
+            quantized.wei,
+            quantized.bias,
+            src_q=quantized.src_q,
+            wei_q=quantized.wei_q,
+            dst_q=quantized.dst_q,
+            dst=quantized.dst,
+            post=quantized.post,
+            policy=policy,
+            exact_rounding=exact_rounding,
+            layout=layout,
+            strict=strict,
+            allow_reference=allow_reference,
+            saturation=saturation,
+            zero_point=zero_point,
+            requantize=requantize,
+            self_check=self_check,
+            tune=tune,
+        )
 
     def bare(self, wei: Array, _groups: int, dtype: str) -> Operator:
         """Return the same operator for plain products of codes with s8 weights."""
@@ -95,8 +216,17 @@ class MatMul(_Dense):
         As in `Conv`; channels are columns.
     bias : (N,) array, optional
         As in `Conv`.
-    src_q, wei_q, dst_q, dst, post, and options
-        As in `Conv`; `wei_q` per tensor, or along the last axis.
+    src_q, wei_q, dst_q, dst, post, policy, exact_rounding, layout, strict, allow_reference, \
+saturation, zero_point, requantize, self_check, tune
+        As of `Conv`; `wei_q` per tensor, or along the last axis.
+
+    Examples
+    --------
+    >>> from pyonednn_q.qparams import QParams
+    >>> src_q, wei_q = QParams(0.5, 0, "u8"), QParams([0.25, 0.5], 0, "s8", axis=-1)
+    >>> layer = MatMul(np.array([[1, 2], [3, 4]], np.int8), src_q=src_q, wei_q=wei_q)
+    >>> layer(np.array([[2, 4]], np.uint8))
+    array([[1.75, 5.  ]], dtype=float32)
     """
 
     axis = -1
@@ -142,13 +272,22 @@ class InnerProduct(_Dense):
         As in `Conv`.
     bias : (OC,) array, optional
         As in `Conv`.
-    src_q, wei_q, dst_q, dst, post, and options
-        As in `Conv`; `wei_q` per tensor, or along axis 0.
+    src_q, wei_q, dst_q, dst, post, policy, exact_rounding, layout, strict, allow_reference, \
+saturation, zero_point, requantize, self_check, tune
+        As of `Conv`; `wei_q` per tensor, or along axis 0.
 
     Notes
     -----
     oneDNN's inner product takes no zero points. With one, a matmul of the same numbers runs; the
     plan says so.
+
+    Examples
+    --------
+    >>> from pyonednn_q.qparams import QParams
+    >>> src_q, wei_q = QParams(0.5, 0, "u8"), QParams(0.25, 0, "s8")
+    >>> layer = InnerProduct(np.array([[1, 2], [3, 4]], np.int8), src_q=src_q, wei_q=wei_q)
+    >>> layer(np.array([[2, 4]], np.uint8))
+    array([[1.25, 2.75]], dtype=float32)
     """
 
     kind = "inner_product"

@@ -72,7 +72,7 @@ class Form:
     problem: DenseProblem
     chain: Chain
     has_leaf: bool = False
-    arrays: Mapping[str, TensorSpec] = field(default_factory=dict)
+    arrays: Mapping[str, TensorSpec] = field(default_factory=dict, hash=False)
 
     @property
     def is_product(self) -> bool:
@@ -110,6 +110,31 @@ class Form:
             return np.expand_dims(columns, _lines(self.problem.src.ndim))
         return rows.reshape(self.problem.src.dims[0], -1)
 
+    def operand(self, value: object) -> object:
+        """Return the value of a leaf as this form has it; what is no tensor of dst's dims stays."""
+        if isinstance(value, np.ndarray) and value.shape == self.asked.dst.dims:
+            return self.inward(value)
+        return value
+
+    def stored(self, run: Callable[[Array | None], Array], out: Array | None) -> Array:
+        """Return the result of f(out), where arrays have this form, in the dims that were asked.
+
+        Parameters
+        ----------
+        run : callable
+            Returns a new array for ``None``, else writes into the array and returns it.
+        out : ndarray or None
+            Of the dims that were asked: written and returned.
+        """
+        target = None if out is None else self.inward(out)
+        is_view = target is not None and out is not None and np.may_share_memory(target, out)
+        dst = self.outward(run(target if is_view else None))
+        if out is None:
+            return dst
+        if not is_view:
+            np.copyto(out, dst)
+        return out
+
     def outward(self, dst: Array) -> Array:
         """Return a result in the dims that were asked for, without a copy."""
         if self.is_image:
@@ -122,12 +147,27 @@ class Form:
         batch, channels, *lengths = self.asked.dst.dims
         return np.moveaxis(dst.reshape(batch, *lengths, channels), -1, 1)
 
-    def seen(self) -> dict[str, TensorSpec]:
-        """Return source and result of what was asked, over the memory of this form's tensors."""
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a caller should know of it."""
+        return () if self.name == AS_ASKED else (f"asked as {self.name}, which is the same",)
+
+    def seen(self, dst: TensorSpec) -> dict[str, TensorSpec]:
+        """Return source and result of what was asked, over the memory of this form's tensors.
+
+        Empty where tensors have the dims that were asked.
+
+        Parameters
+        ----------
+        dst : TensorSpec
+            What the primitive stores.
+        """
+        if not self.is_product:
+            return {}
         asked = self.asked
         is_matmul = isinstance(asked, MatMulProblem)
         make = TensorSpec.dense if is_matmul else TensorSpec.channels_last
-        tensors = {"src": asked.src, "dst": self.problem.dst}
+        tensors = {"src": asked.src, "dst": dst}
         dims = {"src": asked.src.dims, "dst": asked.dst.dims}
         return {name: make(dims[name], spec.dtype) for name, spec in tensors.items()}
 

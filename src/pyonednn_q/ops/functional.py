@@ -23,7 +23,14 @@ from pyonednn_q.ops.operands import check_names
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyonednn_q.dtypes import DType
+    from pyonednn_q.expr.chain import Chain
     from pyonednn_q.ops.operator import Operator
+    from pyonednn_q.ops.settings import Layout, Saturation, ZeroPointCarrier
+    from pyonednn_q.primitive.window import Padding, PerDim
+    from pyonednn_q.qparams import QParams
+    from pyonednn_q.quantize.ranges import Dynamic
+    from pyonednn_q.rewrite.rule import Policy
 
 __all__ = [
     "conv",
@@ -50,7 +57,25 @@ def conv(
     out: Tensor = None,
     residual: Tensor = None,
     operands: Operands = None,
-    **options: Any,  # noqa: ANN401
+    src_q: QParams | Dynamic | None = None,
+    wei_q: QParams | None = None,
+    dst_q: QParams | None = None,
+    dst: DType | None = None,
+    stride: PerDim = 1,
+    padding: Padding = 0,
+    dilation: PerDim = 1,
+    groups: int = 1,
+    post: Chain | None = None,
+    policy: Policy = "real",
+    exact_rounding: bool = False,
+    layout: Layout = "preserve",
+    strict: bool = False,
+    allow_reference: bool = False,
+    saturation: Saturation = "refuse",
+    zero_point: ZeroPointCarrier = "auto",
+    requantize: str | None = None,
+    self_check: bool = False,
+    tune: bool = False,
 ) -> Array:
     """Return a convolution of src, followed by a chain.
 
@@ -63,11 +88,12 @@ def conv(
     bias : (OC,) tensor, optional
         As `Conv` takes it.
     out, residual : tensor, optional
-        As `Conv` is called with.
+        As `Conv` is called with. `out` is returned as it was given.
     operands : mapping of str to tensor, optional
         The chain's leaves, by name.
-    **options
-        All other parameters of `Conv`.
+    src_q, wei_q, dst_q, dst, stride, padding, dilation, groups, post, policy, exact_rounding, \
+layout, strict, allow_reference, saturation, zero_point, requantize, self_check, tune
+        As of `Conv`.
 
     Returns
     -------
@@ -83,7 +109,36 @@ def conv(
     >>> dst.shape, dst.dtype, float(dst[0, 0, 0, 0])
     ((1, 16, 2, 2), dtype('float32'), 18.0)
     """
-    return _call(Conv, src, wei, bias, out, residual, operands, options)
+    return _call(
+        Conv,
+        src,
+        wei,
+        bias,
+        out,
+        residual,
+        operands,
+        {
+            "src_q": src_q,
+            "wei_q": wei_q,
+            "dst_q": dst_q,
+            "dst": dst,
+            "stride": stride,
+            "padding": padding,
+            "dilation": dilation,
+            "groups": groups,
+            "post": post,
+            "policy": policy,
+            "exact_rounding": exact_rounding,
+            "layout": layout,
+            "strict": strict,
+            "allow_reference": allow_reference,
+            "saturation": saturation,
+            "zero_point": zero_point,
+            "requantize": requantize,
+            "self_check": self_check,
+            "tune": tune,
+        },
+    )
 
 
 def deconv(
@@ -94,13 +149,72 @@ def deconv(
     out: Tensor = None,
     residual: Tensor = None,
     operands: Operands = None,
-    **options: Any,  # noqa: ANN401
+    src_q: QParams | Dynamic | None = None,
+    wei_q: QParams | None = None,
+    dst_q: QParams | None = None,
+    dst: DType | None = None,
+    stride: PerDim = 1,
+    padding: Padding = 0,
+    dilation: PerDim = 1,
+    groups: int = 1,
+    post: Chain | None = None,
+    policy: Policy = "real",
+    exact_rounding: bool = False,
+    layout: Layout = "preserve",
+    strict: bool = False,
+    allow_reference: bool = False,
+    saturation: Saturation = "refuse",
+    zero_point: ZeroPointCarrier = "auto",
+    requantize: str | None = None,
+    self_check: bool = False,
+    tune: bool = False,
 ) -> Array:
-    """Return a deconvolution of src, followed by a chain; parameters as of `conv`.
+    """Return a deconvolution of src, followed by a chain.
 
-    Weights are (OC, IC / groups, spatial), as oneDNN has them.
+    Parameters
+    ----------
+    src : (N, IC, spatial) tensor
+        As `Deconv` is called with.
+    wei : (OC, IC / groups, spatial) tensor
+        As `Deconv` takes them.
+    bias : (OC,) tensor, optional
+        As `Deconv` takes it.
+    out, residual, operands
+        As of `conv`.
+    src_q, wei_q, dst_q, dst, stride, padding, dilation, groups, post, policy, exact_rounding, \
+layout, strict, allow_reference, saturation, zero_point, requantize, self_check, tune
+        As of `Deconv`.
     """
-    return _call(Deconv, src, wei, bias, out, residual, operands, options)
+    return _call(
+        Deconv,
+        src,
+        wei,
+        bias,
+        out,
+        residual,
+        operands,
+        {
+            "src_q": src_q,
+            "wei_q": wei_q,
+            "dst_q": dst_q,
+            "dst": dst,
+            "stride": stride,
+            "padding": padding,
+            "dilation": dilation,
+            "groups": groups,
+            "post": post,
+            "policy": policy,
+            "exact_rounding": exact_rounding,
+            "layout": layout,
+            "strict": strict,
+            "allow_reference": allow_reference,
+            "saturation": saturation,
+            "zero_point": zero_point,
+            "requantize": requantize,
+            "self_check": self_check,
+            "tune": tune,
+        },
+    )
 
 
 def inner_product(
@@ -111,9 +225,23 @@ def inner_product(
     out: Tensor = None,
     residual: Tensor = None,
     operands: Operands = None,
-    **options: Any,  # noqa: ANN401
+    src_q: QParams | Dynamic | None = None,
+    wei_q: QParams | None = None,
+    dst_q: QParams | None = None,
+    dst: DType | None = None,
+    post: Chain | None = None,
+    policy: Policy = "real",
+    exact_rounding: bool = False,
+    layout: Layout = "preserve",
+    strict: bool = False,
+    allow_reference: bool = False,
+    saturation: Saturation = "refuse",
+    zero_point: ZeroPointCarrier = "auto",
+    requantize: str | None = None,
+    self_check: bool = False,
+    tune: bool = False,
 ) -> Array:
-    """Return Σ src[n, i] · wei[oc, i], followed by a chain; options as of `conv`.
+    """Return Σ src[n, i] · wei[oc, i], followed by a chain.
 
     Parameters
     ----------
@@ -122,9 +250,39 @@ def inner_product(
     wei : (OC, IC) or (OC, IC, spatial) tensor
         As `InnerProduct` takes them.
     bias : (OC,) tensor, optional
-        As `Conv` takes it.
+        As `InnerProduct` takes it.
+    out, residual, operands
+        As of `conv`.
+    src_q, wei_q, dst_q, dst, post, policy, exact_rounding, \
+layout, strict, allow_reference, saturation, zero_point, requantize, self_check, tune
+        As of `InnerProduct`.
     """
-    return _call(InnerProduct, src, wei, bias, out, residual, operands, options)
+    return _call(
+        InnerProduct,
+        src,
+        wei,
+        bias,
+        out,
+        residual,
+        operands,
+        {
+            "src_q": src_q,
+            "wei_q": wei_q,
+            "dst_q": dst_q,
+            "dst": dst,
+            "post": post,
+            "policy": policy,
+            "exact_rounding": exact_rounding,
+            "layout": layout,
+            "strict": strict,
+            "allow_reference": allow_reference,
+            "saturation": saturation,
+            "zero_point": zero_point,
+            "requantize": requantize,
+            "self_check": self_check,
+            "tune": tune,
+        },
+    )
 
 
 def matmul(
@@ -135,9 +293,23 @@ def matmul(
     out: Tensor = None,
     residual: Tensor = None,
     operands: Operands = None,
-    **options: Any,  # noqa: ANN401
+    src_q: QParams | Dynamic | None = None,
+    wei_q: QParams | None = None,
+    dst_q: QParams | None = None,
+    dst: DType | None = None,
+    post: Chain | None = None,
+    policy: Policy = "real",
+    exact_rounding: bool = False,
+    layout: Layout = "preserve",
+    strict: bool = False,
+    allow_reference: bool = False,
+    saturation: Saturation = "refuse",
+    zero_point: ZeroPointCarrier = "auto",
+    requantize: str | None = None,
+    self_check: bool = False,
+    tune: bool = False,
 ) -> Array:
-    """Return src · wei, followed by a chain; options as of `conv`.
+    """Return src · wei, followed by a chain.
 
     Parameters
     ----------
@@ -146,9 +318,39 @@ def matmul(
     wei : (K, N) or (..., K, N) tensor
         As `MatMul` takes them.
     bias : (N,) tensor, optional
-        As `Conv` takes it.
+        As `MatMul` takes it.
+    out, residual, operands
+        As of `conv`.
+    src_q, wei_q, dst_q, dst, post, policy, exact_rounding, \
+layout, strict, allow_reference, saturation, zero_point, requantize, self_check, tune
+        As of `MatMul`.
     """
-    return _call(MatMul, src, wei, bias, out, residual, operands, options)
+    return _call(
+        MatMul,
+        src,
+        wei,
+        bias,
+        out,
+        residual,
+        operands,
+        {
+            "src_q": src_q,
+            "wei_q": wei_q,
+            "dst_q": dst_q,
+            "dst": dst,
+            "post": post,
+            "policy": policy,
+            "exact_rounding": exact_rounding,
+            "layout": layout,
+            "strict": strict,
+            "allow_reference": allow_reference,
+            "saturation": saturation,
+            "zero_point": zero_point,
+            "requantize": requantize,
+            "self_check": self_check,
+            "tune": tune,
+        },
+    )
 
 
 def operator_cache_info() -> CacheInfo:

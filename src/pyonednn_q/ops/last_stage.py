@@ -46,7 +46,7 @@ Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 
-class _Ready(NamedTuple):
+class _AfterSums(NamedTuple):
     """For one shape: what is subtracted from the sums, and the arithmetic that follows."""
 
     map: Array | None
@@ -96,7 +96,7 @@ class LastStage:
         self.dtype = "u8" if self.shift else params.dtype
         parts = _parts(centred, *((-128, 127) if exact else (-64, 63)))
         self.products = [operator.bare(part, groups, self.dtype) for part in parts]
-        self._ready: Shapes[Dims, _Ready] = Shapes()
+        self._ready: Shapes[Dims, _AfterSums] = Shapes()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ class LastStage:
             ready = self._ready.add(src.shape, ready, 0 if ready.map is None else ready.map.nbytes)
         return self._finished(acc, ready, out)
 
-    def _finished(self, acc: Array, ready: _Ready, out: object = None) -> Array:
+    def _finished(self, acc: Array, ready: _AfterSums, out: object = None) -> Array:
         """Return codes for sums, which are overwritten."""
         if ready.map is not None:
             acc -= ready.map
@@ -129,7 +129,7 @@ class LastStage:
         target[...] = requantize(acc, ready.last)
         return target
 
-    def _verify(self, asked: Asked, src_dims: Dims, ready: _Ready) -> None:
+    def _verify(self, asked: Asked, src_dims: Dims, ready: _AfterSums) -> None:
         params = self.settings.src_q
         assert isinstance(params, QParams)
 
@@ -183,12 +183,12 @@ class LastStage:
 
     def _made(
         self, src_dims: Dims, acc: Array, products: Sequence[Callable[[Array], Array]]
-    ) -> _Ready:
+    ) -> _AfterSums:
         params = self.settings.src_q
         assert isinstance(params, QParams)
         point = int(params.zero_point) + self.shift
         if point == 0 or not acc.size:
-            return _Ready(None, self._arithmetic(self.bias))
+            return _AfterSums(None, self._arithmetic(self.bias))
         ones = np.ones((1, *src_dims[1:]) if self.axis == 1 else src_dims)
         share = _total(ones.astype(dtypes.numpy_dtype(self.dtype)), products) * point
         by_channel = np.moveaxis(share, self.axis, -1).reshape(-1, share.shape[self.axis])
@@ -196,9 +196,9 @@ class LastStage:
             # In memory as the sums are: subtracting runs through both in order.
             same = np.empty_like(acc[:1] if len(share) == 1 else acc)
             same[...] = share
-            return _Ready(same, self._arithmetic(self.bias))
+            return _AfterSums(same, self._arithmetic(self.bias))
         bias = np.zeros(1, np.int32) if self.bias is None else self.bias
-        return _Ready(None, self._arithmetic(bias - by_channel[0]))
+        return _AfterSums(None, self._arithmetic(bias - by_channel[0]))
 
     def _arithmetic(self, bias: Array | None) -> Requantizer:
         settings = self.settings

@@ -10,7 +10,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -26,10 +26,8 @@ from pyonednn_q.errors import (
 from pyonednn_q.native.hot import HotCallable
 from pyonednn_q.native.lock import Lock
 from pyonednn_q.ops.arrays import as_array, as_output
-from pyonednn_q.ops.from_float import FromFloat
-from pyonednn_q.ops.hot_floats import hot_of_floats
 from pyonednn_q.ops.last_stage import LastStage
-from pyonednn_q.ops.ready import Layer, PackedKey, Ready
+from pyonednn_q.ops.ready import PackedKey, Ready, Recipe
 from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.ops.source import Codes, dynamic_codes, static_codes
@@ -47,6 +45,7 @@ if TYPE_CHECKING:
 
     from pyonednn_q.check.geometry import Kind
     from pyonednn_q.compose.plan import Plan
+    from pyonednn_q.dtypes import DType
     from pyonednn_q.native import Packed
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.settings import Settings
@@ -59,7 +58,7 @@ Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 
-class Operator(FromFloat, HotCallable, hot=True):
+class Operator(HotCallable, hot=True):
     """Base of `Conv`, `Deconv`, `InnerProduct` and `MatMul`. Safe from many threads at once.
 
     Attributes
@@ -72,6 +71,7 @@ class Operator(FromFloat, HotCallable, hot=True):
         One value per output channel: real values if floating, else in units of the accumulator.
     """
 
+    axis: ClassVar[int] = 0  # of the output channels, in the caller's weights
     groups = 1
     kind: ClassVar[Kind]
     window: Mapping[str, Any] = MappingProxyType({})
@@ -134,8 +134,7 @@ class Operator(FromFloat, HotCallable, hot=True):
             In logical order (N, C, spatial); (..., M, K) for a matmul. Any strides; channels last
             is read where it lies, anything else is copied first.
         out : the same, optional
-            Written in place and returned as an array. If the chain has a Sum and no residual is
-            given, it must hold what the Sum reads.
+            Written in place and returned. Without residual, it holds what a Sum of the chain reads.
         residual : the same, optional
             What a Sum reads, left as it is.
         **operands : the same
@@ -144,7 +143,7 @@ class Operator(FromFloat, HotCallable, hot=True):
         Returns
         -------
         ndarray
-            dst. Its memory goes back to a pool when the last array over it is gone.
+            dst, or `out`. Its memory goes back to a pool when the last array over it is gone.
 
         Raises
         ------
@@ -156,14 +155,14 @@ class Operator(FromFloat, HotCallable, hot=True):
         # Arrays that fit the last primitive as they are went straight there.
         return self._call(src, out, residual, operands)
 
-    def prepare(self, src_dims: Dims, src_dtype: str | None = None) -> Planned:
+    def prepare(self, src_dims: Dims, src_dtype: DType | None = None) -> Planned:
         """Make the primitive for a shape ahead of its first call, and return it.
 
         Parameters
         ----------
         src_dims : tuple of int
             Of the source.
-        src_dtype : str, optional
+        src_dtype : data type, optional
             Of a floating source; by default that of the weights.
         """
         settings = self.settings
@@ -173,9 +172,8 @@ class Operator(FromFloat, HotCallable, hot=True):
             return self._last.prepare(integers("src_dims", src_dims))
         return self._ready_for(integers("src_dims", src_dims), src_dtype).planned
 
-    def _ready_for(self, src_dims: Dims, src_dtype: str) -> Ready:
-        self.settings.check_src(src_dtype)
-        key = (src_dims, src_dtype)
+    def _ready_for(self, src_dims: Dims, src_dtype: DType) -> Ready:
+        key = (src_dims, self.settings.check_src(src_dtype))
         found = self._ready.get(key)
         if found is None:
             with self._lock.held:
@@ -275,13 +273,15 @@ class Operator(FromFloat, HotCallable, hot=True):
         """Return what was decided about the problem."""
         return ()
 
-    def _call(self, src: object, out: object, residual: object, operands: dict[str, Any]) -> Array:
+    def _call(self, src: object, out: Any, residual: object, operands: dict[str, Any]) -> Array:  # noqa: ANN401
         given = as_array("src", src)
-        if self._last is not None:
+        if self._last is None:
+            ready = self._ready_for(given.shape, self._src_dtype(given))
+            dst = self.run_on(ready, given, out, residual, operands)
+        else:
             self._last.refuse(residual, operands)
-            return self._last(self._codes(given, None).values.reshape(given.shape), out)
-        ready = self._ready_for(given.shape, self._src_dtype(given))
-        return self.run_on(ready, given, out, residual, operands)
+            dst = self._last(self._codes(given, None).values.reshape(given.shape), out)
+        return cast("Array", dst if out is None else out)
 
     def run_on(
         self, ready: Ready, given: Array, out: object, residual: object, operands: Mapping[str, Any]
@@ -307,12 +307,13 @@ class Operator(FromFloat, HotCallable, hot=True):
         values, parts = codes.values, self.weights.parts
         if parts is not None:
             values = parts.of(values.reshape(given.shape))
-        if values.shape != planned.src_dims:
-            values = values.reshape(planned.src_dims)
+        src_dims = planned.src_dims
+        if values.shape != src_dims:
+            values = values.reshape(src_dims)
         dst = planned(values, out=to, residual=before, **arrays, **brought)
         as_it_is = self._stays(given, planned)
-        hot = planned.hot if codes.values is given else hot_of_floats(self, ready, planned, given)
-        if hot is not None and as_it_is:
+        hot = planned.hot
+        if hot is not None and as_it_is and codes.values is given:
             self._hot = hot
         if target is not None:
             if to is not target and not np.may_share_memory(dst, target):
@@ -332,9 +333,8 @@ class Operator(FromFloat, HotCallable, hot=True):
     def _src_dtype(self, src: Array) -> str:
         """Return the type of what the primitive takes for a source."""
         found = dtypes.from_numpy(src.dtype, "src", self.settings.src_wanted)
-        params = self.settings.src_q
-        if params is not None and found == "f32":
-            return params.dtype
+        if self.settings.src_q is not None and found == "f32":
+            return self.settings.src_q.dtype
         if self.settings.dynamic is not None:
             raise DTypeError("src", found, "f32: each call makes codes of it")
         return found
@@ -385,11 +385,11 @@ class Operator(FromFloat, HotCallable, hot=True):
         except (UnsupportedError, ArgumentError) as error:
             raise both_refused(refused, error) from None
 
-    def _layer(self, src_dims: Dims, src_dtype: str, *notes: str) -> Layer:
+    def _layer(self, src_dims: Dims, src_dtype: str, *notes: str) -> Recipe:
         parts = self.weights.parts
         problem = self._problem(src_dims if parts is None else parts.dims(src_dims), src_dtype)
         said = [self.weights.note] if self.weights.note else []
-        return Layer(
+        return Recipe(
             problem=problem,
             wei=self._wei_of(problem),
             weights=self.weights,

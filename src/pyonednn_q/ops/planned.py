@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,15 +12,16 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, items, named
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.stages import RESIDUAL, SRC, stages
+from pyonednn_q.compose.stages import RESIDUAL, SRC
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.steps import Sum
 from pyonednn_q.native import Packed, Prepared, prepare
 from pyonednn_q.native.arrays import check_out, checked, empty
 from pyonednn_q.native.hot import HotCallable
 from pyonednn_q.ops.accumulator import Accumulator, accumulator
+from pyonednn_q.ops.form import AS_ASKED, RESIDUAL_LEAF, Form
 from pyonednn_q.ops.operands import Operands
-from pyonednn_q.ops.staged import Flat, Staged
+from pyonednn_q.ops.staged import Rest
 from pyonednn_q.primitive.post_ops import SumPostOp
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.shown import shown
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from pyonednn_q.ops.tuning import Tuning
+    from pyonednn_q.ops.gain import Tuning
     from pyonednn_q.primitive.dense_facts import DenseProblem
 
 __all__ = ["Planned", "prepare_plan"]
@@ -121,18 +123,9 @@ def prepare_plan(
     if plan.sums:
         rest = accumulator(plan, primitive, packed, added, seen, **options)
     elif not plan.is_whole:
-        flat = Flat.of(primitive.layout("dst"), facts.axis)
-        left = stages(plan.leftovers, flat.dims, facts.dst, residual=facts.dst)
-        rest = Rest(flat, Staged(left, allow_reference=allow_reference))
-    return Planned(plan, primitive, leaves, fixed, rest, decided)
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """What runs after the primitive, on its result seen flat."""
-
-    flat: Flat
-    staged: Staged
+        rest = Rest.of(plan, primitive.layout("dst"), allow_reference=allow_reference)
+    form = Form(AS_ASKED, problem, problem, plan.chain)
+    return Planned(plan, primitive, form, leaves, fixed, rest, decided)
 
 
 class Planned(HotCallable, hot=True):
@@ -144,6 +137,8 @@ class Planned(HotCallable, hot=True):
         What is run.
     primitive : Prepared
         The primitive that carries it.
+    form : Form
+        How what was asked is put to the primitive.
     leaves : tuple of str
         Operands that every call takes by keyword.
     decided : tuple of str
@@ -153,7 +148,7 @@ class Planned(HotCallable, hot=True):
     src_dims : tuple of int
         Of a source.
     tuning : Tuning or None
-        Why it is this one, where several were timed.
+        Why this one, where several were timed.
     """
 
     tuning: Tuning | None = None
@@ -162,6 +157,7 @@ class Planned(HotCallable, hot=True):
         self,
         plan: Plan,
         primitive: Prepared,
+        form: Form,
         operands: Operands,
         fixed: Mapping[str, Array],
         rest: Rest | Accumulator | None,
@@ -169,6 +165,7 @@ class Planned(HotCallable, hot=True):
     ) -> None:
         instance("plan", plan, Plan)
         instance("primitive", primitive, Prepared)
+        instance("form", form, Form)
         instance("operands", operands, Operands)
         if rest is not None:
             instance("rest", rest, Rest, Accumulator)
@@ -176,9 +173,14 @@ class Planned(HotCallable, hot=True):
         self.plan = plan
         self.decided = items("decided", decided, str)
         self.primitive = primitive
-        self.leaves = tuple(name for name in operands.leaves if name not in fixed)
-        self.dst: TensorSpec = replace(primitive.layout("dst"), dtype=plan.facts.dst)
-        self.src_dims = primitive.problem.tensors["src"].dims
+        self.form = form
+        given = {*fixed, RESIDUAL_LEAF} if form.has_leaf else set(fixed)
+        self.leaves = tuple(name for name in operands.leaves if name not in given)
+        # The same memory: arrays need not be looked at in Python.
+        specs = form.seen(primitive.layout("dst"))
+        self._seen = primitive.seen_as(specs) if specs else primitive
+        self.dst: TensorSpec = replace(self._seen.layout("dst"), dtype=plan.facts.dst)
+        self.src_dims = form.asked.src.dims
         self._operands = operands
         self._fixed = fixed
         self._rest = rest
@@ -188,15 +190,16 @@ class Planned(HotCallable, hot=True):
             for name in primitive.inputs
             if name != SRC
         )
-        self._sums = tuple(step for step in plan.chain if isinstance(step, Sum))
+        self._read = _read(plan, form, operands)
         self._carries_sum = any(isinstance(op, SumPostOp) for op in plan.post_ops)
-        is_alone = not (self.leaves or rest)
-        self._is_bare = is_alone and not self._sums
+        is_alone = not (self.leaves or rest or form.has_leaf)
+        self._is_bare = is_alone and self._read is None
         # Not itself, which would keep its memory until the garbage collector comes.
         self._row_major: Planned | None = None
         self._stays: bool | None = None
-        self._is_sum = is_alone and self._carries_sum
-        self._hot = self._hot_of(primitive)
+        self._hot = self._seen.hot if self._is_bare else None
+        if is_alone and self._carries_sum:
+            self._hot = self._seen.hot_with_residual
 
     def __call__(
         self,
@@ -233,18 +236,34 @@ class Planned(HotCallable, hot=True):
             Naming the argument, what came and what would do.
         """
         if self._is_bare and residual is None and not operands:
-            return self.primitive(src, out=out)
-        given = self._fixed | self._given(operands)
+            return self._seen(src, out=out)
+        form = self.form
+        leaves = self._fixed | self._leaves_of(operands)
         before = self._before(out, residual)
         if out is not None:
-            self._check_out(out, {"src": src, **given}, before)
-        inputs = [self._operands.in_dims(leaf, given[leaf], dims) for leaf, dims in self._inputs]
+            # As they were given: views of them may be copies.
+            given = {name: np.asarray(array) for name, array in operands.items()}
+            self._check_out(out, {"src": src, **self._fixed, **given}, before)
+        before = None if before is None else form.inward(before)
+        if form.has_leaf and before is not None:
+            leaf = self._operands.leaves[RESIDUAL_LEAF]
+            leaves[RESIDUAL_LEAF], before = before.view(dtypes.numpy_dtype(leaf.dtype)), None
+        x = form.inward(checked("src", src, self._seen.layout(SRC)))
+        return form.stored(partial(self._run, x, leaves, before), out)
+
+    def _run(
+        self, x: Array, leaves: dict[str, Array], before: Array | None, out: Array | None
+    ) -> Array:
+        """Run on arrays in the dims of the primitive."""
+        inputs = [self._operands.in_dims(leaf, leaves[leaf], dims) for leaf, dims in self._inputs]
         if self._rest is None:
-            return self.primitive(src, *inputs, out=self._target(out, before))
+            return self.primitive(x, *inputs, out=self._target(out, before))
         if isinstance(self._rest, Accumulator):
-            return self._rest(checked("src", src, self.primitive.layout("src")), out)
-        x = self.primitive(src, *inputs, out=self._target(None, before))
-        return self._finish(self._rest, x, given, before, out)
+            return self._rest(x, out)
+        leaves[SRC] = self.primitive(x, *inputs, out=self._target(None, before))
+        if before is not None:
+            leaves[RESIDUAL] = before
+        return self._rest(leaves, out)
 
     @property
     def hot(self) -> Callable[[Any, Any, Any], Any] | None:
@@ -255,47 +274,42 @@ class Planned(HotCallable, hot=True):
         """
         return self._hot
 
-    def _hot_of(self, primitive: Prepared) -> Callable[[Any, Any, Any], Any] | None:
-        if self._is_sum:
-            return primitive.hot_with_residual
-        return primitive.hot if self._is_bare else None
-
-    @property
-    def alone(self) -> tuple[str, ...] | None:
-        """What each input of the primitive is, by leaf; None where more runs than that."""
-        is_more = self._rest is not None or (self._sums and not self._carries_sum)
-        return None if is_more else (SRC, *(leaf for leaf, _ in self._inputs))
-
     @property
     def nbytes(self) -> int:
         """About how many bytes it takes beside weights: those of its primitives."""
-        rest = self._rest
-        after = (
-            0 if rest is None else (rest if isinstance(rest, Accumulator) else rest.staged).nbytes
-        )
-        return self.primitive.nbytes + after
+        return self.primitive.nbytes + (0 if self._rest is None else self._rest.nbytes)
 
     def row_major(self) -> Planned:
         """Return the same for row-major sources and results, which the library copies itself.
 
-        This one, where they lie so already, and where something runs after the primitive.
+        This one, where they lie so already, where something runs after the primitive, and in a
+        form of its own: how arrays lie was part of the choice.
         """
         if self._stays is None:
             layouts = {name: self.primitive.layout(name) for name in (SRC, "dst")}
             dense = {name: TensorSpec.dense(s.dims, s.dtype) for name, s in layouts.items()}
-            stays = layouts == dense or self._rest is not None or not self.dst.size
-            self._row_major = None if stays else self._on(self.primitive.seen_as(dense))
+            runs_more = self._rest is not None or self.form.name != AS_ASKED
+            stays = layouts == dense or runs_more or not self.dst.size
+            self._row_major = None if stays else self._on(self.primitive.seen_as(dense), self.form)
             self._stays = stays
         return self._row_major or self
 
-    def _on(self, primitive: Prepared) -> Planned:
+    def in_form(self, form: Form) -> Planned:
+        """Return the same, called as what was asked and put to the primitive in a form.
+
+        The form's problem and chain are those of this plan.
+        """
+        return self._on(self.primitive, form)
+
+    def _on(self, primitive: Prepared, form: Form) -> Planned:
         rest = copy(self._rest) if isinstance(self._rest, Accumulator) else self._rest
-        other = Planned(self.plan, primitive, self._operands, self._fixed, rest, self.decided)
+        args = form, self._operands, self._fixed, rest, self.decided
+        other = Planned(self.plan, primitive, *args)
         other.tuning = self.tuning
         return other
 
     def __copy__(self) -> Planned:
-        return self._on(copy(self.primitive))
+        return self._on(copy(self.primitive), self.form)
 
     def empty(self) -> Array:
         """Return an uninitialised array to pass as `out`, in the layout that needs no copy."""
@@ -303,23 +317,21 @@ class Planned(HotCallable, hot=True):
 
     @property
     def fixed(self) -> dict[str, Array]:
-        """Leaves that are the same in every call, by name."""
+        """Leaves that are the same in every call, by name, in the form's dims."""
         return dict(self._fixed)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a caller should know: what was decided, what was passed over, what is left over."""
         because = (f"left over: {self.plan.because}",) if self.plan.because else ()
-        done = self._rest.notes if isinstance(self._rest, Accumulator) else ()
-        return (*self.decided, *self.plan.notes, *self.primitive.notes, *done, *because)
+        done = () if self._rest is None else self._rest.notes
+        own = (*self.decided, *self.plan.notes, *self.primitive.notes, *done, *because)
+        return (*own, *self.form.notes)
 
     @property
     def after(self) -> tuple[str, ...]:
         """A line for every primitive that runs after the first."""
-        if self._rest is None:
-            return ()
-        rest = self._rest if isinstance(self._rest, Accumulator) else self._rest.staged
-        return tuple(rest.describe().splitlines())
+        return () if self._rest is None else tuple(self._rest.describe().splitlines())
 
     def describe(self) -> str:
         """Return the plan, the primitive, and what runs after it."""
@@ -330,16 +342,18 @@ class Planned(HotCallable, hot=True):
         after = f", then {len(self.after)} more" if self.after else ""
         return f"<Planned {self.primitive.problem.text()} on {self.primitive.impl}{after}>"
 
-    def _given(self, operands: Mapping[str, Array]) -> dict[str, Array]:
+    def _leaves_of(self, operands: Mapping[str, Array]) -> dict[str, Array]:
+        """Return what a call gives for leaves, checked, in the form's dims."""
         for name in operands:
             if name not in self.leaves:
                 wanted = f"one of {', '.join(self.leaves)}" if self.leaves else "no operands"
                 raise ArgumentError("operands", shown(name), wanted)
-        return {name: self._operands.checked(name, operands.get(name)) for name in self.leaves}
+        seen = {name: self.form.operand(operands.get(name)) for name in self.leaves}
+        return {name: self._operands.checked(name, array) for name, array in seen.items()}
 
     def _before(self, out: Array | None, residual: Array | None) -> Array | None:
         """Return what the Sum reads, or ``None`` if the chain has none."""
-        if not self._sums:
+        if self._read is None:
             if residual is not None:
                 raise ArgumentError("residual", "an array", "None: the chain has no Sum")
             return None
@@ -351,10 +365,9 @@ class Planned(HotCallable, hot=True):
         instance(name, given, np.ndarray)
         dtype = dtypes.from_numpy(given.dtype, name)
         dst = self.plan.facts.dst
-        read = self._sums[0].dtype or dst  # all Sums of a chain read the same
         # Bits may be read as another type, but only as one of the same size.
-        sizes = [dtypes.numpy_dtype(one).itemsize for one in (read, dst)]
-        wanted = {read, dst} if sizes[0] == sizes[1] else {read}
+        sizes = [dtypes.numpy_dtype(one).itemsize for one in (self._read, dst)]
+        wanted = {self._read, dst} if sizes[0] == sizes[1] else {self._read}
         if dtype not in wanted:
             raise DTypeError(name, dtype, f"{' or '.join(sorted(wanted))}, as the Sum reads it")
         return checked(name, given, replace(self.dst, dtype=dtype))
@@ -376,25 +389,11 @@ class Planned(HotCallable, hot=True):
         np.copyto(dst, before.view(dst.dtype))
         return dst
 
-    def _finish(
-        self,
-        rest: Rest,
-        x: Array,
-        given: Mapping[str, Array],
-        before: Array | None,
-        out: Array | None,
-    ) -> Array:
-        flat = rest.flat
-        leaves = self._operands.leaves
-        values = {name: flat.operand(array, leaves[name].extent) for name, array in given.items()}
-        values[SRC] = flat.view(x)
-        if before is not None:
-            values[RESIDUAL] = flat.view(before)
-        if out is None:
-            return flat.back(rest.staged(values))
-        target = flat.view(out)
-        if np.may_share_memory(target, out):
-            rest.staged(values, target)
-        else:  # another layout than the primitive's
-            np.copyto(out, flat.back(rest.staged(values)))
-        return out
+
+def _read(plan: Plan, form: Form, operands: Operands) -> str | None:
+    """Return the type of what a Sum reads, or its leaf; ``None`` without either."""
+    if form.has_leaf:
+        return operands.leaves[RESIDUAL_LEAF].dtype
+    # All Sums of a chain read the same.
+    sums = [step for step in plan.chain if isinstance(step, Sum)]
+    return (sums[0].dtype or plan.facts.dst) if sums else None

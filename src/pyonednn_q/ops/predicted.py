@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.form import RESIDUAL_LEAF
-from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.predict.plan_model import PlanModel, plan_model
@@ -22,7 +21,6 @@ from pyonednn_q.predict.plan_model import PlanModel, plan_model
 if TYPE_CHECKING:
     from pyonednn_q.ops.form import Form
     from pyonednn_q.ops.planned import Planned
-    from pyonednn_q.primitive.dense_facts import DenseProblem
 
 __all__ = ["OperatorModel", "RequantizedModel", "model_of"]
 
@@ -99,19 +97,16 @@ class OperatorModel:
         before = None if residual is None else dims.into("residual", as_array("residual", residual))
         given: dict[str, Any] = {
             "src": values.reshape(planned.src_dims),
-            "wei": operator._wei_of(_asked(planned)),  # noqa: SLF001
+            "wei": operator._wei_of(planned.form.asked),  # noqa: SLF001
             "operands": leaves,
             "before": before,
         }
-        if isinstance(planned, Formed):
-            given = _as_formed(planned.form, given)
+        given = _in_form(planned.form, given)
         given["operands"] |= planned.fixed
         return dims, given
 
     def _back(self, dims: Reshaped, dst: Array) -> Array:
-        return dims.back(
-            self.planned.form.outward(dst) if isinstance(self.planned, Formed) else dst
-        )
+        return dims.back(self.planned.form.outward(dst))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +157,7 @@ def _sums(model: OperatorModel, src_dims: tuple[int, ...], src: Array) -> Array:
     return (model if src.shape == src_dims else _of(model.operator, src.shape)).run(src)
 
 
-def _asked(planned: Planned) -> DenseProblem:
-    """Return the problem that an operator has weights for."""
-    if isinstance(planned, Formed):
-        return planned.form.asked
-    problem: Any = planned.primitive.problem
-    return cast("DenseProblem", problem)
-
-
-def _as_formed(form: Form, given: dict[str, Any]) -> dict[str, Any]:
+def _in_form(form: Form, given: dict[str, Any]) -> dict[str, Any]:
     """Return arrays of what was asked as a form's primitive has them."""
     src, dims = form.inward(given["src"]), form.asked.dst.dims
     # Channels that were added to the source meet weights of 0.
@@ -240,10 +227,9 @@ def model_of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel | R
 def _of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel:
     planned = operator.prepare(src_dims)
     primitive = planned.primitive
-    inner = planned.inner if isinstance(planned, Formed) else planned
     problem: Any = primitive.problem
     if not dtypes.is_integer(problem.src.dtype):
         wanted = "one on codes: sums of floating values depend on the order of additions"
         raise ArgumentError("operator", f"one on {problem.src.dtype} values", wanted)
-    model = plan_model(inner.plan, problem, primitive.impl, runtime.isa(), runtime.version())
+    model = plan_model(planned.plan, problem, primitive.impl, runtime.isa(), runtime.version())
     return OperatorModel(operator, planned, model)

@@ -16,7 +16,6 @@ from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.native import Packed, runtime
 from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form, if_generated
-from pyonednn_q.ops.formed import Formed
 from pyonednn_q.ops.planned import Planned, prepare_plan
 from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.primitive.dense_facts import ACC_MAP, PrimitiveFacts, acc_interval
@@ -25,7 +24,7 @@ from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.tensor import TensorSpec
 
-__all__ = ["Layer", "PackedKey", "Ready"]
+__all__ = ["PackedKey", "Ready", "Recipe"]
 
 Array = np.ndarray[Any, Any]
 
@@ -56,14 +55,11 @@ class Ready:
         f32, of dst's dims or 1: what a call's own zero points are multiplied by and subtracted.
     is_unsigned : bool
         Whether it takes u8 codes that are 128 more than those of the s8 source.
-    of_floats : dict
-        Calls of float sources, by what runs; `hot_of_floats`.
     """
 
     planned: Planned
     unit_map: NDArray[np.float32] | None = None
     is_unsigned: bool = False
-    of_floats: dict[Planned, Callable[..., Any] | None] = field(default_factory=dict, compare=False)
 
     @property
     def nbytes(self) -> int:
@@ -72,7 +68,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class Recipe:
     """What there is to make ready: a problem, weights in its dims, bias and settings."""
 
     problem: DenseProblem
@@ -124,7 +120,7 @@ class Layer:
             arrays=form.arrays,
         )
         inner = layer._usual().planned  # noqa: SLF001 - of this class
-        return self._as_arrays_lie(inner) if form.name == AS_ASKED else Formed(form, inner)
+        return self._as_arrays_lie(inner) if form.name == AS_ASKED else inner.in_form(form)
 
     def _as_arrays_lie(self, planned: Planned) -> Planned:
         return planned.row_major() if self.settings.layout == "dense" else planned

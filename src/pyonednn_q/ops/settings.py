@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, one_of
-from pyonednn_q.compose.zero_point import CARRIERS, Carrier
+from pyonednn_q.compose.zero_point import CARRIERS
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf
@@ -20,25 +20,15 @@ from pyonednn_q.rewrite.rule import Policy
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pyonednn_q.dtypes import DType
 
-__all__ = ["Layout", "Settings"]
+__all__ = ["Layout", "Saturation", "Settings", "ZeroPointCarrier"]
 
 Layout: TypeAlias = Literal["preserve", "channels_last", "dense"]
+Saturation: TypeAlias = Literal["refuse", "allow"]
+ZeroPointCarrier: TypeAlias = Literal["auto", "attribute", "bias", "map"]
 
 _FLOATS = ("f32", "bf16", "f16")
-_OPTIONS = (
-    "policy",
-    "exact_rounding",
-    "layout",
-    "strict",
-    "allow_reference",
-    "saturation",
-    "zero_point",
-    "self_check",
-    "tune",
-    "requantize",
-)
 _STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
 
 
@@ -91,8 +81,8 @@ class Settings:
     layout: Layout = "preserve"
     strict: bool = False
     allow_reference: bool = False
-    saturation: str = "refuse"
-    zero_point: Carrier | Literal["auto"] = "auto"
+    saturation: Saturation = "refuse"
+    zero_point: ZeroPointCarrier = "auto"
     self_check: bool = False
     tune: bool = False
     requantize: str | None = None
@@ -164,25 +154,17 @@ class Settings:
     @classmethod
     def of(
         cls,
-        src_q: QParams | Dynamic | None,
+        *,
         dst_q: QParams | None,
-        dst: str | None,
+        dst: DType | None,
         post: Chain | None,
-        options: Mapping[str, Any],
+        **others: Any,  # noqa: ANN401 - the other fields
     ) -> Settings:
-        """Return settings, with the usual data type of the result where none is named.
-
-        Raises
-        ------
-        ArgumentError
-            An option of another name.
-        """
-        for name in options:
-            if name not in _OPTIONS:
-                raise ArgumentError("options", shown(name), f"one of {', '.join(_OPTIONS)}")
+        """Return settings, with the usual data type of the result where none is named."""
         if dst is None:
             dst = dst_q.dtype if isinstance(dst_q, QParams) else "f32"
-        return cls(src_q, dst_q, dst, Chain() if post is None else post, **options)
+        stored = dtypes.checked(dst, "dst", _STORED)
+        return cls(dst_q=dst_q, dst=stored, post=Chain() if post is None else post, **others)
 
     @property
     def is_int8(self) -> bool:
@@ -228,15 +210,16 @@ class Settings:
         codes = f"{name}, as src_q says: array.astype({name!r}) if these are codes"
         return f"{codes}; array.astype('float32') if they are real values"
 
-    def check_src(self, dtype: str) -> None:
-        """Refuse a source of another data type.
+    def check_src(self, dtype: object) -> str:
+        """Return the data type of a source; refuse another than this operator takes.
 
         Raises
         ------
         DTypeError
             It is not what `src_q` says; or integers came where there is no `src_q`.
         """
-        dtypes.checked(dtype, "src", _FLOATS if self.src_q is None else dtypes.NAMES)
-        if self.src_q is not None and dtype != self.src_q.dtype:
+        name = dtypes.checked(dtype, "src", _FLOATS if self.src_q is None else dtypes.NAMES)
+        if self.src_q is not None and name != self.src_q.dtype:
             wanted = f"{self.src_q.dtype}, as src_q says, or f32, which is quantized so"
-            raise DTypeError("src", dtype, wanted)
+            raise DTypeError("src", name, wanted)
+        return name

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.stages import DST, Stage
+from pyonednn_q.compose.stages import DST, Stage, stages
 from pyonednn_q.native import Prepared, prepare
 from pyonednn_q.native.cast import Cast, is_cast
 from pyonednn_q.primitive.pointwise import ReorderProblem
@@ -17,9 +17,10 @@ from pyonednn_q.primitive.pointwise import ReorderProblem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyonednn_q.compose.plan import Plan
     from pyonednn_q.primitive.tensor import TensorSpec
 
-__all__ = ["Flat", "Staged"]
+__all__ = ["Flat", "Rest", "Staged"]
 
 Array = np.ndarray[Any, Any]
 
@@ -112,6 +113,81 @@ class Staged:
     def describe(self) -> str:
         """Return a line for every stage: what it computes, and on which implementation."""
         return "\n".join(map(_line, self.stages, self.primitives))
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What runs after a plan's primitive, on its result seen flat.
+
+    Attributes
+    ----------
+    flat : Flat
+        How the primitive's dst is seen.
+    staged : Staged
+        What runs.
+    extents : mapping of str to str
+        Of leaves, by name: "full", "per_channel", "per_row" or "per_tensor"; others are full.
+    """
+
+    flat: Flat
+    staged: Staged
+    extents: Mapping[str, str]
+
+    @classmethod
+    def of(cls, plan: Plan, dst: TensorSpec, *, allow_reference: bool) -> Rest:
+        """Prepare what a plan leaves over.
+
+        Parameters
+        ----------
+        plan : Plan
+            With leftovers.
+        dst : TensorSpec
+            What its primitive stores.
+        allow_reference : bool
+            As in `prepare`.
+        """
+        facts = plan.facts
+        flat = Flat.of(dst, facts.axis)
+        left = stages(plan.leftovers, flat.dims, facts.dst, residual=facts.dst)
+        extents = {leaf.name: leaf.extent for leaf in plan.leaves}
+        return cls(flat, Staged(left, allow_reference=allow_reference), extents)
+
+    def __call__(self, arrays: Mapping[str, Array], out: Array | None = None) -> Array:
+        """Return dst, in the dims of the primitive.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            By the names that stages give them: the result of the primitive and what a Sum reads,
+            in its dims; and leaves.
+        out : ndarray, optional
+            Written and returned.
+        """
+        flat = self.flat
+        of = self.extents
+        seen = {name: flat.operand(one, of.get(name, "full")) for name, one in arrays.items()}
+        if out is None:
+            return flat.back(self.staged(seen))
+        target = flat.view(out)
+        if np.may_share_memory(target, out):
+            self.staged(seen, target)
+        else:  # another layout than the primitive's
+            np.copyto(out, flat.back(self.staged(seen)))
+        return out
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes its primitives take."""
+        return self.staged.nbytes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Nothing: the plan says what is left over."""
+        return ()
+
+    def describe(self) -> str:
+        """Return a line for every stage."""
+        return self.staged.describe()
 
 
 def _line(stage: Stage, primitive: Prepared | Cast) -> str:

@@ -12,9 +12,7 @@ case, and in no place below 1: what is not surely faster stays as it was.
 
 from __future__ import annotations
 
-import math
 import time
-from dataclasses import dataclass
 from itertools import chain as joined
 from itertools import zip_longest
 from statistics import median
@@ -29,14 +27,14 @@ from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import aligned
 from pyonednn_q.native.selection import implementations
-from pyonednn_q.native.timing import Budget, Timed, interleaved
-from pyonednn_q.ops.form import AS_ASKED, Form, forms
-from pyonednn_q.ops.formed import Formed
+from pyonednn_q.native.timing import Budget, interleaved
+from pyonednn_q.ops.form import Form, forms
+from pyonednn_q.ops.gain import Timing, Tuning, ratios_of, sure_gain
 from pyonednn_q.primitive.implementation import classify
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.ops.planned import Planned
@@ -44,17 +42,7 @@ if TYPE_CHECKING:
 
     Make = Callable[..., Planned]
 
-__all__ = [
-    "HOPELESS",
-    "LEAST_GAIN",
-    "Timing",
-    "Tuning",
-    "calls_of",
-    "ratios_of",
-    "sure_gain",
-    "tune",
-    "way",
-]
+__all__ = ["HOPELESS", "LEAST_GAIN", "calls_of", "tune", "way"]
 
 Array = np.ndarray[Any, Any]
 
@@ -66,48 +54,11 @@ _PAGE = 4096
 HOPELESS = 3.0  # times the fastest, in a first look
 _LOOK = Budget(min_time_s=0.02)
 _MATCH = Budget(rounds=9)
-_NORMAL_95 = 1.96
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """How long a way took, in microseconds a call, the median of its samples."""
-
-    way: str
-    us: float
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """What was chosen for a problem.
-
-    Attributes
-    ----------
-    way, usual : str
-        What was taken, and what would have been without tuning: a form and an implementation.
-    gain : float
-        Time of the usual way over that of the one taken, the median of pairs; 1 where it stayed.
-    timings : tuple of Timing
-        Of all ways that were tried; empty where the choice was loaded.
-    """
-
-    way: str
-    usual: str
-    gain: float
-    timings: tuple[Timing, ...] = ()
-
-    def __str__(self) -> str:
-        tried = ", ".join(f"{t.way} {t.us:.1f} us" for t in self.timings)
-        if self.way == self.usual:
-            head = f"{self.way} stays: nothing was surely faster"
-        else:
-            head = f"{self.way} in place of {self.usual}, {self.gain:.2f} times as fast"
-        return f"{head} ({tried})" if tried else f"{head} (loaded)"
 
 
 def way(planned: Planned) -> str:
     """Return the form and the implementation of a plan, as tunings name them."""
-    return f"{_form_of(planned)} on {planned.primitive.impl}"
+    return f"{planned.form.name} on {planned.primitive.impl}"
 
 
 def tune(
@@ -148,9 +99,7 @@ def tune(
         ratios: list[float] = []
         for line in LINES:
             args = (problem, chain, layout, line + past)
-            pair = [
-                calls_of(_again(ways[name], make, problem, chain), *args) for name in (asked, best)
-            ]
+            pair = [calls_of(_again(ways[name], make), *args) for name in (asked, best)]
             here = ratios_of(*interleaved(pair, _MATCH))
             if median(here) < 1.0:
                 return usual, stays
@@ -161,31 +110,9 @@ def tune(
     return ways[best], Tuning(best, asked, gain, timings)
 
 
-def _again(planned: Planned, make: Make, problem: DenseProblem, chain: Chain) -> Planned:
+def _again(planned: Planned, make: Make) -> Planned:
     """Return the same way made anew, with weights of its own in memory."""
-    asked = Form(AS_ASKED, problem, problem, chain)
-    form = planned.form if isinstance(planned, Formed) else asked
-    return make(form, planned.primitive.impl, apart=True)
-
-
-def ratios_of(before: Timed, after: Timed) -> list[float]:
-    """Return the ratios of paired samples."""
-    pairs = zip(before.samples_us, after.samples_us, strict=True)
-    return [one / other for one, other in pairs]
-
-
-def sure_gain(ratios: Sequence[float]) -> tuple[float, float]:
-    """Return the median of ratios, and its lower bound of 95 %.
-
-    Examples
-    --------
-    >>> sure_gain(ratios_of(Timed(1, (2.0,) * 40), Timed(1, (1.0,) * 40)))
-    (2.0, 2.0)
-    """
-    ordered = sorted(ratios)
-    # Order statistics around the median, by the normal approximation of the binomial.
-    rank = math.floor((len(ordered) - _NORMAL_95 * math.sqrt(len(ordered))) / 2)
-    return median(ordered), ordered[max(rank, 0)]
+    return make(planned.form, planned.primitive.impl, apart=True)
 
 
 def _others(
@@ -203,14 +130,10 @@ def _others(
         yield planned
 
 
-def _form_of(planned: Planned) -> str:
-    return planned.form.name if isinstance(planned, Formed) else AS_ASKED
-
-
 def _of_form(form: Form, usual: Planned, make: Make) -> Iterator[Planned]:
     """Give a form on every implementation, in the library's order."""
     first = usual
-    if form.name != _form_of(usual):
+    if form.name != usual.form.name:
         try:
             first = make(form, None)
         except Error:  # this form is not supported

@@ -19,7 +19,8 @@ from pyonednn_q.native import runtime
 from pyonednn_q.native.lock import Lock
 from pyonednn_q.native.processor import cpu_name
 from pyonednn_q.ops.form import forms
-from pyonednn_q.ops.tuning import Tuning, tune, way
+from pyonednn_q.ops.gain import Tuning
+from pyonednn_q.ops.tuning import tune, way
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:

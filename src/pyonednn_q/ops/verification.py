@@ -20,7 +20,6 @@ from pyonednn_q.check.places import Places
 from pyonednn_q.check.quantizing import by_own_range, quantized
 from pyonednn_q.expr.steps import Binary, Leaf, Sum
 from pyonednn_q.native.trial import compare, lost_channels
-from pyonednn_q.ops.formed import Formed
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.requantize import dialect
@@ -277,15 +276,13 @@ def verify(operator: Operator, asked: Asked, ready: Ready, src_dims: Dims, src_d
 
     def run(src: Array, residual: Array | None, operands: Mapping[str, Array]) -> Iterator[Array]:
         yield operator.run_on(ready, src, None, residual, operands)
-        for hot in (planned.hot, *ready.of_floats.values()):
-            dst = NotImplemented if hot is None else hot(src, residual, None)
+        if planned.hot is not None:
+            dst = planned.hot(src, residual, None)
             if dst is not NotImplemented:
                 yield dst
 
     lost: tuple[int, ...] = ()
     if operator.settings.saturation == "allow":
-        form = planned.form if isinstance(planned, Formed) else None
-        problem: Any = planned.primitive.problem if form is None else form.asked
-        wei = operator._wei_of(problem)  # noqa: SLF001 - of what runs
-        lost = lost_channels(planned.primitive, wei if form is None else form.wei(wei))
+        wei = operator._wei_of(planned.form.asked)  # noqa: SLF001 - of what runs
+        lost = lost_channels(planned.primitive, planned.form.wei(wei))
     asked.verify(src_dims, src_dtype, planned, run, lost)

@@ -125,22 +125,32 @@ class Weights:
 
 
 def checked_bias(bias: object, channels: int) -> Array:
-    """Return a copy of a bias: real values if floating, else counts of the accumulator.
+    """Return a copy of a bias as f32 if it holds real values, as s32 if units of the accumulator.
+
+    Parameters
+    ----------
+    bias : (channels,) tensor
+        Real values in f32, float64, f16 or bf16; or s32.
+    channels : int
+        Output channels.
 
     Raises
     ------
     ArgumentError, DTypeError, ShapeError
-        What is none.
+        What is none, or real values beyond float32.
     """
     array = as_array("bias", bias)
     if array.shape != (channels,):
         raise ShapeError("bias", str(array.shape), f"({channels},): one per output channel")
-    name = dtypes.from_numpy(array.dtype, "bias")
-    if name not in {"f32", "s32"}:
-        raise DTypeError("bias", name, "f32 (real values) or s32 (units of the accumulator)")
-    if not np.isfinite(array).all():
-        raise ArgumentError("bias", "values that are not finite", "finite numbers")
-    copy: Array = array.copy()
+    if array.dtype != np.float64:
+        name = dtypes.from_numpy(array.dtype, "bias")
+        if name not in {"f32", "s32", "bf16", "f16"}:
+            wanted = "real values (f32, float64, f16, bf16) or s32 (units of the accumulator)"
+            raise DTypeError("bias", name, wanted)
+    with np.errstate(over="ignore"):
+        copy: Array = array.astype(np.int32 if array.dtype.kind == "i" else np.float32)
+    if not np.isfinite(copy).all():
+        raise ArgumentError("bias", "values that are not finite in f32", "finite numbers")
     return copy
 
 

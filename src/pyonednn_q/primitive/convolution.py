@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from pyonednn_q.dtypes import DType
+
 Layout = Literal["channels_last", "dense"]
 
 
-def laid_out(dims: Iterable[int], dtype: str, layout: str) -> TensorSpec:
+def laid_out(dims: Iterable[int], dtype: DType, layout: str) -> TensorSpec:
     """Return a tensor without gaps, "channels_last" or "dense" (row-major)."""
     one_of("layout", layout, ("channels_last", "dense"))
     make = TensorSpec.dense if layout == "dense" else TensorSpec.channels_last
     return make(dims, dtype)
 
 
-def bias_spec(channels: int, dtype: str | None) -> TensorSpec | None:
+def bias_spec(channels: int, dtype: DType | None) -> TensorSpec | None:
     """Return a bias of one value per channel, or None."""
     return None if dtype is None else TensorSpec.dense((channels,), dtype)
 
@@ -70,10 +72,10 @@ class _WindowedProblem(Operation):
         src_dims: Iterable[int],
         wei_dims: Iterable[int],
         *,
-        src: str = "u8",
-        wei: str = "s8",
-        dst: str = "u8",
-        bias: str | None = None,
+        src: DType = "u8",
+        wei: DType = "s8",
+        dst: DType = "u8",
+        bias: DType | None = None,
         strides: PerDim = 1,
         dilation: PerDim = 1,
         padding: Padding = 0,
@@ -87,9 +89,9 @@ class _WindowedProblem(Operation):
             1 to 3 spatial dimensions.
         wei_dims : (OC, IC, spatial) or (G, OC/G, IC/G, spatial)
             Of a deconvolution too. Groups are there when wei has one dimension more than src.
-        src, wei, dst : str
-            Data types.
-        bias : str, optional
+        src, wei, dst : data type
+            ``"u8"``, ``"uint8"`` or ``np.uint8``; so are all.
+        bias : data type, optional
             Its data type; None: no bias.
         strides, dilation : int or sequence of int
             For all spatial dimensions, or for each. A dilation of 1 is dense.

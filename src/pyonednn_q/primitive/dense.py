@@ -14,6 +14,8 @@ from pyonednn_q.primitive.tensor import TensorSpec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pyonednn_q.dtypes import DType
+
 Dims = tuple[int, ...]
 
 
@@ -67,10 +69,10 @@ class InnerProductProblem(Operation):
         src_dims: Iterable[int],
         oc: int,
         *,
-        src: str = "u8",
-        wei: str = "s8",
-        dst: str = "u8",
-        bias: str | None = None,
+        src: DType = "u8",
+        wei: DType = "s8",
+        dst: DType = "u8",
+        bias: DType | None = None,
         layout: Layout = "channels_last",
     ) -> InnerProductProblem:
         """Return the problem of these dimensions.
@@ -153,10 +155,10 @@ class MatMulProblem(Operation):
         src_dims: Iterable[int],
         wei_dims: Iterable[int],
         *,
-        src: str = "u8",
-        wei: str = "s8",
-        dst: str = "u8",
-        bias: str | None = None,
+        src: DType = "u8",
+        wei: DType = "s8",
+        dst: DType = "u8",
+        bias: DType | None = None,
     ) -> MatMulProblem:
         """Return the problem of these dimensions: src and dst row-major, wei packed.
 

@@ -14,6 +14,8 @@ from pyonednn_q.errors import LayoutError, ShapeError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pyonednn_q.dtypes import DType
+
 MAX_NDIM = 12
 MAX_BYTES = 2**63 - 1
 
@@ -51,6 +53,12 @@ class TensorSpec:
     dtype: str
     strides: tuple[int, ...] | None = None
 
+    if TYPE_CHECKING:  # it takes more types than the fields have
+
+        def __init__(
+            self, dims: Iterable[int], dtype: DType, strides: Iterable[int] | None = None
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         dims = integers("dims", self.dims)
         object.__setattr__(self, "dims", dims)
@@ -71,13 +79,13 @@ class TensorSpec:
             )
 
     @classmethod
-    def dense(cls, dims: Iterable[int], dtype: str) -> TensorSpec:
+    def dense(cls, dims: Iterable[int], dtype: DType) -> TensorSpec:
         """Return a tensor in row-major order, without gaps."""
         dims = integers("dims", dims)
         return cls(dims, dtype, _packed(dims, range(len(dims))))
 
     @classmethod
-    def channels_last(cls, dims: Iterable[int], dtype: str) -> TensorSpec:
+    def channels_last(cls, dims: Iterable[int], dtype: DType) -> TensorSpec:
         """Return a tensor of logical order (N, C, spatial) whose channels lie together (NHWC).
 
         Examples

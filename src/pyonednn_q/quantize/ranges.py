@@ -23,6 +23,8 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pyonednn_q.dtypes import DType
+
 __all__ = ["Dynamic", "Extent", "number", "qparams_from_range", "scales_and_points"]
 
 Extent: TypeAlias = Literal["per_tensor", "per_row"]
@@ -38,8 +40,8 @@ class Dynamic:
 
     Parameters
     ----------
-    dtype : {"u8", "s8"}
-        u8 codes are asymmetric, s8 codes symmetric, without -128.
+    dtype : data type
+        u8 or s8. u8 codes are asymmetric, s8 codes symmetric, without -128.
     extent : {"per_tensor", "per_row"}
         One range for the source; or one for each row of a matmul or an inner product, as language
         models want for each token.
@@ -47,6 +49,10 @@ class Dynamic:
 
     dtype: str = "u8"
     extent: Extent = "per_tensor"
+
+    if TYPE_CHECKING:  # it takes more types than the fields have
+
+        def __init__(self, dtype: DType = "u8", extent: Extent = "per_tensor") -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", dtypes.checked(self.dtype, "dtype", _INT8))
@@ -92,9 +98,8 @@ def scales_and_points(
     >>> scales_and_points([-1.0, 0.0], [1.55, 0.0], "u8", symmetric=False)
     (array([0.01, 1.  ], dtype=float32), array([100,   0], dtype=int32))
     """
-    dtypes.checked(dtype, "dtype", _INT8)
+    dtype = dtypes.checked(dtype, "dtype", _INT8)
     flag("symmetric", symmetric)
-    dtypes.checked(dtype, "dtype", _INT8)
     with np.errstate(over="ignore"):
         low, high = (numbers("src", end).astype(np.float32) for end in (lo, hi))
     low = broadcast("lo", low, high.shape) if high.ndim else low
@@ -117,7 +122,7 @@ def scales_and_points(
     return scale, points.astype(np.int32)
 
 
-def qparams_from_range(lo: float, hi: float, dtype: str, *, symmetric: bool = False) -> QParams:
+def qparams_from_range(lo: float, hi: float, dtype: DType, *, symmetric: bool = False) -> QParams:
     """Return the QParams of a range, which is widened to hold 0.
 
     Parameters
@@ -139,7 +144,7 @@ def qparams_from_range(lo: float, hi: float, dtype: str, *, symmetric: bool = Fa
     >>> qparams_from_range(-1.0, 1.55, "u8").zero_point
     100
     """
-    dtypes.checked(dtype, "dtype", _INT8)
+    dtype = dtypes.checked(dtype, "dtype", _INT8)
     flag("symmetric", symmetric)
     if symmetric and dtype != "s8":
         raise DTypeError("dtype", dtype, "s8 for a symmetric range")

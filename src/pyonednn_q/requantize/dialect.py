@@ -102,7 +102,7 @@ def requantizer(
     if len(lengths) > 1:
         wanted = "as many channels in each, or one value"
         raise ShapeError("wei_scale", f"constants of shapes {shown(sorted(lengths))}", wanted)
-    dtypes.checked(dst_dtype, "dst_dtype", ("u8", "s8", "s32"))
+    dst_dtype = dtypes.checked(dst_dtype, "dst_dtype", ("u8", "s8", "s32"))
     try:
         constants = chosen.constants(*scales)
         if bias is not None and chosen.name.startswith("onednn"):

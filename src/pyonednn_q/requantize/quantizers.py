@@ -57,7 +57,7 @@ def quantize(
         Naming the argument.
     """
     one_of("rule", rule, RULES)
-    dtypes.checked(dtype, "dtype", ("u8", "s8", "s32"))
+    dtype = dtypes.checked(dtype, "dtype", ("u8", "s8", "s32"))
     values = np.asarray(x)
     if values.dtype != np.float32:
         raise DTypeError("x", str(values.dtype), "float32")

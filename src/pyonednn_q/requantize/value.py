@@ -145,7 +145,7 @@ class Requantizer:
         one_of("kind", kind, tuple(KINDS))
         wanted = KINDS[kind]
         one_of("rounding", rounding, wanted.roundings)
-        dtypes.checked(dtype, "dtype", DTYPES)
+        dtype = dtypes.checked(dtype, "dtype", DTYPES)
         lo_of, hi_of = dtypes.qmin(dtype), dtypes.qmax(dtype)
         lo = whole("lo", lo_of if lo is None else lo, lo_of, hi_of)
         hi = whole("hi", hi_of if hi is None else hi, lo, hi_of)

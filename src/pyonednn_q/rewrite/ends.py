@@ -97,7 +97,7 @@ class Dst:
 
     def __post_init__(self) -> None:
         if self.dtype is not None:
-            dtypes.checked(self.dtype)
+            object.__setattr__(self, "dtype", dtypes.checked(self.dtype))
         if not (math.isfinite(self.scale) and self.scale > 0.0):
             raise ArgumentError("scale", str(self.scale), "a finite number above 0")
 

@@ -11,6 +11,8 @@ from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Leaf, Round, Sum
 from pyonednn_q.rewrite.ends import Dst
 from pyonednn_q.rewrite.normalise import normalise
+from pyonednn_q.rewrite.rule import Rewrite
+from pyonednn_q.rewrite.rules.clip import merge_clips_over_affine
 
 
 class TestOneTensorHasOneType:
@@ -62,3 +64,15 @@ class TestBoundsStayWithinFloat32:
         result = normalise(chain)
         assert result.chain == chain
         assert "beyond float32" in result.trace.refused[0].reason
+
+
+@pytest.mark.parametrize(("scale", "note"), [(2.0, False), (-2.0, False), (2 + 2**-50, True)])
+def test_a_moved_clip_says_that_bounds_are_taken_as_levels_only_where_they_are(
+    scale: float, note: bool
+) -> None:
+    """A negative scale swapped bounds before they were compared with those they came from."""
+    moved = merge_clips_over_affine(Clip(-8, 7), Affine(scale, 2), Clip(-4, 10))
+    assert isinstance(moved, Rewrite)
+    assert isinstance(moved.items[0], Clip)
+    assert bool(moved.note) == note
+    assert str(moved.items[0]) == str(Clip(-4, 3) if scale < 0 else Clip(-3, 4))

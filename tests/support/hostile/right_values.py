@@ -39,15 +39,14 @@ Calls: TypeAlias = "dict[str, tuple[Any, dict[str, Any]]]"
 
 U8, S8 = pq.QParams(0.5, 3, "u8"), pq.QParams(0.25, 0, "s8")
 WEI_Q = pq.QParams([0.5, 0.25, 1.0, 2.0], 0, "s8", 0)
-RNG = np.random.default_rng(0)
+RNG, SPEC = np.random.default_rng(0), TensorSpec.dense((1, 3, 6, 6), "u8")
 SRC = RNG.integers(0, 256, (1, 3, 6, 6)).astype(np.uint8)
 WEI = RNG.integers(-60, 60, (4, 3, 3, 3)).astype(np.int8)
 ROWS = RNG.integers(0, 256, (5, 8)).astype(np.uint8)
 COLUMNS = RNG.integers(-60, 60, (8, 4)).astype(np.int8)
 FLOATS, BIAS = RNG.normal(size=(1, 3, 6, 6)).astype(np.float32), np.zeros(4, np.float32)
-CONV = ConvProblem.of(SRC.shape, WEI.shape, padding=1)
+CONV, FQ = ConvProblem.of(SRC.shape, WEI.shape, padding=1), pq.FakeQuantize(0, 2.55, 0, 255)
 PRODUCT = MatMulProblem.of(ROWS.shape, COLUMNS.shape, dst="f32")
-SPEC, FQ = TensorSpec.dense((1, 3, 6, 6), "u8"), pq.FakeQuantize(0, 2.55, 0, 255)
 CHAIN = pq.Chain(pq.Affine([0.5, 1, 2, 3], 0.25), pq.Eltwise("relu"), pq.Clip(0, 100))
 CODES: dict[str, Any] = {"src_q": U8, "wei_q": S8}
 SCALES: dict[str, Any] = {"src_scale": 0.5, "wei_scale": [0.5, 0.25, 1.0, 2.0], "dst_scale": 2.0}
@@ -315,6 +314,7 @@ def composed_calls() -> Calls:
             {
                 "plan": plan,
                 "primitive": conv.prepare(SRC.shape).primitive,
+                "form": conv.prepare(SRC.shape).form,
                 "operands": Operands.of((), CONV.dst.dims, 1),
                 "fixed": {},
                 "rest": None,

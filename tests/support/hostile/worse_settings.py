@@ -171,25 +171,6 @@ def another_dialect(attempt: Attempt, rng: Rng) -> None:
 
 
 @worse
-def an_unknown_option(attempt: Attempt, rng: Rng) -> None:
-    names = (
-        "strides",
-        "pad",
-        "relu",
-        "bias_q",
-        "wei_scale",
-        "Policy",
-        "",
-        "self",
-        "options",
-        "wei_",
-        "make",
-        "src_dims",
-    )
-    attempt.settings[one_of(rng, names)] = one_of(rng, JUNK)
-
-
-@worse
 def no_chain(attempt: Attempt, rng: Rng) -> None:
     things: tuple[Any, ...] = (Round(), [Round()], "relu", 3, Chain, Eltwise, lambda x: x, {}, [])
     attempt.settings["post"] = one_of(rng, things)

@@ -9,14 +9,13 @@ import contextlib
 import pickle
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q.bench.peers.layer import PeerError
 from pyonednn_q.bench.peers.worker import CALL
-from pyonednn_q.bench.processes import environment
 from pyonednn_q.bench.run import OURS, Rival
+from pyonednn_q.native.child import environment, interpreter
 from pyonednn_q.native.timing import Budget, interleaved
 
 if TYPE_CHECKING:
@@ -100,9 +99,8 @@ class _Process:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        site = ["-S"] if sys.flags.no_site else []
         self._process = subprocess.Popen(
-            [sys.executable, *site, "-c", _CHILD, name],
+            [*interpreter(), "-c", _CHILD, name],
             env=environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

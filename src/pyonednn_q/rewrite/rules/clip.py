@@ -98,10 +98,10 @@ def _left_form(first: Clip, affine: Affine, second: Clip) -> Rewrite | None:
     lo, hi = _level(second.lo, scale, shift), _level(second.hi, scale, shift)
     if lo is None or hi is None:
         return None
+    exact = lo * scale + shift == second.lo and hi * scale + shift == second.hi
     if scale.least < 0.0:
         lo, hi = lo.minimum(hi), lo.maximum(hi)
     moved = (_merged(first, Clip(lo, hi)), affine)
-    exact = lo * scale + shift == second.lo and hi * scale + shift == second.hi
     return Rewrite(moved, "" if exact else f"bounds of {second} taken as the levels {lo} and {hi}")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,11 +21,9 @@ from pyonednn_q.quantize.weights import max_abs_range, weight_codes
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from pyonednn_q.dtypes import DType
 
-    from typing_extensions import Self
-
-__all__ = ["FromFloat"]
+__all__ = ["FloatLayer"]
 
 Array = np.ndarray[Any, Any]
 
@@ -32,82 +31,50 @@ _LEVELS = 256
 _PAIR = 2
 
 
-class FromFloat:
-    """What makes an operator of a float layer."""
+@dataclass(frozen=True, slots=True, eq=False)
+class FloatLayer:
+    """What an operator is made of, from a float layer.
 
-    axis: ClassVar[int] = 0  # of the output channels, in the caller's weights
+    Attributes
+    ----------
+    wei : ndarray of int8
+        Codes.
+    bias : ndarray of float32, or None
+        Real values.
+    src_q, wei_q, dst_q, dst, post
+        As operators take them.
+    """
+
+    wei: Array
+    bias: Array | None
+    src_q: QParams | Dynamic
+    wei_q: QParams
+    dst_q: QParams | None
+    dst: DType | None
+    post: Chain | None
 
     @classmethod
-    def from_float(
+    def of(
         cls,
-        /,
         wei: object,
-        bias: object = None,
-        *,
-        src_q: QParams | Dynamic | FakeQuantize | tuple[float, float] | None = None,
-        src_dtype: str = "u8",
-        dst_q: QParams | FakeQuantize | tuple[float, float] | None = None,
-        dst: str | None = None,
-        wei_fq: FakeQuantize | None = None,
-        wei_levels: int = 255,
-        post: Chain | None = None,
-        **options: Any,  # noqa: ANN401 - those of the class
-    ) -> Self:
-        """Quantize a float layer. It is called on float sources, or on codes of them.
-
-        Parameters
-        ----------
-        wei : tensor of floats
-            In the dims that the class takes. They become s8 codes, one scale an output channel.
-        bias : tensor of floats, optional
-            Real values.
-        src_q : QParams, (lo, hi), FakeQuantize or Dynamic
-            Of the source, which must be said: as it is, from the range of its values, of 256
-            levels, or found by each call.
-        src_dtype : {"u8", "s8"}
-            Of its codes, for a range or a FakeQuantize.
-        dst_q : QParams, (lo, hi) or FakeQuantize, optional
-            Of the result. A FakeQuantize may have any levels and a range for every channel.
-        dst : str, optional
-            Data type of the result: f32 without `dst_q`, u8 with a range or a FakeQuantize.
-        wei_fq : FakeQuantize, optional
-            Of the weights, for the tensor or each output channel. By default, each channel's
-            largest magnitude.
-        wei_levels : int
-            Of that default: 255; or 129, codes within ±64, which CPUs without VNNI multiply
-            exactly.
-        post : Chain, optional
-            What follows the bias.
-        **options
-            All other parameters of the class.
-
-        Raises
-        ------
-        ArgumentError, DTypeError, ShapeError
-            Naming the argument, what came and what would do.
-
-        Examples
-        --------
-        >>> from pyonednn_q.ops.dense import InnerProduct
-        >>> wei = np.array([[1.0, -0.5], [0.25, 0.25]], np.float32)
-        >>> layer = InnerProduct.from_float(wei, src_q=(0.0, 2.55), wei_levels=129)
-        >>> layer(np.array([[1.0, 2.0]], np.float32)).round(6)
-        array([[0.  , 0.75]], dtype=float32)
-        """
-        if "wei_q" in options:
-            wanted = "wei_fq: float weights have no codes yet"
-            raise ArgumentError("options", "'wei_q'", wanted)
-        codes, wei_q = _quantized_weights(wei, cls.axis, wei_fq, wei_levels)
+        bias: object,
+        axis: int,
+        src_q: object,
+        src_dtype: DType,
+        dst_q: object,
+        dst: DType | None,
+        wei_fq: FakeQuantize | None,
+        wei_levels: int,
+        post: Chain | None,
+        dst_axis: int,
+    ) -> FloatLayer:
+        """Quantize; parameters as of an operator's `from_float`, and the axes of its channels."""
+        codes, wei_q = _quantized_weights(wei, axis, wei_fq, wei_levels)
+        if isinstance(dst_q, FakeQuantize):
+            dst_q.check_axis("dst_q", dst_axis)
         params, dtype, chain = _quantized_store(dst_q, dst, post)
-        given: dict[str, Any] = {
-            "src_q": _source_params(src_q, src_dtype),
-            "wei_q": wei_q,
-            "dst_q": params,
-            "dst": dtype,
-            "post": chain,
-        }
-        make: Callable[..., Self] = cls
-        return make(codes, _float_bias(bias), **given, **options)
+        source = _source_params(src_q, src_dtype)
+        return cls(codes, _float_bias(bias), source, wei_q, params, dtype, chain)
 
 
 def _quantized_weights(
@@ -140,6 +107,7 @@ def _quantized_weights(
     rows = values.reshape(len(values), -1)
     if wei_fq is not None:
         instance("wei_fq", wei_fq, FakeQuantize)
+        wei_fq.check_axis("wei_fq", axis % given.ndim - given.ndim)
         if wei_fq.channels not in {None, len(rows)}:
             wanted = f"{len(rows)}, or one for all"
             raise ShapeError("wei_fq", f"{wei_fq.channels} ranges", wanted)
@@ -174,7 +142,7 @@ def _float_bias(bias: object) -> Array | None:
         return given.astype(np.float32)
 
 
-def _source_params(given: object, dtype: str) -> QParams | Dynamic:
+def _source_params(given: object, dtype: DType) -> QParams | Dynamic:
     """Return how a source is quantized, from QParams, a range, a FakeQuantize, or every call's own.
 
     Parameters
@@ -192,7 +160,7 @@ def _source_params(given: object, dtype: str) -> QParams | Dynamic:
     if isinstance(given, (QParams, Dynamic)):
         return given
     if isinstance(given, FakeQuantize):
-        dtypes.checked(dtype, "src_dtype", ("u8", "s8"))
+        dtype = dtypes.checked(dtype, "src_dtype", ("u8", "s8"))
         same = given.input_low == given.output_low and given.input_high == given.output_high
         fits = given.channels is None and same and given.levels == _LEVELS
         found = qparams_from_fq(given, dtype) if fits else None
@@ -207,8 +175,8 @@ def _source_params(given: object, dtype: str) -> QParams | Dynamic:
 
 
 def _quantized_store(
-    given: object, dtype: str | None, post: Chain | None
-) -> tuple[QParams | None, str | None, Chain | None]:
+    given: object, dtype: DType | None, post: Chain | None
+) -> tuple[QParams | None, DType | None, Chain | None]:
     """Return ``dst_q``, ``dst`` and ``post`` of an operator, from how its result is quantized.
 
     Parameters
@@ -225,7 +193,7 @@ def _quantized_store(
         return given, dtype, post
     if post is not None:
         instance("post", post, Chain)
-    stored = "u8" if dtype is None else dtype
+    stored = "u8" if dtype is None else dtypes.checked(dtype, "dst")
     if isinstance(given, FakeQuantize):
         dtypes.checked(stored, "dst", ("u8", "s8", "f32", "bf16", "f16"))
         cut = dst_codes(given, stored, "dst_q")
@@ -234,7 +202,7 @@ def _quantized_store(
     return _from_range("dst_q", given, stored), stored, post
 
 
-def _from_range(name: str, given: object, dtype: str) -> QParams:
+def _from_range(name: str, given: object, dtype: DType) -> QParams:
     ends = items(name, given, object) if isinstance(given, (tuple, list)) else ()
     if len(ends) != _PAIR:
         wanted = "QParams, a FakeQuantize or a range (lo, hi)"

@@ -1,0 +1,74 @@
+"""Gain: what was chosen among several ways, and how sure it is that it is faster."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyonednn_q.native.timing import Timed
+
+__all__ = ["Timing", "Tuning", "ratios_of", "sure_gain"]
+
+_NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a way took, in microseconds a call, the median of its samples."""
+
+    way: str
+    us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What was chosen for a problem.
+
+    Attributes
+    ----------
+    way, usual : str
+        What was taken, and what would have been without tuning: a form and an implementation.
+    gain : float
+        Time of the usual way over that of the one taken, the median of pairs; 1 where it stayed.
+    timings : tuple of Timing
+        Of all ways that were tried; empty where the choice was loaded.
+    """
+
+    way: str
+    usual: str
+    gain: float
+    timings: tuple[Timing, ...] = ()
+
+    def __str__(self) -> str:
+        tried = ", ".join(f"{t.way} {t.us:.1f} us" for t in self.timings)
+        if self.way == self.usual:
+            head = f"{self.way} stays: nothing was surely faster"
+        else:
+            head = f"{self.way} in place of {self.usual}, {self.gain:.2f} times as fast"
+        return f"{head} ({tried})" if tried else f"{head} (loaded)"
+
+
+def ratios_of(before: Timed, after: Timed) -> list[float]:
+    """Return the ratios of paired samples."""
+    pairs = zip(before.samples_us, after.samples_us, strict=True)
+    return [one / other for one, other in pairs]
+
+
+def sure_gain(ratios: Sequence[float]) -> tuple[float, float]:
+    """Return the median of ratios, and its lower bound of 95 %.
+
+    Examples
+    --------
+    >>> from pyonednn_q.native.timing import Timed
+    >>> sure_gain(ratios_of(Timed(1, (2.0,) * 40), Timed(1, (1.0,) * 40)))
+    (2.0, 2.0)
+    """
+    ordered = sorted(ratios)
+    # Order statistics around the median, by the normal approximation of the binomial.
+    rank = math.floor((len(ordered) - _NORMAL_95 * math.sqrt(len(ordered))) / 2)
+    return median(ordered), ordered[max(rank, 0)]
