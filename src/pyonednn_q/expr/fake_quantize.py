@@ -29,7 +29,7 @@ __all__ = ["MAX_LEVELS", "FakeQuantize"]
 
 MAX_LEVELS = 65536
 
-Constant: TypeAlias = VecLike | ArrayLike
+Constant: TypeAlias = "VecLike | ArrayLike"
 
 
 @dataclass(frozen=True, slots=True, init=False)
