@@ -38,7 +38,7 @@ product = pq.MatMul(wei, **q)
 dynamic = pq.MatMul(wei, src_q=pq.Dynamic("u8"), wei_q=q["wei_q"])
 problem = pq.primitive.MatMulProblem.of((2, 4), (4, 8))
 fq = pq.FakeQuantize(0, 2.55, 0, 2.55)
-layer = pq.compose_layer(problem, np.ones((4, 8)), src_fq=fq)
+layer = pq.compose_layer(problem, np.ones((4, 8)), src_fq=fq, wei_levels=129)
 calls = {
     "operator": lambda: product(src),
     "prepare": lambda: product.prepare(src.shape),
