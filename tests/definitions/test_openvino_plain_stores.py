@@ -108,7 +108,7 @@ def test_tolerance() -> None:
     assert scale_alone(FakeQuantize(0, 1, 0, 255.00009), "u8") is not None
 
 
-@pytest.mark.parametrize("dtype", ["f32", "int8"])
+@pytest.mark.parametrize("dtype", ["f32", "float32", "int7"])
 def test_only_integers_store_levels(dtype: str) -> None:
     with pytest.raises(DTypeError, match="dtype"):
         scale_alone(U8, dtype)

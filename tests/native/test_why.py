@@ -116,7 +116,7 @@ def test_a_relu_and_every_kind_are_read(path: Path, capsys: pytest.CaptureFixtur
         ({"wei_scale": np.ones((5, 1, 1, 1))}, "scale: "),
         ({"src_scale": -1.0}, "scale: "),
         ({"src_zero_point": 300}, "zero_point: "),
-        ({"bias": BIAS.astype(np.float64)}, "bias: "),
+        ({"bias": BIAS.astype(np.int64)}, "bias: "),
         ({"padding": "same"}, "padding: "),
         ({"groups": 3}, "wei: "),
         ({"relu": np.ones(2)}, "relu: "),

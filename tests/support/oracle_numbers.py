@@ -27,6 +27,23 @@ _STANDARD = {"u8": "u1", "s8": "i1", "s32": "i4", "f32": "f4", "f16": "f2"}
 _EXTENDED = {"bf16": "bfloat16", "s4": "int4", "u4": "uint4"}
 
 
+def short_name(dtype: object) -> object:
+    """Return oneDNN's name of a data type that NumPy's name, scalar type or dtype stands for.
+
+    What stands for none is returned as it came.
+    """
+    if not isinstance(dtype, (str, type, np.dtype)) or dtype in (*_STANDARD, *_EXTENDED):
+        return dtype
+    for name in (*_STANDARD, *_EXTENDED):
+        known = numpy_dtype(name)
+        is_scalar_type = isinstance(dtype, type) and issubclass(dtype, np.generic)
+        if dtype == known.name or (is_scalar_type and dtype is known.type):
+            return name
+        if isinstance(dtype, np.dtype) and dtype == known:
+            return name
+    return dtype
+
+
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """Map an oneDNN data type name to NumPy, through ml_dtypes where NumPy has none."""
     if name in _STANDARD:

@@ -229,7 +229,8 @@ class FakeQuantize:
         """Write the same function as steps: clip, into levels, round, out of levels.
 
         Steps that do nothing are left out. Exact in real arithmetic, up to the float64 rounding of
-        the constants.
+        the constants. Several values are one per channel of what the chain runs on: it does not
+        know `axis`, which layers compare with their own (`check_axis`).
         """
         if self.is_threshold:
             out_of = Affine(self.output_high - self.output_low, self.output_low)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
+from pyonednn_q.compose.layer_composer import compose_layer
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.explain import presets
@@ -17,6 +18,7 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_orders import fake_quantize
 from pyonednn_q.expr.steps import Binary
+from pyonednn_q.primitive.problem import ConvProblem
 from support.definitions.runs import by_formula, result
 from support.plans import chains
 from support.plans.golden import FOLDER, SUBGRAPHS, facts, subgraph_text, text
@@ -166,14 +168,29 @@ def test_scale_and_fake_quantize_of_any_range(
     assert near.mean() < 0.5 or abs(scale) < 1
 
 
-@pytest.mark.parametrize("shape", [(2, 1, 1, 1), (2, 16, 5, 4)], ids=["per batch", "full tensor"])
+def ranges(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return lower and upper ends, of which no two are the same."""
+    return np.zeros(shape), np.linspace(1.0, 2.0, math.prod(shape)).reshape(shape)
+
+
+@pytest.mark.parametrize("shape", [(2, 16, 1, 1), (2, 16, 5, 4)], ids=["two axes", "full tensor"])
 def test_fake_quantize_of_other_granularities_is_no_step(shape: tuple[int, ...]) -> None:
-    """Ranges per batch or per element cannot be fused: refused by name. Arrays may have them."""
-    low, high = np.zeros(shape), np.linspace(1.0, 2.0, math.prod(shape)).reshape(shape)
-    with pytest.raises(ShapeError, match="one value, or one value per channel"):
+    """Ranges per element cannot be fused: refused by name. Arrays may have them."""
+    low, high = ranges(shape)
+    with pytest.raises(ShapeError, match="one value, or one per channel"):
         FakeQuantize(low, high, 0, 255)
     x = np.full((2, 16, 5, 4), 0.5, np.float32)
     assert fake_quantize(x, low, high, 0, 255, levels=256).shape == x.shape
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 1, 1), (1, 1, 1, 16)], ids=["per batch", "per column"])
+def test_fake_quantize_along_no_channels_is_refused_by_a_layer(shape: tuple[int, ...]) -> None:
+    """An array says where its values lie: not along the channels of a convolution's result."""
+    fq = FakeQuantize(*ranges(shape), 0, 255)
+    conv = ConvProblem.of((2, 8, 7, 6), (16, 8, 3, 3), dst="u8")
+    src_fq, wei = FakeQuantize(0, 2.55, 0, 2.55), np.full((16, 8, 3, 3), 0.5)
+    with pytest.raises(ShapeError, match=r"^dst_fq: got ranges along dimension"):
+        compose_layer(conv, wei, src_fq=src_fq, dst_fq=fq, wei_levels=129)
 
 
 @pytest.mark.parametrize("name", chains.NAMES)

@@ -18,7 +18,7 @@ from support.calls.call import Call
 from support.calls.codes import Codes
 from support.hostile.asked_floats import in_codes_of_own_range, of_floats, own_range, require
 from support.hostile.attempt import QPARAMS, Attempt, Made, made
-from support.oracle_numbers import INTEGER_RANGES, numpy_dtype
+from support.oracle_numbers import INTEGER_RANGES, numpy_dtype, short_name
 
 if TYPE_CHECKING:
     from support.calls.rows import Rows
@@ -54,7 +54,7 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call | Rows | Codes:
     post = made(settings.pop("post", None))
     post = Chain() if post is None else post
     require(isinstance(post, Chain), "post is no chain")
-    dst = settings.pop("dst", None)
+    dst: Any = short_name(settings.pop("dst", None))
     require(dst is None or dst in _STORED, f"dst {dst!r}")
     for name in _FLAGS:
         require(isinstance(settings.get(name, True), bool), f"{name}={settings.get(name)!r}")
@@ -135,8 +135,9 @@ def _params(name: str, value: Any) -> Any:
     scale, points = np.asarray(given["scale"]), np.asarray(given["zero_point"])
     numbers = scale.dtype.kind in "iuf" and bool((np.isfinite(scale) & (scale > 0)).all())
     require(numbers, f"{name} with scale {given['scale']!r}")
-    require(given["dtype"] in INTEGER_RANGES, f"{name} of {given['dtype']!r}")
-    least, greatest = INTEGER_RANGES[given["dtype"]]
+    dtype: Any = short_name(given["dtype"])
+    require(isinstance(dtype, str) and dtype in INTEGER_RANGES, f"{name} of {given['dtype']!r}")
+    least, greatest = INTEGER_RANGES[dtype]
     whole = points.dtype.kind in "iu" and all(least <= int(z) <= greatest for z in points.flat)
     require(whole, f"{name} with zero point {given['zero_point']!r}")
     if given["axis"] is None:
@@ -206,6 +207,7 @@ def _check_bias(call: Call) -> None:
     if call.bias is None:
         return
     channels = call.wei.shape[-1 if call.kind == "matmul" else 0]
-    fits = call.bias.shape == (channels,) and call.bias.dtype in (np.float32, np.int32)
+    types = [np.dtype(np.float64), *map(numpy_dtype, ("f32", "bf16", "f16", "s32"))]
+    fits = call.bias.shape == (channels,) and call.bias.dtype in types
     require(fits, f"a bias of {call.bias.dtype} {call.bias.shape}")
     require(np.isfinite(call.bias).all(), "a bias that is not finite")

@@ -10,7 +10,7 @@ from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from support.calls.rows import Rows, with_own_range
 from support.hostile.attempt import Made
-from support.oracle_numbers import INTEGER_RANGES, numpy_dtype
+from support.oracle_numbers import INTEGER_RANGES, numpy_dtype, short_name
 
 if TYPE_CHECKING:
     from support.calls.call import Call
@@ -37,7 +37,8 @@ def of_floats(
     """Return codes and bias of a float layer; its settings become those of the codes."""
     require("wei_q" not in settings, "wei_q for float weights")
     require(settings.get("src_q") is not None, "no src_q for float weights")
-    levels, dtype = settings.pop("wei_levels", 255), settings.pop("src_dtype", "u8")
+    levels = settings.pop("wei_levels", 255)
+    dtype: Any = short_name(settings.pop("src_dtype", "u8"))
     require(isinstance(levels, int) and levels % 2 == 1 and 3 <= levels <= 255, f"{levels} levels")
     floats = [np.dtype(np.float64), *map(numpy_dtype, ("f32", "bf16", "f16"))]
     require(wei.dtype in floats and wei.ndim >= 2 and wei.size, f"weights of {wei.dtype}")
@@ -53,7 +54,7 @@ def of_floats(
         require(bias.dtype in floats, f"a bias of {bias.dtype}")
         with np.errstate(over="ignore"):
             bias = bias.astype(_F)
-    for name, store in (("src_q", dtype), ("dst_q", settings.get("dst") or "u8")):
+    for name, store in (("src_q", dtype), ("dst_q", short_name(settings.get("dst") or "u8"))):
         if isinstance(settings.get(name), (tuple, list)):
             settings[name] = _of_range(name, settings[name], store)
             if name == "dst_q":
@@ -83,7 +84,7 @@ def own_range(settings: dict[str, Any]) -> Dynamic | None:
     """Take out how calls find the range of their source, if they do."""
     given = settings.get("src_q")
     if isinstance(given, Made) and given.of is Dynamic:
-        dtype, extent = given.named["dtype"], given.named["extent"]
+        dtype, extent = short_name(given.named["dtype"]), given.named["extent"]
         require(isinstance(dtype, str) and dtype in {"u8", "s8"}, f"a Dynamic of {dtype!r}")
         fits = isinstance(extent, str) and extent in {"per_tensor", "per_row"}
         require(fits, f"a Dynamic {extent!r}")

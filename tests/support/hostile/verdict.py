@@ -51,8 +51,7 @@ def judge(attempt: Attempt) -> Verdict:
         text = error.detail if isinstance(error, UnsupportedError) else str(error)
         return Verdict(type(error).__name__, text)
     except TypeError as error:
-        # Python's own: too many arguments, or an operand called src beside the source.
-        if attempt.positional or "multiple values for argument" in str(error):
+        if _is_pythons_own(attempt, error):
             return Verdict("TypeError", str(error))
         return Verdict("WRONG", f"a bare TypeError: {error}")
     except MemoryError as error:
@@ -60,6 +59,22 @@ def judge(attempt: Attempt) -> Verdict:
     except BaseException as error:  # this is the question
         return Verdict("WRONG", f"a bare {type(error).__name__}: {error}")
     return _judge_results(attempt, before, results)
+
+
+def _is_pythons_own(attempt: Attempt, error: TypeError) -> bool:
+    """Tell whether the call's arguments fit no signature.
+
+    There are too many, an operand is called src beside the source, or an option is of another kind
+    of layer. Python then names it before any code of the package runs.
+    """
+    if attempt.positional or "multiple values for argument" in str(error):
+        return True
+    step = error.__traceback__
+    while step is not None:
+        if "/pyonednn_q/" in step.tb_frame.f_code.co_filename:
+            return False
+        step = step.tb_next
+    return any(f"keyword argument '{name}'" in str(error) for name in attempt.settings)
 
 
 def _judge_results(attempt: Attempt, before: Mapping[str, Any], results: list[Any]) -> Verdict:
