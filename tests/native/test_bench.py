@@ -117,7 +117,7 @@ def test_a_sum_reads_the_residual() -> None:
 
 @pytest.mark.usefixtures("small_probe")
 def test_what_no_kernel_takes_is_a_row_with_the_reason() -> None:
-    request = replace(asked(SHAPES[0]), layouts=("dense",))
+    request = replace(asked("deconv 1x17x5x5 33x17x2x2 stride=2 out=11x11"), layouts=("dense",))
     rows = measure.measure(request, Progress(request.steps)).rows
     int8 = rows[-1]
     assert (int8.dtype, int8.samples_us, int8.impl) == ("u8s8u8", (), "")
@@ -178,7 +178,7 @@ def test_a_line_that_does_not_run_is_found(
     def refuse(*_: object, **__: object) -> object:
         raise UnsupportedError("refused", "choosing", "a problem", "no kernel")
 
-    monkeypatch.setattr(native, "prepare", refuse)
+    monkeypatch.setattr("pyonednn_q.ops.planned.prepare", refuse)
     assert check.main([SHAPES[4], "--dtype", "u8s8u8"]) == 1
     out = capsys.readouterr().out
     assert "matmul 5x64 64x32: 1 refused\nrefused: matmul 5x64 64x32 u8s8u8: no kernel" in out
@@ -194,7 +194,7 @@ def test_what_is_refused_in_one_type_is_not_dead(
             raise UnsupportedError("refused", "choosing", "a problem", "no kernel")
         return prepare(problem, *arguments, **named)
 
-    monkeypatch.setattr(native, "prepare", refuse_int8)
+    monkeypatch.setattr("pyonednn_q.ops.planned.prepare", refuse_int8)
     assert check.main([SHAPES[4], "--dtype", "u8s8u8,f32"]) == 0
     assert "1 right, 1 refused" in capsys.readouterr().out
 
@@ -208,7 +208,9 @@ def test_an_instruction_set_has_a_process_of_its_own() -> None:
     assert {row.isa for row in made.rows} == {"AVX2"}
     assert all("--isa AVX2" in row.ours for row in made.rows)
     assert all(row.benchdnn.startswith("ONEDNN_MAX_CPU_ISA=AVX2 ") for row in made.rows)
-    assert made.rows[1].notes == (measure.SATURATES,)
+    saturates, *others = made.rows[1].notes
+    assert saturates == measure.SATURATES
+    assert any("without VNNI a matmul runs on gemm" in note for note in others)
 
 
 def test_a_process_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,20 +19,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyonednn_q import dtypes, native
+from pyonednn_q import dtypes
 from pyonednn_q.bench import report, suite
 from pyonednn_q.bench.accumulate import accumulate
 from pyonednn_q.bench.arguments import listed
+from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import channels
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.shape import Shape
-from pyonednn_q.compose.composer import compose
+from pyonednn_q.bench.trial import way
 from pyonednn_q.errors import Error
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Eltwise
-from pyonednn_q.native import runtime
-from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.suite import Line
@@ -182,30 +181,24 @@ def _run(shape: Shape, precision: Precision) -> tuple[str, Array, Array]:
     if shape.has_two_sources:
         wei_scale, bias = wei_scale[:1], np.zeros(1)
 
-    problem = shape.problem(precision, "channels_last")
-    facts = PrimitiveFacts.of(
-        problem,
+    found = way(
+        Case(shape, precision),
+        wei,
+        bias.astype(np.float32),
+        Chain(Eltwise("relu")),
+        src_scale=1.0,
         wei_scale=wei_scale,
-        bias=None if problem.bias is None else bias,
         dst_scale=dst_scale,
-        process=runtime.facts(),
+        dst_zero_point=0,
     )
-    plan = compose(Chain(Eltwise("relu")), facts, strict=True)
-    prepared = native.prepare(
-        plan.problem(problem),
-        plan.attr,
-        wei=None if shape.has_two_sources else plan.wei(wei),
-        bias=plan.bias_values(),
-        values=plan.values(),
-        saturation="allow",
-    )
-    arrays = {"src": src, "wei": wei}
-    got = prepared(*(arrays[name] for name in prepared.inputs))
+    asked = found.form.asked
+    arrays = {"src": found.form.inward(src.reshape(asked.src.dims)), "wei": wei}
+    got = found.form.outward(found.prepared(*(arrays[name] for name in found.prepared.inputs)))
     aligned = [1] * len(shape.dst)
     aligned[-1 if shape.kind == "matmul" else 1] = -1
     acc = accumulate(shape, src, wei)
     real = np.maximum(acc * wei_scale.reshape(aligned) + bias.reshape(aligned), 0.0)
-    return prepared.impl, got, _stored(real / dst_scale, precision.dst)
+    return found.prepared.impl, got.reshape(shape.dst), _stored(real / dst_scale, precision.dst)
 
 
 def _stored(values: NDArray[np.float64], dtype: str) -> Array:

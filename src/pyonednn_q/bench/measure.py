@@ -16,9 +16,9 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.run import Row, Run, metadata
 from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.bench.trial import Trial
-from pyonednn_q.bench.tuned import tuned
 from pyonednn_q.errors import DTypeError, UnsupportedError
 from pyonednn_q.native import runtime
+from pyonednn_q.native.sums import NOT_EXACT
 from pyonednn_q.native.timing import Budget, Timed, interleaved
 from pyonednn_q.primitive.problem import EltwiseProblem
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -135,9 +135,7 @@ def _rows(
 ) -> Iterator[Row]:
     cases = request.cases(line)
     sample = Sample.of(line.shape, with_residual=any(case.tail.has_residual for case in cases))
-    made = [_trial(case, sample) for case in cases]
-    if request.tune:
-        made = [tuned(each, sample) if isinstance(each, Trial) else each for each in made]
+    made = [_trial(case, sample, tune=request.tune) for case in cases]
     noises = list(_noises(cases, made, sample))
     trials = [trial for trial in made if isinstance(trial, Trial)]
     timed = iter(interleaved([trial.seconds for trial in trials], request.budget, flush))
@@ -149,10 +147,10 @@ def _rows(
         yield replace(row, ours=f"{row.ours} --tune") if request.tune else row
 
 
-def _trial(case: Case, sample: Sample) -> Trial | str:
+def _trial(case: Case, sample: Sample, *, tune: bool = False) -> Trial | str:
     """Return the trial, or why there is none."""
     try:
-        return Trial.of(case, sample)
+        return Trial.of(case, sample, tune=tune)
     except UnsupportedError as error:
         # What follows a semicolon is advice to callers of a function.
         return error.detail.partition(";")[0] or f"{error.call}: {error.status}"
@@ -184,18 +182,19 @@ def _exact(case: Case, made: Sequence[Trial | str], sample: Sample) -> NDArray[n
 
 
 def _row(line: Line, setting: Setting, trial: Trial, timed: Timed, sqnr: float | None) -> Row:
-    notes = tuple(note for note in trial.prepared.notes if not trial.saturates or _PASSED in note)
-    if trial.tuning:
-        notes = (*(note for note in notes if _PASSED not in note), trial.tuning)
+    way = trial.way
+    notes = tuple(note for note in way.notes if NOT_EXACT not in note)
+    if way.tuning:
+        notes = (*(note for note in notes if _PASSED not in note), way.tuning)
     return replace(
         _refused(line, setting, trial.case, ""),
-        impl=trial.prepared.impl,
-        attributes=trial.plan.attr.text(),
+        impl=way.prepared.impl,
+        attributes=way.plan.attr.text(),
         notes=(SATURATES, *notes) if trial.saturates else notes,
         calls=timed.calls,
         samples_us=timed.samples_us,
         sqnr_db=sqnr,
-        benchdnn=benchdnn.command(replace(trial.case, shape=trial.shape), setting, trial.plan),
+        benchdnn=benchdnn.command(replace(trial.case, shape=trial.shape), setting, way.plan),
     )
 
 

@@ -24,11 +24,11 @@ from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, St
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.shown import shown
 
-__all__ = ["RESIDUAL", "WORDS", "Ending", "Tail"]
+__all__ = ["ADDED", "WORDS", "Ending", "Tail"]
 
 Array = NDArray[np.float64]
 
-RESIDUAL = "residual"
+ADDED = "added"  # the leaf of a residual that no Sum reads: calls have an argument `residual`
 RESIDUAL_RANGE = 4.0  # half-normal values, all but one in 16 000
 _SAMPLES = 1 << 16
 _FINE = 1.0 / 64.0  # what one level of an s32 or s8-from-float residual is worth
@@ -104,7 +104,7 @@ class Tail:
     @property
     def adds_residual(self) -> bool:
         """Whether another tensor is added, as f32."""
-        return RESIDUAL in self.words
+        return "residual" in self.words
 
     @property
     def has_residual(self) -> bool:
@@ -151,7 +151,7 @@ def value_range(steps: list[Step], channels: int) -> tuple[float, float]:
     rows = max(_SAMPLES // channels, 1)
     x = rng.standard_normal((rows, channels))
     residual = np.abs(rng.standard_normal(x.shape))
-    y = evaluate(Chain(*steps), x, dst_before=residual, operands={RESIDUAL: residual})
+    y = evaluate(Chain(*steps), x, dst_before=residual, operands={ADDED: residual})
     return min(float(y.min()), 0.0), max(float(y.max()), 0.0)
 
 
@@ -220,7 +220,7 @@ _MAKERS: dict[str, Callable[[np.random.Generator, int], Step]] = {
     "tanh": _eltwise("tanh"),
     "sigmoid": _eltwise("logistic"),
     "sum": lambda _rng, _channels: Sum(),
-    "residual": lambda _rng, _channels: Binary("add", Leaf(RESIDUAL)),
+    "residual": lambda _rng, _channels: Binary("add", Leaf(ADDED)),
     "mul": lambda rng, channels: Binary("mul", Vec(rng.uniform(0.5, 2.0, channels))),
     "add": lambda rng, channels: Binary("add", Vec(rng.uniform(-0.5, 0.5, channels))),
 }

@@ -1,79 +1,184 @@
-"""A case made ready: composed, prepared, and its arrays filled."""
+"""Trial: a case made ready as users run it, by an operator, and arrays to compute it on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyonednn_q import native
+from pyonednn_q import dtypes, native
 from pyonednn_q.bench.data import Sample, channels, quantize
 from pyonednn_q.bench.shape import Shape
-from pyonednn_q.bench.tail import Ending
 from pyonednn_q.compose.benchdnn import DRIVERS
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.form import AS_ASKED, Form, faster_form, forms, if_generated
+from pyonednn_q.native.sums import NOT_EXACT
+from pyonednn_q.ops.conv import Conv, Deconv
+from pyonednn_q.ops.dense import InnerProduct, MatMul
+from pyonednn_q.ops.form import AS_ASKED, RESIDUAL_LEAF, Form
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
+from pyonednn_q.qparams import QParams
 from pyonednn_q.saturation.pairs import pair_overflow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pyonednn_q.bench.case import Case
+    from pyonednn_q.bench.tail import Ending
     from pyonednn_q.compose.plan import Plan
+    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.vec import Vec
     from pyonednn_q.native import Prepared
+    from pyonednn_q.ops.operator import Operator
 
-__all__ = ["Trial"]
+__all__ = ["Trial", "Way", "way"]
 
 Array = np.ndarray[Any, Any]
+
+_OPERATORS: dict[str, Any] = {"conv": Conv, "deconv": Deconv, "ip": InnerProduct, "matmul": MatMul}
+
+
+class Way(NamedTuple):
+    """What computes a case.
+
+    Attributes
+    ----------
+    plan : Plan
+        What was folded where.
+    prepared : Prepared
+        The primitive.
+    form : Form
+        As which problem: the one asked for, or one that means the same.
+    notes : tuple of str
+        What a caller should know.
+    tuning : str
+        What was chosen by time; empty: nothing was timed.
+    """
+
+    plan: Plan
+    prepared: Prepared
+    form: Form
+    notes: tuple[str, ...]
+    tuning: str = ""
+
+
+def way(
+    case: Case,
+    wei: Array,
+    bias: Array,
+    chain: Chain,
+    *,
+    src_scale: float,
+    wei_scale: NDArray[np.float64],
+    dst_scale: float,
+    dst_zero_point: int,
+    tune: bool = False,
+) -> Way:
+    """Return what `Conv` and its like run for a case.
+
+    A product of two sources, and a deconvolution longer than its padding allows, have no operator:
+    they run as their plans say.
+
+    Parameters
+    ----------
+    case : Case
+        What is computed.
+    wei : ndarray
+        Weights in the data type and the dims of the case.
+    bias : (channels,) ndarray
+        Real values; of two sources, none is added.
+    chain : Chain
+        What follows the products.
+    src_scale, dst_scale : float
+        What one unit is worth; 1 of floats.
+    wei_scale : (channels,) or (1,) ndarray
+        The same of weights.
+    dst_zero_point : int
+        Of an integer dst.
+    tune : bool
+        Time the ways to compute it, and take the fastest if it surely is.
+
+    Raises
+    ------
+    UnsupportedError
+        No implementation takes it but a reference loop.
+    """
+    shape, types = case.shape, case.precision
+    high = [hi - more for (_, hi), more in zip(shape.padding, shape.out_padding, strict=False)]
+    if shape.has_two_sources or min(high, default=0) < 0:
+        facts = PrimitiveFacts.of(
+            shape.problem(types, case.layout),
+            src_scale=src_scale,
+            wei_scale=wei_scale,
+            bias=None if shape.has_two_sources else bias,
+            dst_scale=dst_scale,
+            dst_zero_point=dst_zero_point,
+            process=runtime.facts(),
+        )
+        return _planned(case, wei, compose(chain, facts, strict=True))
+    options: dict[str, Any] = {"dst": types.dst, "post": chain, "strict": True}
+    options |= {"layout": case.layout, "saturation": "allow", "tune": tune}
+    if types.is_int8:
+        axis = -1 if shape.kind == "matmul" else 0
+        options["src_q"] = QParams(src_scale, 0, types.src)
+        options["wei_q"] = QParams(wei_scale, np.zeros(len(wei_scale), int), types.wei, axis)
+        if dtypes.is_integer(types.dst):
+            options["dst_q"] = QParams(dst_scale, dst_zero_point, types.dst)
+    if shape.strides:
+        low = (lo for lo, _ in shape.padding)
+        options |= {"stride": shape.strides, "dilation": shape.dilation, "groups": shape.groups}
+        options["padding"] = tuple(zip(low, high or [hi for _, hi in shape.padding], strict=True))
+    if shape.has_groups:
+        wei = wei.reshape(-1, *wei.shape[2:])
+    operator: Operator = _OPERATORS[shape.kind](wei, bias, **options)
+    planned = operator.prepare(shape.src, types.src)
+    planned = planned.row_major() if case.layout == "dense" else planned
+    tuning = "" if planned.tuning is None else f"tuned: {planned.tuning.verdict}"
+    return Way(planned.plan, planned.primitive, planned.form, planned.notes, tuning)
+
+
+def _planned(case: Case, wei: Array, plan: Plan) -> Way:
+    problem = case.shape.problem(case.precision, case.layout)
+    prepared = native.prepare(
+        plan.problem(problem),
+        plan.attr,
+        wei=None if case.shape.has_two_sources else plan.wei(wei),
+        bias=plan.bias_values(),
+        values=plan.values(),
+        saturation="allow",
+    )
+    form = Form(AS_ASKED, problem, problem, plan.chain)
+    return Way(plan, prepared, form, (*plan.notes, *prepared.notes))
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A primitive that computes a case, and arrays to compute it on.
+    """What computes a case, and arrays to compute it on.
 
     Attributes
     ----------
     case : Case
         What is computed.
-    plan : Plan
-        How.
-    prepared : Prepared
+    way : Way
         By what.
     arrays : tuple of ndarray
-        The arrays of a call, dst last.
+        The arrays of a call of the primitive, dst last.
     ending : Ending
         What the stored values are worth.
-    form : Form
-        As which problem: the one asked for, or one that means the same.
     saturates : bool
         Without VNNI these weights can overflow 16 bits.
-    tuning : str
-        What was chosen by time; empty: the library's first choice.
     """
 
     case: Case
-    plan: Plan
-    prepared: Prepared
+    way: Way
     arrays: tuple[Array, ...]
     ending: Ending
-    form: Form
     saturates: bool
-    tuning: str = ""
 
     @classmethod
-    def of(
-        cls,
-        case: Case,
-        sample: Sample,
-        implementation: str | None = None,
-        form: Form | None = None,
-    ) -> Trial:
-        """Compose and prepare `case`, on that sample; by a named implementation, or by the first.
+    def of(cls, case: Case, sample: Sample, *, tune: bool = False) -> Trial:
+        """Make `case` ready on that sample.
 
         Parameters
         ----------
@@ -81,10 +186,8 @@ class Trial:
             What is computed.
         sample : Sample
             Real values of its tensors.
-        implementation : str, optional
-            As oneDNN names it.
-        form : Form, optional
-            Of `products`; as it was asked, without.
+        tune : bool
+            Take the fastest of several ways, as `Conv(..., tune=True)` does.
 
         Raises
         ------
@@ -93,83 +196,56 @@ class Trial:
         """
         given = quantize(case, sample)
         ending = case.tail.ending(channels(case.shape), case.precision)
-        form = form or _as_asked(case, ending)
-        problem, wei = form.problem, form.wei(given.wei)
-        facts = PrimitiveFacts.of(
-            problem,
+        found = way(
+            case,
+            given.wei,
+            sample.bias,
+            ending.chain,
             src_scale=given.src_scale,
             wei_scale=given.wei_scale,
-            bias=None if problem.bias is None else sample.bias,
             dst_scale=ending.dst_scale,
             dst_zero_point=ending.dst_zero_point,
-            process=runtime.facts(),
+            tune=tune,
         )
-        plan = compose(form.chain, facts, strict=True)
-        to_prepare = plan.problem(problem)
-        prepared = native.prepare(
-            to_prepare,
-            plan.attr,
-            wei=None if case.shape.has_two_sources else plan.wei(wei),
-            bias=plan.bias_values(),
-            values=plan.values(),
-            saturation="allow",
-            implementation=implementation,
-        )
+        form, prepared = found.form, found.prepared
         filled = {"src": given.src, "wei": given.wei, "dst": given.dst}
-        filled |= dict.fromkeys((name for name, _ in plan.operands), sample.residual)
+        for name, leaf in found.plan.operands:
+            filled[name] = given.dst if leaf == RESIDUAL_LEAF else sample.residual
         arrays = []
         for name in (*prepared.inputs, "dst"):
-            array = prepared.empty(name)
-            if filled[name].size:
-                values = filled[name] if name == "wei" else form.inward(filled[name])
-                array[...] = values.reshape(array.shape)
+            array, values = prepared.empty(name), filled[name]
+            if values.size and name == "wei":
+                array[...] = values
+            elif values.size:
+                seen = form.asked.src.dims if name == "src" else form.asked.dst.dims
+                array[...] = form.inward(values.reshape(seen)).reshape(array.shape)
             arrays.append(array)
-        overflow = pair_overflow(wei, to_prepare, runtime.isa())
-        return cls(case, plan, prepared, tuple(arrays), ending, form, bool(overflow))
-
-    @classmethod
-    def as_called(cls, case: Case, sample: Sample) -> Trial:
-        """Make ready what `MatMul` and its like run: the form that is always faster, if one is.
-
-        Raises
-        ------
-        UnsupportedError
-            As `of` does.
-        """
-        asked = cls.of(case, sample)
+        saturates = any(NOT_EXACT in note for note in found.notes)
         if case.shape.has_two_sources:
-            return asked
-        faster = if_generated(
-            faster_form(asked.form.problem, asked.form.chain, runtime.isa()),
-            lambda form: cls.of(case, sample, form=form),
-            lambda trial: trial.prepared.impl,
-        )
-        return faster or asked
+            saturates = bool(pair_overflow(given.wei, prepared.problem, runtime.isa()))
+        return cls(case, found, tuple(arrays), ending, saturates)
 
     @property
     def shape(self) -> Shape:
         """What the primitive computes; with another form, not what was asked."""
-        problem = self.form.problem
-        if not self.form.is_product:
+        form = self.way.form
+        if not form.is_product:
             return self.case.shape
-        return Shape(DRIVERS[problem.kind], problem.src.dims, problem.wei.dims)
-
-    def products(self) -> Iterator[Form]:
-        """Give the forms that see its tensors as matrices, or its matrices as an image."""
-        if not self.case.shape.has_two_sources:
-            asked = self.form
-            for form in forms(asked.problem, asked.chain, self.case.layout):
-                if form.is_product and not form.has_leaf:
-                    yield form
+        return Shape(DRIVERS[form.problem.kind], form.problem.src.dims, form.problem.wei.dims)
 
     def seconds(self, calls: int) -> float:
         """Return seconds per call, of a loop in C++ over that many."""
-        return self.prepared.time_calls(*self.arrays, calls=calls)
+        return self.way.prepared.time_calls(*self.arrays, calls=calls)
+
+    def result(self) -> Array:
+        """Run once and return what is stored, in the dims of the case; a view of the last array."""
+        *inputs, dst = self.arrays
+        stored = self.way.form.outward(self.way.prepared(*inputs, out=dst))
+        return stored.reshape(self.case.shape.dst)
 
     def real_result(self) -> NDArray[np.float32]:
         """Run once and return what the stored values are worth. A sum reads what dst holds now."""
-        *inputs, dst = self.arrays
-        stored = self.form.outward(self.prepared(*inputs, out=dst)).astype(np.float32)
+        stored = self.result().astype(np.float32)
         scale, shift = (self._aligned(vec) for vec in (self.ending.scale, self.ending.shift))
         return np.asarray(stored * scale + shift, np.float32)
 
@@ -177,8 +253,3 @@ class Trial:
         dims = [1] * len(self.case.shape.dst)
         dims[-1 if self.case.shape.kind == "matmul" else 1] = vec.channels or 1
         return vec.values().astype(np.float32).reshape(dims)
-
-
-def _as_asked(case: Case, ending: Ending) -> Form:
-    problem = case.shape.problem(case.precision, case.layout)
-    return Form(AS_ASKED, problem, problem, ending.chain)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.attr import Attr
     from pyonednn_q.primitive.problem import Problem
 
+NOT_EXACT = "does not sum exactly"  # so notes say it
 _CODES = 255  # the most that a code of 8 bits, less its zero point, amounts to
 _ADVICE = "keep weights in [-64, 64] (even ones for s8 sources), or pass saturation='allow'"
 
@@ -58,7 +59,7 @@ def inexact_weights(
     shown = ", ".join(map(str, channels[:8])) + (", ..." if len(channels) > 8 else "")
     detail = (
         f"{len(channels)} output channel(s) ({shown}) hold weights that {impl} on {isa.text()} "
-        "does not sum exactly: without VNNI, pairs of products exceed 16 bits, or odd weights lose "
+        f"{NOT_EXACT}: without VNNI, pairs of products exceed 16 bits, or odd weights lose "
         "a bit"
     )
     text = f"{problem.text()} {attr.text()}".rstrip()

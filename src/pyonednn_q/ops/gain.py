@@ -44,13 +44,16 @@ class Tuning:
     gain: float
     timings: tuple[Timing, ...] = ()
 
+    @property
+    def verdict(self) -> str:
+        """What was taken in place of what, in a line without times."""
+        if self.way == self.usual:
+            return f"{self.way} stays: nothing was surely faster"
+        return f"{self.way} in place of {self.usual}, {self.gain:.2f} times as fast"
+
     def __str__(self) -> str:
         tried = ", ".join(f"{t.way} {t.us:.1f} us" for t in self.timings)
-        if self.way == self.usual:
-            head = f"{self.way} stays: nothing was surely faster"
-        else:
-            head = f"{self.way} in place of {self.usual}, {self.gain:.2f} times as fast"
-        return f"{head} ({tried})" if tried else f"{head} (loaded)"
+        return f"{self.verdict} ({tried})" if tried else f"{self.verdict} (loaded)"
 
 
 def ratios_of(before: Timed, after: Timed) -> list[float]:

@@ -7,7 +7,7 @@ import pytest
 
 from pyonednn_q import dtypes
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.tail import RESIDUAL, WORDS, Tail, residual_scale
+from pyonednn_q.bench.tail import ADDED, WORDS, Tail, residual_scale
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.steps import Binary, Eltwise, PRelu, Sum
@@ -66,12 +66,12 @@ def test_stored_values_are_worth_what_the_float_chain_gives(name: str, dtype: st
     residual = np.minimum(np.abs(rng.standard_normal(x.shape)), 3)
     ending = Tail(name).ending(CHANNELS, precision)
     exact = Tail(name).ending(CHANNELS, Precision.parse("f32"))
-    wanted = evaluate(exact.chain, x, dst_before=residual, operands={RESIDUAL: residual})
+    wanted = evaluate(exact.chain, x, dst_before=residual, operands={ADDED: residual})
 
     stored_before = residual / residual_scale(precision.dst)
     if dtypes.is_integer(precision.dst):
         stored_before = np.rint(stored_before)
-    real = evaluate(ending.chain, x, dst_before=stored_before, operands={RESIDUAL: residual})
+    real = evaluate(ending.chain, x, dst_before=stored_before, operands={ADDED: residual})
     stored = real / ending.dst_scale + ending.dst_zero_point
     if dtypes.is_integer(precision.dst):
         stored = np.clip(np.rint(stored), dtypes.qmin(precision.dst), dtypes.qmax(precision.dst))

@@ -86,9 +86,9 @@ def _ours(case: Case, threads: int) -> dict[str, Seconds]:
 
     runtime.set_num_threads(threads)
     sample = Sample.of(case.shape, with_residual=case.tail.has_residual)
-    trial = Trial.as_called(case, sample)
+    trial = Trial.of(case, sample)
     *inputs, dst = trial.arrays
-    prepared = trial.prepared
+    prepared = trial.way.prepared
 
     def run() -> Array:
         return prepared(*inputs, out=dst)

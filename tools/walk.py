@@ -1,0 +1,158 @@
+"""What a reader has to follow: the Python of the package that one call runs, counted.
+
+    python tools/walk.py                # README's operator and layer, first calls and later ones
+    python tools/walk.py --nouns        # and the classes that took part, by name
+
+Each walk runs once, with everything imported before: calls, distinct functions, the files they are
+in, how often a call leads from one file or room to another, and the nouns: classes of the package
+that are made, or of which a method runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import pyonednn_q as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PACKAGE = "pyonednn_q"
+HEAD = ("walk", "calls", "functions", "files", "to another file", "to another room", "nouns")
+
+
+@dataclass
+class Walk:
+    """One call, followed. `nouns`: names of classes; `functions`: by their code."""
+
+    calls: int = 0
+    functions: set[CodeType] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+    files_left: int = 0
+    rooms_left: int = 0
+    nouns: set[str] = field(default_factory=set)
+
+    def follow(self, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the call gives
+        """Run `call` and count."""
+        sys.setprofile(self._see)
+        try:
+            return call()
+        finally:
+            sys.setprofile(None)
+
+    def _see(self, frame: FrameType, event: str, _: object) -> None:
+        module = _module(frame)
+        if event != "call" or module is None:
+            return
+        self.calls += 1
+        self.functions.add(frame.f_code)
+        self.files.add(module)
+        self._name_noun(frame)
+        before = frame.f_back
+        while before is not None and _module(before) is None:
+            before = before.f_back
+        if before is not None:
+            came_from = str(_module(before))
+            self.files_left += came_from != module
+            self.rooms_left += _room(came_from) != _room(module)
+
+    def _name_noun(self, frame: FrameType) -> None:
+        names = frame.f_code.co_varnames[:1]
+        if names not in {("self",), ("cls",)}:
+            return
+        of = frame.f_locals[names[0]]
+        kind = of if isinstance(of, type) else type(of)
+        if kind.__module__.startswith(PACKAGE):
+            self.nouns.add(kind.__name__)
+
+    def cells(self) -> tuple[int, ...]:
+        """Return the numbers, in the order of `HEAD`."""
+        left = (self.files_left, self.rooms_left)
+        return (self.calls, len(self.functions), len(self.files), *left, len(self.nouns))
+
+
+def _module(frame: FrameType) -> str | None:
+    """Return the module of a frame if it is the package's; what dataclasses write counts."""
+    name = str(frame.f_globals.get("__name__", ""))
+    return name if name.partition(".")[0] == PACKAGE else None
+
+
+def _room(module: str) -> str:
+    return module.split(".")[1] if "." in module else module
+
+
+def walks() -> dict[str, Walk]:
+    """Follow README's operator and README's layer."""
+    rng = np.random.default_rng(0)
+    wei = rng.integers(-64, 65, (64, 32, 3, 3)).astype(np.int8)
+    options: dict[str, Any] = {
+        "src_q": pq.QParams(0.02, 3, "u8"),
+        "wei_q": pq.QParams(rng.uniform(1e-3, 2e-3, 64), 0, "s8", axis=0),
+        "dst_q": pq.QParams(0.05, 10, "u8"),
+        "padding": 1,
+    }
+    src = rng.integers(0, 256, (1, 32, 28, 28)).astype(np.uint8)
+    last = np.ascontiguousarray(src.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    reals = rng.uniform(-1, 1, (1, 32, 28, 28)).astype(np.float32)
+
+    def layer() -> pq.compose.Layer:
+        high = np.linspace(2, 8, 64)
+        return pq.compose_layer(
+            pq.primitive.ConvProblem.of(
+                (1, 32, 28, 28), (64, 32, 3, 3), src="u8", dst="u8", padding=1
+            ),
+            wei * 0.01,
+            rng.normal(0, 0.5, 64),
+            wei_levels=129,
+            src_fq=pq.FakeQuantize(-1, 1.55, -1, 1.55),
+            chain=pq.Chain(pq.Affine(np.linspace(0.5, 2, 64), 0.25), pq.Eltwise("relu")),
+            dst_fq=pq.FakeQuantize(0, high, 0, high),
+        )
+
+    # Once before: what is imported late is imported then.
+    pq.Conv(wei[:32, :16], **{**options, "wei_q": pq.QParams(1e-3, 0, "s8")})(src[:, :16])
+    pq.prepare_layer(layer())(reals)
+    found: dict[str, Walk] = {}
+
+    def follow(name: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401
+        found[name] = Walk()
+        return found[name].follow(call)
+
+    conv = follow("pq.Conv(wei, ...)", lambda: pq.Conv(wei, **options))
+    follow("conv(src), first of a shape", lambda: conv(last))
+    follow("conv(src), every next", lambda: conv(last))
+    follow("conv(src), another layout, first", lambda: conv(src))
+    follow("conv(src), float source, first", lambda: conv(reals))
+    follow("conv(src), float source, every next", lambda: conv(reals))
+    composed = follow("pq.compose_layer(...)", layer)
+    prepared = follow("pq.prepare_layer(layer)", lambda: pq.prepare_layer(composed))
+    prepared(reals)
+    follow("prepared(src), float source, every next", lambda: prepared(reals))
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--nouns", action="store_true", help="name the classes that took part")
+    names = parser.parse_args().nouns
+    found = walks()
+    print("| " + " | ".join(HEAD) + " |")
+    print("|---" + "|---:" * (len(HEAD) - 1) + "|")
+    for name, walk in found.items():
+        print(f"| `{name}` | " + " | ".join(map(str, walk.cells())) + " |")
+    if names:
+        for name, walk in found.items():
+            print(f"\n{name}: {', '.join(sorted(walk.nouns))}")
+
+
+if __name__ == "__main__":
+    main()
