@@ -21,7 +21,7 @@ from pyonednn_q.native.timing import Budget, interleaved
 
 PROBLEMS = (
     "conv 1x16x4x4 16x16x1x1",
-    "conv 1x64x56x56 64x64x3x3 pad=1",
+    "conv 1x64x56x56 64x64x3x3 padding=1",
     "conv 1x256x14x14 1024x256x1x1",
     "matmul 1x64 64x64",
     "matmul 128x768 768x3072",

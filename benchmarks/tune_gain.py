@@ -55,7 +55,7 @@ def operator(shape: Shape, *, residual: bool, layout: str, tune: bool = False) -
     axis = -1 if shape.kind == "matmul" else 0
     scale = rng.uniform(1e-4, 2e-4, channels)
     if shape.kind in WINDOWED:
-        options |= {"stride": shape.strides, "dilation": shape.dilation, "padding": shape.padding}
+        options |= {"stride": shape.stride, "dilation": shape.dilation, "padding": shape.padding}
     made: Operator = KINDS[shape.kind](
         wei,
         src_q=pq.QParams(0.02, 0, "u8"),

@@ -96,7 +96,7 @@ class Sample:
     wei: Array
     types: dict[str, str]
     groups: int = 1
-    strides: Dims = ()
+    stride: Dims = ()
     dilation: Dims = ()
     lo: Dims = ()
     hi: Dims = ()
@@ -119,7 +119,7 @@ class Sample:
         return (src[0], wei[0], *(self._length(axis) for axis in range(len(src) - 2)))
 
     def _length(self, axis: int) -> int:
-        length, step = int(self.src.shape[axis + 2]), self.strides[axis]
+        length, step = int(self.src.shape[axis + 2]), self.stride[axis]
         padding = self.lo[axis] + self.hi[axis]
         reach = (int(self.wei.shape[axis + 2]) - 1) * self.dilation[axis] + 1
         if self.kind == "convolution":
@@ -212,7 +212,7 @@ def _gathered(sample: Sample, src: Array, wei: Array) -> Array:
         (
             *padded.strides[:2],
             *(by * gap for by, gap in zip(step, sample.dilation, strict=True)),
-            *(by * stride for by, stride in zip(step, sample.strides, strict=True)),
+            *(by * stride for by, stride in zip(step, sample.stride, strict=True)),
         ),
     )
     groups = sample.groups
@@ -232,12 +232,12 @@ def _spread(sample: Sample, src: Array, wei: Array) -> Array:
     sizes = [
         (length - 1) * step + (taps - 1) * gap + 1 + tail
         for length, step, taps, gap, tail in zip(
-            lengths, sample.strides, kernel, sample.dilation, sample.tail, strict=True
+            lengths, sample.stride, kernel, sample.dilation, sample.tail, strict=True
         )
     ]
     by_tap = np.moveaxis(parts, range(2, 2 + len(kernel)), range(len(kernel)))
     whole = np.zeros((len(src), groups * oc, *sizes))
-    windows = list(zip(sample.dilation, lengths, sample.strides, strict=True))
+    windows = list(zip(sample.dilation, lengths, sample.stride, strict=True))
     for tap in np.ndindex(*kernel):
         places = _all_of_two(
             slice(at * gap, at * gap + (length - 1) * step + 1, step)

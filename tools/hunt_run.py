@@ -175,7 +175,7 @@ def _problem(rng: Rng, sample: Sample) -> Problem:
 
 def _window(sample: Sample) -> dict[str, Any]:
     return {
-        "strides": sample.strides,
+        "stride": sample.stride,
         "dilation": sample.dilation,
         "padding": tuple(zip(sample.lo, sample.hi, strict=True)),
     }
@@ -293,7 +293,7 @@ def as_operator(rng: Rng, sample: Sample) -> tuple[Operator, dict[str, Array]] |
         options["dst"] = types["dst"]
     if sample.kind in ("convolution", "deconvolution"):
         window = _window(sample)
-        options |= {"stride": window["strides"], "padding": window["padding"]}
+        options |= {"stride": window["stride"], "padding": window["padding"]}
         options |= {"dilation": window["dilation"], "groups": sample.groups}
     options["post"] = pq.Chain(*map(_step, sample.post_ops))
     if rng.random() < 0.1:

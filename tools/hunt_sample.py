@@ -129,7 +129,7 @@ def _shape(kind: str, rng: Rng) -> _Shape:
             hi[axis] += missing - missing // 2
         elif strides[axis] > 1 and rng.random() < 0.2:
             tail[axis] = int(rng.integers(0, strides[axis]))
-    window = {"groups": groups, "strides": strides, "dilation": dilation}
+    window = {"groups": groups, "stride": strides, "dilation": dilation}
     window |= {"lo": tuple(lo), "hi": tuple(hi), "tail": tuple(tail)}
     batch = int(_one(rng, (1, 1, 1, 2, 3)))
     return _Shape(kind, (batch, groups * ic, *lengths), (groups * oc, ic, *kernel), window)

@@ -95,7 +95,7 @@ GROUPED = Family(
 )
 DECONV = Family(
     "deconv",
-    partial(DeconvProblem.of, (2, 64, 14, 14), (64, 64, 4, 4), strides=2, padding=1),
+    partial(DeconvProblem.of, (2, 64, 14, 14), (64, 64, 4, 4), stride=2, padding=1),
     1,
     "J",
 )

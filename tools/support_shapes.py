@@ -24,15 +24,15 @@ Dims = tuple[int, ...]
 Make = Callable[..., Problem]
 
 
-def conv(src: Dims, wei: Dims, strides: int = 1, dilation: int = 1, padding: Padding = 0) -> Make:
+def conv(src: Dims, wei: Dims, stride: int = 1, dilation: int = 1, padding: Padding = 0) -> Make:
     """Return what makes a convolution of these dimensions, given its types."""
-    window = partial(ConvProblem.of, strides=strides, dilation=dilation, padding=padding)
+    window = partial(ConvProblem.of, stride=stride, dilation=dilation, padding=padding)
     return partial(window, src, wei)
 
 
-def deconv(src: Dims, wei: Dims, strides: int = 1, padding: int = 0) -> Make:
+def deconv(src: Dims, wei: Dims, stride: int = 1, padding: int = 0) -> Make:
     """Return what makes a deconvolution of these dimensions, given its types."""
-    return partial(DeconvProblem.of, src, wei, strides=strides, padding=padding)
+    return partial(DeconvProblem.of, src, wei, stride=stride, padding=padding)
 
 
 inner, matmul = partial(partial, InnerProductProblem.of), partial(partial, MatMulProblem.of)
@@ -40,10 +40,10 @@ inner, matmul = partial(partial, InnerProductProblem.of), partial(partial, MatMu
 # title, dimensions, known, mask of weight scales per channel
 SHAPES: tuple[tuple[str, Make, str, int], ...] = (
     ("conv 1x1", conv((2, 64, 14, 14), (64, 64, 1, 1)), "J", 1),
-    ("conv 1x1, stride 2", conv((2, 64, 14, 14), (64, 64, 1, 1), strides=2), "J", 1),
-    ("conv 3x3, stride 2", conv((2, 64, 14, 14), (64, 64, 3, 3), strides=2, padding=1), "J", 1),
+    ("conv 1x1, stride 2", conv((2, 64, 14, 14), (64, 64, 1, 1), stride=2), "J", 1),
+    ("conv 3x3, stride 2", conv((2, 64, 14, 14), (64, 64, 3, 3), stride=2, padding=1), "J", 1),
     ("conv 5x5", conv((2, 64, 14, 14), (64, 64, 5, 5), padding=2), "J", 1),
-    ("conv 7x7, 3 channels", conv((2, 3, 28, 28), (64, 3, 7, 7), strides=2, padding=3), "J", 1),
+    ("conv 7x7, 3 channels", conv((2, 3, 28, 28), (64, 3, 7, 7), stride=2, padding=3), "J", 1),
     ("conv 3x3, 1 channel", conv((2, 1, 14, 14), (64, 1, 3, 3), padding=1), "J", 1),
     ("conv 3x3, 17 to 19 channels", conv((2, 17, 9, 9), (19, 17, 3, 3), padding=1), "J", 1),
     ("conv 3x3, dilation 2", conv((2, 64, 14, 14), (64, 64, 3, 3), dilation=2), "J", 1),
@@ -55,7 +55,7 @@ SHAPES: tuple[tuple[str, Make, str, int], ...] = (
     ),
     ("conv 3x3, padding 3", conv((2, 64, 14, 14), (64, 64, 3, 3), padding=3), "J", 1),
     ("conv 1x15", conv((2, 64, 14, 20), (64, 64, 1, 15)), "J", 1),
-    ("depthwise 5x5, stride 2", conv((2, 64, 14, 14), (64, 1, 1, 5, 5), strides=2), "J", 3),
+    ("depthwise 5x5, stride 2", conv((2, 64, 14, 14), (64, 1, 1, 5, 5), stride=2), "J", 3),
     ("depthwise 3x3, 33 channels", conv((2, 33, 14, 14), (33, 1, 1, 3, 3)), "J", 3),
     ("depthwise 3x3, dilation 2", conv((2, 64, 14, 14), (64, 1, 1, 3, 3), dilation=2), "J", 3),
     ("depthwise 3x3, 2 outputs each", conv((2, 64, 14, 14), (64, 2, 1, 3, 3)), "JJJJr", 3),
@@ -68,11 +68,11 @@ SHAPES: tuple[tuple[str, Make, str, int], ...] = (
     ("conv 3-D, kernel 3", conv((2, 32, 6, 6, 6), (32, 32, 3, 3, 3), padding=1), "J", 1),
     ("depthwise 3-D", conv((2, 32, 6, 6, 6), (32, 1, 1, 3, 3, 3), padding=1), "JJGJr", 3),
     ("deconv 3x3", deconv((2, 64, 14, 14), (64, 64, 3, 3), padding=1), "J", 1),
-    ("deconv 2x2, stride 2", deconv((2, 64, 14, 14), (64, 64, 2, 2), strides=2), "J", 1),
+    ("deconv 2x2, stride 2", deconv((2, 64, 14, 14), (64, 64, 2, 2), stride=2), "J", 1),
     ("deconv 1x1", deconv((2, 64, 14, 14), (64, 64, 1, 1)), "J", 1),
     ("deconv 17 to 19 channels", deconv((2, 17, 9, 9), (19, 17, 3, 3), padding=1), "J", 1),
     ("deconv 2 groups", deconv((2, 64, 14, 14), (2, 32, 32, 3, 3), padding=1), "J", 3),
-    ("deconv 1-D", deconv((2, 64, 14), (64, 64, 4), strides=2, padding=1), "J", 1),
+    ("deconv 1-D", deconv((2, 64, 14), (64, 64, 4), stride=2, padding=1), "J", 1),
     ("deconv 3-D", deconv((2, 32, 6, 6, 6), (32, 32, 3, 3, 3), padding=1), "J", 1),
     ("inner product, batch 1", inner((1, 64), 64), "JJJJG", 1),
     ("inner product, 128 x 768", inner((128, 768), 768), "JJJJG", 1),
@@ -91,7 +91,7 @@ def rows() -> Iterator[Row]:
         attr = Attr(src_scale=Scale(), wei_scale=Scale(mask), dst_scale=Scale())
         variants = [make(src=src, bias=bias) for src in ("u8", "s8") for bias in (None, "f32")]
         yield Row("Shapes", title, known, tuple((problem, attr) for problem in variants))
-    deconv_dw = deconv((2, 64, 14, 14), (64, 1, 1, 4, 4), strides=2, padding=1)
+    deconv_dw = deconv((2, 64, 14, 14), (64, 1, 1, 4, 4), stride=2, padding=1)
     for src, known in (("u8", "J"), ("s8", "JJJJG")):
         yield Row("Shapes", f"deconv depthwise, {src}", known, ((deconv_dw(src=src), Attr()),))
     for family in FAMILIES[:4]:

@@ -80,8 +80,8 @@ class ArgumentError(Error, ValueError):
 
     Examples
     --------
-    >>> str(ArgumentError("strides", "(0, 1)", "values of at least 1"))
-    'strides: got (0, 1); wanted values of at least 1'
+    >>> str(ArgumentError("stride", "(0, 1)", "values of at least 1"))
+    'stride: got (0, 1); wanted values of at least 1'
     """
 
     def __init__(self, argument: str, got: str, wanted: str) -> None:

@@ -36,7 +36,7 @@ PROBLEMS: list[tuple[Any, int]] = [
     (ConvProblem.of((2, 32, 9, 9), (2, 16, 16, 3, 3), padding=1, bias="f32"), 3),
     (ConvProblem.of((2, 32, 9, 9), (32, 1, 1, 3, 3), padding=1, bias="f32"), 3),
     (ConvProblem.of((2, 16, 9, 9), (32, 16, 3, 3), padding=1, src="s8", dst="s8", bias="f32"), 1),
-    (DeconvProblem.of((2, 16, 6, 6), (16, 16, 4, 4), strides=2, padding=1, bias="f32"), 1),
+    (DeconvProblem.of((2, 16, 6, 6), (16, 16, 4, 4), stride=2, padding=1, bias="f32"), 1),
     (InnerProductProblem.of((40, 64), 48, bias="f32"), 1),
     (MatMulProblem.of((40, 64), (64, 48), bias="f32"), 2),
 ]

@@ -48,7 +48,7 @@ def scattered(src: Any, wei: Any, of: Any) -> Any:
     groups, oc, ic = wei.shape[:3]
     out = np.zeros(of.dst.dims, src.dtype)
     height, width = out.shape[2:]
-    (top, left), strides = of.padding_lo, of.strides
+    (top, left), strides = of.padding_lo, of.stride
     for y, x in product(*map(range, src.shape[2:])):
         for ky, kx in product(*map(range, wei.shape[3:])):
             row = y * strides[0] - top + ky * of.dilation[0]
@@ -69,7 +69,7 @@ def along(values: Any) -> Any:
 def layer_of(name: str, src: str) -> Layer:
     dims, wei, strides, padding, dilation = SHAPES[name]
     of = DeconvProblem.of(
-        dims, wei, strides=strides, padding=padding, dilation=dilation, src=src, dst="f32"
+        dims, wei, stride=strides, padding=padding, dilation=dilation, src=src, dst="f32"
     )
     rng = np.random.default_rng(13)
     low, high = (0, 256) if src == "u8" else (-128, 128)

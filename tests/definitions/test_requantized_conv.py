@@ -72,7 +72,7 @@ def test_padding_holds_the_source_s_zero_point(
     )
     dims = wei.shape if groups == 1 else (groups, 6 // groups, *wei.shape[1:])
     problem = ConvProblem.of(
-        src.shape, dims, src="s32", wei="s32", dst="f32", strides=stride, **window
+        src.shape, dims, src="s32", wei="s32", dst="f32", stride=stride, **window
     )
     shifted = src.astype(np.float64) - src_q.zero_point
     sums = oracle_convolution.convolve(shifted, wei.reshape(dims).astype(np.float64), problem)

@@ -50,7 +50,7 @@ def drawn(rng: np.random.Generator, kind: str) -> Any:
         (int(rng.integers(1, 3)), groups * channels, *rng.integers(3, 8, 2).tolist()),
         wei if groups == 1 else (groups, *wei),
         dst="s32",
-        strides=int(rng.choice([1, 1, 2])),
+        stride=int(rng.choice([1, 1, 2])),
         padding=int(rng.integers(0, (size + 1) // 2)),
         dilation=int(rng.choice([1, 1, 2])) if size < 5 else 1,
     )
@@ -68,7 +68,7 @@ def windowed(problem: Any, src: Array, wei: Array) -> Array:
         reach = [tap[axis] * window.dilation[axis] - window.padding_lo[axis] for axis in (0, 1)]
         from_, to = [], []
         for axis in (0, 1):
-            stride = window.strides[axis]
+            stride = window.stride[axis]
             if problem.kind == "convolution":
                 at = np.arange(places[axis]) * stride + reach[axis]
                 inside = (at >= 0) & (at < lengths[axis])

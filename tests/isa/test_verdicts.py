@@ -41,7 +41,7 @@ def drawn(rng: np.random.Generator, dtype: str) -> Any:
         src=dtype,
         dst="s32",
         padding=[one(0, 0, 1) if length > 1 else 0 for length in kernel],
-        strides=[one(1, 1, 2) for _ in kernel],
+        stride=[one(1, 1, 2) for _ in kernel],
     )
 
 

@@ -31,9 +31,9 @@ from pyonednn_q.native.timing import Budget
 Array = NDArray[Any]
 
 SHAPES = (
-    "conv 1x32x9x9 32x32x3x3 pad=1",
-    "conv 1x32x9x9 32x1x1x3x3 pad=1",
-    "deconv 1x16x5x5 32x16x4x4 stride=2 pad=1",
+    "conv 1x32x9x9 32x32x3x3 padding=1",
+    "conv 1x32x9x9 32x1x1x3x3 padding=1",
+    "deconv 1x16x5x5 32x16x4x4 stride=2 padding=1",
     "ip 3x64 32x64",
     "matmul 5x64 64x32",
     "matmul 3x8x64 3x64x16 wei=transposed",

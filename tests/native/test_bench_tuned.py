@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.tuning import Make
 
-CASE = Case(suite.find("conv 1x16x9x9 32x16x3x3 pad=1").lines[0].shape, Precision.parse("u8s8u8"))
+CASE = Case(
+    suite.find("conv 1x16x9x9 32x16x3x3 padding=1").lines[0].shape, Precision.parse("u8s8u8")
+)
 WAY = "as asked on jit"
 
 
@@ -100,7 +102,7 @@ def test_the_option_reaches_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "PEAK_PROBLEMS", ("matmul 16x16 16x16",))
     monkeypatch.setattr(probe, "SIZES_BYTES", (1 << 12, 1 << 14))
     monkeypatch.setattr(probe, "_PROBE_S", 1e-3)
-    words = ["conv 1x16x9x9 32x16x3x3 pad=1", "--tune", "--repeat", "6", "--threads", "1"]
+    words = ["conv 1x16x9x9 32x16x3x3 padding=1", "--tune", "--repeat", "6", "--threads", "1"]
     request = command.request(command.parser().parse_args(words))
     assert request.tune
     rows = measure.measure(request, Progress(request.steps)).rows

@@ -52,7 +52,7 @@ def test_what_it_draws_is_odd() -> None:
     windowed = [sample for sample in samples if "conv" in sample.kind]
     assert {sample.src.ndim for sample in windowed} == {3, 4, 5}
     assert any(sample.groups > 1 and sample.wei.shape[1] == 1 for sample in windowed)
-    assert any(max(sample.strides) > 1 and max(sample.dilation) > 1 for sample in windowed)
+    assert any(max(sample.stride) > 1 and max(sample.dilation) > 1 for sample in windowed)
     assert any(sample.wei.shape[2] > sample.src.shape[2] for sample in windowed)
     assert {"u8", "s8", "f32", "bf16"} <= {sample.types["src"] for sample in samples}
     assert {"s8", "u8", "s4", "u4"} <= {sample.types["wei"] for sample in samples}

@@ -33,7 +33,7 @@ def window(rng: np.random.Generator, src: str) -> Any:
             wei,
             src=src,
             dst=str(rng.choice(["u8", "s8", "f32"])),
-            strides=rng.integers(1, 4, spatial).tolist(),
+            stride=rng.integers(1, 4, spatial).tolist(),
             dilation=rng.choice([1, 1, 2], spatial).tolist(),
             padding=rng.integers(0, 3, (spatial, 2)).tolist(),
         )

@@ -90,7 +90,7 @@ ATTRS = {
 @pytest.mark.parametrize("attr", ATTRS)
 @pytest.mark.parametrize("make", [pq.primitive.ConvProblem, pq.primitive.DeconvProblem])
 def test_primitives_pass(attr: str, make: Any) -> None:
-    problem = make.of((2, 8, 9, 7), (16, 8, 3, 3), strides=2, padding=1, bias="f32")
+    problem = make.of((2, 8, 9, 7), (16, 8, 3, 3), stride=2, padding=1, bias="f32")
     rng = np.random.default_rng(3)
     values = {
         "wei_scale": rng.uniform(0.001, 0.01, 16),

@@ -157,7 +157,7 @@ ALL = [
     Misreading("weights negated", of_wei(lambda wei: -wei)),
     Misreading("input channels reversed", of_images(lambda wei: np.flip(wei, 1))),
     # The window.
-    Misreading("strides swapped", of_window(strides=lambda s: s[::-1]), {"stride": (2, 1)},
+    Misreading("strides swapped", of_window(stride=lambda s: s[::-1]), {"stride": (2, 1)},
                WINDOWED),
     Misreading("padding of height and width swapped", of_window(padding=lambda p: p[::-1]),
                {"padding": ((2, 0), (0, 2))}, WINDOWED),

@@ -22,13 +22,13 @@ from pyonednn_q.native.timing import Budget
 from pyonednn_q.primitive.convolution import Layout
 
 SHAPES = (
-    "conv 2x16x9x8 24x16x3x3 stride=2 pad=1",
-    "conv 1x32x9x9 32x1x1x3x3 pad=1",
-    "conv 1x8x5x6x7 16x8x3x3x3 pad=1",
+    "conv 2x16x9x8 24x16x3x3 stride=2 padding=1",
+    "conv 1x32x9x9 32x1x1x3x3 padding=1",
+    "conv 1x8x5x6x7 16x8x3x3x3 padding=1",
     "conv 1x8x20 16x8x5 dilation=2",
-    "conv 1x8x6x6 16x8x3x3 pad=0:1",
-    "deconv 1x16x5x5 32x16x4x4 stride=2 pad=1",
-    "deconv 1x16x5x5 8x16x3x3 stride=2 pad=1 out=10x10",
+    "conv 1x8x6x6 16x8x3x3 padding=0:1",
+    "deconv 1x16x5x5 32x16x4x4 stride=2 padding=1",
+    "deconv 1x16x5x5 8x16x3x3 stride=2 padding=1 out=10x10",
     "ip 3x16x2x2 32x16x2x2",
     "matmul 5x64 64x32",
     "matmul 3x8x64 3x64x16",

@@ -58,7 +58,7 @@ def test_a_window_outside_is_one_that_meets_nothing() -> None:
             problem = cls.of(
                 (1, 2, *lengths),
                 (2, 2, *kernel),
-                strides=stride,
+                stride=stride,
                 dilation=dilation,
                 padding=list(zip(lo, hi, strict=True)),
             )
@@ -77,7 +77,7 @@ def test_a_window_outside_is_one_that_meets_nothing() -> None:
         )
         assert windows.window_outside(problem, PLAIN) is not meets, problem.text()
         seen[meets] += 1
-    assert not windows.window_outside(deconv((1, 2, 3), (2, 2, 1), strides=2), PLAIN)
+    assert not windows.window_outside(deconv((1, 2, 3), (2, 2, 1), stride=2), PLAIN)
     assert not windows.window_outside(matmul((4, 8), (8, 4)), PLAIN)
 
 

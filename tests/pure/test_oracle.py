@@ -53,7 +53,7 @@ def conv_by_loops(src: F64, wei: F64, problem: ConvProblem) -> F64:
                         o * s - lo + p * d
                         for o, s, lo, p, d in zip(
                             out,
-                            problem.strides,
+                            problem.stride,
                             problem.padding_lo,
                             k,
                             problem.dilation,
@@ -80,7 +80,7 @@ def deconv_by_loops(src: F64, wei: F64, problem: DeconvProblem) -> F64:
                         i * s - lo + p * d
                         for i, s, lo, p, d in zip(
                             at,
-                            problem.strides,
+                            problem.stride,
                             problem.padding_lo,
                             k,
                             problem.dilation,
@@ -117,7 +117,7 @@ def test_deconvolution_is_the_transpose_of_convolution(problem: DeconvProblem, s
     conv = ConvProblem.of(
         problem.dst.dims,
         swapped.shape,
-        strides=problem.strides,
+        stride=problem.stride,
         dilation=problem.dilation,
         padding=tuple(zip(problem.padding_lo, problem.padding_hi, strict=True)),
     )

@@ -135,7 +135,7 @@ def pool_by_loops(src: Any, problem: PoolingProblem) -> Any:
                 o * s - lo + p * d
                 for o, s, lo, p, d in zip(
                     index[2:],
-                    problem.strides,
+                    problem.stride,
                     problem.padding_lo,
                     k,
                     problem.dilation,

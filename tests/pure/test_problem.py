@@ -30,12 +30,12 @@ from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.primitive.window import Window, padding_sides, per_dim
 
 U8, F32 = TensorSpec.dense((2, 8, 6, 6), "u8"), TensorSpec.dense((2, 8, 6, 6), "f32")
-POOL = {"kernel": (2, 2), "strides": (2, 2), "dilation": (1, 1)}
+POOL = {"kernel": (2, 2), "stride": (2, 2), "dilation": (1, 1)}
 PADDING = {"padding_lo": (0, 0), "padding_hi": (0, 0)}
 
 EXAMPLES: list[Problem] = [
     ConvProblem.of((2, 8, 6, 6), (4, 8, 3, 3), padding=1, bias="f32"),
-    DeconvProblem.of((2, 8, 6, 6), (2, 3, 4, 4, 4), strides=2),
+    DeconvProblem.of((2, 8, 6, 6), (2, 3, 4, 4, 4), stride=2),
     InnerProductProblem.of((2, 8, 6, 6), 10, bias="f32"),
     MatMulProblem.of((3, 4, 8), (1, 8, 5), bias="f32"),
     EltwiseProblem(F32, F32, "relu", 0.5),
@@ -118,7 +118,7 @@ def test_a_convolution_has_one_output_per_place_of_the_kernel(case: tuple[int, .
     def make() -> ConvProblem:
         sides = ((lo, hi),)
         return ConvProblem.of(
-            (1, 2, length), (3, 2, kernel), strides=stride, dilation=dilation, padding=sides
+            (1, 2, length), (3, 2, kernel), stride=stride, dilation=dilation, padding=sides
         )
 
     if wanted == 0:
@@ -135,17 +135,17 @@ def test_a_deconvolution_ends_where_its_last_tap_falls(case: tuple[int, ...]) ->
     wanted = last + 1 - lo - hi
     assume(wanted > 0)
     problem = DeconvProblem.of(
-        (1, 2, length), (3, 2, kernel), strides=stride, dilation=dilation, padding=((lo, hi),)
+        (1, 2, length), (3, 2, kernel), stride=stride, dilation=dilation, padding=((lo, hi),)
     )
     assert problem.dst.dims == (1, 3, wanted)
 
 
 def test_a_deconvolution_may_be_longer_by_less_than_its_stride() -> None:
-    least = DeconvProblem.of((1, 8, 5), (8, 8, 3), strides=3)
+    least = DeconvProblem.of((1, 8, 5), (8, 8, 3), stride=3)
 
     def longer(extra: int) -> DeconvProblem:
         dst = TensorSpec.dense((1, 8, least.dst.dims[2] + extra), "u8")
-        window = (least.strides, least.dilation, least.padding_lo, least.padding_hi)
+        window = (least.stride, least.dilation, least.padding_lo, least.padding_hi)
         return DeconvProblem(least.src, least.wei, dst, None, *window)
 
     assert [longer(extra).dst.dims[2] for extra in range(3)] == [15, 16, 17]
@@ -177,15 +177,15 @@ def test_paddings_are_one_for_all_or_per_dimension_or_per_side() -> None:
         padding_sides(((1, 2, 3),), 1)
     with pytest.raises(ShapeError, match=r"^padding: got "):
         padding_sides(1.5, 2)  # type: ignore[arg-type]
-    assert per_dim("strides", 2, 3) == (2, 2, 2)
+    assert per_dim("stride", 2, 3) == (2, 2, 2)
 
 
 @pytest.mark.parametrize(
     ("name", "values"),
-    [("strides", (0,)), ("dilation", (0,)), ("padding_lo", (-1,)), ("padding_hi", (1, 1))],
+    [("stride", (0,)), ("dilation", (0,)), ("padding_lo", (-1,)), ("padding_hi", (1, 1))],
 )
 def test_impossible_windows_are_refused(name: str, values: tuple[int, ...]) -> None:
-    good: dict[str, Any] = dict.fromkeys(("kernel", "strides", "dilation"), (1,))
+    good: dict[str, Any] = dict.fromkeys(("kernel", "stride", "dilation"), (1,))
     good |= dict.fromkeys(("padding_lo", "padding_hi"), (0,))
     with pytest.raises(ShapeError) as caught:
         Window(**good | {name: values})
@@ -258,11 +258,11 @@ def dense(*dims: int) -> TensorSpec:
         (lambda: conv(dst=dense(2, 4, 6, 5)), "dst"),
         (lambda: conv(dst=dense(3, 4, 6, 6)), "dst"),
         (lambda: conv(bias=dense(1)), "bias"),
-        (lambda: conv(strides=(1,)), "strides"),
+        (lambda: conv(stride=(1,)), "stride"),
         (lambda: conv(dilation=(1, 1.0)), "dilation"),
         (lambda: conv(padding_hi=(-1, 1)), "padding_hi"),
         (lambda: ConvProblem.of((2, 8, 6, 6), (2, 2, 8, 3, 3)), "src"),
-        (lambda: ConvProblem.of((2, 8, 6, 6), (4, 8, 3, 3), strides=(1, 1, 1)), "strides"),
+        (lambda: ConvProblem.of((2, 8, 6, 6), (4, 8, 3, 3), stride=(1, 1, 1)), "stride"),
         (lambda: ConvProblem.of((2, 8, 6, 6), (4, 8, 3, 3), src="f64"), "dtype"),
         (lambda: DeconvProblem.of((2, 8, 1, 1), (4, 8, 1, 1), padding=1), "src"),
         (lambda: InnerProductProblem.of((2,), 4), "src"),
@@ -306,3 +306,18 @@ def test_what_does_not_fit_is_refused_by_name(make: Any, argument: str) -> None:
 def test_an_empty_batch_is_a_problem_like_any_other() -> None:
     assert ConvProblem.of((0, 8, 6, 6), (4, 8, 3, 3)).dst.dims == (0, 4, 4, 4)
     assert MatMulProblem.of((0, 8), (8, 4)).dst.size == 0
+
+
+@pytest.mark.parametrize("kind", [ConvProblem, DeconvProblem])
+def test_groups_are_said_by_number_or_by_the_first_dimension(
+    kind: type[ConvProblem | DeconvProblem],
+) -> None:
+    leading = kind.of((1, 8, 6, 6), (2, 3, 4, 3, 3))
+    assert kind.of((1, 8, 6, 6), (6, 4, 3, 3), groups=2) == leading
+    assert kind.of((1, 8, 6, 6), (2, 3, 4, 3, 3), groups=2) == leading
+    assert kind.of((1, 8, 6, 6), (6, 8, 3, 3), groups=1).groups == 1
+    for wei, groups in (((7, 4, 3, 3), 2), ((2, 3, 4, 3, 3), 3)):
+        with pytest.raises(ShapeError, match=rf"^groups: got {groups}; wanted "):
+            kind.of((1, 8, 6, 6), wei, groups=groups)
+    with pytest.raises(ArgumentError, match=r"^groups: got 0; wanted "):
+        kind.of((1, 8, 6, 6), (6, 8, 3, 3), groups=0)

@@ -35,7 +35,7 @@ def conv(dims: tuple[int, ...], wei: tuple[int, ...], dst: str = "s32", **more: 
 
 def deconv(kernel: int, stride: int, src: str = "u8", **more: Any) -> DeconvProblem:
     wei = (16, 16, kernel, kernel)
-    return DeconvProblem.of((1, 16, 5, 5), wei, src=src, dst="s32", strides=stride, **more)
+    return DeconvProblem.of((1, 16, 5, 5), wei, src=src, dst="s32", stride=stride, **more)
 
 
 def matmul(
@@ -125,8 +125,8 @@ DST_SCALES = {"dst_scale": POWERS[:8]}
 
 def _convolutions() -> list[Fault]:
     depthwise = conv((1, 32, 7, 7), (32, 1, 1, 3, 3))
-    hole = conv((1, 16, 1, 6), (16, 16, 2, 1), strides=(2, 1), dilation=(3, 1), padding=HOLE)
-    beside = conv((1, 64, 5, 1), (16, 64, 3, 1), strides=2, padding=((0, 0), (1, 0)))
+    hole = conv((1, 16, 1, 6), (16, 16, 2, 1), stride=(2, 1), dilation=(3, 1), padding=HOLE)
+    beside = conv((1, 64, 5, 1), (16, 64, 3, 1), stride=2, padding=((0, 0), (1, 0)))
     between = conv((1, 32, 5, 2), (32, 32, 3, 2), dilation=(1, 3), padding=((1, 0), (1, 1)))
     return [
         Fault("conv-one-column-out", AMX, conv((2, 3, 8, 2), (32, 3, 1, 3), **COLUMN)),
@@ -135,20 +135,20 @@ def _convolutions() -> list[Fault]:
             Fault(
                 "conv-one-column-out-of-one-channel",
                 level,
-                conv((2, 8, 5, 3), (8, 8, 1, 2, 2), strides=(1, 2)),
+                conv((2, 8, 5, 3), (8, 8, 1, 2, 2), stride=(1, 2)),
             )
             for level in (AVX512, VNNI, AMX)
         ),
         Fault(
             "grouped-conv-src-zero-point",
             AMX,
-            conv((1, 9, 6, 19), (3, 37, 3, 1, 3), src="s8", strides=(1, 2), padding=(0, 1)),
+            conv((1, 9, 6, 19), (3, 37, 3, 1, 3), src="s8", stride=(1, 2), padding=(0, 1)),
             SRC_POINT,
         ),
         Fault(
             "grouped-conv-src-zero-point",
             AMX,
-            conv((1, 32, 7, 11), (2, 16, 16, 1, 8), src="s8", strides=(1, 2), padding=(0, 4)),
+            conv((1, 32, 7, 11), (2, 16, 16, 1, 8), src="s8", stride=(1, 2), padding=(0, 4)),
             SRC_POINT,
         ),
         Fault("conv-window-outside", AMX, hole),
@@ -159,7 +159,7 @@ def _convolutions() -> list[Fault]:
         Fault(
             "conv-dilated-src-zero-point",
             AMX,
-            conv((2, 16, 4, 3), (16, 16, 5, 1), strides=2, dilation=(2, 1), padding=TALL),
+            conv((2, 16, 4, 3), (16, 16, 5, 1), stride=2, dilation=(2, 1), padding=TALL),
             SRC_POINT,
         ),
         *(
@@ -239,9 +239,9 @@ def _convolutions() -> list[Fault]:
     ]
 
 
-TWO_ROWS: dict[str, Any] = {"strides": (2, 1), "dilation": (2, 1), "padding": (1, 0)}
+TWO_ROWS: dict[str, Any] = {"stride": (2, 1), "dilation": (2, 1), "padding": (1, 0)}
 HOLE, TALL = ((1, 3), (0, 0)), ((7, 6), (0, 0))
-COLUMN: dict[str, Any] = {"strides": (1, 3), "padding": (0, 1)}
+COLUMN: dict[str, Any] = {"stride": (1, 3), "padding": (0, 1)}
 
 
 def _deconvolutions() -> list[Fault]:
@@ -250,7 +250,7 @@ def _deconvolutions() -> list[Fault]:
         (16, 3, 3, 4),
         src="s8",
         dst="s32",
-        strides=(1, 2),
+        stride=(1, 2),
         padding=((2, 1), (3, 0)),
     )
     return [
@@ -298,8 +298,8 @@ def _operands() -> list[Fault]:
     ragged = conv((1, 16, 5, 5), (19, 16, 3, 3), "f32")
     grouped = conv((1, 64, 7, 7), (2, 24, 32, 3, 3), "f32")
     narrow = conv((1, 48, 7, 7), (2, 16, 24, 3, 3), "f32")
-    whole = conv((2, 16, 3, 9), (19, 16, 3, 2), "u8", strides=(1, 2), padding=1)
-    few = conv((1, 2, 4), (2, 4, 1, 4), "s8", bias="f32", strides=2, padding=((2, 0),))
+    whole = conv((2, 16, 3, 9), (19, 16, 3, 2), "u8", stride=(1, 2), padding=1)
+    few = conv((1, 2, 4), (2, 4, 1, 4), "s8", bias="f32", stride=2, padding=((2, 0),))
     like_dst = TensorSpec.channels_last((1, 8, 2), "f32")
     spec = TensorSpec.channels_last((2, 19, 5, 4), "f32")
     row, codes = (TensorSpec.dense((6, 8), dtype) for dtype in ("f32", "u8"))

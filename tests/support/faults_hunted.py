@@ -78,7 +78,7 @@ def _more() -> list[tuple[str, str, Problem, Attr]]:
 
 
 # The last column of src is in no window.
-OVER_THE_STRIDE = ConvProblem.of((1, 8, 9, 12), (8, 31, 1, 1, 3), src="s8", strides=(1, 2))
+OVER_THE_STRIDE = ConvProblem.of((1, 8, 9, 12), (8, 31, 1, 1, 3), src="s8", stride=(1, 2))
 
 SINGLE_ROWS = replace(
     MatMulProblem.of((2, 1, 31), (1, 31, 31), dst="f32"),

@@ -50,7 +50,7 @@ def matmul(m: int, k: int, n: int, *, b: str = "plain", batch: tuple[int, ...] =
 
 def deconv(kernel: int, stride: int, src: str = "u8", groups: int = 1, **more: Any) -> Any:
     wei = (16, 16, kernel, kernel) if groups == 1 else (groups, 16, 16, kernel, kernel)
-    return DeconvProblem.of((1, 16 * groups, 9, 9), wei, src=src, strides=stride, **more)
+    return DeconvProblem.of((1, 16 * groups, 9, 9), wei, src=src, stride=stride, **more)
 
 
 def one_channel(channels: int, groups: int = 1, **more: Any) -> Any:
@@ -103,9 +103,9 @@ GROUPED = ConvProblem.of((1, 12, 9, 9), (2, 8, 6, 3, 3))
 SHIFTED_SUM = Attr(post_ops=(EltwisePostOp("clip", 0, 6), SumPostOp(1.0, 3)))
 SUM = Attr(dst_zero_point=ZeroPoint(), post_ops=(SumPostOp(),))
 DST_POINT = Attr(dst_zero_point=ZeroPoint())
-HOLE = {"dilation": (3, 1), "padding": ((1, 3), (0, 0)), "strides": (2, 1)}
-BESIDE = {"strides": 2, "padding": ((0, 0), (1, 0))}
-AROUND = {"strides": 2, "padding": ((0, 1), (1, 0))}
+HOLE = {"dilation": (3, 1), "padding": ((1, 3), (0, 0)), "stride": (2, 1)}
+BESIDE = {"stride": 2, "padding": ((0, 0), (1, 0))}
+AROUND = {"stride": 2, "padding": ((0, 1), (1, 0))}
 BELOW = {"padding": ((2, 0), (0, 1))}
 
 
@@ -139,7 +139,7 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
     ),
     (
         "conv-one-column-out",
-        ConvProblem.of((1, 16, 9, 3), (16, 16, 3, 3), strides=2),
+        ConvProblem.of((1, 16, 9, 3), (16, 16, 3, 3), stride=2),
         PLAIN,
         OLD,
         AMX,
@@ -148,7 +148,7 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
     *(
         (
             "conv-one-column-out-of-one-channel",
-            ConvProblem.of((2, 8, 5, 3), (8, 8, 1, 2, 2), src=src, strides=(1, 2)),
+            ConvProblem.of((2, 8, 5, 3), (8, 8, 1, 2, 2), src=src, stride=(1, 2)),
             PLAIN,
             version,
             VNNI,
@@ -192,7 +192,7 @@ WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
     *(
         (
             "conv-dilated-src-zero-point",
-            conv(src, wei, dilation=(2, 1), padding=((7, 6), (0, 0)), strides=2),
+            conv(src, wei, dilation=(2, 1), padding=((7, 6), (0, 0)), stride=2),
             SRC_POINT,
             version,
             AMX,

@@ -45,7 +45,7 @@ def longer(
 ) -> DeconvProblem:
     """A 1-D deconvolution whose dst is longer than the least."""
     of = DeconvProblem.of
-    least = of((1, 16, length), (16, 16, kernel), src=src, strides=stride, padding=padding)
+    least = of((1, 16, length), (16, 16, kernel), src=src, stride=stride, padding=padding)
     *dims, width = least.dst.dims
     return replace(least, dst=TensorSpec.channels_last((*dims, width + tail), "s32"))
 
@@ -127,7 +127,7 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
     *(  # a stride leaves the last column over
         (
             GROUPED_OUTPUTS,
-            ConvProblem.of((1, 8, 9, 12), (8, oc, 1, 1, 3), src="s8", strides=(1, 2)),
+            ConvProblem.of((1, 8, 9, 12), (8, oc, 1, 1, 3), src="s8", stride=(1, 2)),
             PLAIN,
             NEW,
             AVX512,
@@ -165,7 +165,7 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
     ),
     (
         "conv-one-column-out-of-one-channel",
-        ConvProblem.of((1, 1, 7, 3), (1, 1, 3, 3), strides=2, **BF16),
+        ConvProblem.of((1, 1, 7, 3), (1, 1, 3, 3), stride=2, **BF16),
         PLAIN,
         NEW,
         "AVX512_CORE_BF16",
@@ -232,7 +232,7 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
     *(
         (
             "conv-1x1-strided-odd-channels",
-            ConvProblem.of((1, ic, 3), (49, ic, 1), src="s8", strides=3),
+            ConvProblem.of((1, ic, 3), (49, ic, 1), src="s8", stride=3),
             PLAIN,
             OLD,
             isa,
@@ -289,7 +289,7 @@ HUNTED_RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (one_channel(48, 2), PLAIN, NEW, VNNI, CONV_AVX2),
     *(
         (
-            ConvProblem.of((1, ic, 3), (49, ic, 1), src="s8", strides=3),
+            ConvProblem.of((1, ic, 3), (49, ic, 1), src="s8", stride=3),
             PLAIN,
             OLD,
             "AVX2",

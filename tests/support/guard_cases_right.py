@@ -65,7 +65,7 @@ RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
     (matmul(31, 100, 48), PLAIN, OLD, AMX, MATMUL_AMX),
     # One column out: another kernel, another width, height or stride.
     *(
-        (ConvProblem.of((1, 16, *size), (16, 16, *k), strides=s), PLAIN, NEW, AMX, impl)
+        (ConvProblem.of((1, 16, *size), (16, 16, *k), stride=s), PLAIN, NEW, AMX, impl)
         for size, k, s, impl in (
             ((9, 3), (3, 3), 2, "jit:avx512_core_amx"),
             ((9, 3), (3, 3), 2, "brg_conv_fwd:avx512_core_vnni"),

@@ -38,12 +38,12 @@ def problems(kind: str, size: int) -> Iterator[tuple[Maker, tuple[Any, ...], dic
         yield ConvProblem.of, (image, (64, 64, 3, 3)), {"padding": 1}
         yield ConvProblem.of, (wide, (128, 64, 1, 1)), {}
         yield ConvProblem.of, (wide, (64, 1, 1, 3, 3)), {}
-        yield ConvProblem.of, ((1, 3, 2 * size, 2 * size), (32, 3, 3, 3)), {"strides": 2}
+        yield ConvProblem.of, ((1, 3, 2 * size, 2 * size), (32, 3, 3, 3)), {"stride": 2}
         yield ConvProblem.of, (image, (2, 32, 32, 3, 3)), {"padding": 1}
     elif kind == "deconvolution":
         yield DeconvProblem.of, (image, (64, 64, 3, 3)), {"padding": 1}
         yield DeconvProblem.of, (wide, (64, 64, 1, 1)), {}
-        yield DeconvProblem.of, (image, (64, 64, 2, 2)), {"strides": 2}
+        yield DeconvProblem.of, (image, (64, 64, 2, 2)), {"stride": 2}
         yield DeconvProblem.of, (image, (64, 1, 1, 3, 3)), {}
     elif kind == "inner_product":
         yield InnerProductProblem.of, ((4 * size, 256), 512), {}

@@ -164,7 +164,7 @@ def of_window(**change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], 
     def changed(layer: Recipe) -> Recipe:
         problem: Any = layer.problem
         window = {
-            "strides": problem.strides,
+            "stride": problem.stride,
             "padding": tuple(zip(problem.padding_lo, problem.padding_hi, strict=True)),
             "dilation": problem.dilation,
         }

@@ -59,7 +59,7 @@ def convolve(src: F64, wei: F64, problem: ConvProblem) -> F64:
         window = [slice(None)] * 3
         for axis, position in enumerate(tap):
             start = position * problem.dilation[axis]
-            stride = problem.strides[axis]
+            stride = problem.stride[axis]
             window.append(slice(start, start + (out[axis] - 1) * stride + 1, stride))
         dst += _mix_channels(src[tuple(window)], _tap(wei, tap))
     return dst.reshape(problem.dst.dims)
@@ -74,7 +74,7 @@ def deconvolve(src: F64, wei: F64, problem: DeconvProblem) -> F64:
     full = [
         (size - 1) * stride + (k - 1) * dilation + 1
         for size, stride, k, dilation in zip(
-            inner, problem.strides, kernel, problem.dilation, strict=True
+            inner, problem.stride, kernel, problem.dilation, strict=True
         )
     ]
     # The canvas also covers an output that reaches past the last written position.
@@ -87,7 +87,7 @@ def deconvolve(src: F64, wei: F64, problem: DeconvProblem) -> F64:
         window = [slice(None)] * 3
         for axis, position in enumerate(tap):
             start = position * problem.dilation[axis]
-            stride = problem.strides[axis]
+            stride = problem.stride[axis]
             window.append(slice(start, start + (inner[axis] - 1) * stride + 1, stride))
         canvas[tuple(window)] += _mix_channels(src, _tap(wei, tap))
     crop = [slice(None)] * 3 + [

@@ -155,7 +155,7 @@ def _windows(src: F64, problem: PoolingProblem, outside: float) -> F64:
             problem.padding_lo,
             problem.padding_hi,
             out,
-            problem.strides,
+            problem.stride,
             problem.kernel,
             problem.dilation,
             src.shape[2:],
@@ -167,7 +167,7 @@ def _windows(src: F64, problem: PoolingProblem, outside: float) -> F64:
     for tap in product(*(range(size) for size in problem.kernel)):
         window = [slice(None)] * 2
         for axis, position in enumerate(tap):
-            start, stride = position * problem.dilation[axis], problem.strides[axis]
+            start, stride = position * problem.dilation[axis], problem.stride[axis]
             window.append(slice(start, start + (out[axis] - 1) * stride + 1, stride))
         views.append(padded[tuple(window)])
     return np.stack(views)

@@ -59,7 +59,7 @@ def window_runs(
 
 def _seen(problem: ConvProblem | DeconvProblem, axis: int, output: int, tap: int) -> int | None:
     """Where a tap of one output lies in the source; None: outside, or between its strides."""
-    stride, lo = problem.strides[axis], problem.padding_lo[axis]
+    stride, lo = problem.stride[axis], problem.padding_lo[axis]
     reach = tap * problem.dilation[axis]
     if problem.kind == "convolution":
         at = output * stride - lo + reach

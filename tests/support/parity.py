@@ -41,7 +41,7 @@ CONV_SHAPES: dict[str, dict[str, Any]] = {
     "strided": {
         "src_dims": (2, 16, 11, 9),
         "wei_dims": (16, 16, 3, 3),
-        "strides": 2,
+        "stride": 2,
         "padding": 1,
     },
     "dilated": {
@@ -67,7 +67,7 @@ DECONV_SHAPES: dict[str, dict[str, Any]] = {
     "strided": {
         "src_dims": (2, 16, 6, 5),
         "wei_dims": (16, 16, 4, 4),
-        "strides": 2,
+        "stride": 2,
         "padding": 1,
     },
     "dilated": {
@@ -83,7 +83,7 @@ DECONV_SHAPES: dict[str, dict[str, Any]] = {
     },
     "grouped": {"src_dims": (2, 32, 6, 7), "wei_dims": (2, 16, 16, 3, 3), "padding": 1},
     "depthwise": {"src_dims": (2, 16, 7, 6), "wei_dims": (16, 1, 1, 3, 3), "padding": 1},
-    "deconv1d": {"src_dims": (2, 16, 9), "wei_dims": (16, 16, 4), "strides": 2, "padding": 1},
+    "deconv1d": {"src_dims": (2, 16, 9), "wei_dims": (16, 16, 4), "stride": 2, "padding": 1},
     "deconv3d": {"src_dims": (1, 16, 4, 3, 4), "wei_dims": (16, 16, 3, 3, 3), "padding": 1},
 }
 INNER_PRODUCT_SHAPES: dict[str, dict[str, Any]] = {

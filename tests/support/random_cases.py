@@ -113,7 +113,7 @@ def _conv_dims(
     space = tuple(r + int(rng.integers(1, 9 if rank < 3 else 4)) for r in reach)
     groups, ic, oc = _channels(rng)
     head = (groups, oc // groups, ic // groups) if groups > 1 else (oc, ic)
-    shape = {"strides": strides, "dilation": dilation, "padding": padding}
+    shape = {"stride": strides, "dilation": dilation, "padding": padding}
     return (int(rng.integers(1, 4)), ic, *space), (*head, *kernel), shape
 
 

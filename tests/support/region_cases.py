@@ -204,7 +204,7 @@ def _windowed(kind: str, rng: Rng) -> Any:
         (_pick(rng, 1, 1, 2, 3), groups * ic, *(_length(rng, far) for far in reach)),
         (*lead, *kernel),
         dst="s32",
-        strides=strides,
+        stride=strides,
         dilation=dilation,
         padding=_padding(rng, reach),
         layout="dense" if rng.random() < 0.15 else "channels_last",
@@ -253,7 +253,7 @@ def _padding(rng: Rng, reach: list[int]) -> list[tuple[int, int]]:
 
 def _longer(problem: Any, rng: Rng) -> Any:
     *lead, last = problem.dst.dims
-    longer = (*lead, last + int(rng.integers(1, max(problem.strides[-1], 2))))
+    longer = (*lead, last + int(rng.integers(1, max(problem.stride[-1], 2))))
     return replace(problem, dst=TensorSpec.channels_last(longer, "s32"))
 
 

@@ -53,7 +53,7 @@ def _conv_dims(draw: Draw) -> dict[str, Any]:
     return {
         "src_dims": (draw(st.integers(1, 2)), groups * ic, *space),
         "wei_dims": (*head, *kernel),
-        "strides": strides,
+        "stride": strides,
         "dilation": dilation,
         "padding": tuple(zip(lo, hi, strict=True)),
     }

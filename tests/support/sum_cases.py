@@ -26,11 +26,11 @@ SPACES: tuple[tuple[int, ...], ...] = ((), (2,), (2, 3), (1, 1), (3, 3), (2, 2, 
 # Whose sums are of 386 to 390 products: an odd half of them lies beyond a block.
 WINDOWS: tuple[dict[str, Any], ...] = (
     {"channels": 386, "kernel": (1, 1)},
-    {"channels": 386, "kernel": (1, 1), "strides": 2},
+    {"channels": 386, "kernel": (1, 1), "stride": 2},
     {"channels": 386, "kernel": (1, 1), "padding": 1},
-    {"channels": 386, "kernel": (1, 1), "strides": (1, 9), "padding": (2, 0)},
+    {"channels": 386, "kernel": (1, 1), "stride": (1, 9), "padding": (2, 0)},
     {"channels": 130, "kernel": (3, 1)},
-    {"channels": 193, "kernel": (1, 2), "padding": 1, "strides": 2},
+    {"channels": 193, "kernel": (1, 2), "padding": 1, "stride": 2},
 )
 
 
@@ -125,7 +125,7 @@ def _problem(kind: str, src: str, rng: np.random.Generator) -> Any:
         (*lead, *kernel),
         src=src,
         dst="s32",
-        strides=[_pick(rng, 1, 1, 2, 3) for _ in range(rank)],
+        stride=[_pick(rng, 1, 1, 2, 3) for _ in range(rank)],
         dilation=dilation,
         padding=[(_pick(rng, 0, 0, 1, 2), _pick(rng, 0, 0, 1, 2)) for _ in range(rank)],
         layout=layout,

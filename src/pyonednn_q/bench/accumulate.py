@@ -45,7 +45,7 @@ def _gather(shape: Shape, src: Float64, taps: Float64, kernel: tuple[int, ...]) 
     out = shape.dst[2:]
     acc = np.zeros((*src.shape[:2], taps.shape[1], *out))
     for index, at in enumerate(itertools.product(*map(range, kernel))):
-        steps = zip(at, shape.dilation, shape.strides, out, strict=True)
+        steps = zip(at, shape.dilation, shape.stride, out, strict=True)
         window = tuple(slice(k * d, k * d + (n - 1) * s + 1, s) for k, d, s, n in steps)
         acc += _product(taps[..., index], padded[_ALL + window])
     return acc
@@ -55,13 +55,13 @@ def _spread(shape: Shape, src: Float64, taps: Float64, kernel: tuple[int, ...]) 
     lengths = [
         max((n - 1) * s + (k - 1) * d + 1, lo + out)
         for n, s, k, d, (lo, _), out in zip(
-            shape.src[2:], shape.strides, kernel, shape.dilation, shape.padding, shape.dst[2:],
+            shape.src[2:], shape.stride, kernel, shape.dilation, shape.padding, shape.dst[2:],
             strict=True,
         )
     ]  # fmt: skip
     acc = np.zeros((*src.shape[:2], taps.shape[1], *lengths))
     for index, at in enumerate(itertools.product(*map(range, kernel))):
-        steps = zip(at, shape.dilation, shape.strides, shape.src[2:], strict=True)
+        steps = zip(at, shape.dilation, shape.stride, shape.src[2:], strict=True)
         window = tuple(slice(k * d, k * d + (n - 1) * s + 1, s) for k, d, s, n in steps)
         acc[_ALL + window] += _product(taps[..., index], src)
     cut = tuple(

@@ -31,7 +31,7 @@ def descriptor(shape: Shape) -> str:
 
     Examples
     --------
-    >>> descriptor(Shape.parse("conv 1x64x56x56 64x64x3x3 pad=1"))
+    >>> descriptor(Shape.parse("conv 1x64x56x56 64x64x3x3 padding=1"))
     'mb1ic64oc64_ih56oh56kh3sh1ph1dh0_iw56ow56kw3sw1pw1dw0'
     """
     if shape.kind == "matmul":
@@ -46,7 +46,7 @@ def descriptor(shape: Shape) -> str:
     for index, axis in enumerate(axes):
         parts.append(
             f"i{axis}{shape.src[2 + index]}o{axis}{shape.dst[2 + index]}"
-            f"k{axis}{shape.wei[index - spatial]}s{axis}{shape.strides[index]}"
+            f"k{axis}{shape.wei[index - spatial]}s{axis}{shape.stride[index]}"
             f"p{axis}{shape.padding[index][0]}d{axis}{shape.dilation[index] - 1}"
         )
     return "_".join(parts)
@@ -68,7 +68,7 @@ def parse(kind: str, text: str) -> Shape:
     Examples
     --------
     >>> print(parse("conv", 'mb1ic3ih224oc64oh112kh7sh2ph3n"conv1"'))
-    conv 1x3x224x224 64x3x7x7 stride=2 pad=3:2
+    conv 1x3x224x224 64x3x7x7 stride=2 padding=3:2
     """
     one_of("kind", kind, KINDS)
     instance("problem", text, str)

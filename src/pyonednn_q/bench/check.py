@@ -150,7 +150,7 @@ def _cut(size: int, most: int) -> int:
 
 def _lengths(shape: Shape) -> tuple[list[int], tuple[int, ...]]:
     """Return the source's spatial dimensions for a few outputs, and a deconvolution's outputs."""
-    spatial = zip(shape.src[2:], shape.dst[2:], shape.strides, strict=True)
+    spatial = zip(shape.src[2:], shape.dst[2:], shape.stride, strict=True)
     if shape.kind == "deconv":
         lengths = [min(n, _OUTPUTS) for n in shape.src[2:]]
         dropped = (n - length for n, length in zip(shape.src[2:], lengths, strict=True))

@@ -9,9 +9,9 @@ pyonednn-q bench mobilenet_v2 --tune       the fastest of all implementations, l
 pyonednn-q bench check                    every line of every suite once, for correctness
 
 A problem is a kind (conv, deconv, ip, matmul), the dimensions of src and of the weights, and
-options: stride=2 pad=1 dilation=2 (2x1 per dimension, pad=0:1 per side), out=HxW for a
-deconvolution, wei=transposed for a matmul of two activations. benchdnn's descriptors do as well:
-"conv mb1ic64ih56oc64kh3ph1".
+options: stride=2 padding=1 dilation=2 (2x1 per dimension, padding=0:1 per side), groups=32 (or
+32x1x1x3x3 for the weights), out=HxW for a deconvolution, wei=transposed for a matmul of two
+activations. benchdnn's descriptors do as well: "conv mb1ic64ih56oc64kh3ph1".
 """
 
 from __future__ import annotations

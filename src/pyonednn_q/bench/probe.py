@@ -29,7 +29,7 @@ __all__ = ["PEAK_PROBLEMS", "Limits", "probe"]
 PEAK_PROBLEMS = (
     "matmul 512x512 512x512",
     "matmul 1024x1024 1024x1024",
-    "conv 1x256x56x56 256x256x3x3 pad=1",
+    "conv 1x256x56x56 256x256x3x3 padding=1",
 )
 SIZES_BYTES = (1 << 21, 1 << 24, 1 << 27)
 _EMPTY = "matmul 1x16 16x16"

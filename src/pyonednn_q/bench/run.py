@@ -1,6 +1,6 @@
 """Run: rows and where they were made, as an immutable value with a JSON form.
 
-Schema 1: {"schema": 1, "metadata": {...}, "limits": {...}, "warnings": [...], "rows": [{...}]},
+Schema 2: {"schema": 2, "metadata": {...}, "limits": {...}, "warnings": [...], "rows": [{...}]},
 the objects being the fields of `Run`, `Limits` and `Row`.
 """
 
@@ -31,7 +31,7 @@ from pyonednn_q.shown import shown
 
 __all__ = ["OURS", "SCHEMA", "Rival", "Row", "Run", "joined", "metadata"]
 
-SCHEMA = 1
+SCHEMA = 2
 _MOST = 2.0**63  # of anything that is counted or timed
 OURS = "pyonednn_q"
 T = TypeVar("T")

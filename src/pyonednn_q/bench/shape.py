@@ -1,15 +1,16 @@
 """Shape: what is computed, without data types or layout, and the one line that says it.
 
-    conv   1x64x56x56  64x64x3x3  stride=2 pad=1 dilation=2
-    conv   1x32x56x56  32x1x1x3x3 pad=1                       five numbers: groups come first
-    deconv 1x64x28x28  64x64x4x4  stride=2 pad=1 out=57x57
+    conv   1x64x56x56  64x64x3x3  stride=2 padding=1 dilation=2
+    conv   1x32x56x56  32x1x3x3   padding=1 groups=32
+    conv   1x32x56x56  32x1x1x3x3 padding=1                   the same: groups come first
+    deconv 1x64x28x28  64x64x4x4  stride=2 padding=1 out=57x57
     ip     1x2048      1000x2048
     matmul 128x768     768x3072
     matmul 12x128x64   12x64x128  wei=transposed              both operands come with each call
 
 Source first, then weights, in oneDNN's logical order (output channels of a convolution lead, of a
 matmul trail). A value may be given for each spatial dimension (``stride=2x1``), a padding for each
-side (``pad=0:1``).
+side (``padding=0:1``).
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyonednn_q.argument import instance, integers, one_of, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.primitive.convolution import laid_out
+from pyonednn_q.primitive.convolution import laid_out, with_groups
 from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
@@ -46,7 +47,7 @@ Sides = tuple[tuple[int, int], ...]
 KINDS = ("conv", "deconv", "ip", "matmul")
 _WINDOWED = ("conv", "deconv")
 _NUMBERS = re.compile(r"\d{1,18}(x\d{1,18})*")
-_FORM = "a kind, src and wei, as in 'conv 1x64x56x56 64x64x3x3 pad=1'"
+_FORM = "a kind, src and wei, as in 'conv 1x64x56x56 64x64x3x3 padding=1'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Shape:
         benchdnn's words.
     src, wei : tuple of int
         Logical dimensions, as the problems of `pyonednn_q` take them.
-    strides, dilation : tuple of int
+    stride, dilation : tuple of int
         One per spatial dimension; empty: 1 everywhere.
     padding : tuple of (int, int)
         Low and high side per spatial dimension; empty: none.
@@ -77,7 +78,7 @@ class Shape:
     kind: str
     src: Dims
     wei: Dims
-    strides: Dims = ()
+    stride: Dims = ()
     dilation: Dims = ()
     padding: Sides = ()
     out: Dims = ()
@@ -92,13 +93,13 @@ class Shape:
             raise ShapeError("src", f"{self.src} with wei {self.wei}", "no empty dimension")
         if self.kind in _WINDOWED:
             spatial = len(self.src) - 2
-            for name in ("strides", "dilation"):
+            for name in ("stride", "dilation"):
                 values = per_dim(name, getattr(self, name) or 1, spatial)
                 object.__setattr__(self, name, values)
             sides = padding_sides(self.padding or 0, spatial)
             object.__setattr__(self, "padding", tuple(zip(*sides, strict=True)))
-        elif self.strides or self.dilation or self.padding:
-            raise ArgumentError("strides", f"a window for {self.kind}", "conv or deconv")
+        elif self.stride or self.dilation or self.padding:
+            raise ArgumentError("stride", f"a window for {self.kind}", "conv or deconv")
         if self.out and self.kind != "deconv":
             raise ArgumentError("out", f"out for {self.kind}", "deconv: others follow from src")
         if self.transposed and not self.has_two_sources:
@@ -173,7 +174,7 @@ class Shape:
         return self._problem(precision.src, precision.wei, precision.dst, layout)
 
     def _problem(self, src: str, wei: str, dst: str, layout: Layout) -> DenseProblem:
-        types = {"src": src, "wei": wei, "dst": dst}
+        types: dict[str, Any] = {"src": src, "wei": wei, "dst": dst}
         if self.kind == "matmul":
             bias = None if self.has_two_sources else "f32"
             product = MatMulProblem.of(self.src, self.wei, bias=bias, **types)
@@ -188,7 +189,7 @@ class Shape:
             self.src,
             self.wei,
             bias="f32",
-            strides=self.strides,
+            stride=self.stride,
             dilation=self.dilation,
             padding=self.padding,
             layout=layout,
@@ -212,11 +213,11 @@ class Shape:
     def text(self) -> str:
         """Return the line that `parse` reads."""
         words = [self.kind, cross(self.src), cross(self.wei)]
-        if max(self.strides, default=1) > 1:
-            words.append("stride=" + _shortest(list(map(str, self.strides))))
+        if max(self.stride, default=1) > 1:
+            words.append("stride=" + _shortest(list(map(str, self.stride))))
         if max(map(max, self.padding), default=0) > 0:
             sides = [f"{lo}" if lo == hi else f"{lo}:{hi}" for lo, hi in self.padding]
-            words.append("pad=" + _shortest(sides))
+            words.append("padding=" + _shortest(sides))
         if max(self.dilation, default=1) > 1:
             words.append("dilation=" + _shortest(list(map(str, self.dilation))))
         if self.out:
@@ -240,7 +241,7 @@ class Shape:
 
         Examples
         --------
-        >>> Shape.parse("conv 1x64x56x56 64x64x3x3 stride=2 pad=1").dst
+        >>> Shape.parse("conv 1x64x56x56 64x64x3x3 stride=2 padding=1").dst
         (1, 64, 28, 28)
         """
         instance("problem", text, str)
@@ -257,19 +258,20 @@ class Shape:
         if options and kind not in _WINDOWED:
             raise ArgumentError("problem", shown(text), f"no {', '.join(options)} in a {kind}")
         spatial = len(src) - 2
+        groups = _groups(options["groups"]) if "groups" in options else 1
         return cls(
             kind,
             src,
-            wei,
-            strides=_each("stride", options, spatial),
+            with_groups(src, wei, groups),
+            stride=_each("stride", options, spatial),
             dilation=_each("dilation", options, spatial),
-            padding=_sides(options["pad"], spatial) if "pad" in options else (),
+            padding=_sides(options["padding"], spatial) if "padding" in options else (),
             out=_each("out", options, spatial),
             transposed=bool(layout),
         )
 
 
-_OPTIONS = ("stride", "pad", "dilation", "out", "wei")
+_OPTIONS = ("stride", "padding", "dilation", "groups", "out", "wei")
 
 
 def _option(word: str) -> tuple[str, str]:
@@ -286,6 +288,13 @@ def _dims(name: str, word: str) -> Dims:
     return tuple(map(int, word.split("x")))
 
 
+def _groups(word: str) -> int:
+    many = _dims("groups", word)
+    if len(many) > 1 or many[0] < 1:
+        raise ArgumentError("groups", shown(word), "one number from 1")
+    return many[0]
+
+
 def _each(name: str, options: dict[str, str], spatial: int) -> Dims:
     if name not in options:
         return ()
@@ -298,7 +307,9 @@ def _sides(word: str, spatial: int) -> Sides:
     for part in word.split("x"):
         lo, _, hi = part.partition(":")
         if not (_NUMBERS.fullmatch(lo) and _NUMBERS.fullmatch(hi or lo)):
-            raise ArgumentError("pad", shown(word), "numbers joined by x, or lo:hi in their place")
+            raise ArgumentError(
+                "padding", shown(word), "numbers joined by x, or lo:hi in their place"
+            )
         pairs.append((int(lo), int(hi or lo)))
     return tuple(pairs * spatial if len(pairs) == 1 else pairs)
 

@@ -5,8 +5,8 @@
     gmacs = 4.09                        # of the whole network, if it is published
 
     lines = [
-        { name = "conv1", problem = "conv 1x3x224x224 64x3x7x7 stride=2 pad=3" },
-        { name = "conv2.3x3", problem = "conv 1x64x56x56 64x64x3x3 pad=1", times = 3 },
+        { name = "conv1", problem = "conv 1x3x224x224 64x3x7x7 stride=2 padding=3" },
+        { name = "conv2.3x3", problem = "conv 1x64x56x56 64x64x3x3 padding=1", times = 3 },
     ]
 
 `times` is how often the network has the layer; 1 when left out.

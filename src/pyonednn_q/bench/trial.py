@@ -125,9 +125,9 @@ def way(
         options["wei_q"] = QParams(wei_scale, np.zeros(len(wei_scale), int), types.wei, axis)
         if dtypes.is_integer(types.dst):
             options["dst_q"] = QParams(dst_scale, dst_zero_point, types.dst)
-    if shape.strides:
+    if shape.stride:
         low = (lo for lo, _ in shape.padding)
-        options |= {"stride": shape.strides, "dilation": shape.dilation, "groups": shape.groups}
+        options |= {"stride": shape.stride, "dilation": shape.dilation, "groups": shape.groups}
         options["padding"] = tuple(zip(low, high or [hi for _, hi in shape.padding], strict=True))
     if shape.has_groups:
         wei = wei.reshape(-1, *wei.shape[2:])

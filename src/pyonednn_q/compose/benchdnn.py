@@ -94,7 +94,7 @@ def _shapes(problem: ConvProblem | DeconvProblem | InnerProductProblem) -> str:
     parts += [
         _each("o", letters, problem.dst.dims[2:]),
         _each("k", letters, problem.window.kernel),
-        _each("s", letters, problem.strides),
+        _each("s", letters, problem.stride),
         _each("p", letters, problem.padding_lo),
         _each("d", letters, gaps) if any(gaps) else "",
     ]

@@ -228,7 +228,7 @@ def _pooling(alg: str, src: Array, dims: tuple[int, ...], window: Window) -> Poo
         TensorSpec.channels_last(dims, dtype),
         alg,
         window.kernel,
-        window.strides,
+        window.stride,
         window.dilation,
         window.padding_lo,
         window.padding_hi,

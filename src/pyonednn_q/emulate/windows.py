@@ -80,7 +80,7 @@ class Pooling:
         sides = [(0, 0), (0, 0), *zip(self.lo, self.hi, strict=True)]
         padded = np.pad(values, sides, constant_values=outside)
         for position in product(*(range(size) for size in self.window.kernel)):
-            steps = zip(position, self.out, self.window.strides, strict=True)
+            steps = zip(position, self.out, self.window.stride, strict=True)
             places = [slice(p, p + (n - 1) * s + 1, s) for p, n, s in steps]
             index = (slice(None), slice(None), *places)
             yield padded[index]

@@ -146,14 +146,8 @@ def _windowed(
 ) -> DenseProblem:
     top = tables.top
     src, wei = tables.src.dims("dims"), tables.wei.dims("dims")
-    groups = top.whole("groups", 1, lo=1)
-    if groups > 1 and len(wei) == len(src):
-        if wei[0] % groups:
-            raise ShapeError("groups", str(groups), f"one that divides {wei[0]} output channels")
-        wei = (groups, wei[0] // groups, *wei[1:])
-    if len(wei) > len(src) and groups not in (1, wei[0]):
-        raise ShapeError("groups", str(groups), f"{wei[0]}, as in wei {wei}, or nothing")
-    for name, usual in (("strides", 1), ("dilation", 1), ("padding", 0)):
+    options["groups"] = top.whole("groups", 1, lo=1)
+    for name, usual in (("stride", 1), ("dilation", 1), ("padding", 0)):
         options[name] = _per_dim(top, name, usual)
     return make.of(src, wei, **options)
 

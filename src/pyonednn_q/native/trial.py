@@ -178,7 +178,7 @@ def _geometry(problem: DenseProblem) -> Geometry:
         "convolution" if isinstance(problem, ConvProblem) else "deconvolution",
         src,
         (problem.dst.dims[1], *wei[-spatial - 1 :]),
-        problem.strides,
+        problem.stride,
         tuple(zip(problem.padding_lo, problem.padding_hi, strict=True)),
         problem.dilation,
         wei[0] if len(wei) > len(src) else 1,

@@ -209,8 +209,6 @@ requantize, self_check, tune
         dims = self.weights.values.shape
         if len(src_dims) != len(dims):
             raise ShapeError("src", str(src_dims), f"{len(dims)} dimensions, as wei has")
-        if self.groups > 1:
-            dims = (self.groups, dims[0] // self.groups, *dims[1:])
         return self._problem_of.of(
             src_dims,
             dims,
@@ -218,9 +216,8 @@ requantize, self_check, tune
             wei=self.weights.dtype,
             dst=self.settings.dst,
             bias=None if self.bias is None else "f32",
-            strides=self.window["stride"],
-            padding=self.window["padding"],
-            dilation=self.window["dilation"],
+            groups=self.groups,
+            **self.window,
         )
 
 

@@ -290,7 +290,7 @@ def _free(spec: TensorSpec) -> TensorSpec:
 
 def _as_matmul(problem: DenseProblem) -> MatMulProblem | None:
     if isinstance(problem, ConvProblem):
-        is_point = max(problem.window.kernel) == 1 == max(problem.strides)
+        is_point = max(problem.window.kernel) == 1 == max(problem.stride)
         padding = max(problem.padding_lo + problem.padding_hi)
         if not is_point or padding or problem.has_groups or not problem.src.is_channels_last:
             return None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["clear_tuning", "load_tuning", "save_tuning", "tuned"]
 
-SCHEMA = 1
+SCHEMA = 2
 _KNOWN: dict[Key, Tuning] = {}
 _LOCK = Lock()
 

@@ -11,7 +11,7 @@ Examples
 >>> class_of(problem)
 '2-D, groups of one channel'
 >>> region = Region.of([ConvProblem.of((1, 2, 4, 4), (2, 16, 1, 3, 3)), problem])
->>> region.outside(ConvProblem.of((1, 2, 5, 5), (2, 16, 1, 3, 3), strides=2))
+>>> region.outside(ConvProblem.of((1, 2, 5, 5), (2, 16, 1, 3, 3), stride=2))
 'no 2-D convolution of groups of one channel was compared with stride 2'
 """
 
@@ -153,11 +153,11 @@ def _window(problem: ConvProblem | DeconvProblem) -> Iterator[str]:
         yield "kernel beyond 7"
     if window.reach != window.kernel:
         yield "dilation"
-    steps = max(window.strides)
+    steps = max(window.stride)
     yield f"stride {steps}" if steps < 3 else "stride beyond 2"
-    if len(set(window.strides)) > 1:
+    if len(set(window.stride)) > 1:
         yield "strides that differ"
-    if any(k < step for k, step in zip(window.kernel, window.strides, strict=True)):
+    if any(k < step for k, step in zip(window.kernel, window.stride, strict=True)):
         yield "kernel shorter than stride"
     lo, hi = window.padding_lo, window.padding_hi
     yield "padding" if any(lo + hi) else "no padding"

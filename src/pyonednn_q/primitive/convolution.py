@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pyonednn_q.argument import integers, one_of
+from pyonednn_q.argument import integers, one_of, whole
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.primitive.operation import Operation, tensor
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -39,13 +39,13 @@ class _WindowedProblem(Operation):
     wei: TensorSpec
     dst: TensorSpec
     bias: TensorSpec | None
-    strides: Dims
+    stride: Dims
     dilation: Dims
     padding_lo: Dims
     padding_hi: Dims
 
     def __post_init__(self) -> None:
-        for name in ("strides", "dilation", "padding_lo", "padding_hi"):
+        for name in ("stride", "dilation", "padding_lo", "padding_hi"):
             object.__setattr__(self, name, integers(name, getattr(self, name)))
         for name in ("src", "wei", "dst"):
             tensor(name, getattr(self, name))
@@ -76,9 +76,10 @@ class _WindowedProblem(Operation):
         wei: DType = "s8",
         dst: DType = "u8",
         bias: DType | None = None,
-        strides: PerDim = 1,
-        dilation: PerDim = 1,
+        stride: PerDim = 1,
         padding: Padding = 0,
+        dilation: PerDim = 1,
+        groups: int = 1,
         layout: Layout = "channels_last",
     ) -> Self:
         """Return the problem of these dimensions, with the output lengths that follow.
@@ -87,16 +88,18 @@ class _WindowedProblem(Operation):
         ----------
         src_dims : (N, C, spatial)
             1 to 3 spatial dimensions.
-        wei_dims : (OC, IC, spatial) or (G, OC/G, IC/G, spatial)
-            Of a deconvolution too. Groups are there when wei has one dimension more than src.
+        wei_dims : (OC, IC / groups, spatial) or (G, OC/G, IC/G, spatial)
+            Of a deconvolution too. With one dimension more than src, groups come first.
         src, wei, dst : data type
             ``"u8"``, ``"uint8"`` or ``np.uint8``; so are all.
         bias : data type, optional
             Its data type; None: no bias.
-        strides, dilation : int or sequence of int
+        stride, dilation : int or sequence of int
             For all spatial dimensions, or for each. A dilation of 1 is dense.
         padding : int or sequence
             For all, for each, or (lo, hi) for each; or all low sides, then all high ones.
+        groups : int
+            Of channels. Where `wei_dims` begin with them, it need not be said.
         layout : {"channels_last", "dense"}
             Of src and dst. The weights are packed as the implementation wants them.
 
@@ -106,10 +109,11 @@ class _WindowedProblem(Operation):
             Dimensions that do not fit each other, or no output.
         """
         src_dims, wei_dims = integers("src", src_dims), integers("wei", wei_dims)
+        wei_dims = with_groups(src_dims, wei_dims, whole("groups", groups, lo=1))
         _check_channels(src_dims, wei_dims)
         spatial = len(src_dims) - 2
         lo, hi = padding_sides(padding, spatial)
-        steps, gaps = per_dim("strides", strides, spatial), per_dim("dilation", dilation, spatial)
+        steps, gaps = per_dim("stride", stride, spatial), per_dim("dilation", dilation, spatial)
         window = Window(wei_dims[-spatial:], steps, gaps, lo, hi)
         lengths = cls._lengths(window, src_dims[2:])
         if min(lengths) < 1:
@@ -121,7 +125,7 @@ class _WindowedProblem(Operation):
             wei=TensorSpec(wei_dims, wei),
             dst=laid_out((src_dims[0], oc, *lengths), dst, layout),
             bias=bias_spec(oc, bias),
-            strides=steps,
+            stride=steps,
             dilation=gaps,
             padding_lo=lo,
             padding_hi=hi,
@@ -170,17 +174,16 @@ class _WindowedProblem(Operation):
 
     @property
     def window(self) -> Window:
-        """Kernel, strides, dilation and padding."""
+        """Kernel, stride, dilation and padding."""
         kernel = self.wei.dims[-self.spatial :]
-        return Window(kernel, self.strides, self.dilation, self.padding_lo, self.padding_hi)
+        return Window(kernel, self.stride, self.dilation, self.padding_lo, self.padding_hi)
 
     def params(self) -> dict[str, Any]:
-        """Return strides, dilation and padding."""
-        names = ("strides", "dilation", "padding_lo", "padding_hi")
-        return {name: getattr(self, name) for name in names}
+        """Return stride, dilation and padding as the extension names them."""
+        return self.window.params()
 
     def _shown(self) -> dict[str, Any]:
-        shown = {"strides": self.strides} if max(self.strides) > 1 else {}
+        shown = {"stride": self.stride} if max(self.stride) > 1 else {}
         shown |= {"dilation": self.dilation} if max(self.dilation) > 1 else {}
         if max(self.padding_lo + self.padding_hi) == 0:
             return shown
@@ -200,7 +203,7 @@ class ConvProblem(_WindowedProblem):
         (OC, IC, kernel) or (G, OC/G, IC/G, kernel).
     bias : TensorSpec or None
         (OC,).
-    strides, dilation, padding_lo, padding_hi : tuple of int
+    stride, dilation, padding_lo, padding_hi : tuple of int
         One per spatial dimension. A dilation of 1 is dense.
 
     Raises
@@ -244,7 +247,7 @@ class DeconvProblem(_WindowedProblem):
         (OC, IC, kernel) or (G, OC/G, IC/G, kernel): output channels first, as in a convolution.
     bias : TensorSpec or None
         (OC,).
-    strides, dilation, padding_lo, padding_hi : tuple of int
+    stride, dilation, padding_lo, padding_hi : tuple of int
         One per spatial dimension. A dilation of 1 is dense.
 
     Raises
@@ -254,7 +257,7 @@ class DeconvProblem(_WindowedProblem):
 
     Examples
     --------
-    >>> DeconvProblem.of((1, 64, 28, 28), (64, 64, 4, 4), strides=2, padding=1).dst.dims
+    >>> DeconvProblem.of((1, 64, 28, 28), (64, 64, 4, 4), stride=2, padding=1).dst.dims
     (1, 64, 56, 56)
     """
 
@@ -291,6 +294,17 @@ def _check_channels(src: Dims, wei: Dims) -> None:
     if src[1] != groups * ic:
         wanted = f"{groups} groups of {ic} channels" if groups > 1 else f"{ic} channels"
         raise ShapeError(argument="src", got=str(src), wanted=f"{wanted}, as in wei {wei}")
+
+
+def with_groups(src: Dims, wei: Dims, groups: int) -> Dims:
+    """Return the dimensions of the weights with their groups in front, where there are any."""
+    if len(wei) > len(src) and groups not in (1, wei[0]):
+        raise ShapeError("groups", str(groups), f"{wei[0]}, as in wei {wei}, or nothing")
+    if groups == 1 or len(wei) != len(src):
+        return wei
+    if wei[0] % groups:
+        raise ShapeError("groups", str(groups), f"one that divides {wei[0]} output channels")
+    return (groups, wei[0] // groups, *wei[1:])
 
 
 def _output_channels(src: Dims, wei: Dims) -> int:

@@ -24,7 +24,7 @@ class PoolingProblem(Operation):
         (N, C, spatial).
     alg : str
         max, avg_include_padding or avg_exclude_padding.
-    kernel, strides, dilation, padding_lo, padding_hi : tuple of int
+    kernel, stride, dilation, padding_lo, padding_hi : tuple of int
         One per spatial dimension. A dilation of 1 is dense.
 
     Raises
@@ -39,14 +39,14 @@ class PoolingProblem(Operation):
     dst: TensorSpec
     alg: str
     kernel: Dims
-    strides: Dims
+    stride: Dims
     dilation: Dims
     padding_lo: Dims
     padding_hi: Dims
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alg", one_of("alg", self.alg, POOLING_ALGS))
-        for name in ("kernel", "strides", "dilation", "padding_lo", "padding_hi"):
+        for name in ("kernel", "stride", "dilation", "padding_lo", "padding_hi"):
             object.__setattr__(self, name, integers(name, getattr(self, name)))
         src, dst = tensor("src", self.src), tensor("dst", self.dst)
         if not 3 <= src.ndim <= 5:
@@ -61,11 +61,14 @@ class PoolingProblem(Operation):
 
     @property
     def window(self) -> Window:
-        """Kernel, strides, dilation and padding."""
+        """Kernel, stride, dilation and padding."""
         sides = (self.padding_lo, self.padding_hi)
-        return Window(self.kernel, self.strides, self.dilation, *sides)
+        return Window(self.kernel, self.stride, self.dilation, *sides)
 
     def params(self) -> dict[str, Any]:
-        """Return the algorithm and the window."""
-        names = ("alg", "kernel", "strides", "dilation", "padding_lo", "padding_hi")
+        """Return the algorithm and the window as the extension names them."""
+        return {"alg": self.alg, "kernel": self.kernel, **self.window.params()}
+
+    def _shown(self) -> dict[str, Any]:
+        names = ("alg", "kernel", "stride", "dilation", "padding_lo", "padding_hi")
         return {name: getattr(self, name) for name in names}

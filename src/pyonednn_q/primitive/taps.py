@@ -88,7 +88,7 @@ def _meetings(problem: ConvProblem | DeconvProblem) -> list[Array]:
     is_conv = isinstance(problem, ConvProblem)
     for axis, taps in enumerate(window.kernel):
         length, places = problem.src.dims[2 + axis], problem.dst.dims[2 + axis]
-        stride, low = window.strides[axis], window.padding_lo[axis]
+        stride, low = window.stride[axis], window.padding_lo[axis]
         reach = np.arange(taps)[:, np.newaxis] * window.dilation[axis]
         place = np.arange(places)[np.newaxis, :]
         if is_conv:

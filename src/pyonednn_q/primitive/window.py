@@ -22,7 +22,7 @@ Padding = int | Iterable[int | Iterable[int]]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Kernel, strides, dilation (1: dense) and padding, one value per spatial dimension.
+    """Kernel, stride, dilation (1: dense) and padding, one value per spatial dimension.
 
     Raises
     ------
@@ -31,7 +31,7 @@ class Window:
     """
 
     kernel: Dims
-    strides: Dims
+    stride: Dims
     dilation: Dims
     padding_lo: Dims
     padding_hi: Dims
@@ -52,12 +52,21 @@ class Window:
         taps = zip(self.kernel, self.dilation, strict=True)
         return tuple((kernel - 1) * dilation + 1 for kernel, dilation in taps)
 
+    def params(self) -> dict[str, Dims]:
+        """Return stride, dilation and padding by oneDNN's names, as the extension reads them."""
+        return {
+            "strides": self.stride,
+            "dilation": self.dilation,
+            "padding_lo": self.padding_lo,
+            "padding_hi": self.padding_hi,
+        }
+
     def gathered(self, lengths: Dims) -> Dims:
         """Return the output lengths of a convolution or pooling; less than 1: it does not fit."""
         return tuple(
             (length + lo + hi - reach) // stride + 1
             for length, lo, hi, reach, stride in zip(
-                lengths, self.padding_lo, self.padding_hi, self.reach, self.strides, strict=True
+                lengths, self.padding_lo, self.padding_hi, self.reach, self.stride, strict=True
             )
         )
 
@@ -66,7 +75,7 @@ class Window:
         return tuple(
             (length - 1) * stride - lo - hi + reach
             for length, lo, hi, reach, stride in zip(
-                lengths, self.padding_lo, self.padding_hi, self.reach, self.strides, strict=True
+                lengths, self.padding_lo, self.padding_hi, self.reach, self.stride, strict=True
             )
         )
 

@@ -190,7 +190,7 @@ def _gathers(problem: Windowed) -> bool:
     """Tell whether a product of patches has to copy them from the source first."""
     window = problem.window
     sides = (*window.padding_lo, *window.padding_hi)
-    return max(*window.kernel, *window.strides) > 1 or max(sides) > 0
+    return max(*window.kernel, *window.stride) > 1 or max(sides) > 0
 
 
 def _of_kernel(problem: Windowed, isa: InstructionSet, impl: str | None) -> list[Summation]:

@@ -59,7 +59,7 @@ def reached(problem: Windowed, axis: int) -> Array:
     """Return which source each output sees through each tap, along one dimension; -1: none."""
     outputs = np.arange(problem.dst.dims[2 + axis])[:, None]
     taps = np.arange(problem.window.kernel[axis])[None] * problem.dilation[axis]
-    stride, lo = problem.strides[axis], problem.padding_lo[axis]
+    stride, lo = problem.stride[axis], problem.padding_lo[axis]
     if isinstance(problem, ConvProblem):
         at, hit = outputs * stride - lo + taps, np.array(True)
     else:

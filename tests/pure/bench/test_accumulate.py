@@ -13,13 +13,13 @@ from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 from support.oracle_convolution import convolve, deconvolve
 
 TEXTS = [
-    "conv 2x4x9x7 6x4x3x2 stride=2x1 pad=1:0x0:2 dilation=1x2",
-    "conv 1x6x8 3x2x2x3 pad=1",
-    "conv 1x6x5x6 6x1x1x3x3 pad=1",
-    "conv 1x2x4x5x6 3x2x2x3x1 pad=0x1x0",
-    "deconv 2x4x5x4 6x4x3x2 stride=2x1 pad=1:0x0 dilation=1x2",
-    "deconv 1x6x5x5 3x1x2x4x4 stride=2 pad=1",
-    "deconv 1x3x4x4 2x3x3x3 stride=2 pad=1 out=8x8",
+    "conv 2x4x9x7 6x4x3x2 stride=2x1 padding=1:0x0:2 dilation=1x2",
+    "conv 1x6x8 3x2x2x3 padding=1",
+    "conv 1x6x5x6 6x1x1x3x3 padding=1",
+    "conv 1x2x4x5x6 3x2x2x3x1 padding=0x1x0",
+    "deconv 2x4x5x4 6x4x3x2 stride=2x1 padding=1:0x0 dilation=1x2",
+    "deconv 1x6x5x5 3x1x2x4x4 stride=2 padding=1",
+    "deconv 1x3x4x4 2x3x3x3 stride=2 padding=1 out=8x8",
     "deconv 1x2x3x3x3 2x2x2x2x2 stride=2",
     "deconv 1x2x5 2x2x1 stride=3",
 ]
@@ -53,7 +53,7 @@ def test_cut_down_lines_keep_what_makes_them(name: str) -> None:
     for line in suite.find(name).lines:
         shape, small = line.shape, check.reduced(line.shape)
         assert small.kind == shape.kind
-        assert (small.strides, small.dilation) == (shape.strides, shape.dilation)
+        assert (small.stride, small.dilation) == (shape.stride, shape.dilation)
         assert small.padding == shape.padding
         assert small.has_two_sources == shape.has_two_sources
         assert small.has_groups == shape.has_groups

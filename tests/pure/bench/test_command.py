@@ -55,7 +55,7 @@ def test_benchdnn_descriptors_of_all_lines_read_back(name: str) -> None:
             line.shape.wei,
             line.shape.dst,
         )
-        assert (again.strides, again.dilation) == (line.shape.strides, line.shape.dilation)
+        assert (again.stride, again.dilation) == (line.shape.stride, line.shape.dilation)
 
 
 def test_defaults() -> None:

@@ -14,12 +14,12 @@ from pyonednn_q.bench.shape import Shape
 from pyonednn_q.errors import ArgumentError, ShapeError
 
 TEXTS = [
-    "conv 1x64x56x56 64x64x3x3 stride=2 pad=1",
-    "conv 2x32x9x7 32x1x1x3x3 stride=2x1 pad=0:1x1 dilation=1x2",
-    "conv 1x80x1500 384x80x3 pad=1",
-    "conv 1x8x5x6x7 4x8x3x3x3 pad=1x0x1",
-    "deconv 1x64x28x28 64x64x4x4 stride=2 pad=1",
-    "deconv 1x17x13x13 33x17x3x3 stride=2 pad=1 out=26x26",
+    "conv 1x64x56x56 64x64x3x3 stride=2 padding=1",
+    "conv 2x32x9x7 32x1x1x3x3 stride=2x1 padding=0:1x1 dilation=1x2",
+    "conv 1x80x1500 384x80x3 padding=1",
+    "conv 1x8x5x6x7 4x8x3x3x3 padding=1x0x1",
+    "deconv 1x64x28x28 64x64x4x4 stride=2 padding=1",
+    "deconv 1x17x13x13 33x17x3x3 stride=2 padding=1 out=26x26",
     "ip 8x512x7x7 1000x512x7x7",
     "matmul 128x768 768x3072",
     "matmul 12x128x64 12x64x128 wei=transposed",
@@ -77,11 +77,15 @@ def test_benchdnn_reads_back_every_kind(text: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "wanted"),
     [
-        ("conv", "ic16oc32ih10kh3ph1", "conv 2x16x10x10 32x16x3x3 pad=1"),
-        ("conv", "mb1_ic16_oc32_ih10_oh5_kh3_sh2", "conv 1x16x10x10 32x16x3x3 stride=2 pad=0:1"),
+        ("conv", "ic16oc32ih10kh3ph1", "conv 2x16x10x10 32x16x3x3 padding=1"),
+        (
+            "conv",
+            "mb1_ic16_oc32_ih10_oh5_kh3_sh2",
+            "conv 1x16x10x10 32x16x3x3 stride=2 padding=0:1",
+        ),
         ("conv", "g4mb1ic8oc4iw9kw1", "conv 1x8x9 4x1x2x1"),
         ("conv", "mb1ic4oc4ih9iw5kh3kw1dh1", "conv 1x4x9x5 4x4x3x1 dilation=2"),
-        ("deconv", "mb1ic4oc8ih5oh10kh4sh2ph1", "deconv 1x4x5x5 8x4x4x4 stride=2 pad=1"),
+        ("deconv", "mb1ic4oc8ih5oh10kh4sh2ph1", "deconv 1x4x5x5 8x4x4x4 stride=2 padding=1"),
         ("ip", 'mb3ic7ih2oc5n"top"', "ip 3x7x2x2 5x7x2x2"),
         ("matmul", '3x4:4x5n"x"', "matmul 3x4 4x5"),
     ],
@@ -96,6 +100,16 @@ def test_benchdnn_refuses_what_is_no_descriptor(text: str) -> None:
         benchdnn.parse("conv", text)
 
 
+def test_groups_are_said_by_number_or_by_the_weights() -> None:
+    shape = Shape.parse("conv 1x32x9x9 64x16x3x3 padding=1 groups=2")
+    assert shape == Shape.parse("conv 1x32x9x9 2x32x16x3x3 padding=1")
+    assert shape == Shape.parse("conv 1x32x9x9 2x32x16x3x3 padding=1 groups=2")
+    assert Shape.parse(shape.text()) == shape
+    for bad in ("groups=3", "groups=2x1", "groups=0", "groups="):
+        with pytest.raises(ArgumentError):
+            Shape.parse(f"conv 1x32x9x9 64x16x3x3 {bad}")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -103,8 +117,8 @@ def test_benchdnn_refuses_what_is_no_descriptor(text: str) -> None:
         "pool 1x2x3x3 2x2x3x3",
         "conv 1x2x3x3 2x2x3x3 speed=2",
         "conv 1x2x3x3 2x2x3x3 stride",
-        "conv 1x2x3x3 2x2x3x3 pad=1 pad=1",
-        "conv 1x2x3x3 2x2x3x3 pad=a",
+        "conv 1x2x3x3 2x2x3x3 padding=1 padding=1",
+        "conv 1x2x3x3 2x2x3x3 padding=a",
         "conv 1x2x3x3 2x2x3x3 stride=2x",
         "conv 1xAx3x3 2x2x3x3",
         "matmul 2x3 3x4 stride=2",
@@ -137,7 +151,7 @@ def test_sizes_that_do_not_fit_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "macs"),
     [
-        ("conv 2x4x5x5 6x4x3x3 pad=1", 2 * 6 * 5 * 5 * 4 * 9),
+        ("conv 2x4x5x5 6x4x3x3 padding=1", 2 * 6 * 5 * 5 * 4 * 9),
         ("conv 1x8x5x5 4x1x2x3x3", 1 * 4 * 3 * 3 * 2 * 9),
         ("deconv 1x4x5x5 6x4x2x2 stride=2", 4 * 5 * 5 * 6 * 4),
         ("deconv 1x8x5x5 4x1x2x2x2 stride=2", 8 * 5 * 5 * 1 * 4),
@@ -157,13 +171,13 @@ def test_batched_shares_constant_weights_only() -> None:
 
 
 def test_an_output_that_follows_anyway_is_not_kept() -> None:
-    text = "deconv 1x64x28x28 64x64x4x4 stride=2 pad=1"
+    text = "deconv 1x64x28x28 64x64x4x4 stride=2 padding=1"
     assert Shape.parse(f"{text} out=56x56") == Shape.parse(text)
 
 
 def test_problem_has_the_types_and_the_layout() -> None:
     precision = Precision.parse("u8s8f32")
-    problem = Shape.parse("conv 1x4x5x5 6x4x3x3 pad=1").problem(precision, "dense")
+    problem = Shape.parse("conv 1x4x5x5 6x4x3x3 padding=1").problem(precision, "dense")
     text = "convolution src:u8:1x4x5x5 wei:s8:6x4x3x3@any dst:f32:1x6x5x5 bias:f32:6 padding:1x1"
     assert problem.text() == text
 

@@ -17,7 +17,7 @@ GOOD = """
 title = "mine"
 source = "here"
 lines = [
-    { name = "a", problem = "conv 1x4x5x5 4x4x3x3 pad=1", times = 2 },
+    { name = "a", problem = "conv 1x4x5x5 4x4x3x3 padding=1", times = 2 },
     { name = "b", problem = "matmul 2x3 3x4" },
 ]
 """
@@ -73,7 +73,12 @@ def test_a_file_is_a_suite(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "word",
-    ["conv 1x4x5x5 4x4x3x3 pad=1", "conv mb1ic4oc4ih5kh3ph1", "matmul 2x3:3x4", "matmul 2x3 3x4"],
+    [
+        "conv 1x4x5x5 4x4x3x3 padding=1",
+        "conv mb1ic4oc4ih5kh3ph1",
+        "matmul 2x3:3x4",
+        "matmul 2x3 3x4",
+    ],
 )
 def test_a_problem_is_a_suite_of_one_line(word: str) -> None:
     (line,) = suite.find(word).lines

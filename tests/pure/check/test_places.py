@@ -40,7 +40,7 @@ def sums_by_taps(
     if groups > 1:
         wei = wei.reshape(groups, -1, *wei.shape[1:])
     sides = geometry.padding
-    named = {"strides": geometry.stride, "dilation": geometry.dilation, "padding": sides}
+    named = {"stride": geometry.stride, "dilation": geometry.dilation, "padding": sides}
     problem = MAKE[kind].of(src.shape, wei.shape, **named)
     assert problem.dst.dims == geometry.dst
     return geometry, BY_TAPS[kind](src, wei, problem)

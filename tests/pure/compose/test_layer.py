@@ -32,7 +32,7 @@ AVX2 = Facts((3, 13, 2), InstructionSet("AVX2"), "OMP")
 CONV = ConvProblem.of((1, 4, 6, 6), (8, 4, 3, 3), padding=1)
 OPEN = ConvProblem.of((1, 4, 6, 6), (8, 4, 3, 3))
 GROUPED = ConvProblem.of((1, 8, 6, 6), (2, 4, 4, 3, 3), padding=1)
-DECONV = DeconvProblem.of((1, 4, 6, 6), (8, 4, 3, 3), strides=3)
+DECONV = DeconvProblem.of((1, 4, 6, 6), (8, 4, 3, 3), stride=3)
 DENSE = InnerProductProblem.of((3, 4, 2, 2), 8)
 MATMUL = MatMulProblem.of((3, 16), (16, 8))
 

@@ -33,7 +33,7 @@ def drawn(rng: np.random.Generator) -> Any:
         return cls.of(
             (2, 3 * groups, *rng.integers(3, 7, spatial).tolist()),
             wei,
-            strides=rng.integers(1, 4, spatial).tolist(),
+            stride=rng.integers(1, 4, spatial).tolist(),
             dilation=rng.integers(1, 3, spatial).tolist(),
             padding=rng.integers(0, 2, (spatial, 2)).tolist(),
         )

@@ -48,7 +48,7 @@ def test_nothing_but_shapes() -> None:
     ("keys", "options"),
     [
         ({"padding": 1}, {"padding": 1}),
-        ({"padding": [1, 2], "strides": [2, 1]}, {"padding": (1, 2), "strides": (2, 1)}),
+        ({"padding": [1, 2], "stride": [2, 1]}, {"padding": (1, 2), "stride": (2, 1)}),
         ({"padding": [[0, 1], [1, 2]]}, {"padding": ((0, 1), (1, 2))}),
         ({"dilation": 2}, {"dilation": 2}),
     ],

@@ -83,9 +83,9 @@ WRONG: list[tuple[object, type[Exception], str]] = [
     (changed("bias", {"values": [1, 2]}), ShapeError, "bias.values: got 2 values"),
     (changed("bias", {"valeus": 1}), ArgumentError, "bias.valeus: got an unknown key"),
     (changed("bias", float("inf")), ArgumentError, "bias: got inf"),
-    (changed("strides", 0), ArgumentError, "strides: got 0; wanted a whole number from 1"),
-    (changed("strides", [1, 0]), ShapeError, r"strides\[1\]: got 0"),
-    (changed("strides", [1, 1, 1]), ShapeError, "strides: got"),
+    (changed("stride", 0), ArgumentError, "stride: got 0; wanted a whole number from 1"),
+    (changed("stride", [1, 0]), ShapeError, r"stride\[1\]: got 0"),
+    (changed("stride", [1, 1, 1]), ShapeError, "stride: got"),
     (changed("padding", [[1, 1], 1]), ShapeError, r"padding\[1\]: got 1"),
     (changed("padding", [[1, 1, 1], [1, 1]]), ShapeError, "padding: got"),
     (changed("padding", -1), ArgumentError, "padding: got -1"),
@@ -156,7 +156,7 @@ WRONG: list[tuple[object, type[Exception], str]] = [
         ArgumentError,
         r"chain\[0\].symmetric: got a reversed range",
     ),
-    ({**MATMUL, "strides": 1}, ArgumentError, "strides: got an unknown key"),
+    ({**MATMUL, "stride": 1}, ArgumentError, "stride: got an unknown key"),
     ({**MATMUL, "wei": {"dims": [4, 5]}}, ShapeError, "wei.dims: .*3 rows"),
     ({**MATMUL, "wei": {"dims": [3, 1 << 21]}}, ShapeError, "wei.dims: got 2097152 output"),
     (
@@ -220,7 +220,7 @@ def planted(value: Any, way: tuple[Any, ...], seed: object) -> Any:
 RICH: dict[str, Any] = {
     **LAYER,
     "bias": {"values": {"cycle": [1, 2]}, "unit": "acc"},
-    "strides": [1, 2],
+    "stride": [1, 2],
     "padding": [[1, 1], [0, 1]],
     "chain": [
         {"step": "fake_quantize", "symmetric": 3, "output_low": 0, "levels": 16},

@@ -25,10 +25,10 @@ from support import pair_machine as machine
 WINDOWS: dict[str, dict[str, Any]] = {
     "1x1": {"src_dims": (2, 4, 3, 2), "wei_dims": (3, 4, 1, 1)},
     "odd channels": {"src_dims": (1, 5, 4, 3), "wei_dims": (2, 5, 3, 2), "padding": 1},
-    "strided": {"src_dims": (1, 2, 5, 5), "wei_dims": (3, 2, 3, 3), "strides": 2, "padding": 1},
+    "strided": {"src_dims": (1, 2, 5, 5), "wei_dims": (3, 2, 3, 3), "stride": 2, "padding": 1},
     "dilated": {"src_dims": (1, 3, 6, 5), "wei_dims": (2, 3, 2, 3), "dilation": 2},
     "groups": {"src_dims": (1, 6, 3, 4), "wei_dims": (2, 2, 3, 2, 2), "padding": ((0, 1), (2, 0))},
-    "1-D": {"src_dims": (2, 3, 7), "wei_dims": (2, 3, 3), "strides": 2},
+    "1-D": {"src_dims": (2, 3, 7), "wei_dims": (2, 3, 3), "stride": 2},
     "3-D": {"src_dims": (1, 2, 3, 3, 3), "wei_dims": (2, 2, 2, 2, 2), "padding": 1},
 }
 OF: dict[str, Any] = {"conv": ConvProblem, "deconv": DeconvProblem}

@@ -93,10 +93,10 @@ def of_one(outputs: int, groups: int = 1) -> ConvProblem:
         (windowed(padding=((0, 0), (2, 2))), {"padding"}, {"no padding"}),
         (windowed(padding=((0, 0), (3, 3))), {"padding", "padding as long as the kernel"},
          {"no padding"}),
-        (windowed(strides=2), {"stride 2"}, {"stride 1"}),
-        (windowed(strides=3), {"stride beyond 2"}, {"stride 1"}),
-        (windowed(strides=(2, 1)), {"stride 2", "strides that differ"}, {"stride 1"}),
-        (windowed(strides=4), {"stride beyond 2", "kernel shorter than stride"}, {"stride 1"}),
+        (windowed(stride=2), {"stride 2"}, {"stride 1"}),
+        (windowed(stride=3), {"stride beyond 2"}, {"stride 1"}),
+        (windowed(stride=(2, 1)), {"stride 2", "strides that differ"}, {"stride 1"}),
+        (windowed(stride=4), {"stride beyond 2", "kernel shorter than stride"}, {"stride 1"}),
         (windowed(dilation=2), {"dilation"}, set()),
         (windowed(wei=(16, 16, 1, 1)), {"kernel of 1"}, {"wider kernel"}),
         (windowed(wei=(16, 16, 1, 1), dilation=2), {"kernel of 1"}, {"wider kernel"}),
@@ -149,7 +149,7 @@ def test_traits_of_others(problem: Any, more: set[str], less: set[str]) -> None:
 
 
 def test_a_dst_beyond_the_taps() -> None:
-    problem = deconv((1, 16, 4, 4), (16, 16, 3, 3), strides=2)
+    problem = deconv((1, 16, 4, 4), (16, 16, 3, 3), stride=2)
     longer = replace(problem, dst=TensorSpec.channels_last((1, 16, 9, 10), "u8"))
     assert traits(problem) == (USUAL - {"stride 1"}) | {"stride 2"}
     assert traits(longer) == traits(problem) | {"dst beyond the taps"}
@@ -195,8 +195,8 @@ def test_traits_of_an_inner_product() -> None:
 
 
 def test_a_region_is_what_was_visited() -> None:
-    region = Region.of([PLAIN, windowed(strides=2), windowed(src=(1, 1, 9, 9), wei=(8, 1, 3, 3))])
-    for inside in (PLAIN, windowed(src=(1, 32, 20, 20), wei=(16, 32, 5, 5), strides=2)):
+    region = Region.of([PLAIN, windowed(stride=2), windowed(src=(1, 1, 9, 9), wei=(8, 1, 3, 3))])
+    for inside in (PLAIN, windowed(src=(1, 32, 20, 20), wei=(16, 32, 5, 5), stride=2)):
         assert region.outside(inside) == ""
     padded = windowed(padding=1, src=(2, 16, 9, 9))
     said = "no 2-D convolution of one group was compared with padding, several images"
@@ -204,7 +204,7 @@ def test_a_region_is_what_was_visited() -> None:
     grouped = windowed(wei=(2, 8, 8, 3, 3))
     assert region.outside(grouped) == "no 2-D convolution of groups was compared"
     # Of one channel, no problem was strided.
-    strided = windowed(src=(1, 1, 9, 9), wei=(8, 1, 3, 3), strides=2)
+    strided = windowed(src=(1, 1, 9, 9), wei=(8, 1, 3, 3), stride=2)
     assert "with stride 2" in region.outside(strided)
     products = Region.of([matmul((1, 16), (16, 16))])
     assert products.outside(PRODUCT) == "no 2-D matmul was compared with 16 rows or more"
@@ -239,20 +239,20 @@ def test_what_was_wrong_in_silence_has_no_model(
 
 
 ORDINARY = [
-    conv((1, 3, 224, 224), (64, 3, 7, 7), strides=2, padding=3),
+    conv((1, 3, 224, 224), (64, 3, 7, 7), stride=2, padding=3),
     conv((8, 64, 56, 56), (64, 64, 3, 3), padding=1),
-    conv((8, 64, 56, 56), (128, 64, 3, 3), padding=1, strides=2),
-    conv((1, 256, 56, 56), (512, 256, 1, 1), strides=2),
+    conv((8, 64, 56, 56), (128, 64, 3, 3), padding=1, stride=2),
+    conv((1, 256, 56, 56), (512, 256, 1, 1), stride=2),
     conv((1, 80, 14, 14), (480, 80, 1, 1)),
     conv((1, 64, 28, 28), (64, 64, 3, 3), padding=2, dilation=2),
     conv((1, 17, 9, 9), (19, 17, 3, 3)),
-    conv((1, 96, 112, 112), (96, 1, 1, 3, 3), padding=1, strides=2),
+    conv((1, 96, 112, 112), (96, 1, 1, 3, 3), padding=1, stride=2),
     conv((1, 40, 14, 14), (40, 1, 1, 5, 5), padding=2),
     conv((1, 128, 56, 56), (32, 4, 4, 3, 3), padding=1),
     conv((1, 1, 28, 28), (20, 1, 5, 5)),
     conv((1, 64, 100), (64, 64, 3), padding=1),
     conv((1, 16, 8, 20, 20), (32, 16, 3, 3, 3), padding=1),
-    deconv((1, 64, 28, 28), (32, 64, 4, 4), strides=2, padding=1),
+    deconv((1, 64, 28, 28), (32, 64, 4, 4), stride=2, padding=1),
     deconv((2, 64, 14, 14), (64, 64, 3, 3), padding=1),
     InnerProductProblem.of((1, 512), 1000),
     InnerProductProblem.of((32, 100), 10),

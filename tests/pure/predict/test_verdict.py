@@ -48,7 +48,7 @@ def problems(draw: st.DrawFn) -> Any:
     kernel = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
     lead = (groups, oc, ic) if groups > 1 else (oc, ic)
     dims = (1, groups * ic, draw(st.integers(3, 5)), draw(st.integers(3, 7)))
-    shape: dict[str, Any] = {"padding": draw(st.integers(0, 2)), "strides": draw(st.integers(1, 2))}
+    shape: dict[str, Any] = {"padding": draw(st.integers(0, 2)), "stride": draw(st.integers(1, 2))}
     of: Any = ConvProblem if kind == "conv" else DeconvProblem
     try:
         return of.of(dims, (*lead, *kernel), src=src, **shape)

@@ -148,14 +148,13 @@ class Call:
             return matmul(src, wei)
         if self.kind == "inner_product":
             return matmul(src.reshape(len(src), wei[0].size), wei.reshape(len(wei), -1).T)
-        given = dict(self.window)
-        groups = given.pop("groups", 1)
+        window = dict(self.window)
+        groups = window.pop("groups", 1)
         if groups > 1:
             wei = wei.reshape(groups, wei.shape[0] // groups, *wei.shape[1:])
-        named = {"strides": given.pop("stride", 1), **given}
         if self.kind == "conv":
-            return convolve(src, wei, ConvProblem.of(src.shape, wei.shape, **named))
-        return deconvolve(src, wei, DeconvProblem.of(src.shape, wei.shape, **named))
+            return convolve(src, wei, ConvProblem.of(src.shape, wei.shape, **window))
+        return deconvolve(src, wei, DeconvProblem.of(src.shape, wei.shape, **window))
 
     def _real(self, acc: Bounded, around: Around) -> Bounded:
         bias = np.zeros(1) if self.bias is None else self.bias.astype(np.float64)

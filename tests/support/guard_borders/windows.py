@@ -28,24 +28,24 @@ BORDERS: list[Border] = [
     (
         windows.one_column_out,
         [
-            (conv((1, 4, 5, 3), (4, 4, 2, 3), strides=(2, 2)), PLAIN),
-            (conv((1, 4, 4, 3), (4, 4, 3, 2), strides=(1, 2)), PLAIN),
-            (conv((1, 4, 2, 1, 3), (4, 4, 1, 1, 3), strides=(1, 1, 2)), PLAIN),
+            (conv((1, 4, 5, 3), (4, 4, 2, 3), stride=(2, 2)), PLAIN),
+            (conv((1, 4, 4, 3), (4, 4, 3, 2), stride=(1, 2)), PLAIN),
+            (conv((1, 4, 2, 1, 3), (4, 4, 1, 1, 3), stride=(1, 1, 2)), PLAIN),
         ],
         [
-            (conv((1, 4, 3), (4, 4, 3), strides=2), PLAIN),  # one dimension
-            (conv((1, 4, 5, 4), (4, 4, 2, 2), strides=2), PLAIN),  # two columns
-            (conv((1, 4, 3, 3), (4, 4, 3, 3), strides=2), PLAIN),  # one row
-            (conv((1, 4, 5, 1), (4, 4, 2, 1), strides=2), PLAIN),  # kernel of width 1
-            (conv((1, 4, 5, 3), (4, 4, 2, 3), strides=(2, 1)), PLAIN),  # stride 1
-            (deconv((1, 4, 3, 1), (4, 4, 1, 1), strides=2), PLAIN),
+            (conv((1, 4, 3), (4, 4, 3), stride=2), PLAIN),  # one dimension
+            (conv((1, 4, 5, 4), (4, 4, 2, 2), stride=2), PLAIN),  # two columns
+            (conv((1, 4, 3, 3), (4, 4, 3, 3), stride=2), PLAIN),  # one row
+            (conv((1, 4, 5, 1), (4, 4, 2, 1), stride=2), PLAIN),  # kernel of width 1
+            (conv((1, 4, 5, 3), (4, 4, 2, 3), stride=(2, 1)), PLAIN),  # stride 1
+            (deconv((1, 4, 3, 1), (4, 4, 1, 1), stride=2), PLAIN),
         ],
     ),
     (
         windows.one_column_out_of_one_channel,
-        [(conv((1, 2, 5, 3), (2, 4, 1, 2, 3), strides=2), PLAIN)],
+        [(conv((1, 2, 5, 3), (2, 4, 1, 2, 3), stride=2), PLAIN)],
         [
-            (conv((1, 4, 5, 3), (2, 4, 2, 2, 3), strides=2), PLAIN),
+            (conv((1, 4, 5, 3), (2, 4, 2, 2, 3), stride=2), PLAIN),
             (conv((1, 2, 5, 3), (2, 4, 1, 2, 3)), PLAIN),
         ],
     ),
@@ -67,7 +67,7 @@ BORDERS: list[Border] = [
             (grouped(2, 17, 8), SRC),
             (grouped(2, 16, 8, kernel=(1, 4)), SRC),
             (deconv((1, 32, 5, 5), (2, 8, 16, 1, 4)), SRC),
-            (deconv((1, 30, 5, 5), (2, 8, 15, 1, 4), strides=2), SRC),
+            (deconv((1, 30, 5, 5), (2, 8, 15, 1, 4), stride=2), SRC),
             (conv((1, 2, 6, 6), (2, 2, 1, 3, 3)), SRC),
         ],
         [
@@ -76,7 +76,7 @@ BORDERS: list[Border] = [
             (grouped(2, 16, 8, kernel=(4, 3)), SRC),
             (grouped(2, 32, 8, kernel=(1, 4)), SRC),
             (grouped(8, 1, 1), SRC),  # depthwise
-            (deconv((1, 32, 5, 5), (2, 8, 16, 1, 4), strides=2), SRC),
+            (deconv((1, 32, 5, 5), (2, 8, 16, 1, 4), stride=2), SRC),
             (matmul((4, 15), (15, 8)), SRC),
         ],
     ),
@@ -138,77 +138,77 @@ BORDERS: list[Border] = [
     (
         windows.places_without_taps,
         [
-            (deconv((1, 4, 3), (4, 4, 2), strides=3, bias="f32"), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 2), strides=3), after(eltwise("relu"))),
-            (deconv((1, 4, 3), (4, 4, 2), strides=3), DST),
-            (deconv((1, 4, 3, 3), (4, 4, 3, 1), strides=2), DST),
+            (deconv((1, 4, 3), (4, 4, 2), stride=3, bias="f32"), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 2), stride=3), after(eltwise("relu"))),
+            (deconv((1, 4, 3), (4, 4, 2), stride=3), DST),
+            (deconv((1, 4, 3, 3), (4, 4, 3, 1), stride=2), DST),
         ],
         [
-            (deconv((1, 4, 3), (4, 4, 2), strides=3), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 3), strides=3, bias="f32"), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 2), strides=3, dilation=2, bias="f32"), PLAIN),
-            (conv((1, 4, 9), (4, 4, 2), strides=3, bias="f32"), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 2), stride=3), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 3), stride=3, bias="f32"), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 2), stride=3, dilation=2, bias="f32"), PLAIN),
+            (conv((1, 4, 9), (4, 4, 2), stride=3, bias="f32"), PLAIN),
         ],
     ),
     (
         windows.kernel_below_stride,
         [
-            (deconv((1, 4, 3), (4, 4, 2), "s8", strides=4), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 1), strides=3), SRC),
-            (deconv((1, 4, 3, 3), (4, 4, 3, 1), strides=3), SRC),
+            (deconv((1, 4, 3), (4, 4, 2), "s8", stride=4), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 1), stride=3), SRC),
+            (deconv((1, 4, 3, 3), (4, 4, 3, 1), stride=3), SRC),
         ],
         [
-            (deconv((1, 4, 3), (4, 4, 2), strides=4), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 3), "s8", strides=4), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 2), "s8", strides=4, dilation=2), PLAIN),
-            (conv((1, 4, 9), (4, 4, 1), "s8", strides=3), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 2), stride=4), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 3), "s8", stride=4), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 2), "s8", stride=4, dilation=2), PLAIN),
+            (conv((1, 4, 9), (4, 4, 1), "s8", stride=3), PLAIN),
         ],
     ),
     (
         windows.beyond_taps,
         [
-            (deconv((1, 4, 3), (4, 4, 2), tail=1, strides=2), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 2), tail=1, strides=3, padding=((1, 0),)), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 2), tail=2, strides=3, padding=((0, 1),)), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 2), tail=1, stride=2), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 2), tail=1, stride=3, padding=((1, 0),)), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 2), tail=2, stride=3, padding=((0, 1),)), PLAIN),
         ],
         [
-            (deconv((1, 4, 3), (4, 4, 2), strides=2), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 2), tail=1, strides=3, padding=((0, 1),)), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 2), strides=3, padding=((1, 0),)), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 2), stride=2), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 2), tail=1, stride=3, padding=((0, 1),)), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 2), stride=3, padding=((1, 0),)), PLAIN),
             (conv((1, 4, 9), (4, 4, 2)), PLAIN),
         ],
     ),
     (
         windows.risky_stride_with_s8,
         [
-            (deconv((1, 4, 3), (4, 4, 3), "s8", strides=3), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 1), "s8", strides=2), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 5), "s8", strides=2), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 3), "s8", strides=2, padding=((0, 1),)), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 3), "s8", strides=2, padding=((1, 0),)), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 3), "s8", strides=2, dilation=2), PLAIN),
-            (deconv((1, 4, 3), (2, 2, 2, 3), "s8", strides=2), PLAIN),
-            (deconv((1, 4, 1), (4, 4, 3), "s8", strides=2), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 4), "s8", tail=1, strides=2), PLAIN),
-            (deconv((1, 4, 3, 3), (4, 4, 1, 3), "s8", strides=(1, 3)), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 3), "s8", stride=3), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 1), "s8", stride=2), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 5), "s8", stride=2), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 3), "s8", stride=2, padding=((0, 1),)), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 3), "s8", stride=2, padding=((1, 0),)), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 3), "s8", stride=2, dilation=2), PLAIN),
+            (deconv((1, 4, 3), (2, 2, 2, 3), "s8", stride=2), PLAIN),
+            (deconv((1, 4, 1), (4, 4, 3), "s8", stride=2), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 4), "s8", tail=1, stride=2), PLAIN),
+            (deconv((1, 4, 3, 3), (4, 4, 1, 3), "s8", stride=(1, 3)), PLAIN),
         ],
         [
-            (deconv((1, 4, 3), (4, 4, 3), strides=3), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 3), stride=3), PLAIN),
             (deconv((1, 4, 3), (4, 4, 5), "s8", padding=1), PLAIN),
-            *((deconv((1, 4, 3), (4, 4, kernel), "s8", strides=2), PLAIN) for kernel in (2, 3, 4)),
-            *((deconv((1, 4, 3), (2, 2, 2, kernel), "s8", strides=2), PLAIN) for kernel in (2, 4)),
-            *((deconv((1, 4, 1), (4, 4, kernel), "s8", strides=2), PLAIN) for kernel in (2, 4)),
-            (deconv((1, 4, 1, 3), (4, 4, 3, 3), "s8", strides=(1, 2)), PLAIN),
-            (deconv((1, 4, 3, 3), (4, 4, 5, 3), "s8", strides=(1, 2)), PLAIN),
-            (conv((1, 4, 9), (4, 4, 3), "s8", strides=3), PLAIN),
+            *((deconv((1, 4, 3), (4, 4, kernel), "s8", stride=2), PLAIN) for kernel in (2, 3, 4)),
+            *((deconv((1, 4, 3), (2, 2, 2, kernel), "s8", stride=2), PLAIN) for kernel in (2, 4)),
+            *((deconv((1, 4, 1), (4, 4, kernel), "s8", stride=2), PLAIN) for kernel in (2, 4)),
+            (deconv((1, 4, 1, 3), (4, 4, 3, 3), "s8", stride=(1, 2)), PLAIN),
+            (deconv((1, 4, 3, 3), (4, 4, 5, 3), "s8", stride=(1, 2)), PLAIN),
+            (conv((1, 4, 9), (4, 4, 3), "s8", stride=3), PLAIN),
         ],
     ),
     (
         windows.risky_stride_with_src_zero_point,
-        [(deconv((1, 4, 3), (4, 4, 3), strides=3), SRC)],
+        [(deconv((1, 4, 3), (4, 4, 3), stride=3), SRC)],
         [
-            (deconv((1, 4, 3), (4, 4, 3), "s8", strides=3), PLAIN),
-            (deconv((1, 4, 3), (4, 4, 3), strides=2), SRC),
+            (deconv((1, 4, 3), (4, 4, 3), "s8", stride=3), PLAIN),
+            (deconv((1, 4, 3), (4, 4, 3), stride=2), SRC),
         ],
     ),
     (
@@ -310,17 +310,17 @@ BORDERS: list[Border] = [
     (
         windows.strided_1x1_of_odd_channels,
         [
-            (conv((1, 3, 3), (49, 3, 1), "s8", strides=3), PLAIN),
-            (conv((1, 20, 8, 8), (8, 20, 1, 1), strides=(1, 2)), PLAIN),
-            (conv((1, 24, 8, 8), (2, 8, 12, 1, 1), strides=2), PLAIN),
+            (conv((1, 3, 3), (49, 3, 1), "s8", stride=3), PLAIN),
+            (conv((1, 20, 8, 8), (8, 20, 1, 1), stride=(1, 2)), PLAIN),
+            (conv((1, 24, 8, 8), (2, 8, 12, 1, 1), stride=2), PLAIN),
         ],
         [
             (conv((1, 3, 3), (49, 3, 1), "s8"), PLAIN),
-            (conv((1, 8, 8, 8), (8, 8, 1, 1), strides=2), PLAIN),
-            (conv((1, 32, 8, 8), (2, 8, 16, 1, 1), strides=2), PLAIN),
-            (conv((1, 3, 9), (49, 3, 2), "s8", strides=3), PLAIN),
-            (conv((1, 3, 3), (4, 3, 1), "f32", wei="f32", dst="f32", strides=3), PLAIN),
-            (deconv((1, 3, 3), (4, 3, 1), "s8", strides=3), PLAIN),
+            (conv((1, 8, 8, 8), (8, 8, 1, 1), stride=2), PLAIN),
+            (conv((1, 32, 8, 8), (2, 8, 16, 1, 1), stride=2), PLAIN),
+            (conv((1, 3, 9), (49, 3, 2), "s8", stride=3), PLAIN),
+            (conv((1, 3, 3), (4, 3, 1), "f32", wei="f32", dst="f32", stride=3), PLAIN),
+            (deconv((1, 3, 3), (4, 3, 1), "s8", stride=3), PLAIN),
         ],
     ),
     (

@@ -180,7 +180,7 @@ def readers_calls() -> Calls:
     preset = presets.get(presets.names()[0])
     toml = source.dumps(preset)
     tables = json.loads(json.dumps(preset))
-    conv = "conv 1x3x6x6 4x3x3x3 stride=1 pad=1 dilation=1"
+    conv = "conv 1x3x6x6 4x3x3x3 stride=1 padding=1 dilation=1"
     lined = 'title="t"\nsource="s"\nlines=[{name="a", problem="conv 1x3x6x6 4x3x3x3", times=2}]'
     return {
         "explain.read": (description.read, {"value": tables}),

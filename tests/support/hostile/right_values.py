@@ -124,7 +124,7 @@ def value_calls() -> Calls:
 
 def problem_calls() -> Calls:
     types = {"src": "u8", "wei": "s8", "dst": "u8", "bias": "f32"}
-    window = {"strides": (1, 1), "dilation": 1, "padding": ((1, 1), (0, 1))}
+    window = {"stride": (1, 1), "dilation": 1, "padding": ((1, 1), (0, 1))}
     image = TensorSpec.channels_last((1, 3, 6, 6), "u8")
     return {
         "ConvProblem.of": (
@@ -169,7 +169,7 @@ def problem_calls() -> Calls:
                 "dst": TensorSpec.channels_last((1, 3, 3, 3), "u8"),
                 "alg": "max",
                 "kernel": (2, 2),
-                "strides": (2, 2),
+                "stride": (2, 2),
                 "dilation": (1, 1),
                 "padding_lo": (0, 0),
                 "padding_hi": (0, 0),

@@ -155,7 +155,7 @@ def _scales(
 def _sums(op: str, src: Array, wei: Array, groups: int) -> Array:
     dims = wei.shape if groups == 1 else (groups, wei.shape[0] // groups, *wei.shape[1:])
     if op == "deconv":
-        problem = DeconvProblem.of(src.shape, dims, src="s32", wei="s32", dst="f32", strides=2)
+        problem = DeconvProblem.of(src.shape, dims, src="s32", wei="s32", dst="f32", stride=2)
         return oracle_convolution.deconvolve(src, wei.reshape(dims), problem)
     window = ConvProblem.of(src.shape, dims, src="s32", wei="s32", dst="f32")
     return oracle_convolution.convolve(src, wei.reshape(dims), window)

@@ -53,7 +53,7 @@ def layer_of(call: Call) -> PeerLayer:
         dst=call.dtype,
         dst_scale=float(call.dst_q.scale) if call.dst_q else 1.0,
         dst_zero_point=int(call.dst_q.zero_point) if call.dst_q else 0,
-        strides=(call.window.get("stride", 1),) * spatial if has_window else (),
+        stride=(call.window.get("stride", 1),) * spatial if has_window else (),
         dilation=(1,) * spatial if has_window else (),
         padding=_sides(call.window.get("padding", 0), spatial) if has_window else (),
         groups=call.window.get("groups", 1),

@@ -51,7 +51,7 @@ def layer_of(peer: str, case: Case, sample: Sample) -> PeerLayer:
         dst=precision.dst,
         dst_scale=ending.dst_scale,
         dst_zero_point=ending.dst_zero_point,
-        strides=shape.strides,
+        stride=shape.stride,
         dilation=shape.dilation,
         padding=shape.padding,
         out_padding=shape.out_padding,

@@ -66,7 +66,7 @@ class PeerLayer:
     dst : str
         Data type of the result.
     dst_scale, dst_zero_point : float and int
-    strides, dilation : tuple of int
+    stride, dilation : tuple of int
         One per spatial dimension; a dilation of 1 is dense.
     padding : tuple of (int, int)
     out_padding : tuple of int
@@ -91,7 +91,7 @@ class PeerLayer:
     dst: str = "f32"
     dst_scale: float = 1.0
     dst_zero_point: int = 0
-    strides: tuple[int, ...] = ()
+    stride: tuple[int, ...] = ()
     dilation: tuple[int, ...] = ()
     padding: tuple[tuple[int, int], ...] = ()
     out_padding: tuple[int, ...] = ()

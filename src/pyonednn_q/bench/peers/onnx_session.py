@@ -185,7 +185,7 @@ def _channels_swapped(wei: Array, groups: int) -> Array:
 def _window(layer: PeerLayer) -> dict[str, Any]:
     lows, highs = zip(*layer.padding, strict=True)
     return {
-        "strides": list(layer.strides),
+        "strides": list(layer.stride),
         "dilations": list(layer.dilation),
         "pads": [*lows, *highs],
         "group": layer.groups,

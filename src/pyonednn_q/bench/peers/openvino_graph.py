@@ -150,7 +150,7 @@ def _layer(layer: PeerLayer, x: Any, wei: Any) -> Any:  # noqa: ANN401
     if not layer.is_windowed:
         return opset13.matmul(x, wei, transpose_a=False, transpose_b=layer.kind == "ip")
     lows, highs = (list(side) for side in zip(*layer.padding, strict=True))
-    strides, dilation = list(layer.strides), list(layer.dilation)
+    strides, dilation = list(layer.stride), list(layer.dilation)
     if layer.kind == "deconv":
         return opset13.convolution_backprop_data(
             x,

@@ -78,7 +78,7 @@ def _conv(layer: PeerLayer, scales: Any, points: Any) -> Callable[[], Any]:  # n
     src, bias = _tensor(layer.src, layer), _tensor(layer.bias_real())
     sx, zx = layer.src_scale, layer.src_zero_point
     pads = [lo for lo, _ in layer.padding]
-    window: tuple[Any, ...] = (list(layer.strides), pads, list(layer.dilation), layer.groups)
+    window: tuple[Any, ...] = (list(layer.stride), pads, list(layer.dilation), layer.groups)
     ops = torch.ops.onednn
     packed = ops.qconv_prepack(_tensor(layer.wei), scales, sx, zx, *window, list(src.shape))
     head = (src, sx, zx, packed, scales, points)
@@ -153,7 +153,7 @@ def _float_window(layer: PeerLayer, x: Any, bias: Any) -> Callable[[], Any]:  # 
     if any(lo != hi for lo, hi in layer.padding):
         raise PeerError(_NAME, "pads both sides alike only")
     pads = [lo for lo, _ in layer.padding]
-    strides, dilation, spatial = list(layer.strides), list(layer.dilation), layer.src.ndim - 2
+    strides, dilation, spatial = list(layer.stride), list(layer.dilation), layer.src.ndim - 2
     if layer.kind == "conv":
         wei = _tensor(layer.wei, layer)
         conv = getattr(functional, f"conv{spatial}d")

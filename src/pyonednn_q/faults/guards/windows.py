@@ -24,7 +24,7 @@ def one_column_out(problem: Problem, attr: Attr) -> bool:
     if not isinstance(problem, ConvProblem) or problem.spatial < 2:
         return False
     *others, width = problem.dst.dims[2:]
-    wide = problem.window.kernel[-1] > 1 and problem.strides[-1] > 1
+    wide = problem.window.kernel[-1] > 1 and problem.stride[-1] > 1
     return wide and width == 1 and max(others) > 1
 
 
@@ -44,7 +44,7 @@ def window_outside(problem: Problem, attr: Attr) -> bool:
     window, is_conv = problem.window, isinstance(problem, ConvProblem)
     dims = zip(problem.src.dims[2:], problem.dst.dims[2:], strict=True)
     for axis, (length, out) in enumerate(dims):
-        stride, reach = window.strides[axis], window.reach[axis]
+        stride, reach = window.stride[axis], window.reach[axis]
         if not is_conv and stride > 1:
             continue
         lo = window.padding_lo[axis] if is_conv else reach - 1 - window.padding_lo[axis]
@@ -69,7 +69,7 @@ def ragged_groups_with_src_zero_point(problem: Problem, attr: Attr) -> bool:
     if not isinstance(problem, (ConvProblem, DeconvProblem)) or attr.src_zero_point is None:
         return False
     per_group = problem.ic // problem.groups
-    strided = isinstance(problem, DeconvProblem) and max(problem.strides) > 1
+    strided = isinstance(problem, DeconvProblem) and max(problem.stride) > 1
     wide = problem.window.kernel[-1] > 3 and not strided
     risky = per_group % 16 != 0 or (per_group == 16 and wide)
     return problem.groups > 1 and not problem.is_depthwise and risky
@@ -143,7 +143,7 @@ def beyond_taps(problem: Problem, attr: Attr) -> bool:
     if not isinstance(problem, DeconvProblem):
         return False
     window = problem.window
-    starts = zip(problem.src.dims[2:], window.strides, window.padding_lo, strict=True)
+    starts = zip(problem.src.dims[2:], window.stride, window.padding_lo, strict=True)
     ends = zip(starts, window.reach, problem.dst.dims[2:], strict=True)
     return any(
         out > (length - 1) * stride - lo + reach for (length, stride, lo), reach, out in ends
@@ -248,7 +248,7 @@ def strided_1x1_of_odd_channels(problem: Problem, attr: Attr) -> bool:
     """Match int8, one tap, a stride, and input channels a group that 8 does not divide."""
     if not isinstance(problem, ConvProblem) or problem.src.dtype not in _INT8:
         return False
-    is_strided = max(problem.window.kernel) == 1 < max(problem.strides)
+    is_strided = max(problem.window.kernel) == 1 < max(problem.stride)
     return is_strided and problem.ic // problem.groups % 8 != 0
 
 
@@ -304,7 +304,7 @@ def _shortfall(problem: Problem) -> int:
     """Return by how much a stride exceeds the kernel's reach at most; 0 without one."""
     if not isinstance(problem, DeconvProblem):
         return 0
-    steps = zip(problem.window.reach, problem.strides, strict=True)
+    steps = zip(problem.window.reach, problem.stride, strict=True)
     return max(0, *(stride - reach for reach, stride in steps))
 
 
@@ -330,13 +330,13 @@ def _risky_stride(problem: Problem) -> bool:
     src. A dilated kernel counts by its reach. With padding two threads fill the compensation at
     once, and now and then one reads too early.
     """
-    if not isinstance(problem, DeconvProblem) or max(problem.strides) == 1:
+    if not isinstance(problem, DeconvProblem) or max(problem.stride) == 1:
         return False
     window, lengths = problem.window, problem.src.dims[2:]
     padded = any((*window.padding_lo, *window.padding_hi))
     if padded or problem.dst.dims[2:] != window.spread(lengths):
         return True
-    steps = zip(problem.strides, window.reach, lengths, strict=True)
+    steps = zip(problem.stride, window.reach, lengths, strict=True)
     return any(
         stride > 2
         or (stride == 2 and reach not in (2, 3, 4))
