@@ -34,12 +34,12 @@ both ends are reached. oneDNN says nothing when they lie outside of [−32768, 3
 
     from pyonednn_q import predict
 
-    verdict = predict.saturation(wei, problem, "AVX2")
+    verdict = predict.saturation(problem, wei, "AVX2")
     verdict.flagged                                   channels that some source makes wrong
     predict.witness(verdict, wei, 3).src              such a source
-    predict.counts(src, wei, problem, "AVX2").wrong
-    predict.as_if("AVX2", problem, src, wei)
-    predict.repair(wei, problem, "AVX2").wei          and what it costs: .sqnr
+    predict.counts(problem, src, wei, "AVX2").wrong
+    predict.as_if(problem, src, wei, "AVX2")
+    predict.repair(problem, wei, "AVX2").wei          and what it costs: .sqnr
 
 The verdict needs no data, never calls a channel exact that is not, and flags none without a
 witness. Without `impl` it is that of the worst kernel that may be chosen there: with AVX-512,

@@ -62,8 +62,8 @@ def test_what_is_wrong_is_flagged(dtype: str, seed: int) -> None:
     lo, hi = (0, 255) if dtype == "u8" else (-128, 127)
     most = int(rng.choice([127, 127, 90, 66]))
     wei = rng.integers(-most - 1, most + 1, problem.wei.dims).astype(np.int8)
-    verdict = saturation(wei, problem, runtime.isa())
-    exact = saturation(wei, problem, "AVX512_CORE_VNNI")
+    verdict = saturation(problem, wei, runtime.isa())
+    exact = saturation(problem, wei, "AVX512_CORE_VNNI")
     assert exact.is_exact
     for part in (0.05, 0.5, 0.95):
         ends = rng.random(problem.src.dims) < part
@@ -71,12 +71,12 @@ def test_what_is_wrong_is_flagged(dtype: str, seed: int) -> None:
         got = run(problem, src, wei)
         if got is None:
             pytest.skip("no implementation but a reference loop")
-        wrong = got != as_if("AVX512_CORE_VNNI", problem, src, wei)
+        wrong = got != as_if(problem, src, wei, "AVX512_CORE_VNNI")
         axis = 1 if problem.kind != "matmul" else got.ndim - 1
         others = tuple(one for one in range(got.ndim) if one != axis)
         assert set(np.flatnonzero(wrong.any(axis=others)).tolist()) <= set(verdict.flagged)
         try:
-            emulated = as_if(runtime.isa(), problem, src, wei)
+            emulated = as_if(problem, src, wei, runtime.isa())
         except ArgumentError as error:
             assert error.argument == "impl"  # noqa: PT017 - it may decline
         else:

@@ -240,9 +240,9 @@ def test_bad_arguments_are_named() -> None:
     theirs = conv()(SRC)
     real = pq.Conv(WEI.astype(np.float32))
     cases: list[tuple[Any, Any, Any, type[pq.ArgumentError], str]] = [
-        (3, SRC, theirs, pq.ArgumentError, "op"),
-        (real, SRC.astype(np.float32), theirs, pq.ArgumentError, "op"),
-        (conv(dst_q=None), SRC, theirs, pq.errors.DTypeError, "op"),
+        (3, SRC, theirs, pq.ArgumentError, "operator"),
+        (real, SRC.astype(np.float32), theirs, pq.ArgumentError, "operator"),
+        (conv(dst_q=None), SRC, theirs, pq.errors.DTypeError, "operator"),
         (conv(), SRC.astype(np.int8), theirs, pq.errors.DTypeError, "src"),
         (conv(), SRC[:, :3], theirs, pq.errors.ShapeError, "src"),
         (conv(), "src", theirs, pq.ArgumentError, "src"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -238,6 +239,21 @@ def test_the_front_door_holds_what_is_typed_in_the_first_hour() -> None:
     for room in set(pyonednn_q._ROOMS) - {"native", "ops", "inspection", "emulate"}:
         face = getattr(pyonednn_q, room)
         assert [name for name in face.__all__ if not getattr(face, name).__doc__] == []
+
+
+def test_shared_arguments_stand_in_one_order() -> None:
+    order = ("plan", "problem", "attr", "src", "wei", "bias", "impl", "isa", "version")
+    plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    shared = set()
+    for room in set(pyonednn_q._ROOMS) - {"native", "ops", "inspection"}:
+        face = getattr(pyonednn_q, room)
+        for name in face.__all__:
+            if inspect.isfunction(function := getattr(face, name)):
+                parameters = inspect.signature(function).parameters.values()
+                taken = [one.name for one in parameters if one.name in order and one.kind is plain]
+                assert taken == sorted(taken, key=order.index), name
+                shared |= {name} if len(taken) > 1 else set()
+    assert shared >= {"saturation", "as_if", "counts", "repair", "kernel_model", "compose_layer"}
 
 
 def test_names_that_moved_are_found_with_a_warning() -> None:

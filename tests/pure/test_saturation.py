@@ -33,18 +33,18 @@ def saturates(w0: int, w1: int, largest: int) -> bool:
     return min(sums) < -32768 or max(sums) > 32767
 
 
-def matmul(column: list[int], src: str = "u8") -> tuple[Any, MatMulProblem]:
+def matmul(column: list[int], src: str = "u8") -> tuple[MatMulProblem, Any]:
     wei = np.array(column, np.int8)[:, None]
-    return wei, MatMulProblem.of((1, len(column)), wei.shape, src=src)
+    return MatMulProblem.of((1, len(column)), wei.shape, src=src), wei
 
 
 def conv(
     wei: Any, src: str = "u8", cls: type[ConvProblem | DeconvProblem] = ConvProblem
-) -> tuple[Any, ConvProblem | DeconvProblem]:
+) -> tuple[ConvProblem | DeconvProblem, Any]:
     wei = np.array(wei, np.int8)
     grouped = wei.ndim == 5
     ic = wei.shape[0] * wei.shape[2] if grouped else wei.shape[1]
-    return wei, cls.of((1, ic, 9, 9), wei.shape, src=src)
+    return cls.of((1, ic, 9, 9), wei.shape, src=src), wei
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -52,9 +52,9 @@ def conv(
 def test_a_pair_is_judged_as_the_instruction_computes(
     isa: str, w0: int, w1: int, largest: int
 ) -> None:
-    wei, problem = matmul([w0, w1])
+    problem, wei = matmul([w0, w1])
     wanted = (0,) if saturates(w0, w1, largest) else ()
-    assert pair_overflow(wei, problem, isa, src_max=largest) == wanted
+    assert pair_overflow(problem, wei, isa, src_max=largest) == wanted
 
 
 @pytest.mark.parametrize(
@@ -72,25 +72,25 @@ def test_a_pair_is_judged_as_the_instruction_computes(
     ],
 )
 def test_both_ends_are_exact(pair: tuple[int, int], largest: int, exact: bool) -> None:
-    wei, problem = matmul([*pair])
-    assert (pair_overflow(wei, problem, "AVX2", src_max=largest) == ()) is exact
+    problem, wei = matmul([*pair])
+    assert (pair_overflow(problem, wei, "AVX2", src_max=largest) == ()) is exact
 
 
 @given(st.lists(weights, min_size=1, max_size=7))
 def test_only_neighbours_2k_and_2k_plus_1_meet(column: list[int]) -> None:
-    wei, problem = matmul(column)
+    problem, wei = matmul(column)
     padded = [*column, 0]
     pairs = [(padded[i], padded[i + 1]) for i in range(0, len(column), 2)]
     wanted = (0,) if any(saturates(*pair, 255) for pair in pairs) else ()
-    assert pair_overflow(wei, problem, "AVX2") == wanted
+    assert pair_overflow(problem, wei, "AVX2") == wanted
 
 
 @given(st.lists(weights, min_size=1, max_size=6))
 def test_s8_sources_of_a_matmul_are_shifted_to_unsigned(column: list[int]) -> None:
-    wei, problem = matmul(column, src="s8")
+    problem, wei = matmul(column, src="s8")
     unsigned = matmul(column)
-    assert pair_overflow(wei, problem, "AVX2") == pair_overflow(*unsigned, "AVX2")
-    shifted = pair_overflow(wei, problem, "AVX2", src_max=-28)
+    assert pair_overflow(problem, wei, "AVX2") == pair_overflow(*unsigned, "AVX2")
+    shifted = pair_overflow(problem, wei, "AVX2", src_max=-28)
     assert shifted == pair_overflow(*unsigned, "AVX2", src_max=100)
 
 
@@ -166,23 +166,23 @@ def test_an_inner_product_pairs_along_the_source_s_memory() -> None:
     pairs: dict[Layout, tuple[int, ...]] = {"channels_last": (1,), "dense": (0,)}
     for layout, wanted in pairs.items():
         problem = InnerProductProblem.of((1, 4, 1, 2), 3, layout=layout)
-        assert pair_overflow(wei, problem, "AVX2") == wanted
+        assert pair_overflow(problem, wei, "AVX2") == wanted
         for impl in ("brg_matmul:avx512_core", "x64:gemm_s8u8s32:jit"):
-            assert pair_overflow(wei, problem, "AVX512_CORE", impl=impl) == wanted
+            assert pair_overflow(problem, wei, "AVX512_CORE", impl=impl) == wanted
         # 3.7 has a kernel that goes position by position: channels meet, whatever the layout.
-        assert pair_overflow(wei, problem, "AVX512_CORE", impl="brgemm:avx512_core") == (1,)
+        assert pair_overflow(problem, wei, "AVX512_CORE", impl="brgemm:avx512_core") == (1,)
     undecided = InnerProductProblem(
         TensorSpec((1, 4, 1, 2), "u8"), problem.wei, problem.dst, problem.bias
     )
-    assert pair_overflow(wei, undecided, "AVX2") == (0, 1)
+    assert pair_overflow(undecided, wei, "AVX2") == (0, 1)
     flat = InnerProductProblem.of((1, 8), 3)
-    assert pair_overflow(wei.reshape(3, 8), flat, "AVX512_CORE") == (0,)
+    assert pair_overflow(flat, wei.reshape(3, 8), "AVX512_CORE") == (0,)
 
 
 def test_a_matmul_flags_the_column_of_any_batch() -> None:
     wei = np.zeros((2, 4, 3), np.int8)
     wei[1, 2:, 1] = 127
-    assert pair_overflow(wei, MatMulProblem.of((2, 5, 4), (2, 4, 3)), "AVX2") == (1,)
+    assert pair_overflow(MatMulProblem.of((2, 5, 4), (2, 4, 3)), wei, "AVX2") == (1,)
 
 
 def test_vnni_is_exact() -> None:
@@ -194,20 +194,20 @@ def test_vnni_is_exact() -> None:
 def test_other_problems_have_no_pairs() -> None:
     wei = np.full((2, 1), -128, np.int8)
     spec = TensorSpec.dense((2, 2), "f32")
-    assert pair_overflow(wei, SoftmaxProblem(spec, spec, 1), "AVX2") == ()
-    assert pair_overflow(wei, MatMulProblem.of((1, 2), (2, 1), src="f32"), "AVX2") == ()
-    assert pair_overflow(wei, MatMulProblem.of((1, 2), (2, 1), wei="u8"), "AVX2") == ()
+    assert pair_overflow(SoftmaxProblem(spec, spec, 1), wei, "AVX2") == ()
+    assert pair_overflow(MatMulProblem.of((1, 2), (2, 1), src="f32"), wei, "AVX2") == ()
+    assert pair_overflow(MatMulProblem.of((1, 2), (2, 1), wei="u8"), wei, "AVX2") == ()
 
 
 def test_arguments_must_fit_the_problem() -> None:
-    wei, problem = matmul([1, 2])
+    problem, wei = matmul([1, 2])
     with pytest.raises(DTypeError, match=r"^wei: got int64; wanted int8"):
-        pair_overflow(wei.astype(np.int64), problem, "AVX2")
+        pair_overflow(problem, wei.astype(np.int64), "AVX2")
     with pytest.raises(ShapeError, match=r"^wei: got \(1, 2\); wanted \(2, 1\)"):
-        pair_overflow(wei.T, problem, "AVX2")
+        pair_overflow(problem, wei.T, "AVX2")
     for largest in (-1, 256):
         with pytest.raises(ArgumentError, match=r"^src_max: "):
-            pair_overflow(wei, problem, "AVX2", src_max=largest)
+            pair_overflow(problem, wei, "AVX2", src_max=largest)
 
 
 @given(st.lists(weights, min_size=2, max_size=8))

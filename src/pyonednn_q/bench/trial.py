@@ -222,7 +222,7 @@ class Trial:
             arrays.append(array)
         saturates = any(NOT_EXACT in note for note in found.notes)
         if case.shape.has_two_sources:
-            saturates = bool(pair_overflow(given.wei, prepared.problem, runtime.isa()))
+            saturates = bool(pair_overflow(prepared.problem, given.wei, runtime.isa()))
         return cls(case, found, tuple(arrays), ending, saturates)
 
     @property

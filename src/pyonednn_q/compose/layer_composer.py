@@ -20,10 +20,16 @@ from pyonednn_q.expr.fq_forms import CutFakeQuantize, codes
 from pyonednn_q.expr.steps import Affine
 from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.faults.capability import ACCEPTS
+from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.dense import InnerProductProblem
 from pyonednn_q.primitive.dense_facts import DENSE, PrimitiveFacts, acc_interval
 from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.taps import channel_rows, from_channel_rows, meets_everywhere, wei_sums
+from pyonednn_q.primitive.taps import (
+    channel_rows,
+    from_channel_rows,
+    meets_everywhere,
+    wei_sums,
+)
 from pyonednn_q.quantize.weights import max_abs_range, weight_codes
 
 if TYPE_CHECKING:
@@ -63,7 +69,7 @@ def compose_layer(
         Dims, window and layout, and the data types of src (u8 or s8) and dst. Those of weights and
         bias do not matter: they become s8 and f32.
     wei : array_like of float
-        Weights in the problem's dims.
+        Weights in the problem's dims; those of groups also as `Conv` takes them.
     bias : VecLike, optional
         One value per output channel, in real units.
     src_fq : FakeQuantize
@@ -124,7 +130,7 @@ def compose_layer(
     tolerance = real("tolerance", tolerance)
     asked = replace(problem, wei=replace(problem.wei, dtype="s8"), bias=None)
     _check_axes(asked, wei_fq, dst_fq)
-    values = numbers("wei", wei).astype(np.float64)
+    values = arranged(asked, numbers("wei", wei).astype(np.float64))
     if values.shape != asked.wei.dims:
         raise ShapeError("wei", str(values.shape), str(asked.wei.dims))
     rows = channel_rows(asked, values)

@@ -33,7 +33,7 @@ _OF_A_STEP = 2.0**-10  # how far real values may be from dst's grid, and still b
 
 
 def explain_difference(
-    op: Operator, src: object, theirs: object, *, residual: object = None, **operands: object
+    operator: Operator, src: object, theirs: object, *, residual: object = None, **operands: object
 ) -> Explanation:
     """Say which arithmetic gives somebody else's codes, and how they differ from ours.
 
@@ -45,10 +45,10 @@ def explain_difference(
 
     Parameters
     ----------
-    op : Conv, Deconv, InnerProduct or MatMul
+    operator : Conv, Deconv, InnerProduct or MatMul
         On codes (`src_q`, `wei_q`) with an integer result: what theirs is said to compute.
     src : array
-        Of the source, as `op` takes it: codes, or float32 that `src_q` makes codes of.
+        Of the source, as `operator` takes it: codes, or float32 that `src_q` makes codes of.
     theirs : array of int, or of float
         Somebody else's result in dst's dims. Real values are taken where all lie on dst's grid.
     residual, **operands
@@ -79,23 +79,23 @@ def explain_difference(
     >>> why.differing, why.exact_ties, why.explained_by[0].name
     (2, 2, 'exact_half_away')
     """
-    instance("op", op, Operator)
+    instance("operator", operator, Operator)
     source = as_array("src", src)
-    codes, scale, point = _codes(op, source)
+    codes, scale, point = _codes(operator, source)
     before = None if residual is None else as_array("residual", residual)
-    leaves = _leaves(op, operands)
-    outputs = Outputs.of(op, codes, (scale, point), before, leaves)
+    leaves = _leaves(operator, operands)
+    outputs = Outputs.of(operator, codes, (scale, point), before, leaves)
     compared = _theirs(theirs, outputs)
-    ours, said = _ours(op, source, outputs, before, leaves)
-    found = _Search(frameworks_of(op), compared)
+    ours, said = _ours(operator, source, outputs, before, leaves)
+    found = _Search(frameworks_of(operator), compared)
     found.add(outputs)
     if not found.is_explained:
-        for supposition in suppositions(op, codes, point, outputs, compared):
+        for supposition in suppositions(operator, codes, point, outputs, compared):
             found.suppose(supposition)
     best = ours if found.codes is None else found.codes
     notes: tuple[str, ...] = ()
     if not found.is_explained:
-        narrow = dict(without_vnni(op, codes, point, outputs.acc.shape))
+        narrow = dict(without_vnni(operator, codes, point, outputs.acc.shape))
         notes = remarks_of(outputs, best, compared, narrow, is_named=found.is_supposed)
     return _explanation(outputs, ours, said, compared, found.ordered(), notes)
 
@@ -147,16 +147,18 @@ class _Search:
         return tuple(sorted(self.found, key=lambda one: (-one.equal, -len(one.frameworks))))
 
 
-def _codes(op: Operator, source: Array) -> tuple[Array, float, int]:
+def _codes(operator: Operator, source: Array) -> tuple[Array, float, int]:
     """Return codes of a source, and what they are worth."""
-    settings = op.settings
+    settings = operator.settings
     if settings.src_q is None:
-        raise ArgumentError("op", f"one of {op.weights.dtype} weights", "one with src_q and wei_q")
-    settings.check_src(op._src_dtype(source))  # noqa: SLF001 - an operator's own reading
-    parts = op.weights.parts
+        raise ArgumentError(
+            "operator", f"one of {operator.weights.dtype} weights", "one with src_q and wei_q"
+        )
+    settings.check_src(operator._src_dtype(source))  # noqa: SLF001 - an operator's own reading
+    parts = operator.weights.parts
     dims = source.shape if parts is None else parts.dims(source.shape)
-    op._problem(dims, settings.src_q.dtype)  # noqa: SLF001 - refuses other shapes, as a call does
-    codes = op._codes(source, None)  # noqa: SLF001
+    operator._problem(dims, settings.src_q.dtype)  # noqa: SLF001 - refuses other shapes, as a call does
+    codes = operator._codes(source, None)  # noqa: SLF001
     values = codes.values.reshape(source.shape)
     if codes.scale is None or codes.zero_point is None:
         assert settings.dynamic is None
@@ -164,13 +166,13 @@ def _codes(op: Operator, source: Array) -> tuple[Array, float, int]:
         return values, float(params.scale), int(params.zero_point)
     if codes.scale.size != 1:
         wanted = "one with a scale for the whole source"
-        raise ArgumentError("op", "one with a range per row", wanted)
+        raise ArgumentError("operator", "one with a range per row", wanted)
     return values, float(codes.scale[0]), int(codes.zero_point[0])
 
 
-def _leaves(op: Operator, operands: Mapping[str, object]) -> dict[str, Array]:
+def _leaves(operator: Operator, operands: Mapping[str, object]) -> dict[str, Array]:
     """Return what the leaves of the chain stand for."""
-    steps = [step.operand for step in op.settings.post if isinstance(step, Binary)]
+    steps = [step.operand for step in operator.settings.post if isinstance(step, Binary)]
     names = [operand.name for operand in steps if isinstance(operand, Leaf)]
     for name in operands:
         if name not in names:
@@ -182,9 +184,9 @@ def _theirs(theirs: object, outputs: Outputs) -> Array:
     array = numbers("theirs", theirs)
     dims = outputs.acc.shape
     if array.shape != dims:
-        wanted = f"{dims}, as op returns it"
+        wanted = f"{dims}, as the operator returns it"
         if len(dims) > 2 and array.shape == (dims[0], *dims[2:], dims[1]):
-            wanted += "; np.moveaxis(theirs, -1, 1) has channels where op has them"
+            wanted += "; np.moveaxis(theirs, -1, 1) has channels where the operator has them"
         raise ShapeError("theirs", str(array.shape), wanted)
     if array.dtype.kind in "iu":
         if array.dtype == np.uint64:
@@ -200,7 +202,7 @@ def _theirs(theirs: object, outputs: Outputs) -> Array:
 
 
 def _ours(
-    op: Operator,
+    operator: Operator,
     source: Array,
     outputs: Outputs,
     residual: Array | None,
@@ -208,8 +210,8 @@ def _ours(
 ) -> tuple[Array, str]:
     """Return what the operator gives, and what made that."""
     try:
-        dst = op(source, residual=residual, **operands)
-        return dst.astype(np.int64), f"{type(op).__name__} as it runs here"
+        dst = operator(source, residual=residual, **operands)
+        return dst.astype(np.int64), f"{type(operator).__name__} as it runs here"
     except UnsupportedError as error:
         name, refused = "onednn_separate", shortened(str(error), 160)
         stated = next(one for one in named_arithmetics() if one.name == name).codes(outputs)

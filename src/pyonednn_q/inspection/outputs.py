@@ -208,7 +208,7 @@ class Outputs:
         dst_q = settings.dst_q
         if dst_q is None and dtypes.is_float(settings.dst):
             wanted = "an operator with dst_q: integers are compared"
-            raise DTypeError("op", f"one that stores {settings.dst}", wanted)
+            raise DTypeError("operator", f"one that stores {settings.dst}", wanted)
         scale, acc = weights.scale, sums_of(operator, codes, src_q[1])
         largest = int(np.abs(acc).max(initial=0))
         if largest > _I32.max:

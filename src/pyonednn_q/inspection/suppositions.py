@@ -92,7 +92,7 @@ def without_vnni(
     problem = operator._problem(codes.shape, "s8" if codes.dtype == np.int8 else "u8")  # noqa: SLF001
     src = np.ascontiguousarray(codes).reshape(problem.src.dims)
     wei = operator._wei_of(problem)  # noqa: SLF001 - an operator's weights in the problem's dims
-    known = checked(problem, src, wei)
+    known, wei = checked(problem, wei, src)
     ways: dict[Summation, None] = {}
     for level in _LEVELS:
         isa = InstructionSet.of(level)

@@ -18,6 +18,7 @@ from pyonednn_q.native.selection import Selection, memory_for, select
 from pyonednn_q.native.sums import float32_notes, inexact_weights, may_saturate
 from pyonednn_q.native.trial import try_out
 from pyonednn_q.primitive.attr import Attr, Scale
+from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.operation import Operation
 from pyonednn_q.primitive.problem import MatMulProblem
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -55,9 +56,9 @@ def prepare(
     attr : Attr, optional
         Scales, zero points and post-ops (structure only; their values go into `values`).
     wei : ndarray or Packed, optional
-        Weights in logical dims, packed once into the implementation's layout; `Packed` shares them
-        with other primitives. Left out, they become an argument of each call (a matmul of two
-        activations).
+        Weights in logical dims (those of groups also as `Conv` takes them), packed once into the
+        implementation's layout; `Packed` shares them with other primitives. Left out, they become
+        an argument of each call (a matmul of two activations).
     bias : ndarray, optional
         Bias of the problem's bias dims, or one-dimensional of that many values; in real units.
     values : mapping, optional
@@ -107,6 +108,8 @@ def prepare(
     given: dict[str, object] = named("values", values, object)
     later = items("later", later, str)
     seen = named("arrays", arrays, TensorSpec)
+    if isinstance(wei, np.ndarray):
+        wei = arranged(problem, wei)
     if wei is None:
         problem = _with_wei_of_each_call(problem)
     tensors = problem.tensors

@@ -53,7 +53,7 @@ def inexact_weights(
     if problem.tensors["src"].dtype == "u8" and safe_by_range(wei):
         return None
     isa, zero_point = runtime.isa(), None if attr.src_zero_point else False
-    channels = pair_overflow(wei, problem, isa, impl=impl, src_zero_point=zero_point)
+    channels = pair_overflow(problem, wei, isa, impl=impl, src_zero_point=zero_point)
     if not channels:
         return None
     shown = ", ".join(map(str, channels[:8])) + (", ..." if len(channels) > 8 else "")

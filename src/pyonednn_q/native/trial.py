@@ -163,7 +163,7 @@ def lost_channels(prepared: Prepared, wei: Array) -> tuple[int, ...]:
         return ()
     problem = prepared.problem
     codes = wei.reshape(problem.tensors["wei"].dims)
-    return pair_overflow(codes, problem, runtime.isa(), impl=prepared.impl)
+    return pair_overflow(problem, codes, runtime.isa(), impl=prepared.impl)
 
 
 def _geometry(problem: DenseProblem) -> Geometry:

@@ -22,6 +22,7 @@ from pyonednn_q.ops.accumulator import Accumulator, accumulator
 from pyonednn_q.ops.form import AS_ASKED, RESIDUAL_LEAF, Form
 from pyonednn_q.ops.operands import Operands
 from pyonednn_q.ops.staged import Rest
+from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.post_ops import SumPostOp
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.shown import shown
@@ -61,7 +62,7 @@ def prepare_plan(
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         Of the kind, the channels and the data types that the plan was made for.
     wei : ndarray or Packed
-        Weights in logical dims, as they were before composing: the plan's factor is applied here.
+        Weights as `prepare` takes them, before composing: the plan's factor is applied here.
         Those in a `Packed` have it already (`Plan.wei`).
     bias : array_like, optional
         Values of a bias that was to come later; one per channel.
@@ -97,7 +98,7 @@ def prepare_plan(
     for name, leaf in plan.operands:
         if leaf in fixed:
             values[name] = leaves.in_dims(leaf, fixed[leaf], plan.operand_dims(name))
-    packed = wei if isinstance(wei, Packed) else Packed(plan.wei(wei))
+    packed = wei if isinstance(wei, Packed) else Packed(plan.wei(arranged(problem, wei)))
     options: dict[str, Any] = {
         "allow_reference": allow_reference,
         "saturation": saturation,

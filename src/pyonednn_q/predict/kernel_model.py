@@ -44,7 +44,7 @@ from pyonednn_q.primitive.post_ops import (
     SumPostOp,
 )
 from pyonednn_q.primitive.problem import MatMulProblem
-from pyonednn_q.saturation.emulation import checked, sums
+from pyonednn_q.saturation.emulation import checked, sums, weighted
 from pyonednn_q.saturation.pairing import summations
 from pyonednn_q.shown import shown
 
@@ -190,8 +190,7 @@ class KernelModel:
 
     def _sums(self, src: Array, wei: Array, given: Mapping[str, Array]) -> Array:
         instance("src", src, np.ndarray)
-        instance("wei", wei, np.ndarray)
-        problem = checked(self.problem, src, wei)
+        problem, wei = checked(self.problem, wei, src)
         point = int(given["src_zero_point"].ravel()[0]) if self.attr.src_zero_point else 0
         # Proofs ran on processors with AVX512_VBMI; for others, all ways that are left must agree.
         isa = self.isa if self.isa.vbmi else replace(self.isa, vbmi=None)
@@ -233,7 +232,7 @@ def kernel_model(
     ArgumentError
         The problem is none with 8-bit sums.
     """
-    known, attr = checked(problem, None, None), Attr() if attr is None else attr
+    known, attr = weighted(problem), Attr() if attr is None else attr
     isa = InstructionSet.of(isa)
     instance("attr", attr, Attr)
     instance("impl", impl, str)

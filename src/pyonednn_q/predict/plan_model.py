@@ -28,6 +28,7 @@ from pyonednn_q.compose.accumulator import addend, leaves_32_bits
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.predict.kernel_model import KernelModel, kernel_model
+from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.isa import InstructionSet
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class PlanModel:
             return self._sums(src, wei, bias)
         values = self._values(operands)
         dst = self.model.run(
-            src, self.plan.wei(wei), bias=self._bias(bias), values=values, before=before
+            src, self._wei(wei), bias=self._bias(bias), values=values, before=before
         )
         return self._cast(dst)
 
@@ -109,9 +110,12 @@ class PlanModel:
             return (self._sums(src, wei, bias),) * 2
         values = self._values(operands)
         low, high = self.model.bounds(
-            src, self.plan.wei(wei), bias=self._bias(bias), values=values, before=before
+            src, self._wei(wei), bias=self._bias(bias), values=values, before=before
         )
         return self._cast(low), self._cast(high)
+
+    def _wei(self, wei: Array) -> Array:
+        return self.plan.wei(arranged(self.model.problem, wei))
 
     def _sums(self, src: Array, wei: Array, bias: ArrayLike | None) -> Array:
         """Return the kernel's sums, and what is added to them as integers."""
@@ -119,6 +123,7 @@ class PlanModel:
         if self.plan.facts.wei_zero_point:
             model = self.model
             raise NoModelError(model.impl, model.isa.text(), "sums of weights in parts of 8 bits")
+        wei = arranged(problem, wei)
         total = self.model.run(src, wei).astype(np.int64)
         added = addend(self.plan, problem, wei, self._bias(bias))
         total = total if added is None else total + added

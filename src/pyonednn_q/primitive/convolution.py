@@ -14,9 +14,12 @@ from pyonednn_q.primitive.window import Dims, Padding, PerDim, Window, padding_s
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import numpy as np
     from typing_extensions import Self
 
     from pyonednn_q.dtypes import DType
+
+    Array = np.ndarray[Any, Any]
 
 Layout = Literal["channels_last", "dense"]
 
@@ -305,6 +308,24 @@ def with_groups(src: Dims, wei: Dims, groups: int) -> Dims:
     if wei[0] % groups:
         raise ShapeError("groups", str(groups), f"one that divides {wei[0]} output channels")
     return (groups, wei[0] // groups, *wei[1:])
+
+
+def arranged(problem: Operation, wei: Array) -> Array:
+    """Return weights in the problem's dims, where groups lead, if they came as `Conv` takes them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> problem = ConvProblem.of((1, 4, 5, 5), (6, 2, 3, 3), groups=2)
+    >>> problem.wei.dims, arranged(problem, np.ones((6, 2, 3, 3))).shape
+    ((2, 3, 2, 3, 3), (2, 3, 2, 3, 3))
+    """
+    if not isinstance(problem, (ConvProblem, DeconvProblem)) or not problem.has_groups:
+        return wei
+    dims = problem.wei.dims
+    # Whoever takes them says what else may come.
+    as_conv = getattr(wei, "shape", None) == (problem.oc, *dims[2:])
+    return wei.reshape(dims) if as_conv else wei
 
 
 def _output_channels(src: Dims, wei: Dims) -> int:

@@ -13,7 +13,7 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.interval import ANYTHING, Interval
 from pyonednn_q.expr.steps import Extent, Leaf
 from pyonednn_q.expr.vec import Vec, VecLike, constant
-from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
+from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem, arranged
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.facts import Facts
 from pyonednn_q.qparams import mask_from_axis
@@ -213,7 +213,8 @@ class PrimitiveFacts:
         problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
             If it has a bias and none is given, the values of the bias come later.
         wei : ndarray, optional
-            The weights. Known, they bound the accumulator, channel by channel.
+            The weights, in the problem's dims or as the operators take them. Known, they bound the
+            accumulator, channel by channel.
 
         Other parameters are those of the class.
         """
@@ -320,6 +321,7 @@ def acc_interval(
     [[-510, 0], [255, 1785]] whole
     """
     instance("wei", wei, np.ndarray)
+    wei = arranged(problem, wei)
     if wei.shape != problem.wei.dims:
         raise ShapeError("wei", str(wei.shape), str(problem.wei.dims))
     if src_range is None:

@@ -18,6 +18,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.primitive.operation import Operation
 from pyonednn_q.requantize import statement
@@ -42,10 +43,10 @@ LO, HI = -(2**15), 2**15 - 1
 
 
 def as_if(
-    isa: InstructionSet | str,
     problem: Problem,
     src: Array,
     wei: Array,
+    isa: InstructionSet | str,
     *,
     src_zero_point: int = 0,
     impl: str | None = None,
@@ -55,13 +56,13 @@ def as_if(
 
     Parameters
     ----------
-    isa : InstructionSet or str
-        Or a name, as in ``ONEDNN_MAX_CPU_ISA``.
     problem : Problem
         A convolution, deconvolution, inner product or matmul of 8-bit source and s8 weights. Its
         destination's type is not looked at.
     src, wei : ndarray
-        In the problem's logical dimensions.
+        In the problem's logical dimensions; weights of groups also as `Conv` takes them.
+    isa : InstructionSet or str
+        Or a name, as in ``ONEDNN_MAX_CPU_ISA``.
     src_zero_point : int
         Of the stored source.
     impl : str, optional
@@ -75,9 +76,9 @@ def as_if(
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
+    instance("problem", problem, Operation)
     instance("src", src, np.ndarray)
-    instance("wei", wei, np.ndarray)
-    known = checked(problem, src, wei)
+    known, wei = checked(problem, wei, src)
     if requantizer is not None:
         instance("requantizer", requantizer, Requantizer)
     zero_point = _zero_point(src_zero_point, known)
@@ -100,33 +101,38 @@ def _choices(ways: tuple[Summation, ...], isa: InstructionSet) -> str:
 
 def exact(problem: Problem, src: Array, wei: Array, *, src_zero_point: int = 0) -> Array:
     """Return the sums as whole numbers have them: what a machine with VNNI computes."""
-    return as_if("AVX512_CORE_VNNI", problem, src, wei, src_zero_point=src_zero_point)
+    return as_if(problem, src, wei, "AVX512_CORE_VNNI", src_zero_point=src_zero_point)
 
 
-def checked(problem: Problem, src: Array | None, wei: Array | None) -> Weighted:
-    """Return the problem if it is one with 8-bit sums and the arrays are its own.
+def weighted(problem: Problem) -> Weighted:
+    """Return the problem if it is one with 8-bit sums."""
+    if not isinstance(problem, Weighted) or not is_int8(problem):
+        wanted = "a convolution, deconvolution, inner product or matmul of u8 or s8 by s8"
+        instance("problem", problem, Operation)
+        raise ArgumentError("problem", problem.text(), wanted)
+    return problem
+
+
+def checked(problem: Problem, wei: Array, src: Array | None = None) -> tuple[Weighted, Array]:
+    """Return the problem, if it is one with 8-bit sums, and its weights in its dims.
 
     Raises
     ------
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
-    if not isinstance(problem, Weighted) or not is_int8(problem):
-        wanted = "a convolution, deconvolution, inner product or matmul of u8 or s8 by s8"
-        instance("problem", problem, Operation)
-        got = problem.text()
-        raise ArgumentError("problem", got, wanted)
-    for name, array in (("src", src), ("wei", wei)):
-        if array is None:
-            continue
-        instance(name, array, np.ndarray)
-        spec = problem.tensors[name]
+    known = weighted(problem)
+    instance("wei", wei, np.ndarray)
+    wei = arranged(known, wei)
+    arrays = {"wei": wei} if src is None else {"src": src, "wei": wei}
+    for name, array in arrays.items():
+        spec = known.tensors[name]
         wanted_dtype = dtypes.numpy_dtype(spec.dtype)
         if array.dtype != wanted_dtype:
             raise DTypeError(name, str(array.dtype), str(wanted_dtype))
         if array.shape != spec.dims:
             raise ShapeError(name, str(array.shape), str(spec.dims))
-    return problem
+    return known, wei
 
 
 def sums(

@@ -47,8 +47,8 @@ def safe_by_range(wei: Array) -> bool:
 
 
 def pair_overflow(
-    wei: Array,
     problem: Problem,
+    wei: Array,
     isa: InstructionSet | str,
     *,
     src_max: int | None = None,
@@ -59,10 +59,10 @@ def pair_overflow(
 
     Parameters
     ----------
-    wei : ndarray of int8
-        In the logical dimensions of the problem's weights.
     problem : Problem
         Any; without weights, or with a source of other than 8 bits, nothing can saturate.
+    wei : ndarray of int8
+        In the logical dimensions of the problem's weights.
     isa : InstructionSet or str
         That of the process, or a name.
     src_max : int, optional

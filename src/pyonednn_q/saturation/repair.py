@@ -80,8 +80,8 @@ class Repair:
 
 
 def repair(
-    wei: Array,
     problem: Problem,
+    wei: Array,
     isa: InstructionSet | str,
     *,
     how: str = "fit",
@@ -94,7 +94,7 @@ def repair(
 
     Parameters
     ----------
-    wei, problem, isa, impl, src_range
+    problem, wei, isa, impl, src_range
         As in `saturation`.
     how : {"fit", "7bit"}
         How far weights are scaled down; see the head of this module. Where a kernel halves the
@@ -111,7 +111,7 @@ def repair(
     """
     one_of("how", how, HOW)
     one_of("where", where, WHERE)
-    verdict = saturation(wei, problem, isa, impl=impl, src_range=src_range)
+    verdict = saturation(problem, wei, isa, impl=impl, src_range=src_range)
     by_channel = _channels_first(verdict.problem, np.asarray(wei, np.float64))
     ideal = by_channel
     if unrounded is not None:
@@ -127,7 +127,7 @@ def repair(
     if needed.any():
         factor, codes = _repaired(verdict, how, ideal, needed)
         codes = np.where(needed[:, None], codes, by_channel)
-    return _report(verdict, by_channel, ideal, codes, factor)
+    return _report(verdict, by_channel, ideal, codes, factor, wei.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -256,11 +256,18 @@ def _inexact(verdict: Verdict, codes: Array) -> Array:
     return np.asarray(np.any(flags, axis=0))
 
 
-def _report(verdict: Verdict, before: Array, ideal: Array, codes: Array, factor: Array) -> Repair:
+def _report(
+    verdict: Verdict,
+    before: Array,
+    ideal: Array,
+    codes: Array,
+    factor: Array,
+    dims: tuple[int, ...],
+) -> Repair:
     changed = np.flatnonzero((codes != before).any(axis=1) | (factor != 1))
     real = codes * factor[:, None]
     return Repair(
-        wei=_channels_back(verdict.problem, codes).astype(np.int8),
+        wei=_channels_back(verdict.problem, codes).astype(np.int8).reshape(dims),
         factor=factor,
         changed=tuple(int(one) for one in changed),
         sqnr=tuple(_sqnr(ideal[one], real[one]) for one in changed),

@@ -10,7 +10,7 @@ Examples
 >>> from pyonednn_q.primitive.problem import MatMulProblem
 >>> wei = np.array([[100, 64, 127], [100, 64, -128]], np.int8)
 >>> problem = MatMulProblem.of((1, 2), wei.shape)
->>> verdict = saturation(wei, problem, "AVX2")
+>>> verdict = saturation(problem, wei, "AVX2")
 >>> print(verdict.text())
 AVX2: 1 of 3 output channels saturates
   0: sums of pairs from 0 to 51000, beyond [-32768, 32767]
@@ -30,6 +30,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, integers, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.operation import Operation
 from pyonednn_q.primitive.problem import MatMulProblem
 from pyonednn_q.saturation.emulation import checked, sums
 from pyonednn_q.saturation.pairing import EXACT, summations
@@ -126,8 +127,8 @@ class Verdict:
 
 
 def saturation(
-    wei: Array,
     problem: Problem,
+    wei: Array,
     isa: InstructionSet | str,
     *,
     impl: str | None = None,
@@ -138,10 +139,10 @@ def saturation(
 
     Parameters
     ----------
-    wei : ndarray of int8
-        In the problem's logical dimensions.
     problem : Problem
         A convolution, deconvolution, inner product or matmul of 8-bit source and s8 weights.
+    wei : ndarray of int8
+        In the problem's logical dimensions; those of groups also as `Conv` takes them.
     isa : InstructionSet or str
         Or a name, as in ``ONEDNN_MAX_CPU_ISA``.
     impl : str, optional
@@ -157,8 +158,7 @@ def saturation(
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
-    instance("wei", wei, np.ndarray)
-    known = checked(problem, None, wei)
+    known, wei = checked(problem, wei)
     source = _range(known, src_range)
     ways = summations(known, isa, impl, src_zero_point=src_zero_point)
     lows, highs = np.zeros((2, channels_of(known)), np.int64)
@@ -192,8 +192,7 @@ def witness(verdict: Verdict, wei: Array, channel: int) -> Witness | None:
     channel = whole("channel", channel)
     if channel not in verdict.flagged:
         raise ArgumentError("channel", str(channel), f"one of {verdict.flagged}, the flagged ones")
-    instance("wei", wei, np.ndarray)
-    checked(verdict.problem, None, wei)
+    _, wei = checked(verdict.problem, wei)
     for way in verdict.ways:
         make = of_odd_weight if way.halved else of_pair
         if inexact_channels(verdict.problem, wei, way, verdict.source)[channel]:
@@ -229,9 +228,9 @@ class Counts:
 
 
 def counts(
+    problem: Problem,
     src: Array,
     wei: Array,
-    problem: Problem,
     isa: InstructionSet | str,
     *,
     impl: str | None = None,
@@ -240,9 +239,9 @@ def counts(
 
     Where the instruction set leaves several ways of summing open, the one with most errors counts.
     """
+    instance("problem", problem, Operation)
     instance("src", src, np.ndarray)
-    instance("wei", wei, np.ndarray)
-    known = checked(problem, src, wei)
+    known, wei = checked(problem, wei, src)
     exact = sums(known, src, wei, EXACT)
     found = [
         _count(known, sums(known, src, wei, way) - exact) for way in summations(known, isa, impl)

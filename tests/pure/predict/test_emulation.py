@@ -45,7 +45,7 @@ def drawn(problem: Any, seed: int = 0) -> tuple[Any, Any]:
 def test_windows_pair_the_channels_of_each_tap(kind: str, shape: str) -> None:
     problem = OF[kind].of(**WINDOWS[shape])
     src, wei = drawn(problem)
-    got = as_if("AVX2", problem, src, wei)
+    got = as_if(problem, src, wei, "AVX2")
     for output in machine.outputs(problem.dst.dims):
         runs = [run for _, run in machine.window_runs(problem, src, wei, output)]
         assert got[output] == sum(map(machine.in_pairs, runs))
@@ -57,7 +57,7 @@ def test_windows_pair_the_channels_of_each_tap(kind: str, shape: str) -> None:
 def test_s8_convolutions_halve_their_weights(shape: str) -> None:
     problem = ConvProblem.of(**WINDOWS[shape], src="s8")
     src, wei = drawn(problem)
-    got = as_if("AVX512_CORE", problem, src, wei)
+    got = as_if(problem, src, wei, "AVX512_CORE")
     for output in machine.outputs(problem.dst.dims):
         runs = [run for _, run in machine.window_runs(problem, src, wei, output)]
         assert got[output] == sum(map(machine.halved, runs))
@@ -67,7 +67,7 @@ def test_s8_convolutions_halve_their_weights(shape: str) -> None:
 def test_deconvolutions_by_matrix_product_shift_s8_sources(shape: str) -> None:
     problem = DeconvProblem.of(**WINDOWS[shape], src="s8")
     src, wei = drawn(problem)
-    got = as_if("AVX2", problem, src, wei, impl="conv:any+x64:gemm_s8s8s32:jit")
+    got = as_if(problem, src, wei, "AVX2", impl="conv:any+x64:gemm_s8s8s32:jit")
     inside = np.ones(src.shape, np.int8)
     for output in machine.outputs(problem.dst.dims):
         runs = machine.window_runs(problem, src, wei, output)
@@ -99,7 +99,7 @@ def test_a_single_channel_with_byte_permutation(
     newer = InstructionSet("AVX512_CORE", vbmi=True)
     (way,) = summations(problem, newer, impl)
     assert way.pairing.value == order
-    got = as_if(newer, problem, src, wei, impl=impl)
+    got = as_if(problem, src, wei, newer, impl=impl)
     for output in machine.outputs(problem.dst.dims):
         taps = dict(machine.window_runs(problem, src, wei, output))
         if order == "column":
@@ -112,10 +112,10 @@ def test_a_single_channel_with_byte_permutation(
             wanted = sum(x * w for run in taps.values() for x, w in run)
         assert got[output] == wanted
     older = InstructionSet("AVX512_CORE", vbmi=False)  # a processor that only has AVX-512
-    assert np.array_equal(as_if(older, problem, src, wei, impl=impl), exact(problem, src, wei))
+    assert np.array_equal(as_if(problem, src, wei, older, impl=impl), exact(problem, src, wei))
     if order != "channels":
         with pytest.raises(ArgumentError, match=rf"channels or {order}; .* tells vbmi"):
-            as_if("AVX512_CORE", problem, src, wei, impl=impl)
+            as_if(problem, src, wei, "AVX512_CORE", impl=impl)
 
 
 @pytest.mark.parametrize("src_dtype", ["u8", "s8"])
@@ -133,7 +133,7 @@ def test_matmuls_pair_along_k(
 ) -> None:
     problem = MatMulProblem.of(src_dims, wei_dims, src=src_dtype)
     src, wei = drawn(problem)
-    got = as_if("AVX2", problem, src, wei)
+    got = as_if(problem, src, wei, "AVX2")
     add = machine.in_pairs if src_dtype == "u8" else machine.shifted
     every_src = np.broadcast_to(src, (*problem.batch, problem.m, problem.k))
     every_wei = np.broadcast_to(wei, (*problem.batch, problem.k, problem.n))
@@ -163,7 +163,7 @@ def test_long_sums_are_cut_in_halves(isa: str, k: int, block: int | None) -> Non
     (way,) = summations(problem, isa)
     assert way.block == block
     src, wei = drawn(problem)
-    got = as_if(isa, problem, src, wei)
+    got = as_if(problem, src, wei, isa)
     cut = k if block is None else block
     for m, n in machine.outputs(problem.dst.dims):
         products = [(int(x), int(w)) for x, w in zip(src[m], wei[:, n], strict=True)]
@@ -174,7 +174,7 @@ def test_long_sums_are_cut_in_halves(isa: str, k: int, block: int | None) -> Non
 def test_inner_products_pair_along_memory(layout: Any) -> None:
     problem = InnerProductProblem.of((2, 3, 2, 3), 4, layout=layout)
     src, wei = drawn(problem)
-    got = as_if("AVX2", problem, src, wei)
+    got = as_if(problem, src, wei, "AVX2")
     axes = (1, 2, 0) if layout == "channels_last" else (0, 1, 2)
     for n, channel in machine.outputs(problem.dst.dims):
         values, weights = src[n].transpose(axes).ravel(), wei[channel].transpose(axes).ravel()
@@ -185,7 +185,7 @@ def test_inner_products_pair_along_memory(layout: Any) -> None:
 def test_brgemm_s_inner_product_goes_position_by_position() -> None:
     problem = InnerProductProblem.of((2, 3, 4), 4)
     src, wei = drawn(problem)
-    got = as_if("AVX512_CORE", problem, src, wei, impl="brgemm:avx512_core")
+    got = as_if(problem, src, wei, "AVX512_CORE", impl="brgemm:avx512_core")
     for n, channel in machine.outputs(problem.dst.dims):
         runs = [
             [(int(src[n, c, at]), int(wei[channel, c, at])) for c in range(3)] for at in range(4)
@@ -200,11 +200,11 @@ def test_a_source_zero_point_counts_inside_only(kind: str, src_dtype: str) -> No
     src, wei = drawn(problem)
     impl = {"conv": "jit_uni_int8:avx2", "deconv": "jit_uni_int8:avx2"}[kind]
     zero_point = -7 if src_dtype == "s8" else 200
-    got = as_if("AVX2", problem, src, wei, impl=impl, src_zero_point=zero_point)
+    got = as_if(problem, src, wei, "AVX2", impl=impl, src_zero_point=zero_point)
     inside = np.ones(src.shape, src.dtype)
     used = np.rint(wei / 2).astype(np.int8) if src_dtype == "s8" else wei
     taken = exact(problem, inside, used).astype(np.int64) * (2 if src_dtype == "s8" else 1)
-    plain = as_if("AVX2", problem, src, wei, impl=impl).astype(np.int64)
+    plain = as_if(problem, src, wei, "AVX2", impl=impl).astype(np.int64)
     assert np.array_equal(got, plain - zero_point * taken)
 
 
@@ -226,8 +226,8 @@ def test_as_if_goes_on_to_the_destination() -> None:
     problem = MatMulProblem.of((1, 2), (2, 1))
     src, wei = np.full((1, 2), 255, np.uint8), np.full((2, 1), 127, np.int8)
     made = Requantizer("onednn", 2.0**-9, dtype="u8")
-    assert as_if("AVX2", problem, src, wei, requantizer=made).tolist() == [[64]]
-    assert as_if("AVX512_CORE_AMX", problem, src, wei, requantizer=made).tolist() == [[127]]
+    assert as_if(problem, src, wei, "AVX2", requantizer=made).tolist() == [[64]]
+    assert as_if(problem, src, wei, "AVX512_CORE_AMX", requantizer=made).tolist() == [[127]]
 
 
 def test_sums_wrap_around_32_bits() -> None:
@@ -241,22 +241,22 @@ def test_what_is_not_known_is_asked_for() -> None:
     problem = InnerProductProblem.of((2, 3, 4), 4)
     src, wei = drawn(problem)
     with pytest.raises(ArgumentError, match=r"^impl: got None; .* pair by last or channels$"):
-        as_if("AVX512_CORE", problem, src, wei)
+        as_if(problem, src, wei, "AVX512_CORE")
 
 
 def test_arguments_are_checked() -> None:
     problem = MatMulProblem.of((1, 2), (2, 1))
     src, wei = np.zeros((1, 2), np.uint8), np.zeros((2, 1), np.int8)
     with pytest.raises(DTypeError, match=r"^src: got int8; wanted uint8"):
-        as_if("AVX2", problem, src.astype(np.int8), wei)
+        as_if(problem, src.astype(np.int8), wei, "AVX2")
     with pytest.raises(ShapeError, match=r"^wei: got \(1, 2\); wanted \(2, 1\)"):
-        as_if("AVX2", problem, src, wei.T)
+        as_if(problem, src, wei.T, "AVX2")
     with pytest.raises(ArgumentError, match=r"^problem: .*wanted a convolution"):
-        as_if("AVX2", MatMulProblem.of((1, 2), (2, 1), src="f32"), src, wei)
+        as_if(MatMulProblem.of((1, 2), (2, 1), src="f32"), src, wei, "AVX2")
     with pytest.raises(ArgumentError, match=r"^src_zero_point: got 256"):
-        as_if("AVX2", problem, src, wei, src_zero_point=256)
+        as_if(problem, src, wei, "AVX2", src_zero_point=256)
     with pytest.raises(ArgumentError, match=r"^isa: got 'AVX3'"):
-        as_if("AVX3", problem, src, wei)
+        as_if(problem, src, wei, "AVX3")
 
 
 def test_patches_of_a_matrix_product_run_over_all_taps() -> None:

@@ -32,23 +32,23 @@ def sqnr(wanted: Any, got: Any) -> float:
 @pytest.mark.parametrize("how", ["fit", "7bit"])
 def test_only_the_channels_that_need_it_change(how: str) -> None:
     wei, problem = layer()
-    found = repair(wei, problem, "AVX2", how=how)
-    assert found.changed == saturation(wei, problem, "AVX2").flagged == (0, 1)
+    found = repair(problem, wei, "AVX2", how=how)
+    assert found.changed == saturation(problem, wei, "AVX2").flagged == (0, 1)
     assert np.array_equal(found.wei[2], wei[2])
     assert found.factor[2] == 1
     assert found.remaining == ()
-    assert saturation(found.wei, problem, "AVX2").is_exact
+    assert saturation(problem, found.wei, "AVX2").is_exact
     old = wei.astype(float).reshape(3, -1)
     real = found.wei.reshape(3, -1) * found.factor[:, None]
     assert found.sqnr == tuple(sqnr(old[c], real[c]) for c in (0, 1))
     assert found.sqnr_of_all == sqnr(old, real)
     src = machine.full_range(np.random.default_rng(1), problem.src.dims, "u8")
-    assert np.array_equal(as_if("AVX2", problem, src, found.wei), exact(problem, src, found.wei))
+    assert np.array_equal(as_if(problem, src, found.wei, "AVX2"), exact(problem, src, found.wei))
 
 
 def test_7bit_is_safe_however_pairs_are_formed_and_fit_costs_less() -> None:
     wei, problem = layer()
-    fit, seven = (repair(wei, problem, "AVX2", how=how) for how in ("fit", "7bit"))
+    fit, seven = (repair(problem, wei, "AVX2", how=how) for how in ("fit", "7bit"))
     assert np.abs(seven.wei[list(seven.changed)].astype(int)).max() == 64
     sizes = np.abs(wei.astype(int)).reshape(3, -1).max(axis=1)
     assert seven.factor.tolist() == [sizes[0] / 64, sizes[1] / 64, 1.0]
@@ -60,29 +60,29 @@ def test_7bit_is_safe_however_pairs_are_formed_and_fit_costs_less() -> None:
 
 def test_fit_shrinks_no_further_than_it_must() -> None:
     wei, problem = layer()
-    found = repair(wei, problem, "AVX2")
+    found = repair(problem, wei, "AVX2")
     for channel in found.changed:
         bigger = np.rint(wei / (found.factor[channel] / 1.004)).clip(-128, 127).astype(np.int8)
-        assert channel in saturation(bigger, problem, "AVX2").flagged
+        assert channel in saturation(problem, bigger, "AVX2").flagged
 
 
 def test_a_pair_is_brought_to_the_end_that_it_crossed() -> None:
     wei = np.array([[80, -80, 1], [60, -60, 1]], np.int8)
-    found = repair(wei, MatMulProblem.of((1, 2), wei.shape), "AVX2")
+    found = repair(MatMulProblem.of((1, 2), wei.shape), wei, "AVX2")
     assert found.factor.tolist() == [255 * 140 / 32767, 255 * 140 / 32768, 1.0]
     assert found.wei.tolist() == [[73, -73, 1], [55, -55, 1]]
 
 
 def test_everywhere_and_nowhere() -> None:
     wei, problem = layer()
-    everywhere = repair(wei, problem, "AVX2", how="7bit", where="all")
+    everywhere = repair(problem, wei, "AVX2", how="7bit", where="all")
     assert (np.abs(everywhere.wei.astype(int)) <= 64).all()
-    nowhere = repair(wei, problem, "AVX2", where="none")
+    nowhere = repair(problem, wei, "AVX2", where="none")
     assert np.array_equal(nowhere.wei, wei)
     assert nowhere.changed == ()
     assert nowhere.remaining == (0, 1)
     assert nowhere.text() == "no channel has other weights"
-    fine = repair(wei[2:], ConvProblem.of((1, 6, 5, 5), (1, 6, 3, 3)), "AVX2")
+    fine = repair(ConvProblem.of((1, 6, 5, 5), (1, 6, 3, 3)), wei[2:], "AVX2")
     assert (fine.changed, fine.sqnr_of_all) == ((), float("inf"))
 
 
@@ -91,8 +91,8 @@ def test_weights_that_were_not_rounded_yet_cost_less() -> None:
     problem = MatMulProblem.of((1, 64), (64, 8))
     real = rng.normal(scale=40, size=(64, 8)).clip(-127, 127)
     wei = np.rint(real).astype(np.int8)
-    once = repair(wei, problem, "AVX2", how="7bit", unrounded=real)
-    twice = repair(wei, problem, "AVX2", how="7bit")
+    once = repair(problem, wei, "AVX2", how="7bit", unrounded=real)
+    twice = repair(problem, wei, "AVX2", how="7bit")
     lost = [
         float(np.square(real - found.wei * found.factor)[:, list(found.changed)].sum())
         for found in (once, twice)
@@ -100,18 +100,18 @@ def test_weights_that_were_not_rounded_yet_cost_less() -> None:
     assert once.changed == twice.changed != ()
     assert lost[0] < lost[1]
     with pytest.raises(ArgumentError, match=r"^unrounded: "):
-        repair(wei, problem, "AVX2", unrounded=real[:3])
+        repair(problem, wei, "AVX2", unrounded=real[:3])
 
 
 def test_s8_convolutions_get_even_weights() -> None:
     wei, problem = layer("s8")
-    found = repair(wei, problem, "AVX2")
+    found = repair(problem, wei, "AVX2")
     assert (found.wei % 2 == 0).all()
     assert (found.factor == 1).all()
     assert found.remaining == ()
     src = machine.full_range(np.random.default_rng(1), problem.src.dims, "s8")
-    assert counts(src, found.wei, problem, "AVX2").wrong == 0
-    assert counts(src, wei, problem, "AVX2").wrong > 0
+    assert counts(problem, src, found.wei, "AVX2").wrong == 0
+    assert counts(problem, src, wei, "AVX2").wrong > 0
     assert (np.abs(found.wei.astype(int) - wei) <= 1).all()
 
 
@@ -119,18 +119,18 @@ def test_s8_deconvolutions_are_repaired_for_both_of_their_kernels() -> None:
     rng = np.random.default_rng(3)
     wei = machine.full_range(rng, (4, 6, 2, 2), "s8")
     problem = DeconvProblem.of((1, 6, 3, 3), wei.shape, src="s8")
-    found = repair(wei, problem, "AVX2")
+    found = repair(problem, wei, "AVX2")
     assert found.remaining == ()
     src = machine.full_range(rng, problem.src.dims, "s8")
     for impl in ("jit_uni_int8:avx2", "conv:any+x64:gemm_s8s8s32:jit"):
-        assert counts(src, found.wei, problem, "AVX2", impl=impl).wrong == 0
+        assert counts(problem, src, found.wei, "AVX2", impl=impl).wrong == 0
 
 
 def test_weights_that_only_lose_a_bit_are_not_made_larger() -> None:
     """Small odd weights of an s8 deconvolution: no pair saturates, one kernel halves them."""
     wei = np.random.default_rng(4).integers(-4, 5, (4, 6, 2, 2)).astype(np.int8)
     wei[:, 0, 0, 0] = 3
-    found = repair(wei, DeconvProblem.of((1, 6, 3, 3), wei.shape, src="s8"), "AVX2")
+    found = repair(DeconvProblem.of((1, 6, 3, 3), wei.shape, src="s8"), wei, "AVX2")
     assert found.remaining == ()
     assert (found.wei % 2 == 0).all()
     assert (np.abs(found.wei.astype(int) - wei) <= 1).all()
@@ -138,9 +138,9 @@ def test_weights_that_only_lose_a_bit_are_not_made_larger() -> None:
 
 def test_a_narrower_source_needs_less() -> None:
     wei, problem = layer()
-    found = repair(wei, problem, "AVX2", src_range=(0, 200))
-    assert (found.factor <= repair(wei, problem, "AVX2").factor).all()
-    assert repair(wei, problem, "AVX2", src_range=(0, 127)).changed == ()
+    found = repair(problem, wei, "AVX2", src_range=(0, 200))
+    assert (found.factor <= repair(problem, wei, "AVX2").factor).all()
+    assert repair(problem, wei, "AVX2", src_range=(0, 127)).changed == ()
 
 
 def test_activations_of_7_bits_are_safe_with_any_weights() -> None:
@@ -151,8 +151,8 @@ def test_activations_of_7_bits_are_safe_with_any_weights() -> None:
     assert found.sqnr == sqnr(src.astype(float), found.src * found.factor)
     worst = np.array([[127, -128], [127, -128]], np.int8)
     problem = MatMulProblem.of((1, 2), worst.shape)
-    assert saturation(worst, problem, "AVX2", src_range=(0, 127)).is_exact
-    assert not saturation(worst, problem, "AVX2", src_range=(0, 129)).is_exact
+    assert saturation(problem, worst, "AVX2", src_range=(0, 127)).is_exact
+    assert not saturation(problem, worst, "AVX2", src_range=(0, 129)).is_exact
     with pytest.raises(DTypeError, match=r"^src: got int8; wanted uint8"):
         repair_source(src.astype(np.int8))
 
@@ -191,9 +191,9 @@ def test_the_narrow_half_range_rounds_its_top_code_up() -> None:
 def test_arguments_are_checked() -> None:
     wei, problem = layer()
     with pytest.raises(ArgumentError, match=r"^how: got '6bit'; wanted one of fit, 7bit"):
-        repair(wei, problem, "AVX2", how="6bit")
+        repair(problem, wei, "AVX2", how="6bit")
     with pytest.raises(ArgumentError, match=r"^where: got 'some'"):
-        repair(wei, problem, "AVX2", where="some")
+        repair(problem, wei, "AVX2", where="some")
     with pytest.raises(ArgumentError, match=r"^option: got 'half'"):
         half_range([], "half")
     with pytest.raises(ArgumentError, match=r"^layers: "):

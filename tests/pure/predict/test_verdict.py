@@ -69,7 +69,7 @@ def test_a_channel_that_is_not_flagged_is_exact_for_every_source(
     rng = np.random.default_rng(seed)
     wei = machine.full_range(rng, problem.wei.dims, "s8")
     lo, hi = data.draw(ranges(problem.src.dtype))
-    verdict = saturation(wei, problem, isa, src_range=(lo, hi))
+    verdict = saturation(problem, wei, isa, src_range=(lo, hi))
     clean = np.ones(len(verdict.channels), np.bool_)
     clean[list(verdict.flagged)] = False
     axis = -1 if problem.kind == "matmul" else 1
@@ -87,7 +87,7 @@ def test_every_flagged_channel_has_a_witness(problem: Any, isa: str, seed: int) 
     wei = machine.full_range(rng, problem.wei.dims, "s8")
     impl = KERNEL.get(problem.kind)
     for way in summations(problem, isa, impl):
-        verdict = saturation(wei, problem, isa, impl=impl)
+        verdict = saturation(problem, wei, isa, impl=impl)
         for channel in verdict.flagged:
             found = witness(verdict, wei, channel)
             assert found is not None
@@ -110,7 +110,7 @@ def test_witnesses_stay_in_the_range_of_the_source(
     rng = np.random.default_rng(seed)
     wei = machine.full_range(rng, problem.wei.dims, "s8")
     lo, hi = data.draw(ranges(problem.src.dtype))
-    verdict = saturation(wei, problem, isa, impl=KERNEL.get(problem.kind), src_range=(lo, hi))
+    verdict = saturation(problem, wei, isa, impl=KERNEL.get(problem.kind), src_range=(lo, hi))
     for channel in verdict.flagged[:2]:
         found = witness(verdict, wei, channel)
         if found is not None:
@@ -121,7 +121,7 @@ def test_witnesses_stay_in_the_range_of_the_source(
 def test_a_witness_is_the_first_of_a_batch() -> None:
     problem = ConvProblem.of((3, 2, 4, 4), (2, 2, 1, 1))
     wei = np.full(problem.wei.dims, 127, np.int8)
-    found = witness(saturation(wei, problem, "AVX2"), wei, 1)
+    found = witness(saturation(problem, wei, "AVX2"), wei, 1)
     assert found is not None
     assert found.position == (0, 1, 0, 0)
     assert np.argwhere(found.src).tolist() == [[0, 0, 0, 0], [0, 1, 0, 0]]
@@ -133,9 +133,9 @@ def test_a_tap_that_no_output_sees_does_no_harm() -> None:
     wei = np.zeros((1, 2, 2, 1), np.int8)
     wei[:, :, 0] = 127
     hidden = ConvProblem.of((1, 2, 1, 1), wei.shape, padding=((1, 0), (0, 0)))
-    assert saturation(wei, hidden, "AVX2").is_exact
+    assert saturation(hidden, wei, "AVX2").is_exact
     seen = ConvProblem.of((1, 2, 2, 1), wei.shape)
-    assert saturation(wei, seen, "AVX2").flagged == (0,)
+    assert saturation(seen, wei, "AVX2").flagged == (0,)
 
 
 def test_two_taps_that_no_output_sees_together_do_no_harm() -> None:
@@ -145,22 +145,22 @@ def test_two_taps_that_no_output_sees_together_do_no_harm() -> None:
     for rows, is_exact in ((1, True), (2, False)):
         problem = ConvProblem.of((1, 1, rows, 7), wei.shape, padding=((1, 1), (0, 0)))
         assert [way.text() for way in summations(problem, isa)] == ["column"]
-        assert saturation(wei, problem, isa).is_exact is is_exact
+        assert saturation(problem, wei, isa).is_exact is is_exact
 
 
 def test_the_words_of_a_verdict() -> None:
     wei = np.array([[100, 64, 127], [100, 64, -128]], np.int8)
     problem = MatMulProblem.of((1, 2), wei.shape)
-    bad = saturation(wei, problem, "AVX2")
+    bad = saturation(problem, wei, "AVX2")
     assert bad.text().splitlines() == [
         "AVX2: 1 of 3 output channels saturates",
         "  0: sums of pairs from 0 to 51000, beyond [-32768, 32767]",
     ]
-    good = saturation(wei, problem, "AVX2", src_range=(0, 163))
+    good = saturation(problem, wei, "AVX2", src_range=(0, 163))
     assert good.text() == "AVX2: all 3 output channels are exact"
     odd = saturation(
-        np.full((2, 1, 1, 1), 3, np.int8),
         ConvProblem.of((1, 1, 2, 2), (2, 1, 1, 1), src="s8"),
+        np.full((2, 1, 1, 1), 3, np.int8),
         "AVX2",
     )
     assert odd.text().splitlines()[:2] == [
@@ -175,15 +175,15 @@ def test_counts_are_those_of_the_data() -> None:
     src = machine.full_range(rng, problem.src.dims, "u8")
     wei = machine.full_range(rng, problem.wei.dims, "s8")
     wei[2] = np.clip(wei[2], -64, 64)
-    error = as_if("AVX2", problem, src, wei).astype(np.int64) - exact(problem, src, wei)
-    found = counts(src, wei, problem, "AVX2")
+    error = as_if(problem, src, wei, "AVX2").astype(np.int64) - exact(problem, src, wei)
+    found = counts(problem, src, wei, "AVX2")
     assert found.outputs == error.size
     assert found.wrong == np.count_nonzero(error) > 0
     assert found.per_channel == tuple(np.count_nonzero(error, axis=(0, 2, 3)))
     assert found.per_channel[2] == 0
     assert found.largest == np.abs(error).max()
     assert found.rate == found.wrong / found.outputs
-    assert counts(src, wei, problem, "AVX512_CORE_VNNI").wrong == 0
+    assert counts(problem, src, wei, "AVX512_CORE_VNNI").wrong == 0
     assert Counts(0, 0, (), 0).rate == 0.0
 
 
@@ -192,19 +192,19 @@ def test_counts_of_a_matmul_are_per_column() -> None:
     src = np.full(problem.src.dims, 255, np.uint8)
     wei = np.zeros(problem.wei.dims, np.int8)
     wei[1, :2, 1] = 127
-    assert counts(src, wei, problem, "AVX2").per_channel == (0, 3)
+    assert counts(problem, src, wei, "AVX2").per_channel == (0, 3)
 
 
 def test_arguments_are_checked() -> None:
     problem = MatMulProblem.of((1, 2), (2, 1))
     wei = np.array([[127], [127]], np.int8)
     with pytest.raises(DTypeError, match=r"^wei: got int64; wanted int8"):
-        saturation(wei.astype(np.int64), problem, "AVX2")
+        saturation(problem, wei.astype(np.int64), "AVX2")
     with pytest.raises(ArgumentError, match=r"^src_range: got 256"):
-        saturation(wei, problem, "AVX2", src_range=(0, 256))
+        saturation(problem, wei, "AVX2", src_range=(0, 256))
     with pytest.raises(ArgumentError, match=r"^src_range: got 3; wanted an integer from 9"):
-        saturation(wei, problem, "AVX2", src_range=(9, 3))
-    verdict = saturation(wei, problem, "AVX2")
+        saturation(problem, wei, "AVX2", src_range=(9, 3))
+    verdict = saturation(problem, wei, "AVX2")
     with pytest.raises(ArgumentError, match=r"^channel: got 1; wanted one of \(0,\)"):
         witness(verdict, wei, 1)
 
@@ -215,11 +215,11 @@ def test_arguments_in_another_order_are_refused_by_name() -> None:
     calls: list[Any] = [
         saturation,
         repair,
-        lambda *given: counts(src, *given),
-        lambda *given: as_if(given[2], given[1], src, given[0]),
+        lambda problem, wei, isa: counts(problem, src, wei, isa),
+        lambda problem, wei, isa: as_if(problem, src, wei, isa),
     ]
     for call in calls:
-        call(wei, problem, "AVX2")
-        for order in ((wei, "AVX2", problem), (problem, wei, "AVX2"), ("AVX2", problem, wei)):
+        call(problem, wei, "AVX2")
+        for order in ((problem, "AVX2", wei), (wei, problem, "AVX2"), ("AVX2", problem, wei)):
             with pytest.raises(ArgumentError, match=r"^(wei|problem|isa): got "):
                 call(*order)

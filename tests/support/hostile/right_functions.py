@@ -104,25 +104,25 @@ def predicted_calls() -> Calls:
     to_u8: dict[str, Any] = {**scales, "dst_zero_point": 3, "dst_dtype": "u8"}
     counts = np.zeros(4, np.int32)
     verdict = saturation_room.saturation(
-        COLUMNS * 2, pq.primitive.MatMulProblem.of((1, 8), (8, 4)), "AVX2"
+        pq.primitive.MatMulProblem.of((1, 8), (8, 4)), COLUMNS * 2, "AVX2"
     )
     plan = pq.compose_chain(pq.Chain(), pq.primitive.PrimitiveFacts.of(PRODUCT))
     of_kernel: dict[str, Any] = {"impl": "brg_matmul:avx512_core_vnni", "isa": "AVX512_CORE_VNNI"}
     of_kernel |= {"version": (3, 13, 2)}
-    asked = {"wei": WEI, "problem": CONV, "isa": "AVX2", "impl": None}
+    asked = {"problem": CONV, "wei": WEI, "isa": "AVX2", "impl": None}
     to_q: dict[str, Any] = {"wei_q": pq.QParams(0.25, 0, "s8"), "dst_q": pq.QParams(2.0, 3, "u8")}
     product = pq.MatMul(COLUMNS, src_q=pq.QParams(0.5, 1, "u8"), **to_q)
     rows = np.arange(16, dtype=np.uint8).reshape(2, 8)
     return {
         "explain_difference": (
             pq.explain_difference,
-            {"op": product, "src": rows, "theirs": product(rows), "residual": None},
+            {"operator": product, "src": rows, "theirs": product(rows), "residual": None},
         ),
         "saturation": (
             saturation_room.saturation,
             {**asked, "src_range": (0, 255), "src_zero_point": True},
         ),
-        "counts": (saturation_room.counts, {"src": SRC, **asked}),
+        "counts": (saturation_room.counts, {"problem": CONV, "src": SRC, **asked}),
         "witness": (
             saturation_room.witness,
             {"verdict": verdict, "wei": COLUMNS * 2, "channel": 0},
@@ -130,10 +130,10 @@ def predicted_calls() -> Calls:
         "as_if": (
             emulation.as_if,
             {
-                "isa": "AVX2",
                 "problem": CONV,
                 "src": SRC,
                 "wei": WEI,
+                "isa": "AVX2",
                 "src_zero_point": 3,
                 "impl": "gemm_s8u8s32:jit",
                 "requantizer": None,
