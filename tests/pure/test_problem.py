@@ -321,3 +321,11 @@ def test_groups_are_said_by_number_or_by_the_first_dimension(
             kind.of((1, 8, 6, 6), wei, groups=groups)
     with pytest.raises(ArgumentError, match=r"^groups: got 0; wanted "):
         kind.of((1, 8, 6, 6), (6, 8, 3, 3), groups=0)
+
+
+def test_a_kernel_one_longer_than_its_source_leaves_nothing_to_pool() -> None:
+    window = {"kernel": (4, 4), "stride": (1, 1), "dilation": (1, 1)}
+    padding = {"padding_lo": (0, 0), "padding_hi": (0, 0)}
+    src, dst = TensorSpec.dense((2, 8, 3, 3), "u8"), TensorSpec.dense((2, 8, 0, 0), "u8")
+    with pytest.raises(ShapeError, match=r"^dst: "):
+        PoolingProblem(src, dst, "max", **window, **padding)

@@ -141,3 +141,8 @@ def test_values_hash_pickle_and_take_lists() -> None:
     spec = TensorSpec([2, 3], "u8", [3, 1])
     assert spec == TensorSpec((np.int64(2), 3), "u8", (3, 1)) == pickle.loads(pickle.dumps(spec))
     assert hash(spec) == hash(TensorSpec.dense((2, 3), "u8"))
+
+
+def test_a_stride_of_minus_one_is_negative() -> None:
+    with pytest.raises(LayoutError, match="no negative stride"):
+        TensorSpec((2, 2), "u8", (2, -1))

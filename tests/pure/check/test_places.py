@@ -169,3 +169,12 @@ def test_another_arithmetic_is_as_near_as_it_says() -> None:
         assert (float(found.low[0, 0]), float(found.high[0, 0])) == ends
     far = Meaning(Chain(), "s8", distance=(0.5, 0.5, 0.1), **given).band(places, src, wei)
     assert (far.low, far.high) == (np.ceil(6.25 - 8.625), np.floor(6.25 + 8.625))
+
+
+@pytest.mark.parametrize("turns", [1, 8])
+@pytest.mark.parametrize("wei", [(512, 1024), (3, 512, 1024)])
+def test_places_of_products_are_as_many_as_turns_allow(wei: tuple[int, ...], turns: int) -> None:
+    places = Places.of(Geometry("matmul", (*wei[:-2], 4096, 512), wei), turns)
+    allowed = MOST_MACS // turns // (512 * 1024)
+    corners = 2 ** (len(wei) - 1)
+    assert allowed <= places.count <= allowed + corners

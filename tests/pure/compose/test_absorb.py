@@ -107,6 +107,18 @@ def test_a_wrong_store_is_noticed(name: str) -> None:
         check(old, (WRONG[name],), absorb.move_shift_to_zero_point.exactness)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "within", "beyond"),
+    [("u8", 0.0, -1.0), ("u8", 255.0, 256.0), ("s8", 127.0, 128.0), ("s8", -128.0, -129.0)],
+)
+def test_a_zero_point_is_a_value_of_its_type(dtype: str, within: float, beyond: float) -> None:
+    dst = Dst(dtype, takes_scale=ALL, takes_zero_point=ALL)
+    outcome = absorb.move_shift_to_zero_point(Affine(1.0, beyond), dst)
+    assert isinstance(outcome, Refusal)
+    assert f"the range of {dtype}" in outcome.reason
+    assert not isinstance(absorb.move_shift_to_zero_point(Affine(1.0, within), dst), Refusal)
+
+
 @pytest.mark.parametrize("scale", [0.5, 2.0])
 def test_dst_scale_is_the_reciprocal(scale: float) -> None:
     outcome = absorb.move_scale_to_dst(Affine(scale), Dst("u8", takes_scale=ALL))

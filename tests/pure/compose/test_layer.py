@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.compose.layer import as_matmul
 from pyonednn_q.compose.layer_composer import compose_layer
-from pyonednn_q.compose.zero_point import carry_zero_point
+from pyonednn_q.compose.zero_point import carry_zero_point, settled
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
@@ -232,3 +233,20 @@ def test_carriers_that_are_not_possible_are_refused() -> None:
     for by, code in cases:
         with pytest.raises(ArgumentError, match=f"zero_point: got '{by}'"):
             carry_zero_point(CONV, wei, code, by=by)
+
+
+def test_an_inner_product_over_channels_last_is_a_matmul_of_the_same_memory() -> None:
+    rng = np.random.default_rng(5)
+    x, wei = rng.integers(0, 9, (2, 3, 4, 5)), rng.integers(-9, 9, (7, 3, 4, 5)).astype(np.int8)
+    for layout in ("channels_last", "dense"):
+        problem = InnerProductProblem.of(x.shape, 7, layout=layout)
+        product, columns = as_matmul(problem, wei)
+        memory = np.moveaxis(x, 1, -1) if layout == "channels_last" else x
+        got = memory.reshape(product.src.dims) @ columns
+        np.testing.assert_array_equal(got, np.einsum("nchw,ochw->no", x, wei))
+
+
+def test_a_zero_point_is_whole_to_a_part_in_36_bits_of_a_level() -> None:
+    """That is what the ends of a range in float64 may lose, and no more."""
+    assert settled(3 + 2.0**-36) == settled(3 - 2.0**-36) == 3.0
+    assert settled(3 + 2.0**-35) == 3 + 2.0**-35

@@ -306,3 +306,10 @@ def test_a_source_may_have_its_scale_and_zero_point_by_the_call(zero_point: int 
     acc = (src.astype(float) - (zero_point or 0)) @ (wei.astype(float) - 1)
     x = 0.125 * np.array([0.5, 0.25]) * acc + np.array([8.0, -3.0])
     assert got.tolist() == np.clip(np.rint(x / 2.0 - 7.0), -128, 127).tolist()
+
+
+def test_a_table_has_no_zero_below_zero() -> None:
+    problem = MatMulProblem.of((1, 4), (4, 2), dst="f32", bias="f32")
+    for bias, shown in (([-1.0, -0.0], "-1 .. 0 "), ([-0.0, 1.0], " 0 .. 1 ")):
+        plan = compose(Chain(), PrimitiveFacts.of(problem, bias=np.array(bias)))
+        assert shown in str(plan)

@@ -76,3 +76,10 @@ def test_float32_results_are_the_nearest(alg: Any) -> None:
 def test_parameters_that_are_not_given_are_0() -> None:
     assert ALGS["linear"](np.array([1.5, -2.0]), 2.0).tolist() == [3.0, -4.0]
     assert ALGS["linear"](np.array([1.5, -2.0])).tolist() == [0.0, 0.0]
+
+
+def test_float32_is_enough_for_what_takes_no_series() -> None:
+    """All others are computed in float64, then rounded."""
+    by_series = {"tanh", "elu", "soft_relu", "logistic", "exp", "gelu_tanh", "gelu_erf", "swish"}
+    by_series |= {"log", "pow", "mish"}
+    assert {name for name, alg in ALGS.items() if alg.transcendental} == by_series

@@ -127,3 +127,8 @@ class TestChain:
 def untyped(value: Any) -> Any:
     """Pass what the type checker would not let through."""
     return value
+
+
+def test_a_sum_takes_any_whole_number_as_zero_point() -> None:
+    """A chain's zero points are exact; what a type holds is for those to say who have one."""
+    assert Sum(1.0, 2**130).zero_point == 2**130

@@ -108,3 +108,11 @@ def test_arguments_are_checked() -> None:
 
 def test_a_report_is_a_value() -> None:
     assert difference_report([1], [2]) == DifferenceReport(1, 1, ((0,),), 1, -1.0)
+
+
+@pytest.mark.parametrize("scale", [0.0, -0.5, 1e-60, float("nan"), [1.0, 0.0]])
+@pytest.mark.parametrize("name", ["src_scale", "wei_scale", "dst_scale"])
+def test_ties_of_scales_that_are_none_are_refused(name: str, scale: Any) -> None:
+    scales = {"src_scale": 1.0, "wei_scale": 1.0, "dst_scale": 2.0, name: scale}
+    with pytest.raises(ArgumentError, match=f"^{name}: .*above 0 in float32"):
+        tie_mask(np.array([[1, 2]]), **scales)

@@ -202,3 +202,13 @@ def test_arguments_are_checked() -> None:
     for bad in no_layers:
         with pytest.raises(ArgumentError, match=r"^layers: got .* sequence of"):
             half_range(bad)
+
+
+def test_weights_of_each_matrix_of_a_batch_are_mended() -> None:
+    wei = np.ones((2, 4, 3), np.int8)
+    wei[1, :2, 2] = 127
+    found = repair(MatMulProblem.of((2, 1, 4), wei.shape), wei, "AVX2")
+    assert found.wei.shape == wei.shape
+    assert (found.wei[:, :, :2] == 1).all()
+    assert (np.abs(found.wei[1, :2, 2].astype(int)) < 127).all()
+    assert found.changed == (2,)
