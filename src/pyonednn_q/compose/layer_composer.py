@@ -140,7 +140,7 @@ def compose_layer(
     point = _wei_zero_point(quantized.zero_point, asked, tolerance)
     draft = _Draft(
         asked=asked,
-        src=_src_codes(src_fq, asked.src.dtype),
+        src=src_codes(src_fq, asked.src.dtype),
         wei=from_channel_rows(asked, quantized.codes),
         wei_scale=quantized.scale,
         wei_zero_point=point,
@@ -281,15 +281,16 @@ def _affine(cut: CutFakeQuantize) -> Affine:
     return step
 
 
-def _src_codes(fq: FakeQuantize, dtype: str) -> CutFakeQuantize:
+def src_codes(fq: FakeQuantize, dtype: str, argument: str = "src_fq") -> CutFakeQuantize:
+    """Return how a source becomes codes, and what those are worth."""
     if dtype not in {"u8", "s8"}:
         raise DTypeError("problem", f"a src of {dtype}", "u8 or s8")
     if fq.channels is not None:
-        raise ArgumentError("src_fq", f"{fq.channels} ranges", "one for the whole tensor")
+        raise ArgumentError(argument, f"{fq.channels} ranges", "one for the whole tensor")
     if fq.scale_out.least <= 0.0:
         got = f"a scale of {fq.scale_out}"
-        raise ArgumentError("src_fq", got, "output_low < output_high")
-    return _fitting("src_fq", fq, dtype)
+        raise ArgumentError(argument, got, "output_low < output_high")
+    return _fitting(argument, fq, dtype)
 
 
 def dst_codes(

@@ -16,6 +16,7 @@ from pyonednn_q.inspection.remarks import remarks_of
 from pyonednn_q.inspection.suppositions import suppositions, without_vnni
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
+from pyonednn_q.ops.quantizer import SourceLevels
 from pyonednn_q.shown import shortened, shown
 
 if TYPE_CHECKING:
@@ -154,6 +155,9 @@ def _codes(operator: Operator, source: Array) -> tuple[Array, float, int]:
         raise ArgumentError(
             "operator", f"one of {operator.weights.dtype} weights", "one with src_q and wei_q"
         )
+    if isinstance(settings.src_q, SourceLevels):
+        wanted = "one whose source has QParams, or a FakeQuantize of 256 levels with 0 among them"
+        raise ArgumentError("operator", "one with levels that are no QParams", wanted)
     settings.check_src(operator._src_dtype(source))  # noqa: SLF001 - an operator's own reading
     parts = operator.weights.parts
     dims = source.shape if parts is None else parts.dims(source.shape)

@@ -114,8 +114,8 @@ class _Dense(Operator):
         bias : tensor of floats, optional
             Real values.
         src_q : QParams, (lo, hi), FakeQuantize or Dynamic
-            Of the source, which must be said: as it is, from the range of its values, of 256
-            levels, or found by each call.
+            Of the source, which must be said: as it is, from the range of its values, of up to 256
+            levels (0 need not be one of them), or found by each call.
         src_dtype : {"u8", "s8"}
             Of its codes, for a range or a FakeQuantize.
         dst_q : QParams, (lo, hi) or FakeQuantize, optional

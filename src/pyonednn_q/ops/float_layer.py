@@ -9,12 +9,13 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, items
-from pyonednn_q.compose.layer_composer import dst_codes
+from pyonednn_q.compose.layer_composer import dst_codes, src_codes
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_qparams import qparams_from_fq
 from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.ops.quantizer import SourceLevels
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
 from pyonednn_q.quantize.weights import max_abs_range, weight_codes
@@ -47,7 +48,7 @@ class FloatLayer:
 
     wei: Array
     bias: Array | None
-    src_q: QParams | Dynamic
+    src_q: Any  # QParams, SourceLevels or Dynamic
     wei_q: QParams
     dst_q: QParams | None
     dst: DType | None
@@ -142,13 +143,13 @@ def _float_bias(bias: object) -> Array | None:
         return given.astype(np.float32)
 
 
-def _source_params(given: object, dtype: DType) -> QParams | Dynamic:
+def _source_params(given: object, dtype: DType) -> QParams | SourceLevels | Dynamic:
     """Return how a source is quantized, from QParams, a range, a FakeQuantize, or every call's own.
 
     Parameters
     ----------
     given : QParams, Dynamic, FakeQuantize or (lo, hi)
-        A FakeQuantize of 256 levels, with a whole zero point.
+        A FakeQuantize for the tensor; 256 levels with a whole zero point are QParams.
     dtype : {"u8", "s8"}
         Of the codes, where `given` does not say it.
 
@@ -161,16 +162,11 @@ def _source_params(given: object, dtype: DType) -> QParams | Dynamic:
         return given
     if isinstance(given, FakeQuantize):
         dtype = dtypes.checked(dtype, "src_dtype", ("u8", "s8"))
+        levels = SourceLevels.of(src_codes(given, dtype, "src_q"), dtype)
         same = given.input_low == given.output_low and given.input_high == given.output_high
-        fits = given.channels is None and same and given.levels == _LEVELS
-        found = qparams_from_fq(given, dtype) if fits else None
-        if found is None or not found.is_exact():
-            wanted = (
-                "one range of 256 levels with 0 among them; compose_layer and prepare_layer take "
-                "any"
-            )
-            raise ArgumentError("src_q", str(given), wanted)
-        return found.qparams
+        has_zero = dtypes.qmin(dtype) <= round(levels.zero_point) <= dtypes.qmax(dtype)
+        found = qparams_from_fq(given, dtype) if same and has_zero else None
+        return found.qparams if given.levels == _LEVELS and found and found.is_exact() else levels
     return _from_range("src_q", given, dtype)
 
 

@@ -348,7 +348,7 @@ class Operator(HotCallable, hot=True):
         elif params is None or src.dtype != np.float32:
             codes = Codes(src)
         else:
-            codes = static_codes(src, params)
+            codes = static_codes(src, params, ready)
         return codes.unsigned() if ready is not None and ready.is_unsigned else codes
 
     def _stays(self, src: Array, planned: Planned) -> bool:

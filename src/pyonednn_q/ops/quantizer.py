@@ -2,23 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyonednn_q.compose.quantizing import quantizing_chain, quantizing_reorder
 from pyonednn_q.compose.stages import SRC, stages
+from pyonednn_q.compose.zero_point import settled
 from pyonednn_q.errors import ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Affine
 from pyonednn_q.ops.staged import Flat, Staged
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from pyonednn_q.expr.fq_forms import CutFakeQuantize
 
-__all__ = ["Quantizer"]
+__all__ = ["Quantizer", "SourceLevels"]
 
 Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLevels:
+    """Codes of a source by a FakeQuantize that is no QParams: other levels, or 0 between two.
+
+    Attributes
+    ----------
+    cut : CutFakeQuantize
+        From real values to codes, and back.
+    dtype : {"u8", "s8"}
+        Of the codes.
+    scale : float
+        What a step of the codes is worth.
+    zero_point : float
+        The code of real 0, which need not be whole.
+    """
+
+    cut: CutFakeQuantize
+    dtype: str
+    scale: float
+    zero_point: float
+
+    @classmethod
+    def of(cls, cut: CutFakeQuantize, dtype: str) -> SourceLevels:
+        """Return those of a FakeQuantize for the whole tensor."""
+        (step,) = cut.dequantize
+        assert isinstance(step, Affine)
+        scale = step.scale.least
+        return cls(cut, dtype, scale, settled(-step.shift.least / scale))
 
 
 class Quantizer:

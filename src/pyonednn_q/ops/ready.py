@@ -17,6 +17,7 @@ from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.native import Packed, runtime
 from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form, if_generated
 from pyonednn_q.ops.planned import Planned, prepare_plan
+from pyonednn_q.ops.quantizer import Quantizer, SourceLevels
 from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.primitive.dense_facts import ACC_MAP, PrimitiveFacts, acc_interval
 from pyonednn_q.primitive.taps import meets_everywhere
@@ -40,6 +41,7 @@ Array = np.ndarray[Any, Any]
 
 PackedKey = tuple[str, tuple[int, ...], Vec]  # kind and dims of the weights; what multiplies them
 _NARROW = ("bf16", "f16")
+_NEAR = 1e-4  # of a whole zero point, in levels; as compose_layer's
 _PLAIN = SrcZeroPoint(0.0, "nothing")
 
 
@@ -55,11 +57,14 @@ class Ready:
         f32, of dst's dims or 1: what a call's own zero points are multiplied by and subtracted.
     is_unsigned : bool
         Whether it takes u8 codes that are 128 more than those of the s8 source.
+    quantizers : dict
+        Of `SourceLevels`, by the way in which a float source lies.
     """
 
     planned: Planned
     unit_map: NDArray[np.float32] | None = None
     is_unsigned: bool = False
+    quantizers: dict[TensorSpec, Quantizer] = field(default_factory=dict, compare=False)
 
     @property
     def nbytes(self) -> int:
@@ -176,9 +181,11 @@ class Recipe:
         params = self.settings.src_q
         if not self.settings.has_src_point:
             return _PLAIN
-        if isinstance(params, QParams):
+        if isinstance(params, (QParams, SourceLevels)):
+            tolerance = 0.0 if isinstance(params, QParams) else _NEAR
+            point = float(params.zero_point)
             return carry_zero_point(
-                self.problem, self._plain_wei, float(params.zero_point), by=by, tolerance=0.0
+                self.problem, self._plain_wei, point, by=by, tolerance=tolerance
             )
         assert params is not None
         # Of a value that comes with each call, only where it goes is known.
@@ -259,7 +266,8 @@ class Recipe:
         if carried.by == "nothing":
             return []
         point = "of each call" if self._is_dynamic else f"{carried.value:g}"
-        return [f"source zero point {point} by {carried.by}"]
+        off = f", off by {abs(carried.lost):.3g} of a level" if carried.lost else ""
+        return [f"source zero point {point} by {carried.by}{off}"]
 
     def _facts(self, carried: SrcZeroPoint) -> PrimitiveFacts:
         settings, weights = self.settings, self.weights
@@ -268,7 +276,7 @@ class Recipe:
             wanted = "zero points that keep wei - zero_point within s8, or one for the tensor"
             raise ArgumentError("wei_q", f"zero points {wei_point}", wanted)
         params = settings.src_q
-        scale = float(params.scale) if isinstance(params, QParams) else 1.0
+        scale = float(params.scale) if isinstance(params, (QParams, SourceLevels)) else 1.0
         in_acc = self.bias is not None and self.bias.dtype.kind in "iu"
         bias = None if self.bias is None else Vec(self.bias.astype(np.float64))
         if not carried.shift.is_all(0.0):
@@ -295,7 +303,7 @@ class Recipe:
         acc = acc_interval(self.problem, self.wei, carried.value, wei_point.least)
         # Integers that float32 would round carry it themselves.
         by_integers = replace(facts, acc=acc, src_zero_point=round(carried.value))
-        if asks_for_sums(settings.post, by_integers):
+        if carried.value.is_integer() and asks_for_sums(settings.post, by_integers):
             return by_integers
         return replace(facts, acc=acc, acc_map=True)
 

@@ -13,6 +13,7 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.operands import check_names
+from pyonednn_q.ops.quantizer import SourceLevels
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.requantize import dialect
@@ -38,7 +39,7 @@ class Settings:
 
     Attributes
     ----------
-    src_q : QParams, Dynamic or None
+    src_q : QParams, SourceLevels, Dynamic or None
         Of an integer source, per tensor; or how each call quantizes its float source. None: the
         source is floating, as the weights are.
     dst_q : QParams or None
@@ -72,7 +73,7 @@ class Settings:
         A dialect of `requantize` that makes the codes, from exact s32 sums; None: oneDNN.
     """
 
-    src_q: QParams | Dynamic | None
+    src_q: QParams | SourceLevels | Dynamic | None
     dst_q: QParams | None
     dst: str
     post: Chain = Chain()  # noqa: RUF009 - a Chain is frozen
@@ -109,7 +110,8 @@ class Settings:
         self._check_dynamic()
         for name in ("src_q", "dst_q"):
             found = getattr(self, name)
-            if found is not None and not (name == "src_q" and isinstance(found, Dynamic)):
+            is_source = name == "src_q" and isinstance(found, (Dynamic, SourceLevels))
+            if found is not None and not is_source:
                 instance(name, found, QParams)
                 if found.axis is not None:
                     wanted = "one scale for the tensor; per channel it belongs into `post`"
@@ -144,6 +146,12 @@ class Settings:
         if is_dynamic and self.exact_rounding:
             wanted = "False: the scale of each call's source cannot be part of one multiplier"
             raise ArgumentError("exact_rounding", "True with a dynamic source", wanted)
+        if isinstance(self.src_q, SourceLevels) and not self.src_q.zero_point.is_integer():
+            got = f"0 at code {self.src_q.zero_point:g}"
+            if self.exact_rounding:
+                raise ArgumentError("src_q", got, "a whole one with exact_rounding")
+            if self.policy == "bitwise":
+                raise ArgumentError("src_q", got, "a whole one with policy='bitwise'")
         if self.exact_rounding and self.zero_point in {"bias", "map"}:
             wanted = "'auto' or 'attribute' with exact_rounding"
             raise ArgumentError("zero_point", shown(self.zero_point), wanted)

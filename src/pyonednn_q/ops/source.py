@@ -3,7 +3,8 @@
     code = clamp(rne(x / scale) + zero_point)            float32, one operation after the other
 
 with the scale and zero point of the operator; or with those of each call, which follow from the
-range of its values (`pyonednn_q.quantize.ranges`) and go to the primitive as arguments.
+range of its values (`pyonednn_q.quantize.ranges`) and go to the primitive as arguments. Levels of a
+FakeQuantize that are no such codes are a `Quantizer`'s.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native.quantize import as_rows, quantize, ranges
+from pyonednn_q.ops.quantizer import Quantizer, SourceLevels
 from pyonednn_q.ops.unsigned import OFFSET
 from pyonednn_q.primitive.dense_facts import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT
+from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +79,9 @@ class Codes:
         return found
 
 
-def static_codes(values: Array, params: QParams) -> Codes:
+def static_codes(
+    values: Array, params: QParams | SourceLevels, ready: Ready | None = None
+) -> Codes:
     """Return codes of float32 values, in the layout they have.
 
     Raises
@@ -84,10 +89,27 @@ def static_codes(values: Array, params: QParams) -> Codes:
     ArgumentError
         NaN; or a scale that is no normal float32 number.
     """
+    if isinstance(params, SourceLevels):
+        assert ready is not None  # none with requantize, which refuses such sources
+        return Codes(_levels(values, params, ready))
     scale, point = _as_rows_take_them(params)
     if not values.size:
         return Codes(np.empty(values.shape, dtypes.numpy_dtype(params.dtype)))
     return Codes(quantize(as_rows(values), scale, point, params.dtype))
+
+
+def _levels(values: Array, params: SourceLevels, ready: Ready) -> Array:
+    """Return codes by a quantizer for the way in which the values lie, made at the first call."""
+    if np.isnan(values).any():
+        raise ArgumentError("src", "NaN", "numbers: NaN has no code")
+    if not values.size:
+        return np.empty(values.shape, dtypes.numpy_dtype(params.dtype))
+    lies = TensorSpec.dense if values.flags.c_contiguous else TensorSpec.channels_last
+    spec = lies(values.shape, params.dtype)
+    quantizer = ready.quantizers.get(spec)
+    if quantizer is None:
+        quantizer = ready.quantizers[spec] = Quantizer(params.cut, spec)
+    return quantizer(values)
 
 
 @functools.lru_cache(maxsize=256)

@@ -9,9 +9,11 @@ do not, and only pairs of large weights leave 16 bits.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyonednn_q.errors import OneDNNError, SaturationError
+from pyonednn_q.ops.quantizer import SourceLevels
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.shown import shortened
@@ -27,7 +29,7 @@ NOTE = (
 )
 
 
-def as_unsigned(params: QParams | Dynamic) -> QParams | Dynamic:
+def as_unsigned(params: QParams | Dynamic | SourceLevels) -> QParams | Dynamic | SourceLevels:
     """Return what says of u8 codes what `params` says of s8 codes 128 smaller.
 
     Examples
@@ -37,6 +39,8 @@ def as_unsigned(params: QParams | Dynamic) -> QParams | Dynamic:
     """
     if isinstance(params, Dynamic):
         return Dynamic("u8", params.extent)
+    if isinstance(params, SourceLevels):
+        return replace(params, dtype="u8", zero_point=params.zero_point + OFFSET)
     return QParams(params.scale, int(params.zero_point) + OFFSET, "u8")
 
 

@@ -18,8 +18,10 @@ from pyonednn_q.check.geometry import Geometry
 from pyonednn_q.check.meaning import Meaning
 from pyonednn_q.check.places import Places
 from pyonednn_q.check.quantizing import by_own_range, quantized
-from pyonednn_q.expr.steps import Binary, Leaf, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Leaf, Sum
 from pyonednn_q.native.trial import compare, lost_channels
+from pyonednn_q.ops.quantizer import SourceLevels
+from pyonednn_q.ops.unsigned import OFFSET
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.requantize import dialect
@@ -186,7 +188,9 @@ class Asked:
         dims, src_q = geometry.src, self.settings.src_q
         blocks, toward = geometry.blocks, self._toward(geometry)
         for turn in range(Draw.turns(blocks[1])):
-            point = int(src_q.zero_point) if isinstance(src_q, QParams) else 0
+            point = 0
+            if isinstance(src_q, (QParams, SourceLevels)):
+                point = round(float(src_q.zero_point))
             if isinstance(src_q, Dynamic):
                 point = _POINT if src_q.dtype == "u8" else 0
                 src_dtype = src_q.dtype
@@ -201,8 +205,22 @@ class Asked:
                     codes = quantized(real, np.array(scale), np.array(point), src_dtype)
                     passed = (*self._laid(codes), real)
                 yield _Source(passed, codes, np.array([scale]), np.array([point]))
+            elif isinstance(src_q, SourceLevels):
+                yield self._of_levels(values, src_q)
             else:
                 yield self._by_own_range(draw, values, point, src_q)
+
+    def _of_levels(self, values: Array, levels: SourceLevels) -> _Source:
+        """Return a source whose float values lie on levels, where no rounding is in doubt."""
+        codes = np.clip(values, levels.cut.qmin, levels.cut.qmax)
+        scale, point = np.array([levels.scale]), np.array([levels.zero_point])
+        steps = [step for step in levels.cut.quantize if isinstance(step, Affine)]
+        shift = sum(step.shift.least for step in steps)
+        real = (codes - shift) / np.prod([step.scale.least for step in steps])
+        passed = (*self._laid(codes), real.astype(np.float32))
+        if levels.dtype == "s8":  # it may run as u8, 128 more: a larger share of the point
+            codes, point = codes.astype(np.int16) + OFFSET, point + OFFSET
+        return _Source(passed, codes, scale, point)
 
     def _by_own_range(self, draw: Draw, values: Array, point: int, dynamic: Dynamic) -> _Source:
         """Return a float source whose range, or that of each row, is found by the call."""
