@@ -1,4 +1,4 @@
-"""Whatever FakeQuantize of a source `compose_layer` takes, `from_float` takes, with equal results."""
+"""Whatever FakeQuantize of a source `compose_layer` takes, `from_float` takes, to equal results."""
 
 from __future__ import annotations
 
