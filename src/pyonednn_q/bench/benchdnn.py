@@ -75,49 +75,49 @@ def parse(kind: str, text: str) -> Shape:
     text = text.partition("n")[0]
     if kind == "matmul":
         return Shape.parse(f"matmul {text.replace(':', ' ')}")
-    found = {name: int(value) for name, value in _ENTRY.findall(text)}
-    if _ENTRY.sub("", text) or not {"ic", "oc"} <= found.keys():
+    entries = {name: int(value) for name, value in _ENTRY.findall(text)}
+    if _ENTRY.sub("", text) or not {"ic", "oc"} <= entries.keys():
         raise ArgumentError("problem", shown(text), "a descriptor such as mb1ic64ih56oc64kh3ph1")
-    batch, groups = found.get("mb", 2), whole("g", found.get("g", 1), lo=1)
-    first = min((_AXES.index(a) for a in _AXES if f"i{a}" in found), default=len(_AXES))
+    batch, groups = entries.get("mb", 2), whole("g", entries.get("g", 1), lo=1)
+    first = min((_AXES.index(a) for a in _AXES if f"i{a}" in entries), default=len(_AXES))
     axes = _AXES[first:]
-    src = (batch, found["ic"], *(_entry(found, "i", axis, 1) for axis in axes))
+    src = (batch, entries["ic"], *(_entry(entries, "i", axis, 1) for axis in axes))
     if kind == "ip":
-        return Shape("ip", src, (found["oc"], *src[1:]))
-    grouped = (groups,) if "g" in found else ()
-    kernel = tuple(_entry(found, "k", axis, 1) for axis in axes)
-    sides = [_side(found, axis, is_conv=kind == "conv") for axis in axes]
-    out = tuple(_entry(found, "o", axis, 0) for axis in axes) if f"o{axes[0]}" in found else ()
+        return Shape("ip", src, (entries["oc"], *src[1:]))
+    grouped = (groups,) if "g" in entries else ()
+    kernel = tuple(_entry(entries, "k", axis, 1) for axis in axes)
+    sides = [_side(entries, axis, is_conv=kind == "conv") for axis in axes]
+    out = tuple(_entry(entries, "o", axis, 0) for axis in axes) if f"o{axes[0]}" in entries else ()
     return Shape(
         kind,
         src,
-        (*grouped, found["oc"] // groups, found["ic"] // groups, *kernel),
-        tuple(_entry(found, "s", axis, 1) for axis in axes),
-        tuple(_entry(found, "d", axis, 0) + 1 for axis in axes),
+        (*grouped, entries["oc"] // groups, entries["ic"] // groups, *kernel),
+        tuple(_entry(entries, "s", axis, 1) for axis in axes),
+        tuple(_entry(entries, "d", axis, 0) + 1 for axis in axes),
         tuple(sides),
         out if kind == "deconv" else (),
     )
 
 
-def _entry(found: dict[str, int], letter: str, axis: str, usual: int) -> int:
+def _entry(entries: dict[str, int], letter: str, axis: str, usual: int) -> int:
     """Return a value of an axis, else that of the next larger axis that has one."""
     for larger in reversed(_AXES[: _AXES.index(axis) + 1]):
-        if f"{letter}{larger}" in found:
-            return found[f"{letter}{larger}"]
+        if f"{letter}{larger}" in entries:
+            return entries[f"{letter}{larger}"]
     return usual
 
 
-def _side(found: dict[str, int], axis: str, *, is_conv: bool) -> tuple[int, int]:
+def _side(entries: dict[str, int], axis: str, *, is_conv: bool) -> tuple[int, int]:
     """Return the padding of both sides: what is not given follows from the output."""
-    length, out = _entry(found, "i", axis, 1), _entry(found, "o", axis, 0)
-    low = _entry(found, "p", axis, -1)
-    reach = (_entry(found, "k", axis, 1) - 1) * (_entry(found, "d", axis, 0) + 1) + 1
+    length, out = _entry(entries, "i", axis, 1), _entry(entries, "o", axis, 0)
+    low = _entry(entries, "p", axis, -1)
+    reach = (_entry(entries, "k", axis, 1) - 1) * (_entry(entries, "d", axis, 0) + 1) + 1
     if not out:
         return max(low, 0), max(low, 0)
     gathered, spread = (out, length) if is_conv else (length, out)
-    both = (gathered - 1) * _entry(found, "s", axis, 1) + reach - spread
-    low = low if low >= 0 else max(both // 2, 0)
-    return low, max(both - low, 0)
+    total = (gathered - 1) * _entry(entries, "s", axis, 1) + reach - spread
+    low = low if low >= 0 else max(total // 2, 0)
+    return low, max(total - low, 0)
 
 
 def command(case: Case, setting: Setting, plan: Plan) -> str:

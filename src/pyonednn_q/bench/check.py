@@ -77,42 +77,42 @@ def main(argv: Sequence[str]) -> int:
     except Error as error:
         report.complain(error)
         return 2
-    progress = Progress(sum(len(each.lines) for each in suites))
+    progress = Progress(sum(len(checked.lines) for checked in suites))
     bad = 0
-    for each in suites:
-        progress.phase(f"checking {each.name}")
-        found: list[Finding] = []
-        for line in each.lines:
+    for checked in suites:
+        progress.phase(f"checking {checked.name}")
+        findings: list[Finding] = []
+        for line in checked.lines:
             of_line = [check(line, precision) for precision in options.dtype]
             bad += any(finding.wrong for finding in of_line)
             bad += all(finding.refused for finding in of_line)
-            found += of_line
+            findings += of_line
             progress.tick()
         progress.clear()
-        report.write(verdict(each.name, found))
+        report.write(verdict(checked.name, findings))
     return 1 if bad else 0
 
 
-def verdict(name: str, found: Sequence[Finding]) -> str:
+def verdict(name: str, findings: Sequence[Finding]) -> str:
     """Return how many of a suite's lines are right, and a line of text for each that is not."""
-    wrong = [finding for finding in found if finding.wrong]
-    refused = [finding for finding in found if finding.refused]
-    counts = {"right": len(found) - len(wrong) - len(refused)}
+    wrong = [finding for finding in findings if finding.wrong]
+    refused = [finding for finding in findings if finding.refused]
+    counts = {"right": len(findings) - len(wrong) - len(refused)}
     counts |= {"WRONG": len(wrong), "refused": len(refused)}
-    said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    return "\n".join([f"{name}: {said}", *(each.text() for each in (*wrong, *refused))])
+    counted = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return "\n".join([f"{name}: {counted}", *(finding.text() for finding in (*wrong, *refused))])
 
 
 def check(line: Line, precision: Precision) -> Finding:
     """Run a line, cut down, in one precision, and compare every value."""
     shape = reduced(line.shape)
     try:
-        impl, got, wanted = _run(shape, precision)
+        impl, dst, expected = _run(shape, precision)
     except Error as error:
         why = getattr(error, "detail", "").partition(";")[0] or str(error)
         return Finding(line, shape, precision.name, "", 0, 0, why)
-    wrong = int((got.astype(np.float64) != wanted.astype(np.float64)).sum())
-    return Finding(line, shape, precision.name, impl, wrong, got.size, "")
+    wrong = int((dst.astype(np.float64) != expected.astype(np.float64)).sum())
+    return Finding(line, shape, precision.name, impl, wrong, dst.size, "")
 
 
 def reduced(shape: Shape) -> Shape:
@@ -181,7 +181,7 @@ def _run(shape: Shape, precision: Precision) -> tuple[str, Array, Array]:
     if shape.has_two_sources:
         wei_scale, bias = wei_scale[:1], np.zeros(1)
 
-    found = way(
+    ready = way(
         Case(shape, precision),
         wei,
         bias.astype(np.float32),
@@ -191,14 +191,14 @@ def _run(shape: Shape, precision: Precision) -> tuple[str, Array, Array]:
         dst_scale=dst_scale,
         dst_zero_point=0,
     )
-    asked = found.form.asked
-    arrays = {"src": found.form.inward(src.reshape(asked.src.dims)), "wei": wei}
-    got = found.form.outward(found.prepared(*(arrays[name] for name in found.prepared.inputs)))
+    problem = ready.form.asked
+    arrays = {"src": ready.form.inward(src.reshape(problem.src.dims)), "wei": wei}
+    dst = ready.form.outward(ready.prepared(*(arrays[name] for name in ready.prepared.inputs)))
     aligned = [1] * len(shape.dst)
     aligned[-1 if shape.kind == "matmul" else 1] = -1
     acc = accumulate(shape, src, wei)
     real = np.maximum(acc * wei_scale.reshape(aligned) + bias.reshape(aligned), 0.0)
-    return found.prepared.impl, got.reshape(shape.dst), _stored(real / dst_scale, precision.dst)
+    return ready.prepared.impl, dst.reshape(shape.dst), _stored(real / dst_scale, precision.dst)
 
 
 def _stored(values: NDArray[np.float64], dtype: str) -> Array:
@@ -208,17 +208,17 @@ def _stored(values: NDArray[np.float64], dtype: str) -> Array:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="pyonednn-q bench check",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("what", nargs="*", metavar="SUITE|PROBLEM", help="default: every suite")
-    made.add_argument(
+    parser.add_argument("what", nargs="*", metavar="SUITE|PROBLEM", help="default: every suite")
+    parser.add_argument(
         "--dtype",
         type=listed(Precision.parse),
         default=tuple(map(Precision.parse, TYPES)),
         metavar="LIST",
         help=f"data types of src, weights and dst (default: {','.join(TYPES)})",
     )
-    return made
+    return parser

@@ -60,31 +60,31 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Measure and report."""
-    wanted = request(options)
-    require(wanted.peers)
+    to_measure = request(options)
+    require(to_measure.peers)
     if options.plot:
         plot.check(options.plot)
-    found = measured(wanted, options.isa)
+    result = measured(to_measure, options.isa)
     if options.json:
-        options.json.write_text(found.to_json(), encoding="utf-8")
+        options.json.write_text(result.to_json(), encoding="utf-8")
     if options.plot:
-        plot.save(found, options.plot)
+        plot.save(result, options.plot)
     if options.markdown:
-        report.write(report.markdown(found, repro=options.repro))
+        report.write(report.markdown(result, repro=options.repro))
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        report.write(report.text(found, width=width, repro=options.repro))
+        report.write(report.text(result, width=width, repro=options.repro))
     return 0
 
 
-def measured(wanted: Request, isas: Sequence[str]) -> Run:
+def measured(to_measure: Request, isas: Sequence[str]) -> Run:
     """Measure here, or in one process per instruction set."""
     if not isas:
-        progress = Progress(wanted.steps)
-        found = measure(wanted, progress)
+        progress = Progress(to_measure.steps)
+        result = measure(to_measure, progress)
         progress.clear()
-        return found
-    runs = [processes.measure_at(wanted, level) for level in processes.levels(isas)]
+        return result
+    runs = [processes.measure_at(to_measure, level) for level in processes.levels(isas)]
     return joined(metadata(), runs)
 
 
@@ -133,26 +133,28 @@ def _peers(options: argparse.Namespace) -> tuple[str, ...]:
 
 def listing() -> str:
     """Return the suites that come with the package, and how to ask for more."""
-    found = [suite.find(name) for name in suite.names()]
-    width = max(len(each.name) for each in found)
-    lines = [f"{each.name:<{width}}  {len(each.lines):>3} lines  {each.title}" for each in found]
+    suites = [suite.find(name) for name in suite.names()]
+    width = max(len(entry.name) for entry in suites)
+    lines = [
+        f"{entry.name:<{width}}  {len(entry.lines):>3} lines  {entry.title}" for entry in suites
+    ]
     return "\n".join([*lines, "", "pyonednn-q bench SUITE measures one; --help says how"])
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
+    root = argparse.ArgumentParser(
         prog="pyonednn-q bench",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument(
+    root.add_argument(
         "what", nargs="*", metavar="SUITE|PROBLEM", help="a suite, a .toml file, or a problem"
     )
-    _add_what(made.add_argument_group("what to measure"))
-    _add_how(made.add_argument_group("how"))
-    _add_report(made.add_argument_group("report"))
-    return made
+    _add_what(root.add_argument_group("what to measure"))
+    _add_how(root.add_argument_group("how"))
+    _add_report(root.add_argument_group("report"))
+    return root
 
 
 def _add_what(group: argparse._ArgumentGroup) -> None:

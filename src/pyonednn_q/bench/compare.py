@@ -75,18 +75,18 @@ def compare(
     confidence = real("confidence", confidence)
     if not 0.0 < confidence < 1.0:
         raise ArgumentError("confidence", shown(confidence), "a number between 0 and 1")
-    known = {row.key: row for row in before.rows if row.samples_us}
-    found = [
+    rows_before = {row.key: row for row in before.rows if row.samples_us}
+    comparisons = [
         Comparison(
-            known[row.key],
+            rows_before[row.key],
             row,
-            unpaired_ratio(row.samples_us, known[row.key].samples_us, confidence),
+            unpaired_ratio(row.samples_us, rows_before[row.key].samples_us, confidence),
             threshold,
         )
         for row in after.rows
-        if row.samples_us and row.key in known
+        if row.samples_us and row.key in rows_before
     ]
-    return tuple(sorted(found, key=lambda each: (each.verdict != "slower", -each.ratio.value)))
+    return tuple(sorted(comparisons, key=lambda c: (c.verdict != "slower", -c.ratio.value)))
 
 
 def lost(before: Run, after: Run) -> tuple[Row, ...]:
@@ -109,19 +109,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(sys.argv[1:] if argv is None else argv)
     try:
         before, after = (_read(path) for path in (options.before, options.after))
-        found = compare(before, after, threshold=options.threshold, confidence=options.confidence)
+        comparisons = compare(
+            before, after, threshold=options.threshold, confidence=options.confidence
+        )
         gone = lost(before, after)
-        if not found and not gone:
+        if not comparisons and not gone:
             raise ArgumentError("after", str(options.after), f"rows that {options.before} has too")
     except Error as error:
         report.complain(error)
         return UNUSABLE
-    report.write(text(found, gone, differences(before, after), options.threshold))
-    return REGRESSED if gone or any(each.verdict == "slower" for each in found) else 0
+    report.write(text(comparisons, gone, differences(before, after), options.threshold))
+    return REGRESSED if gone or any(c.verdict == "slower" for c in comparisons) else 0
 
 
 def text(
-    found: Sequence[Comparison], gone: Sequence[Row], differing: Sequence[str], threshold: float
+    comparisons: Sequence[Comparison],
+    gone: Sequence[Row],
+    differing: Sequence[str],
+    threshold: float,
 ) -> str:
     """Return the comparison as a table with a verdict below it."""
     columns = [
@@ -129,8 +134,8 @@ def text(
         *(Column(name, right=True) for name in ("before us", "after us", "ratio", "interval")),
         Column("implementation"),
     ]
-    cells = [_cells(each) for each in found]
-    verdicts = [each.verdict for each in found]
+    cells = [_cells(c) for c in comparisons]
+    verdicts = [c.verdict for c in comparisons]
     counts = ", ".join(
         f"{verdicts.count(name)} {name}"
         for name in ("slower", "faster", "same", "not significant")
@@ -138,26 +143,26 @@ def text(
     )
     parts = [Table(columns, cells).text(), ""] if cells else []
     parts += [f"refused now: {row.name} {row.dtype} {row.tail}" for row in gone]
-    if found:
-        mean = math.exp(sum(math.log(each.ratio.value) for each in found) / len(found))
+    if comparisons:
+        mean = math.exp(sum(math.log(c.ratio.value) for c in comparisons) / len(comparisons))
         parts.append(f"{counts} (threshold {threshold:.0%}); geometric mean {mean:.3f}")
     parts += [f"WARNING: {difference}" for difference in differing]
     return "\n".join(parts)
 
 
-def _cells(each: Comparison) -> list[str]:
-    ratio = each.ratio
-    impl = each.after.impl
+def _cells(comparison: Comparison) -> list[str]:
+    ratio = comparison.ratio
+    impl = comparison.after.impl
     return [
-        each.verdict,
-        each.after.name,
-        each.after.dtype,
-        each.after.tail,
-        f"{each.before.median_us:.1f}",
-        f"{each.after.median_us:.1f}",
+        comparison.verdict,
+        comparison.after.name,
+        comparison.after.dtype,
+        comparison.after.tail,
+        f"{comparison.before.median_us:.1f}",
+        f"{comparison.after.median_us:.1f}",
         f"{ratio.value:.3f}",
         f"{ratio.lo:.3f}..{ratio.hi:.3f}",
-        f"{each.before.impl} > {impl}" if each.changed_kernel else impl,
+        f"{comparison.before.impl} > {impl}" if comparison.changed_kernel else impl,
     ]
 
 
@@ -169,22 +174,22 @@ def _read(path: Path) -> Run:
 
 
 def _parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="pyonednn-q compare",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("before", type=Path, metavar="A.json", help="from bench --json")
-    made.add_argument("after", type=Path, metavar="B.json")
-    for name, value, what in (
+    parser.add_argument("before", type=Path, metavar="A.json", help="from bench --json")
+    parser.add_argument("after", type=Path, metavar="B.json")
+    for name, value, meaning in (
         ("--threshold", THRESHOLD, "changes below it never count"),
         ("--confidence", CONFIDENCE, "of the intervals"),
     ):
-        made.add_argument(
+        parser.add_argument(
             name,
             type=percent,
             default=value,
             metavar="PERCENT",
-            help=f"{what} (default: {100 * value:g})",
+            help=f"{meaning} (default: {100 * value:g})",
         )
-    return made
+    return parser

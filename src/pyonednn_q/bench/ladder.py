@@ -31,18 +31,18 @@ def ladder(run: Run, time: Callable[[float], str]) -> Table | None:
     lines: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in run.rows:
         if row.dtype not in FLOATS:
-            way = (row.name, row.dtype, row.tail, row.layout, str(row.threads), row.cache)
-            lines.setdefault(way, {})[row.isa] = row
+            key = (row.name, row.dtype, row.tail, row.layout, str(row.threads), row.cache)
+            lines.setdefault(key, {})[row.isa] = row
     if len(steps) < 2 or not lines:
         return None
-    varying = [place for place in range(6) if len({way[place] for way in lines}) > 1 or not place]
+    varying = [place for place in range(6) if len({key[place] for key in lines}) > 1 or not place]
     names = ("line", "dtype", "tail", "layout", "threads", "cache")
     columns = [Column(names[place]) for place in varying]
     columns += [Column(step or "no limit", right=True) for step in steps]
     cells = [
-        [way[place] for place in varying]
-        + [_cell(run, found[step], time) if step in found else "-" for step in steps]
-        for way, found in lines.items()
+        [key[place] for place in varying]
+        + [_cell(run, by_isa[step], time) if step in by_isa else "-" for step in steps]
+        for key, by_isa in lines.items()
     ]
     return Table(columns, cells)
 

@@ -93,7 +93,7 @@ def measure(request: Request, progress: Progress) -> Run:
     for setting in request.settings:
         with runtime.threads(setting.threads):
             progress.phase(f"probing the machine with {setting.threads} thread(s)")
-            found = probe.probe(request.precisions, progress.tick)
+            ceiling = probe.probe(request.precisions, progress.tick)
             flush = flusher() if setting.cache == "cold" else None
             for line in request.lines:
                 progress.phase(line.label)
@@ -103,8 +103,8 @@ def measure(request: Request, progress: Progress) -> Run:
                 first = len(rows) - sum(len(request.cases(line)) for line in request.lines)
                 rows[first:] = _with_rivals(request, setting, rows[first:], progress)
             progress.phase("probing again")
-            found, drift = probe.probe_again(found, request.precisions, progress.tick)
-            limits.append(((setting.isa, setting.threads), found))
+            ceiling, drift = probe.probe_again(ceiling, request.precisions, progress.tick)
+            limits.append(((setting.isa, setting.threads), ceiling))
             drifts.append(drift)
     stolen, others = noise.Load.now().since(before)
     spreads = [row.summary.spread for row in rows if row.samples_us]
@@ -117,17 +117,17 @@ def _with_rivals(
     request: Request, setting: Setting, rows: Sequence[Row], progress: Progress
 ) -> list[Row]:
     """Return rows with what other runtimes take; rows are those of the lines, in their order."""
-    found: list[Row] = []
+    compared: list[Row] = []
     with Contest(request.peers, setting.threads) as contest:
         for line in request.lines:
             progress.phase(f"{line.label}: {', '.join(request.peers)}")
             rivals = contest.run(request.cases(line), request.budget)
-            part = rows[len(found) : len(found) + len(rivals)]
-            for row, each in zip(part, rivals, strict=True):
+            part = rows[len(compared) : len(compared) + len(rivals)]
+            for row, row_rivals in zip(part, rivals, strict=True):
                 ours = f"{row.ours} --peers {','.join(request.peers)}"
-                found.append(replace(row, rivals=each, ours=ours))
+                compared.append(replace(row, rivals=row_rivals, ours=ours))
             progress.tick()
-    return found
+    return compared
 
 
 def _rows(
@@ -135,11 +135,11 @@ def _rows(
 ) -> Iterator[Row]:
     cases = request.cases(line)
     sample = Sample.of(line.shape, with_residual=any(case.tail.has_residual for case in cases))
-    made = [_trial(case, sample, tune=request.tune) for case in cases]
-    noises = list(_noises(cases, made, sample))
-    trials = [trial for trial in made if isinstance(trial, Trial)]
+    attempts = [_trial(case, sample, tune=request.tune) for case in cases]
+    noises = list(_noises(cases, attempts, sample))
+    trials = [trial for trial in attempts if isinstance(trial, Trial)]
     timed = iter(interleaved([trial.seconds for trial in trials], request.budget, flush))
-    for case, trial, sqnr in zip(cases, made, noises, strict=True):
+    for case, trial, sqnr in zip(cases, attempts, noises, strict=True):
         if isinstance(trial, Trial):
             row = _row(line, setting, trial, next(timed), sqnr)
         else:
@@ -159,25 +159,27 @@ def _trial(case: Case, sample: Sample, *, tune: bool = False) -> Trial | str:
 
 
 def _noises(
-    cases: Sequence[Case], made: Sequence[Trial | str], sample: Sample
+    cases: Sequence[Case], attempts: Sequence[Trial | str], sample: Sample
 ) -> Iterator[float | None]:
     """Yield the SQNR of each case against FP32 with the same tail; None for FP32 itself."""
     exact: dict[Tail, NDArray[np.float32] | None] = {}
-    for case, trial in zip(cases, made, strict=True):
+    for case, trial in zip(cases, attempts, strict=True):
         if case.precision == F32 or not isinstance(trial, Trial):
             yield None
             continue
         if case.tail not in exact:
-            exact[case.tail] = _exact(case, made, sample)
-        wanted = exact[case.tail]
-        yield None if wanted is None else sqnr_db(wanted, trial.real_result())
+            exact[case.tail] = _exact(case, attempts, sample)
+        reference = exact[case.tail]
+        yield None if reference is None else sqnr_db(reference, trial.real_result())
 
 
-def _exact(case: Case, made: Sequence[Trial | str], sample: Sample) -> NDArray[np.float32] | None:
+def _exact(
+    case: Case, attempts: Sequence[Trial | str], sample: Sample
+) -> NDArray[np.float32] | None:
     """Return what FP32 makes of the sample, by the trial that is there already if there is one."""
-    alike = (t for t in made if isinstance(t, Trial) and t.case.precision == F32)
-    found = next((t for t in alike if t.case.tail == case.tail), None)
-    reference = found or _trial(Case(case.shape, F32, case.tail), sample)
+    alike = (t for t in attempts if isinstance(t, Trial) and t.case.precision == F32)
+    same_tail = next((t for t in alike if t.case.tail == case.tail), None)
+    reference = same_tail or _trial(Case(case.shape, F32, case.tail), sample)
     return reference.real_result() if isinstance(reference, Trial) else None
 
 

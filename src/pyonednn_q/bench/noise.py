@@ -40,12 +40,12 @@ class Load:
     @classmethod
     def now(cls) -> Load:
         """Read the clocks."""
-        own = os.times()
+        times = os.times()
         try:
             first = _STAT.read_text().splitlines()[0]
         except OSError:
             first = ""
-        return cls(*parse_stat(first), sum(own[:4]), time.monotonic())
+        return cls(*parse_stat(first), sum(times[:4]), time.monotonic())
 
     def since(self, before: Load) -> tuple[float, float]:
         """Return (stolen, others): parts of the CPUs' time since `before`.
@@ -90,25 +90,25 @@ def warnings(stolen: float, others: float, drift: float, spreads: list[float]) -
     spreads : list of float
         Of the rows.
     """
-    found = []
+    doubts = []
     if stolen > STOLEN:
-        found.append(
+        doubts.append(
             f"the hypervisor took {stolen:.0%} of the CPU time (steal): other guests disturb; "
             "measure again later, or on a machine of your own"
         )
     if others > BUSY:
-        found.append(
+        doubts.append(
             f"other processes used {others:.0%} of the CPUs: stop them, or use fewer --threads"
         )
     if abs(drift) > DRIFT:
-        found.append(
+        doubts.append(
             f"the machine's peak moved by {drift:+.0%} during the run (frequency, or a neighbour "
             "on the same core): compare rows of one line only"
         )
     wide = sum(spread > SPREAD for spread in spreads)
     if spreads and wide * 4 > len(spreads):
-        found.append(
+        doubts.append(
             f"{wide} of {len(spreads)} rows spread over more than {SPREAD:.0%} between their "
             "quartiles: raise --min-time"
         )
-    return tuple(found)
+    return tuple(doubts)

@@ -66,14 +66,14 @@ def check(path: Path) -> None:
 def panels(run: Run) -> list[Draw]:
     """Return what can be drawn of a run."""
     rows = measured(run)
-    found: list[Draw] = []
+    drawings: list[Draw] = []
     if any(ratios(run, row) for row in rows):
-        found.append(_speedup)
+        drawings.append(_speedup)
     if any(run.limits_of(row) for row in rows):
-        found.append(_roofline)
+        drawings.append(_roofline)
     if len({row.isa for row in rows}) > 1:
-        found.append(_ladder)
-    return found
+        drawings.append(_ladder)
+    return drawings
 
 
 def measured(run: Run) -> list[Row]:
@@ -91,11 +91,11 @@ def ratios(run: Run, row: Row) -> tuple[float, float, float] | None:
 
 def totals(run: Run) -> dict[str, dict[str, float]]:
     """Return milliseconds of all lines, each as often as it occurs, by type and instruction set."""
-    found: dict[str, dict[str, float]] = {}
+    ms_by_way: dict[str, dict[str, float]] = {}
     for row in measured(run):
-        sums = found.setdefault(way(row), {})
+        sums = ms_by_way.setdefault(way(row), {})
         sums[row.isa or "all"] = sums.get(row.isa or "all", 0.0) + row.times * row.median_us / 1e3
-    return found
+    return ms_by_way
 
 
 def way(row: Row) -> str:
@@ -107,14 +107,14 @@ def _speedup(ax: Axes, run: Run) -> None:
     last = measured(run)[-1].setting
     rows = [row for row in measured(run) if row.setting == last and ratios(run, row)]
     names = list(dict.fromkeys(row.name for row in rows))
-    ways = list(dict.fromkeys(way(row) for row in rows))
-    width = 0.8 / len(ways)
-    for index, (kind, colour) in enumerate(zip(ways, _colours(len(ways)), strict=True)):
+    kinds = list(dict.fromkeys(way(row) for row in rows))
+    width = 0.8 / len(kinds)
+    for index, (kind, colour) in enumerate(zip(kinds, _colours(len(kinds)), strict=True)):
         for row in (row for row in rows if way(row) == kind):
-            found = ratios(run, row)
-            assert found is not None
-            value, lo, hi = found
-            at = names.index(row.name) + (index - (len(ways) - 1) / 2) * width
+            interval = ratios(run, row)
+            assert interval is not None
+            value, lo, hi = interval
+            at = names.index(row.name) + (index - (len(kinds) - 1) / 2) * width
             error = [[max(value - lo, 0)], [max(hi - value, 0)]]
             ax.bar(at, value, width, yerr=error, color=colour, ecolor="#333333", capsize=1.5)
         ax.bar(0, 0, color=colour, label=kind)
@@ -136,8 +136,10 @@ def _roofline(ax: Axes, run: Run) -> None:
     least = min(row.intensity for row in rows) / 2
     reach = np.geomspace(least, max(row.intensity for row in rows) * 2, 100)
     for dtype, colour in zip(types, _colours(len(types)), strict=True):
-        own = [row for row in rows if row.dtype == dtype]
-        ax.loglog([r.intensity for r in own], [r.gops for r in own], ".", color=colour, label=dtype)
+        dots = [row for row in rows if row.dtype == dtype]
+        ax.loglog(
+            [r.intensity for r in dots], [r.gops for r in dots], ".", color=colour, label=dtype
+        )
         peak = limits.peak(Precision.parse(dtype))
         if peak is not None:
             for (_, rate), line in zip(ends, ("--", ":"), strict=True):
@@ -151,9 +153,9 @@ def _roofline(ax: Axes, run: Run) -> None:
 
 
 def _ladder(ax: Axes, run: Run) -> None:
-    found = totals(run)
+    ms_by_way = totals(run)
     steps = list(dict.fromkeys(row.isa or "all" for row in measured(run)))
-    for (kind, sums), colour in zip(found.items(), _colours(len(found)), strict=True):
+    for (kind, sums), colour in zip(ms_by_way.items(), _colours(len(ms_by_way)), strict=True):
         heights = [sums.get(step, math.nan) for step in steps]
         ax.plot(steps, heights, "o-", color=colour, label=kind)
     ax.set_yscale("log")

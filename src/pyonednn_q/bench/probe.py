@@ -97,10 +97,10 @@ def probe_again(
     before: Limits, precisions: Iterable[Precision], tick: Callable[[], object]
 ) -> tuple[Limits, float]:
     """Return the limits with the better peaks of two probes, and by how much the peaks moved."""
-    known = dict(before.peak_gops)
+    peaks_before = dict(before.peak_gops)
     peaks = _peaks(precisions, tick)
-    moves = [peaks[name] / gops - 1 for name, gops in known.items() if name in peaks]
-    best = tuple((name, max(gops, peaks.get(name, 0.0))) for name, gops in known.items())
+    moves = [peaks[name] / gops - 1 for name, gops in peaks_before.items() if name in peaks]
+    best = tuple((name, max(gops, peaks.get(name, 0.0))) for name, gops in peaks_before.items())
     return replace(before, peak_gops=best), max(moves, key=abs, default=0.0)
 
 

@@ -36,18 +36,18 @@ def levels(names: Iterable[str]) -> tuple[str, ...]:
     ArgumentError
         One that this machine does not have: a limit above it would change nothing.
     """
-    here = runtime.isa()
-    found: dict[str, None] = {}
+    isa = runtime.isa()
+    chosen: dict[str, None] = {}
     for name in names:
         if name == "ladder":
-            found |= dict.fromkeys(level for level in LADDER if here.has(level))
-        elif here.has(name):
-            found[name] = None
+            chosen |= dict.fromkeys(level for level in LADDER if isa.has(level))
+        elif isa.has(name):
+            chosen[name] = None
         else:
             raise ArgumentError(
-                "isa", name, f"ladder, or a part of {here.text()}, which is used here"
+                "isa", name, f"ladder, or a part of {isa.text()}, which is used here"
             )
-    return tuple(found)
+    return tuple(chosen)
 
 
 def measure_at(request: Request, isa: str) -> Run:
@@ -60,28 +60,28 @@ def measure_at(request: Request, isa: str) -> Run:
     """
     settings = tuple(replace(setting, isa=isa) for setting in request.settings)
     with tempfile.TemporaryDirectory() as folder:
-        asked, answered = Path(folder) / "request", Path(folder) / "run.json"
-        asked.write_bytes(pickle.dumps(replace(request, settings=settings)))
+        request_file, run_file = Path(folder) / "request", Path(folder) / "run.json"
+        request_file.write_bytes(pickle.dumps(replace(request, settings=settings)))
         # What the library prints must not come between: the answer goes through a file.
-        command = [*interpreter(), "-c", _CHILD, str(asked), str(answered)]
+        command = [*interpreter(), "-c", _CHILD, str(request_file), str(run_file)]
         code = subprocess.run(command, env=environment() | {VARIABLE: isa}, check=False).returncode
-        if code or not answered.is_file():
+        if code or not run_file.is_file():
             message = f"measuring at {isa} ended with exit code {code}"
             raise LibraryError(message)
-        return Run.from_json(answered.read_text(encoding="utf-8"))
+        return Run.from_json(run_file.read_text(encoding="utf-8"))
 
 
-def serve(asked: str, answered: str) -> None:
+def serve(request_file: str, run_file: str) -> None:
     """Measure what one file asks for, write the run into another: the child of `measure_at`."""
     from pyonednn_q.bench.measure import measure
     from pyonednn_q.bench.progress import Progress
 
     # Written by the parent a moment ago, into a folder that only this user can open.
-    request: Request = pickle.loads(Path(asked).read_bytes())
+    request: Request = pickle.loads(Path(request_file).read_bytes())
     progress = Progress(request.steps)
     try:
-        found = measure(request, progress)
+        run = measure(request, progress)
     except KeyboardInterrupt:  # which came to the parent, too
         sys.exit(130)
     progress.clear()
-    Path(answered).write_text(found.to_json(), encoding="utf-8")
+    Path(run_file).write_text(run.to_json(), encoding="utf-8")

@@ -54,7 +54,7 @@ class Progress:
 
     def _left(self) -> str:
         """Say how long the rest will take, once there is something to go by."""
-        taken = time.monotonic() - self._start
-        if taken < 2 or not self._done:
+        elapsed = time.monotonic() - self._start
+        if elapsed < 2 or not self._done:
             return ""
-        return f" ({taken * (self._steps - self._done) / self._done:.0f} s left)"
+        return f" ({elapsed * (self._steps - self._done) / self._done:.0f} s left)"

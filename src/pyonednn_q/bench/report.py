@@ -175,12 +175,12 @@ def _where(run: Run) -> str:
 
 def _totals(run: Run) -> Iterator[str]:
     """Yield one line per suite and way: the sum over its lines, each as often as it occurs."""
-    ways: dict[tuple[object, ...], dict[str, list[Row]]] = {}
+    rows_by_key: dict[tuple[object, ...], dict[str, list[Row]]] = {}
     for row in run.rows:
         if row.suite:
-            way = (row.suite, *row.setting, row.tail, row.layout)
-            ways.setdefault(way, {}).setdefault(row.dtype, []).append(row)
-    for way, by_type in ways.items():
+            key = (row.suite, *row.setting, row.tail, row.layout)
+            rows_by_key.setdefault(key, {}).setdefault(row.dtype, []).append(row)
+    for key, by_type in rows_by_key.items():
         sums = {
             dtype: sum(row.times * row.median_us for row in rows) / 1e3
             for dtype, rows in by_type.items()
@@ -189,14 +189,16 @@ def _totals(run: Run) -> Iterator[str]:
         if not sums or len(next(iter(by_type.values()))) < 2:
             continue
         base = next(iter(sums.values()))
-        suite, isa, threads, *rest = way
-        named = [str(isa)] if isa else []
-        named += [_threads(threads), *(str(word) for word in rest if word not in _USUAL)]
-        shown = [
+        suite, isa, threads, *rest = key
+        setting = [str(isa)] if isa else []
+        setting += [_threads(threads), *(str(word) for word in rest if word not in _USUAL)]
+        parts = [
             f"{dtype} {total:.2f} ms" + (f" ({base / total:.2f}x)" if total != base else "")
             for dtype, total in sums.items()
         ]
-        yield f"{suite} ({', '.join(named)}), every line as often as it occurs: " + ", ".join(shown)
+        yield f"{suite} ({', '.join(setting)}), every line as often as it occurs: " + ", ".join(
+            parts
+        )
 
 
 _USUAL = ("warm", "none", "channels_last")

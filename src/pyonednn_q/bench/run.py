@@ -166,10 +166,10 @@ class Row:
 
     def lead(self, name: str) -> Ratio | None:
         """Return how many times faster our call is than that of another runtime."""
-        ours, other = self.rival(OURS), self.rival(name)
-        if ours is None or other is None or not (ours.samples_us and other.samples_us):
+        ours, theirs = self.rival(OURS), self.rival(name)
+        if ours is None or theirs is None or not (ours.samples_us and theirs.samples_us):
             return None
-        return paired_ratio(other.samples_us, ours.samples_us)
+        return paired_ratio(theirs.samples_us, ours.samples_us)
 
     @property
     def gops(self) -> float:
@@ -215,19 +215,19 @@ class Run:
         """Return how many times faster a row is than its like in another type."""
         instance("row", row, Row)
         instance("dtype", dtype, str)
-        for other in self.rows:
-            same = other.group == row.group and (other.tail, other.layout) == (row.tail, row.layout)
-            if same and other.dtype == dtype and other is not row:
-                if not (row.samples_us and other.samples_us):
+        for twin in self.rows:
+            same = twin.group == row.group and (twin.tail, twin.layout) == (row.tail, row.layout)
+            if same and twin.dtype == dtype and twin is not row:
+                if not (row.samples_us and twin.samples_us):
                     return None
-                return paired_ratio(other.samples_us, row.samples_us)
+                return paired_ratio(twin.samples_us, row.samples_us)
         return None
 
     @property
     def peers(self) -> tuple[str, ...]:
         """Other runtimes that were asked."""
-        named = dict.fromkeys(rival.name for row in self.rows for rival in row.rivals)
-        return tuple(name for name in named if name != OURS)
+        names = dict.fromkeys(rival.name for row in self.rows for rival in row.rivals)
+        return tuple(name for name in names if name != OURS)
 
     @property
     def baselines(self) -> tuple[str, ...]:
@@ -238,8 +238,8 @@ class Run:
     def to_json(self) -> str:
         """Return the run as JSON text."""
         limits = [
-            {"isa": isa, "threads": threads, **asdict(found)}
-            for (isa, threads), found in self.limits
+            {"isa": isa, "threads": threads, **asdict(peaks)}
+            for (isa, threads), peaks in self.limits
         ]
         content = {
             "schema": SCHEMA,
@@ -265,17 +265,17 @@ class Run:
                 wanted = f"{SCHEMA}: made by this version"
                 raise ArgumentError("schema", shown(content["schema"]), wanted)
             limits = tuple(
-                ((found.pop("isa"), found.pop("threads")), _made(Limits, found))
-                for found in content["limits"]
+                ((entry.pop("isa"), entry.pop("threads")), _made(Limits, entry))
+                for entry in content["limits"]
             )
             rows = tuple(_made(Row, _with_rivals(row)) for row in content["rows"])
-            whole = {
+            fields = {
                 "metadata": content["metadata"],
                 "limits": limits,
                 "warnings": tuple(content["warnings"]),
                 "rows": rows,
             }
-            return _checked(cls(**checked_fields(cls, whole)))
+            return _checked(cls(**checked_fields(cls, fields)))
         except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
             got = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise ArgumentError("text", got, "what `pyonednn-q bench --json` writes") from None
@@ -284,7 +284,7 @@ class Run:
 def joined(about: Mapping[str, str], parts: Sequence[Run]) -> Run:
     """Return runs as one, made where `about` says; each doubt says whose it is."""
     doubts = tuple(f"{part.metadata['isa']}: {doubt}" for part in parts for doubt in part.warnings)
-    limits = tuple(each for part in parts for each in part.limits)
+    limits = tuple(limit for part in parts for limit in part.limits)
     return Run(about, limits, doubts, tuple(row for part in parts for row in part.rows))
 
 
@@ -314,8 +314,10 @@ def _checked(run: Run) -> Run:
     for name in ("cpu", "isa", "onednn", "runtime", "time"):
         if name not in run.metadata:
             raise ArgumentError("text", f"metadata without {name}", "where the run was made")
-    rates = [rate for _, found in run.limits for _, rate in found.peak_gops + found.bandwidth_gbs]
-    if any(not found.bandwidth_gbs for _, found in run.limits) or min(rates, default=1) <= 0:
+    rates = [
+        rate for _, limits in run.limits for _, rate in limits.peak_gops + limits.bandwidth_gbs
+    ]
+    if any(not limits.bandwidth_gbs for _, limits in run.limits) or min(rates, default=1) <= 0:
         raise ArgumentError("text", "limits of nothing", "rates above 0")
     if any(row.nbytes <= 0 for row in run.rows):
         raise ArgumentError("text", "a row that moves no bytes", "nbytes above 0")

@@ -184,8 +184,8 @@ class Shape:
                 wanted = f"(OC, {cross(self.src[1:])}), as src"
                 raise ShapeError("wei", cross(self.wei), wanted)
             return InnerProductProblem.of(self.src, self.wei[0], bias="f32", layout=layout, **types)
-        made = ConvProblem if self.kind == "conv" else DeconvProblem
-        problem = made.of(
+        problem_class = ConvProblem if self.kind == "conv" else DeconvProblem
+        problem = problem_class.of(
             self.src,
             self.wei,
             bias="f32",

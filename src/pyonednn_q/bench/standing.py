@@ -29,8 +29,8 @@ def totals(run: Run) -> Iterator[str]:
     """Yield one line per type and peer: the geometric mean of ratios, and who was first."""
     for dtype in dict.fromkeys(row.dtype for row in run.rows):
         for peer in run.peers:
-            found = [row.lead(peer) for row in run.rows if row.dtype == dtype]
-            leads = [lead for lead in found if lead is not None]
+            all_leads = [row.lead(peer) for row in run.rows if row.dtype == dtype]
+            leads = [lead for lead in all_leads if lead is not None]
             if not leads:
                 continue
             mean = math.exp(sum(math.log(lead.value) for lead in leads) / len(leads))

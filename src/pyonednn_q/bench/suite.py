@@ -118,8 +118,10 @@ def find(word: str) -> Suite:
             raise ArgumentError("suite", shown(word), "a file that exists")
         return parse(path.stem, content("suite", path))
     if word not in names():
-        known = ", ".join(names())
-        raise ArgumentError("suite", shown(word), f"{known}; a .toml file; or a problem, in quotes")
+        suites = ", ".join(names())
+        raise ArgumentError(
+            "suite", shown(word), f"{suites}; a .toml file; or a problem, in quotes"
+        )
     return parse(word, (_FOLDER / f"{word}.toml").read_text(encoding="utf-8"))
 
 
@@ -143,7 +145,8 @@ def parse(name: str, text: str) -> Suite:
     if tables.get("gmacs") is not None:
         real(f"{name}, gmacs", tables["gmacs"])
     lines = tuple(_line(name, entry) for entry in items(f"{name}, lines", tables["lines"], dict))
-    twice = [line.name for line in lines if [each.name for each in lines].count(line.name) > 1]
+    line_names = [line.name for line in lines]
+    twice = [word for word in line_names if line_names.count(word) > 1]
     if twice or not lines:
         got = f"{twice[0]!r} twice" if twice else "no line"
         raise ArgumentError(name, got, "lines, each of another name")
@@ -162,11 +165,11 @@ def _line(suite: str, entry: dict[str, Any]) -> Line:
         raise ArgumentError(where, str(error), "a problem that can be computed") from error
 
 
-def _check_keys(where: str, found: dict[str, Any], known: set[str], needed: set[str]) -> None:
-    strange, missing = sorted(found.keys() - known), sorted(needed - found.keys())
+def _check_keys(where: str, table: dict[str, Any], allowed: set[str], needed: set[str]) -> None:
+    strange, missing = sorted(table.keys() - allowed), sorted(needed - table.keys())
     if strange or missing:
         got = f"unknown {', '.join(strange)}" if strange else f"no {', '.join(missing)}"
-        raise ArgumentError(where, got, f"{', '.join(sorted(known))}")
+        raise ArgumentError(where, got, f"{', '.join(sorted(allowed))}")
 
 
 def _problem(text: str) -> Shape:

@@ -85,11 +85,11 @@ def paired_ratio(above: ArrayLike, below: ArrayLike, confidence: float = CONFIDE
     ArgumentError
         No samples, or another number of them.
     """
-    one, other = _checked("above", above), _checked("below", below)
-    if len(one) != len(other):
-        raise ArgumentError("below", f"{len(other)} samples", f"{len(one)}, one for each above")
-    rounds = _draws(len(one), 2)
-    return _ratio(one, other, rounds, rounds, confidence)
+    top, bottom = _checked("above", above), _checked("below", below)
+    if len(top) != len(bottom):
+        raise ArgumentError("below", f"{len(bottom)} samples", f"{len(top)}, one for each above")
+    rounds = _draws(len(top), 2)
+    return _ratio(top, bottom, rounds, rounds, confidence)
 
 
 def unpaired_ratio(above: ArrayLike, below: ArrayLike, confidence: float = CONFIDENCE) -> Ratio:
@@ -100,8 +100,8 @@ def unpaired_ratio(above: ArrayLike, below: ArrayLike, confidence: float = CONFI
     ArgumentError
         No samples.
     """
-    one, other = _checked("above", above), _checked("below", below)
-    return _ratio(one, other, _draws(len(one), 3), _draws(len(other), 4), confidence)
+    top, bottom = _checked("above", above), _checked("below", below)
+    return _ratio(top, bottom, _draws(len(top), 3), _draws(len(bottom), 4), confidence)
 
 
 def sqnr_db(exact: NDArray[Any], approximate: NDArray[Any]) -> float:

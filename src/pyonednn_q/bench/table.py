@@ -44,10 +44,10 @@ class Table:
 
     def without(self, name: str) -> Table:
         """Return the table without a column, if it has one of that name."""
-        kept = [index for index, column in enumerate(self.columns) if column.name != name]
+        places = [index for index, column in enumerate(self.columns) if column.name != name]
         return Table(
-            [self.columns[index] for index in kept],
-            [[row[index] for index in kept] for row in self.cells],
+            [self.columns[index] for index in places],
+            [[row[index] for index in places] for row in self.cells],
         )
 
     def text(self) -> str:

@@ -85,16 +85,16 @@ class Tail:
         """The words that the name is made of; the longest that fits is taken each time."""
         if self.name == "none":
             return ()
-        found: list[str] = []
+        words: list[str] = []
         parts = self.name.split("_")
         while parts:
             ends = [n for n in range(len(parts), 0, -1) if "_".join(parts[:n]) in WORDS]
             if not ends:
                 wanted = f"none, or words joined by _: {', '.join(WORDS)}"
                 raise ArgumentError("tail", shown(self.name), wanted)
-            found.append("_".join(parts[: ends[0]]))
+            words.append("_".join(parts[: ends[0]]))
             del parts[: ends[0]]
-        return tuple(found)
+        return tuple(words)
 
     @property
     def reads_dst(self) -> bool:
@@ -114,23 +114,23 @@ class Tail:
     def ending(self, channels: int, precision: Precision) -> Ending:
         """Return the chain for that many channels, with ranges that values of deviation 1 fill."""
         rng = np.random.default_rng(7)
-        made: list[Step] = []
+        steps: list[Step] = []
         last: FakeQuantize | None = None
         for word in self.words:
             if word in _MAKERS:
-                made.append(_MAKERS[word](rng, channels))
+                steps.append(_MAKERS[word](rng, channels))
                 last = None
             elif precision.is_int8:
-                last = _fake_quantize(word, made, channels, precision, rng)
-                made += last.chain().steps
+                last = _fake_quantize(word, steps, channels, precision, rng)
+                steps += last.chain().steps
         if last is not None and precision.dst in {"u8", "s8"}:
-            return _stored_levels(Chain(*_typed(made, precision)), last, precision)
-        lo, hi = value_range(made, channels)
+            return _stored_levels(Chain(*_typed(steps, precision)), last, precision)
+        lo, hi = value_range(steps, channels)
         scale, zero_point = 1.0, 0
         if precision.is_int8 and dtypes.is_integer(precision.dst):
             scale, zero_point = _store(precision.dst, lo, hi)
         return Ending(
-            Chain(*_typed(made, precision)),
+            Chain(*_typed(steps, precision)),
             scale,
             zero_point,
             Vec(scale),

@@ -194,36 +194,36 @@ class Trial:
         UnsupportedError
             No implementation takes it but a reference loop.
         """
-        given = quantize(case, sample)
+        codes = quantize(case, sample)
         ending = case.tail.ending(channels(case.shape), case.precision)
-        found = way(
+        ready = way(
             case,
-            given.wei,
+            codes.wei,
             sample.bias,
             ending.chain,
-            src_scale=given.src_scale,
-            wei_scale=given.wei_scale,
+            src_scale=codes.src_scale,
+            wei_scale=codes.wei_scale,
             dst_scale=ending.dst_scale,
             dst_zero_point=ending.dst_zero_point,
             tune=tune,
         )
-        form, prepared = found.form, found.prepared
-        filled = {"src": given.src, "wei": given.wei, "dst": given.dst}
-        for name, leaf in found.plan.operands:
-            filled[name] = given.dst if leaf == RESIDUAL_LEAF else sample.residual
+        form, prepared = ready.form, ready.prepared
+        filled = {"src": codes.src, "wei": codes.wei, "dst": codes.dst}
+        for name, leaf in ready.plan.operands:
+            filled[name] = codes.dst if leaf == RESIDUAL_LEAF else sample.residual
         arrays = []
         for name in (*prepared.inputs, "dst"):
             array, values = prepared.empty(name), filled[name]
             if values.size and name == "wei":
                 array[...] = values
             elif values.size:
-                seen = form.asked.src.dims if name == "src" else form.asked.dst.dims
-                array[...] = form.inward(values.reshape(seen)).reshape(array.shape)
+                dims = form.asked.src.dims if name == "src" else form.asked.dst.dims
+                array[...] = form.inward(values.reshape(dims)).reshape(array.shape)
             arrays.append(array)
-        saturates = any(NOT_EXACT in note for note in found.notes)
+        saturates = any(NOT_EXACT in note for note in ready.notes)
         if case.shape.has_two_sources:
-            saturates = bool(pair_overflow(prepared.problem, given.wei, runtime.isa()))
-        return cls(case, found, tuple(arrays), ending, saturates)
+            saturates = bool(pair_overflow(prepared.problem, codes.wei, runtime.isa()))
+        return cls(case, ready, tuple(arrays), ending, saturates)
 
     @property
     def shape(self) -> Shape:

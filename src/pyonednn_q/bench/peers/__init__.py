@@ -39,8 +39,8 @@ def ready(peer: str, layer: PeerLayer, threads: int) -> PeerRun:
         The peer cannot compute it; the message says why.
     """
     module = importlib.import_module(f"{__name__}.{_MODULES[peer]}")
-    made: Callable[[PeerLayer, int], PeerRun] = module.ready
-    return made(layer, threads)
+    make: Callable[[PeerLayer, int], PeerRun] = module.ready
+    return make(layer, threads)
 
 
 def require(peers: tuple[str, ...]) -> None:
@@ -54,6 +54,6 @@ def require(peers: tuple[str, ...]) -> None:
     for peer in peers:
         for package in PEERS[peer]:
             if importlib.util.find_spec(package) is None:
-                what = "is" if package == peer else f"needs {package}, which is"
-                why = f"{what} not installed: {_INSTALL}"
+                problem = "is" if package == peer else f"needs {package}, which is"
+                why = f"{problem} not installed: {_INSTALL}"
                 raise PeerError(peer, why)

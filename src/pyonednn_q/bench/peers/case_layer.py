@@ -32,22 +32,22 @@ def layer_of(peer: str, case: Case, sample: Sample) -> PeerLayer:
         raise PeerError(peer, f"is not asked for the tail {case.tail.name}")
     if not precision.is_int8 and precision.name != "f32":
         raise PeerError(peer, "is compared in f32 and INT8 only")
-    given = quantize(case, sample)
+    operands = quantize(case, sample)
     ending = case.tail.ending(channels(shape), precision)
-    wei = given.wei
+    wei = operands.wei
     if shape.has_groups:
         wei = wei.reshape(-1, *wei.shape[2:])
     residual = None
     if case.tail.reads_dst:
         scale = residual_scale(precision.dst) if precision.is_int8 else 1.0
-        residual = Residual(given.dst, scale, 0)
+        residual = Residual(operands.dst, scale, 0)
     return PeerLayer(
         shape.kind,
-        given.src,
+        operands.src,
         wei,
         None if shape.has_two_sources else sample.bias,
-        src_scale=given.src_scale,
-        wei_scale=np.asarray(given.wei_scale),
+        src_scale=operands.src_scale,
+        wei_scale=np.asarray(operands.wei_scale),
         dst=precision.dst,
         dst_scale=ending.dst_scale,
         dst_zero_point=ending.dst_zero_point,

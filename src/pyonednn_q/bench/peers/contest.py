@@ -75,23 +75,23 @@ class Contest:
         list of tuple of Rival
             For each case: what each runtime took, or why it did not.
         """
-        found: list[list[Rival]] = [[] for _ in cases]
+        rivals_of: list[list[Rival]] = [[] for _ in cases]
         waiting: list[tuple[int, str, str, Seconds]] = []
         for name, process in self._processes.items():
-            made = 0
+            number = 0
             for index, case in enumerate(cases):
                 answer = process.ask("make", case, self.threads)
                 if isinstance(answer, str):
-                    found[index].append(Rival(name, CALL, 0, (), answer))
+                    rivals_of[index].append(Rival(name, CALL, 0, (), answer))
                     continue
-                waiting += [(index, name, way, process.seconds(made, way)) for way in answer]
-                made += 1
-        taken = interleaved([seconds for *_, seconds in waiting], budget)
-        for (index, name, way, _), timed in zip(waiting, taken, strict=True):
-            found[index].append(Rival(name, way, timed.calls, timed.samples_us, ""))
+                waiting += [(index, name, way, process.seconds(number, way)) for way in answer]
+                number += 1
+        timings = interleaved([seconds for *_, seconds in waiting], budget)
+        for (index, name, way, _), timed in zip(waiting, timings, strict=True):
+            rivals_of[index].append(Rival(name, way, timed.calls, timed.samples_us, ""))
         for process in self._processes.values():
             process.ask("drop")
-        return [tuple(rivals) for rivals in found]
+        return [tuple(rivals) for rivals in rivals_of]
 
 
 class _Process:
@@ -106,7 +106,7 @@ class _Process:
             stdout=subprocess.PIPE,
         )
 
-    def ask(self, *what: Any) -> Any:  # noqa: ANN401 - what the worker answers
+    def ask(self, *request: Any) -> Any:  # noqa: ANN401 - what the worker answers
         """Return the answer.
 
         Raises
@@ -119,7 +119,7 @@ class _Process:
         assert process.stdout is not None
         try:
             process.send_signal(signal.SIGCONT)
-            pickle.dump(what, process.stdin)
+            pickle.dump(request, process.stdin)
             process.stdin.flush()
             answer = pickle.load(process.stdout)
             process.send_signal(signal.SIGSTOP)

@@ -111,11 +111,11 @@ def _integers(layer: PeerLayer, graph: _Graph) -> bool:
         graph.add("QLinearMatMul", [*inputs, *dst])
         return False
     last = [] if bias is None else [graph.constant("bias", bias)]
-    given = _window(layer)
+    window = _window(layer)
     if layer.channels_last:
-        graph.add("QLinearConv", [*inputs, *dst, *last], _MICROSOFT, channels_last=1, **given)
+        graph.add("QLinearConv", [*inputs, *dst, *last], _MICROSOFT, channels_last=1, **window)
     else:
-        graph.add("QLinearConv", [*inputs, *dst, *last], **given)
+        graph.add("QLinearConv", [*inputs, *dst, *last], **window)
     return layer.channels_last
 
 
@@ -171,8 +171,8 @@ def _as_scale(layer: PeerLayer, values: Any) -> Array:  # noqa: ANN401
     """Return one value for the tensor, or one per channel: zero points as many as scales."""
     scale = np.asarray(layer.wei_scale)
     shape = () if scale.size == 1 else scale.shape
-    given = np.asarray(values)
-    return np.broadcast_to(given.reshape(()) if given.size == 1 else given, shape)
+    array = np.asarray(values)
+    return np.broadcast_to(array.reshape(()) if array.size == 1 else array, shape)
 
 
 def _channels_swapped(wei: Array, groups: int) -> Array:
@@ -224,7 +224,7 @@ def _model(layer: PeerLayer, graph: _Graph) -> onnx.ModelProto:
         for name, a in graph.fed.items()
     ]
     kind = helper.np_dtype_to_tensor_dtype(layer.dst_dtype)
-    made = helper.make_graph(
+    model_graph = helper.make_graph(
         graph.nodes,
         "layer",
         inputs,
@@ -233,4 +233,4 @@ def _model(layer: PeerLayer, graph: _Graph) -> onnx.ModelProto:
     )
     # Versions that every onnxruntime of the last years reads.
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid(_MICROSOFT, 1)]
-    return helper.make_model(made, opset_imports=opsets, ir_version=10)
+    return helper.make_model(model_graph, opset_imports=opsets, ir_version=10)

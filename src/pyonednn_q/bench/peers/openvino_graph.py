@@ -33,8 +33,8 @@ def ready(layer: PeerLayer, threads: int) -> PeerRun:
     """
     layer.check_types(_NAME)
     try:
-        made = compiled(layer, threads)
-        return _bound(layer, made)
+        model = compiled(layer, threads)
+        return _bound(layer, model)
     except RuntimeError as error:
         # The last line says what went wrong, those before where.
         lines = [line for line in str(error).splitlines() if line.strip()]
@@ -54,15 +54,15 @@ def compiled(layer: PeerLayer, threads: int) -> Any:  # noqa: ANN401 - OpenVINO'
         "INFERENCE_NUM_THREADS": threads,
         "PERFORMANCE_HINT": "LATENCY",
     }
-    made = _CORE.compile_model(_graph(layer), "CPU", settings)
+    model = _CORE.compile_model(_graph(layer), "CPU", settings)
     if layer.is_int8:
-        for node in made.get_runtime_model().get_ordered_ops():
+        for node in model.get_runtime_model().get_ordered_ops():
             about = node.get_rt_info()
             kind, runs_in = about["layerType"].value, about["runtimePrecision"].value
             if kind in _LAYERS and not about["primitiveType"].value.lower().endswith("i8"):
-                how = f"{about['primitiveType'].value}, {runs_in}"
-                raise PeerError(_NAME, f"runs the {kind} on floats: {how}")
-    return made
+                kernel = f"{about['primitiveType'].value}, {runs_in}"
+                raise PeerError(_NAME, f"runs the {kind} on floats: {kernel}")
+    return model
 
 
 def _graph(layer: PeerLayer) -> Any:  # noqa: ANN401
@@ -174,14 +174,14 @@ def _codes(layer: PeerLayer, y: Any) -> Any:  # noqa: ANN401
     return opset13.fake_quantize(y, lo, hi, low, high, 256)
 
 
-def _bound(layer: PeerLayer, made: Any) -> PeerRun:  # noqa: ANN401
-    held = [_held(layer, layer.src)]
-    held += [] if layer.constant_wei else [layer.wei]
-    held += [] if layer.residual is None else [_held(layer, layer.residual.values)]
-    request = made.create_infer_request()
-    for index, values in enumerate(held):
+def _bound(layer: PeerLayer, model: Any) -> PeerRun:  # noqa: ANN401
+    inputs = [_held(layer, layer.src)]
+    inputs += [] if layer.constant_wei else [layer.wei]
+    inputs += [] if layer.residual is None else [_held(layer, layer.residual.values)]
+    request = model.create_infer_request()
+    for index, values in enumerate(inputs):
         request.set_input_tensor(index, openvino.Tensor(values, shared_memory=True))
-    dst = np.zeros(made.output(0).shape, layer.dst_dtype)
+    dst = np.zeros(model.output(0).shape, layer.dst_dtype)
     request.set_output_tensor(0, openvino.Tensor(dst, shared_memory=True))
 
     def run() -> None:
@@ -193,4 +193,4 @@ def _bound(layer: PeerLayer, made: Any) -> PeerRun:  # noqa: ANN401
         return np.moveaxis(values, -1, 1) if moves else values
 
     run()  # what the plugin cannot run shows now
-    return PeerRun(run, read, (*held, dst))
+    return PeerRun(run, read, (*inputs, dst))

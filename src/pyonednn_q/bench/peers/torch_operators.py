@@ -46,10 +46,10 @@ def _tensor(values: Array | None, layer: PeerLayer | None = None) -> Any:  # noq
     """Return a tensor; channels last for a layer whose arrays lie so."""
     if values is None:
         return None
-    made = torch.from_numpy(np.ascontiguousarray(values))
-    if layer is not None and layer.is_windowed and layer.channels_last and made.ndim in _MEMORY:
-        return made.contiguous(memory_format=_MEMORY[made.ndim])
-    return made
+    tensor = torch.from_numpy(np.ascontiguousarray(values))
+    if layer is not None and layer.is_windowed and layer.channels_last and tensor.ndim in _MEMORY:
+        return tensor.contiguous(memory_format=_MEMORY[tensor.ndim])
+    return tensor
 
 
 def _integers(layer: PeerLayer) -> Callable[[], Any]:

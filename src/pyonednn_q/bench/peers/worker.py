@@ -54,7 +54,7 @@ class Worker:
     def make(self, case: Case, threads: int) -> tuple[str, ...] | str:
         """Make a case ready; return the ways to time it, or why there is none."""
         try:
-            ways = (_ours if self.name == OURS else self._peer)(case, threads)
+            timers = (_ours if self.name == OURS else self._peer)(case, threads)
         except PeerError as error:
             return error.why
         except Error as error:
@@ -62,8 +62,8 @@ class Worker:
         except Exception as error:
             lines = str(error).splitlines() or [""]
             return f"fails: {type(error).__name__}: {lines[0]}"
-        self._made.append(ways)
-        return tuple(ways)
+        self._made.append(timers)
+        return tuple(timers)
 
     def time(self, number: int, way: str, calls: int) -> float:
         """Return seconds a call."""
@@ -75,9 +75,9 @@ class Worker:
 
     def _peer(self, case: Case, threads: int) -> dict[str, Seconds]:
         sample = Sample.of(case.shape, with_residual=case.tail.has_residual)
-        made = ready(self.name, layer_of(self.name, case, sample), threads)
-        made.run()
-        return {CALL: _timed(made)}
+        peer_run = ready(self.name, layer_of(self.name, case, sample), threads)
+        peer_run.run()
+        return {CALL: _timed(peer_run)}
 
 
 def _ours(case: Case, threads: int) -> dict[str, Seconds]:
@@ -96,9 +96,9 @@ def _ours(case: Case, threads: int) -> dict[str, Seconds]:
     return {CALL: _timed(PeerRun(run, np.asarray)), LOOP: trial.seconds}
 
 
-def _timed(made: PeerRun) -> Seconds:
+def _timed(peer_run: PeerRun) -> Seconds:
     def seconds(calls: int) -> float:
-        run = made.run
+        run = peer_run.run
         start = time.perf_counter()
         for _ in range(calls):
             run()
@@ -115,9 +115,9 @@ def serve(name: str) -> None:
     while True:
         try:
             # From the parent, through a pipe that nobody else has.
-            asked: tuple[Any, ...] = pickle.load(sys.stdin.buffer)
+            request: tuple[Any, ...] = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
-        answer = getattr(worker, asked[0])(*asked[1:])
+        answer = getattr(worker, request[0])(*request[1:])
         pickle.dump(answer, answers)
         answers.flush()
