@@ -77,7 +77,7 @@ def evaluate_bounded(
         for step in chain:
             alone = Chain(step)
             out = run(alone, value)
-            moved = [np.abs(run(alone, value + way * bound) - out) for way in (-1.0, 1.0)]
+            moved = [np.abs(run(alone, value + sign * bound) - out) for sign in (-1.0, 1.0)]
             bound = np.maximum(*moved) + _own(step, value, out, levels)
             value = out
             bound = np.where(np.abs(value) + bound < _FLT_MAX, bound, np.inf)

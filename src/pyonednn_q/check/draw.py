@@ -75,10 +75,10 @@ class Draw:
             lo = max(lo, -_WIDE)
         sizes = np.geomspace((hi - lo) / 128, hi - lo, _LOUD)[np.minimum(style, _LOUD - 1)]
         least, greatest = np.maximum(zero_point - sizes, lo), np.minimum(zero_point + sizes, hi)
-        drawn = least + self._rng.random(dims) * (greatest - least)
+        uniform = least + self._rng.random(dims) * (greatest - least)
         signs = np.where(np.asarray(1.0 if toward is None else toward) < 0, -1, 1)
         most = np.where(signs * (_LOUD - style + 0.5) > 0, hi, lo)
-        values = np.where(style < _LOUD, drawn if is_float else np.rint(drawn), most)
+        values = np.where(style < _LOUD, uniform if is_float else np.rint(uniform), most)
         result: Array = values.astype(dtypes.numpy_dtype(dtype))
         return result
 

@@ -116,7 +116,7 @@ class Geometry:
         lead = len(self.src) - len(self.wei)
         of_wei = (1,) * max(lead, 0) + self.wei[:-2]
         of_src = (1,) * max(-lead, 0) + self.src[:-2]
-        return tuple(max(one, other) for one, other in zip(of_src, of_wei, strict=True))
+        return tuple(max(a, b) for a, b in zip(of_src, of_wei, strict=True))
 
     def _reach(self, axis: int) -> int:
         return (self.wei[2 + axis] - 1) * self.dilation[axis] + 1
@@ -140,8 +140,8 @@ def _sides(value: Any, count: int) -> tuple[tuple[int, int], ...]:  # noqa: ANN4
 
     ONNX writes all that come before and then all that come behind.
     """
-    each = list(value) if isinstance(value, Iterable) else [value] * count
-    if len(each) == 2 * count and not any(isinstance(one, Iterable) for one in each):
-        each = list(zip(each[:count], each[count:], strict=True))
-    pairs = [tuple(one) if isinstance(one, Iterable) else (one, one) for one in each]
+    paddings = list(value) if isinstance(value, Iterable) else [value] * count
+    if len(paddings) == 2 * count and not any(isinstance(side, Iterable) for side in paddings):
+        paddings = list(zip(paddings[:count], paddings[count:], strict=True))
+    pairs = [tuple(side) if isinstance(side, Iterable) else (side, side) for side in paddings]
     return tuple((int(lo), int(hi)) for lo, hi in pairs)

@@ -58,9 +58,9 @@ class Band:
 
     def wrong(self, dst: Array) -> NDArray[np.bool_]:
         """Tell where a result lies outside."""
-        got = dst.astype(np.float64)
-        known = np.isfinite(self.low) & np.isfinite(self.high)
-        return known & ~((got >= self.low) & (got <= self.high))
+        actual = dst.astype(np.float64)
+        bounded = np.isfinite(self.low) & np.isfinite(self.high)
+        return bounded & ~((actual >= self.low) & (actual <= self.high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,15 +225,15 @@ class Meaning:
         steps = [step.operand for step in self.chain if isinstance(step, Binary)]
         extents = {leaf.name: leaf.extent for leaf in steps if isinstance(leaf, Leaf)}
         dims = places.geometry.dst
-        found = {}
+        at_places = {}
         for name, array in operands.items():
             if extents[name] == "full" or array.shape == dims:
-                found[name] = places.take(np.broadcast_to(array, dims))
+                at_places[name] = places.take(np.broadcast_to(array, dims))
             elif extents[name] == "per_row":
-                found[name] = array[places.index[-1]]
+                at_places[name] = array[places.index[-1]]
             else:
-                found[name] = array.reshape(-1)
-        return found
+                at_places[name] = array.reshape(-1)
+        return at_places
 
 
 def _summed(places: Places, src: F64, wei: F64) -> F64:

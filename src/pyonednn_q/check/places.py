@@ -55,15 +55,15 @@ class Places:
         total = math.prod(dims)
         is_matmul = geometry.kind == "matmul"
         # What one place multiplies, and what is gathered for it, of all groups.
-        each = math.prod(geometry.wei[-2:] if is_matmul else geometry.wei)
-        met = geometry.wei[-2] if is_matmul else each // geometry.channels * geometry.groups
-        count = max(_LEAST, min(MOST_MACS // turns // each, MOST_GATHERED // met))
+        products = math.prod(geometry.wei[-2:] if is_matmul else geometry.wei)
+        terms = geometry.wei[-2] if is_matmul else products // geometry.channels * geometry.groups
+        count = max(_LEAST, min(MOST_MACS // turns // products, MOST_GATHERED // terms))
         if count >= total:
             flat = np.arange(total)
         else:
             corners = np.array(list(product(*((0, d - 1) for d in dims)))).T
-            drawn = np.random.default_rng(0).choice(total, count, replace=False)
-            flat = np.union1d(np.ravel_multi_index(tuple(corners), dims), drawn)
+            chosen = np.random.default_rng(0).choice(total, count, replace=False)
+            flat = np.union1d(np.ravel_multi_index(tuple(corners), dims), chosen)
         return cls(geometry, tuple(np.unravel_index(flat, dims)))
 
     @property

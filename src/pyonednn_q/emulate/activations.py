@@ -173,7 +173,7 @@ def _leaky_xnnpack(dst_q: Encoding, x: Quantized, slope: float) -> Array:
     # Multipliers that XNNPACK takes; with others the interpreter's own kernel runs.
     if not (2**-8 <= ratio <= 2**7 and abs(below) >= 2**-8 and -128 < below <= 2**7):
         return _leaky_tflite(dst_q, x, slope)
-    parts = [eight_bits(x.shifted, float(each)) for each in (ratio, below)]
+    parts = [eight_bits(x.shifted, float(factor)) for factor in (ratio, below)]
     return dst_q.stored(np.where(x.shifted >= 0, *parts) + dst_q.zero_point)
 
 

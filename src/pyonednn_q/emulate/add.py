@@ -188,7 +188,7 @@ def _tpu_mlir_cv18xx(dst_q: Encoding, a: Quantized, b: Quantized) -> Array:
 
 
 def _is_symmetric(*tensors: Encoding | Quantized) -> bool:
-    return not any(each.zero_point for each in tensors)
+    return not any(tensor.zero_point for tensor in tensors)
 
 
 _TPU_MLIR_FLOATS = floats("tpu_mlir", _real)

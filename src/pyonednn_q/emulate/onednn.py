@@ -189,13 +189,13 @@ def _reorder(src: Quantized, ratio: float, zero_point: int, place: Array, dtype:
         TensorSpec(place.shape, dtype, strides),
     )
     points = {"src": src.zero_point, "dst": zero_point}
-    given = {name: point for name, point in points.items() if point}
+    shifts = {name: point for name, point in points.items() if point}
     attr = Attr(
         src_scale=Scale(),
-        src_zero_point=ZeroPoint() if "src" in given else None,
-        dst_zero_point=ZeroPoint() if "dst" in given else None,
+        src_zero_point=ZeroPoint() if "src" in shifts else None,
+        dst_zero_point=ZeroPoint() if "dst" in shifts else None,
     )
-    values = tuple((f"{name}_zero_point", float(point)) for name, point in given.items())
+    values = tuple((f"{name}_zero_point", float(point)) for name, point in shifts.items())
     _prepared(problem, attr, (("src_scale", ratio), *values))(src.codes, out=place)
 
 
@@ -262,8 +262,8 @@ def _dtype(array: Array) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _prepared(problem: Problem, attr: Attr | None = None, values: _Values = ()) -> native.Prepared:
-    given = {
+    arrays = {
         name: np.array([value], np.float32 if name.endswith("scale") else np.int32)
         for name, value in values
     }
-    return native.prepare(problem, attr, values=given)
+    return native.prepare(problem, attr, values=arrays)

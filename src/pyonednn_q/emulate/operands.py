@@ -156,7 +156,7 @@ def through_floats(
     table = {dialect: floats(dialect, real) for dialect in dialects}
     if not single_codes:
         return table
-    return {dialect: each._replace(codes=by_code(each.codes)) for dialect, each in table.items()}
+    return {dialect: entry._replace(codes=by_code(entry.codes)) for dialect, entry in table.items()}
 
 
 def encoding(name: str, q: object) -> Encoding:

@@ -135,8 +135,8 @@ def _short_weights(length: int, wanted: int, *, half_pixel: bool) -> _Weights:
 def _across_then_down(values: Array, rows: _Weights, columns: _Weights) -> Array:
     top, bottom, down = rows
     left, right, across = columns
-    made = (values[..., left] << _XNNPACK) + (values[..., right] - values[..., left]) * across
-    above, below = made[:, :, top], made[:, :, bottom]
+    mixed = (values[..., left] << _XNNPACK) + (values[..., right] - values[..., left]) * across
+    above, below = mixed[:, :, top], mixed[:, :, bottom]
     return np.asarray((above << _XNNPACK) + (below - above) * down[:, np.newaxis])
 
 

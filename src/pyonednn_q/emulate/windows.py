@@ -67,10 +67,10 @@ class Pooling:
     def largest(self, values: Array, least: int) -> Array:
         """Return the largest value in every window; padding counts as `least`."""
         first, *rest = self._taps(values, least)
-        found: Array = first.copy()
+        maxima: Array = first.copy()
         for tap in rest:
-            np.maximum(found, tap, out=found)
-        return found
+            np.maximum(maxima, tap, out=maxima)
+        return maxima
 
     def counts(self, dims: tuple[int, ...]) -> Array:
         """Return how many places of each window lie in the tensor."""

@@ -81,7 +81,7 @@ class Report:
         """Return everything as JSON; `Plan.from_json` reads what stands under plan."""
         process = self.description.facts.process
         where = None if process is None else {"version": process.version, "isa": process.isa.text()}
-        told: dict[str, Any] = {
+        content: dict[str, Any] = {
             "schema": SCHEMA,
             "title": self.description.title,
             "problem": self.description.problem.text(),
@@ -93,7 +93,7 @@ class Report:
             else {"post_ops": len(self.naive.post_ops), "cost": self.naive.cost},
             "benchdnn": self._benchdnn(),
         }
-        return json.dumps(told, indent=2, ensure_ascii=False)
+        return json.dumps(content, indent=2, ensure_ascii=False)
 
     def html(self) -> str:
         """Return a page that needs nothing else."""
@@ -130,8 +130,10 @@ class Report:
         lines = [f"{len(fired)} rewritten, {len(records) - len(fired)} refused (--trace tells all)"]
         for record in records:
             mark = "+" if record.fired else "-"
-            said = "; ".join(text for _, text in record.remarks())
-            lines.append(f"  {mark} {record.rule} [{record.exactness}]" + (said and f": {said}"))
+            remarks = "; ".join(text for _, text in record.remarks())
+            lines.append(
+                f"  {mark} {record.rule} [{record.exactness}]" + (remarks and f": {remarks}")
+            )
         return lines
 
     def _benchdnn(self) -> str:

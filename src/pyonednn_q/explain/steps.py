@@ -86,8 +86,8 @@ def fake_quantize(table: DescriptionTable, channels: int) -> FakeQuantize:
                 raise ArgumentError(table.path(key), "a value", wanted)
         high = table.vec("symmetric", channels)
         with at(table.here, dict.fromkeys(("input_low", "input_high"), "symmetric")):
-            both = FakeQuantize.symmetric(high, levels)
-        low, high = both.input_low, both.input_high
+            symmetric = FakeQuantize.symmetric(high, levels)
+        low, high = symmetric.input_low, symmetric.input_high
     first, last = (
         end if table.get(key) is None else table.vec(key, channels)
         for key, end in (("output_low", low), ("output_high", high))

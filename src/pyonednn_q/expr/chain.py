@@ -81,24 +81,24 @@ class Chain:
 
 
 def _count_channels(steps: Iterable[Step]) -> int | None:
-    found: int | None = None
+    count: int | None = None
     for index, step in enumerate(steps):
         channels = step.channels
-        if channels is None or channels == found:
+        if channels is None or channels == count:
             continue
-        if found is not None:
+        if count is not None:
             name = f"steps[{index}]"
-            raise ShapeError(name, f"{channels} channels", f"{found} as before it")
-        found = channels
-    return found
+            raise ShapeError(name, f"{channels} channels", f"{count} as before it")
+        count = channels
+    return count
 
 
 def _check_readings(steps: Iterable[Step]) -> None:
     """Refuse a tensor that is read in two ways: its bytes mean one thing."""
-    known: dict[str, str] = {}
+    readings: dict[str, str] = {}
     for index, step in enumerate(steps):
         name, reading = _reading(step)
-        before = known.setdefault(name, reading)
+        before = readings.setdefault(name, reading)
         if reading != before:
             argument = f"steps[{index}]"
             raise DTypeError(argument, f"{name} as {reading}", f"{before}, as before it")

@@ -136,13 +136,13 @@ class _Frame:
             value = self.along_channels(value)
         return broadcast(f"operands[{leaf.name!r}]", value, self.shape)
 
-    def read(self, name: str, given: ArrayLike, dtype: str | None) -> Array:
+    def read(self, name: str, array: ArrayLike, dtype: str | None) -> Array:
         """Return what comes from outside; a value that its type cannot hold has no meaning."""
-        value = numbers(name, given)
+        value = numbers(name, array)
         if dtype is not None and dtypes.is_integer(dtype):
-            whole = np.clip(np.rint(value), dtypes.qmin(dtype), dtypes.qmax(dtype))
-            if (whole != value).any():
-                raise ArgumentError(name, f"{value[whole != value].flat[0]}", f"values of {dtype}")
+            stored = np.clip(np.rint(value), dtypes.qmin(dtype), dtypes.qmax(dtype))
+            if (stored != value).any():
+                raise ArgumentError(name, f"{value[stored != value].flat[0]}", f"values of {dtype}")
         return value.astype(self.kind)
 
     def fused(self, scale: Array, x: Array, shift: Array) -> Array:
@@ -203,8 +203,8 @@ _OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
 
 def _binary(frame: _Frame, step: Binary, x: Array) -> Array:
     operand = step.operand
-    other = frame.leaf(operand) if isinstance(operand, Leaf) else frame.constant(operand)
-    return _OPERATIONS[step.alg](x, other).astype(frame.kind)
+    y = frame.leaf(operand) if isinstance(operand, Leaf) else frame.constant(operand)
+    return _OPERATIONS[step.alg](x, y).astype(frame.kind)
 
 
 _MEANING: dict[type[Step], Callable[[_Frame, Any, Array], Array]] = {

@@ -85,9 +85,9 @@ class FakeQuantize:
         levels: int = 256,
     ) -> None:
         names = ("input_low", "input_high", "output_low", "output_high")
-        given = (input_low, input_high, output_low, output_high)
+        ends = (input_low, input_high, output_low, output_high)
         axis: int | None = None
-        for name, value in zip(names, given, strict=True):
+        for name, value in zip(names, ends, strict=True):
             vec, along = _with_axis(name, value)
             if not vec.is_finite:
                 raise ArgumentError(name, str(vec), "finite numbers")
@@ -180,13 +180,13 @@ class FakeQuantize:
     @property
     def channels(self) -> int | None:
         """How many channels the ranges have, or ``None`` if all are per tensor."""
-        found: int | None = None
+        count: int | None = None
         for name in ("input_low", "input_high", "output_low", "output_high"):
             channels = getattr(self, name).channels
-            if None not in (channels, found) and channels != found:
-                raise ShapeError(name, f"{channels} channels", f"{found} as the ranges before it")
-            found = found or channels
-        return found
+            if None not in (channels, count) and channels != count:
+                raise ShapeError(name, f"{channels} channels", f"{count} as the ranges before it")
+            count = count or channels
+        return count
 
     @property
     def is_threshold(self) -> bool:

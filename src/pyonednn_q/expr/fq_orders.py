@@ -63,8 +63,8 @@ def fake_quantize(
     ranges = []
     with np.errstate(over="ignore"):
         value = value.astype(kind)
-        given = (input_low, input_high, output_low, output_high)
-        for name, ends in zip(names, given, strict=True):
+        range_ends = (input_low, input_high, output_low, output_high)
+        for name, ends in zip(names, range_ends, strict=True):
             ranges.append(broadcast(name, numbers(name, ends).astype(kind), value.shape))
             if not np.isfinite(ranges[-1]).all():
                 raise ArgumentError(name, "a value that is not finite", "finite ranges")

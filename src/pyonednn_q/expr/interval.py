@@ -76,8 +76,8 @@ def affine(scale: Vec, shift: Vec, x: Interval) -> Interval:
     if scale.least >= 0.0:
         lo, hi = x.lo.scaled(scale), x.hi.scaled(scale)
     else:
-        one, other = x.lo.scaled(scale), x.hi.scaled(scale)
-        lo, hi = one.minimum(other), one.maximum(other)
+        a, b = x.lo.scaled(scale), x.hi.scaled(scale)
+        lo, hi = a.minimum(b), a.maximum(b)
     return Interval(lo + shift, hi + shift, integer)
 
 

@@ -206,11 +206,11 @@ class Sum(Step):
             _set(self, "dtype", dtypes.checked(self.dtype, "dtype", _SUM_DTYPES))
 
     def __str__(self) -> str:
-        read = "dst" if self.dtype is None else f"dst as {self.dtype}"
+        operand = "dst" if self.dtype is None else f"dst as {self.dtype}"
         if self.zero_point:
             sign, size = ("-", self.zero_point) if self.zero_point > 0 else ("+", -self.zero_point)
-            read = f"({read} {sign} {size})"
-        return f"x + {read}" if self.scale == 1.0 else f"x + {number(self.scale)}*{read}"
+            operand = f"({operand} {sign} {size})"
+        return f"x + {operand}" if self.scale == 1.0 else f"x + {number(self.scale)}*{operand}"
 
 
 @dataclass(frozen=True, slots=True)

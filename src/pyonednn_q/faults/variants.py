@@ -68,12 +68,12 @@ def nearest(
         return ()
     end = time.monotonic() + MOST_SECONDS
     asked = (problem, attr)
-    found: list[Variant] = []
+    variants: list[Variant] = []
     used: list[frozenset[str]] = []
     changes = list(_relaxations(problem, attr))
     alone = [(change,) for change in changes]
     for probes, chosen in enumerate((*alone, *combinations(changes, 2))):
-        if len(found) == MOST_FOUND or probes >= MOST_PROBES or time.monotonic() > end:
+        if len(variants) == MOST_FOUND or probes >= MOST_PROBES or time.monotonic() > end:
             break
         names = frozenset(name for name, _ in chosen)
         if len(names) < len(chosen) or any(names >= less for less in used):
@@ -88,18 +88,18 @@ def nearest(
         if impl is not None:
             used.append(names)
             texts = tuple(name for name, _ in chosen)
-            found.append(Variant(texts, changed[0].text(), changed[1].text(), impl))
-    return tuple(found)
+            variants.append(Variant(texts, changed[0].text(), changed[1].text(), impl))
+    return tuple(variants)
 
 
 def _relaxations(problem: DenseProblem, attr: Attr) -> Iterator[tuple[str, Change]]:
     yield from _layouts(problem)
     if isinstance(problem, InnerProductProblem):
         yield "a matmul of the same numbers, weights transposed", _as_matmul
-    other = _SIGNS.get(problem.src.dtype)
-    if other is not None and dtypes.is_integer(problem.wei.dtype):
-        way = "higher" if other == "u8" else "lower"
-        yield f"{other} source with a zero point 128 {way}", _with_sign(other)
+    src_dtype = _SIGNS.get(problem.src.dtype)
+    if src_dtype is not None and dtypes.is_integer(problem.wei.dtype):
+        direction = "higher" if src_dtype == "u8" else "lower"
+        yield f"{src_dtype} source with a zero point 128 {direction}", _with_sign(src_dtype)
     for count in range(len(attr.post_ops) - 1, -1, -1):
         rest = len(attr.post_ops) - count
         yield f"the last {rest} post-op(s) after it, dst f32", _split(count)
@@ -167,14 +167,14 @@ def _with_sign(dtype: str) -> Change:
 def _split(count: int) -> Change:
     def change(asked: Asked) -> Asked:
         problem, attr = asked
-        kept = attr.post_ops[:count]
-        if any(isinstance(op, SumPostOp) for op in kept):
+        post_ops = attr.post_ops[:count]
+        if any(isinstance(op, SumPostOp) for op in post_ops):
             # dst would have to hold f32 for the sum: another problem.
-            kept = tuple(
-                replace(op, dtype=None) if isinstance(op, SumPostOp) else op for op in kept
+            post_ops = tuple(
+                replace(op, dtype=None) if isinstance(op, SumPostOp) else op for op in post_ops
             )
         dst = replace(problem.dst, dtype="f32")
-        less = replace(attr, post_ops=kept, dst_scale=None, dst_zero_point=None)
+        less = replace(attr, post_ops=post_ops, dst_scale=None, dst_zero_point=None)
         return replace(problem, dst=dst), less
 
     return change

@@ -56,20 +56,20 @@ def named_arithmetics() -> tuple[NamedArithmetic, ...]:
 
 
 def _dialects() -> Iterator[NamedArithmetic]:
-    for name, one in DIALECTS.items():
-        yield NamedArithmetic(name, one.summary, functools.partial(_as_dialect, name))
+    for name, rule in DIALECTS.items():
+        yield NamedArithmetic(name, rule.summary, functools.partial(_as_dialect, name))
 
 
 def _variants() -> Iterator[NamedArithmetic]:
     first, last = _TAIL
     words = f"{first} in whole vectors of {VECTOR} channels, {last} in those left over"
     yield NamedArithmetic(f"{first}, then {last}", words, _with_tail)
-    for name, one in DIALECTS.items():
+    for name, rule in DIALECTS.items():
         if name.startswith("onednn"):
             behind = f"{name}, zero point behind the rounding"
-            yield NamedArithmetic(behind, one.summary, functools.partial(_point_behind, name))
+            yield NamedArithmetic(behind, rule.summary, functools.partial(_point_behind, name))
             inside = f"{name}, bias in the sums"
-            yield NamedArithmetic(inside, one.summary, functools.partial(_bias_inside, name))
+            yield NamedArithmetic(inside, rule.summary, functools.partial(_bias_inside, name))
 
 
 def _quantizers() -> Iterator[NamedArithmetic]:
@@ -80,12 +80,12 @@ def _quantizers() -> Iterator[NamedArithmetic]:
 
 def _roundings() -> Iterator[NamedArithmetic]:
     for rounding in _BEHIND:
-        said = rounding.replace("_", " ")
-        words = f"the value in float64, {said}, then the zero point"
+        rule = rounding.replace("_", " ")
+        words = f"the value in float64, {rule}, then the zero point"
         yield NamedArithmetic(f"rounded_{rounding}", words, functools.partial(_rounded, rounding))
     for rounding in _BEFORE:
-        said = rounding.replace("_", " ")
-        words = f"the value and the zero point in float64, {said}"
+        rule = rounding.replace("_", " ")
+        words = f"the value and the zero point in float64, {rule}"
         codes = functools.partial(_rounded_with_point, rounding)
         yield NamedArithmetic(f"rounded_{rounding}, zero point before it", words, codes)
 
@@ -200,9 +200,9 @@ def frameworks_of(operator: Operator) -> dict[str, tuple[str, ...]]:
     names = {"convolution": "conv", "deconvolution": "deconv"}
     wei, settings = operator.weights.values, operator.settings
     is_window = operator.kind in names
-    found: dict[str, tuple[str, ...]] = {}
+    users: dict[str, tuple[str, ...]] = {}
     if is_window and operator.weights.parts is not None:  # which groups were asked is not kept
-        return found
+        return users
     for framework in FRAMEWORKS:
         try:
             method = which_method(
@@ -219,5 +219,5 @@ def frameworks_of(operator: Operator) -> dict[str, tuple[str, ...]]:
             continue
         is_split = method.tail is not None and wei.shape[operator.axis] % VECTOR
         name = f"{method.dialect}, then {method.tail}" if is_split else method.dialect
-        found[name] = (*found.get(name, ()), framework)
-    return found
+        users[name] = (*users.get(name, ()), framework)
+    return users

@@ -87,18 +87,18 @@ def explain_difference(
     leaves = _leaves(operator, operands)
     outputs = Outputs.of(operator, codes, (scale, point), before, leaves)
     compared = _theirs(theirs, outputs)
-    ours, said = _ours(operator, source, outputs, before, leaves)
-    found = _Search(frameworks_of(operator), compared)
-    found.add(outputs)
-    if not found.is_explained:
+    ours, origin = _ours(operator, source, outputs, before, leaves)
+    search = _Search(frameworks_of(operator), compared)
+    search.add(outputs)
+    if not search.is_explained:
         for supposition in suppositions(operator, codes, point, outputs, compared):
-            found.suppose(supposition)
-    best = ours if found.codes is None else found.codes
+            search.suppose(supposition)
+    best = ours if search.codes is None else search.codes
     notes: tuple[str, ...] = ()
-    if not found.is_explained:
+    if not search.is_explained:
         narrow = dict(without_vnni(operator, codes, point, outputs.acc.shape))
-        notes = remarks_of(outputs, best, compared, narrow, is_named=found.is_supposed)
-    return _explanation(outputs, ours, said, compared, found.ordered(), notes)
+        notes = remarks_of(outputs, best, compared, narrow, is_named=search.is_supposed)
+    return _explanation(outputs, ours, origin, compared, search.ordered(), notes)
 
 
 class _Search:
@@ -106,7 +106,7 @@ class _Search:
 
     def __init__(self, frameworks: Mapping[str, tuple[str, ...]], theirs: Array) -> None:
         self.frameworks, self.theirs = frameworks, theirs
-        self.found: list[Agreement] = []
+        self.agreements: list[Agreement] = []
         self.codes: Array | None = None
         self.is_supposed = False  # whether a supposition explains everything
         self._most = -1
@@ -117,35 +117,37 @@ class _Search:
 
     def add(self, outputs: Outputs) -> None:
         """Try every arithmetic on the operator as it is."""
-        for one, codes in self._tried(outputs, ""):
-            self.found.append(one)
-            if one.equal > self._most:
-                self._most, self.codes = one.equal, codes
+        for agreement, codes in self._tried(outputs, ""):
+            self.agreements.append(agreement)
+            if agreement.equal > self._most:
+                self._most, self.codes = agreement.equal, codes
 
     def suppose(self, supposition: Supposition) -> None:
         """Try every arithmetic on something else, and keep all that give every output.
 
         Else one of them, if it leaves far fewer than the operator as it is.
         """
-        found = [one for one, _ in self._tried(supposition.outputs, supposition.text)]
-        most = max((one.equal for one in found), default=0)
+        agreements = [
+            agreement for agreement, _ in self._tried(supposition.outputs, supposition.text)
+        ]
+        most = max((agreement.equal for agreement in agreements), default=0)
         missing = self.theirs.size - most
         if missing * _WORTH <= self.theirs.size - self._most:
-            kept = [one for one in found if one.equal == most]
-            self.found += kept[:1] if missing else kept
+            best = [agreement for agreement in agreements if agreement.equal == most]
+            self.agreements += best[:1] if missing else best
             self.is_supposed |= not missing
 
     def _tried(self, outputs: Outputs, supposing: str) -> Iterator[tuple[Agreement, Array]]:
-        for one in named_arithmetics():
-            codes = one.codes(outputs)
+        for arithmetic in named_arithmetics():
+            codes = arithmetic.codes(outputs)
             if codes is not None:
                 equal = int((codes == self.theirs).sum())
-                users = self.frameworks.get(one.name, ())
-                yield Agreement(one.name, one.words, equal, supposing, users), codes
+                users = self.frameworks.get(arithmetic.name, ())
+                yield Agreement(arithmetic.name, arithmetic.words, equal, supposing, users), codes
 
     def ordered(self) -> tuple[Agreement, ...]:
         """Return the best first; of equals those that most frameworks use."""
-        return tuple(sorted(self.found, key=lambda one: (-one.equal, -len(one.frameworks))))
+        return tuple(sorted(self.agreements, key=lambda a: (-a.equal, -len(a.frameworks))))
 
 
 def _codes(operator: Operator, source: Array) -> tuple[Array, float, int]:
@@ -218,7 +220,9 @@ def _ours(
         return dst.astype(np.int64), f"{type(operator).__name__} as it runs here"
     except UnsupportedError as error:
         name, refused = "onednn_separate", shortened(str(error), 160)
-        stated = next(one for one in named_arithmetics() if one.name == name).codes(outputs)
+        stated = next(
+            arithmetic for arithmetic in named_arithmetics() if arithmetic.name == name
+        ).codes(outputs)
         if stated is None:
             raise
         return stated, f"{name} on exact sums, for it does not run here: {refused}"
@@ -227,7 +231,7 @@ def _ours(
 def _explanation(
     outputs: Outputs,
     ours: Array,
-    said: str,
+    origin: str,
     theirs: Array,
     agreements: tuple[Agreement, ...],
     remarks: tuple[str, ...],
@@ -249,7 +253,7 @@ def _explanation(
         near_ties=int(near.sum()),
         exact_ties=outputs.exact_ties(near),
         agreements=agreements,
-        ours=said,
+        ours=origin,
         remarks=remarks,
         examples=tuple(
             DifferingOutput(

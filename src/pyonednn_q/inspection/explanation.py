@@ -134,7 +134,7 @@ class Explanation:
     @property
     def explained_by(self) -> tuple[Agreement, ...]:
         """What gives every output as it came; empty where nothing does."""
-        return tuple(one for one in self.agreements if one.equal == self.outputs)
+        return tuple(agreement for agreement in self.agreements if agreement.equal == self.outputs)
 
     @property
     def is_explained(self) -> bool:
@@ -144,10 +144,10 @@ class Explanation:
     def to_json(self) -> str:
         """Return all of it but the arrays as JSON text, with a schema number."""
         names = (name for name in self.__slots__ if name not in {"acc", "values"})
-        found = {name: getattr(self, name) for name in names}
+        content = {name: getattr(self, name) for name in names}
         for name in ("agreements", "examples"):
-            found[name] = [asdict(one) for one in found[name]]
-        return json.dumps({"schema": SCHEMA, "explained": self.is_explained, **found})
+            content[name] = [asdict(entry) for entry in content[name]]
+        return json.dumps({"schema": SCHEMA, "explained": self.is_explained, **content})
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -169,16 +169,22 @@ class Explanation:
             yield from self._others(explained)
         else:
             yield f"theirs: none of {len(self.agreements)} arithmetics gives them all"
-        rest = [one for one in self.agreements if one.equal < self.outputs]
-        for one in rest[: 1 if explained else 3]:
-            yield f"  {one.equal} of {self.outputs}: {one}"
+        partial = [agreement for agreement in self.agreements if agreement.equal < self.outputs]
+        for agreement in partial[: 1 if explained else 3]:
+            yield f"  {agreement.equal} of {self.outputs}: {agreement}"
         yield from (f"note: {remark}" for remark in self.remarks)
         yield from (f"first: {example}" for example in self.examples[:1])
 
     def _others(self, explained: tuple[Agreement, ...]) -> Iterator[str]:
         first = explained[0]
-        others = [one.name for one in explained[1:] if one.supposing == first.supposing]
-        texts = {one.supposing: None for one in explained if one.supposing != first.supposing}
+        others = [
+            agreement.name for agreement in explained[1:] if agreement.supposing == first.supposing
+        ]
+        texts = {
+            agreement.supposing: None
+            for agreement in explained
+            if agreement.supposing != first.supposing
+        }
         yield from (f"  or if {text}" for text in texts)
         if others:
             more = f" and {len(others) - _NAMES} more" if len(others) > _NAMES else ""

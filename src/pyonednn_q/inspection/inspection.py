@@ -61,8 +61,8 @@ class Reorder:
     when: str
 
     def __str__(self) -> str:
-        way = f"{self.tensor} from {self.origin} to {self.target}, {self.nbytes} bytes"
-        return f"{way}: {self.us:.1f} us {self.when}"
+        movement = f"{self.tensor} from {self.origin} to {self.target}, {self.nbytes} bytes"
+        return f"{movement}: {self.us:.1f} us {self.when}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class Inspection:
                 "library",
                 f"oneDNN {self.library}, {self.isa}, {self.runtime}, {self.threads} threads",
             ),
-            *((found.tensor, str(found)) for found in self.formats),
+            *((form.tensor, str(form)) for form in self.formats),
             *(("reorder", str(copy)) for copy in self.reorders),
             ("packed", f"{self.packed_bytes} bytes"),
             ("scratchpad", f"{self.scratchpad_bytes} bytes a call"),
@@ -182,7 +182,7 @@ class Inspection:
             *plan,
             ("benchdnn", self.benchdnn or "no words for it"),
             ("verbose", self.verbose or "nothing was logged"),
-            *(("guard", str(met)) for met in self.guards),
+            *(("guard", str(fault)) for fault in self.guards),
             *(("rejected", f"{impl}: {why}") for impl, why in self.rejected),
             *(("after it", line) for line in self.after),
             *(("note", note) for note in self.notes),

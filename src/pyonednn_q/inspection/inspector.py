@@ -105,12 +105,12 @@ def _inspection(
     notes: tuple[str, ...] = (),
 ) -> Inspection:
     problem, attr = primitive.problem, primitive.attr
-    made = Creation("", ())
+    log = Creation("", ())
     if primitive.kind != "none":
-        made = creation(problem, attr, primitive.impl)
+        log = creation(problem, attr, primitive.impl)
     macs = problem.macs if isinstance(problem, _DENSE) else 0
     skipped = tuple((entry.impl, entry.why) for entry in primitive.skipped)
-    tags = made.tags
+    tags = log.tags
     return Inspection(
         problem=problem.text(),
         implementation=primitive.impl,
@@ -130,9 +130,9 @@ def _inspection(
         attributes=attr.text(),
         exactness="" if planned is None else str(planned.plan.exactness),
         benchdnn=_benchdnn(primitive),
-        verbose=made.line,
+        verbose=log.line,
         guards=tuple(_met(primitive)),
-        rejected=made.refused + skipped,
+        rejected=log.refused + skipped,
         after=() if planned is None else planned.after,
         notes=(*notes, *(primitive.notes if planned is None else planned.notes)),
         tuning="" if planned is None or planned.tuning is None else str(planned.tuning),
@@ -169,14 +169,16 @@ def _copied(primitive: Prepared, usual: Prepared | None = None) -> Iterator[Reor
 
     `usual` is the same primitive for arrays that it need not copy.
     """
-    taken = primitive.time_copies(_COPIES)
+    seconds = primitive.time_copies(_COPIES)
     copied = primitive.copied
     for name in (name for name in (*primitive.inputs, "dst") if name in copied):
         inner = copied[name]
         spec = primitive.layout(name)
         inside = inner if usual is None else _words(usual.layout(name))
-        ways = (inside, _words(spec)) if name == "dst" else (_words(spec), inside)
-        yield Reorder(name, *ways, spec.nbytes, taken[name] * 1e6, _EACH if usual else "each call")
+        layouts = (inside, _words(spec)) if name == "dst" else (_words(spec), inside)
+        yield Reorder(
+            name, *layouts, spec.nbytes, seconds[name] * 1e6, _EACH if usual else "each call"
+        )
 
 
 def _copies_around(planned: Planned) -> Iterator[Reorder]:
@@ -204,9 +206,9 @@ def _words(spec: TensorSpec) -> str:
 
 def _median_us(work: Callable[[], object]) -> float:
     work()  # the first touches new memory
-    taken = []
+    seconds = []
     for _ in range(_COPIES):
         start = time.perf_counter()
         work()
-        taken.append(time.perf_counter() - start)
-    return median(taken) * 1e6
+        seconds.append(time.perf_counter() - start)
+    return median(seconds) * 1e6

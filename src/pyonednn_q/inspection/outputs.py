@@ -161,16 +161,16 @@ class Outputs:
             return 0
         with np.errstate(over="ignore"):
             src, dst = (Fraction(float(np.float32(s))) for s in (self.src_scale, self.dst_scale))
-            wei = [Fraction(float(one)) for one in np.atleast_1d(np.float32(self.wei_scale))]
+            wei = [Fraction(float(scale)) for scale in np.atleast_1d(np.float32(self.wei_scale))]
         bias = [0] * self.acc.shape[self.axis] if self.bias is None else self.bias.tolist()
-        found = 0
+        ties = 0
         for index in np.argwhere(where):
             channel = int(index[self.axis])
             scale = src * wei[channel if len(wei) > 1 else 0]
             count = int(self.acc[tuple(index)]) + (bias[channel] if self.is_counted else 0)
             shift = 0 if self.is_counted else Fraction(bias[channel])
-            found += ((scale * count + shift) * 2 / dst).denominator == 1
-        return found
+            ties += ((scale * count + shift) * 2 / dst).denominator == 1
+        return ties
 
     def saturated(self, codes: Array) -> Array:
         """Tell which codes are at the end of the type, or of a clamp."""

@@ -78,12 +78,12 @@ def _looks(outputs: Outputs, theirs: Array, differs: Array) -> Iterator[str]:
         yield "all of those are ties: a rounding that has no name here"
         return
     error = _by_channel(outputs, theirs - values)
-    known = _by_channel(outputs, inside)
+    inside_by_channel = _by_channel(outputs, inside)
     offsets = {}
     for channel in np.flatnonzero(_by_channel(outputs, differs).any(axis=1)):
-        own = error[channel][known[channel]]
-        if len(own) >= _FEWEST and np.ptp(own) <= _ONE_ROUNDING:
-            offsets[int(channel)] = float(own.max() + own.min()) / 2
+        errors = error[channel][inside_by_channel[channel]]
+        if len(errors) >= _FEWEST and np.ptp(errors) <= _ONE_ROUNDING:
+            offsets[int(channel)] = float(errors.max() + errors.min()) / 2
     wrong = int(_by_channel(outputs, differs).any(axis=1).sum())
     if offsets and len(offsets) == wrong:
         least, most = min(offsets.values()), max(offsets.values())
@@ -97,7 +97,7 @@ def _looks(outputs: Outputs, theirs: Array, differs: Array) -> Iterator[str]:
 
 def _ratio(outputs: Outputs, theirs: Array, values: Array, inside: Array) -> Iterator[str]:
     """Tell whether theirs are ours in another scale."""
-    x, y = (one[inside] - outputs.zero_point for one in (values, theirs))
+    x, y = (levels[inside] - outputs.zero_point for levels in (values, theirs))
     if len(x) < _FEWEST or not (x * x).sum():
         return
     ratio = float((x * y).sum() / (x * x).sum())

@@ -92,18 +92,18 @@ def without_vnni(
     problem = operator._problem(codes.shape, "s8" if codes.dtype == np.int8 else "u8")  # noqa: SLF001
     src = np.ascontiguousarray(codes).reshape(problem.src.dims)
     wei = operator._wei_of(problem)  # noqa: SLF001 - an operator's weights in the problem's dims
-    known, wei = checked(problem, wei, src)
+    dense, wei = checked(problem, wei, src)
     ways: dict[Summation, None] = {}
     for level in _LEVELS:
         isa = InstructionSet.of(level)
-        ways |= dict.fromkeys(summations(known, isa, None, src_zero_point=src_point != 0))
-    if isinstance(known, ConvProblem):
+        ways |= dict.fromkeys(summations(dense, isa, None, src_zero_point=src_point != 0))
+    if isinstance(dense, ConvProblem):
         shifted = "src" if codes.dtype == np.int8 else None
         ways[Summation(Pairing.TAPS, shifted=shifted)] = None  # products of patches, elsewhere, too
     for way in ways:
         if way != EXACT:
             text = f"pairs of products saturate in 16 bits, without VNNI ({way.text()})"
-            yield text, sums(known, src, wei, way, src_point).reshape(dims)
+            yield text, sums(dense, src, wei, way, src_point).reshape(dims)
 
 
 def _other_sums(operator: Operator, codes: Array, src_point: int) -> Iterator[tuple[str, Array]]:
@@ -142,16 +142,16 @@ def _other_dst(outputs: Outputs, theirs: Array) -> Iterator[Supposition]:
     if not offset:
         return
     point = outputs.zero_point + offset
-    other = {"u8": "s8", "s8": "u8"}.get(outputs.dtype)
+    other_dtype = {"u8": "s8", "s8": "u8"}.get(outputs.dtype)
     # Of the other 8-bit type only where they say so.
-    own = dtypes.qmin(outputs.dtype) <= theirs.min() and theirs.max() <= dtypes.qmax(outputs.dtype)
-    may_be_other = other is not None and (not own or abs(offset) == 128)
-    for dtype in filter(None, (other if may_be_other else None, outputs.dtype)):
+    fits = dtypes.qmin(outputs.dtype) <= theirs.min() and theirs.max() <= dtypes.qmax(outputs.dtype)
+    may_be_other = other_dtype is not None and (not fits or abs(offset) == 128)
+    for dtype in filter(None, (other_dtype if may_be_other else None, outputs.dtype)):
         lo, hi = dtypes.qmin(dtype), dtypes.qmax(dtype)
         if lo <= point <= hi and theirs.min() >= lo and theirs.max() <= hi:
             text = f"dst has zero point {point}, not {outputs.zero_point}"
-            if dtype == other and abs(offset) == 128:
+            if dtype == other_dtype and abs(offset) == 128:
                 text = f"codes are {dtype}, not {outputs.dtype}: shifted by {offset}, {text}"
-            elif dtype == other:
+            elif dtype == other_dtype:
                 text = f"codes are {dtype}, not {outputs.dtype}; {text}"
             yield Supposition(text, replace(outputs, zero_point=point, dtype=dtype))

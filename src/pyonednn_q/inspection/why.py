@@ -57,8 +57,8 @@ def main(argv: Sequence[str] = ()) -> int:
     options = _parser().parse_args(argv)
     try:
         arrays = _arrays(options.file)
-        found = explain_difference(_operator(arrays), arrays["src"], arrays["theirs"])
-        print(found.to_json() if options.json else found)
+        explanation = explain_difference(_operator(arrays), arrays["src"], arrays["theirs"])
+        print(explanation.to_json() if options.json else explanation)
     except OSError as error:
         if error.filename is None:  # not of a file that was named: what is printed
             raise
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] = ()) -> int:
     except Error as error:
         reason = error
     else:
-        return 0 if found.is_explained else NOT_EXPLAINED
+        return 0 if explanation.is_explained else NOT_EXPLAINED
     print(f"pyonednn-q why: {reason}", file=sys.stderr)
     return UNUSABLE
 
@@ -131,7 +131,7 @@ def _qparams(arrays: dict[str, Array], name: str, codes: Array, axis: int | None
     scale = arrays[f"{name}_scale"]
     point = arrays.get(f"{name}_zero_point", np.zeros((), np.int64))
     dtype = dtypes.from_numpy(codes.dtype, "theirs" if name == "dst" else name, "u8 or s8 codes")
-    scale, point = (one.reshape(()) if one.size == 1 else one for one in (scale, point))
+    scale, point = (array.reshape(()) if array.size == 1 else array for array in (scale, point))
     return QParams(scale, point, dtype, axis if scale.ndim or point.ndim else None)
 
 

@@ -21,10 +21,10 @@ _TIMEOUT_S = 60
 
 def environment() -> dict[str, str]:
     """Return the environment in which a process finds the same packages and the same library."""
-    own = dict(os.environ)
-    own[library.VARIABLE] = runtime.loaded().path
-    own["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-    return own
+    variables = dict(os.environ)
+    variables[library.VARIABLE] = runtime.loaded().path
+    variables["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
+    return variables
 
 
 def interpreter() -> list[str]:

@@ -67,11 +67,11 @@ def creation(problem: Problem, attr: Attr, impl: str) -> Creation:
     """
     question = pickle.dumps((problem, attr, impl, runtime.get_num_threads()))
     log = child.log(_CODE, question, "dispatch,profile_create")
-    before, found, after = log.partition(_FOUND)
-    made = [line for line in after.splitlines() if _MADE.match(line)]
+    before, marker, after = log.partition(_FOUND)
+    primitives = [line for line in after.splitlines() if _MADE.match(line)]
     # The last one: packing what it needs made other primitives before it.
-    is_it = bool(made) and f",{impl}," in made[-1]
-    return Creation(made[-1] if is_it else "", dispatch.parse(before) if found else ())
+    is_it = bool(primitives) and f",{impl}," in primitives[-1]
+    return Creation(primitives[-1] if is_it else "", dispatch.parse(before) if marker else ())
 
 
 def serve() -> None:

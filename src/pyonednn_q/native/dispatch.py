@@ -63,7 +63,7 @@ def parse(log: str) -> Reasons:
     >>> parse("onednn_verbose,v1,primitive,create:dispatch,brgemm_matmul,no such isa,src/x.cpp:12")
     (('brgemm_matmul', 'no such isa'),)
     """
-    found: dict[tuple[str, str], None] = {}
+    reasons: dict[tuple[str, str], None] = {}
     for line in log.splitlines():
         match = _DISPATCH.match(line.strip())
         if match is None:
@@ -74,5 +74,5 @@ def parse(log: str) -> Reasons:
         long = len(fields) > _LONG and fields[1] == "cpu"
         name = fields[3] if long else fields[0]
         reason = ",".join(fields[_LONG:] if long else fields[1:])
-        found[name, reason] = None
-    return tuple(found)
+        reasons[name, reason] = None
+    return tuple(reasons)

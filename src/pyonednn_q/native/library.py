@@ -66,9 +66,9 @@ _loaded: list[Library] = []  # the last one, if any
 
 def find() -> tuple[Candidate, ...]:
     """Return every candidate in the order in which they are tried."""
-    asked = os.environ.get(VARIABLE)
-    if asked:
-        return (_asked(asked),)
+    named_path = os.environ.get(VARIABLE)
+    if named_path:
+        return (_asked(named_path),)
     return (_recorded(), _wheel(), *(Candidate("system", name) for name in _SYSTEM_NAMES))
 
 
@@ -90,14 +90,14 @@ def load(opener: Callable[[str], object] | None = None) -> Library:
     tried = []
     for candidate in find():
         try:
-            found = _open(candidate)
+            opened = _open(candidate)
             if opener is not None:
-                opener(found.path)
+                opener(opened.path)
         except (_UnfitError, LibraryError) as unfit:
             tried.append((f"{candidate.source} {candidate.path}".strip(), str(unfit)))
         else:
-            _loaded[:] = (found,)
-            return found
+            _loaded[:] = (opened,)
+            return opened
     raise unusable(*tried)
 
 
@@ -140,8 +140,8 @@ def _asked(value: str) -> Candidate:
     try:
         return Candidate(VARIABLE, str(Path(value).expanduser().absolute()))
     except RuntimeError:
-        who = value.split("/", 1)[0]
-        return Candidate(VARIABLE, value, f"there is no home directory of {who}: give a full path")
+        user = value.split("/", 1)[0]
+        return Candidate(VARIABLE, value, f"there is no home directory of {user}: give a full path")
     except OSError as error:
         why = f"{NO_DIRECTORY} ({error.strerror}): give a full path"
         return Candidate(VARIABLE, value, why)
@@ -166,36 +166,36 @@ def _wheel() -> Candidate:
 
 
 def _shared_objects(wheel: Distribution) -> dict[str, str]:
-    found = {}
+    paths = {}
     for file in wheel.files or ():
         if ".so" in file.name:
             # The record is relative ("../../libdnnl.so.3"). Only the directory is resolved: an
             # installer may link files to a cache, where they no longer stand beside each other.
             place = Path(str(file.locate()))
-            found[file.name] = str(place.parent.resolve() / place.name)
-    return found
+            paths[file.name] = str(place.parent.resolve() / place.name)
+    return paths
 
 
 @cache
 def _wheel_files() -> dict[str, str]:
     """Shared objects of the onednn wheel and of all that it requires: file name -> path."""
-    found: dict[str, str] = {}
-    seen: set[str] = set()
+    paths: dict[str, str] = {}
+    visited: set[str] = set()
     queue = ["onednn"]
     while queue:
         name = queue.pop()
-        if name in seen:
+        if name in visited:
             continue
-        seen.add(name)
+        visited.add(name)
         try:
             wheel = distribution(name)
         except PackageNotFoundError:
             continue
-        found |= _shared_objects(wheel)
+        paths |= _shared_objects(wheel)
         queue += [
             re.split(r"[^\w.-]", required, maxsplit=1)[0] for required in wheel.requires or ()
         ]
-    return found
+    return paths
 
 
 class _UnfitError(Exception):
@@ -238,15 +238,15 @@ def _open(candidate: Candidate) -> Library:
         message = "has no function dnnl_version: it is not oneDNN"
         raise _UnfitError(message) from None
     function.restype = ctypes.POINTER(_Version)
-    found = function().contents
-    version = (found.major, found.minor, found.patch)
+    about = function().contents
+    version = (about.major, about.minor, about.patch)
     if not FLOOR <= version < (FLOOR[0] + 1,):
         message = f"is oneDNN {'.'.join(map(str, version))}; {WANTED}"
         raise _UnfitError(message)
-    runtime = RUNTIMES.get(found.cpu_runtime, f"unknown ({found.cpu_runtime})")
+    runtime = RUNTIMES.get(about.cpu_runtime, f"unknown ({about.cpu_runtime})")
     if runtime == "SYCL":
         _show_cpu_to_sycl()
-    commit = (found.hash or b"").decode()
+    commit = (about.hash or b"").decode()
     file = _file_of(ctypes.cast(function, ctypes.c_void_p)) or candidate.path
     return Library(file, candidate.source, version, commit, runtime)
 
@@ -323,5 +323,5 @@ def no_engine(status: str) -> LibraryError:
 def _file_of(address: ctypes.c_void_p) -> str:
     """Return the file that a function came from: a plain name was resolved by the system loader."""
     origin = _Origin()
-    known = ctypes.CDLL(None).dladdr(address, ctypes.byref(origin))
-    return os.fsdecode(origin.file) if known and origin.file else ""
+    status = ctypes.CDLL(None).dladdr(address, ctypes.byref(origin))
+    return os.fsdecode(origin.file) if status and origin.file else ""

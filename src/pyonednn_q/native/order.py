@@ -37,11 +37,11 @@ def memory_order(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
     return _dense_order(array.shape, array.strides, array.itemsize)
 
 
-def lie_alike(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+def lie_alike(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     """Tell whether arrays of the same dims have their elements in the same places."""
     return all(
-        size <= 1 or first * other.itemsize == second * one.itemsize
-        for size, first, second in zip(one.shape, one.strides, other.strides, strict=True)
+        size <= 1 or first * b.itemsize == second * a.itemsize
+        for size, first, second in zip(a.shape, a.strides, b.strides, strict=True)
     )
 
 

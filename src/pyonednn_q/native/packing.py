@@ -50,9 +50,9 @@ class Packed:
             for memory in self.memories:
                 if memory.layout == layout:
                     return memory
-            made = pack(candidate, name, self.array, spec)
-            self.memories.append(made)
-            return made
+            packed = pack(candidate, name, self.array, spec)
+            self.memories.append(packed)
+            return packed
 
 
 def pack(candidate: Candidate, name: str, value: object, spec: TensorSpec) -> Memory:

@@ -105,40 +105,40 @@ def prepare(
         flag(name, value)
     if implementation is not None:
         instance("implementation", implementation, str)
-    given: dict[str, object] = named("values", values, object)
+    attr_values: dict[str, object] = named("values", values, object)
     later = items("later", later, str)
-    seen = named("arrays", arrays, TensorSpec)
+    array_specs = named("arrays", arrays, TensorSpec)
     if isinstance(wei, np.ndarray):
         wei = arranged(problem, wei)
     if wei is None:
         problem = _with_wei_of_each_call(problem)
     tensors = problem.tensors
-    _check_names(problem, attr, given, later, wei, bias)
+    _check_names(problem, attr, attr_values, later, wei, bias)
     if tensors["dst"].size == 0:
         return _empty(problem, attr, wei)
 
     notes = []
     if bare_nibbles(problem, attr):
-        attr, given = replace(attr, src_scale=Scale()), {"src_scale": np.float32(1)}
+        attr, attr_values = replace(attr, src_scale=Scale()), {"src_scale": np.float32(1)}
         notes.append("with a source scale of 1: see matmul-bare-nibbles in the guard table")
     selection = select(
         problem, attr, allow_reference=allow_reference, implementation=implementation
     )
     notes += [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
     with memory_for(problem, attr):
-        bound = bind(selection, problem, attr, given, wei, bias)
+        bound = bind(selection, problem, attr, attr_values, wei, bias)
     array = wei.array if isinstance(wei, Packed) else wei
-    notes += _sum_notes(problem, attr, selection.impl, array, bias, given, saturation)
+    notes += _sum_notes(problem, attr, selection.impl, array, bias, attr_values, saturation)
     needed = (*tensors, *attr.runtime_names(problem))
     inputs = tuple(name for name in needed if name not in bound and name != "dst")
-    specs = {name: seen.get(name) or spec_of(selection, name) for name in (*inputs, "dst")}
+    specs = {name: array_specs.get(name) or spec_of(selection, name) for name in (*inputs, "dst")}
     with memory_for(problem, attr):
-        core = new_core(selection, inputs, bound, seen)
+        core = new_core(selection, inputs, bound, array_specs)
     prepared = Prepared(problem, attr, selection, inputs, bound, specs, core, tuple(notes))
     if saturation == "refuse" and "wei" in inputs and may_saturate(problem, selection.impl):
         prepared.check_wei_of_each_call()
     if self_check:
-        try_out(prepared, array, bias, given)
+        try_out(prepared, array, bias, attr_values)
     return prepared
 
 
@@ -148,7 +148,7 @@ def _sum_notes(
     impl: str,
     wei: object,
     bias: object,
-    given: Mapping[str, object],
+    attr_values: Mapping[str, object],
     saturation: str,
 ) -> list[str]:
     """Refuse weights that want VNNI, unless told to go on; return how sums may be inexact."""
@@ -156,7 +156,7 @@ def _sum_notes(
     error = inexact_weights(problem, attr, impl, codes) if codes is not None else None
     if error is not None and saturation != "allow":
         raise error
-    added = {"dst_zero_point": given.get("dst_zero_point")} if attr.dst_zero_point else {}
+    added = {"dst_zero_point": attr_values.get("dst_zero_point")} if attr.dst_zero_point else {}
     added |= {"bias": bias} if bias is not None else {}
     rounded = float32_notes(problem, attr, impl, codes, added)
     return [*([error.detail] if error is not None else []), *rounded]
@@ -178,22 +178,22 @@ def _with_wei_of_each_call(problem: Problem) -> Problem:
 def _check_names(
     problem: Problem,
     attr: Attr,
-    given: Mapping[str, object],
+    attr_values: Mapping[str, object],
     later: Collection[str],
     wei: object,
     bias: object,
 ) -> None:
     needed = attr.runtime_names(problem)
     for name in later:
-        if name not in needed or name in given:
+        if name not in needed or name in attr_values:
             wanted = "names of scales and zero points that attr declares and `values` lacks"
             raise ArgumentError("later", shown(name), wanted)
-    for name in given:
+    for name in attr_values:
         if name not in needed:
             wanted = f"one of {', '.join(needed)}" if needed else "nothing: attr declares no values"
             raise ArgumentError("values", shown(name), wanted)
     for name in needed:
-        if name not in given and name not in later and not _OPERAND.match(name):
+        if name not in attr_values and name not in later and not _OPERAND.match(name):
             raise ArgumentError(name, "nothing", "a value in `values`: attr declares it")
     for name, value in (("wei", wei), ("bias", bias)):
         if value is not None and name not in problem.tensors:
@@ -206,7 +206,7 @@ def bind(
     selection: Selection,
     problem: Problem,
     attr: Attr,
-    given: Mapping[str, object],
+    attr_values: Mapping[str, object],
     wei: object,
     bias: object,
 ) -> dict[str, Memory]:
@@ -218,7 +218,7 @@ def bind(
             bound[name] = value.memory(candidate, name, problem.tensors[name])
         elif value is not None:
             bound[name] = pack(candidate, name, value, problem.tensors[name])
-    for name, value in given.items():
+    for name, value in attr_values.items():
         if _OPERAND.match(name):
             layout = candidate.layout(name)
             spec = TensorSpec(tuple(layout.dims), layout.dtype)

@@ -142,12 +142,12 @@ class Prepared(HotCallable, hot=True):
                 out = self._new_dst()
         else:
             out = arrays.checked("out", out, self._specs["dst"])
-            read = {
+            checked = {
                 name: arrays.checked(name, array, self._specs[name])
                 for name, array in zip(self.inputs, inputs, strict=True)
             }
-            in_place = [name for name in read if name.startswith("post_op_")]
-            arrays.check_out(out, read, in_place)
+            in_place = [name for name in checked if name.startswith("post_op_")]
+            arrays.check_out(out, checked, in_place)
         with memory_for(self.problem, self.attr):
             dst = self._output(out)
             self._run(*ready, dst)
@@ -189,10 +189,10 @@ class Prepared(HotCallable, hot=True):
         return self._on(core, {**self._specs, **specs})
 
     def __copy__(self) -> Prepared:
-        other = self._on(self._core, self._specs)
+        copy = self._on(self._core, self._specs)
         if self._checks_wei:
-            other.check_wei_of_each_call()
-        return other
+            copy.check_wei_of_each_call()
+        return copy
 
     def _on(self, core: CorePrepared | None, specs: Mapping[str, TensorSpec]) -> Prepared:
         return Prepared(
@@ -224,8 +224,8 @@ class Prepared(HotCallable, hot=True):
     @property
     def copied(self) -> dict[str, str]:
         """Arguments that the library copies in each call, and into which layouts."""
-        found = self._core.copied if self._core is not None else {}
-        return {name: str(layout) for name, layout in found.items()}
+        layouts = self._core.copied if self._core is not None else {}
+        return {name: str(layout) for name, layout in layouts.items()}
 
     def time_copies(self, calls: int) -> dict[str, float]:
         """Return seconds of one copy of each argument in `copied`, of that many in a row."""
@@ -263,8 +263,8 @@ class Prepared(HotCallable, hot=True):
             name: f"{s.dtype}{s.dims} strides {s.strides}" for name, s in self._specs.items()
         }
         for name, inner in self.copied.items():
-            way = "from" if name == "dst" else "to"
-            described[name] += f", copied {way} {inner} in each call"
+            direction = "from" if name == "dst" else "to"
+            described[name] += f", copied {direction} {inner} in each call"
         described |= {name: str(memory.layout) for name, memory in self._bound.items()}
         return described
 
@@ -321,9 +321,9 @@ class Prepared(HotCallable, hot=True):
 
     def _input(self, name: str, array: object) -> Array:
         spec = self._specs[name]
-        given = arrays.checked(name, array, spec)
-        ready = arrays.in_layout(given, spec)
-        if ready is not given:
+        checked = arrays.checked(name, array, spec)
+        ready = arrays.in_layout(checked, spec)
+        if ready is not checked:
             self.copies[name] += 1
         return ready
 

@@ -87,5 +87,5 @@ def quantize(
     codes = aligned(lying.shape, dtypes.numpy_dtype(dtype))
     if not runtime.core.quantize(lying, scales, zero_points, codes):
         raise ArgumentError("src", "NaN", "numbers")
-    found: Array = codes.transpose(inverse(order))
-    return found
+    result: Array = codes.transpose(inverse(order))
+    return result

@@ -69,15 +69,15 @@ def _opened() -> ModuleType:
     LibraryError
         The extension is not built, or no oneDNN that it can use was found.
     """
-    found, chosen = extension(), loaded()
+    module, chosen = extension(), loaded()
     library.check_directory(chosen.runtime)
     try:
-        found.load(chosen.path)
+        module.load(chosen.path)
     except LibraryError as error:  # opened for its version, but not all of oneDNN
         raise library.unusable((f"{chosen.source} {chosen.path}", error.message)) from None
     if dtypes.has_bf16():
-        found.register_dtype("bf16", dtypes.numpy_dtype("bf16"))
-    return found
+        module.register_dtype("bf16", dtypes.numpy_dtype("bf16"))
+    return module
 
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ else:
         if name != "core":
             message = f"module {__name__!r} has no attribute {name!r}"
             raise AttributeError(message)
-        globals()[name] = found = _opened()
-        return found
+        globals()[name] = module = _opened()
+        return module
 
 
 def version() -> tuple[int, int, int]:
@@ -114,8 +114,8 @@ def isa() -> InstructionSet:
 
 def isa_limit() -> str | None:
     """Return the limit of the instruction set as it was asked for, ``None`` without one."""
-    asked = (_limit, *(os.environ.get(name) for name in LIMIT_VARIABLES))
-    return next((name for name in asked if name), None)
+    limits = (_limit, *(os.environ.get(name) for name in LIMIT_VARIABLES))
+    return next((name for name in limits if name), None)
 
 
 def limit_isa(name: str) -> None:

@@ -56,9 +56,9 @@ def inexact_weights(
     channels = pair_overflow(problem, wei, isa, impl=impl, src_zero_point=zero_point)
     if not channels:
         return None
-    shown = ", ".join(map(str, channels[:8])) + (", ..." if len(channels) > 8 else "")
+    listed = ", ".join(map(str, channels[:8])) + (", ..." if len(channels) > 8 else "")
     detail = (
-        f"{len(channels)} output channel(s) ({shown}) hold weights that {impl} on {isa.text()} "
+        f"{len(channels)} output channel(s) ({listed}) hold weights that {impl} on {isa.text()} "
         f"{NOT_EXACT}: without VNNI, pairs of products exceed 16 bits, or odd weights lose "
         "a bit"
     )

@@ -97,14 +97,14 @@ def interleaved(
             else:
                 primitives[index](1)
             samples[index].append(primitives[index](calls[index]) * 1e6)
-    return [Timed(n, tuple(taken)) for n, taken in zip(calls, samples, strict=True)]
+    return [Timed(n, tuple(us)) for n, us in zip(calls, samples, strict=True)]
 
 
 def _estimate(seconds: Seconds) -> float:
     """Return about how long a call takes, warm."""
     seconds(1)
-    calls, taken = 1, seconds(1)
-    while taken * calls < _CALIBRATION_S:
+    calls, per_call = 1, seconds(1)
+    while per_call * calls < _CALIBRATION_S:
         calls *= 4
-        taken = seconds(calls)
-    return max(taken, 1e-9)
+        per_call = seconds(calls)
+    return max(per_call, 1e-9)

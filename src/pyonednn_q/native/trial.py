@@ -74,11 +74,11 @@ def compare(
     dims = places.geometry.dst
     if dst.shape != dims:
         text = f"dims {dst.shape} and not {dims}; {text}"
-        got = np.full(band.low.shape, np.nan)
-        wrong = np.ones(got.shape, bool)
+        values = np.full(band.low.shape, np.nan)
+        wrong = np.ones(values.shape, bool)
     else:
-        got = places.take(dst)
-        wrong = band.wrong(got)
+        values = places.take(dst)
+        wrong = band.wrong(values)
         wrong[:, list(lost)] = False
     if not wrong.any():
         return
@@ -87,7 +87,7 @@ def compare(
         text,
         judged.impl,
         places.at(place, channel),
-        float(got[place, channel]),
+        float(values[place, channel]),
         (float(band.low[place, channel]), float(band.high[place, channel])),
         int(wrong.sum()),
         wrong.size,
@@ -122,12 +122,12 @@ def try_out(
     if prepared.kind == "none":
         return
     draw = Draw()
-    given = _of_each_call(prepared)
-    values = {**values, **given}
+    inputs = _of_each_call(prepared)
+    values = {**values, **inputs}
     operands = _operands(prepared, values, draw)
-    given |= operands
+    inputs |= operands
     if wei is None:
-        wei = given["wei"] = draw.operand(problem.wei.dims, problem.wei.dtype)
+        wei = inputs["wei"] = draw.operand(problem.wei.dims, problem.wei.dtype)
     meaning = _meaning(problem, prepared.attr, bias, values)
     geometry = _geometry(problem)
     turns = Draw.turns(geometry.blocks[1])
@@ -139,13 +139,13 @@ def try_out(
     sums = [op for op in prepared.attr.post_ops if isinstance(op, SumPostOp)]
     dims, dtype, point = geometry.src, problem.src.dtype, int(meaning.src_zero_point.flat[0])
     for turn in range(turns):
-        given["src"] = draw.source(dims, dtype, point, blocks=geometry.blocks, turn=turn)
+        inputs["src"] = draw.source(dims, dtype, point, blocks=geometry.blocks, turn=turn)
         out, before = prepared.empty(), None
         if sums:
             out[...] = draw.source(geometry.dst, problem.dst.dtype, sums[0].zero_point, turn=turn)
             before = out.copy().view(dtypes.numpy_dtype(sums[0].dtype or problem.dst.dtype))
-        band = meaning.band(places, given["src"], codes, before=before, operands=full)
-        dst = prepared(*(given[name] for name in prepared.inputs), out=out)
+        band = meaning.band(places, inputs["src"], codes, before=before, operands=full)
+        dst = prepared(*(inputs[name] for name in prepared.inputs), out=out)
         compare(places, band, dst, prepared, lost)
 
 
@@ -187,27 +187,27 @@ def _geometry(problem: DenseProblem) -> Geometry:
 
 def _of_each_call(prepared: Prepared) -> dict[str, Any]:
     """Return scales and zero points that come with each call."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name in prepared.inputs:
         kind = name.rpartition("_")[2]
         if name.startswith("post_op") or kind not in {"scale", "point"}:
             continue
         if getattr(prepared.attr, name).mask:
             raise ArgumentError("self_check", f"True with {name}s of each call", _WANTED)
-        found[name] = np.array([0.5], np.float32) if kind == "scale" else np.array([3], np.int32)
-    return found
+        values[name] = np.array([0.5], np.float32) if kind == "scale" else np.array([3], np.int32)
+    return values
 
 
 def _operands(prepared: Prepared, values: Mapping[str, object], draw: Draw) -> dict[str, Array]:
     """Return the operands of binary post-ops, in dims that broadcast to dst's."""
-    found = {}
+    operands = {}
     for index, op in enumerate(prepared.attr.post_ops):
         if isinstance(op, BinaryPostOp):
             name = f"post_op_{index}"
-            given = values.get(name)
-            array = draw.operand(op.src1.dims, op.src1.dtype) if given is None else given
-            found[name] = np.asarray(array).reshape(op.src1.dims)
-    return found
+            value = values.get(name)
+            array = draw.operand(op.src1.dims, op.src1.dtype) if value is None else value
+            operands[name] = np.asarray(array).reshape(op.src1.dims)
+    return operands
 
 
 def _meaning(

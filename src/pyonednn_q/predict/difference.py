@@ -90,23 +90,23 @@ def difference_report(
     DTypeError, ShapeError
         Naming the argument.
     """
-    one, other = _integers("a", a), _integers("b", b)
-    if one.shape != other.shape:
-        raise ShapeError("b", f"shape {other.shape}", f"shape {one.shape}, that of a")
-    kept = whole("positions", positions, lo=0)
-    gap = one - other
+    first, second = _integers("a", a), _integers("b", b)
+    if first.shape != second.shape:
+        raise ShapeError("b", f"shape {second.shape}", f"shape {first.shape}, that of a")
+    listed = whole("positions", positions, lo=0)
+    gap = first - second
     where = np.argwhere(gap != 0)
     at_ties = None
     if ties is not None:
         mask = numbers("ties", ties, "biuf")
-        if mask.dtype != np.bool_ or mask.shape != one.shape:
+        if mask.dtype != np.bool_ or mask.shape != first.shape:
             got = f"{mask.dtype} of shape {mask.shape}"
-            raise ShapeError("ties", got, f"booleans of shape {one.shape}")
+            raise ShapeError("ties", got, f"booleans of shape {first.shape}")
         at_ties = int(np.count_nonzero(mask & (gap != 0)))
     return DifferenceReport(
         compared=gap.size,
         count=len(where),
-        positions=tuple(tuple(map(int, index)) for index in where[:kept]),
+        positions=tuple(tuple(map(int, index)) for index in where[:listed]),
         largest=int(np.abs(gap).max(initial=0)),
         mean=float(gap.mean()) if gap.size else 0.0,
         at_ties=at_ties,
@@ -160,7 +160,7 @@ def _fraction(src: Array, wei: Array, dst: Array) -> tuple[Array, Array]:
 
 
 def _integers(name: str, values: ArrayLike) -> Array:
-    given = numbers(name, values)
-    if given.dtype.kind not in "iu" or given.dtype == np.uint64:
-        raise DTypeError(name, str(given.dtype), "integers")
-    return given.astype(np.int64)
+    array = numbers(name, values)
+    if array.dtype.kind not in "iu" or array.dtype == np.uint64:
+        raise DTypeError(name, str(array.dtype), "integers")
+    return array.astype(np.int64)

@@ -98,8 +98,8 @@ def spread(alg: str, lo: Array, hi: Array, alpha: float, beta: float, at: int) -
             y = ALGS[alg](wide, alpha, beta)
             error = np.where(np.isfinite(y), _error(alg, wide, y, alpha, at), 0.0)
             ends.append((np.minimum(y - error, LARGEST), np.maximum(y + error, -LARGEST)))
-        below = np.minimum.reduce([one for one, _ in ends])
-        above = np.maximum.reduce([one for _, one in ends])
+        below = np.minimum.reduce([end for end, _ in ends])
+        above = np.maximum.reduce([end for _, end in ends])
         return [_rounded(below, -np.inf), _rounded(above, np.inf)]
 
 

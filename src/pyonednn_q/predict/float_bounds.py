@@ -63,9 +63,9 @@ def ends(
             continue
         exact = lo is hi
         places = [lo] if exact else [lo, hi, *(np.clip(F32(x), lo, hi) for x in _turns(post_op))]
-        made = [float_order.applied(post_op, x, order, operand, before, level) for x in places]
-        lo = np.minimum.reduce(made)
-        hi = lo if exact else np.maximum.reduce(made)
+        results = [float_order.applied(post_op, x, order, operand, before, level) for x in places]
+        lo = np.minimum.reduce(results)
+        hi = lo if exact else np.maximum.reduce(results)
         if not exact and isinstance(post_op, EltwisePostOp) and post_op.alg == "hardswish":
             # Two factors round against each other between the places.
             lo, hi = np.nextafter(lo, F32(-np.inf)), np.nextafter(hi, F32(np.inf))

@@ -70,16 +70,16 @@ class Order:
 
     def seen(self, problem: Problem, attr: Attr) -> Order:
         """Return the first order that gives the same results on a problem."""
-        linear = any(_is_linear(one) for one in attr.post_ops)
+        linear = any(_is_linear(post_op) for post_op in attr.post_ops)
         turns = any(
-            isinstance(one, PReluPostOp)
-            or (isinstance(one, EltwisePostOp) and one.alg in _NEGATIVE)
-            for one in attr.post_ops
+            isinstance(post_op, PReluPostOp)
+            or (isinstance(post_op, EltwisePostOp) and post_op.alg in _NEGATIVE)
+            for post_op in attr.post_ops
         )
         negative, dst = self.zeros == "negative", problem.tensors["dst"].dtype
-        both = attr.src_scale is not None and attr.wei_scale is not None
+        two_scales = attr.src_scale is not None and attr.wei_scale is not None
         return Order(
-            self.together or not both,
+            self.together or not two_scales,
             self.fused or not linear,
             self.divided and attr.dst_scale is not None,
             "kept" if dtypes.is_integer(dst) or (negative and not turns) else self.zeros,
@@ -216,8 +216,8 @@ def _scaled(
     wei = None if attr.wei_scale is None else _along_channels(problem, values["wei_scale"])
     if src is not None and wei is not None:
         return np.asarray(x * (src * wei) if order.together else (x * src) * wei)
-    one = src if src is not None else wei
-    return x if one is None else np.asarray(x * one)
+    factor = src if src is not None else wei
+    return x if factor is None else np.asarray(x * factor)
 
 
 def _along_channels(problem: Problem, values: Array) -> Array:

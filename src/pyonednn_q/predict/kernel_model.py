@@ -105,17 +105,17 @@ class KernelModel:
         if self.bounded:
             why = f"{', '.join(self.bounded)} is known within bounds only: use `bounds`"
             raise NoModelError(self.impl, self.isa.text(), why)
-        given = self._given(values, bias, before)
-        whole = self._sums(src, wei, given)
+        arrays = self._given(values, bias, before)
+        acc = self._sums(src, wei, arrays)
         if is_whole(self.problem, self.attr):
             self._check_whole(wei)
         at = level(self.impl, self.isa)
         return destination(
             self.problem,
             self.attr,
-            whole,
+            acc,
             self.proof.order,
-            given,
+            arrays,
             bias=bias,
             before=before,
             level=at,
@@ -145,11 +145,11 @@ class KernelModel:
         ArgumentError, DTypeError, ShapeError, NoModelError
             As `run` does, but for the function.
         """
-        given = self._given(values, bias, before)
-        whole = self._sums(src, wei, given)
+        arrays = self._given(values, bias, before)
+        acc = self._sums(src, wei, arrays)
         at = level(self.impl, self.isa)
         return ends(
-            self.problem, self.attr, whole, self.proof.order, given, at, bias=bias, before=before
+            self.problem, self.attr, acc, self.proof.order, arrays, at, bias=bias, before=before
         )
 
     def _check_whole(self, wei: Array) -> None:
@@ -162,20 +162,20 @@ class KernelModel:
     @property
     def bounded(self) -> tuple[str, ...]:
         """Functions among the post-ops that are known within bounds only."""
-        return tuple(one.text() for one in self.attr.post_ops if is_bounded(one))
+        return tuple(post_op.text() for post_op in self.attr.post_ops if is_bounded(post_op))
 
     def _given(
         self, values: Mapping[str, Array] | None, bias: Array | None, before: Array | None
     ) -> dict[str, Array]:
         problem = self.problem
         passed = named("values", values, object)
-        given = {name: numbers(name, one, "iufV") for name, one in passed.items()}
+        arrays = {name: numbers(name, value, "iufV") for name, value in passed.items()}
         for name in self.attr.runtime_names(problem):
-            if name not in given:
+            if name not in arrays:
                 raise ArgumentError(name, "nothing", "a value in `values`: attr declares it")
         if ("bias" in problem.tensors) is (bias is None):
             raise ArgumentError("bias", "None" if bias is None else "an array", "as the problem")
-        if any(isinstance(one, SumPostOp) for one in self.attr.post_ops) and before is None:
+        if any(isinstance(value, SumPostOp) for value in self.attr.post_ops) and before is None:
             raise ArgumentError("before", "None", "what dst holds: the sum reads it")
         if bias is not None:
             instance("bias", bias, np.ndarray)
@@ -186,18 +186,18 @@ class KernelModel:
             instance("before", before, np.ndarray)
             if before.shape != problem.dst.dims:
                 raise ShapeError("before", str(before.shape), str(problem.dst.dims))
-        return given
+        return arrays
 
-    def _sums(self, src: Array, wei: Array, given: Mapping[str, Array]) -> Array:
+    def _sums(self, src: Array, wei: Array, arrays: Mapping[str, Array]) -> Array:
         instance("src", src, np.ndarray)
         problem, wei = checked(self.problem, wei, src)
-        point = int(given["src_zero_point"].ravel()[0]) if self.attr.src_zero_point else 0
+        point = int(arrays["src_zero_point"].ravel()[0]) if self.attr.src_zero_point else 0
         # Proofs ran on processors with AVX512_VBMI; for others, all ways that are left must agree.
         isa = self.isa if self.isa.vbmi else replace(self.isa, vbmi=None)
         ways = summations(problem, isa, self.impl, src_zero_point=point != 0)
         first, *others = (sums(problem, src, wei, way, point) for way in ways)
         if any(not np.array_equal(first, other) for other in others):
-            choice = " or ".join(one.text() for one in ways)
+            choice = " or ".join(way.text() for way in ways)
             raise NoModelError(self.impl, self.isa.text(), f"its sums may be added by {choice}")
         return first
 
@@ -232,7 +232,7 @@ def kernel_model(
     ArgumentError
         The problem is none with 8-bit sums.
     """
-    known, attr = weighted(problem), Attr() if attr is None else attr
+    dense, attr = weighted(problem), Attr() if attr is None else attr
     isa = InstructionSet.of(isa)
     instance("attr", attr, Attr)
     instance("impl", impl, str)
@@ -240,37 +240,37 @@ def kernel_model(
     if len(version) < 2:
         raise ArgumentError("version", shown(version), "major, minor and patch")
     minor = ".".join(map(str, version[:2]))
-    proof = proofs().get((known.kind, known.src.dtype, impl, isa.text(), minor))
+    proof = proofs().get((dense.kind, dense.src.dtype, impl, isa.text(), minor))
     if proof is None:
-        why = f"nothing is proven for {known.src.dtype} {known.kind} of oneDNN {minor}"
+        why = f"nothing is proven for {dense.src.dtype} {dense.kind} of oneDNN {minor}"
         raise NoModelError(impl, isa.text(), why)
-    missing = sorted(features(known, attr) - proof.features)
+    missing = sorted(features(dense, attr) - proof.features)
     if missing:
         raise NoModelError(impl, isa.text(), f"not proven with {', '.join(missing)}")
-    outside = proof.region.outside(known)
+    outside = proof.region.outside(dense)
     if outside:
         raise NoModelError(impl, isa.text(), outside)
     facts = Facts((version[0], version[1], version[2] if version[2:] else 0), isa, "")
-    wrong = [row.id for row in guards.matching(known, attr, facts, impl)]
+    wrong = [row.id for row in guards.matching(dense, attr, facts, impl)]
     if wrong:
         raise NoModelError(impl, isa.text(), f"known to be wrong here: {', '.join(wrong)}")
-    return KernelModel(known, attr, impl, isa, proof, version)
+    return KernelModel(dense, attr, impl, isa, proof, version)
 
 
 def features(problem: Problem, attr: Attr) -> frozenset[str]:
     """Return what a problem does besides its sums, in words."""
-    found = {f"dst {problem.tensors['dst'].dtype}"}
+    words = {f"dst {problem.tensors['dst'].dtype}"}
     if "bias" in problem.tensors:
-        found.add(f"bias {problem.tensors['bias'].dtype}")
+        words.add(f"bias {problem.tensors['bias'].dtype}")
     for name in ("src", "src1", "wei", "dst"):
         scale, point = attr.scale(name), None if name == "src1" else attr.zero_point(name)
         if scale is not None:
-            found.add(f"{name} scale{_along(problem, name, scale)}")
+            words.add(f"{name} scale{_along(problem, name, scale)}")
         if point is not None:
-            found.add(f"{name} zero point{_along(problem, name, point)}")
-    for one in attr.post_ops:
-        found.update(_features(problem, one))
-    return frozenset(found)
+            words.add(f"{name} zero point{_along(problem, name, point)}")
+    for post_op in attr.post_ops:
+        words.update(_features(problem, post_op))
+    return frozenset(words)
 
 
 def _along(problem: Problem, name: str, value: Scale | ZeroPoint) -> str:

@@ -65,7 +65,7 @@ def read(text: str) -> dict[Key, Proof]:
         for line in row["visited"].splitlines():
             name, _, letters = line.partition("|")
             visited[name.strip()] = frozenset(
-                traits[one] for one in letters.strip(" .") if one != "."
+                traits[letter] for letter in letters.strip(" .") if letter != "."
             )
         regions.update(dict.fromkeys(_keys(row), Region(visited)))
     table = {}

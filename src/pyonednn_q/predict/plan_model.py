@@ -141,12 +141,12 @@ class PlanModel:
         return values if values is None else np.asarray(values)
 
     def _values(self, operands: Mapping[str, Array] | None) -> dict[str, Array]:
-        plan, given = self.plan, named("operands", operands, object)
+        plan, arrays = self.plan, named("operands", operands, object)
         values = plan.values()
         for name, leaf in (*plan.operands, *((name, name) for name in plan.later)):
-            if leaf not in given:
+            if leaf not in arrays:
                 raise ArgumentError("operands", f"no {leaf!r}", "a value for each leaf")
-            array = numbers("operands", given[leaf], "iufV")
+            array = numbers("operands", arrays[leaf], "iufV")
             values[name] = array if name in plan.later else self._aligned(name, array)
         return values
 

@@ -85,19 +85,19 @@ def class_of(problem: Weighted) -> str:
 def traits(problem: Weighted) -> frozenset[str]:
     """Return what else of a shape may change the code that runs, in words."""
     if isinstance(problem, (ConvProblem, DeconvProblem)):
-        found = {*_blocks(problem), *_window(problem), *_ends(problem)}
-        found.add("one image" if problem.src.dims[0] == 1 else "several images")
+        words = {*_blocks(problem), *_window(problem), *_ends(problem)}
+        words.add("one image" if problem.src.dims[0] == 1 else "several images")
     elif isinstance(problem, InnerProductProblem):
-        found = {_rows(problem.src.dims[0]), *_columns(problem.oc)}
-        found.add(_divided("src channels", problem.src.dims[1]))
+        words = {_rows(problem.src.dims[0]), *_columns(problem.oc)}
+        words.add(_divided("src channels", problem.src.dims[1]))
     else:
-        found = {_rows(problem.m), *_columns(problem.n), _divided("K", problem.k)}
+        words = {_rows(problem.m), *_columns(problem.n), _divided("K", problem.k)}
         if problem.bias is not None and problem.bias.size != problem.n:
-            found.add("bias of more than a row")
-    found.update(_layouts(problem))
+            words.add("bias of more than a row")
+    words.update(_layouts(problem))
     if any(0 in spec.dims for spec in problem.tensors.values()):
-        found.add("nothing in it")
-    return frozenset(found)
+        words.add("nothing in it")
+    return frozenset(words)
 
 
 def _channels(problem: ConvProblem | DeconvProblem) -> str:

@@ -86,8 +86,8 @@ def align_thresholds(
     {'x': 1.0, 'a': 6.0, 'b': 6.0}
     """
     graph = items("graph", graph, GraphOperator)
-    found: dict[str, Range] = named("thresholds", thresholds, object)
-    _check(graph, found)
+    aligned: dict[str, Range] = named("thresholds", thresholds, object)
+    _check(graph, aligned)
     readers: dict[str, int] = {}
     for operator in graph:
         for name in set(operator.sources):
@@ -97,23 +97,23 @@ def align_thresholds(
         source, result = operator.sources[0], operator.result
         moved = operator.kind in MOVING and result in settled
         if readers[source] == 1 and (moved or operator.kind in BACKWARD):
-            found[source] = found[result]
+            aligned[source] = aligned[result]
             settled.add(source)
     for operator in graph:
         if operator.kind in FORWARD and operator.result not in settled:
-            found[operator.result] = found[operator.sources[0]]
-    return found
+            aligned[operator.result] = aligned[operator.sources[0]]
+    return aligned
 
 
 def _check(graph: Sequence[GraphOperator], thresholds: Mapping[str, object]) -> None:
-    written = [operator.result for operator in graph]
+    results = [operator.result for operator in graph]
     for at, operator in enumerate(graph):
         if not operator.sources:
             raise ArgumentError("graph", f"a {operator.kind} of nothing", "at least one source")
         for name in (*operator.sources, operator.result):
             if name not in thresholds:
                 raise ArgumentError("thresholds", f"none of {name!r}", "one of every tensor")
-        late = set(operator.sources) & set(written[at:])
-        if late or operator.result in written[:at]:
+        late = set(operator.sources) & set(results[at:])
+        if late or operator.result in results[:at]:
             got = f"{sorted(late or {operator.result})} written after it is read, or twice"
             raise ArgumentError("graph", got, "operators in the order in which they run")

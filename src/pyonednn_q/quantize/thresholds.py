@@ -128,8 +128,8 @@ def kl_threshold(values: ArrayLike, *, bins: int = _BINS, levels: int = 128) -> 
     counts, _ = np.histogram(sizes[sizes > 0.0], bins, (0.0, largest))
     beyond = np.append(np.cumsum(counts[::-1])[::-1], 0)
     ends = range(levels, bins + 1)
-    found = [_divergence(counts[:end], int(beyond[end]), levels) for end in ends]
-    return largest * ends[int(np.argmin(found))] / bins
+    divergences = [_divergence(counts[:end], int(beyond[end]), levels) for end in ends]
+    return largest * ends[int(np.argmin(divergences))] / bins
 
 
 def octav_threshold(values: ArrayLike, bits: int = 8, *, signed: bool = True) -> float:
@@ -198,6 +198,6 @@ def _divergence(counts: NDArray[Any], beyond: int, levels: int) -> float:
     p = counts.astype(np.float64)
     p[-1] += beyond
     q = np.where((p > 0.0) & ~filled, 1.0, shared)
-    kept = p > 0.0
-    p, q = p[kept] / p.sum(), q[kept] / q.sum()
+    filled_p = p > 0.0
+    p, q = p[filled_p] / p.sum(), q[filled_p] / q.sum()
     return float(np.sum(p * np.log(p / q)))

@@ -47,10 +47,10 @@ def dialect(name: str) -> Dialect:
         There is none; the message lists them.
     """
     instance("dialect", name, str)
-    found = DIALECTS.get(name, ALIASES.get(name))
-    if found is None:
+    row = DIALECTS.get(name, ALIASES.get(name))
+    if row is None:
         raise ArgumentError("dialect", shown(name), f"one of {', '.join(DIALECTS)}")
-    return found
+    return row
 
 
 def requantizer(
@@ -92,13 +92,13 @@ def requantizer(
         Naming the argument; also where the dialect itself is not defined.
     """
     chosen = dialect(name)
-    given = {"src_scale": src_scale, "wei_scale": wei_scale, "dst_scale": dst_scale}
-    scales = [_stored(key, value, chosen) for key, value in given.items()]
-    own = {
+    scale_of = {"src_scale": src_scale, "wei_scale": wei_scale, "dst_scale": dst_scale}
+    scales = [_stored(key, value, chosen) for key, value in scale_of.items()]
+    offsets = {
         "dst_zero_point": numbers("dst_zero_point", dst_zero_point),
         "bias": numbers("bias", 0 if bias is None else bias),
     }
-    lengths = {array.shape for array in (*scales, *own.values()) if array.ndim}
+    lengths = {array.shape for array in (*scales, *offsets.values()) if array.ndim}
     if len(lengths) > 1:
         wanted = "as many channels in each, or one value"
         raise ShapeError("wei_scale", f"constants of shapes {shown(sorted(lengths))}", wanted)
@@ -107,8 +107,8 @@ def requantizer(
         constants = chosen.constants(*scales)
         if bias is not None and chosen.name.startswith("onednn"):
             # One scale for all three leaves units of dst: there is no factor after the bias.
-            bias = _real(own["bias"], *scales[:2]) / (1.0 if "last" in constants else scales[2])
-        vectors = (*constants.values(), *own.values())
+            bias = _real(offsets["bias"], *scales[:2]) / (1.0 if "last" in constants else scales[2])
+        vectors = (*constants.values(), *offsets.values())
         per_channel = any(np.ndim(vector) for vector in vectors)
         if dst_dtype == "s32" and chosen.name.startswith("onednn") and hi is None:
             hi = ONEDNN_S32_MAX
@@ -149,7 +149,7 @@ def requantize(
 
     The parameters are those of `requantizer`; `native.requantize` runs the same in C++.
     """
-    made = requantizer(
+    rule = requantizer(
         name,
         src_scale=src_scale,
         wei_scale=wei_scale,
@@ -159,7 +159,7 @@ def requantize(
         bias=bias,
         axis=axis,
     )
-    return statement.apply(acc, made)
+    return statement.apply(acc, rule)
 
 
 def _real(bias: Array, src_scale: Array, wei_scale: Array) -> Array:
@@ -169,11 +169,11 @@ def _real(bias: Array, src_scale: Array, wei_scale: Array) -> Array:
 
 
 def _stored(name: str, value: ArrayLike, chosen: Dialect) -> Array:
-    given = numbers(name, value)
-    if given.ndim > 1:
-        raise ShapeError(name, f"shape {given.shape}", "one value, or one per channel")
+    array = numbers(name, value)
+    if array.ndim > 1:
+        raise ShapeError(name, f"shape {array.shape}", "one value, or one per channel")
     with np.errstate(over="ignore"):
-        stored = given.astype(np.float32 if chosen.single_scales else np.float64)
+        stored = array.astype(np.float32 if chosen.single_scales else np.float64)
     if not (np.isfinite(stored) & (stored > 0)).all():
         kind = "float32" if chosen.single_scales else "float64"
         raise ArgumentError(name, shown(value), f"values that are finite and positive in {kind}")

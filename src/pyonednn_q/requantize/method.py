@@ -89,11 +89,11 @@ def which_method(
     chosen = "litert-2.3" if version is None else version
     one_of("version", chosen, VERSIONS)
     table = _TFLITE.get((framework, chosen), {})
-    found = table.get((f"{row} {granularity}", dtype), table.get((row, dtype)))
-    if found is None:
+    method = table.get((f"{row} {granularity}", dtype), table.get((row, dtype)))
+    if method is None:
         got = f"{row} of {dtype} with {framework} {chosen}"
         raise ArgumentError("op", got, "an operator that was measured")
-    return found
+    return method
 
 
 def _snps(framework: str, op: str, granularity: str, *, narrow: bool, depthwise: bool) -> Method:

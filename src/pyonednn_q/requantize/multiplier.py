@@ -228,13 +228,13 @@ def _searched(m: Array, limit: int, first: int) -> tuple[Array, Array]:
 
 
 def _truncated(m: Array, limit: int) -> tuple[Array, Array]:
-    found = m > limit
-    k, r = np.where(found, float(limit), 0.0), np.zeros(m.shape, np.int32)
+    settled = m > limit
+    k, r = np.where(settled, float(limit), 0.0), np.zeros(m.shape, np.int32)
     for shift in range(63):
-        here = ~found & (np.ldexp(m, shift + 1) >= limit)
-        k = np.where(here, np.trunc(np.ldexp(m, shift)), k)
-        r = np.where(here, shift, r).astype(np.int32)
-        found = found | here
+        reached = ~settled & (np.ldexp(m, shift + 1) >= limit)
+        k = np.where(reached, np.trunc(np.ldexp(m, shift)), k)
+        r = np.where(reached, shift, r).astype(np.int32)
+        settled = settled | reached
     return k.astype(np.int64), r
 
 
@@ -246,10 +246,10 @@ def _scale(name: str, value: ArrayLike) -> Array:
 
 
 def _finite(name: str, value: ArrayLike) -> Array:
-    given = np.asarray(value)
-    if given.dtype.kind not in "iuf":
-        raise ArgumentError(name, str(given.dtype), "numbers")
-    numbers = given.astype(np.float64)
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf":
+        raise ArgumentError(name, str(array.dtype), "numbers")
+    numbers = array.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise ArgumentError(name, "a value that is not finite", "finite numbers")
     return numbers

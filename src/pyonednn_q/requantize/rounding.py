@@ -103,7 +103,7 @@ def _goes_away(
 
 
 def _integers(name: str, values: ArrayLike) -> Array:
-    given = np.asarray(values)
-    if given.dtype.kind not in "iu" or given.dtype == np.uint64:
-        raise DTypeError(name, str(given.dtype), "integers of up to 64 bits, signed")
-    return given.astype(np.int64)
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" or array.dtype == np.uint64:
+        raise DTypeError(name, str(array.dtype), "integers of up to 64 bits, signed")
+    return array.astype(np.int64)

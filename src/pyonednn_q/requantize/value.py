@@ -235,25 +235,25 @@ def _vector(
     name: str, value: ArrayLike, dtype: str, lo: float = -np.inf, hi: float = np.inf
 ) -> Array:
     """Return a value or a vector as `dtype`, in which it must be what it was."""
-    given = numbers(name, value)
+    array = numbers(name, value)
     wants_integers = np.dtype(dtype).kind == "i"
-    if given.dtype.kind not in ("iu" if wants_integers else "iuf"):
+    if array.dtype.kind not in ("iu" if wants_integers else "iuf"):
         wanted = "integers" if wants_integers else "numbers"
-        raise DTypeError(name, str(given.dtype), wanted)
-    if given.ndim > 1 or given.size == 0:
-        raise ShapeError(name, f"shape {given.shape}", "one value, or one per channel")
-    outside = ~np.isfinite(given) | (given < lo) | (given > hi)
+        raise DTypeError(name, str(array.dtype), wanted)
+    if array.ndim > 1 or array.size == 0:
+        raise ShapeError(name, f"shape {array.shape}", "one value, or one per channel")
+    outside = ~np.isfinite(array) | (array < lo) | (array > hi)
     if wants_integers:
         info = np.iinfo(dtype)
-        outside |= (given < info.min) | (given > info.max)
+        outside |= (array < info.min) | (array > info.max)
     else:
         with np.errstate(over="ignore"):
-            outside |= ~np.isfinite(given.astype(dtype))
+            outside |= ~np.isfinite(array.astype(dtype))
     if outside.any():
-        got = str(given[outside].flat[0]) if given.ndim else str(given)
+        got = str(array[outside].flat[0]) if array.ndim else str(array)
         bounds = f" from {lo:.0f} to {hi:.0f}" if np.isfinite(lo) else f" that {dtype} holds"
         raise ArgumentError(name, got, "finite values" + bounds)
-    return given.astype(dtype)
+    return array.astype(dtype)
 
 
 def _check_product(vectors: dict[str, Array | None]) -> None:

@@ -108,9 +108,9 @@ class _Sweep:
         if isinstance(outcome, Refusal):
             # A run changes while its last item stays put; that is still the same refusal.
             about = before[-1:] if rule.has_run else before
-            seen = self.refusals.setdefault((rule.name, outcome.reason), [])
-            if about not in seen:
-                seen.append(about)
+            refused = self.refusals.setdefault((rule.name, outcome.reason), [])
+            if about not in refused:
+                refused.append(about)
                 self.events.append(Event(rule, index, before, None, outcome.reason))
             return False
         if isinstance(outcome, Rewrite):
@@ -134,10 +134,10 @@ class _Sweep:
 
     def interval(self, index: int) -> Interval:
         """Return what is known of the value that enters an item."""
-        known = self.known
-        for item in self.items[len(known) - 1 : index]:
+        intervals = self.known
+        for item in self.items[len(intervals) - 1 : index]:
             if isinstance(item, Acc):
-                known.append(item.leaving)
+                intervals.append(item.leaving)
             else:
-                known.append(ANYTHING if isinstance(item, Dst) else after(item, known[-1]))
-        return known[index]
+                intervals.append(ANYTHING if isinstance(item, Dst) else after(item, intervals[-1]))
+        return intervals[index]

@@ -66,7 +66,7 @@ def strangeness(items: Sequence[Item]) -> int:
 def disorder(items: Sequence[Item]) -> int:
     """How many pairs are out of the normal form."""
     places = [_PLACE.get(type(item), 1) for item in items]
-    return sum(one > other for one, other in combinations(places, 2))
+    return sum(a > b for a, b in combinations(places, 2))
 
 
 def detail(items: Sequence[Item]) -> int:

@@ -30,9 +30,11 @@ class Candidates(dict[Kinds, tuple[Candidate, ...]]):
         self.openers = tuple({rule.pattern[0] for rule in rules if rule.has_run})
 
     def __missing__(self, kinds: Kinds) -> tuple[Candidate, ...]:
-        found = tuple(_candidate(rule) for rule in self.rules if _may_match(rule.pattern, kinds))
-        self[kinds] = found
-        return found
+        candidates = tuple(
+            _candidate(rule) for rule in self.rules if _may_match(rule.pattern, kinds)
+        )
+        self[kinds] = candidates
+        return candidates
 
 
 class RuleSet:

@@ -80,9 +80,9 @@ class Trace:
     @property
     def exactness(self) -> Exactness:
         """The weakest promise made; levels of bounded rewrites add up."""
-        made = [event.rule.exactness for event in self.events if event.after is not None]
-        rank = max((exactness.rank for exactness in made), default=BITWISE.rank)
-        return Exactness(rank, sum(exactness.levels for exactness in made))
+        promises = [event.rule.exactness for event in self.events if event.after is not None]
+        rank = max((exactness.rank for exactness in promises), default=BITWISE.rank)
+        return Exactness(rank, sum(exactness.levels for exactness in promises))
 
     @property
     def rate(self) -> float:

@@ -78,12 +78,12 @@ def as_if(
     """
     instance("problem", problem, Operation)
     instance("src", src, np.ndarray)
-    known, wei = checked(problem, wei, src)
+    dense, wei = checked(problem, wei, src)
     if requantizer is not None:
         instance("requantizer", requantizer, Requantizer)
-    zero_point = _zero_point(src_zero_point, known)
-    ways = summations(known, isa, impl, src_zero_point=zero_point != 0)
-    first, *others = (sums(known, src, wei, way, zero_point) for way in ways)
+    zero_point = _zero_point(src_zero_point, dense)
+    ways = summations(dense, isa, impl, src_zero_point=zero_point != 0)
+    first, *others = (sums(dense, src, wei, way, zero_point) for way in ways)
     if any(not np.array_equal(first, other) for other in others):
         raise ArgumentError(
             "impl", str(impl), f"one that decides: {_choices(ways, InstructionSet.of(isa))}"
@@ -93,7 +93,7 @@ def as_if(
 
 
 def _choices(ways: tuple[Summation, ...], isa: InstructionSet) -> str:
-    names = " or ".join(one.text() for one in ways)
+    names = " or ".join(way.text() for way in ways)
     if isa.vbmi is None and any(way.pairing in {Pairing.ROW, Pairing.COLUMN} for way in ways):
         names += "; an InstructionSet that tells vbmi may decide, too"
     return f"on {isa.text()} this problem's sums may pair by {names}"
@@ -121,18 +121,18 @@ def checked(problem: Problem, wei: Array, src: Array | None = None) -> tuple[Wei
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
-    known = weighted(problem)
+    dense = weighted(problem)
     instance("wei", wei, np.ndarray)
-    wei = arranged(known, wei)
+    wei = arranged(dense, wei)
     arrays = {"wei": wei} if src is None else {"src": src, "wei": wei}
     for name, array in arrays.items():
-        spec = known.tensors[name]
+        spec = dense.tensors[name]
         wanted_dtype = dtypes.numpy_dtype(spec.dtype)
         if array.dtype != wanted_dtype:
             raise DTypeError(name, str(array.dtype), str(wanted_dtype))
         if array.shape != spec.dims:
             raise ShapeError(name, str(array.shape), str(spec.dims))
-    return known, wei
+    return dense, wei
 
 
 def sums(

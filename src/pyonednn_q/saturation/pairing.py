@@ -135,12 +135,12 @@ def summations(
     if kind == "unknown":
         impl = None
     if isinstance(problem, Windowed):
-        found = _of_window(problem, isa, impl, src_zero_point)
+        ways = _of_window(problem, isa, impl, src_zero_point)
     elif isinstance(problem, MatMulProblem):
-        found = _of_matmul(problem, isa, impl, src_zero_point=src_zero_point)
+        ways = _of_matmul(problem, isa, impl, src_zero_point=src_zero_point)
     else:
-        found = _of_inner_product(problem, isa, impl)
-    return tuple(dict.fromkeys(found))
+        ways = _of_inner_product(problem, isa, impl)
+    return tuple(dict.fromkeys(ways))
 
 
 def _of_window(
@@ -148,10 +148,10 @@ def _of_window(
 ) -> list[Summation]:
     """Convolutions and deconvolutions: generated code, or a product of patches."""
     is_gemm = impl is not None and classify(impl) == "gemm"
-    found = [] if is_gemm else _of_kernel(problem, isa, impl)
+    ways = [] if is_gemm else _of_kernel(problem, isa, impl)
     if is_gemm or (impl is None and _falls_to_gemm(problem, isa)):
-        found += _of_patches(problem, isa, zero_point)
-    return found
+        ways += _of_patches(problem, isa, zero_point)
+    return ways
 
 
 def _falls_to_gemm(problem: Windowed, isa: InstructionSet) -> bool:
@@ -198,10 +198,10 @@ def _of_kernel(problem: Windowed, isa: InstructionSet, impl: str | None) -> list
         return [Summation(halved=True, shifted="src")]
     if problem.is_depthwise:
         return [EXACT]
-    plain, other = Summation(Pairing.CHANNELS), _rearranged(problem, isa, impl)
-    if other is None or isa.vbmi is False:
+    plain, rearranged = Summation(Pairing.CHANNELS), _rearranged(problem, isa, impl)
+    if rearranged is None or isa.vbmi is False:
         return [plain]
-    return [Summation(other)] if isa.vbmi else [plain, Summation(other)]
+    return [Summation(rearranged)] if isa.vbmi else [plain, Summation(rearranged)]
 
 
 def _of_matmul(
@@ -225,19 +225,19 @@ def _of_inner_product(
     """Flatten the source, but for brgemm's own kernel of 3.7, which goes position by position."""
     shifted = "src" if problem.src.dtype == "s8" else None
     avx512 = isa.has_avx512()
-    found = []
+    ways = []
     for order in _memory_orders(problem):
         if impl is None or classify(impl) == "gemm":
             rows, length = problem.src.dims[0], math.prod(problem.src.dims[1:])
             # The library lays weights with spatial dimensions out in more than one way.
             product = Product(rows, problem.oc, length, order, problem.src.ndim == 2 or None)
-            found += _of_gemm(product, isa, False, signed=problem.src.dtype == "s8")
+            ways += _of_gemm(product, isa, False, signed=problem.src.dtype == "s8")
         if (avx512 and impl is None) or (impl or "").startswith("brg_matmul"):
-            found.append(Summation(order, shifted=shifted))
+            ways.append(Summation(order, shifted=shifted))
         if (avx512 and impl is None) or (impl or "").startswith("brgemm"):
             by_position = Pairing.CHANNELS if problem.src.ndim > 2 else order
-            found.append(Summation(by_position, shifted=shifted))
-    return found
+            ways.append(Summation(by_position, shifted=shifted))
+    return ways
 
 
 def _memory_orders(problem: InnerProductProblem) -> tuple[Pairing, ...]:

@@ -108,8 +108,8 @@ def inexact_channels(
     if way.halved:
         return _with_odd_weights(problem, wei)
     flagged = np.zeros(channels_of(problem), np.bool_)
-    for found in reachable_pairs(problem, wei, way, source):
-        flagged |= by_channel(problem, np.asarray(found.saturates.any(axis=-1)))
+    for pairs in reachable_pairs(problem, wei, way, source):
+        flagged |= by_channel(problem, np.asarray(pairs.saturates.any(axis=-1)))
     return flagged
 
 
@@ -142,8 +142,8 @@ def reachable_pairs(
         index = np.stack([run.places[0:-1:2], run.places[1::2]], axis=-1)
         lowest = np.minimum(first * lo, first * hi) + np.minimum(second * lo, second * hi)
         highest = np.maximum(first * lo, first * hi) + np.maximum(second * lo, second * hi)
-        seen = _are_seen_together(problem, index)
-        yield Pairs(lowest[..., seen], highest[..., seen], index[seen])
+        together = _are_seen_together(problem, index)
+        yield Pairs(lowest[..., together], highest[..., together], index[together])
 
 
 def by_channel(problem: Weighted, flags: Array) -> Array:

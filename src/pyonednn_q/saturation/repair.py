@@ -115,10 +115,10 @@ def repair(
     by_channel = _channels_first(verdict.problem, np.asarray(wei, np.float64))
     ideal = by_channel
     if unrounded is not None:
-        given = numbers("unrounded", unrounded).astype(np.float64)
-        if given.shape != wei.shape or not np.isfinite(given).all():
-            raise ArgumentError("unrounded", f"shape {given.shape}", f"numbers of {wei.shape}")
-        ideal = _channels_first(verdict.problem, given)
+        real_wei = numbers("unrounded", unrounded).astype(np.float64)
+        if real_wei.shape != wei.shape or not np.isfinite(real_wei).all():
+            raise ArgumentError("unrounded", f"shape {real_wei.shape}", f"numbers of {wei.shape}")
+        ideal = _channels_first(verdict.problem, real_wei)
     needed = np.zeros(len(by_channel), np.bool_)
     needed[list(verdict.flagged)] = where == "needed"
     needed |= where == "all"
@@ -246,7 +246,7 @@ def _codes(ideal: Array, factor: Array, *, even: bool) -> Array:
 
 def _least(verdict: Verdict) -> Array:
     """Return how far, at least, each channel has to shrink by the ends of its pairs."""
-    ends = [max(one.hi / 32767, one.lo / -32768, 1.0) for one in verdict.channels]
+    ends = [max(channel.hi / 32767, channel.lo / -32768, 1.0) for channel in verdict.channels]
     return np.asarray(ends)
 
 
@@ -269,17 +269,17 @@ def _report(
     return Repair(
         wei=_channels_back(verdict.problem, codes).astype(np.int8).reshape(dims),
         factor=factor,
-        changed=tuple(int(one) for one in changed),
-        sqnr=tuple(_sqnr(ideal[one], real[one]) for one in changed),
+        changed=tuple(int(channel) for channel in changed),
+        sqnr=tuple(_sqnr(ideal[channel], real[channel]) for channel in changed),
         sqnr_of_all=_sqnr(ideal, real),
-        remaining=tuple(int(one) for one in np.flatnonzero(_inexact(verdict, codes))),
+        remaining=tuple(int(channel) for channel in np.flatnonzero(_inexact(verdict, codes))),
     )
 
 
-def _sqnr(wanted: Array, got: Array) -> float:
+def _sqnr(ideal: Array, actual: Array) -> float:
     """Return the power of what is wanted over that of the error, in dB."""
-    lost = float(np.square(wanted - got).sum())
-    power = float(np.square(wanted).sum())
+    lost = float(np.square(ideal - actual).sum())
+    power = float(np.square(ideal).sum())
     if lost == 0:
         return float("inf")
     return 10 * float(np.log10(power / lost))

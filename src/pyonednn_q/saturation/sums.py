@@ -57,8 +57,8 @@ def _of_window(problem: Windowed, src: Array, pairing: Pairing) -> Iterator[Arra
 
     def at(tap: int) -> Array:
         taps = np.unravel_index(tap, problem.window.kernel)
-        seen = np.ix_(*(place[:, one] for place, one in zip(places, taps, strict=True)))
-        window: Any = (slice(None), slice(None), slice(None), *seen)
+        positions = np.ix_(*(place[:, offset] for place, offset in zip(places, taps, strict=True)))
+        window: Any = (slice(None), slice(None), slice(None), *positions)
         return np.asarray(split[window]).reshape(*split.shape[:3], -1)
 
     for taps in walk(problem, pairing):

@@ -107,7 +107,7 @@ class Verdict:
     @property
     def flagged(self) -> tuple[int, ...]:
         """The channels that some source makes inexact."""
-        return tuple(one.channel for one in self.channels if one.reason is not None)
+        return tuple(channel.channel for channel in self.channels if channel.reason is not None)
 
     @property
     def is_exact(self) -> bool:
@@ -118,12 +118,12 @@ class Verdict:
         """Return the verdict, and a line for each flagged channel."""
         if self.is_exact:
             return f"{self.isa.text()}: all {len(self.channels)} output channels are exact"
-        bad = [one for one in self.channels if one.reason is not None]
+        bad = [channel for channel in self.channels if channel.reason is not None]
         does = "saturates" if bad[0].reason == "saturation" else "is not exact"
         if len(bad) > 1:
             does = "saturate" if bad[0].reason == "saturation" else "are not exact"
         head = f"{self.isa.text()}: {len(bad)} of {len(self.channels)} output channels {does}"
-        return "\n".join([head, *(f"  {one.text()}" for one in bad)])
+        return "\n".join([head, *(f"  {channel.text()}" for channel in bad)])
 
 
 def saturation(
@@ -158,23 +158,23 @@ def saturation(
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
-    known, wei = checked(problem, wei)
-    source = _range(known, src_range)
-    ways = summations(known, isa, impl, src_zero_point=src_zero_point)
-    lows, highs = np.zeros((2, channels_of(known)), np.int64)
-    odd, pairs = np.zeros((2, channels_of(known)), np.bool_)
+    dense, wei = checked(problem, wei)
+    source = _range(dense, src_range)
+    ways = summations(dense, isa, impl, src_zero_point=src_zero_point)
+    lows, highs = np.zeros((2, channels_of(dense)), np.int64)
+    odd, pairs = np.zeros((2, channels_of(dense)), np.bool_)
     for way in ways:
-        flagged = inexact_channels(known, wei, way, source)
+        flagged = inexact_channels(dense, wei, way, source)
         if way.halved:
             odd |= flagged
             continue
         pairs |= flagged
-        for found in reachable_pairs(known, wei, way, source):
-            lows = np.minimum(lows, _per_channel(known, found.lo, np.min))
-            highs = np.maximum(highs, _per_channel(known, found.hi, np.max))
+        for pair in reachable_pairs(dense, wei, way, source):
+            lows = np.minimum(lows, _per_channel(dense, pair.lo, np.min))
+            highs = np.maximum(highs, _per_channel(dense, pair.hi, np.max))
     rows = zip(map(_reason, pairs, odd), lows.tolist(), highs.tolist(), strict=True)
     channels = tuple(ChannelVerdict(at, *row) for at, row in enumerate(rows))
-    return Verdict(known, InstructionSet.of(isa), source, ways, channels)
+    return Verdict(dense, InstructionSet.of(isa), source, ways, channels)
 
 
 def witness(verdict: Verdict, wei: Array, channel: int) -> Witness | None:
@@ -196,9 +196,9 @@ def witness(verdict: Verdict, wei: Array, channel: int) -> Witness | None:
     for way in verdict.ways:
         make = of_odd_weight if way.halved else of_pair
         if inexact_channels(verdict.problem, wei, way, verdict.source)[channel]:
-            found = make(verdict.problem, wei, way, verdict.source, channel)
-            if found is not None:
-                return found
+            example = make(verdict.problem, wei, way, verdict.source, channel)
+            if example is not None:
+                return example
     return None
 
 
@@ -241,18 +241,18 @@ def counts(
     """
     instance("problem", problem, Operation)
     instance("src", src, np.ndarray)
-    known, wei = checked(problem, wei, src)
-    exact = sums(known, src, wei, EXACT)
-    found = [
-        _count(known, sums(known, src, wei, way) - exact) for way in summations(known, isa, impl)
+    dense, wei = checked(problem, wei, src)
+    exact = sums(dense, src, wei, EXACT)
+    by_way = [
+        _count(dense, sums(dense, src, wei, way) - exact) for way in summations(dense, isa, impl)
     ]
-    return max(found, key=lambda one: (one.wrong, one.largest))
+    return max(by_way, key=lambda c: (c.wrong, c.largest))
 
 
 def _count(problem: Weighted, error: Array) -> Counts:
     axis = error.ndim - 1 if isinstance(problem, MatMulProblem) else 1
-    others = tuple(one for one in range(error.ndim) if one != axis)
-    per_channel = tuple(int(one) for one in np.count_nonzero(error, axis=others))
+    others = tuple(dim for dim in range(error.ndim) if dim != axis)
+    per_channel = tuple(int(count) for count in np.count_nonzero(error, axis=others))
     return Counts(error.size, sum(per_channel), per_channel, int(np.abs(error).max(initial=0)))
 
 
@@ -262,13 +262,13 @@ def _reason(saturates: bool, loses_bits: bool) -> str | None:
     return "odd weights" if loses_bits else None
 
 
-def _range(problem: Weighted, given: tuple[int, int] | None) -> tuple[int, int]:
+def _range(problem: Weighted, src_range: tuple[int, int] | None) -> tuple[int, int]:
     lo, hi = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
-    if given is None:
+    if src_range is None:
         return lo, hi
-    ends = integers("src_range", given)
+    ends = integers("src_range", src_range)
     if len(ends) != 2:
-        raise ShapeError("src_range", shown(given), "the lowest and the highest value")
+        raise ShapeError("src_range", shown(src_range), "the lowest and the highest value")
     low = whole("src_range", ends[0], lo=lo, hi=hi)
     return low, whole("src_range", ends[1], lo=low, hi=hi)
 

@@ -52,11 +52,11 @@ def of_pair(
     problem: Weighted, wei: Array, way: Summation, source: tuple[int, int], channel: int
 ) -> Witness | None:
     """Return a source that makes a pair of the channel saturate."""
-    for found in reachable_pairs(problem, wei, way, source):
+    for pairs in reachable_pairs(problem, wei, way, source):
         for group, output in _rows(problem, channel):
-            for at in np.flatnonzero(found.saturates[group, output]):
-                seen = _seen(problem, group, channel, found.places[at])
-                witness = _shown(problem, wei, way, source, seen)
+            for at in np.flatnonzero(pairs.saturates[group, output]):
+                view = _seen(problem, group, channel, pairs.places[at])
+                witness = _shown(problem, wei, way, source, view)
                 if witness is not None:
                     return witness
     return None
@@ -70,8 +70,8 @@ def of_odd_weight(
     ((group, _),) = _rows(problem, channel)
     weights = wei.reshape(problem.oc, -1)[channel]
     for index in np.flatnonzero(weights % 2 == 1):
-        seen = _seen(problem, group, channel, np.array([index]))
-        witness = None if seen is None else _shown(problem, wei, way, source, seen)
+        view = _seen(problem, group, channel, np.array([index]))
+        witness = None if view is None else _shown(problem, wei, way, source, view)
         if witness is not None:
             return witness
     return None
@@ -98,10 +98,10 @@ def _rows(problem: Weighted, channel: int) -> list[tuple[int, int]]:
 def _seen(problem: Weighted, group: int, channel: int, index: Array) -> _OutputView | None:
     """Return the first output that sees all of these weights inside the source."""
     if isinstance(problem, MatMulProblem):
-        batch = tuple(int(one) for one in np.unravel_index(group, problem.batch or (1,)))
+        batch = tuple(int(i) for i in np.unravel_index(group, problem.batch or (1,)))
         batch = batch if problem.batch else ()
         of_src, of_wei = (
-            tuple(0 if dim == 1 else one for one, dim in zip(batch, spec.dims, strict=False))
+            tuple(0 if dim == 1 else i for i, dim in zip(batch, spec.dims, strict=False))
             for spec in (problem.src, problem.wei)
         )
         return _OutputView(
@@ -110,10 +110,10 @@ def _seen(problem: Weighted, group: int, channel: int, index: Array) -> _OutputV
             tuple((*of_src, 0, int(k)) for k in index),
         )
     dims = problem.wei.dims[1:] if isinstance(problem, InnerProductProblem) else _sum_dims(problem)
-    places = [tuple(int(one) for one in np.unravel_index(int(at), dims)) for at in index]
+    places = [tuple(int(i) for i in np.unravel_index(int(at), dims)) for at in index]
     if isinstance(problem, InnerProductProblem):
-        own = tuple((channel, *place) for place in places)
-        return _OutputView((0, channel), own, tuple((0, *place) for place in places))
+        in_wei = tuple((channel, *place) for place in places)
+        return _OutputView((0, channel), in_wei, tuple((0, *place) for place in places))
     return _seen_in_window(problem, group, channel, places)
 
 
@@ -144,21 +144,21 @@ def _sum_dims(problem: Windowed) -> Place:
 
 
 def _shown(
-    problem: Weighted, wei: Array, way: Summation, source: tuple[int, int], seen: _OutputView | None
+    problem: Weighted, wei: Array, way: Summation, source: tuple[int, int], view: _OutputView | None
 ) -> Witness | None:
     """Try the ends for the places seen, and quiet values for all others, until it shows."""
-    if seen is None:
+    if view is None:
         return None
     lo, hi = source
     quiet = dict.fromkeys((lo, min(max(0, lo), hi), hi))
-    weights = [int(wei[place]) + 128 * (way.shifted == "wei") for place in seen.wei]
+    weights = [int(wei[place]) + 128 * (way.shifted == "wei") for place in view.wei]
     dtype = dtypes.numpy_dtype(problem.src.dtype)
     for value, up in product(quiet, (True, False)):
         src = np.full(problem.src.dims, value, dtype)
-        for place, weight in zip(seen.src, weights, strict=True):
+        for place, weight in zip(view.src, weights, strict=True):
             src[place] = hi if (weight > 0) is up else lo
-        exact = int(sums(problem, src, wei, EXACT)[seen.dst])
-        computed = int(sums(problem, src, wei, way)[seen.dst])
+        exact = int(sums(problem, src, wei, EXACT)[view.dst])
+        computed = int(sums(problem, src, wei, way)[view.dst])
         if exact != computed:
-            return Witness(src, seen.dst, exact, computed)
+            return Witness(src, view.dst, exact, computed)
     return None

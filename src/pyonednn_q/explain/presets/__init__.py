@@ -50,10 +50,10 @@ def get(name: str) -> dict[str, Any]:
 
 @functools.cache
 def _all() -> dict[str, tuple[str, dict[str, Any]]]:
-    found = {}
+    presets = {}
     for file in FILES:
         text = resources.files(__package__).joinpath(f"{file}.toml").read_text("utf-8")
         tables = tomllib.loads(text)
         usual = tables.pop("usual", {})
-        found.update({name: (file, {**usual, **table}) for name, table in tables.items()})
-    return found
+        presets.update({name: (file, {**usual, **table}) for name, table in tables.items()})
+    return presets

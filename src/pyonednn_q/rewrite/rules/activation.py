@@ -78,15 +78,15 @@ def make_clip_of_hardsigmoid(before: Affine | Acc, eltwise: Eltwise) -> Outcome:
         return None
     inner = Affine(eltwise.alpha, eltwise.beta)
     if isinstance(before, Acc):
-        taken = absorbed(before, inner)
-        if isinstance(taken, Refusal):
-            return taken
-        items: tuple[Item, ...] = (*taken, _UNIT)
+        head = absorbed(before, inner)
+        if isinstance(head, Refusal):
+            return head
+        items: tuple[Item, ...] = (*head, _UNIT)
     else:
-        both = composed(before, inner)
-        if isinstance(both, Refusal):
-            return both
-        items = (both, _UNIT)
+        affine = composed(before, inner)
+        if isinstance(affine, Refusal):
+            return affine
+        items = (affine, _UNIT)
     if weight(items) > weight((before, eltwise)):
         return Refusal("its scale and shift would cost more outside than inside")
     return items

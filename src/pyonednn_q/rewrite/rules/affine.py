@@ -47,18 +47,18 @@ def compose_affines(first: Affine, second: Affine) -> Outcome:
     """Refused where it would cost more: a per-tensor shift before a per-channel scale becomes a
     per-channel shift behind it.
     """
-    both = composed(first, second)
-    if isinstance(both, Refusal):
-        return both
-    if weight((both,)) > weight((first, second)):
+    affine = composed(first, second)
+    if isinstance(affine, Refusal):
+        return affine
+    if weight((affine,)) > weight((first, second)):
         return Refusal("apart they need fewer per-channel constants than together")
-    return (both,)
+    return (affine,)
 
 
 def composed(first: Affine, second: Affine) -> Affine | Refusal:
     """Fold two affine steps into one, in float64, if float32 can hold the result."""
-    both = _folded(first, second)
-    return both if isinstance(both, Refusal) else Affine(*both)
+    folded = _folded(first, second)
+    return folded if isinstance(folded, Refusal) else Affine(*folded)
 
 
 def _folded(first: Affine | Acc, second: Affine) -> tuple[Vec, Vec] | Refusal:
@@ -90,10 +90,10 @@ def absorbed(acc: Acc, affine: Affine) -> tuple[Acc] | tuple[Acc, Affine] | Refu
     moved = affine.scale
     if not (moved.is_all(1.0) or acc.takes_scale.admits(moved)):
         return Refusal(acc.because or f"the primitive takes no scale {moved}")
-    both = _folded(acc, affine)
-    if isinstance(both, Refusal):
-        return both
-    scale, shift = both
+    folded = _folded(acc, affine)
+    if isinstance(folded, Refusal):
+        return folded
+    scale, shift = folded
     if acc.takes_shift.admits(shift) or shift == acc.shift:
         return (acc.holding(scale, shift),)
     if moved.is_all(1.0) or not acc.shift.is_all(0.0):

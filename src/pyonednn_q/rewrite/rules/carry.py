@@ -88,17 +88,17 @@ def _carried(
         return Refusal(problem)
     front = Affine(scale, shift)
     if isinstance(anchor, Affine):
-        both = composed(anchor, front)
-        if isinstance(both, Refusal):
-            return both
-        head: tuple[Acc | Step, ...] = (both,)
+        affine = composed(anchor, front)
+        if isinstance(affine, Refusal):
+            return affine
+        head: tuple[Acc | Step, ...] = (affine,)
     elif front == _IDENTITY:
         head = (anchor,)
     else:
-        taken = absorbed(anchor, front)
-        if isinstance(taken, Refusal):
-            return taken
-        head = taken
+        left_end = absorbed(anchor, front)
+        if isinstance(left_end, Refusal):
+            return left_end
+        head = left_end
     behind = rest if sign == 1.0 else Affine(rest.scale * sign, rest.shift)
     tail = () if behind is _IDENTITY else (behind,)
     return (*head, *reversed(passed), *tail)

@@ -44,10 +44,10 @@ def merge_clips(first: Clip, second: Clip) -> Outcome:
     and the intersection of the two intervals is empty. Refused where that would make a bound per
     channel that is not.
     """
-    both = _merged(first, second)
-    if weight((both,)) > weight((first, second)):
+    merged = _merged(first, second)
+    if weight((merged,)) > weight((first, second)):
         return Refusal("apart they need fewer per-channel bounds than together")
-    return (both,)
+    return (merged,)
 
 
 def _merged(first: Clip, second: Clip) -> Clip:
