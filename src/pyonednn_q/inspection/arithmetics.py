@@ -80,12 +80,12 @@ def _quantizers() -> Iterator[NamedArithmetic]:
 
 def _roundings() -> Iterator[NamedArithmetic]:
     for rounding in _BEHIND:
-        rule = rounding.replace("_", " ")
-        words = f"the value in float64, {rule}, then the zero point"
+        how = rounding.replace("_", " ")
+        words = f"the value in float64, {how}, then the zero point"
         yield NamedArithmetic(f"rounded_{rounding}", words, functools.partial(_rounded, rounding))
     for rounding in _BEFORE:
-        rule = rounding.replace("_", " ")
-        words = f"the value and the zero point in float64, {rule}"
+        how = rounding.replace("_", " ")
+        words = f"the value and the zero point in float64, {how}"
         codes = functools.partial(_rounded_with_point, rounding)
         yield NamedArithmetic(f"rounded_{rounding}, zero point before it", words, codes)
 

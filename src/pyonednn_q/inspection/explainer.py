@@ -127,13 +127,11 @@ class _Search:
 
         Else one of them, if it leaves far fewer than the operator as it is.
         """
-        agreements = [
-            agreement for agreement, _ in self._tried(supposition.outputs, supposition.text)
-        ]
-        most = max((agreement.equal for agreement in agreements), default=0)
+        agreements = [a for a, _ in self._tried(supposition.outputs, supposition.text)]
+        most = max((a.equal for a in agreements), default=0)
         missing = self.theirs.size - most
         if missing * _WORTH <= self.theirs.size - self._most:
-            best = [agreement for agreement in agreements if agreement.equal == most]
+            best = [a for a in agreements if a.equal == most]
             self.agreements += best[:1] if missing else best
             self.is_supposed |= not missing
 
@@ -220,9 +218,7 @@ def _ours(
         return dst.astype(np.int64), f"{type(operator).__name__} as it runs here"
     except UnsupportedError as error:
         name, refused = "onednn_separate", shortened(str(error), 160)
-        stated = next(
-            arithmetic for arithmetic in named_arithmetics() if arithmetic.name == name
-        ).codes(outputs)
+        stated = next(a for a in named_arithmetics() if a.name == name).codes(outputs)
         if stated is None:
             raise
         return stated, f"{name} on exact sums, for it does not run here: {refused}"

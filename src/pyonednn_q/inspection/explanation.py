@@ -177,14 +177,8 @@ class Explanation:
 
     def _others(self, explained: tuple[Agreement, ...]) -> Iterator[str]:
         first = explained[0]
-        others = [
-            agreement.name for agreement in explained[1:] if agreement.supposing == first.supposing
-        ]
-        texts = {
-            agreement.supposing: None
-            for agreement in explained
-            if agreement.supposing != first.supposing
-        }
+        others = [a.name for a in explained[1:] if a.supposing == first.supposing]
+        texts = {a.supposing: None for a in explained if a.supposing != first.supposing}
         yield from (f"  or if {text}" for text in texts)
         if others:
             more = f" and {len(others) - _NAMES} more" if len(others) > _NAMES else ""

@@ -107,7 +107,7 @@ class Verdict:
     @property
     def flagged(self) -> tuple[int, ...]:
         """The channels that some source makes inexact."""
-        return tuple(channel.channel for channel in self.channels if channel.reason is not None)
+        return tuple(c.channel for c in self.channels if c.reason is not None)
 
     @property
     def is_exact(self) -> bool:

@@ -34,9 +34,9 @@ def s32_in_float32(problem: Problem, attr: Attr) -> bool:
     Right are plain reorders, maxima of windows in generated code (which `s32_maxima` has), a clip
     whose bounds float32 holds, and smaller integer types of one s32 value, for they saturate.
     """
-    src_dtypes = {spec.dtype for name, spec in problem.tensors.items() if name != "dst"}
+    sources = {spec.dtype for name, spec in problem.tensors.items() if name != "dst"}
     stored = problem.tensors["dst"].dtype
-    if "s32" not in src_dtypes:
+    if "s32" not in sources:
         return stored == "s32" and _reads_s32(attr, stored)
     match problem:
         case ReorderProblem():
@@ -46,7 +46,7 @@ def s32_in_float32(problem: Problem, attr: Attr) -> bool:
         case EltwiseProblem(alg="clip", alpha=lo, beta=hi) if not attr.post_ops:
             return max(abs(lo), abs(hi)) > F32_WHOLE
         case BinaryProblem(alg=alg):
-            whole = all(map(dtypes.is_integer, src_dtypes))
+            whole = all(map(dtypes.is_integer, sources))
             cancels = alg in {"add", "sub"} or (alg == "div" and dtypes.is_integer(stored))
             return stored == "s32" or alg in COMPARISONS or (whole and cancels)
         case SumProblem():
