@@ -68,7 +68,7 @@ class Setting:
     Parameters
     ----------
     threads : int
-        Of the library.
+        Number of threads of the library.
     cache : {"warm", "cold"}
         Warm: an untimed call goes before each timed sample. Cold: much other memory is touched
         before each timed call.

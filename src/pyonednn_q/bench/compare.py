@@ -38,11 +38,11 @@ class Comparison:
     Attributes
     ----------
     before, after : Row
-        Of the first and the second run.
+        The row of the first and of the second run.
     ratio : Ratio
         Time after over time before: above 1 is slower.
     threshold : float
-        What is too small to count.
+        Relative change of time below which a row counts as the same: 0.05 is 5 %.
     """
 
     before: Row

@@ -88,7 +88,7 @@ def warnings(stolen: float, others: float, drift: float, spreads: list[float]) -
     drift : float
         Peak at the end over peak at the start, minus 1.
     spreads : list of float
-        Of the rows.
+        For each row, the distance of its quartiles over its median.
     """
     doubts = []
     if stolen > STOLEN:

@@ -48,7 +48,7 @@ class Rival:
     way : str
         "call": from Python; "loop": around our primitive, in C++.
     calls : int
-        In each sample.
+        Number of calls in each sample.
     samples_us : tuple of float
         Microseconds a call; of all rivals of a row in the same rounds.
     refused : str
@@ -76,7 +76,7 @@ class Row:
     suite, line : str
         Where the problem comes from; both empty for one typed in.
     times : int
-        How often the network has it.
+        How often the network has this layer.
     problem, dtype, tail, layout : str
         The case.
     isa : str
@@ -86,17 +86,17 @@ class Row:
     cache : str
         "warm" or "cold".
     ops, nbytes : int
-        Operations, and bytes that move at least once.
+        Arithmetic operations of a call, and bytes that it has to read and write at least once.
     impl, attributes : str
         What ran.
     notes : tuple of str
         What a reader should know: saturation, implementations passed over.
     calls : int
-        In each sample.
+        Number of calls in each sample.
     samples_us : tuple of float
         Microseconds a call. Rows of one problem under one setting were sampled in the same rounds.
     sqnr_db : float or None
-        Against FP32, for other types.
+        Signal-to-quantization-noise ratio against FP32, in dB; None for FP32 itself.
     ours, benchdnn : str
         Command lines that reproduce the row.
     refused : str

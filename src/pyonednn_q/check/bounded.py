@@ -55,9 +55,9 @@ def evaluate_bounded(
     chain, x, dst_before, operands
         As in `evaluate`; channels are on axis 1.
     error : array_like
-        How far x may be off.
+        By how much x may be wrong, in its own units; broadcasts to x.
     levels : int
-        How many levels a rounding may be off, as rewrites with a bound declare.
+        By how many levels a rounding may be off, as rewrites with a bound declare.
 
     Returns
     -------

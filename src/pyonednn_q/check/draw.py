@@ -51,18 +51,19 @@ class Draw:
         Parameters
         ----------
         dims : tuple of int
-            Of the source.
+            Dims of the source.
         dtype : str
-            Of its elements.
+            Data type of the source.
         zero_point : int
-            Of its codes.
+            The code that stands for real 0.
         blocks : (int, int), optional
-            The dimension that styles follow each other along, and how often they may change; by
-            default the longest, at each place.
+            The dimension along which the sizes of values change, and in how many blocks at most; by
+            default the longest dimension, at each place.
         turn : int
-            Which of `turns`.
+            Number of the draw, below `turns`: each has other sizes in each block.
         toward : ndarray, optional
-            Weights of a channel; broadcasts to the source.
+            Weights of a channel, which broadcast to the source: the largest values take their
+            signs.
         """
         axis, count = (int(np.argmax(dims)), max(dims)) if blocks is None else blocks
         block = np.arange(dims[axis]) * min(count, _STYLES) // max(dims[axis], 1)

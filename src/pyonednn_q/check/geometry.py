@@ -22,15 +22,16 @@ class Geometry:
     Attributes
     ----------
     kind : str
-        convolution, deconvolution, inner_product or matmul.
+        "convolution", "deconvolution", "inner_product" or "matmul".
     src, wei : tuple of int
         Dims: (N, IC, spatial) and (OC, IC / groups, spatial), or (..., M, K) and (..., K, N).
     stride, dilation : tuple of int
         One value per spatial dimension, at least 1; empty where there is no window.
     padding : tuple of (int, int)
-        Places of real 0 before and behind each spatial dimension; cut off by a deconvolution.
+        (before, behind) each spatial dimension: places of real 0 that are added, by a deconvolution
+        outputs that are cut off.
     groups : int
-        Of channels.
+        Number of groups of channels.
     """
 
     kind: Kind

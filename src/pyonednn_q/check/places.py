@@ -92,7 +92,7 @@ class Places:
         Parameters
         ----------
         src, wei : ndarray
-            Of the geometry's dims, zero points subtracted.
+            Codes in the geometry's dims, less their zero points.
         """
         geometry = self.geometry
         src, wei = src.astype(np.float64), wei.astype(np.float64)

@@ -40,11 +40,12 @@ def by_own_range(values: Array, dtype: str, rows: int = 1) -> QuantizedSrc:
     Parameters
     ----------
     values : ndarray of float32
-        A source.
+        Real values of a source, of any shape.
     dtype : {"u8", "s8"}
         u8: asymmetric, as ONNX's DynamicQuantizeLinear has it; s8: symmetric.
     rows : int
-        The source is (rows, rest) in row-major order.
+        How many rows of equal length the source has in row-major order; each gets a range of its
+        own.
 
     Examples
     --------

@@ -45,11 +45,11 @@ def relu(
     Parameters
     ----------
     src : tensor
-        Codes.
+        Codes of src_q's data type, of any shape.
     src_q, dst_q : QParams
-        Per tensor, u8 or s8.
+        Scale, zero point and data type of src and of the result: per tensor, u8 or s8.
     dialect : str
-        tflite, onnxruntime, caffe2, tpu_mlir or onednn.
+        Whose arithmetic: tflite, onnxruntime, caffe2, tpu_mlir or onednn.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def leaky_relu(
     Parameters
     ----------
     src : tensor
-        Codes.
+        Codes of src_q's data type, of any shape.
     alpha : float
         The slope below 0; float32, as runtimes store it.
     src_q, dst_q, dialect
@@ -118,11 +118,12 @@ def prelu(
     Parameters
     ----------
     src : (N, C, ...) tensor
-        Codes.
+        Codes of src_q's data type.
     slope : (C,) tensor
-        Codes of the slopes.
+        Codes of the slope below 0, one per channel, of slope_q's data type.
     src_q, slope_q, dst_q : QParams
-        Per tensor, u8 or s8.
+        Scale, zero point and data type of src, of the slopes and of the result: per tensor, u8 or
+        s8.
     dialect : str
         As of `relu`.
 

@@ -51,9 +51,9 @@ def add(
     Parameters
     ----------
     a, b : (N, C, spatial) tensors
-        Codes; NumPy's broadcasting applies.
+        Codes of a_q's and b_q's data types, in shapes that broadcast as NumPy's do.
     a_q, b_q, dst_q : QParams
-        Per tensor, u8 or s8.
+        Scale, zero point and data type of a, b and the result: per tensor, u8 or s8.
     dialect : str
         tflite (its reference kernel), tflite_optimised (without broadcasting), xnnpack,
         onnxruntime, caffe2, tpu_mlir, tpu_mlir_cv18xx, stablehlo or onednn.

@@ -58,11 +58,11 @@ def bias_add(
     Parameters
     ----------
     src : (N, C, ...) tensor
-        Codes.
+        Codes of src_q's data type.
     bias : (C,) tensor
-        Codes.
+        Codes of the bias, one per channel, of bias_q's data type.
     src_q, bias_q, dst_q : QParams
-        Per tensor, u8 or s8.
+        Scale, zero point and data type of src, bias and the result: per tensor, u8 or s8.
     dialect : str
         tflite, onnxruntime, caffe2 or tpu_mlir: how the result is quantized; or onednn.
 
@@ -95,13 +95,13 @@ def power(
     Parameters
     ----------
     src : tensor
-        Codes.
+        Codes of src_q's data type, of any shape.
     exponent, scale, shift : float
-        float32.
+        The constants of the formula, in real units; rounded to float32.
     src_q, dst_q : QParams
-        Per tensor, u8 or s8.
+        Scale, zero point and data type of src and of the result: per tensor, u8 or s8.
     dialect : str
-        tflite, onnxruntime, caffe2, tpu_mlir or onednn.
+        Whose arithmetic: tflite, onnxruntime, caffe2, tpu_mlir or onednn.
 
     Raises
     ------
@@ -172,9 +172,9 @@ def softmax(
     src, src_q, dst_q, dialect
         As of `power`.
     axis : int
-        Of the classes.
+        The dimension of src along which results add to 1.
     beta : float
-        float32, 0 or more.
+        Factor in the exponent, 0 or more; rounded to float32.
 
     Raises
     ------

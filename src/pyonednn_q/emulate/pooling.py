@@ -48,15 +48,17 @@ def average_pool(
     Parameters
     ----------
     src : (N, C, spatial) tensor
-        Codes.
+        Codes of src_q's data type.
     kernel, stride : int or sequence of int
-        By default windows lie side by side.
+        Size of the window and its step, in elements: one value, or one per spatial dimension. The
+        step is that of the window's size by default.
     src_q, dst_q : QParams
-        Per tensor, u8 or s8.
+        Scale, zero point and data type of src and of the result: per tensor, u8 or s8.
     padding : int or sequence
-        As of `Conv`; less than the kernel.
+        Elements of padding around src, in the forms that `Conv` takes; less than the kernel.
     count_padding : bool
-        Divide by the whole kernel at the border too; padding is real 0.
+        Whether padding, which is real 0, counts in the mean: then each sum is divided by the size
+        of the whole kernel.
     dialect : str
         tflite, onnxruntime, caffe2, tpu_mlir, which always counts padding, tosa or onednn.
 

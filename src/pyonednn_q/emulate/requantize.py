@@ -41,9 +41,9 @@ def requantize(
     Parameters
     ----------
     src : tensor
-        Codes.
+        Codes of src_q's data type, of any shape.
     src_q, dst_q : QParams
-        Per tensor, u8 or s8.
+        Scale, zero point and data type of src and of the result: per tensor, u8 or s8.
     dialect : str
         tflite (its reference kernel), tflite_optimised, xnnpack, onnxruntime, caffe2, tpu_mlir,
         stablehlo or onednn.

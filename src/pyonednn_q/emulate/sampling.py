@@ -50,13 +50,13 @@ def resize_bilinear(
     Parameters
     ----------
     src : (N, C, H, W) tensor
-        Codes.
+        Codes of src_q's data type.
     size : (int, int)
-        Of the result.
+        Height and width of the result.
     src_q, dst_q : QParams
-        Per tensor, u8 or s8.
+        Scale, zero point and data type of src and of the result: per tensor, u8 or s8.
     half_pixel : bool
-        Pixels have their value at their centre, not at their corner.
+        Whether a pixel's value is that at its centre; if not, at its corner.
     dialect : str
         tflite (its reference kernel), tflite_optimised or xnnpack (all of which keep the
         parameters), onnxruntime, caffe2, tpu_mlir, or onednn (which has pixels by their centre
@@ -86,9 +86,9 @@ def arg_max(src: Any, *, axis: int = 1) -> Array:  # noqa: ANN401
     Parameters
     ----------
     src : tensor
-        Codes, u8 or s8; what they stand for has the same order.
+        Codes, u8 or s8, of any shape; the largest code stands for the largest real value.
     axis : int
-        The dimension that goes.
+        The dimension to search, which the result does not have.
 
     Raises
     ------

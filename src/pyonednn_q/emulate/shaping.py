@@ -45,13 +45,13 @@ def concat(
     Parameters
     ----------
     srcs : sequence of tensors
-        Codes.
+        Codes of the data types of `srcs_q`, of equal dims but along `axis`.
     srcs_q : sequence of QParams
-        One for each, per tensor, u8 or s8.
+        Scale, zero point and data type of each source: per tensor, u8 or s8.
     dst_q : QParams
-        Of the result.
+        Scale, zero point and data type of the result: per tensor, u8 or s8.
     axis : int
-        The dimension that grows.
+        The dimension along which the tensors follow each other.
     dialect : str
         tflite, onnxruntime, caffe2, tpu_mlir or onednn.
 
@@ -84,15 +84,15 @@ def pad(
     Parameters
     ----------
     src : tensor
-        Codes.
+        Codes of src_q's data type, of any shape.
     padding : sequence of (int, int)
-        Before and after, for every dimension.
+        (before, after) for every dimension: number of elements to add.
     src_q : QParams
-        Of src and of the result.
+        Scale, zero point and data type of src and of the result: per tensor, u8 or s8.
     value : float
-        The border's real value; 0 is the zero point.
+        Real value of the border, for the mode "constant".
     mode : {"constant", "edge", "reflect"}
-        The last two repeat or mirror codes and have no value.
+        What fills the border: `value`, the nearest element, or the elements mirrored at the edge.
     dialect : str
         tflite, onnxruntime, caffe2, tpu_mlir or onednn.
 

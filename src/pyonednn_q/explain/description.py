@@ -43,9 +43,9 @@ class Description:
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         Shapes and data types.
     facts : PrimitiveFacts
-        Scales, zero points and bias.
+        Scales, zero points and bias of the primitive.
     chain : Chain
-        What follows, the FakeQuantize of dst included.
+        The steps that follow the accumulator, the FakeQuantize of dst included.
     reading : Chain
         What turns an element of dst into a real value; empty where it is one.
     policy, scales, exact_rounding
@@ -85,7 +85,7 @@ def read(value: object) -> Description:
     Parameters
     ----------
     value : object
-        What the parser returned.
+        The parsed file: nested dicts, lists and values.
 
     Raises
     ------

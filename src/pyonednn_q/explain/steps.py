@@ -58,9 +58,9 @@ def read_step(value: object, path: str, channels: int) -> Step | Chain:
     value : object
         A table with the key ``step``, or the name alone where nothing else is to say.
     path : str
-        Of the item, ``chain[2]``.
+        Where the item stands, for example ``chain[2]``.
     channels : int
-        Output channels, which lists of constants must have.
+        Number of output channels, which lists of constants must have.
 
     Raises
     ------

@@ -44,11 +44,12 @@ def evaluate(
     chain : Chain
         The steps.
     x : array_like
-        The value that enters.
+        Values that enter the first step, of any shape: for a layer, the accumulator.
     axis : int
-        The channel axis of x; asked for only by per-channel constants.
+        The dimension of x that channels run along; only per-channel constants need it.
     dst_before : array_like, optional
-        What dst held before, as the Sum reads it; needed by a Sum.
+        What dst held before the call, in the shape of x and in codes or real values as the Sum step
+        reads it; only a Sum needs it.
     operands : mapping of str to array_like, optional
         Values of the leaves, by name. A per-channel leaf is a 1-D array.
 

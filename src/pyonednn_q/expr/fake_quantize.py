@@ -46,7 +46,7 @@ class FakeQuantize:
     output_low, output_high : float or array_like
         What the first and the last level become; any order.
     levels : int
-        2 to 65536.
+        Number of levels that the range is divided into, 2 to 65536.
 
     Attributes
     ----------

@@ -152,7 +152,7 @@ def scale_alone(fq: FakeQuantize, dtype: str, *, tolerance: float = 1e-4) -> Vec
     fq : FakeQuantize
         Any.
     dtype : str
-        An integer type.
+        Data type of the codes, an integer type.
     tolerance : float
         How far Z_i and the output levels may be from these numbers, in levels.
 

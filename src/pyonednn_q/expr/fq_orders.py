@@ -36,12 +36,13 @@ def fake_quantize(
     Parameters
     ----------
     x : array_like
-        float32 or float64. Anything else is taken as float32.
+        Real values, of any shape, float32 or float64. Anything else is converted to float32.
     input_low, input_high, output_low, output_high : array_like
-        Ranges that broadcast to x. An empty input range (low == high) is a threshold: x at most
-        the range gives output_low, above it output_high. A reversed one follows the definition.
+        Ends of the ranges in real units, which broadcast to x. An empty input range (low == high)
+        is a threshold: x at most the range gives output_low, above it output_high. A reversed one
+        follows the definition.
     levels : int
-        At least 2.
+        Number of levels that the range is divided into, at least 2.
     order : {"core", "fma", "subgraph"}
         Which roundings; the last two need input_low < input_high and round as float32 does.
 

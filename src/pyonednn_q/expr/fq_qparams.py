@@ -70,11 +70,11 @@ def qparams_from_fq(
         Its levels must fit into the type. In a signed type with an odd number of levels (255),
         codes are symmetric: -127..127.
     dtype : str
-        An integer type.
+        Data type of the codes, an integer type.
     side : {"input", "output"}
         Scale and zero point of the input range, or of the output range.
     axis : int
-        The channel axis, where the ranges are per channel.
+        The dimension of the tensor that channels run along, where the ranges are per channel.
 
     Raises
     ------
@@ -83,8 +83,8 @@ def qparams_from_fq(
 
     Examples
     --------
-    >>> found = qparams_from_fq(FakeQuantize.symmetric(1.27), "s8")
-    >>> found.qparams.zero_point, found.first, found.is_exact()
+    >>> codes = qparams_from_fq(FakeQuantize.symmetric(1.27), "s8")
+    >>> codes.qparams.zero_point, codes.first, codes.is_exact()
     (0, -128, True)
     """
     instance("fq", fq, FakeQuantize)
@@ -127,7 +127,7 @@ def fq_from_qparams(
     Parameters
     ----------
     qparams : QParams
-        Of an integer type.
+        Scale, zero point and data type of the codes, an integer type.
     levels : int, optional
         How many codes are used, counted from the top: 255 in s8 leaves -128 out. By default all.
     dequantize : bool

@@ -220,9 +220,9 @@ class Leaf:
     Parameters
     ----------
     name : str
-        What the caller binds it by.
+        The name under which a call passes it.
     dtype : data type
-        Of its elements.
+        Data type of its elements.
     extent : {"per_tensor", "per_channel", "per_row", "full"}
         One value, one per channel, one per row of a matmul, or one per element.
     """

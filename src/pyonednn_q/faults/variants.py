@@ -60,7 +60,7 @@ def nearest(
     problem : Problem
         What is not supported. Only convolutions and products have variants.
     attr : Attr
-        Its attributes.
+        Its scales, zero points and post-ops.
     runs : callable
         Returns the name of the implementation that would run, or None.
     """

@@ -47,13 +47,15 @@ def explain_difference(
     Parameters
     ----------
     operator : Conv, Deconv, InnerProduct or MatMul
-        On codes (`src_q`, `wei_q`) with an integer result: what theirs is said to compute.
+        The operator that both are said to compute, made with `src_q` and `wei_q`, with an integer
+        result.
     src : array
-        Of the source, as `operator` takes it: codes, or float32 that `src_q` makes codes of.
+        The source as `operator` takes it: codes of `src_q`'s data type, or float32 values.
     theirs : array of int, or of float
-        Somebody else's result in dst's dims. Real values are taken where all lie on dst's grid.
+        Somebody else's result, in the dims of dst: codes, or real values if all are multiples of
+        dst's scale from its zero point.
     residual, **operands
-        What the chain reads, as in a call.
+        Arrays that a call of `operator` takes besides the source, as it takes them.
 
     Returns
     -------

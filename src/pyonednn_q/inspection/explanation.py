@@ -28,15 +28,15 @@ class Agreement:
     Attributes
     ----------
     name : str
-        Of the arithmetic: a dialect of `requantize`, or as `inspection.arithmetics` lists them.
+        Name of the arithmetic: a dialect of `requantize`, or one of `inspection.arithmetics`.
     words : str
         What it does.
     equal : int
-        Outputs that it gives like theirs.
+        How many outputs are equal to theirs.
     supposing : str
-        What is otherwise than the operator says; empty for the operator as it is.
+        What was supposed to be different from what the operator says; empty: nothing.
     frameworks : tuple of str
-        Whose rule it is for such an operator, as far as `requantize.method` knows.
+        Frameworks that use it for such an operator, as far as `requantize.method` knows.
     """
 
     name: str
@@ -58,13 +58,13 @@ class DifferingOutput:
     Attributes
     ----------
     position : tuple of int
-        In dst.
+        Index in dst.
     acc : int
-        The exact sum, without the bias.
+        The exact s32 sum of products, without the bias.
     value : float
-        What is rounded: the real value over dst's scale, and dst's zero point.
+        The real value over dst's scale, plus dst's zero point: what is rounded to a code.
     ours, theirs : int
-        The codes.
+        The two codes.
     """
 
     position: tuple[int, ...]
@@ -85,27 +85,28 @@ class Explanation:
     Attributes
     ----------
     outputs, equal : int
-        Codes that were compared, and those that are as ours.
+        Number of codes that were compared, and of those that are equal.
     lower, higher, further : int
-        Those that are 1 below ours, 1 above, and further away.
+        Number of their codes that are 1 below ours, 1 above, and further away.
     largest : int
-        Of |theirs − ours|.
+        The greatest |theirs − ours|, in codes.
     near_ties, exact_ties : int
-        How many of those that differ are values so near to a half that float32 may take them for
-        one, and how many are halves.
+        Number of differing outputs whose value is so near to a half that float32 may take it for
+        one, and of those that are exactly a half.
     agreements : tuple of Agreement
         Of every arithmetic that is defined for the operator, the best first; then of suppositions,
         where no arithmetic gives all.
     ours : str
-        What made ours.
+        What computed our codes.
     remarks : tuple of str
-        Where and how the rest differs.
+        Sentences on where and how the rest differs.
     examples : tuple of DifferingOutput
-        The first outputs that differ from ours, in C order.
+        The first outputs that differ, in C order.
     acc : ndarray of int32
-        The exact sums in dst's dims, without the bias; read-only.
+        The exact sums of products in dst's dims, without the bias; read-only.
     values : ndarray of float64
-        What is rounded, and clamped, to codes; read-only.
+        In dst's dims, the real values over dst's scale, plus its zero point: what is rounded and
+        clamped to codes; read-only.
     """
 
     outputs: int

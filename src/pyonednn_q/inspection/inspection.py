@@ -44,13 +44,13 @@ class Reorder:
     tensor : str
         Its name.
     origin, target : str
-        The layouts.
+        Layout that it comes in, and layout that it is copied into.
     nbytes : int
-        Of the copy.
+        Size of the tensor in bytes.
     us : float
         Median of a few copies, in microseconds, measured by `inspect`.
     when : str
-        Once, or in which calls.
+        When it is copied: once, or in which calls.
     """
 
     tensor: str
@@ -103,13 +103,14 @@ class Inspection:
     isa, library, runtime : str
         The effective instruction set, oneDNN's version, and what it spreads work with.
     threads : int
-        Of primitives prepared now.
+        Number of threads that primitives prepared now use.
     formats : tuple of Format
-        Of all arguments.
+        Layouts of all arguments.
     reorders : tuple of Reorder
         Copies into other layouts: of weights when they were packed, of arrays that come row-major.
     packed_bytes, scratchpad_bytes : int
-        Of the weights with what is appended to them; of one call at a time.
+        Bytes of the packed weights with what is appended to them, and of temporary memory that one
+        call takes.
     macs, ops : int
         Multiplications, and operations (additions too); 0 for a primitive without weights.
     attributes : str

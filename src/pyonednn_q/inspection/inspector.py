@@ -49,8 +49,8 @@ def inspect(
     prepared : Conv, Deconv, InnerProduct, MatMul, Planned, PreparedLayer or Prepared
         What to look at.
     src_dims : tuple of int, optional
-        Of the source, for an operator: the primitive for it is made if it is new. It can be left
-        out where one primitive is ready.
+        Dims of the source, where `prepared` is an operator: if no primitive is ready for them, one
+        is made. May be left out where one primitive is ready.
 
     Returns
     -------
@@ -67,8 +67,8 @@ def inspect(
     --------
     >>> import numpy as np
     >>> from pyonednn_q.ops.dense import MatMul
-    >>> found = inspect(MatMul(np.ones((64, 32), np.float32)), (8, 64))
-    >>> found.macs, found.ops
+    >>> inspection = inspect(MatMul(np.ones((64, 32), np.float32)), (8, 64))
+    >>> inspection.macs, inspection.ops
     (16384, 32768)
     """
     instance("prepared", prepared, Operator, Planned, PreparedLayer, Prepared)

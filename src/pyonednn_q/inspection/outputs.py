@@ -47,21 +47,21 @@ class Outputs:
     axis : int
         The dimension of dst that channels run along.
     src_scale, dst_scale : float
-        Per tensor.
+        Real value of one step of src and of dst.
     wei_scale : float or (C,) ndarray of float64
-        Per tensor or per output channel.
+        Real value of one step of the weights: one value, or one per output channel.
     zero_point : int
-        Of dst.
+        The code of dst that stands for real 0.
     dtype : str
-        Of dst: u8, s8 or s32.
+        Data type of dst: "u8", "s8" or "s32".
     bias : (C,) ndarray or None
         int32: counts of the sums, worth src_scale · wei_scale each; float32: real values.
     chain : Chain
         What follows  src_scale · wei_scale · acc + bias.
     residual, operands
-        What the chain reads.
+        Arrays that a call takes besides the source, for the steps of the chain that read them.
     least : int or None
-        A code that none is below, where that is more than the type says.
+        The least code of the result, where that is more than the least of the data type.
     """
 
     acc: Array
@@ -195,9 +195,9 @@ class Outputs:
         codes : ndarray
             The source, in u8 or s8.
         src_q : (float, int)
-            Scale and zero point of it.
+            Scale and zero point of the source.
         residual, operands
-            What the chain reads.
+            Arrays that a call takes besides the source, for the steps of the chain that read them.
 
         Raises
         ------
@@ -236,11 +236,11 @@ def sums_of(operator: Operator, codes: Array, zero_point: int, padded: int = 0) 
     operator : Operator
         Its weights and window.
     codes : ndarray
-        Of the source.
+        Codes of the source, u8 or s8.
     zero_point : int
-        Of the source.
+        The code of the source that stands for real 0.
     padded : int
-        What padded places hold, less the zero point: 0 stands for real 0.
+        Code in padded places, less the zero point: 0 stands for real 0.
 
     Raises
     ------

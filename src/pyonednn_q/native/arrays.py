@@ -134,8 +134,8 @@ def has_layout(array: Array, spec: TensorSpec) -> bool:
     assert spec.strides is not None
     itemsize = array.dtype.itemsize
     return array.flags.aligned and all(
-        d <= 1 or got == s * itemsize
-        for d, s, got in zip(spec.dims, spec.strides, array.strides, strict=True)
+        d <= 1 or step == s * itemsize
+        for d, s, step in zip(spec.dims, spec.strides, array.strides, strict=True)
     )
 
 

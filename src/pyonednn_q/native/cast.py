@@ -38,7 +38,8 @@ class Cast:
     Parameters
     ----------
     src, dst : TensorSpec
-        Row-major, of the same dims: one of f32, the other of bf16 or f16.
+        Dims, data type and strides of both: row-major, of the same dims, one of f32, the other of
+        bf16 or f16.
     """
 
     impl = "cast"
@@ -57,7 +58,7 @@ class Cast:
         Parameters
         ----------
         src : ndarray
-            Of any strides.
+            Values in the dims and the data type of the source, of any strides.
         out : ndarray, optional
             Written in place and returned.
 

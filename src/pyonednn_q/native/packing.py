@@ -23,12 +23,12 @@ class Packed:
     Parameters
     ----------
     array : ndarray
-        In logical dims.
+        The weights in the problem's logical dims.
 
     Attributes
     ----------
     array : ndarray
-        What was given.
+        The weights, as they were passed.
     memories : list
         The packed forms, one for every layout.
     """

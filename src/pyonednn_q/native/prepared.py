@@ -52,7 +52,10 @@ class Prepared(HotCallable, hot=True):
 
     Attributes
     ----------
-    problem, attr : the values it was prepared for
+    problem : Problem
+        What it computes.
+    attr : Attr
+        Its scales, zero points and post-ops.
     impl : str
         The library's name of the implementation, ``"none"`` for an empty dst.
     kind : str

@@ -46,9 +46,9 @@ def ranges(values: Array, rows: int = 1) -> tuple[NDArray[np.float32], NDArray[n
     Parameters
     ----------
     values : ndarray
-        From `as_rows`.
+        float32 values from `as_rows`, of any shape.
     rows : int
-        How many; at least 1.
+        Number of rows of equal length in row-major order, each with a range of its own; at least 1.
 
     Raises
     ------
@@ -71,11 +71,11 @@ def quantize(
     Parameters
     ----------
     values : ndarray
-        From `as_rows`. Infinities saturate.
+        float32 values from `as_rows`, of any shape; infinities saturate.
     scales, zero_points : (rows,) ndarray
-        Normal numbers above 0, and numbers in the range of `dtype`.
+        float32 scales, normal numbers above 0; and int32 zero points in the range of `dtype`.
     dtype : str
-        u8 or s8.
+        Data type of the codes: "u8" or "s8".
 
     Raises
     ------

@@ -30,11 +30,13 @@ def requantize(acc: Array, requantizer: Requantizer, *, out: Array | None = None
     Parameters
     ----------
     acc : ndarray of int32
-        Any order of dimensions in memory without gaps; another layout is copied first.
+        The s32 sums, in any order of dimensions in memory without gaps; another layout is copied
+        first.
     requantizer : Requantizer
         The arithmetic and its constants.
     out : ndarray, optional
-        Written in place and returned; of the same shape and layout as `acc`.
+        Array of the requantizer's dtype, of the shape and layout of `acc`, written in place and
+        returned.
 
     Raises
     ------

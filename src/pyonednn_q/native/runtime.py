@@ -124,7 +124,7 @@ def limit_isa(name: str) -> None:
     Parameters
     ----------
     name : str
-        As in ``ONEDNN_MAX_CPU_ISA``, for example ``"AVX2"``.
+        Name of the level as in ``ONEDNN_MAX_CPU_ISA``, for example ``"AVX2"``.
 
     Raises
     ------

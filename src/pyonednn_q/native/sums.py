@@ -82,9 +82,9 @@ def float32_notes(
     Parameters
     ----------
     problem, attr, impl
-        What runs.
+        The problem, its attributes, and the implementation's name.
     wei : ndarray or None
-        ``None``: of each call.
+        Codes of the weights; ``None`` where they come with each call.
     added : mapping
         Values of the bias and of zero points; ``None`` for those of each call.
     """

@@ -59,11 +59,11 @@ def compare(
     places, band
         What is right, and where.
     dst : ndarray
-        The result.
+        The result that the primitive gave, in dst's dims.
     judged : Prepared
         The primitive that runs, for the text of the error.
     lost : collection of int
-        Channels that are not looked at.
+        Output channels that are not compared.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def lost_channels(prepared: Prepared, wei: Array) -> tuple[int, ...]:
     prepared : Prepared
         The primitive.
     wei : ndarray
-        What it multiplies by.
+        Codes of the weights in the problem's dims.
     """
     if prepared.kind == "reference":
         return ()

@@ -25,13 +25,13 @@ class DifferenceReport:
     Attributes
     ----------
     compared, count : int
-        Values looked at, and those that differ.
+        Number of values compared, and of those that differ.
     positions : tuple of tuple of int
-        The first of those that differ, in C order.
+        Indices of the first values that differ, in C order.
     largest : int
-        Of |a − b|; 0 when nothing differs.
+        The greatest |a − b|; 0 when nothing differs.
     mean : float
-        Of a − b over all values: the bias that one brings against the other.
+        Mean of a − b over all values: whether one lies above the other on average.
     at_ties : int or None
         How many of the differences are at exact ties; None when that was not asked.
     """
@@ -79,11 +79,12 @@ def difference_report(
     Parameters
     ----------
     a, b : array_like of int
-        Of one shape.
+        Integers of one shape, of any integer type but uint64.
     ties : array_like of bool, optional
-        Which exact values lie half way between two integers, as `tie_mask` tells.
+        Of the same shape: where the exact value lies half way between two integers, as `tie_mask`
+        tells.
     positions : int
-        How many positions to keep.
+        How many indices of differing values to return.
 
     Raises
     ------

@@ -88,11 +88,11 @@ class KernelModel:
         Parameters
         ----------
         src, wei, bias : ndarray
-            In the problem's logical dimensions and types.
+            The tensors in the problem's logical dimensions and data types.
         values : mapping
-            Scales, zero points and operands, by the names of `Attr.runtime_names`.
+            Arrays of scales, zero points and operands, by the names of `Attr.runtime_names`.
         before : ndarray, optional
-            What dst holds before the call: a sum reads it.
+            What dst holds before the call, in its dims and data type; a sum post-op reads it.
 
         Raises
         ------
@@ -216,13 +216,13 @@ def kernel_model(
     problem : Problem
         A convolution, deconvolution, inner product or matmul of 8-bit source and s8 weights.
     attr : Attr, optional
-        Its attributes.
+        Scales, zero points and post-ops of the primitive.
     impl : str
-        As oneDNN names it.
+        oneDNN's name of the implementation.
     isa : InstructionSet or str
-        That of the process, or a name, as in ``ONEDNN_MAX_CPU_ISA``.
+        The instruction set of the process, or its name as in ``ONEDNN_MAX_CPU_ISA``.
     version : tuple of int
-        oneDNN's.
+        Version of oneDNN: (major, minor), or with the patch.
 
     Raises
     ------

@@ -72,16 +72,16 @@ class PlanModel:
         Parameters
         ----------
         src : ndarray
-            Codes, in the problem's dims.
+            Codes of the source, in the problem's dims.
         wei : ndarray
             Weights as they were before composing, as for `prepare_plan`.
         bias : array_like, optional
-            Values of a bias that was to come later.
+            Real values of the bias, one per output channel, where the plan takes it with the call.
         operands : mapping
             Leaves of the chain by name, and what else comes with each call: in the dims that the
             primitive takes, or one value per channel.
         before : ndarray, optional
-            What a sum reads.
+            What dst holds before the call, in its dims and data type; a sum post-op reads it.
 
         Raises
         ------

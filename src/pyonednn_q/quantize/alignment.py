@@ -40,7 +40,8 @@ class GraphOperator:
     Parameters
     ----------
     kind : str
-        One of `BACKWARD` or `FORWARD`, or any other, which keeps the ranges of its tensors.
+        What it computes: one of `BACKWARD` (its source takes the range of its result) or of
+        `FORWARD` (its result takes that of its source). With any other name both keep their own.
     sources : tuple of str
         Names of the tensors that it reads; the first is the one whose range is aligned.
     result : str
@@ -67,12 +68,13 @@ def align_thresholds(
     graph : sequence of GraphOperator
         In the order in which they run.
     thresholds : mapping of str to threshold
-        Of every tensor: a magnitude, or a range (lo, hi). Anything that compares.
+        By the name of every tensor in the graph, in real units: a magnitude, or a range (lo, hi).
+        Values are copied from tensor to tensor as they are.
 
     Returns
     -------
     dict
-        Of the same tensors. Where a tensor is read by several operators, it keeps its range.
+        Thresholds of the same tensors. A source that several operators read keeps its own.
 
     Raises
     ------

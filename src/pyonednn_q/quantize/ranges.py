@@ -41,7 +41,8 @@ class Dynamic:
     Parameters
     ----------
     dtype : data type
-        u8 or s8. u8 codes are asymmetric, s8 codes symmetric, without -128.
+        Type of the codes. "u8": asymmetric, with a zero point from 0 to 255. "s8": symmetric, zero
+        point 0, codes from -127 to 127.
     extent : {"per_tensor", "per_row"}
         One range for the source; or one for each row of a matmul or an inner product, as language
         models want for each token.
@@ -84,9 +85,10 @@ def scales_and_points(
     Parameters
     ----------
     lo, hi : array_like
-        Ends of ranges; finite, lo <= 0 <= hi.
+        Lowest and highest real value of each range, of any shape (of one shape, or `lo` one value);
+        taken as float32; finite, lo <= 0 <= hi.
     dtype : str
-        u8 or s8; s8 if symmetric.
+        Type of the codes: "u8", or "s8", which is the one to take if `symmetric`.
 
     Raises
     ------
@@ -128,11 +130,11 @@ def qparams_from_range(lo: float, hi: float, dtype: DType, *, symmetric: bool = 
     Parameters
     ----------
     lo, hi : float
-        Its ends, lo <= hi.
+        Lowest and highest real value of the range, lo <= hi.
     dtype : {"u8", "s8"}
-        Of the codes.
+        Type of the codes.
     symmetric : bool
-        Zero point 0: both sides as long as the longer; s8 only.
+        Whether the zero point is 0, and the range as long on both sides as on the longer; s8 only.
 
     Raises
     ------

@@ -40,15 +40,17 @@ def threshold(values: ArrayLike, method: Method = "max") -> float:
     Parameters
     ----------
     values : array_like
-        Samples, of any shape.
+        Real samples of a tensor, of any shape; finite.
     method : {"max", "percentile", "kl", "octav"}
-        The greatest magnitude; the 99.99th percentile; least Kullback-Leibler divergence; least
-        squared error. The functions of those names take their parameters.
+        "max": the greatest magnitude. "percentile": the 99.99th percentile of the magnitudes. "kl":
+        the least Kullback-Leibler divergence. "octav": the least squared error. The functions of
+        those names take parameters.
 
     Returns
     -------
     float
-        Above 0 and at most the greatest magnitude; 1 where all values are 0.
+        In the units of `values`: above 0 and at most the greatest magnitude; 1 where all values are
+        0.
 
     Raises
     ------
@@ -76,9 +78,10 @@ def percentile_threshold(values: ArrayLike, percent: float = 99.99) -> float:
     Parameters
     ----------
     values : array_like
-        Samples.
+        Real samples of a tensor, of any shape; finite.
     percent : float
-        Above 0 and at most 100, which is the greatest magnitude.
+        How many of 100 magnitudes lie at or below the result: above 0 and at most 100, which gives
+        the greatest magnitude.
 
     Raises
     ------
@@ -103,11 +106,14 @@ def kl_threshold(values: ArrayLike, *, bins: int = _BINS, levels: int = 128) -> 
     Parameters
     ----------
     values : array_like
-        Samples; those of 0 are left out, for they cost nothing at any threshold.
+        Real samples of a tensor, of any shape; finite. Those of 0 are left out: no threshold
+        changes them.
     bins : int
-        Of the histogram from 0 to the greatest magnitude, at least `levels`, at most 65 536.
+        Number of equal bins between 0 and the greatest magnitude: at least `levels`, at most
+        65536.
     levels : int
-        Codes on one side: 128 for s8, 256 for u8. Ends are tried from this many bins on.
+        Number of codes on one side of 0: 128 for s8, 256 for u8. Thresholds are tried at the ends
+        of the bins, from this bin on.
 
     Raises
     ------
@@ -138,11 +144,11 @@ def octav_threshold(values: ArrayLike, bits: int = 8, *, signed: bool = True) ->
     Parameters
     ----------
     values : array_like
-        Samples.
+        Real samples of a tensor, of any shape; finite.
     bits : int
-        Of the codes, 1 to 16.
+        Width of the codes in bits, 1 to 16.
     signed : bool
-        Codes reach as far below 0 as above.
+        Whether codes reach as far below 0 as above; if not, they begin at 0.
 
     Raises
     ------

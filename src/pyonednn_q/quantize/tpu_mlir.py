@@ -33,7 +33,7 @@ def affine_qparams(lo: float, hi: float) -> QParams:
     Parameters
     ----------
     lo, hi : float
-        The least and the greatest value, lo < hi; 0 need not lie between them.
+        The least and the greatest real value, lo < hi; 0 need not lie between them.
 
     Raises
     ------
@@ -68,10 +68,10 @@ def symmetric_qparams(threshold: float, steps: int = 127) -> QParams:
     Parameters
     ----------
     threshold : float
-        The magnitude at the end of the range, above 0.
+        The magnitude at the end of the range, in real units, above 0.
     steps : {127, 128, 255}
-        Into how many steps it is divided: 127 is today's compiler on signed values, 128 what its
-        text prints for activations (the threshold itself then saturates), 255 is for u8.
+        Into how many steps the threshold is divided. 127: today's compiler, for signed values. 128:
+        what its text prints for activations (the threshold itself then saturates). 255: for u8.
 
     Raises
     ------

@@ -29,11 +29,12 @@ class WeightCodes:
     Attributes
     ----------
     codes : (channels, rest) ndarray of int8
-        Integers.
+        The weights as integers, one row for each output channel.
     scale : Vec
-        What one step is worth, above 0.
+        Real value of one step of the codes, above 0: one value, or one per row.
     zero_point : Vec
-        The code of real 0. Symmetric ranges have 0, up to the rounding of their ends.
+        The code that stands for real 0: one value, or one per row. For symmetric ranges 0, but for
+        the rounding of their ends.
     """
 
     codes: NDArray[np.int8]
@@ -47,10 +48,11 @@ def max_abs_range(rows: ArrayLike, levels: int = 255) -> FakeQuantize:
     Parameters
     ----------
     rows : (channels, rest) array_like
-        Weights.
+        Real weights, one row for each output channel.
     levels : int
-        255: codes from -127 to 127, which can change their sign. 129: from -64 to 64, which a CPU
-        without VNNI multiplies exactly. An odd number, so that both ends are as far from 0.
+        Number of codes, odd, so that both ends are as far from 0. 255: codes from -127 to 127,
+        which can change their sign. 129: from -64 to 64, which a CPU without VNNI multiplies
+        exactly.
 
     Notes
     -----
@@ -75,9 +77,9 @@ def weight_codes(rows: ArrayLike, fq: FakeQuantize) -> WeightCodes:
     Parameters
     ----------
     rows : (channels, rest) array_like
-        Weights.
+        Real weights, one row for each output channel.
     fq : FakeQuantize
-        Per channel, or one range for all. At most 256 levels, output_low < output_high.
+        Its ranges: one for all rows or one per row; at most 256 levels, output_low < output_high.
 
     Raises
     ------

@@ -18,11 +18,12 @@ class Distance(NamedTuple):
     Attributes
     ----------
     levels : float
-        Of the roundings: 1/2 is one rounding to the nearest.
+        Distance by rounding, in codes of the destination: 1/2 is one rounding to the nearest.
     relative : float
-        In parts of the value: what the multiplier, scales and floats lose.
+        Distance relative to the real value: what the rounding of the multiplier, of scales and of
+        float32 sums to.
     of_acc : float
-        In parts of the accumulator: the step of a multiplier with a bounded shift.
+        Distance relative to the accumulator: the step of a multiplier whose shift is bounded.
     """
 
     levels: float = 0.5
@@ -41,17 +42,19 @@ class Dialect:
     Attributes
     ----------
     name, alias : str
-        The alias is the short name in notes and tables.
+        Its name in calls, and the short name in notes and tables, which calls take too.
     summary : str
         Constants and roundings in words.
     constants : callable
-        From (src_scale, wei_scale, dst_scale) as float64 to the arguments of `Requantizer`.
+        Takes src_scale, wei_scale and dst_scale as float64 arrays, and returns a dict of arguments
+        of `Requantizer`.
     single_scales : bool
-        The runtime stores scales as float32.
+        Whether the runtime stores scales as float32; they are rounded to float32 first.
     distance : Distance
-        How far it may be from src_scale · wei_scale / dst_scale · acc + zero_point.
+        How far a result may be from src_scale · wei_scale / dst_scale · acc + zero_point.
     most : float
-        What becomes of a greater src_scale · wei_scale / dst_scale.
+        The greatest multiplier src_scale · wei_scale / dst_scale that the runtime has; greater ones
+        become this one.
     """
 
     name: str

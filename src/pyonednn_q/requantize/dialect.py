@@ -73,16 +73,20 @@ def requantizer(
     name : str
         A name of `DIALECTS`, or an alias.
     src_scale, wei_scale, dst_scale : array_like of float
-        One value, or one per channel.
+        Real value of one step of src, of the weights and of dst: finite and above 0. Each is one
+        value, or of shape (C,), one per output channel.
     dst_zero_point : array_like of int
+        The code of dst that stands for real 0: one value, or of shape (C,).
     dst_dtype : str
-        u8, s8 or s32.
+        Data type of the result: "u8", "s8" or "s32".
     bias : array_like, optional
-        One value or one per channel. Integers are in units of the accumulator, worth src_scale ·
-        wei_scale each. Real numbers are for oneDNN's dialects, which add in f32 after the scales,
-        integers too: as f32(bias · src_scale · wei_scale). All others add to the accumulator.
+        One value, or of shape (C,). Integers count units of the accumulator, worth src_scale ·
+        wei_scale each. Real numbers are for oneDNN's dialects, which add in float32 after the
+        scales; integers become f32(bias · src_scale · wei_scale) there. All other dialects add to
+        the accumulator, and want integers.
     lo, hi : int, optional
-        Bounds of a fused activation.
+        Least and greatest code of the result, where a fused activation clamps more than the data
+        type does.
     axis : int
         The dimension of the accumulators that channels run along, when anything is per channel.
 

@@ -18,13 +18,13 @@ class Framework:
     Attributes
     ----------
     scale : {"float32", "float64"}
-        How scales are stored.
+        Type in which scales are stored.
     multiplier : {"double", "single_product", "single"}
         In which precision src_scale · wei_scale / dst_scale is formed: see `real_multiplier`.
     quantize : str
-        The rule of `quantizers` by which floats become integers.
+        The rule by which floats become codes: one of `quantizers.RULES`.
     rounding : str
-        How halves go there.
+        How that rule rounds halves.
     """
 
     scale: str

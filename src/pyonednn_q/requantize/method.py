@@ -26,9 +26,10 @@ class Method:
     dialect : str
         Name of the dialect.
     tail : str, optional
-        Another dialect in the channels that are left when whole vectors of `VECTOR` are done.
+        Name of the dialect of the channels that are left when whole vectors of `VECTOR` channels
+        are done, where it is another.
     measured : bool
-        Compared with the framework itself, without a difference.
+        Whether it was compared with the framework itself, without a difference.
     """
 
     dialect: str
@@ -54,14 +55,16 @@ def which_method(
         One of `FRAMEWORKS`. TFLite's kernels are named apart: ``tflite_reference``,
         ``tflite_optimised``, and ``xnnpack``, which its interpreter uses by default.
     op : {"conv", "deconv", "inner_product"}
+        The operator; a matmul with constant weights is an inner product.
     dtype : {"u8", "s8"}
-        Of the activations; u8 is TFLite's older scheme, with asymmetric weights.
+        Data type of the activations; u8 is TFLite's older scheme, with asymmetric weights.
     granularity : {"per_tensor", "per_channel"}
-        Of the weights' scale.
+        Whether the weights have one scale, or one per output channel.
     depthwise, pointwise : bool
-        One input channel per group; a 1×1 kernel.
+        Whether each group has one input channel; whether the kernel is 1×1.
     version : str, optional
-        Of TFLite: ``"2.3"``, ``"2.5"``, ``"2.14"`` or ``"litert-2.3"``, the default.
+        Version of TFLite: ``"2.3"``, ``"2.5"``, ``"2.14"`` or ``"litert-2.3"``, the default. Other
+        frameworks have one rule.
 
     Raises
     ------

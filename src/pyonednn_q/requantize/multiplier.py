@@ -45,7 +45,8 @@ def real_multiplier(
     Parameters
     ----------
     src_scale, wei_scale, dst_scale : array_like of float
-        As the framework stores them: for the single precisions they are float32 first.
+        Scales, finite and above 0, that broadcast against each other; for the single precisions
+        they are rounded to float32 first.
     precision : {"double", "single_product", "single", "single_reciprocal"}
         ``double``: two operations in float64. ``single_product``: the product in float32, the
         division in float64. ``single``: both in float32. ``single_reciprocal``: that of dst_scale
@@ -107,7 +108,7 @@ def multiply_by_quantized_multiplier(
     Parameters
     ----------
     x, q, exponent : array_like of int
-        x and q fit in 32 bits.
+        They broadcast against each other; x and q fit in 32 bits.
     steps : {"two_step", "two_step_up", "one_step"}
         Two roundings: the doubling high product half up, then the division by 2^-exponent half away
         from zero, or half up. One: half up, of the 64-bit product.
@@ -151,8 +152,9 @@ def scale_to_mult_shift(
     Parameters
     ----------
     multiplier : array_like of float
+        Real multipliers, of any shape; finite.
     bits : {8, 32}
-        Width of k.
+        Width of k in bits.
     rule : str
         ``search``: the multiplier in float32; the first r from −32 to 30 whose k, rounded half away
         from zero, has the least float32 error, |k| below 127 or 2^31 − 1. ``positive``: the same

@@ -43,11 +43,12 @@ def quantize(
     Parameters
     ----------
     x : array_like of float
-        float32; infinities saturate.
+        Real values as float32, of any shape, without NaN; infinities saturate.
     scale, zero_point : array_like
-        Broadcast against `x`; a scale is float32 first.
+        Real value of one step, above 0, rounded to float32; and the integer that stands for real 0.
+        Both broadcast against `x`.
     dtype : str
-        u8, s8 or s32.
+        Data type of the result: "u8", "s8" or "s32".
     rule : str
         One of `RULES`: see the head of this module.
 

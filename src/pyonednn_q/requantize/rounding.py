@@ -28,9 +28,9 @@ def shift_round(values: ArrayLike, shift: ArrayLike, rounding: str) -> Array:
     Parameters
     ----------
     values : array_like of int
-        Of 64 bits or fewer.
+        Integers of at most 64 bits, of any shape.
     shift : array_like of int
-        More than 63 counts as 63.
+        Number of bits to divide by, which broadcasts against `values`; more than 63 counts as 63.
     rounding : str
         One of `ROUNDINGS`.
 
@@ -69,7 +69,7 @@ def round_real(values: ArrayLike, rounding: str) -> Array:
     Parameters
     ----------
     values : array_like of float
-        float32 or float64; infinities stay.
+        float32 or float64, of any shape; infinities stay infinite.
     rounding : str
         One of `ROUNDINGS`.
     """

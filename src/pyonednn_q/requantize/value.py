@@ -87,19 +87,22 @@ class Requantizer:
     kind : str
         One of `KINDS`: see the head of this module.
     multiplier : array_like
-        m, one value or one per channel.
+        The factor m of the kind: one value, or of shape (C,), one per channel.
     shift : array_like of int
-        s, a power of two; positive shifts left.
+        The exponent s of a power of two, one value or of shape (C,); positive shifts left.
     then, last : array_like of float
-        The factors that only some kinds have.
+        The second and the third factor, one value or of shape (C,), for kinds whose formula has
+        them.
     bias : array_like, optional
-        Integers added to the accumulators; real numbers for ``onednn`` and ``onednn_divide``.
+        One value, or of shape (C,). Integers are added to the accumulators; real numbers are for
+        ``onednn`` and ``onednn_divide``, which add them after the scales.
     zero_point : array_like of int
-        Of the destination.
+        The code of the destination that stands for real 0: one value, or of shape (C,).
     dtype : str
-        u8, s8 or s32.
+        Data type of the result: "u8", "s8" or "s32".
     lo, hi : int, optional
-        Narrower bounds than those of `dtype`: a fused activation, or 12 bits kept in s32.
+        Least and greatest code of the result, where they are narrower than those of `dtype`: a
+        fused activation, or 12 bits kept in s32.
     rounding : str
         One of `ROUNDINGS` that the kind knows.
     axis : int, optional

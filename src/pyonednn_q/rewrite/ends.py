@@ -82,9 +82,10 @@ class Dst:
     Attributes
     ----------
     dtype : str or None
-        Data type of dst; ``None`` when the chain is not stored.
+        Data type of dst; ``None`` where the result of the chain is not stored.
     scale, zero_point : float, int
-        What the store applies.
+        Real value of one step of dst, and its code for real 0, as the primitive's store applies
+        them.
     takes_scale, takes_zero_point : Takes
         Whether it can apply more.
     """

@@ -57,19 +57,20 @@ def as_if(
     Parameters
     ----------
     problem : Problem
-        A convolution, deconvolution, inner product or matmul of 8-bit source and s8 weights. Its
-        destination's type is not looked at.
+        A convolution, deconvolution, inner product or matmul of 8-bit source and s8 weights. The
+        data type of its destination makes no difference.
     src, wei : ndarray
-        In the problem's logical dimensions; weights of groups also as `Conv` takes them.
+        Codes of source and weights in the problem's data types and logical dimensions; weights of
+        groups also as `Conv` takes them.
     isa : InstructionSet or str
-        Or a name, as in ``ONEDNN_MAX_CPU_ISA``.
+        The machine's instruction set, or its name as in ``ONEDNN_MAX_CPU_ISA``.
     src_zero_point : int
-        Of the stored source.
+        The code of the source that stands for real 0.
     impl : str, optional
-        The implementation, where the instruction set leaves a choice that makes a difference: see
-        `saturation.pairing`.
+        oneDNN's name of the implementation. Needed where the instruction set leaves a choice
+        between ways of summing whose results differ: see `saturation.pairing`.
     requantizer : Requantizer, optional
-        What makes the destination from the sums; None: the s32 sums.
+        The arithmetic that makes codes of the sums. None: the s32 sums are returned.
 
     Raises
     ------

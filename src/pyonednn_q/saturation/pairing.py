@@ -68,13 +68,15 @@ class Summation:
     Attributes
     ----------
     pairing : Pairing
-        Who is whose neighbour.
+        Which products are added in 16 bits.
     block : int, optional
-        Neighbours are also apart across multiples of this: an odd one shifts the pairs behind it.
+        Products are paired anew from each multiple of this index on: where it is odd, the pairs
+        behind it shift by one.
     halved : bool
-        The weights are halved and the result is doubled.
+        Whether the weights are halved and the sums doubled, which loses the lowest bit of odd
+        weights.
     shifted : {None, "src", "wei"}
-        What is made unsigned by adding 128.
+        The operand that is made unsigned by adding 128, which is taken off the sums again.
     """
 
     pairing: Pairing = Pairing.NONE
@@ -116,9 +118,9 @@ def summations(
     problem : Problem
         Any; without 8-bit sums the answer is `EXACT`.
     isa : InstructionSet or str
-        That of the process, or a name.
+        The machine's instruction set, or its name as in ``ONEDNN_MAX_CPU_ISA``.
     impl : str, optional
-        The implementation's name; None: any that is preferred on that instruction set.
+        oneDNN's name of the implementation. None: any that may be chosen on that instruction set.
     src_zero_point : bool, optional
         Whether the source has a zero point other than 0; None: not known.
     """

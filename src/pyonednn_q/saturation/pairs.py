@@ -62,9 +62,9 @@ def pair_overflow(
     problem : Problem
         Any; without weights, or with a source of other than 8 bits, nothing can saturate.
     wei : ndarray of int8
-        In the logical dimensions of the problem's weights.
+        Codes of the weights in the problem's logical dimensions.
     isa : InstructionSet or str
-        That of the process, or a name.
+        The machine's instruction set, or its name as in ``ONEDNN_MAX_CPU_ISA``.
     src_max : int, optional
         The largest value that the stored source takes (zero point included); by default the largest
         of its type. Without effect where weights must be even.
@@ -77,7 +77,8 @@ def pair_overflow(
     Returns
     -------
     tuple of int
-        Rising. For grouped weights the index runs over all groups; for matmul it is the column.
+        Indices of output channels, rising. For grouped weights they count over all groups; for a
+        matmul they are columns.
 
     Raises
     ------

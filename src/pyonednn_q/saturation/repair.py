@@ -47,18 +47,19 @@ class Repair:
     Attributes
     ----------
     wei : ndarray of int8
-        In the dimensions of the old ones.
+        Codes of the new weights, in the dimensions of the old ones.
     factor : ndarray of float
-        One per output channel: what to multiply the weight scale by.
+        Of shape (C,): by what to multiply the weight scale of each output channel.
     changed : tuple of int
-        The output channels whose weights are others now.
+        Indices of the output channels whose weights changed.
     sqnr : tuple of float
-        In dB, one per changed channel; infinite when nothing was lost.
+        Signal-to-quantization-noise ratio in dB, one for each changed channel; infinite where
+        nothing was lost.
     sqnr_of_all : float
-        In dB, over all weights.
+        The same ratio over all weights, in dB.
     remaining : tuple of int
-        The channels that are still not exact: those that were to stay, or that no smaller weights
-        help.
+        Indices of the output channels that are still not exact: `where` kept them unchanged, or
+        smaller weights do not help.
     """
 
     wei: Array
@@ -100,7 +101,7 @@ def repair(
         How far weights are scaled down; see the head of this module. Where a kernel halves the
         weights they become even, either way.
     where : {"needed", "all", "none"}
-        In the flagged channels, in all, or nowhere.
+        Which output channels change: those that some source makes wrong, all, or none.
     unrounded : array_like of float, optional
         The weights in units of their scale, before they were rounded: rounding twice costs more.
 
@@ -137,11 +138,11 @@ class SourceRepair:
     Attributes
     ----------
     src : ndarray of uint8
-        The given values, none above 127.
+        Codes of the source scaled by 127 / 255 and rounded, so none is above 127.
     factor : float
-        What to multiply the source scale by; the zero point shrinks as the values do.
+        By what to multiply the source scale, 255 / 127. The zero point has to be divided by it too.
     sqnr : float
-        In dB.
+        Signal-to-quantization-noise ratio in dB.
     """
 
     src: Array
@@ -184,7 +185,7 @@ def half_range(
     option : {"enable", "first_layer_only", "disable"}
         Which layers get half of the range; the others get [-127, 127].
     narrow : bool
-        127 levels per sign instead of 128 and 127.
+        Whether a range has 127 levels on both sides of 0, instead of 128 below and 127 above.
 
     Raises
     ------

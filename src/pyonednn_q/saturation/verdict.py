@@ -14,8 +14,8 @@ Examples
 >>> print(verdict.text())
 AVX2: 1 of 3 output channels saturates
   0: sums of pairs from 0 to 51000, beyond [-32768, 32767]
->>> found = witness(verdict, wei, 0)
->>> found.src, found.exact, found.computed
+>>> example = witness(verdict, wei, 0)
+>>> example.src, example.exact, example.computed
 (array([[255, 255]], dtype=uint8), 51000, 32767)
 """
 
@@ -60,11 +60,12 @@ class ChannelVerdict:
     Attributes
     ----------
     channel : int
-        Over all groups; the column of a matmul.
+        Index of the output channel over all groups; the column of a matmul.
     reason : {None, "saturation", "odd weights"}
-        None: exact for every source.
+        Why a result can be wrong; None: it is exact for every source.
     lo, hi : int
-        The ends of what sums of two products can be; 0 where nothing is paired.
+        The least and the greatest sum of two products that a source can give; 0 where none are
+        paired.
     """
 
     channel: int
@@ -87,11 +88,11 @@ class Verdict:
     Attributes
     ----------
     problem : Problem
-        What was asked about.
+        The problem that the verdict is about.
     isa : InstructionSet
-        The instruction set.
+        The instruction set of the machine.
     source : tuple of int
-        The stored values that the source takes.
+        (lo, hi): the least and the greatest code of the source, zero point included.
     ways : tuple of Summation
         How kernels may sum there; a channel is flagged when any of them can be wrong.
     channels : tuple of ChannelVerdict
@@ -142,11 +143,12 @@ def saturation(
     problem : Problem
         A convolution, deconvolution, inner product or matmul of 8-bit source and s8 weights.
     wei : ndarray of int8
-        In the problem's logical dimensions; those of groups also as `Conv` takes them.
+        Codes of the weights in the problem's logical dimensions; those of groups also as `Conv`
+        takes them.
     isa : InstructionSet or str
-        Or a name, as in ``ONEDNN_MAX_CPU_ISA``.
+        The machine's instruction set, or its name as in ``ONEDNN_MAX_CPU_ISA``.
     impl : str, optional
-        The implementation; None: any that may be chosen there.
+        oneDNN's name of the implementation. None: any that may be chosen there.
     src_range : tuple of int, optional
         The lowest and highest stored value of the source, zero point included; None: all of its
         type.
@@ -209,11 +211,11 @@ class Counts:
     Attributes
     ----------
     outputs, wrong : int
-        Outputs, and those whose sum is not exact.
+        Number of outputs, and of those whose sum is not exact.
     per_channel : tuple of int
-        Wrong outputs of each output channel.
+        Number of wrong outputs in each output channel.
     largest : int
-        Of |computed − exact| in the s32 sums.
+        The greatest |computed − exact| of the s32 sums.
     """
 
     outputs: int

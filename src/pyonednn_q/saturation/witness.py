@@ -35,11 +35,11 @@ class Witness:
     Attributes
     ----------
     src : ndarray
-        In the problem's logical dimensions.
+        Codes of the source in the problem's logical dimensions.
     position : tuple of int
-        Of the output.
+        Index of the output in dst.
     exact, computed : int
-        Its s32 sum, and what the machine gets.
+        The s32 sum at that place: the exact one, and the one that the machine computes.
     """
 
     src: Array

@@ -25,8 +25,8 @@ MUTANTS = (
         _MERGED,
         "Clip(first.lo.maximum(lo).minimum(first.hi), first.hi.clamp(lo, hi))",
     ),
-    Mutant("merge_clips", "if weight((both,)) > weight((first, second)):", "if False:"),
-    Mutant("merge_clips", "weight((both,)) > weight((first, second))", "weight((both,)) > 9"),
+    Mutant("merge_clips", "if weight((merged,)) > weight((first, second)):", "if False:"),
+    Mutant("merge_clips", "weight((merged,)) > weight((first, second))", "weight((merged,)) > 9"),
     Mutant(
         "merge_clips_over_affine",
         "if weight(best.items) > weight((first, affine, second)):",

@@ -59,11 +59,11 @@ MUTANTS = (
         'problem = not_storable("scale", scale) or not_storable("shift", shift)',
         "problem = None",
     ),
-    Mutant("compose_affines", "if weight((both,)) > weight((first, second)):", "if False:"),
+    Mutant("compose_affines", "if weight((affine,)) > weight((first, second)):", "if False:"),
     Mutant(
         "compose_affines",
-        "weight((both,)) > weight((first, second))",
-        "weight((both,)) > 2 * weight((first, second))",
+        "weight((affine,)) > weight((first, second))",
+        "weight((affine,)) > 2 * weight((first, second))",
     ),
     Mutant(
         "absorb_affine_in_acc",

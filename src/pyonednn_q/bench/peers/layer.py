@@ -60,20 +60,27 @@ class PeerLayer:
     bias : ndarray or None
         Floating: real values; integer: units of the accumulator.
     src_scale, src_zero_point : float and int
+        Real value of one step of src, and its code for real 0.
     wei_scale : ndarray or float
         One value, or one per output channel.
     wei_zero_point : int
+        The code of the weights that stands for real 0.
     dst : str
         Data type of the result.
     dst_scale, dst_zero_point : float and int
+        Real value of one step of dst, and its code for real 0.
     stride, dilation : tuple of int
         One per spatial dimension; a dilation of 1 is dense.
     padding : tuple of (int, int)
+        (before, behind) each spatial dimension, in elements.
     out_padding : tuple of int
         Of a deconvolution: more of dst than the least.
     groups : int
+        Number of groups of channels.
     relu : bool
+        Whether a relu follows.
     residual : Residual or None
+        What is added before it.
     channels_last : bool
         How src and dst of (de)convolutions lie in memory.
     constant_wei : bool
