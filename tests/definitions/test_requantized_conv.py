@@ -31,7 +31,7 @@ WEI = QParams([0.01, 0.02, 0.005, 0.03, 0.011, 0.007], 0, "s8", axis=0)
 
 @pytest.mark.parametrize("op", ["conv", "pointwise", "depthwise"])
 @pytest.mark.parametrize("rule", [name for name in DIALECTS if not name.startswith("onednn")])
-def test_every_dialect_ends_a_convolution(rule: str, op: str) -> None:
+def test_every_dialect_ends_a_convolution(rule: Any, op: str) -> None:
     for dtype, granularity in (("s8", "per_tensor"), ("s8", "per_channel"), ("u8", "per_tensor")):
         rng = np.random.default_rng([len(op), len(granularity), len(dtype)])
         layer = drawn(rng, op, dtype, granularity, rule, channels=12)
@@ -103,7 +103,7 @@ def test_weights_beyond_s8_are_summed_in_parts(point: int, parts: int) -> None:
     wei = rng.integers(0, 256, (6, 3, 1, 1)).astype(np.uint8)
     wei[0, :2, 0, 0] = 0, 255
     src_q, wei_q, dst_q = S8, QParams(0.01, point, "u8"), QParams(0.5, 1, "s8")
-    conv = Conv(wei, src_q=src_q, wei_q=wei_q, dst_q=dst_q, requantize="F2")
+    conv = Conv(wei, src_q=src_q, wei_q=wei_q, dst_q=dst_q, requantize="tflite_2step_single")
     assert conv._last is not None
     if runtime.isa().has_vnni():  # else by seven bits
         assert len(conv._last.products) == parts
@@ -120,7 +120,7 @@ def test_weights_beyond_s8_are_summed_in_parts(point: int, parts: int) -> None:
 
 
 @pytest.mark.parametrize("rule", [name for name in DIALECTS if name.startswith("onednn")])
-def test_onednn_s_own_orders_take_a_real_bias(rule: str) -> None:
+def test_onednn_s_own_orders_take_a_real_bias(rule: Any) -> None:
     from pyonednn_q.ops.conv import Conv
 
     rng = np.random.default_rng(2)
@@ -147,7 +147,8 @@ def test_the_functional_call_takes_it_too() -> None:
 
     src, wei = np.full((1, 4, 2, 2), 5, np.uint8), np.full((6, 4, 1, 1), 7, np.int8)
     q: dict[str, Any] = {"src_q": U8, "wei_q": WEI, "dst_q": S8}
-    by_alias, by_name = (conv(src, wei, **q, requantize=rule) for rule in ("D2", "tflite_2step"))
+    names: tuple[Any, ...] = ("D2", "tflite_2step")
+    by_alias, by_name = (conv(src, wei, **q, requantize=rule) for rule in names)
     assert np.array_equal(by_alias, by_name)
 
 

@@ -34,7 +34,7 @@ RULES = (
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_every_code_is_the_dialect_s(rule: str) -> None:
+def test_every_code_is_the_dialect_s(rule: Any) -> None:
     for dtype, granularity in (("s8", "per_tensor"), ("s8", "per_channel"), ("u8", "per_tensor")):
         for kind in ("wide", "dyadic"):
             rng = np.random.default_rng([len(rule), len(granularity), len(dtype)])
@@ -44,7 +44,7 @@ def test_every_code_is_the_dialect_s(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", ["tflite_1step", "onnxruntime", "tpu_mlir_qdm"])
 @pytest.mark.parametrize("lead", [(), (3,)])
-def test_a_matmul_s_channels_are_columns(lead: tuple[int, ...], rule: str) -> None:
+def test_a_matmul_s_channels_are_columns(lead: tuple[int, ...], rule: Any) -> None:
     rng = np.random.default_rng(1)
     src = rng.integers(0, 256, (*lead, 5, 16)).astype(np.uint8)
     wei = rng.integers(-63, 64, (*lead, 16, 4)).astype(np.int8)
@@ -68,7 +68,7 @@ def test_a_matmul_s_channels_are_columns(lead: tuple[int, ...], rule: str) -> No
 
 
 @pytest.mark.parametrize("rule", DIALECTS)
-def test_a_bias_is_in_units_of_its_type(rule: str) -> None:
+def test_a_bias_is_in_units_of_its_type(rule: Any) -> None:
     """int32 counts accumulators, float32 is real; scales at which float32 rounds nothing."""
     src, wei = np.array([[10], [3]], np.uint8), np.array([[1, -2, 7]], np.int8)
     given: dict[str, Any] = {"src_q": QParams(0.5, 4, "u8"), "wei_q": QParams(0.25, 0, "s8")}
@@ -90,7 +90,8 @@ def test_a_bias_is_in_units_of_its_type(rule: str) -> None:
 
 def test_a_count_of_another_unit_is_no_real_number() -> None:
     given: dict[str, Any] = {"src_q": QParams(0.5, 0, "u8"), "wei_q": QParams(0.25, 0, "s8")}
-    for rule in (one for one in DIALECTS if one.startswith("onednn")):
+    rules: list[Any] = [one for one in DIALECTS if one.startswith("onednn")]
+    for rule in rules:
         call = MatMul(
             np.ones((1, 1), np.int8),
             np.array([40], np.int32),

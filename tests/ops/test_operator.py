@@ -17,7 +17,6 @@ from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.functional import conv, deconv
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
-from pyonednn_q.requantize import DIALECTS
 from support.calls.call import Call
 
 RNG = np.random.default_rng(5)
@@ -269,7 +268,7 @@ def test_sources_are_what_was_announced() -> None:
 def test_codes_of_another_runtime_are_not_written_over_each_other() -> None:
     dst_q = QParams(1.0, 0, "s8")
     wei = WEI[:, :, 0, 0].T.copy()
-    layer = MatMul(wei, **Q, dst_q=dst_q, requantize=min(DIALECTS))
+    layer = MatMul(wei, **Q, dst_q=dst_q, requantize="caffe2")
     src = source((3, 8))
     want = layer(src)
     np.testing.assert_array_equal(layer(src, out=np.empty_like(want)), want)

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,7 +16,8 @@ import pyonednn_q
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.functional import conv, deconv, inner_product, matmul
-from pyonednn_q.ops.settings import Settings
+from pyonednn_q.ops.settings import DialectName, Settings
+from pyonednn_q.requantize import DIALECTS
 
 PAIRS: list[tuple[Any, Any]] = [
     (Conv, conv),
@@ -91,6 +92,7 @@ q = pq.QParams(0.5, 0, np.uint8)
 w = pq.QParams(0.5, 0, "int8")
 right = pq.Conv(wei, src_q=q, wei_q=w, padding=[0, 1, 2, 1], layout="dense", dst=np.float32)
 pq.conv(wei, wei, src_q=q, wei_q=w, policy="bitwise", zero_point="map")
+pq.MatMul(wei, src_q=q, wei_q=w, dst_q=q, requantize="tflite_2step")
 pq.Conv(wei, src_q=q, wei_q=w, paddding=1)
 pq.conv(wei, wei, src_q=q, wei_q=w, paddding=1)
 pq.Conv.from_float(wei, src_q=(0.0, 1.0), paddding=1)
@@ -100,10 +102,15 @@ pq.Conv(wei, src_q=q, wei_q=w, policy="exact")
 pq.Conv(wei, src_q=q, wei_q=w, saturation="ignore")
 pq.Conv(wei, src_q=q, wei_q=w, zero_point="nothing")
 pq.Conv(wei, src_q=q, wei_q=w, tune="yes")
+pq.Conv(wei, src_q=q, wei_q=w, dst_q=q, requantize="tflite_3step")
 """
 
 
 FIRST_WRONG = 1 + USER.splitlines().index("pq.Conv(wei, src_q=q, wei_q=w, paddding=1)")
+
+
+def test_the_dialects_that_may_be_named_are_those_of_the_catalogue() -> None:
+    assert get_args(DialectName) == tuple(DIALECTS)
 
 
 @pytest.mark.slow  # mypy reads the package
@@ -123,6 +130,6 @@ def test_a_type_checker_sees_what_a_user_misspells(tmp_path: Path) -> None:
     said = [line for line in done.stdout.splitlines() if line.startswith("user.py")]
     errors = [line for line in said if ": error:" in line]
     assert [int(line.split(":")[1]) for line in errors] == list(
-        range(FIRST_WRONG, FIRST_WRONG + 9)
+        range(FIRST_WRONG, FIRST_WRONG + 10)
     ), done.stdout + done.stderr
     assert sum('Unexpected keyword argument "paddding"' in line for line in errors) == 3

@@ -188,7 +188,7 @@ OUTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("how", OUTS)
 @pytest.mark.parametrize("requantize", [None, "tflite_2step"])
-def test_out_is_returned_as_it_was_given(how: str, requantize: str | None) -> None:
+def test_out_is_returned_as_it_was_given(how: str, requantize: Any) -> None:
     dst_q = QParams(4.0, 100, "u8")
     layer = Conv(WEI, **Q, dst_q=dst_q, requantize=requantize)
     wanted = layer(SRC)

@@ -115,6 +115,8 @@ class Prepared(HotCallable, hot=True):
         *inputs : ndarray
             As named by `inputs`, each of the dims and dtype of the problem; any strides. An array
             in another layout than `layout(name)` is copied into it first and counted in `copies`.
+            Operands of binary post-ops have oneDNN's names here, ``post_op_0``; operators, plans
+            and layers take them by the names of the chain's leaves.
         out : ndarray, optional
             Written in place and returned. Required with a sum post-op, which reads it: it must
             hold the values to add. Another layout than `layout("dst")` costs a copy, counted in

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyonednn_q.dtypes import DType
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.expr.fake_quantize import FakeQuantize
-    from pyonednn_q.ops.settings import Layout, Saturation, ZeroPointCarrier
+    from pyonednn_q.ops.settings import DialectName, Layout, Saturation, ZeroPointCarrier
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
@@ -61,7 +61,7 @@ class _Windowed(Operator):
         allow_reference: bool = False,
         saturation: Saturation = "refuse",
         zero_point: ZeroPointCarrier = "auto",
-        requantize: str | None = None,
+        requantize: DialectName | None = None,
         self_check: bool = False,
         tune: bool = False,
     ) -> None:
@@ -120,7 +120,7 @@ class _Windowed(Operator):
         allow_reference: bool = False,
         saturation: Saturation = "refuse",
         zero_point: ZeroPointCarrier = "auto",
-        requantize: str | None = None,
+        requantize: DialectName | None = None,
         self_check: bool = False,
         tune: bool = False,
     ) -> Self:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.expr.fake_quantize import FakeQuantize
     from pyonednn_q.ops.planned import Planned
-    from pyonednn_q.ops.settings import Layout, Saturation, ZeroPointCarrier
+    from pyonednn_q.ops.settings import DialectName, Layout, Saturation, ZeroPointCarrier
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
@@ -58,7 +58,7 @@ class _Dense(Operator):
         allow_reference: bool = False,
         saturation: Saturation = "refuse",
         zero_point: ZeroPointCarrier = "auto",
-        requantize: str | None = None,
+        requantize: DialectName | None = None,
         self_check: bool = False,
         tune: bool = False,
     ) -> None:
@@ -101,7 +101,7 @@ class _Dense(Operator):
         allow_reference: bool = False,
         saturation: Saturation = "refuse",
         zero_point: ZeroPointCarrier = "auto",
-        requantize: str | None = None,
+        requantize: DialectName | None = None,
         self_check: bool = False,
         tune: bool = False,
     ) -> Self:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyonednn_q.dtypes import DType
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.ops.operator import Operator
-    from pyonednn_q.ops.settings import Layout, Saturation, ZeroPointCarrier
+    from pyonednn_q.ops.settings import DialectName, Layout, Saturation, ZeroPointCarrier
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
@@ -73,7 +73,7 @@ def conv(
     allow_reference: bool = False,
     saturation: Saturation = "refuse",
     zero_point: ZeroPointCarrier = "auto",
-    requantize: str | None = None,
+    requantize: DialectName | None = None,
     self_check: bool = False,
     tune: bool = False,
 ) -> Array:
@@ -165,7 +165,7 @@ def deconv(
     allow_reference: bool = False,
     saturation: Saturation = "refuse",
     zero_point: ZeroPointCarrier = "auto",
-    requantize: str | None = None,
+    requantize: DialectName | None = None,
     self_check: bool = False,
     tune: bool = False,
 ) -> Array:
@@ -237,7 +237,7 @@ def inner_product(
     allow_reference: bool = False,
     saturation: Saturation = "refuse",
     zero_point: ZeroPointCarrier = "auto",
-    requantize: str | None = None,
+    requantize: DialectName | None = None,
     self_check: bool = False,
     tune: bool = False,
 ) -> Array:
@@ -305,7 +305,7 @@ def matmul(
     allow_reference: bool = False,
     saturation: Saturation = "refuse",
     zero_point: ZeroPointCarrier = "auto",
-    requantize: str | None = None,
+    requantize: DialectName | None = None,
     self_check: bool = False,
     tune: bool = False,
 ) -> Array:

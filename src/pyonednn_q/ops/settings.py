@@ -17,13 +17,14 @@ from pyonednn_q.ops.quantizer import SourceLevels
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.requantize import dialect
+from pyonednn_q.requantize.catalogue import DialectName
 from pyonednn_q.rewrite.rule import Policy
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.dtypes import DType
 
-__all__ = ["Layout", "Saturation", "Settings", "ZeroPointCarrier"]
+__all__ = ["DialectName", "Layout", "Saturation", "Settings", "ZeroPointCarrier"]
 
 Layout: TypeAlias = Literal["preserve", "channels_last", "dense"]
 Saturation: TypeAlias = Literal["refuse", "allow"]
@@ -86,7 +87,7 @@ class Settings:
     zero_point: ZeroPointCarrier = "auto"
     self_check: bool = False
     tune: bool = False
-    requantize: str | None = None
+    requantize: DialectName | None = None
 
     def __post_init__(self) -> None:
         instance("post", self.post, Chain)

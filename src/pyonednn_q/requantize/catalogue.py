@@ -4,12 +4,42 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pyonednn_q.requantize import constants
 
 if TYPE_CHECKING:
     from pyonednn_q.requantize.constants import Rule
+
+
+DialectName: TypeAlias = Literal[
+    "exact",
+    "exact_half_away",
+    "tflite_2step",
+    "tflite_2step_single",
+    "tflite_2up",
+    "tflite_2up_single",
+    "tflite_1step",
+    "tflite_1step_single",
+    "caffe2",
+    "caffe2_deconv",
+    "snps_inner_product",
+    "snps_inner_product_onnx",
+    "snps_ev",
+    "onnxruntime",
+    "torch_qnnpack",
+    "onednn",
+    "onednn_one_scale",
+    "onednn_separate",
+    "onednn_combined",
+    "onednn_reference",
+    "tpu_mlir",
+    "tpu_mlir_8bit",
+    "tpu_mlir_qdm",
+    "tpu_mlir_literal",
+    "tosa_single_round",
+    "tosa_double_round",
+]
 
 
 class Distance(NamedTuple):
