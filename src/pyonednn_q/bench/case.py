@@ -26,13 +26,13 @@ class Case:
     Parameters
     ----------
     shape : Shape
-        Batch included.
+        Kind of the layer, its dims (batch included) and its window.
     precision : Precision
-        Data types.
+        Data types of src, weights and dst.
     tail : Tail
-        What follows the products.
+        The steps that follow the products.
     layout : {"channels_last", "dense"}
-        Of the src and dst of convolutions.
+        Layout in memory of src and dst of convolutions; matrices are row-major.
     """
 
     shape: Shape

@@ -47,13 +47,13 @@ class Request:
     Attributes
     ----------
     lines : tuple of Line
-        Batch included.
+        The layers to measure, batch included.
     precisions, tails, layouts
         Every combination of them on every line.
     settings : tuple of Setting
-        One after the other.
+        Threads, cache and instruction set, measured one after the other.
     budget : Budget
-        For each primitive.
+        How long to measure each primitive.
     peers : tuple of str
         Other runtimes to time on the same cases.
     tune : bool

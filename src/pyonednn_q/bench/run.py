@@ -78,17 +78,17 @@ class Row:
     times : int
         How often the network has this layer.
     problem, dtype, tail, layout : str
-        The case.
+        The case: its problem, data types, tail and layout, as the command line has them.
     isa : str
         The limit that was set; empty: none.
     threads : int
-        Of the library.
+        Number of threads of the library.
     cache : str
-        "warm" or "cold".
+        "warm": the arrays are in the cache. "cold": other memory was touched before each call.
     ops, nbytes : int
         Arithmetic operations of a call, and bytes that it has to read and write at least once.
     impl, attributes : str
-        What ran.
+        oneDNN's name of the implementation that ran, and the primitive's attributes.
     notes : tuple of str
         What a reader should know: saturation, implementations passed over.
     calls : int

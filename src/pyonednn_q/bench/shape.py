@@ -57,7 +57,7 @@ class Shape:
     Parameters
     ----------
     kind : {"conv", "deconv", "ip", "matmul"}
-        benchdnn's words.
+        Kind of the layer, in benchdnn's words.
     src, wei : tuple of int
         Logical dimensions, as the problems of `pyonednn_q` take them.
     stride, dilation : tuple of int
@@ -169,7 +169,7 @@ class Shape:
         precision : Precision
             Data types of src, wei and dst.
         layout : {"channels_last", "dense"}
-            Of the src and dst of convolutions; matrices are row-major.
+            Layout in memory of src and dst of convolutions; matrices are row-major.
         """
         return self._problem(precision.src, precision.wei, precision.dst, layout)
 

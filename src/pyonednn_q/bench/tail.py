@@ -43,7 +43,7 @@ class Ending:
     chain : Chain
         What the composer is given.
     dst_scale, dst_zero_point : float and int
-        How dst is stored.
+        Real value of one step of dst, and its code for real 0.
     scale, shift : Vec
         What a stored value is worth: scale · q + shift.
     """

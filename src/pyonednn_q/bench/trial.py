@@ -45,9 +45,9 @@ class Way(NamedTuple):
     Attributes
     ----------
     plan : Plan
-        What was folded where.
+        What was folded into which part of the primitive.
     prepared : Prepared
-        The primitive.
+        The primitive that runs.
     form : Form
         As which problem: the one asked for, or one that means the same.
     notes : tuple of str
@@ -91,11 +91,11 @@ def way(
     chain : Chain
         What follows the products.
     src_scale, dst_scale : float
-        What one unit is worth; 1 of floats.
+        Real value of one step of src and of dst; 1 of floats.
     wei_scale : (channels,) or (1,) ndarray
-        The same of weights.
+        Real value of one step of the weights, per output channel or for all; 1 of floats.
     dst_zero_point : int
-        Of an integer dst.
+        The code of an integer dst that stands for real 0.
     tune : bool
         Time the ways to compute it, and take the fastest if it surely is.
 

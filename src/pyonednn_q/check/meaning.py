@@ -70,7 +70,7 @@ class Meaning:
     Attributes
     ----------
     chain : Chain
-        What follows the sums.
+        The steps that follow the sums.
     dst : str
         Data type of the result.
     scale : ndarray
@@ -78,13 +78,14 @@ class Meaning:
     dst_scale : ndarray
         One value, or one per output channel.
     src_zero_point, wei_zero_point : ndarray
-        Of the tensors; they broadcast.
+        Codes of source and weights that stand for real 0; they broadcast to the tensors.
     dst_zero_point : int
-        Of the result.
+        The code of the result that stands for real 0.
     bias : ndarray or None
         One value per output channel.
     bias_in_acc : bool
-        Whether it counts sums.
+        Whether the bias is in units of the accumulator and added to it; if not, it is in real
+        units.
     levels : int
         How many levels rewrites may move a rounding by.
     rounds_first : bool
@@ -131,9 +132,9 @@ class Meaning:
         Parameters
         ----------
         places : Places
-            Where.
+            The places of dst to compute.
         src, wei : ndarray
-            In the geometry's dims.
+            Source and weights in the geometry's dims: codes, or real values of a float type.
         before : ndarray, optional
             What a Sum reads, in dst's dims.
         operands : mapping of str to ndarray, optional

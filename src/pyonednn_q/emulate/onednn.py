@@ -61,9 +61,9 @@ def codes(dst_q: Encoding, src: Quantized, *post_ops: PostOp, by: float | None =
     Parameters
     ----------
     dst_q : Encoding
-        Of the result.
+        Scale, zero point and data type of the result.
     src : Quantized
-        What it is of.
+        The tensor that the function is of.
     *post_ops : PostOp
         The function, of codes less the zero point.
     by : float, optional

@@ -48,7 +48,7 @@ class Arithmetic(NamedTuple):
     Parameters
     ----------
     says : str
-        As docs print it.
+        The arithmetic in words, as the docs print it.
     codes : callable
         From the result's encoding, the operands and the operator's options to codes.
     """

@@ -30,7 +30,7 @@ def main(argv: Sequence[str] = (), *, here: Callable[[], Facts] | None = None) -
     Parameters
     ----------
     argv : sequence of str
-        Its arguments.
+        Arguments of the command, without its name.
     here : callable, optional
         Returns the facts of this process, which only the extension's room knows.
 

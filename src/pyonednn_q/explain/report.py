@@ -47,9 +47,9 @@ class Report:
     Attributes
     ----------
     description : Description
-        The layer.
+        The layer as it was described.
     plan : Plan
-        How it is computed.
+        How the composer computes it.
     naive : Plan or None
         The same chain lowered step by step; None where that is no alternative: rounded as ONNX
         does, the form is fixed.

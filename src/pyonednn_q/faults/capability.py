@@ -79,13 +79,13 @@ class NeverAsk:
     Attributes
     ----------
     id : str
-        Its name, stable.
+        A name that stays the same between versions.
     since, until : (int, int, int) or None
         First version concerned, and first not concerned.
     isas : callable
         Takes the instruction set of a process.
     kinds : tuple of str
-        Kinds of primitives.
+        Kinds of primitives that it concerns.
     condition : callable
         Takes an `Ask`.
     effect, instead : str

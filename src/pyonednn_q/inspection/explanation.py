@@ -30,7 +30,7 @@ class Agreement:
     name : str
         Name of the arithmetic: a dialect of `requantize`, or one of `inspection.arithmetics`.
     words : str
-        What it does.
+        Its formula and roundings, in words.
     equal : int
         How many outputs are equal to theirs.
     supposing : str
@@ -97,7 +97,7 @@ class Explanation:
         Of every arithmetic that is defined for the operator, the best first; then of suppositions,
         where no arithmetic gives all.
     ours : str
-        What computed our codes.
+        What computed our codes, in words.
     remarks : tuple of str
         Sentences on where and how the rest differs.
     examples : tuple of DifferingOutput

@@ -42,7 +42,7 @@ class Reorder:
     Attributes
     ----------
     tensor : str
-        Its name.
+        Its name: src, wei, bias, dst, or that of another argument.
     origin, target : str
         Layout that it comes in, and layout that it is copied into.
     nbytes : int
@@ -72,13 +72,13 @@ class GuardMet:
     Attributes
     ----------
     guard : str
-        The row's id.
+        Id of the row in the guard table.
     implementation : str
-        What it forbids.
+        The implementation that the row forbids here.
     effect : str
         What that would compute wrong.
     remedy : str
-        What runs instead.
+        What to do instead.
     """
 
     guard: str

@@ -47,7 +47,7 @@ def inspect(
     Parameters
     ----------
     prepared : Conv, Deconv, InnerProduct, MatMul, Planned, PreparedLayer or Prepared
-        What to look at.
+        The operator, or the primitive that was prepared, to look at.
     src_dims : tuple of int, optional
         Dims of the source, where `prepared` is an operator: if no primitive is ready for them, one
         is made. May be left out where one primitive is ready.

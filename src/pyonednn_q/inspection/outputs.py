@@ -234,7 +234,7 @@ def sums_of(operator: Operator, codes: Array, zero_point: int, padded: int = 0) 
     Parameters
     ----------
     operator : Operator
-        Its weights and window.
+        The operator whose weights and window are used.
     codes : ndarray
         Codes of the source, u8 or s8.
     zero_point : int

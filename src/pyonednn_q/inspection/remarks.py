@@ -33,11 +33,11 @@ def remarks_of(
     Parameters
     ----------
     outputs : Outputs
-        Of the operator as it is.
+        Sums and parameters of the operator, as it is.
     best : ndarray
-        The codes that come nearest.
+        The codes of the arithmetic that gives most of theirs, in dst's dims.
     theirs : ndarray
-        Somebody else's codes.
+        Somebody else's codes, in dst's dims.
     narrow : mapping of str to ndarray
         Sums of kernels whose pairs of products saturate, by name.
     is_named : bool

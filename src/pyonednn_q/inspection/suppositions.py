@@ -48,13 +48,13 @@ def suppositions(
     Parameters
     ----------
     operator : Operator
-        Its weights and window.
+        The operator whose weights and window are used.
     codes : ndarray
-        Of the source.
+        Codes of the source, u8 or s8.
     src_point : int
         Zero point of the source.
     outputs : Outputs
-        Of the operator as it is.
+        Sums and parameters of the operator, as it is.
     theirs : ndarray
         Somebody else's codes: they tell which other zero point of dst to try.
     """
@@ -85,7 +85,7 @@ def without_vnni(
     operator, codes, src_point
         As of `suppositions`.
     dims : tuple of int
-        Of dst.
+        Dims of dst.
     """
     if operator.weights.parts is not None or not operator.weights.zero_point.is_all(0.0):
         return

@@ -83,7 +83,7 @@ def check_out(out: Array, inputs: Mapping[str, Array], in_place: Collection[str]
     Parameters
     ----------
     out : ndarray
-        To be written.
+        The array that a call writes its result into.
     inputs : mapping of str to ndarray
         What is read meanwhile, by the names of arguments.
     in_place : collection of str

@@ -41,9 +41,9 @@ def log(code: str, question: bytes, levels: str) -> str:
     code : str
         Python, to be run beside the same library at the same instruction set and thread count.
     question : bytes
-        What it reads.
+        Standard input of the child.
     levels : str
-        As in ``ONEDNN_VERBOSE``.
+        What oneDNN logs, as in ``ONEDNN_VERBOSE``.
     """
     limit = {runtime.LIMIT_VARIABLES[0]: runtime.isa_limit() or ""}
     answer = subprocess.run(

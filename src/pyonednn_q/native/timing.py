@@ -72,7 +72,7 @@ def interleaved(
     primitives : sequence of callable
         Each takes a number of calls and returns seconds per call.
     budget : Budget
-        How long.
+        How long to measure, in seconds or rounds.
     flush : callable, optional
         Cold: called before each timed call.
 

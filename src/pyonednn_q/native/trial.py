@@ -155,7 +155,7 @@ def lost_channels(prepared: Prepared, wei: Array) -> tuple[int, ...]:
     Parameters
     ----------
     prepared : Prepared
-        The primitive.
+        The primitive, as `prepare` returned it.
     wei : ndarray
         Codes of the weights in the problem's dims.
     """

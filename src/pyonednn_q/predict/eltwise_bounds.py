@@ -37,9 +37,9 @@ class Bound:
     Attributes
     ----------
     units : (float, float, float)
-        On each of `LEVELS`.
+        Largest error for each of `LEVELS`, in units of 2^-24 · max(1, |f(x)|).
     relative : bool
-        Of |f(x)| also where that is below 1.
+        Whether the error is in parts of |f(x)| also where that is below 1.
     turns : callable
         (alpha, beta) to where it turns from falling to rising or back.
     """
@@ -78,13 +78,13 @@ def spread(alg: str, lo: Array, hi: Array, alpha: float, beta: float, at: int) -
     Parameters
     ----------
     alg : str
-        One of `BOUNDS`.
+        The function: a key of `BOUNDS`.
     lo, hi : ndarray of float32
-        Ends of x.
+        Least and greatest values that may enter the function, of one shape.
     alpha, beta : float
-        As oneDNN has them.
+        Parameters of the function, as oneDNN has them.
     at : int
-        Of `LEVELS`.
+        Index in `LEVELS`: what the kernel's code is made for.
     """
     bound = BOUNDS[alg]
     alpha, beta = float(F32(alpha)), float(F32(beta))

@@ -38,7 +38,7 @@ class Proof:
     features : frozenset of str
         What the compared problems did besides their sums: see `kernel_model.features`.
     region : Region
-        Their shapes.
+        Which shapes those problems had.
     undecided : frozenset of str
         Features that were run, but with no result by which orders differ: not proven.
     """

@@ -50,9 +50,9 @@ class PlanModel:
     Attributes
     ----------
     plan : Plan
-        What is run.
+        The plan that is run.
     model : KernelModel
-        Of its primitive.
+        Model of the implementation that runs the plan's primitive.
     """
 
     plan: Plan
@@ -175,7 +175,7 @@ def plan_model(
     plan : Plan
         What `compose` returned.
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        Of the kind, channels and data types that the plan was made for.
+        Shapes of the call: of the kind, channels and data types that the plan was made for.
     impl, isa, version
         As for `kernel_model`.
 

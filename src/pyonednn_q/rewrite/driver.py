@@ -35,9 +35,10 @@ def rewrite(
     items : sequence of Item
         Steps, with an `Acc` in front and a `Dst` behind where they are known.
     rules : RuleSet
-        Tried in order.
+        Rules, in the order in which they are tried.
     policy : {"bitwise", "real", "fast"}
-        Which promises are enough.
+        Which rewrites may fire. "bitwise": those that promise BITWISE. "real": those of REAL too.
+        "fast": those of BOUNDED too.
     limit : int
         Rewrites after which the driver gives up on a rule that never ends.
 

@@ -43,9 +43,10 @@ def normalise(
     acc, dst : Acc and Dst, optional
         What is known of, and can be absorbed by, the ends. By default nothing.
     policy : {"bitwise", "real", "fast"}
-        Which promises are enough.
+        Which rewrites may fire. "bitwise": those that promise BITWISE. "real": those of REAL too.
+        "fast": those of BOUNDED too.
     rules : RuleSet
-        The catalogue to use.
+        Rules, in the order in which they are tried.
 
     Examples
     --------

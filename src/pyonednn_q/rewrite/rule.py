@@ -126,7 +126,7 @@ class Rule:
     pattern : tuple of tuple of type
         What the window holds, place by place; each place admits any of its types.
     exactness : Exactness
-        The promise.
+        What the rewrite promises: BITWISE, REAL or BOUNDED.
     ranged : bool
         Whether the function takes, before the window, the `Interval` of the value that enters it.
     """
@@ -169,7 +169,7 @@ def rule(
         What each place of the window may hold. ``RUN`` may stand between two others; the function
         then receives a tuple of items there.
     exactness : Exactness
-        The promise.
+        What the rewrite promises: BITWISE, REAL or BOUNDED.
     ranged : bool
         Ask for the interval of the value that enters the window.
     """

@@ -43,7 +43,7 @@ class RuleSet:
     Parameters
     ----------
     rules : iterable of Rule
-        First wins.
+        Rules; of two that match, the first is applied.
     leading : iterable of Rule
         Those of them that have a sweep of their own, before any other rule is tried.
     """

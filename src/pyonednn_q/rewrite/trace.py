@@ -18,15 +18,15 @@ class Event(NamedTuple):
     Attributes
     ----------
     rule : Rule
-        Which one.
+        The rule that was tried.
     at : int
         Index of the window's first item in the sequence of that moment (0 is the accumulator).
     before : tuple of Item
-        The window.
+        The items of the window before it.
     after : tuple of Item or None
-        What replaced it.
+        The items that replaced them; None where the rule refused.
     reason : str
-        Why the rule refused.
+        Why the rule refused; empty where it fired.
     note : str
         What the rule reports about its rewrite.
     rate : float

@@ -49,7 +49,7 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._made: list[dict[str, Seconds]] = []
+        self._timers: list[dict[str, Seconds]] = []
 
     def make(self, case: Case, threads: int) -> tuple[str, ...] | str:
         """Make a case ready; return the ways to time it, or why there is none."""
@@ -62,16 +62,16 @@ class Worker:
         except Exception as error:
             lines = str(error).splitlines() or [""]
             return f"fails: {type(error).__name__}: {lines[0]}"
-        self._made.append(timers)
+        self._timers.append(timers)
         return tuple(timers)
 
     def time(self, number: int, way: str, calls: int) -> float:
         """Return seconds a call."""
-        return self._made[number][way](calls)
+        return self._timers[number][way](calls)
 
     def drop(self) -> None:
         """Forget the cases."""
-        self._made.clear()
+        self._timers.clear()
 
     def _peer(self, case: Case, threads: int) -> dict[str, Seconds]:
         sample = Sample.of(case.shape, with_residual=case.tail.has_residual)

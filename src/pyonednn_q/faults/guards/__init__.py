@@ -47,9 +47,9 @@ def matching(problem: Problem, attr: Attr, facts: Facts | None, impl: str) -> tu
     Parameters
     ----------
     problem : Problem
-        What is computed.
+        The problem to compute.
     attr : Attr
-        Its attributes.
+        Its scales, zero points and post-ops.
     facts : Facts or None
         Version and instruction set. None: of any process.
     impl : str

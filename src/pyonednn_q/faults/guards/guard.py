@@ -21,19 +21,19 @@ class Guard:
     Parameters
     ----------
     id : str
-        Its name, stable.
+        A name that stays the same between versions.
     since, until : (int, int, int) or None
         First version with it and first version without; None: still there.
     isas : callable
         Takes the instruction set of a process.
     kinds : tuple of str
-        Kinds of problems.
+        Kinds of problems that it concerns.
     impl : str or None
         Regular expression searched in the implementation's name. None: all, reference loops too.
     condition : callable
         Takes problem and attributes; exact where the fault is understood, otherwise wider.
     effect : str
-        What goes wrong.
+        What goes wrong, in words.
     remedy : str
         What to do instead.
     source : str
