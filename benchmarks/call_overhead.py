@@ -4,7 +4,8 @@ Per shape, in one process, and all on one primitive, for where weights and scrat
 too: the loop inside the extension (`Prepared.time_calls`, which holds the clock as well); the
 prepared call with ``out=`` and with a result from the pool; the operator (`Conv`, `MatMul`) and the
 functional form (`conv`, `matmul`) with ``out=``, on weights that can be written, which every call
-compares with a copy ("compared"), and on constant ones.
+compares with a copy ("compared"), and on constant ones; the operator on a source of float32, whose
+codes the call makes ("floats").
 
 The ways take turns in another order each round, and a C++ loop goes before and after each of them:
 what a way adds is the median of its differences to the mean of these two, with half of the interval
@@ -19,6 +20,7 @@ Run ``python benchmarks/call_overhead.py`` (``--json FILE`` keeps the numbers).
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import random
 import sys
@@ -45,6 +47,7 @@ COLUMNS = (
     "operator",
     "compared",
     "constant wei",
+    "floats",
 )
 
 SRC_Q, WEI_Q, DST_Q = QParams(1.0, 0, "u8"), QParams(0.01, 0, "s8"), QParams(1.0, 0, "u8")
@@ -142,6 +145,8 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
     operator = operator_of(problem, wei)
     call = operator.prepare(src.shape)
     dst = call.empty()
+    # One of its own: an operator keeps the way of its last call, of codes or of floats.
+    floating, real = copy.copy(operator), src.astype(np.float32, order="K")
     # Its primitive may see the same memory in other dims.
     arrays = call.form.inward(src), call.form.inward(dst)
     primitive = call.primitive
@@ -159,6 +164,10 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
         for _ in range(calls):
             operator(src, out=dst)
 
+    def by_floats(calls: int) -> None:
+        for _ in range(calls):
+            floating(real, out=dst)
+
     def loop(calls: int) -> float:
         primitive.time_calls(*arrays, calls=1)
         return primitive.time_calls(*arrays, calls=calls)
@@ -170,6 +179,7 @@ def measure(name: str, problem: Problem, rounds: int) -> Row:
         timed(by_operator),
         timed(functional(problem, src, wei, dst)),
         timed(functional(problem, src, constant, dst)),
+        timed(by_floats),
     )
     calls = max(MIN_BATCH, int(MIN_BATCH_S / loop(MIN_BATCH)))
     for way in ways:

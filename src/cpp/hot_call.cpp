@@ -3,6 +3,9 @@
 #include "errors.hpp"
 #include "gil.hpp"
 
+#include <memory>
+#include <utility>
+
 namespace pq {
 
 namespace {
@@ -31,6 +34,25 @@ PyObject* call_with_residual(PyObject* capsule, PyObject* const* args, Py_ssize_
     return run(capsule, args, static_cast<std::size_t>(count), true);
 }
 
+struct FloatCall {
+    py::object owner;
+    Prepared& prepared;
+    FloatSource source;
+};
+
+PyObject* call_of_floats(PyObject* capsule, PyObject* const* args, Py_ssize_t count) {
+    try {
+        if (count != 3) Py_RETURN_NOTIMPLEMENTED;
+        auto& of = *static_cast<FloatCall*>(PyCapsule_GetPointer(capsule, nullptr));
+        return of.prepared.run_if_floats_fit(of.source, args[0], args[1], args[2]).release().ptr();
+    }
+    PQ_LET_THREADS_END
+    catch (...) {
+        set_python_error(std::current_exception());
+        return nullptr;
+    }
+}
+
 PyCFunction as_definition(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
@@ -38,6 +60,7 @@ PyCFunction as_definition(PyObject* (*function)(PyObject*, PyObject* const*, Py_
 PyMethodDef definition{"hot_call", as_definition(&call), METH_FASTCALL, nullptr};
 PyMethodDef with_residual{"hot_call_with_residual", as_definition(&call_with_residual),
                           METH_FASTCALL, nullptr};
+PyMethodDef of_floats{"hot_call_of_floats", as_definition(&call_of_floats), METH_FASTCALL, nullptr};
 
 void let_go(PyObject* capsule) {
     Py_XDECREF(static_cast<PyObject*>(PyCapsule_GetContext(capsule)));
@@ -55,6 +78,10 @@ py::object fast_function(PyMethodDef& of, const py::object& prepared) {
     return py::reinterpret_steal<py::object>(function);
 }
 
+void let_go_of_floats(PyObject* capsule) {
+    delete static_cast<FloatCall*>(PyCapsule_GetPointer(capsule, nullptr));
+}
+
 } // namespace
 
 py::object hot_call(const py::object& prepared) {
@@ -63,6 +90,20 @@ py::object hot_call(const py::object& prepared) {
 
 py::object hot_call_with_residual(const py::object& prepared) {
     return fast_function(with_residual, prepared);
+}
+
+py::object hot_call_of_floats(const py::object& owner, FloatSource source) {
+    auto& prepared = owner.cast<Prepared&>();
+    if (!prepared.reads_only(source)) return py::none();
+    source.is_signed = prepared.takes_signed();
+    auto call = std::make_unique<FloatCall>(FloatCall{owner, prepared, std::move(source)});
+    PyObject* const made = PyCapsule_New(call.get(), nullptr, &let_go_of_floats);
+    if (made == nullptr) throw py::error_already_set();
+    call.release(); // the capsule deletes it
+    const auto capsule = py::reinterpret_steal<py::capsule>(made);
+    PyObject* const function = PyCFunction_NewEx(&of_floats, made, nullptr);
+    if (function == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(function);
 }
 
 } // namespace pq

@@ -45,6 +45,10 @@ std::unique_ptr<Inside> make_inside(const Slot& slot) {
                                            std::move(scratchpad), std::move(scratchpad_memory)});
 }
 
+py::object refused() {
+    return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+}
+
 // More than any primitive has: sources, operands of 32 post-ops, dst.
 constexpr std::size_t most_slots = 64;
 // Bytes of a residual for one thread.
@@ -195,9 +199,10 @@ std::unique_ptr<Frame> Prepared::frame_for(void* const* data) {
     return frame;
 }
 
-void Prepared::execute_once(void* const* data, const void* residual) {
+bool Prepared::execute_once(void* const* data, const void* residual, const FloatCodes* codes) {
     // Whoever calls keeps the arrays alive; nothing of Python is touched until the GIL is back.
     const GilReleased released;
+    if (codes != nullptr && !codes->make()) return false;
     if (residual != nullptr) {
         auto* const to = static_cast<char*>(data[inputs()]);
         const auto* const from = static_cast<const char*>(residual);
@@ -208,6 +213,7 @@ void Prepared::execute_once(void* const* data, const void* residual) {
     std::unique_ptr<Frame> frame = frame_for(data);
     execute(*frame);
     pool_.give_back(std::move(frame));
+    return true;
 }
 
 void Prepared::run(const py::args& arrays) {
@@ -216,32 +222,64 @@ void Prepared::run(const py::args& arrays) {
 }
 
 py::object Prepared::run_if_fitting(PyObject* const* arrays, PyObject* residual, PyObject* out) {
-    const auto refused = py::reinterpret_borrow<py::object>(Py_NotImplemented);
     const std::size_t last = inputs();
-    if (last >= most_slots) return refused;
+    if (last >= most_slots) return refused();
     check_not_forked();
     void* data[most_slots];
     for (std::size_t i = 0; i < last; ++i) {
-        if (!slots_[i].fits(arrays[i], false)) return refused;
+        if (!slots_[i].fits(arrays[i], false)) return refused();
         data[i] = py::detail::array_proxy(arrays[i])->data;
     }
+    return run_into(data, residual, out);
+}
+
+py::object Prepared::run_into(void** data, PyObject* residual, PyObject* out,
+                              const FloatCodes* codes) {
+    const std::size_t last = inputs();
     const Slot& slot = slots_[last];
     const bool has_residual = residual != Py_None;
     if (has_residual && !(reads_dst_ && !slot.has_gaps && slot.fits(residual, false)))
-        return refused;
+        return refused();
     const bool is_new = out == Py_None;
-    if (is_new ? reads_dst_ && !has_residual : !slot.fits(out, true)) return refused;
+    if (is_new ? reads_dst_ && !has_residual : !slot.fits(out, true)) return refused();
 
     auto dst = is_new ? new_dst() : py::reinterpret_borrow<py::object>(out);
     data[last] = py::detail::array_proxy(dst.ptr())->data;
-    if (!is_new && overlapping(data) != nullptr) return refused;
+    if (!is_new && overlapping(data) != nullptr) return refused();
     const char* before = has_residual ? py::detail::array_proxy(residual)->data : nullptr;
     const char* const begin = static_cast<const char*>(data[last]);
     if (before == begin) before = nullptr; // it is dst
     if (before != nullptr && before < begin + slot.extent && begin < before + slot.extent)
-        return refused;
-    execute_once(data, before);
-    return dst;
+        return refused();
+    return execute_once(data, before, codes) ? dst : refused();
+}
+
+bool Prepared::reads_only(const FloatSource& source) const {
+    using Input = FloatSource::Input;
+    const Slot& codes = slots_[0];
+    bool all = source.inputs.size() == inputs() && inputs() > 0 && inputs() < most_slots &&
+               source.inputs[0] == Input::codes && codes.dtype.itemsize() == 1 &&
+               codes.extent % source.rows == 0 && (source.rows == 1 || codes.is_row_major());
+    for (std::size_t i = 1; all && i < inputs(); ++i) {
+        const Slot& slot = slots_[i];
+        const Input input = source.inputs[i];
+        all = input != Input::codes && !slot.copied() && slot.is_row_major() &&
+              slot.extent == source.nbytes(input, slots_.back().layout.dims());
+    }
+    return all;
+}
+
+py::object Prepared::run_if_floats_fit(const FloatSource& source, PyObject* src, PyObject* residual,
+                                       PyObject* out) {
+    check_not_forked();
+    const Slot& slot = slots_[0];
+    if (!slot.fits_codes_of(src)) return refused();
+    const auto* const values = reinterpret_cast<const float*>(py::detail::array_proxy(src)->data);
+    const FloatCodes codes(source, values, slot.extent);
+    void* data[most_slots];
+    for (std::size_t i = 0; i < inputs(); ++i)
+        data[i] = codes.data(source.inputs[i]);
+    return run_into(data, residual, out, &codes);
 }
 
 std::map<std::string, double> Prepared::time_copies(int calls) {

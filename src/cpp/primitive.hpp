@@ -1,6 +1,7 @@
 // A primitive ready to run: immutable, its constants bound, safe to call from many threads at once.
 #pragma once
 
+#include "float_source.hpp"
 #include "frame.hpp"
 
 namespace pq {
@@ -27,6 +28,17 @@ public:
     // every array fits as it is.
     py::object run_if_fitting(PyObject* const* arrays, PyObject* residual, PyObject* out);
 
+    // The same for a source of float32, of which codes are made first; the other inputs are what
+    // they are worth. Returns NotImplemented, too, for values that have no codes.
+    py::object run_if_floats_fit(const FloatSource& source, PyObject* src, PyObject* residual,
+                                 PyObject* out);
+
+    // Whether all inputs are what a source brings along, row after row.
+    bool reads_only(const FloatSource& source) const;
+
+    // Whether the first input is s8.
+    bool takes_signed() const { return slots_[0].layout.dtype() == dnnl_s8; }
+
     // Seconds of `calls` executions in a row, in C++ alone: what the library costs without Python.
     double time_calls(const py::tuple& arrays, int calls);
 
@@ -48,8 +60,13 @@ private:
     py::object new_dst() const;
     void execute(const Frame& frame) const;
     void copy(const Frame& frame, std::shared_ptr<const Reorder> Slot::* way) const;
-    // `residual`: of the size of dst, to which it is copied first, or null.
-    void execute_once(void* const* data, const void* residual = nullptr);
+    // `residual`: of the size of dst, to which it is copied first, or null. `codes` are made before
+    // anything is written; false, and nothing is run, where values have none.
+    bool execute_once(void* const* data, const void* residual = nullptr,
+                      const FloatCodes* codes = nullptr);
+    // Runs on inputs that fit; returns dst or NotImplemented.
+    py::object run_into(void** data, PyObject* residual, PyObject* out,
+                        const FloatCodes* codes = nullptr);
 
     Primitive primitive_;
     std::vector<Slot> slots_;

@@ -104,19 +104,37 @@ Slot::Slot(const Candidate& candidate, const std::string& slot_name, const Array
     if (output) out = std::make_shared<Reorder>(corner, outside);
 }
 
+bool Slot::is_row_major() const {
+    const Dims& dims = layout.dims();
+    py::ssize_t step = dtype.itemsize();
+    for (std::size_t i = dims.size(); i-- > 0; step *= dims[i])
+        if (dims[i] > 1 && strides_bytes[i] != step) return false;
+    return true;
+}
+
 bool Slot::fits(PyObject* object, bool is_written) const {
+    return fits_as(object, dtype, 1,
+                   array_flags::aligned | (is_written ? array_flags::writeable : 0));
+}
+
+bool Slot::fits_codes_of(PyObject* object) const {
+    static const auto& floats = *new py::dtype(py::dtype::of<float>()); // outlives the interpreter
+    return !has_gaps && dtype.itemsize() == 1 &&
+           fits_as(object, floats, sizeof(float), array_flags::aligned);
+}
+
+bool Slot::fits_as(PyObject* object, const py::dtype& wanted, py::ssize_t times, int flags) const {
     const auto& numpy = py::detail::npy_api::get();
     if (Py_TYPE(object) != numpy.PyArray_Type_) return false;
     const py::detail::PyArray_Proxy* const array = py::detail::array_proxy(object);
     const Dims& dims = layout.dims();
-    const int wanted = array_flags::aligned | (is_written ? array_flags::writeable : 0);
-    if (array->descr != dtype.ptr() || static_cast<std::size_t>(array->nd) != dims.size() ||
-        (array->flags & wanted) != wanted) {
+    if (array->descr != wanted.ptr() || static_cast<std::size_t>(array->nd) != dims.size() ||
+        (array->flags & flags) != flags) {
         return false;
     }
     for (std::size_t i = 0; i < dims.size(); ++i) {
         if (array->dimensions[i] != dims[i]) return false;
-        if (dims[i] > 1 && array->strides[i] != strides_bytes[i]) return false;
+        if (dims[i] > 1 && array->strides[i] != strides_bytes[i] * times) return false;
     }
     return true;
 }

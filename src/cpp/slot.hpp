@@ -19,10 +19,14 @@ struct Slot {
     // struct and calls nothing; what it turns down may still be usable.
     bool fits(PyObject* object, bool is_written) const;
 
+    // The same of an array of float32 whose codes lie as the argument does.
+    bool fits_codes_of(PyObject* object) const;
+
     // The memory of an array that is checked in full; ArgumentFault says what is wrong with it.
     void* checked_data(const py::handle& object) const;
 
     bool copied() const { return in || out; }
+    bool is_row_major() const;
 
     std::string name;
     int argument = 0;
@@ -38,6 +42,10 @@ struct Slot {
     // stays zero. As the copies see them, which keep every bit.
     Layout outside, corner;
     std::shared_ptr<const Reorder> in, out;
+
+private:
+    // An item of the array is `times` as many bytes as one of the argument.
+    bool fits_as(PyObject* object, const py::dtype& wanted, py::ssize_t times, int flags) const;
 };
 
 } // namespace pq

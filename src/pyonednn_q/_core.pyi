@@ -88,6 +88,16 @@ class Prepared:
     def hot_call(self) -> Callable[..., Any]: ...
     @property
     def hot_call_with_residual(self) -> Callable[..., Any]: ...
+    def hot_call_of_floats(
+        self,
+        *,
+        inputs: Sequence[str],
+        params: tuple[float, int] | None,
+        is_symmetric: bool,
+        offset: int,
+        rows: int,
+        unit: Sequence[float],
+    ) -> Callable[..., Any] | None: ...
     @property
     def copied(self) -> dict[str, Layout]: ...
     @property

@@ -18,6 +18,7 @@ STUB = ast.parse((Path(pyonednn_q.__file__).parent / "_core.pyi").read_text())
 # What pybind11 writes of a type, and what type checkers call it.
 SPELLINGS = (
     (r"typing\.SupportsInt \| typing\.SupportsIndex", "int"),
+    (r"typing\.SupportsFloat \| typing\.SupportsIndex", "float"),
     (r"typing\.Annotated\[numpy\.typing\.ArrayLike, [\w.]+\]", "ArrayLike"),
     (r"numpy\.ndarray", "NDArray[Any]"),
     (r"pyonednn_q\._core\.|collections\.abc\.|numpy\.typing\.", ""),

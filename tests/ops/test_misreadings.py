@@ -251,6 +251,7 @@ def test_a_misreading_is_seen(
         operator, dims = made(kind, misreading.options)
         with pytest.raises(pq.errors.SelfCheckError, match="self_check"):
             operator.prepare(dims)
+        assert operator._hot is None  # nothing that is wrong runs in the next call
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -133,6 +133,32 @@ def test_a_child_forked_while_a_thread_holds_a_lock_does_not_wait(
     assert done.stdout == "7\n", done
 
 
+def test_a_forked_child_makes_no_codes_of_floats() -> None:
+    done = python(
+        """
+        ops = [
+            pq.MatMul(WEI, src_q=source, wei_q=Q["wei_q"])
+            for source in (Q["src_q"], pq.Dynamic("u8"), pq.Dynamic("s8", "per_row"))
+        ]
+        real = SRC.astype(np.float32)
+        for op in ops:
+            assert op(real).shape == op(real).shape == (2, 32)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            told = 0
+            for op in ops:
+                try:
+                    op(real)
+                except ForkedError:
+                    told += 1
+            os._exit(told)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(ops))
+        """
+    )
+    assert done.stdout == "3 3\n", done
+
+
 def test_a_child_forked_amid_the_first_call_does_not_wait() -> None:
     """At any moment of it: of the making of the engine, and of the primitive."""
     done = python(

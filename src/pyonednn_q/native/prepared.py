@@ -22,7 +22,7 @@ from pyonednn_q.primitive.operation import Operation
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyonednn_q._core import Memory
     from pyonednn_q._core import Prepared as CorePrepared
@@ -184,6 +184,50 @@ class Prepared(HotCallable, hot=True):
         if self._hot is None or self._core is None:
             return _never_fits
         return self._core.hot_call_with_residual
+
+    def hot_of_floats(
+        self,
+        inputs: tuple[str, ...],
+        *,
+        params: tuple[float, int] | None,
+        is_symmetric: bool,
+        offset: int,
+        rows: int,
+        unit: Sequence[float],
+    ) -> Callable[..., Any] | None:
+        """Return f(src, residual or None, out or None) of float32 sources.
+
+        None where the primitive reads more than a source brings along, or nothing runs. Codes are
+        made first. It runs nothing and returns NotImplemented for arrays that do not fit as they
+        are, for NaN, and for ranges that have no scale.
+
+        Parameters
+        ----------
+        inputs : tuple of str
+            What each of `inputs` is: ``"src"``, and of ranges that each call finds
+            ``"src_scale"``, ``"src_zero_point"``, and ``"acc_map"``, which is
+            -zero_point[row] * unit[column].
+        params : (scale, zero_point), optional
+            Of the source. ``None``: they follow from the range of each row.
+        is_symmetric : bool
+            Of ranges: zero point 0.
+        offset : int
+            How much more codes are than `params` or ranges say.
+        rows : int
+            How many rows have a range of their own.
+        unit : sequence of float
+            One for each column; none without ``"acc_map"``.
+        """
+        if self._hot is None or self._core is None:
+            return None
+        return self._core.hot_call_of_floats(
+            inputs=inputs,
+            params=params,
+            is_symmetric=is_symmetric,
+            offset=offset,
+            rows=rows,
+            unit=unit,
+        )
 
     def seen_as(self, specs: Mapping[str, TensorSpec]) -> Prepared:
         """Return the same primitive for arrays that lie otherwise; as `arrays` of `prepare`."""

@@ -26,6 +26,7 @@ from pyonednn_q.errors import (
 from pyonednn_q.native.hot import HotCallable
 from pyonednn_q.native.lock import Lock
 from pyonednn_q.ops.arrays import as_array, as_output
+from pyonednn_q.ops.hot_floats import hot_call_for
 from pyonednn_q.ops.last_stage import LastStage
 from pyonednn_q.ops.ready import PackedKey, Ready, Recipe
 from pyonednn_q.ops.reshaped import Reshaped
@@ -307,13 +308,12 @@ class Operator(HotCallable, hot=True):
         values, parts = codes.values, self.weights.parts
         if parts is not None:
             values = parts.of(values.reshape(given.shape))
-        src_dims = planned.src_dims
-        if values.shape != src_dims:
-            values = values.reshape(src_dims)
-        dst = planned(values, out=to, residual=before, **arrays, **brought)
+        dst = planned(
+            values.reshape(planned.src_dims), out=to, residual=before, **arrays, **brought
+        )
         as_it_is = self._stays(given, planned)
-        hot = planned.hot
-        if hot is not None and as_it_is and codes.values is given:
+        hot = hot_call_for(ready, planned, self.settings.src_q, given, codes, dims.asked)
+        if hot is not None and as_it_is:
             self._hot = hot
         if target is not None:
             if to is not target and not np.may_share_memory(dst, target):

@@ -85,8 +85,7 @@ def prepare_plan(
         As `prepare` raises it.
     """
     instance("plan", plan, Plan)
-    facts = plan.facts
-    whole = plan.problem(problem)
+    facts, whole = plan.facts, plan.problem(problem)
     for name, dtype in (("src", facts.src), ("wei", facts.wei), ("dst", facts.dst)):
         got = problem.tensors[name].dtype
         if got != dtype:
@@ -136,8 +135,10 @@ class Planned(HotCallable, hot=True):
     ----------
     plan : Plan
         What is run.
-    primitive : Prepared
-        The primitive that carries it.
+    primitive, seen : Prepared
+        The primitive that carries it; and as called with arrays of the dims that were asked.
+    inputs : tuple of str or None
+        What its inputs are, by leaf; None if more runs than the primitive.
     form : Form
         How what was asked is put to the primitive.
     leaves : tuple of str
@@ -179,8 +180,8 @@ class Planned(HotCallable, hot=True):
         self.leaves = tuple(name for name in operands.leaves if name not in given)
         # The same memory: arrays need not be looked at in Python.
         specs = form.seen(primitive.layout("dst"))
-        self._seen = primitive.seen_as(specs) if specs else primitive
-        self.dst: TensorSpec = replace(self._seen.layout("dst"), dtype=plan.facts.dst)
+        self.seen = primitive.seen_as(specs) if specs else primitive
+        self.dst: TensorSpec = replace(self.seen.layout("dst"), dtype=plan.facts.dst)
         self.src_dims = form.asked.src.dims
         self._operands = operands
         self._fixed = fixed
@@ -193,14 +194,14 @@ class Planned(HotCallable, hot=True):
         )
         self._read = _read(plan, form, operands)
         self._carries_sum = any(isinstance(op, SumPostOp) for op in plan.post_ops)
-        is_alone = not (self.leaves or rest or form.has_leaf)
-        self._is_bare = is_alone and self._read is None
+        is_alone = not (rest or form.has_leaf) and (self._read is None or self._carries_sum)
+        self.inputs = (SRC, *(leaf for leaf, _ in self._inputs)) if is_alone else None
+        self._is_bare = is_alone and not self.leaves and self._read is None
         # Not itself, which would keep its memory until the garbage collector comes.
         self._row_major: Planned | None = None
         self._stays: bool | None = None
-        self._hot = self._seen.hot if self._is_bare else None
-        if is_alone and self._carries_sum:
-            self._hot = self._seen.hot_with_residual
+        if is_alone and not self.leaves:
+            self._hot = self.seen.hot_with_residual if self._carries_sum else self.seen.hot
 
     def __call__(
         self,
@@ -237,7 +238,7 @@ class Planned(HotCallable, hot=True):
             Naming the argument, what came and what would do.
         """
         if self._is_bare and residual is None and not operands:
-            return self._seen(src, out=out)
+            return self.seen(src, out=out)
         form = self.form
         leaves = self._fixed | self._leaves_of(operands)
         before = self._before(out, residual)
@@ -249,7 +250,7 @@ class Planned(HotCallable, hot=True):
         if form.has_leaf and before is not None:
             leaf = self._operands.leaves[RESIDUAL_LEAF]
             leaves[RESIDUAL_LEAF], before = before.view(dtypes.numpy_dtype(leaf.dtype)), None
-        x = form.inward(checked("src", src, self._seen.layout(SRC)))
+        x = form.inward(checked("src", src, self.seen.layout(SRC)))
         return form.stored(partial(self._run, x, leaves, before), out)
 
     def _run(
@@ -304,8 +305,7 @@ class Planned(HotCallable, hot=True):
 
     def _on(self, primitive: Prepared, form: Form) -> Planned:
         rest = copy(self._rest) if isinstance(self._rest, Accumulator) else self._rest
-        args = form, self._operands, self._fixed, rest, self.decided
-        other = Planned(self.plan, primitive, *args)
+        other = Planned(self.plan, primitive, form, self._operands, self._fixed, rest, self.decided)
         other.tuning = self.tuning
         return other
 

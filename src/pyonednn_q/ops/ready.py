@@ -25,7 +25,7 @@ from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -59,12 +59,15 @@ class Ready:
         Whether it takes u8 codes that are 128 more than those of the s8 source.
     quantizers : dict
         Of `SourceLevels`, by the way in which a float source lies.
+    of_floats : dict
+        Calls on float sources, by what runs; from `hot_call_for`.
     """
 
     planned: Planned
     unit_map: NDArray[np.float32] | None = None
     is_unsigned: bool = False
     quantizers: dict[TensorSpec, Quantizer] = field(default_factory=dict, compare=False)
+    of_floats: dict[Planned, Callable[..., Any] | None] = field(default_factory=dict, compare=False)
 
     @property
     def nbytes(self) -> int:

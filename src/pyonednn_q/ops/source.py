@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
 
-__all__ = ["Codes", "dynamic_codes", "static_codes"]
+__all__ = ["Codes", "as_rows_take_them", "dynamic_codes", "static_codes"]
 
 Array = np.ndarray[Any, Any]
 
@@ -92,7 +92,7 @@ def static_codes(
     if isinstance(params, SourceLevels):
         assert ready is not None  # none with requantize, which refuses such sources
         return Codes(_levels(values, params, ready))
-    scale, point = _as_rows_take_them(params)
+    scale, point = as_rows_take_them(params)
     if not values.size:
         return Codes(np.empty(values.shape, dtypes.numpy_dtype(params.dtype)))
     return Codes(quantize(as_rows(values), scale, point, params.dtype))
@@ -113,7 +113,14 @@ def _levels(values: Array, params: SourceLevels, ready: Ready) -> Array:
 
 
 @functools.lru_cache(maxsize=256)
-def _as_rows_take_them(params: QParams) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+def as_rows_take_them(params: QParams) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Return scale and zero point as arrays of one value.
+
+    Raises
+    ------
+    ArgumentError
+        A scale that is no normal float32 number.
+    """
     with np.errstate(over="ignore"):
         scale = np.array([params.scale], np.float32)
     if not (np.isfinite(scale[0]) and scale[0] >= np.finfo(np.float32).tiny):

@@ -294,8 +294,8 @@ def verify(operator: Operator, asked: Asked, ready: Ready, src_dims: Dims, src_d
 
     def run(src: Array, residual: Array | None, operands: Mapping[str, Array]) -> Iterator[Array]:
         yield operator.run_on(ready, src, None, residual, operands)
-        if planned.hot is not None:
-            dst = planned.hot(src, residual, None)
+        for hot in (planned.hot, *ready.of_floats.values()):
+            dst = NotImplemented if hot is None else hot(src, residual, None)
             if dst is not NotImplemented:
                 yield dst
 
@@ -303,4 +303,7 @@ def verify(operator: Operator, asked: Asked, ready: Ready, src_dims: Dims, src_d
     if operator.settings.saturation == "allow":
         wei = operator._wei_of(planned.form.asked)  # noqa: SLF001 - of what runs
         lost = lost_channels(planned.primitive, planned.form.wei(wei))
-    asked.verify(src_dims, src_dtype, planned, run, lost)
+    try:
+        asked.verify(src_dims, src_dtype, planned, run, lost)
+    finally:
+        operator._hot = None  # noqa: SLF001 - what is judged wrong is not to run

@@ -1,0 +1,122 @@
+#include "float_source.hpp"
+
+#include "buffer_pool.hpp"
+#include "parallel.hpp"
+#include "quantize.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace pq {
+
+namespace {
+
+constexpr std::size_t map_grain = std::size_t{16} << 10U; // values of a piece for one thread
+constexpr std::int32_t highest_u8 = 255, highest_s8 = 127;
+
+} // namespace
+
+std::size_t FloatSource::nbytes(Input input, const Dims& dst) const {
+    if (!is_dynamic) return 0;
+    switch (input) {
+    case Input::scale:
+        return rows * sizeof(float);
+    case Input::zero_point:
+        return rows * sizeof(std::int32_t);
+    case Input::map: {
+        const auto columns = dst.empty() ? 0 : static_cast<std::size_t>(dst.back());
+        const auto size = static_cast<std::size_t>(std::accumulate(
+                dst.begin(), dst.end(), dnnl_dim_t{1}, std::multiplies<dnnl_dim_t>()));
+        const bool fits = columns > 0 && unit.size() == columns && size == rows * columns;
+        return fits ? size * sizeof(float) : 0;
+    }
+    case Input::codes:
+        break;
+    }
+    return 0;
+}
+
+FloatCodes::FloatCodes(const FloatSource& source, const float* values, std::size_t count)
+    : source_(source), values_(values), count_(count), codes_(buffer_pool().take(count)),
+      worth_(buffer_pool().take(source.rows * (source.unit.size() + 4) * sizeof(float))),
+      map_(static_cast<float*>(worth_.data())), scales_(map_ + source.rows * source.unit.size()),
+      lo_(scales_ + 2 * source.rows), hi_(lo_ + source.rows),
+      points_(reinterpret_cast<std::int32_t*>(scales_ + source.rows)) {}
+
+FloatCodes::~FloatCodes() {
+    buffer_pool().give_back(std::move(codes_));
+    buffer_pool().give_back(std::move(worth_));
+}
+
+void* FloatCodes::data(FloatSource::Input input) const {
+    switch (input) {
+    case FloatSource::Input::scale:
+        return scales_;
+    case FloatSource::Input::zero_point:
+        return points_;
+    case FloatSource::Input::map:
+        return map_;
+    case FloatSource::Input::codes:
+        break;
+    }
+    return codes_.data();
+}
+
+bool FloatCodes::make() const {
+    const std::size_t rows = source_.rows;
+    if (source_.is_dynamic) {
+        if (!find_scales()) return false;
+    } else {
+        scales_[0] = source_.scale;
+        points_[0] = source_.zero_point;
+    }
+    void* const codes = codes_.data();
+    const bool all = source_.is_signed ? quantize(values_, rows, count_ / rows, scales_, points_,
+                                                  static_cast<std::int8_t*>(codes))
+                                       : quantize(values_, rows, count_ / rows, scales_, points_,
+                                                  static_cast<std::uint8_t*>(codes));
+    if (all && !source_.unit.empty()) fill_map();
+    return all;
+}
+
+// In float32, operation by operation as NumPy has it.
+bool FloatCodes::find_scales() const {
+    const std::size_t rows = source_.rows;
+    ranges(values_, rows, count_ / rows, lo_, hi_);
+    for (std::size_t row = 0; row < rows; ++row) {
+        const float lo = lo_[row], hi = hi_[row];
+        const float span = source_.is_symmetric ? std::max(-lo, hi) / float(highest_s8)
+                                                : (hi - lo) / float(highest_u8);
+        if (!std::isfinite(lo) || !std::isfinite(hi) || !std::isfinite(span)) return false;
+        const float scale =
+                lo == 0 && hi == 0 ? 1.0f : std::max(span, std::numeric_limits<float>::min());
+        std::int32_t point = 0;
+        if (!source_.is_symmetric) {
+            const float exact = std::nearbyint(0.0f - lo / scale);
+            point = static_cast<std::int32_t>(
+                    std::min(std::max(exact, 0.0f), static_cast<float>(highest_u8)));
+        }
+        scales_[row] = scale;
+        points_[row] = point + source_.offset;
+    }
+    return true;
+}
+
+void FloatCodes::fill_map() const {
+    const std::vector<float>& unit = source_.unit;
+    const std::size_t columns = unit.size();
+    const std::size_t rows_of_grain = std::max<std::size_t>(map_grain / columns, 1);
+    in_parallel(source_.rows, rows_of_grain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t row = begin; row < end; ++row) {
+            const auto factor = -static_cast<float>(points_[row]);
+            for (std::size_t i = 0; i < columns; ++i)
+                map_[row * columns + i] = factor * unit[i];
+        }
+    });
+}
+
+} // namespace pq
