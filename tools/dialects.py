@@ -44,6 +44,28 @@ it, which float32 and the bits of a multiplier cost: `self_check` allows no more
 
 ## The dialects
 """
+DIFFERENCE = """
+## How two of them differ
+
+```python
+import numpy as np
+from pyonednn_q.predict import difference_report, tie_mask
+from pyonednn_q.requantize import requantize
+
+acc = np.arange(-500, 500, dtype=np.int32)
+scales = {"src_scale": 0.5, "wei_scale": 0.25, "dst_scale": 0.5}
+tflite, onnx = (requantize(acc, name, **scales) for name in ("tflite_2step", "onnxruntime"))
+print(difference_report(tflite, onnx, ties=tie_mask(acc, **scales)).text())
+```
+
+```text
+251 of 1000 differ (251000.0 ppm), by up to 1, mean +0.125000, first at (2,), 126 at ties
+```
+
+`tie_mask` says which sums lie half way between two codes: the other 125 are what two roundings
+cost. Of an operator and somebody else's codes,
+`pq.explain_difference` says which dialect gives them: [inspect.md](inspect.md).
+"""
 METHODS_HEAD = """
 ## Who uses which
 
@@ -91,6 +113,7 @@ def static_page() -> Iterator[str]:
     yield "\n| name | short | what it does | off by |\n|---|---|---|---|"
     for one in DIALECTS.values():
         yield f"| `{one.name}` | {one.alias} | {one.summary} | {_off_by(one.distance)} |"
+    yield from DIFFERENCE.splitlines()
     yield from METHODS_HEAD.splitlines()
     yield from _tflite_table()
     yield from SNPS_HEAD.splitlines()

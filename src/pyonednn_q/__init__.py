@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.functional import deconv as deconv
     from pyonednn_q.ops.functional import inner_product as inner_product
     from pyonednn_q.ops.functional import matmul as matmul
-    from pyonednn_q.qparams import Granularity as Granularity
     from pyonednn_q.qparams import QParams as QParams
     from pyonednn_q.quantize import Dynamic as Dynamic
 
@@ -68,7 +67,7 @@ _NAMES = {
     "native": "prepare threads",
     "ops": "Conv Deconv InnerProduct MatMul model_of prepare_layer prepare_plan",
     "ops.functional": "conv deconv inner_product matmul",
-    "qparams": "Granularity QParams",
+    "qparams": "QParams",
     "quantize": "Dynamic",
 }
 _HOME = {name: room for room, names in _NAMES.items() for name in names.split()}

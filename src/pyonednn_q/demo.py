@@ -35,7 +35,7 @@ Operators: TypeAlias = Sequence[pq.Conv | pq.InnerProduct]
 PIXELS = pq.QParams(1 / 16, 0, "u8")  # pixels are whole numbers from 0 to 16: exact as codes
 RELU = pq.Chain(pq.Eltwise("relu"))
 HELD_OUT = 449
-EPOCHS = 30
+_EPOCHS = 30
 ROUNDS = 100
 
 
@@ -86,15 +86,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         wanted = "demo: the demo needs scikit-learn: pip install 'pyonednn_q[demo]'"
         print(f"{wanted} ({error})", file=sys.stderr)
         return 1
-    print(platform_text(), flush=True)
+    print(_platform_text(), flush=True)
     layers = fit(digits, options.seed)
     float32 = run(float32_operators(layers), real(digits.test_images))
     int8 = run(int8_operators(layers, digits.train_images), digits.test_images)
-    print("", accuracy_text(float32, int8, digits.test_labels), sep="\n")
-    print("", layers_text(layers, float32, int8), sep="\n")
+    print("", _accuracy_text(float32, int8, digits.test_labels), sep="\n")
+    print("", _layers_text(layers, float32, int8), sep="\n")
     for batch in options.batch:
         print(f"\nBatch {batch}: medians of {options.rounds} samples, FP32 and INT8 in turn")
-        print(times_text(layers, float32, int8, batch, options.rounds), flush=True)
+        print(_times_text(layers, float32, int8, batch, options.rounds), flush=True)
     elsewhere = sum(Load.now().since(before))
     if elsewhere > BUSY:
         print(f"\nBusy: {elsewhere:.0%} of the CPUs' time went to others; times include waiting")
@@ -139,13 +139,13 @@ def fit(digits: Digits, seed: int) -> list[Fitted]:
     # BLAS adds in another order with other numbers of threads.
     with threadpool_limits(1):
         for name, channels in (("conv1", 16), ("conv2", 64)):
-            wei, bias = principal_filters(src, channels)
+            wei, bias = _principal_filters(src, channels)
             layers.append(Fitted(name, pq.Conv, wei, bias, {"padding": 1, "post": RELU}))
             src = run(float32_operators(layers[-1:]), src).tensors[-1]
         spread = src.std()  # the optimiser likes numbers about 1; its weights take the factor back
         features = src.reshape(len(src), -1) / spread
         model = MLPClassifier((64,), alpha=1.0, batch_size=128, random_state=seed)
-        for _ in range(EPOCHS):
+        for _ in range(_EPOCHS):
             model.partial_fit(features, digits.train_labels, classes=np.arange(10))
     hidden, last = (wei.T.astype(np.float32) for wei in model.coefs_)
     hidden_bias, last_bias = (bias.astype(np.float32) for bias in model.intercepts_)
@@ -155,7 +155,7 @@ def fit(digits: Digits, seed: int) -> list[Fitted]:
     return layers
 
 
-def principal_filters(src: Array, channels: int) -> tuple[Array, Array]:
+def _principal_filters(src: Array, channels: int) -> tuple[Array, Array]:
     """Make a 3 x 3 convolution of the principal components of the patches that it will see.
 
     Each component gives two channels, one for each sign: relu keeps what lies on either side of
@@ -235,7 +235,7 @@ def run(operators: Operators, images: Array) -> Execution:
     return Execution(operators, tensors)
 
 
-def platform_text() -> str:
+def _platform_text() -> str:
     """Say what the numbers depend on."""
     version, isa = ".".join(map(str, runtime.version())), runtime.isa().text()
     threads = runtime.get_num_threads()
@@ -246,7 +246,7 @@ def platform_text() -> str:
     )
 
 
-def accuracy_text(float32: Execution, int8: Execution, labels: Array) -> str:
+def _accuracy_text(float32: Execution, int8: Execution, labels: Array) -> str:
     """Say how many digits each gets right, and how often they agree."""
     exact, codes = (each.tensors[-1].argmax(axis=1) for each in (float32, int8))
     counts = {
@@ -258,7 +258,7 @@ def accuracy_text(float32: Execution, int8: Execution, labels: Array) -> str:
     return _table(["held-out digits", "count", "share"], rows, left=1)
 
 
-def layers_text(layers: Sequence[Fitted], float32: Execution, int8: Execution) -> str:
+def _layers_text(layers: Sequence[Fitted], float32: Execution, int8: Execution) -> str:
     """Say which kernel runs each layer, and how close INT8 results are to those of FP32."""
     rows = []
     for index, layer in enumerate(layers):
@@ -272,7 +272,7 @@ def layers_text(layers: Sequence[Fitted], float32: Execution, int8: Execution) -
     return _table(["layer", "kernel", "attributes (scale:mask)", "SQNR in dB"], rows, left=3)
 
 
-def times_text(
+def _times_text(
     layers: Sequence[Fitted], float32: Execution, int8: Execution, batch: int, rounds: int
 ) -> str:
     """Time the network and each of its layers, FP32 and INT8 in turn.

@@ -33,7 +33,6 @@ True
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,13 +48,6 @@ if TYPE_CHECKING:
     from pyonednn_q.dtypes import DType
 
 Array = np.ndarray[Any, Any]
-
-
-class Granularity(enum.Enum):
-    """How many values share a scale and a zero point."""
-
-    PER_TENSOR = "per_tensor"
-    PER_CHANNEL = "per_channel"
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -111,11 +103,6 @@ class QParams:
             raise ShapeError(argument="scale", got=got, wanted=wanted)
         object.__setattr__(self, "scale", _frozen(scales, shape))
         object.__setattr__(self, "zero_point", _frozen(zero_points, shape))
-
-    @property
-    def granularity(self) -> Granularity:
-        """Per tensor or per channel."""
-        return Granularity.PER_TENSOR if self.axis is None else Granularity.PER_CHANNEL
 
     @property
     def channels(self) -> int | None:
@@ -244,31 +231,6 @@ def mask_from_axis(
     if positive != 0:
         raise ArgumentError(argument="axis", got=str(axis), wanted="0 in grouped weights")
     return 0b11
-
-
-def axis_from_mask(
-    kind: str, mask: int, ndims: int, groups: int = 1, arg: str = "wei"
-) -> int | None:
-    """Return the axis that `mask` runs along; the inverse of `mask_from_axis`.
-
-    Raises
-    ------
-    ArgumentError
-        The mask is of no axis: of several dimensions, or beyond the tensor's.
-
-    Examples
-    --------
-    >>> axis_from_mask("convolution", 3, 5, groups=2), axis_from_mask("matmul", 0, 2)
-    (0, None)
-    """
-    if mask == 0:
-        return None
-    candidates = (0,) if _is_grouped(kind, groups, arg) else range(ndims)
-    for axis in candidates:
-        if mask_from_axis(kind, axis, ndims, groups, arg) == mask:
-            return axis
-    wanted = f"that of one axis of {ndims}" + (f", in {groups} groups" if groups > 1 else "")
-    raise ArgumentError(argument="mask", got=bin(mask), wanted=wanted)
 
 
 def _is_grouped(kind: str, groups: int, arg: str) -> bool:

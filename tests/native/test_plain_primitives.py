@@ -248,7 +248,8 @@ def test_the_library_holds_the_attributes_we_set() -> None:
     call = native.prepare(
         problem, attr, wei=np.ones((16, 16, 1, 1), np.int8), values={"wei_scale": np.ones(16)}
     )
-    held = call.attr_readback()
+    assert call._selection is not None
+    held = call._selection.candidate.attr_readback()
     assert held["post_ops"] == tuple(op.boundary() for op in ops)
     assert held["deterministic"] is True
     assert held["scratchpad"] == "user"

@@ -119,7 +119,8 @@ def test_a_bias_in_units_of_the_accumulator(carrier: str) -> None:
 def test_an_inner_product_stays_one_with_its_zero_point_in_the_bias() -> None:
     planned = by(drawn("inner_product", dst="f32"), "bias").operator().prepare((5, 24))
     assert planned.form.asked.kind == "inner_product"
-    assert drawn("inner_product", dst="f32").operator().is_matmul
+    by_attribute = drawn("inner_product", dst="f32").operator().prepare((5, 24))
+    assert by_attribute.form.asked.kind == "matmul"
 
 
 def test_the_exact_form_keeps_its_attribute(monkeypatch: pytest.MonkeyPatch) -> None:

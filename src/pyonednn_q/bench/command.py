@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(words)
     try:
         if not options.what:
-            report.write(listing())
+            report.write(_listing())
             return 0
         return run(options)
     except Error as error:
@@ -131,7 +131,7 @@ def _peers(options: argparse.Namespace) -> tuple[str, ...]:
     return peers
 
 
-def listing() -> str:
+def _listing() -> str:
     """Return the suites that come with the package, and how to ask for more."""
     suites = [suite.find(name) for name in suite.names()]
     width = max(len(entry.name) for entry in suites)

@@ -24,7 +24,7 @@ from pyonednn_q.shown import shown
 
 __all__ = ["Comparison", "compare", "main"]
 
-REGRESSED = 1
+_REGRESSED = 1
 UNUSABLE = 2
 THRESHOLD = 0.05
 CONFIDENCE = 0.99
@@ -119,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         report.complain(error)
         return UNUSABLE
     report.write(text(comparisons, gone, differences(before, after), options.threshold))
-    return REGRESSED if gone or any(c.verdict == "slower" for c in comparisons) else 0
+    return _REGRESSED if gone or any(c.verdict == "slower" for c in comparisons) else 0
 
 
 def text(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Sample", "TypedSample", "quantize"]
 
 Array = NDArray[Any]
-Float32 = NDArray[np.float32]
+_Float32 = NDArray[np.float32]
 
 _BLOCK = 1_000_003  # a prime, so that no two rows of a repeated block line up
 _SRC_RANGE = 4.0  # all but one half-normal value in 16 000
@@ -41,10 +41,10 @@ class Sample:
         In logical dimensions.
     """
 
-    src: Float32
-    wei: Float32
-    bias: Float32
-    residual: Float32
+    src: _Float32
+    wei: _Float32
+    bias: _Float32
+    residual: _Float32
 
     @classmethod
     def of(cls, shape: Shape, *, with_residual: bool) -> Sample:
@@ -101,14 +101,14 @@ def quantize(case: Case, sample: Sample) -> TypedSample:
     )
 
 
-def _normal(rng: np.random.Generator, dims: tuple[int, ...]) -> Float32:
+def _normal(rng: np.random.Generator, dims: tuple[int, ...]) -> _Float32:
     size = math.prod(dims)
     block = rng.standard_normal(min(size, _BLOCK), dtype=np.float32)
-    values: Float32 = np.resize(block, size).reshape(dims)
+    values: _Float32 = np.resize(block, size).reshape(dims)
     return values
 
 
-def _levels(values: Float32, scale: object, dtype: str) -> Array:
+def _levels(values: _Float32, scale: object, dtype: str) -> Array:
     # In place: the weights of a language model's vocabulary are a gigabyte.
     levels: Array = values / np.asarray(scale, np.float32)
     np.rint(levels, out=levels)
@@ -116,7 +116,7 @@ def _levels(values: Float32, scale: object, dtype: str) -> Array:
     return _as(levels, dtype)
 
 
-def _stored_residual(residual: Float32, precision: Precision) -> Array:
+def _stored_residual(residual: _Float32, precision: Precision) -> Array:
     scale = residual_scale(precision.dst)
     if not dtypes.is_integer(precision.dst):
         return _as(residual, precision.dst)
@@ -124,12 +124,12 @@ def _stored_residual(residual: Float32, precision: Precision) -> Array:
     return _as(np.rint(clipped / np.float32(scale)), precision.dst)
 
 
-def _as(values: Float32, dtype: str) -> Array:
+def _as(values: _Float32, dtype: str) -> Array:
     converted: Array = values.astype(dtypes.numpy_dtype(dtype), copy=False)
     return converted
 
 
-def _wei_scales(shape: Shape, wei: Float32) -> NDArray[np.float64]:
+def _wei_scales(shape: Shape, wei: _Float32) -> NDArray[np.float64]:
     """Return symmetric scales: the largest weight of an output channel becomes 127."""
     if shape.has_two_sources:
         largest = np.abs(wei).max(keepdims=True).reshape(1)

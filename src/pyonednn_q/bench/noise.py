@@ -9,9 +9,9 @@ from pathlib import Path
 
 __all__ = ["Load", "warnings"]
 
-STOLEN = 0.01
+_STOLEN = 0.01
 BUSY = 0.1
-DRIFT = 0.1
+_DRIFT = 0.1
 SPREAD = 0.1
 
 _STAT = Path("/proc/stat")
@@ -91,7 +91,7 @@ def warnings(stolen: float, others: float, drift: float, spreads: list[float]) -
         For each row, the distance of its quartiles over its median.
     """
     doubts = []
-    if stolen > STOLEN:
+    if stolen > _STOLEN:
         doubts.append(
             f"the hypervisor took {stolen:.0%} of the CPU time (steal): other guests disturb; "
             "measure again later, or on a machine of your own"
@@ -100,7 +100,7 @@ def warnings(stolen: float, others: float, drift: float, spreads: list[float]) -
         doubts.append(
             f"other processes used {others:.0%} of the CPUs: stop them, or use fewer --threads"
         )
-    if abs(drift) > DRIFT:
+    if abs(drift) > _DRIFT:
         doubts.append(
             f"the machine's peak moved by {drift:+.0%} during the run (frequency, or a neighbour "
             "on the same core): compare rows of one line only"

@@ -15,9 +15,9 @@ from pyonednn_q.bench.run import Row, Run
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.shown import shown
 
-__all__ = ["FORMATS", "check", "panels", "save"]
+__all__ = ["check", "panels", "save"]
 
-FORMATS = (".png", ".svg")
+_FORMATS = (".png", ".svg")
 _INCHES = (9.0, 4.5)
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
 
@@ -56,8 +56,10 @@ def check(path: Path) -> None:
     ArgumentError
         matplotlib is not installed, or another format.
     """
-    if path.suffix not in FORMATS:
-        raise ArgumentError("plot", shown(str(path)), f"a name that ends in {' or '.join(FORMATS)}")
+    if path.suffix not in _FORMATS:
+        raise ArgumentError(
+            "plot", shown(str(path)), f"a name that ends in {' or '.join(_FORMATS)}"
+        )
     if find_spec("matplotlib") is None:
         wanted = "matplotlib: pip install 'pyonednn_q[plot]'"
         raise ArgumentError("plot", str(path), wanted)

@@ -7,7 +7,7 @@ import time
 
 __all__ = ["Progress"]
 
-BAR_WIDTH = 30
+_BAR_WIDTH = 30
 
 
 class Progress:
@@ -47,8 +47,8 @@ class Progress:
     def _draw(self) -> None:
         if not self._is_terminal:
             return
-        filled = BAR_WIDTH * self._done // self._steps
-        bar = "#" * filled + "." * (BAR_WIDTH - filled)
+        filled = _BAR_WIDTH * self._done // self._steps
+        bar = "#" * filled + "." * (_BAR_WIDTH - filled)
         sys.stderr.write(f"\r\x1b[K[{bar}] {self._phase}{self._left()}")
         sys.stderr.flush()
 

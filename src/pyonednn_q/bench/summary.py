@@ -77,7 +77,7 @@ def summarise(samples: ArrayLike) -> Summary:
     return Summary(len(values), median, q1, q3, lo, hi)
 
 
-def paired_ratio(above: ArrayLike, below: ArrayLike, confidence: float = CONFIDENCE) -> Ratio:
+def paired_ratio(above: ArrayLike, below: ArrayLike) -> Ratio:
     """Return median(above) / median(below), for samples taken in the same rounds.
 
     Raises
@@ -89,7 +89,7 @@ def paired_ratio(above: ArrayLike, below: ArrayLike, confidence: float = CONFIDE
     if len(top) != len(bottom):
         raise ArgumentError("below", f"{len(bottom)} samples", f"{len(top)}, one for each above")
     rounds = _draws(len(top), 2)
-    return _ratio(top, bottom, rounds, rounds, confidence)
+    return _ratio(top, bottom, rounds, rounds, CONFIDENCE)
 
 
 def unpaired_ratio(above: ArrayLike, below: ArrayLike, confidence: float = CONFIDENCE) -> Ratio:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyonednn_q.check.geometry import Geometry
 
     F64 = NDArray[np.float64]
-    Indices = tuple[NDArray[np.intp], ...]
+    _Indices = tuple[NDArray[np.intp], ...]
 
 __all__ = ["MOST_GATHERED", "MOST_MACS", "Places"]
 
@@ -43,7 +43,7 @@ class Places:
     """
 
     geometry: Geometry
-    index: Indices
+    index: _Indices
 
     @classmethod
     def of(cls, geometry: Geometry, turns: int = 1) -> Places:
@@ -70,11 +70,6 @@ class Places:
     def count(self) -> int:
         """How many there are."""
         return len(self.index[0])
-
-    @property
-    def are_all(self) -> bool:
-        """Whether no place is missing."""
-        return self.count == math.prod(_dims(self.geometry))
 
     def take(self, array: Array) -> Array:
         """Return the values of an array of dst's dims, as (places, channels)."""
@@ -113,7 +108,7 @@ class Places:
     def _products(self, src: F64, wei: F64) -> F64:
         *lead, row = self.index
 
-        def of(batch: tuple[int, ...]) -> Indices:  # a dimension of 1 is broadcast
+        def of(batch: tuple[int, ...]) -> _Indices:  # a dimension of 1 is broadcast
             pairs = zip(lead[len(lead) - len(batch) :], batch, strict=True)
             return tuple(np.where(d == 1, 0, index) for index, d in pairs)
 

@@ -35,7 +35,6 @@ __all__ = [
     "added",
     "addend",
     "asks_for_sums",
-    "fits_float32",
     "leaves_32_bits",
     "parts",
     "stores_sums",
@@ -96,10 +95,10 @@ def added(chain: Chain, facts: PrimitiveFacts) -> Vec | None:
 def asks_for_sums(chain: Chain, facts: PrimitiveFacts) -> bool:
     """Tell whether a plan is one of sums: integers are asked for that float32 might round."""
     shift = added(chain, facts)
-    return shift is not None and not fits_float32(facts, shift)
+    return shift is not None and not _fits_float32(facts, shift)
 
 
-def fits_float32(facts: PrimitiveFacts, shift: Vec) -> bool:
+def _fits_float32(facts: PrimitiveFacts, shift: Vec) -> bool:
     """Tell whether a primitive with scales of 1 meets no whole number beyond 2^24 on its way.
 
     Kernels take zero points off sums of codes, an s8 source's 128 among them, and these sums can be

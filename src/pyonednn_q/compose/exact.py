@@ -31,14 +31,14 @@ from pyonednn_q.rewrite.rules import store as store_rules
 from pyonednn_q.rewrite.ruleset import RuleSet
 from pyonednn_q.rewrite.trace import Trace
 
-__all__ = ["exact_form", "onnx_multiplier"]
+__all__ = ["exact_form"]
 
 _CLIPS = CANONICAL + RuleSet(
     (clip_rules.drop_open_clip, clip_rules.merge_clips, store_rules.open_saturated_bounds)
 )
 
 
-def onnx_multiplier(facts: PrimitiveFacts) -> Vec:
+def _onnx_multiplier(facts: PrimitiveFacts) -> Vec:
     """Return f32(f32(src_scale · wei_scale) / dst_scale), each operation rounded to float32.
 
     Raises
@@ -87,7 +87,7 @@ def exact_form(chain: Chain, facts: PrimitiveFacts) -> Rewritten:
     if dst.zero_point and ACCEPTS[facts.kind].dst_zero_point is Takes.NOTHING:
         # Behind the round it is added to whole numbers, which a post-op does as exactly.
         steps, dst = (*steps, Affine(1.0, float(dst.zero_point))), Dst(facts.dst)
-    multiplier = onnx_multiplier(facts)
+    multiplier = _onnx_multiplier(facts)
     if not facts.has_bias:
         # An Acc that takes nothing more: its scale is the attribute, bit for bit.
         return Rewritten(Acc(facts.acc, multiplier), steps, dst, trace)

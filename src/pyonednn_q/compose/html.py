@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.compose.record import Record
 
-__all__ = ["STYLE", "fragment"]
+__all__ = ["fragment"]
 
-STYLE = """\
+_STYLE = """\
 .onednn-plan { line-height: 1.45; max-width: 64em; }
 .onednn-plan code, .onednn-plan td, .onednn-plan pre { font-family: ui-monospace, monospace; }
 .onednn-plan code, .onednn-plan pre { background: none; color: inherit; font-size: .92em; }
@@ -49,7 +49,7 @@ def fragment(plan: Plan) -> str:
     """Return the plan as one element of HTML."""
     promise = escape(_PROMISES[plan.exactness.rank])
     parts = [
-        f"<style>\n{STYLE}</style>",
+        f"<style>\n{_STYLE}</style>",
         f"<div><strong>{escape(plan.facts.text())}</strong></div>",
         f'<div class="chain">chain: <code>{escape(str(plan.chain))}</code></div>',
         _table(plan),

@@ -115,10 +115,10 @@ def lower(steps: Sequence[Step], facts: PrimitiveFacts, policy: Policy | None = 
     return Lowered(tuple(carriers), len(steps), "", tuple(choices))
 
 
-Found = Sequence[Carrier] | str
+_Found = Sequence[Carrier] | str
 
 
-def _affine(step: Affine, facts: PrimitiveFacts) -> Found:
+def _affine(step: Affine, facts: PrimitiveFacts) -> _Found:
     scale, shift = step.scale, step.shift
     if scale.is_per_tensor and shift.is_per_tensor:
         return [linear(scale, shift)]
@@ -135,7 +135,7 @@ def _affine(step: Affine, facts: PrimitiveFacts) -> Found:
     return found
 
 
-def _clip(step: Clip, facts: PrimitiveFacts) -> Found:
+def _clip(step: Clip, facts: PrimitiveFacts) -> _Found:
     lo, hi = step.lo, step.hi
     if lo.is_per_tensor and hi.is_per_tensor:
         return [_bounds(lo, hi)]
@@ -160,16 +160,16 @@ def _bounds(lo: Vec, hi: Vec) -> Carrier:
     return Carrier(EltwisePostOp("clip", lo.narrow().least + 0.0, hi.narrow().least + 0.0))
 
 
-def _round(_: Round, __: PrimitiveFacts) -> Found:
+def _round(_: Round, __: PrimitiveFacts) -> _Found:
     return [Carrier(EltwisePostOp("round"))]
 
 
-def _eltwise(step: Eltwise, _: PrimitiveFacts) -> Found:
+def _eltwise(step: Eltwise, _: PrimitiveFacts) -> _Found:
     alpha, beta = Vec(step.alpha).narrow().least, Vec(step.beta).narrow().least
     return [Carrier(EltwisePostOp(step.alg, alpha, beta))]
 
 
-def _prelu(step: PRelu, facts: PrimitiveFacts) -> Found:
+def _prelu(step: PRelu, facts: PrimitiveFacts) -> _Found:
     if step.slope.is_per_tensor:
         return [Carrier(EltwisePostOp("relu", step.slope.narrow().least))]
     dims = operand_dims(facts, "per_channel")
@@ -178,13 +178,13 @@ def _prelu(step: PRelu, facts: PrimitiveFacts) -> Found:
     return [Carrier(PReluPostOp(mask), step.slope.narrow())]
 
 
-def _sum(step: Sum, facts: PrimitiveFacts) -> Found:
+def _sum(step: Sum, facts: PrimitiveFacts) -> _Found:
     # Naming dst's own type costs the fast kernel on some machines.
     dtype = None if step.dtype == facts.dst else step.dtype
     return [Carrier(SumPostOp(Vec(step.scale).narrow().least, step.zero_point, dtype))]
 
 
-def _binary(step: Binary, facts: PrimitiveFacts) -> Found:
+def _binary(step: Binary, facts: PrimitiveFacts) -> _Found:
     leaf = step.operand
     if not isinstance(leaf, Leaf):
         return [binary(step.alg, leaf, facts)]
@@ -194,7 +194,7 @@ def _binary(step: Binary, facts: PrimitiveFacts) -> Found:
     return [Carrier(BinaryPostOp(step.alg, operand(dims, leaf.dtype, facts)), leaf=leaf.name)]
 
 
-_LOWER: dict[type[Step], Callable[[Any, PrimitiveFacts], Found]] = {
+_LOWER: dict[type[Step], Callable[[Any, PrimitiveFacts], _Found]] = {
     Affine: _affine,
     Clip: _clip,
     Round: _round,

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pyonednn_q.expr.steps import Step
     from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 
-__all__ = ["at_store", "store_notes", "through_float32"]
+__all__ = ["store_notes", "through_float32"]
 
 _BYTE = ("u8", "s8")
 
 
-def at_store(chain: Chain, facts: PrimitiveFacts) -> Interval:
+def _at_store(chain: Chain, facts: PrimitiveFacts) -> Interval:
     """Bound the value that is rounded and stored, in units of dst and its zero point included."""
     x = ANYTHING
     if not facts.src_later and not facts.bias_later:
@@ -45,7 +45,7 @@ def store_notes(chain: Chain, facts: PrimitiveFacts) -> tuple[str, ...]:
     """Return what a caller should know: few codes of 8 bits in use, integers through float32."""
     if not dtypes.is_integer(facts.dst):
         return ()
-    x = at_store(chain, facts)
+    x = _at_store(chain, facts)
     if facts.dst in _BYTE:
         return _few_codes(x, facts.dst)
     return through_float32(x) if facts.dst == "s32" else ()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KEYS", "Tables", "read_facts", "read_problem"]
 
-MOST_CHANNELS = 1 << 20  # a list of constants for each is made
+_MOST_CHANNELS = 1 << 20  # a list of constants for each is made
 _FLOATS = ("f32", "bf16", "f16")
 _DTYPES = {
     "src": ("u8", "s8", *_FLOATS),
@@ -87,8 +87,8 @@ def read_problem(tables: Tables) -> DenseProblem:
     with at("", _SHAPE_KEYS):
         problem = _MAKE[tables.kind](tables, options)
     channels = problem.dst.dims[_axis(problem)]
-    if channels > MOST_CHANNELS:
-        raise ShapeError("wei.dims", f"{channels} output channels", f"at most {MOST_CHANNELS}")
+    if channels > _MOST_CHANNELS:
+        raise ShapeError("wei.dims", f"{channels} output channels", f"at most {_MOST_CHANNELS}")
     return problem
 
 

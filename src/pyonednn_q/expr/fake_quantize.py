@@ -25,9 +25,9 @@ from pyonednn_q.expr.steps import Affine, Binary, Clip, Round, Step
 from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.shown import shown
 
-__all__ = ["MAX_LEVELS", "FakeQuantize"]
+__all__ = ["FakeQuantize"]
 
-MAX_LEVELS = 65536
+_MAX_LEVELS = 65536
 
 Constant: TypeAlias = "VecLike | ArrayLike"
 
@@ -296,8 +296,8 @@ def _below_zero(high: Vec, levels: int) -> Vec:
 
 def _levels(value: float) -> int:
     number = 0.0 if isinstance(value, bool) else real("levels", value, wide=True)
-    if not (number.is_integer() and 2 <= number <= MAX_LEVELS):
-        raise ArgumentError("levels", shown(value), f"a whole number from 2 to {MAX_LEVELS}")
+    if not (number.is_integer() and 2 <= number <= _MAX_LEVELS):
+        raise ArgumentError("levels", shown(value), f"a whole number from 2 to {_MAX_LEVELS}")
     return int(number)
 
 

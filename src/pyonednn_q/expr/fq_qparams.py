@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import flag, instance, one_of, real, whole
+from pyonednn_q.argument import flag, instance, one_of, whole
 from pyonednn_q.dtypes import DType
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
@@ -54,9 +54,9 @@ class FromFq:
     first: int
     residue: Vec
 
-    def is_exact(self, tolerance: float = 1e-4) -> bool:
-        """Whether every zero point was whole, within this many levels."""
-        return abs(self.residue).greatest <= real("tolerance", tolerance)
+    def is_exact(self) -> bool:
+        """Whether every zero point was whole, within 1e-4 levels."""
+        return abs(self.residue).greatest <= 1e-4
 
 
 def qparams_from_fq(

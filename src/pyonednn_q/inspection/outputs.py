@@ -32,7 +32,7 @@ __all__ = ["Outputs", "sums_of"]
 
 Array = np.ndarray[Any, Any]
 
-FLOAT32_REACH = 2.0**-20  # what a few operations in float32 move a value by, in parts of its terms
+_FLOAT32_REACH = 2.0**-20  # what a few operations in float32 move a value by, in parts of its terms
 _I32 = np.iinfo(np.int32)
 
 
@@ -150,7 +150,7 @@ class Outputs:
     def near_ties(self, values: Array) -> Array:
         """Tell which values are so near to a half that float32 may take them for one."""
         terms = np.abs(values) + abs(self.zero_point)
-        return np.asarray(np.abs(values - np.floor(values) - 0.5) <= FLOAT32_REACH * terms)
+        return np.asarray(np.abs(values - np.floor(values) - 0.5) <= _FLOAT32_REACH * terms)
 
     def exact_ties(self, where: Array) -> int:
         """Return how many of the outputs at `where` are halves, with scales as float32 has them.

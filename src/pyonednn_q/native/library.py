@@ -32,9 +32,9 @@ VARIABLE = "PYONEDNN_Q_LIBDNNL"
 FLOOR = (3, 7)
 # What SYCL chooses devices by, as it is read when the first engine is made.
 SELECTORS = ("ONEAPI_DEVICE_SELECTOR", "SYCL_DEVICE_ALLOWLIST")
-NO_DIRECTORY = "the working directory of this process is gone"
+_NO_DIRECTORY = "the working directory of this process is gone"
 WANTED = "3.7 or a later 3.x is needed"
-RUNTIMES = {1: "SEQ", 2: "OMP", 4: "TBB", 8: "THREADPOOL", 512: "SYCL"}
+_RUNTIMES = {1: "SEQ", 2: "OMP", 4: "TBB", 8: "THREADPOOL", 512: "SYCL"}
 
 
 # libdnnl.so comes with development packages; Debian 13 needs it: its soname is libdnnl.so.3.6.
@@ -52,7 +52,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """An opened oneDNN. `runtime` is a value of `RUNTIMES`, `path` the file that was opened."""
+    """An opened oneDNN. `runtime` is a value of `_RUNTIMES`, `path` the file that was opened."""
 
     path: str
     source: str
@@ -143,7 +143,7 @@ def _asked(value: str) -> Candidate:
         user = value.split("/", 1)[0]
         return Candidate(VARIABLE, value, f"there is no home directory of {user}: give a full path")
     except OSError as error:
-        why = f"{NO_DIRECTORY} ({error.strerror}): give a full path"
+        why = f"{_NO_DIRECTORY} ({error.strerror}): give a full path"
         return Candidate(VARIABLE, value, why)
 
 
@@ -243,7 +243,7 @@ def _open(candidate: Candidate) -> Library:
     if not FLOOR <= version < (FLOOR[0] + 1,):
         message = f"is oneDNN {'.'.join(map(str, version))}; {WANTED}"
         raise _UnfitError(message)
-    runtime = RUNTIMES.get(about.cpu_runtime, f"unknown ({about.cpu_runtime})")
+    runtime = _RUNTIMES.get(about.cpu_runtime, f"unknown ({about.cpu_runtime})")
     if runtime == "SYCL":
         _show_cpu_to_sycl()
     commit = (about.hash or b"").decode()
@@ -293,7 +293,7 @@ def check_directory(runtime: str) -> None:
     try:
         Path.cwd()
     except OSError as error:
-        message = f"{NO_DIRECTORY}, and SYCL finds no CPU without one: os.chdir to one that exists"
+        message = f"{_NO_DIRECTORY}, and SYCL finds no CPU without one: os.chdir to one that exists"
         raise LibraryError(message, (("working directory", str(error)),)) from None
 
 

@@ -317,10 +317,6 @@ class Prepared(HotCallable, hot=True):
         described |= {name: str(memory.layout) for name, memory in self._bound.items()}
         return described
 
-    def attr_readback(self) -> dict[str, Any]:
-        """Return the attributes as the library itself holds them."""
-        return dict(self._selection.candidate.attr_readback()) if self._selection else {}
-
     def held(self) -> dict[str, Array]:
         """Return the values of scales and zero points, by their run-time names.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyonednn_q import _core
 
-MOST_THREADS = 4096  # OpenMP ends the process where it cannot start as many as it was told
+_MOST_THREADS = 4096  # OpenMP ends the process where it cannot start as many as it was told
 
 
 # What oneDNN asks for the limit, in this order.
@@ -163,7 +163,7 @@ def set_num_threads(n: int) -> None:
     ArgumentError
         `n` is less than 1 or more than 4096, or the library's runtime cannot be limited.
     """
-    _opened().set_num_threads(whole("n", n, lo=1, hi=MOST_THREADS))
+    _opened().set_num_threads(whole("n", n, lo=1, hi=_MOST_THREADS))
 
 
 @contextmanager

@@ -90,17 +90,10 @@ _Call: TypeAlias = tuple[_Made, tuple[_Seen, ...]]
 
 
 class OperatorCache:
-    """Operators by what they were made of, the least recently used dropped first.
+    """Operators by what they were made of, the least recently used dropped first."""
 
-    Parameters
-    ----------
-    limit : int
-        How many are held.
-
-    """
-
-    def __init__(self, limit: int = 256) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
+        self._limit = 256  # operators; `limit` changes it
         self._lock = Lock()
         self._clock = count()
         self.clear()

@@ -293,11 +293,6 @@ saturation, zero_point, requantize, self_check, tune
     kind = "inner_product"
 
     @property
-    def is_matmul(self) -> bool:
-        """Whether a matmul runs in its place."""
-        return self._is_by_row or self._wants_zero_point
-
-    @property
     def _wants_zero_point(self) -> bool:
         settings = self.settings
         by_attribute = settings.has_src_point and settings.zero_point in {"auto", "attribute"}

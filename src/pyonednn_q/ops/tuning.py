@@ -48,7 +48,7 @@ Array = np.ndarray[Any, Any]
 
 LEAST_GAIN = 1.03
 MOST_WAYS = 16
-PAST_A_LINE = (16, 0)  # bytes from the start of a cache line to that of an array
+_PAST_A_LINE = (16, 0)  # bytes from the start of a cache line to that of an array
 LINES = (0, 1024, 2048, 3072)  # bytes from the start of a page to that line
 _PAGE = 4096
 HOPELESS = 3.0  # times the fastest, in a first look
@@ -95,7 +95,7 @@ def tune(
     if best == asked:
         return usual, stays
     gain = 1.0
-    for past in PAST_A_LINE:
+    for past in _PAST_A_LINE:
         ratios: list[float] = []
         for line in LINES:
             args = (problem, chain, layout, line + past)

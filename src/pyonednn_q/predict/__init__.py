@@ -5,7 +5,7 @@ Pure: NumPy in the operation order of each implementation, over the region that 
 
 from __future__ import annotations
 
-from pyonednn_q.predict.difference import DifferenceReport, difference_report
+from pyonednn_q.predict.difference import DifferenceReport, difference_report, tie_mask
 from pyonednn_q.predict.kernel_model import KernelModel, kernel_model
 from pyonednn_q.predict.plan_model import PlanModel, plan_model
 from pyonednn_q.saturation.emulation import as_if
@@ -27,5 +27,6 @@ __all__ = [
     "repair",
     "repair_source",
     "saturation",
+    "tie_mask",
     "witness",
 ]

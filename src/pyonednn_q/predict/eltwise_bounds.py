@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 F32, F64 = np.float32, np.float64
 UNIT = 2.0**-24  # half a unit of the last place of 1
-SMALLEST = 2.0**-125  # what is smaller becomes 0
+_SMALLEST = 2.0**-125  # what is smaller becomes 0
 LARGEST = 3.4e38
 SMALL_ALPHA = 0.01  # of swish: then it is large where it is less than 0
 LEVELS = ("sse41", "avx2", "avx512")
@@ -107,13 +107,13 @@ def _error(alg: str, x: Array, y: Array, alpha: float, at: int) -> Array:
     bound = BOUNDS[alg]
     units, size = bound.units[at], np.abs(y)
     if alg == "exp":
-        return np.asarray((units + EXP_LOSES[at] * np.abs(x)) * UNIT * size + SMALLEST)
+        return np.asarray((units + EXP_LOSES[at] * np.abs(x)) * UNIT * size + _SMALLEST)
     if bound.relative:
-        return np.asarray(units * UNIT * size + SMALLEST)
+        return np.asarray(units * UNIT * size + _SMALLEST)
     if alg == "swish" and abs(alpha) < SMALL_ALPHA:
         # x times a logistic function with the relative error of exp, of a product that was rounded.
         lost = 6 + (1 + EXP_LOSES[at]) * np.abs(alpha * x)
-        return np.asarray(lost * UNIT * size + np.abs(x) * SMALLEST)
+        return np.asarray(lost * UNIT * size + np.abs(x) * _SMALLEST)
     if alg == "elu":
         return np.where(x > 0, 0.0, units * UNIT * abs(alpha))
     if alg == "soft_relu":

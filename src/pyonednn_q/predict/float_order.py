@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 F32 = np.float32
 AVX512 = 2  # of `eltwise_bounds.LEVELS`
-S32_MAX = F32(2147483520)  # the largest float32 below 2^31
+_S32_MAX = F32(2147483520)  # the largest float32 below 2^31
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,5 +288,5 @@ def _stored(x: Array, dtype: str) -> Array:
     wanted = dtypes.numpy_dtype(dtype)
     if not dtypes.is_integer(dtype):
         return x.astype(wanted)
-    hi = S32_MAX if dtype == "s32" else F32(dtypes.qmax(dtype))
+    hi = _S32_MAX if dtype == "s32" else F32(dtypes.qmax(dtype))
     return np.clip(np.rint(x), F32(dtypes.qmin(dtype)), hi).astype(wanted)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.problem import Problem
     from pyonednn_q.primitive.tensor import TensorSpec
 
-FPMATH_MODES = ("strict", "bf16", "f16", "any", "tf32")
-ACCUMULATION_MODES = ("strict", "relaxed", "any", "s32", "f32", "f16")
+_FPMATH_MODES = ("strict", "bf16", "f16", "any", "tf32")
+_ACCUMULATION_MODES = ("strict", "relaxed", "any", "s32", "f32", "f16")
 
 SCALED = ("src", "src1", "wei", "dst")
 SHIFTED = ("src", "wei", "dst")
@@ -139,9 +139,9 @@ class Attr:
         if len(self.post_ops) > MAX_POST_OPS:
             got = f"{len(self.post_ops)} post-ops"
             raise ArgumentError(argument="post_ops", got=got, wanted=f"at most {MAX_POST_OPS}")
-        object.__setattr__(self, "fpmath", one_of("fpmath", self.fpmath, FPMATH_MODES))
+        object.__setattr__(self, "fpmath", one_of("fpmath", self.fpmath, _FPMATH_MODES))
         object.__setattr__(
-            self, "accumulation", one_of("accumulation", self.accumulation, ACCUMULATION_MODES)
+            self, "accumulation", one_of("accumulation", self.accumulation, _ACCUMULATION_MODES)
         )
 
     def scale(self, tensor: str) -> Scale | None:

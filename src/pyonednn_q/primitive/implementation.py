@@ -7,7 +7,7 @@ from typing import Literal
 
 from pyonednn_q.argument import instance
 
-Class = Literal["jit", "gemm", "reference", "unknown"]
+_Class = Literal["jit", "gemm", "reference", "unknown"]
 
 # "brgemm" is no gemm; "ref" is a word of its own or the start of one (ref_int8).
 _REFERENCE = re.compile(r"(?:^|[:+_])ref")
@@ -16,7 +16,7 @@ _JIT = re.compile(r"jit|brg|brdgmm")
 _FUSED = "ref_fused_convolution:"
 
 
-def classify(impl_name: str, kind: str = "") -> Class:
+def classify(impl_name: str, kind: str = "") -> _Class:
     """Return what kind of code an implementation is.
 
     Parameters

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.primitive.tensor import Boundary, TensorSpec, cross
 
-ProblemBoundary = tuple[str, dict[str, Boundary], dict[str, Any]]
+_ProblemBoundary = tuple[str, dict[str, Boundary], dict[str, Any]]
 
 
 class Operation:
@@ -35,7 +35,7 @@ class Operation:
         """Return the parameters as the extension names them."""
         return {}
 
-    def boundary(self) -> ProblemBoundary:
+    def boundary(self) -> _ProblemBoundary:
         """Return what the extension receives: (kind, tensors, parameters)."""
         tensors = {name: spec.boundary() for name, spec in self.tensors.items()}
         return self.kind, tensors, self.params()

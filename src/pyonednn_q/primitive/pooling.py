@@ -11,7 +11,7 @@ from pyonednn_q.primitive.operation import Operation, tensor
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.primitive.window import Dims, Window
 
-POOLING_ALGS = ("max", "avg_include_padding", "avg_exclude_padding")
+_POOLING_ALGS = ("max", "avg_include_padding", "avg_exclude_padding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class PoolingProblem(Operation):
     padding_hi: Dims
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alg", one_of("alg", self.alg, POOLING_ALGS))
+        object.__setattr__(self, "alg", one_of("alg", self.alg, _POOLING_ALGS))
         for name in ("kernel", "stride", "dilation", "padding_lo", "padding_hi"):
             object.__setattr__(self, name, integers(name, getattr(self, name)))
         src, dst = tensor("src", self.src), tensor("dst", self.dst)

@@ -10,7 +10,7 @@ from pyonednn_q.errors import ShapeError
 from pyonednn_q.primitive.operation import Operation, tensor
 from pyonednn_q.primitive.tensor import TensorSpec
 
-RESAMPLING_ALGS = ("linear", "nearest")
+_RESAMPLING_ALGS = ("linear", "nearest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ResamplingProblem(Operation):
     alg: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alg", one_of("alg", self.alg, RESAMPLING_ALGS))
+        object.__setattr__(self, "alg", one_of("alg", self.alg, _RESAMPLING_ALGS))
         src, dst = tensor("src", self.src), tensor("dst", self.dst)
         if not 3 <= src.ndim <= 5:
             wanted = "(N, C, 1 to 3 spatial dimensions)"

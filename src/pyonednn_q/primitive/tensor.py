@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyonednn_q.dtypes import DType
 
 MAX_NDIM = 12
-MAX_BYTES = 2**63 - 1
+_MAX_BYTES = 2**63 - 1
 
 Boundary = tuple[tuple[int, ...], str, tuple[int, ...] | None]
 
@@ -73,9 +73,9 @@ class TensorSpec:
             strides = integers("strides", self.strides)
             _check_strides(dims, strides)
             object.__setattr__(self, "strides", _canonical(dims, strides))
-        if self.nbytes > MAX_BYTES:
+        if self.nbytes > _MAX_BYTES:
             raise ShapeError(
-                argument="dims", got=f"{dims}, {self.nbytes} bytes", wanted=f"at most {MAX_BYTES}"
+                argument="dims", got=f"{dims}, {self.nbytes} bytes", wanted=f"at most {_MAX_BYTES}"
             )
 
     @classmethod

@@ -24,11 +24,11 @@ from pyonednn_q.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["BACKWARD", "FORWARD", "MOVING", "GraphOperator", "align_thresholds"]
+__all__ = ["BACKWARD", "FORWARD", "GraphOperator", "align_thresholds"]
 
 BACKWARD = ("abs", "max_pool", "relu")
-MOVING = ("pad", "permute", "reshape", "slice", "upsample")
-FORWARD = (*MOVING, "average_pool", "leaky_relu", "prelu")
+_MOVING = ("pad", "permute", "reshape", "slice", "upsample")
+FORWARD = (*_MOVING, "average_pool", "leaky_relu", "prelu")
 
 Range = TypeVar("Range")
 
@@ -97,7 +97,7 @@ def align_thresholds(
     settled: set[str] = set()
     for operator in reversed(graph):
         source, result = operator.sources[0], operator.result
-        moved = operator.kind in MOVING and result in settled
+        moved = operator.kind in _MOVING and result in settled
         if readers[source] == 1 and (moved or operator.kind in BACKWARD):
             aligned[source] = aligned[result]
             settled.add(source)

@@ -14,7 +14,7 @@ from pyonednn_q.errors import ArgumentError
 OPS = ("conv", "deconv", "inner_product")
 DTYPES = ("u8", "s8")
 VECTOR = 8  # channels that an optimised kernel of TFLite requantizes at once
-GRANULARITIES = ("per_tensor", "per_channel")
+_GRANULARITIES = ("per_tensor", "per_channel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def which_method(
     one_of("framework", framework, FRAMEWORKS)
     one_of("op", op, OPS)
     one_of("dtype", dtype, DTYPES)
-    one_of("granularity", granularity, GRANULARITIES)
+    one_of("granularity", granularity, _GRANULARITIES)
     row = f"depthwise {op}" if depthwise else op
     if framework in _ALWAYS:
         return _NOT_DELEGATED.get((framework, row, dtype), _ALWAYS[framework])

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = [
-    "PRECISIONS",
     "RULES",
     "STEPS",
     "ev_multiplier",
@@ -31,7 +30,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-PRECISIONS = ("double", "single_product", "single", "single_reciprocal")
+_PRECISIONS = ("double", "single_product", "single", "single_reciprocal")
 STEPS = ("two_step", "two_step_up", "one_step")
 RULES = ("search", "positive", "q31", "literal", "truncate")
 _LIMITS = {8: 127, 32: 2**31 - 1}
@@ -57,7 +56,7 @@ def real_multiplier(
     ArgumentError
         A scale that is not finite and positive, or an M that is not finite.
     """
-    one_of("precision", precision, PRECISIONS)
+    one_of("precision", precision, _PRECISIONS)
     scales = [_scale(n, s) for n, s in zip(_SCALES, (src_scale, wei_scale, dst_scale), strict=True)]
     src, wei, dst = scales
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

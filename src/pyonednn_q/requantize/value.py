@@ -72,7 +72,7 @@ KINDS = {
     "exact": Kind("int64", (_EVEN, _AWAY), (-300, 300), limit=2.0**48),
 }
 DTYPES = ("u8", "s8", "s32")
-VECTORS = ("multiplier", "shift", "then", "last", "bias", "zero_point")
+_VECTORS = ("multiplier", "shift", "then", "last", "bias", "zero_point")
 I32_LO, I32_HI = -(2**31), 2**31 - 1
 
 
@@ -174,7 +174,7 @@ class Requantizer:
         plain = (("kind", kind), ("dtype", dtype), ("lo", lo), ("hi", hi))
         for name, value in (*plain, ("rounding", rounding), ("axis", axis)):
             object.__setattr__(self, name, value)
-        arrays = (getattr(self, name) for name in VECTORS)
+        arrays = (getattr(self, name) for name in _VECTORS)
         key = (kind, dtype, lo, hi, rounding, axis)
         values = (None if array is None else array.tobytes() for array in arrays)
         object.__setattr__(self, "_key", (*key, *values))
@@ -220,7 +220,7 @@ class Requantizer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, or the copy's arrays could be written.
-        vectors = {name: _given(getattr(self, name), self.axis) for name in VECTORS}
+        vectors = {name: _given(getattr(self, name), self.axis) for name in _VECTORS}
         plain = {name: getattr(self, name) for name in ("dtype", "lo", "hi", "rounding", "axis")}
         return _remade, (self.kind, vectors | plain)
 

@@ -12,7 +12,7 @@ from pyonednn_q.rewrite.rule import RUN, Pattern, Policy, Rule, permits
 __all__ = ["Candidate", "Candidates", "RuleSet"]
 
 
-Kinds: TypeAlias = tuple[type, ...]
+_Kinds: TypeAlias = tuple[type, ...]
 
 
 # A rule that may match where a table was asked, how many items it takes (0: a run), and the types
@@ -20,7 +20,7 @@ Kinds: TypeAlias = tuple[type, ...]
 Candidate: TypeAlias = tuple[Rule, int, tuple[type, ...]]
 
 
-class Candidates(dict[Kinds, tuple[Candidate, ...]]):
+class Candidates(dict[_Kinds, tuple[Candidate, ...]]):
     """Candidates by the types of the next items, as many as `width`; filled as they are met."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
@@ -29,7 +29,7 @@ class Candidates(dict[Kinds, tuple[Candidate, ...]]):
         self.width = max((len(rule.pattern) for rule in rules), default=1)
         self.openers = tuple({rule.pattern[0] for rule in rules if rule.has_run})
 
-    def __missing__(self, kinds: Kinds) -> tuple[Candidate, ...]:
+    def __missing__(self, kinds: _Kinds) -> tuple[Candidate, ...]:
         candidates = tuple(
             _candidate(rule) for rule in self.rules if _may_match(rule.pattern, kinds)
         )
@@ -77,7 +77,7 @@ class RuleSet:
         return len(self.rules)
 
 
-def _may_match(pattern: Pattern, kinds: Kinds) -> bool:
+def _may_match(pattern: Pattern, kinds: _Kinds) -> bool:
     if len(pattern) > len(kinds) or kinds[0] not in pattern[0]:
         return False
     if pattern[1:2] == ((RUN,),):

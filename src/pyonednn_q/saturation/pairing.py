@@ -94,7 +94,7 @@ class Summation:
 
 
 EXACT = Summation()
-FEW_COLUMNS = 4
+_FEW_COLUMNS = 4
 
 
 def is_int8(problem: Problem) -> bool:
@@ -285,7 +285,7 @@ def _of_gemm(
         return [of_row, *perhaps] if product.rows_first else [plain]
     if product.columns == 1:
         return [of_column, *perhaps]
-    if product.columns < FEW_COLUMNS:
+    if product.columns < _FEW_COLUMNS:
         return [plain, of_row, of_column]  # threads may get a part of one column
     return [plain]
 

@@ -159,7 +159,7 @@ def channels_of(problem: Weighted) -> int:
     return problem.n if isinstance(problem, MatMulProblem) else problem.oc
 
 
-def seen_taps(problem: ConvProblem | DeconvProblem) -> Array:
+def _seen_taps(problem: ConvProblem | DeconvProblem) -> Array:
     """Tell which taps of the kernel any output sees inside the source."""
     axes = [(reached(problem, axis) >= 0).any(axis=0) for axis in range(problem.spatial)]
     return np.asarray(np.all(np.meshgrid(*axes, indexing="ij"), axis=0))
@@ -168,7 +168,7 @@ def seen_taps(problem: ConvProblem | DeconvProblem) -> Array:
 def _with_odd_weights(problem: Weighted, wei: Array) -> Array:
     """Tell which output channels have an odd weight that is used."""
     assert isinstance(problem, (ConvProblem, DeconvProblem))
-    odd = (wei % 2 == 1) & seen_taps(problem)
+    odd = (wei % 2 == 1) & _seen_taps(problem)
     return np.asarray(odd.reshape(problem.oc, -1).any(axis=1))
 
 

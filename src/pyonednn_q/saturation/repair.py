@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-HOW = ("fit", "7bit")
-WHERE = ("needed", "all", "none")
-HALF_RANGE = ("enable", "first_layer_only", "disable")
+_HOW = ("fit", "7bit")
+_WHERE = ("needed", "all", "none")
+_HALF_RANGE = ("enable", "first_layer_only", "disable")
 STEP = 1 + 2.0**-9
 
 
@@ -110,8 +110,8 @@ def repair(
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
-    one_of("how", how, HOW)
-    one_of("where", where, WHERE)
+    one_of("how", how, _HOW)
+    one_of("where", where, _WHERE)
     verdict = saturation(problem, wei, isa, impl=impl, src_range=src_range)
     by_channel = _channels_first(verdict.problem, np.asarray(wei, np.float64))
     ideal = by_channel
@@ -192,7 +192,7 @@ def half_range(
     ArgumentError
         No such option, or weights that are not finite.
     """
-    one_of("option", option, HALF_RANGE)
+    one_of("option", option, _HALF_RANGE)
     flag("narrow", narrow)
     if isinstance(layers, np.ndarray):  # whose rows would be taken for layers
         wanted = "a sequence of arrays, one a layer: [wei] for a single one"

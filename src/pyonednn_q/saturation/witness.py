@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyonednn_q.saturation.pairing import Summation, Weighted, Windowed
 
 Array = np.ndarray[Any, Any]
-Place = tuple[int, ...]
+_Place = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class Witness:
     """
 
     src: Array
-    position: Place
+    position: _Place
     exact: int
     computed: int
 
@@ -81,9 +81,9 @@ def of_odd_weight(
 class _OutputView:
     """An output, and where it sees some weights: places in wei and in src, in that order."""
 
-    dst: Place
-    wei: tuple[Place, ...]
-    src: tuple[Place, ...]
+    dst: _Place
+    wei: tuple[_Place, ...]
+    src: tuple[_Place, ...]
 
 
 def _rows(problem: Weighted, channel: int) -> list[tuple[int, int]]:
@@ -118,7 +118,7 @@ def _seen(problem: Weighted, group: int, channel: int, index: Array) -> _OutputV
 
 
 def _seen_in_window(
-    problem: Windowed, group: int, channel: int, places: list[Place]
+    problem: Windowed, group: int, channel: int, places: list[_Place]
 ) -> _OutputView | None:
     outputs, inputs = [], []
     for axis in range(problem.spatial):
@@ -139,7 +139,7 @@ def _seen_in_window(
     )
 
 
-def _sum_dims(problem: Windowed) -> Place:
+def _sum_dims(problem: Windowed) -> _Place:
     return (problem.ic // problem.groups, *problem.window.kernel)
 
 

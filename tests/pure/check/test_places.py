@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -55,7 +56,7 @@ def test_windows(kind: str, wei: tuple[int, ...], groups: int, window: dict[str,
     src, weights = numbers((2, 4, 9, 8)), numbers(wei)
     geometry, expected = sums_by_taps(kind, src, weights, groups, **window)
     places = Places.of(geometry)
-    assert places.are_all
+    assert places.count == expected.size // geometry.channels
     np.testing.assert_array_equal(places.sums(src, weights), places.take(expected))
 
 
@@ -104,7 +105,7 @@ def test_inner_products() -> None:
 def test_large_problems_are_looked_at_in_places(dims: tuple[int, ...]) -> None:
     geometry = Geometry.of("convolution", dims, (64, dims[1], 3, 3), padding=1)
     places = Places.of(geometry)
-    assert not places.are_all
+    assert places.count < math.prod(dims[:1] + dims[2:])
     corners = 8
     met = dims[1] * 9
     allowed = min(MOST_GATHERED // met, MOST_MACS // (met * 64))

@@ -16,7 +16,7 @@ NOT_CALLED = {
     # Raised by nobody but us, or for what a call cannot bring about.
     *("Error", "ForkedError", "LibraryError", "SelfCheckError", "Variant"),
     # Names of choices, and tables.
-    *("Granularity", "ARITHMETIC", "DIALECTS", "runtime"),
+    *("ARITHMETIC", "DIALECTS", "runtime"),
     # Results, which nobody makes by hand; their methods are called.
     *(
         "BufferStatistics",

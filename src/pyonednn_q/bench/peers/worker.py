@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-__all__ = ["CALL", "LOOP", "Worker", "serve"]
+__all__ = ["CALL", "Worker", "serve"]
 
 CALL = "call"  # from Python
-LOOP = "loop"  # around the bare primitive, in C++: ours only
+_LOOP = "loop"  # around the bare primitive, in C++: ours only
 
 Seconds = Callable[[int], float]
 
@@ -93,7 +93,7 @@ def _ours(case: Case, threads: int) -> dict[str, Seconds]:
     def run() -> Array:
         return prepared(*inputs, out=dst)
 
-    return {CALL: _timed(PeerRun(run, np.asarray)), LOOP: trial.seconds}
+    return {CALL: _timed(PeerRun(run, np.asarray)), _LOOP: trial.seconds}
 
 
 def _timed(peer_run: PeerRun) -> Seconds:

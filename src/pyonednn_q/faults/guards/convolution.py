@@ -18,7 +18,7 @@ from pyonednn_q.faults.guards.scope import (
 from pyonednn_q.primitive.isa import InstructionSet
 
 # The kernel that copies a single input channel's rows beside each other.
-ONE_CHANNEL = r"brg_conv_fwd:(?!.*amx).*512"
+_ONE_CHANNEL = r"brg_conv_fwd:(?!.*amx).*512"
 
 CONVOLUTION_GUARDS: tuple[Guard, ...] = (
     Guard(
@@ -170,7 +170,7 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         until=None,
         isas=InstructionSet.has_avx512,
         kinds=(*CONV, *DECONV),
-        impl=ONE_CHANNEL,
+        impl=_ONE_CHANNEL,
         condition=windows.one_channel_in_odd_blocks,
         effect="wrong values",
         remedy="the next implementation, or u8 sources, shifted by 128",
@@ -184,7 +184,7 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         until=None,
         isas=InstructionSet.has_avx512,
         kinds=CONV,
-        impl=ONE_CHANNEL,
+        impl=_ONE_CHANNEL,
         condition=windows.one_channel_groups_in_odd_blocks,
         effect="wrong values in every group but the first",
         remedy="the next implementation, or u8 without zero point, its part as a full-tensor "
@@ -199,7 +199,7 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         until=None,
         isas=InstructionSet.has_avx512,
         kinds=CONV,
-        impl=ONE_CHANNEL,
+        impl=_ONE_CHANNEL,
         condition=windows.one_channel_one_plane,
         effect="memory that nobody wrote is summed",
         remedy="the next implementation",
@@ -213,7 +213,7 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         until=BEFORE_3_13,
         isas=InstructionSet.has_avx512,
         kinds=(*CONV, *DECONV),
-        impl=ONE_CHANNEL,
+        impl=_ONE_CHANNEL,
         condition=windows.one_channel_padded,
         effect="wrong values",
         remedy="the next implementation, or u8 sources, shifted by 128",

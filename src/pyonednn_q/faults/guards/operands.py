@@ -36,7 +36,7 @@ def comparison_of_ragged_channels(problem: Problem, attr: Attr) -> bool:
 
     The channels of dst, or those of one group; the columns of a matmul.
     """
-    return compares_with_several(attr) and ragged(problem, 16)
+    return _compares_with_several(attr) and ragged(problem, 16)
 
 
 def comparison_of_ragged_groups(problem: Problem, attr: Attr) -> bool:
@@ -61,7 +61,7 @@ def comparison_stored_as_u8(problem: Problem, attr: Attr) -> bool:
 
     Fewer than eight values in a row were right, for those are not compared as a vector.
     """
-    return compares_with_several(attr) and problem.tensors["dst"].dtype == "u8"
+    return _compares_with_several(attr) and problem.tensors["dst"].dtype == "u8"
 
 
 def operand_of_ragged_channels(problem: Problem, attr: Attr) -> bool:
@@ -156,7 +156,7 @@ def operands(problem: Problem, attr: Attr) -> Iterator[tuple[int, ...]]:
                 yield tuple(dim if mask >> axis & 1 else 1 for axis, dim in enumerate(dst))
 
 
-def compares_with_several(attr: Attr) -> bool:
+def _compares_with_several(attr: Attr) -> bool:
     """Tell whether a comparison has an operand of more than one value."""
     return any(
         isinstance(op, BinaryPostOp) and op.alg in COMPARISONS and max(op.src1.dims) > 1
