@@ -48,7 +48,7 @@ def test_our_call_and_our_loop_are_timed() -> None:
 
 def test_what_cannot_be_made_is_refused_by_name_and_the_rest_is_timed() -> None:
     dense = Case(
-        Shape.parse("conv 1x16x9x9 16x16x3x3"), INT8, layout="dense"
+        Shape.parse("deconv 1x17x5x5 33x17x2x2 stride=2 out=11x11"), INT8, layout="dense"
     )  # reference loops only
     with Contest((), threads=1) as made:
         (refused,), (timed, _) = made.run([dense, Case(SHAPE, INT8)], BUDGET)
