@@ -209,3 +209,14 @@ def test_32_bits_end_where_kernels_saturate() -> None:
         found = band("s32", {"bias": real(bias)}, Chain(Eltwise("linear", 1.0, 0.0)))
         end = (2147483520, 2**31 - 1) if bias > 0 else (-(2**31), -(2**31))
         assert {*zip(found.low.flat, found.high.flat, strict=True)} == {end}
+
+
+def test_products_of_codes_are_not_rounded_one_by_one() -> None:
+    """What cancels leaves no error: with one scale, only what comes of the sum is rounded."""
+    src, wide = np.array([[1, 1, 1]]), []
+    for wei in ([[100], [-100], [1]], [[0], [0], [1]]):
+        codes = np.array(wei, np.int8)
+        places = Places.of(Geometry("matmul", src.shape, codes.shape))
+        found = Meaning(NO_STEPS, "f32", scale=real(0.3)).band(places, src, codes)
+        wide.append(float((found.high - found.low)[0, 0]))
+    assert wide[0] == wide[1] > 0

@@ -182,3 +182,16 @@ def test_a_bias_is_a_step_only_behind_a_scale(scale: float, is_bias: bool) -> No
     acc, steps = absorb.left_end(facts)
     assert acc.shift == Vec(2.0 if is_bias else 0.0)
     assert steps == (() if is_bias else (Affine(Vec(scale), Vec(2.0)),))
+
+
+def test_a_scale_behind_a_clip_goes_to_the_store_and_the_bounds_go_back() -> None:
+    """clip(2x, 0, 10) is 2 clip(x, 0, 5); clip(x + 3, 0, 10) is clip(x, -3, 7) + 3."""
+    dst = Dst("s8", takes_scale=ALL, takes_zero_point=ALL)
+    rule = absorb.move_scale_behind_clip_to_dst
+    scaled = rule(Affine(2.0), Clip(0.0, 10.0), dst)
+    items = scaled.items if isinstance(scaled, Rewrite) else scaled
+    assert items == (Clip(0.0, 5.0), Dst("s8", 0.5, 0, ALL, ALL))
+    assert rule(Affine(1.0, 3.0), Clip(0.0, 10.0), dst) == (
+        Clip(-3.0, 7.0),
+        Dst("s8", 1.0, 3, ALL, ALL),
+    )

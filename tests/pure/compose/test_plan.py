@@ -313,3 +313,17 @@ def test_a_table_has_no_zero_below_zero() -> None:
     for bias, shown in (([-1.0, -0.0], "-1 .. 0 "), ([-0.0, 1.0], " 0 .. 1 ")):
         plan = compose(Chain(), PrimitiveFacts.of(problem, bias=np.array(bias)))
         assert shown in str(plan)
+
+
+@pytest.mark.parametrize(("scale", "zero_point"), [(1.0, 5), (2.0, 0), (2.0, 5)])
+def test_either_of_scale_and_zero_point_of_dst_is_enough(scale: float, zero_point: int) -> None:
+    problem = MatMulProblem.of((1, 4), (4, 2), dst="u8")
+    facts = PrimitiveFacts.of(problem, dst_scale=scale, dst_zero_point=zero_point)
+    plan = compose(Chain(), facts)
+    assert plan.is_whole
+    assert not plan.post_ops
+    of = {name: vec.least for name, vec in plan.constants}
+    bias = 0.0 if plan.bias is None else plan.bias.least
+    for acc in (0, 7, 100):
+        real = (acc * of.get("wei_scale", 1.0) + bias) / of.get("dst_scale", 1.0)
+        assert real + of.get("dst_zero_point", 0) == acc / scale + zero_point

@@ -175,3 +175,10 @@ def test_arguments_are_named() -> None:
         with pytest.raises(ArgumentError, match=rf"^bits: got {bits}"):
             octav_threshold([1.0], bits)
     assert (kl_threshold([1.0], bins=2, levels=2), octav_threshold([1.0], 16)) == (1.0, 1.0)
+
+
+def test_a_divergence_is_of_2048_bins_unless_told() -> None:
+    values = np.random.default_rng(3).standard_t(3, 5000)
+    assert (
+        kl_threshold(values) == kl_threshold(values, bins=2048) != kl_threshold(values, bins=2049)
+    )

@@ -101,3 +101,13 @@ def test_arguments_are_named() -> None:
         align_thresholds([GraphOperator("relu", (), "y")], {"y": 1.0})
     with pytest.raises(ArgumentError, match=r"^graph: got \['a'\] written after it is read"):
         align_thresholds(list(reversed(CHAIN[:2])), THRESHOLDS)
+
+
+def test_of_several_sources_the_first_takes_the_range() -> None:
+    graph = [
+        GraphOperator("conv", ("x",), "a"),
+        GraphOperator("pad", ("a", "value"), "b"),
+        GraphOperator("relu", ("b",), "c"),
+    ]
+    aligned = align_thresholds(graph, {"x": 1.0, "a": 9.0, "value": 2.0, "b": 7.0, "c": 5.0})
+    assert aligned == {"x": 1.0, "a": 5.0, "value": 2.0, "b": 5.0, "c": 5.0}

@@ -351,3 +351,18 @@ def test_features_in_words() -> None:
 
 def test_every_proof_is_of_features_and_shapes() -> None:
     assert all(proof.features and proof.region.visited for proof in proofs().values())
+
+
+def test_sums_beyond_32_bits_have_no_model() -> None:
+    """An implementation that stores s32 sums as they are wraps round there."""
+    proof = Proof(ORDERS[0], NOTHING, Region({}))
+    for terms, fits in ((66_000, True), (67_000, False)):  # 2^31 is 66 311 times 255 · 127
+        problem = MatMulProblem.of((1, terms), (terms, 1), dst="s32")
+        isa = InstructionSet("AVX512_CORE_VNNI")
+        model = KernelModel(problem, Attr(), "brg_matmul:avx512_core_vnni", isa, proof)
+        src, wei = np.full((1, terms), 1, np.uint8), np.full((terms, 1), 127, np.int8)
+        if fits:
+            assert model.run(src, wei).tolist() == [[terms * 127]]
+        else:
+            with pytest.raises(NoModelError, match="s32 sums"):
+                model.run(src, wei)
