@@ -194,10 +194,12 @@ ALL = [
                MATRICES),
     Misreading("a call's zero point dropped", found(zero_point=lambda z: 0 * z), DYNAMIC),
     Misreading("a call's scale doubled", found(scale=lambda scale: 2 * scale), DYNAMIC),
-    Misreading("floats truncated to codes", of_floats("static_codes", lambda usual, values, how:
-        usual(np.trunc(values / how.scale).astype(np.float32) * np.float32(how.scale), how))),
-    Misreading("floats' zero point dropped", of_floats("static_codes", lambda usual, values, how:
-        usual(values, pq.QParams(how.scale, 0, how.dtype)))),
+    Misreading("floats truncated to codes", of_floats(
+        "static_codes", lambda usual, values, how, *more: usual(
+            np.trunc(values / how.scale).astype(np.float32) * np.float32(how.scale), how, *more))),
+    Misreading("floats' zero point dropped", of_floats(
+        "static_codes", lambda usual, values, how, *more: usual(
+            values, pq.QParams(how.scale, 0, how.dtype), *more))),
     # The store.
     Misreading("rounded towards zero", of_result(
         lambda x, dtype: np.clip(np.trunc(x), *limits(dtype)).astype(dtype))),

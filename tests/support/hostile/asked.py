@@ -84,12 +84,15 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call | Rows | Codes:
     call = call.but(in_parts=not call.exact_rounding and not is_bitwise)
     if rule is not None:
         require(dynamic is None, "a dialect for a range that each call finds")
+    _check_bias(call)
+    if call.bias is not None and call.bias.dtype != np.int32:
+        # A bias of real units is one of float32, whichever float it came in.
+        with np.errstate(over="ignore"):
+            call = call.but(bias=call.bias.astype(np.float32))
     if dynamic is None:
         _check_types(call)
-        _check_bias(call)
         return call if rule is None else _in_another_runtime(call, rule)
     require(not call.exact_rounding, "exact rounding of a range that each call finds")
-    _check_bias(call)
     require(call.bias is None or call.bias.dtype == np.float32, "a bias of units")
     found = in_codes_of_own_range(call, dynamic)
     if isinstance(found, Call):
