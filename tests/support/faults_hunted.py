@@ -12,6 +12,8 @@ from pyonednn_q.primitive.tensor import TensorSpec
 from support.fault import Fault
 from support.guard_cases_hunted import (
     OUTSIDE,
+    SUM_F32,
+    depthwise_f32,
     dilated,
     gapped,
     longer,
@@ -126,6 +128,7 @@ HUNTED_FAULTS = [
         Fault("matmul-batches-at-two-steps", level, stepped())
         for level in (VNNI, AVX512, AVX2_VNNI)
     ),
+    *(Fault("sum-off-16-bytes", SSE41, depthwise_f32(c), SUM_F32) for c in (7, 9, 47)),
     *(Fault("depthwise-to-bf16", VNNI, rounded(kernel)) for kernel in (1, 7)),
     *(
         Fault("operand-of-gapped-rows", VNNI, gapped(batch, m), added(len(batch)))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.post_ops import SumPostOp
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem, MatMulProblem, Problem
 from pyonednn_q.primitive.tensor import TensorSpec
 from support.guard_cases import (
@@ -29,6 +30,7 @@ from support.guard_cases import (
     wei_scale,
 )
 
+SUM_F32 = Attr(post_ops=(SumPostOp(),))
 MATMUL_VNNI, MATMUL_AVX2 = "brg_matmul:avx512_core_vnni", "brg_matmul:avx2_vnni"
 
 
@@ -52,6 +54,12 @@ def longer(
 
 def nibbles(k: int, n: int, wei: str = "s4", dst: str = "f32", **more: Any) -> MatMulProblem:
     return MatMulProblem.of((8, k), (k, n), wei=wei, dst=dst, **more)
+
+
+def depthwise_f32(channels: int, images: int = 2) -> ConvProblem:
+    """A 2-D depthwise convolution of f32."""
+    src, wei = (images, channels, 7, 3), (channels, 1, 1, 3, 3)
+    return ConvProblem.of(src, wei, src="f32", wei="f32", dst="f32", padding=1)
 
 
 def one_place(
@@ -263,6 +271,12 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for isa, impl in ((VNNI, MATMUL_VNNI), (AVX2_VNNI, MATMUL_AVX2))
     ),
     *(
+        ("sum-off-16-bytes", depthwise_f32(channels), SUM_F32, version, isa, "jit_dw:sse41")
+        for version in (OLD, NEW)
+        for isa in ("SSE41", AVX2)
+        for channels in (7, 8, 47)
+    ),
+    *(
         ("depthwise-to-bf16", rounded(), PLAIN, version, VNNI, "jit_int8:avx512_core_vnni")
         for version in (OLD, NEW)
     ),
@@ -281,6 +295,9 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
 ]
 
 HUNTED_RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
+    (depthwise_f32(7), SUM_F32, NEW, "SSE41", "jit:sse41"),
+    (depthwise_f32(7), SUM_F32, NEW, AVX2, "jit_dw:avx2"),
+    (depthwise_f32(7), PLAIN, NEW, "SSE41", "jit_dw:sse41"),
     *((one_channel(oc, 2), PLAIN, NEW, VNNI, CONV_VNNI) for oc in (16, 49, 64)),
     *((one_channel(oc, 3, padding=1), PLAIN, NEW, VNNI, CONV_VNNI) for oc in (8, 16, 49, 64)),
     (ConvProblem.of((1, 2, 5, 6), (2, 48, 1, 3, 3)), PLAIN, NEW, VNNI, CONV_VNNI),

@@ -55,6 +55,7 @@ def spread(rows: int, step: int) -> MatMulProblem:
     return replace(of, dst=TensorSpec((rows, 8), "u8", (step, 1)))
 
 
+ADDED_TO = ConvProblem.of((2, 7, 4, 3), (7, 1, 1, 3, 3), src="f32", wei="f32", dst="f32", padding=1)
 ROW_MAJOR = laid(3, dst=DENSE)
 SPREAD = deconv((2, 4, 1), (8, 4, 3), padding=1)
 
@@ -135,6 +136,18 @@ BORDERS: list[Border] = [
             (grouped(1, 3, 8, padding=((1, 1), (0, 1))), replace(SRC, post_ops=(SumPostOp(),))),
             (grouped(3, 1, 1, padding=1), replace(SRC, post_ops=(SumPostOp(),))),
             (deconv((1, 3, 5), (8, 3, 3), padding=1), replace(SRC, post_ops=(SumPostOp(),))),
+        ],
+    ),
+    (
+        operands.sum_in_f32,
+        [
+            (ADDED_TO, after(SumPostOp())),
+            (ADDED_TO, after(eltwise("relu"), SumPostOp())),
+        ],
+        [
+            (ADDED_TO, PLAIN),
+            (ADDED_TO, after(operand("add", *ADDED_TO.dst.dims))),
+            (grouped(7, 1, 1), after(SumPostOp())),
         ],
     ),
     (

@@ -132,6 +132,17 @@ def depthwise_sum(problem: Problem, attr: Attr) -> bool:
     return any(op.scale != 1 or op.zero_point != 0 for op in sums)
 
 
+def sum_in_f32(problem: Problem, attr: Attr) -> bool:
+    """Match a sum in an f32 convolution.
+
+    The earlier values are an operand that has to begin on 16 bytes. They do not where 4 does not
+    divide the channels, nor anywhere in a caller's `out` that begins elsewhere.
+    """
+    if not isinstance(problem, ConvProblem):
+        return False
+    return problem.dst.dtype == "f32" and any(isinstance(op, SumPostOp) for op in attr.post_ops)
+
+
 def pooled_beyond_16_bits(problem: Problem, attr: Attr) -> bool:
     """Match means stored as u8 whose post-ops may lead beyond 32767."""
     return _is_mean(problem, "u8") and _reach(attr) >= 2.0**15
