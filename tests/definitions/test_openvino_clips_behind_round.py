@@ -16,7 +16,7 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Clip
-from pyonednn_q.rewrite.normalise import normalise
+from pyonednn_q.rewrite.catalogue import normalise
 from support.definitions import rational
 from support.definitions.composing import along, composed, entering, layer_to, ops
 from support.definitions.runs import Run

@@ -19,13 +19,11 @@ from pyonednn_q.expr.steps import Affine, Clip, Step
 from pyonednn_q.expr.vec import Vec, number
 from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.rewrite.ends import Acc, Dst, Takes
-from pyonednn_q.rewrite.limits import FLT_MAX, FLT_MIN, not_storable
-from pyonednn_q.rewrite.progress import weight
-from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, Rewrite, rule
-from pyonednn_q.rewrite.rules import store
-from pyonednn_q.rewrite.rules.homogeneity import carry_over_clip
-from pyonednn_q.rewrite.ruleset import RuleSet
+from pyonednn_q.rewrite.driver import weight
+from pyonednn_q.rewrite.ends import FLT_MAX, FLT_MIN, Acc, Dst, Takes, not_storable
+from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, Rewrite, RuleSet, rule
+from pyonednn_q.rewrite.rules import clip
+from pyonednn_q.rewrite.rules.carry import carry_over_clip
 
 __all__ = [
     "RIGHT_END",
@@ -178,7 +176,7 @@ def move_scale_behind_clip_to_dst(affine: Affine, clip: Clip, dst: Dst) -> Outco
 # What a store without scale saturates anyway may be more with one, so that is asked again.
 RIGHT_END = RuleSet(
     (
-        store.open_saturated_bounds,
+        clip.open_saturated_bounds,
         move_shift_to_zero_point,
         move_scale_to_dst,
         move_scale_behind_clip_to_dst,

@@ -26,7 +26,7 @@ from pyonednn_q.expr.steps import Affine, Step
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.primitive.post_ops import EltwisePostOp, PostOp, PReluPostOp
-from pyonednn_q.rewrite.limits import not_storable
+from pyonednn_q.rewrite.ends import not_storable
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Exactness, Policy, permits
 
 __all__ = ["Choice", "Option", "choose"]

@@ -29,11 +29,8 @@ from pyonednn_q.primitive.dense_facts import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT,
 from pyonednn_q.primitive.post_ops import PostOp
 from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.driver import rewrite
-from pyonednn_q.rewrite.ends import Acc, Dst, Item
-from pyonednn_q.rewrite.limits import not_storable
-from pyonednn_q.rewrite.rule import BITWISE, Policy
-from pyonednn_q.rewrite.ruleset import RuleSet
-from pyonednn_q.rewrite.trace import Trace
+from pyonednn_q.rewrite.ends import Acc, Dst, Item, not_storable
+from pyonednn_q.rewrite.rule import BITWISE, Policy, RuleSet, Trace
 
 __all__ = ["NO_RULES", "compose", "compose_chain"]
 

@@ -24,12 +24,10 @@ from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.rewrite.catalogue import CANONICAL
 from pyonednn_q.rewrite.driver import rewrite
-from pyonednn_q.rewrite.ends import Acc, Dst, Takes
-from pyonednn_q.rewrite.limits import FLT_MAX, FLT_MIN
+from pyonednn_q.rewrite.ends import FLT_MAX, FLT_MIN, Acc, Dst, Takes
+from pyonednn_q.rewrite.rule import RuleSet, Trace
 from pyonednn_q.rewrite.rules import clip as clip_rules
-from pyonednn_q.rewrite.rules import store as store_rules
-from pyonednn_q.rewrite.ruleset import RuleSet
-from pyonednn_q.rewrite.trace import Trace
+from pyonednn_q.rewrite.rules import clip as store_rules
 
 __all__ = ["exact_form"]
 

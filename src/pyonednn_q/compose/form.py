@@ -8,9 +8,8 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.steps import Affine, Step
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.rewrite.ends import Acc, Dst
-from pyonednn_q.rewrite.limits import not_storable
-from pyonednn_q.rewrite.trace import Trace
+from pyonednn_q.rewrite.ends import Acc, Dst, not_storable
+from pyonednn_q.rewrite.rule import Trace
 
 __all__ = ["Left", "Rewritten", "split_left"]
 

@@ -33,7 +33,7 @@ from pyonednn_q.primitive.post_ops import (
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.rewrite.limits import FLT_MAX
+from pyonednn_q.rewrite.ends import FLT_MAX
 from pyonednn_q.rewrite.rule import Policy
 
 __all__ = ["Lowered", "lower"]

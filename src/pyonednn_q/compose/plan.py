@@ -30,8 +30,7 @@ from pyonednn_q.primitive.dense_facts import (
 )
 from pyonednn_q.primitive.post_ops import BinaryPostOp, PostOp
 from pyonednn_q.primitive.tensor import TensorSpec
-from pyonednn_q.rewrite.rule import Exactness
-from pyonednn_q.rewrite.trace import Trace
+from pyonednn_q.rewrite.rule import Exactness, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

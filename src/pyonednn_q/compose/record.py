@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyonednn_q.rewrite.trace import Event, Trace
+from pyonednn_q.rewrite.rule import Event, Trace
 
 __all__ = ["Record", "records"]
 

@@ -20,9 +20,8 @@ from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.primitive.facts import Facts
 from pyonednn_q.rewrite.catalogue import CATALOGUE
-from pyonednn_q.rewrite.limits import is_noise
-from pyonednn_q.rewrite.rule import Policy
-from pyonednn_q.rewrite.ruleset import RuleSet
+from pyonednn_q.rewrite.ends import is_noise
+from pyonednn_q.rewrite.rule import Policy, RuleSet
 
 if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem

@@ -15,8 +15,8 @@ from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_orders import fake_quantize
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, PRelu, Round
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.rewrite.catalogue import Normal, normalise
 from pyonednn_q.rewrite.ends import Acc, Dst, Takes
-from pyonednn_q.rewrite.normalise import Normal, normalise
 
 TAKER = Acc(takes_scale=Takes.PER_CHANNEL, takes_shift=Takes.PER_CHANNEL)
 
