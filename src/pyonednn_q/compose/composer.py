@@ -12,13 +12,11 @@ from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from pyonednn_q.argument import flag, instance, one_of
-from pyonednn_q.compose.absorb import RIGHT_END, left_end, right_end
+from pyonednn_q.compose.absorb import RIGHT_END, Left, Rewritten, left_end, right_end, split_left
 from pyonednn_q.compose.accumulator import added, asks_for_sums
 from pyonednn_q.compose.exact import exact_form
-from pyonednn_q.compose.form import Left, Rewritten, split_left
-from pyonednn_q.compose.lower import Lowered, lower
+from pyonednn_q.compose.lower import Lowered, lower, store_notes
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.reach import store_notes
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Affine, Binary, Leaf, Step, Sum

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.form import Rewritten
+from pyonednn_q.compose.absorb import Rewritten
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, DTypeError, UnsupportedError
 from pyonednn_q.expr.chain import Chain

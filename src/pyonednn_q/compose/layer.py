@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyonednn_q.argument import numbers
-from pyonednn_q.compose.compensation import unit_map
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.zero_point import SrcZeroPoint
+from pyonednn_q.compose.zero_point import SrcZeroPoint, unit_map
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate

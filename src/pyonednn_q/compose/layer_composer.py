@@ -9,10 +9,15 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, numbers, one_of, real
-from pyonednn_q.compose.compensation import wrong_with_zero_point
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.layer import Layer, as_matmul
-from pyonednn_q.compose.zero_point import CARRIERS, SrcZeroPoint, carry_zero_point, settled
+from pyonednn_q.compose.zero_point import (
+    CARRIERS,
+    SrcZeroPoint,
+    carry_zero_point,
+    settled,
+    wrong_with_zero_point,
+)
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize

@@ -10,9 +10,8 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, numbers, one_of, real
-from pyonednn_q.compose import benchdnn, codec, html, table
-from pyonednn_q.compose.choice import Choice
-from pyonednn_q.compose.cost import cost
+from pyonednn_q.compose import benchdnn, codec, table
+from pyonednn_q.compose.choice import Choice, cost
 from pyonednn_q.compose.record import Record, records
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.chain import Chain
@@ -305,7 +304,7 @@ class Plan:
         return table.text(self)
 
     def _repr_html_(self) -> str:
-        return html.fragment(self)
+        return table.fragment(self)
 
     def benchdnn(self, problem: DenseProblem | None = None) -> str:
         """Return the options that make benchdnn run the same types and attributes.

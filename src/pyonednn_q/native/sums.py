@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.compose.accumulator import stores_sums
-from pyonednn_q.compose.reach import through_float32
+from pyonednn_q.compose.lower import through_float32
 from pyonednn_q.errors import SaturationError
 from pyonednn_q.expr.interval import Interval
 from pyonednn_q.expr.vec import Vec

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.quantizing import quantizing_chain, quantizing_reorder
-from pyonednn_q.compose.stages import SRC, stages
+from pyonednn_q.compose.stages import SRC, quantizing_chain, quantizing_reorder, stages
 from pyonednn_q.compose.zero_point import settled
 from pyonednn_q.errors import ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.expr.chain import Chain

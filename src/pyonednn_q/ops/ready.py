@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.compose.accumulator import asks_for_sums
-from pyonednn_q.compose.compensation import unit_map, wrong_with_zero_point
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point
+from pyonednn_q.compose.zero_point import (
+    SrcZeroPoint,
+    carry_zero_point,
+    unit_map,
+    wrong_with_zero_point,
+)
 from pyonednn_q.errors import ArgumentError, KnownWrongError, UnsupportedError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults.capability import ACCEPTS

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.compose.choice import BEFORE_3_8, COSTS, added, cost
 from pyonednn_q.compose.composer import NO_RULES, compose
-from pyonednn_q.compose.cost import BEFORE_3_8, COSTS, added, cost
 from pyonednn_q.compose.lower import lower
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.expr.chain import Chain

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.quantizing import quantizing_reorder
-from pyonednn_q.compose.stages import DST, RESIDUAL, SRC, Stage, stages
+from pyonednn_q.compose.stages import DST, RESIDUAL, SRC, Stage, quantizing_reorder, stages
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate

@@ -1,7 +1,7 @@
 """Rules that carry scales and shifts to the left, over steps that let them pass.
 
-`carry` knows what passes what. `carry_affine_left` decides what to carry, all of it, the scale alone
-or the shift alone, and whether that is worth it.
+`carry` knows what passes what. `carry_affine_left` decides what to carry, all of it, the scale
+alone or the shift alone, and whether that is worth it.
 
 A step f lets s*f(x) + t pass if some f' and (s', t') give s*f(x) + t = f'(s'*x + t'). The table:
 

@@ -5,8 +5,8 @@ round(clip(x, l, h)) -> clip(round(x), round(l), round(h))
 round(x) + k         -> round(x + k), k even
 -round(x)            -> round(-x)
 
-Those that promise levels (`bounded`) report what it dropped, in levels of the rounding that follows, and the fraction of
-evenly spread values that can change.
+Those that promise levels (`bounded`) report what they dropped, in levels of the rounding that
+follows, and the fraction of evenly spread values that can change.
 """
 
 from __future__ import annotations
