@@ -25,7 +25,7 @@ from pyonednn_q.predict.float_order import ORDERS, Order, destination
 from pyonednn_q.predict.kernel_model import KernelModel, features, kernel_model
 from pyonednn_q.predict.kernel_table import proofs
 from pyonednn_q.predict.region import class_of, traits
-from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.isa import classify
 from pyonednn_q.primitive.post_ops import PReluPostOp
 from support import kernel_cases, region_cases, sum_cases, unguarded
 

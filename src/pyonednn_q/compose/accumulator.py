@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.expr.chain import Chain
     from pyonednn_q.primitive.dense_facts import DenseProblem, PrimitiveFacts
-    from pyonednn_q.primitive.facts import Version
+    from pyonednn_q.primitive.isa import Version
 
 __all__ = [
     "STORES_SUMS",

@@ -1,9 +1,10 @@
 """Choice: of the post-ops that can carry a step, the cheapest that the policy permits.
 
-The numbers of `COSTS` order lowerings that mean the same; they predict no time. Measured on 64 channels of
-56x56, 3x3, one thread of an Intel Xeon with AMX, 2 cores: oneDNN 3.13.2 (SYCL) and 3.7.2 (OpenMP),
-the levels below AMX by ONEDNN_MAX_CPU_ISA, random sources, as `benchmarks/post_op_cost.py`
-does. On a 1x1 convolution they weigh differently, and in the same order.
+The numbers of `COSTS` order lowerings that mean the same; they predict no time. Measured on 64
+channels of 56x56, 3x3, one thread of an Intel Xeon with AMX, 2 cores: oneDNN 3.13.2 (SYCL) and
+3.7.2 (OpenMP), the levels below AMX by ONEDNN_MAX_CPU_ISA, random sources, as
+`benchmarks/post_op_cost.py` does. On a 1x1 convolution they weigh differently, and in the same
+order.
 
 ==============  ==========================  ===============================  ========
 step            as a rule                   instead                          promise

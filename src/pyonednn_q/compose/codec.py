@@ -19,8 +19,7 @@ from pyonednn_q.expr.vec import Vec
 from pyonednn_q.fields import checked_fields, fits
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.post_ops import POST_OPS
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.rewrite.rule import Exactness

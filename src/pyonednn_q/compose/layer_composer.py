@@ -28,7 +28,7 @@ from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.dense import InnerProductProblem
 from pyonednn_q.primitive.dense_facts import DENSE, PrimitiveFacts, acc_interval
-from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.isa import Facts
 from pyonednn_q.primitive.taps import (
     channel_rows,
     from_channel_rows,

@@ -26,8 +26,8 @@ from pyonednn_q.expr.steps import Affine, Binary, Clip, Leaf, PRelu, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.primitive.pointwise import BinaryProblem, ReorderProblem
 from pyonednn_q.primitive.post_ops import COMPARISONS
+from pyonednn_q.primitive.problem import BinaryProblem, ReorderProblem
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.driver import rewrite

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.primitive.dense_facts import DenseProblem
-    from pyonednn_q.primitive.facts import Facts
+    from pyonednn_q.primitive.isa import Facts
 
 __all__ = [
     "CARRIERS",

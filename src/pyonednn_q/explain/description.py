@@ -18,7 +18,7 @@ from pyonednn_q.expr.fq_forms import codes, quantizes_to
 from pyonednn_q.expr.steps import Affine
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.isa import Facts
 from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.ends import is_noise
 from pyonednn_q.rewrite.rule import Policy, RuleSet

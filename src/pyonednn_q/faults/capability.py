@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from pyonednn_q import dtypes
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.primitive.facts import Facts, Version
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet, Version
 from pyonednn_q.primitive.post_ops import (
     MAX_POST_OPS,
     BinaryPostOp,

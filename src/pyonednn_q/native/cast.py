@@ -15,7 +15,7 @@ from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import aligned, checked
 
 if TYPE_CHECKING:
-    from pyonednn_q.primitive.pointwise import ReorderProblem
+    from pyonednn_q.primitive.problem import ReorderProblem
     from pyonednn_q.primitive.tensor import TensorSpec
 
 __all__ = ["Cast", "is_cast"]

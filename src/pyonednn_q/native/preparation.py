@@ -19,9 +19,8 @@ from pyonednn_q.native.sums import float32_notes, inexact_weights, may_saturate
 from pyonednn_q.native.trial import try_out
 from pyonednn_q.primitive.attr import Attr, Scale
 from pyonednn_q.primitive.convolution import arranged
-from pyonednn_q.primitive.operation import Operation
 from pyonednn_q.primitive.problem import MatMulProblem
-from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import Operation, TensorSpec
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:

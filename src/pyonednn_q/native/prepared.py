@@ -18,8 +18,7 @@ from pyonednn_q.native.sums import inexact_weights
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem
-from pyonednn_q.primitive.operation import Operation
-from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import Operation, TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

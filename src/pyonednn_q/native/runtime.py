@@ -12,8 +12,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, whole
 from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.native import library
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:

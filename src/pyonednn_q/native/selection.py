@@ -26,7 +26,7 @@ from pyonednn_q.faults import guards
 from pyonednn_q.faults.variants import nearest
 from pyonednn_q.native import dispatch, library, runtime
 from pyonednn_q.primitive.attr import Attr
-from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.isa import classify
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:

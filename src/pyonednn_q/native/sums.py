@@ -16,7 +16,7 @@ from pyonednn_q.expr.interval import Interval
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive.dense_facts import DENSE, acc_interval
-from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.isa import classify
 from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.steps import Binary, Leaf, Sum
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem, laid_out
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.isa import classify
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.saturation.pairing import is_int8
 

@@ -12,7 +12,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.stages import DST, Stage, stages
 from pyonednn_q.native import Prepared, prepare
 from pyonednn_q.native.cast import Cast, is_cast
-from pyonednn_q.primitive.pointwise import ReorderProblem
+from pyonednn_q.primitive.problem import ReorderProblem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -30,7 +30,7 @@ from pyonednn_q.native.selection import implementations
 from pyonednn_q.native.timing import Budget, interleaved
 from pyonednn_q.ops.form import Form, forms
 from pyonednn_q.ops.gain import Timing, Tuning, ratios_of, sure_gain
-from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.isa import classify
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:

@@ -34,8 +34,7 @@ from pyonednn_q.predict.float_bounds import ends, is_bounded
 from pyonednn_q.predict.float_order import destination, is_whole
 from pyonednn_q.predict.kernel_table import Proof, proofs
 from pyonednn_q.primitive.attr import Attr, Scale
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.post_ops import (
     BinaryPostOp,
     EltwisePostOp,

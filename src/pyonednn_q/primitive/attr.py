@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from pyonednn_q import dtypes
 from pyonednn_q.argument import flag, instance, integers, items, one_of, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.primitive.operation import Operation
 from pyonednn_q.primitive.post_ops import (
     MAX_POST_OPS,
     POST_OPS,
@@ -22,7 +21,7 @@ from pyonednn_q.primitive.post_ops import (
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.primitive.tensor import MAX_NDIM, cross
+from pyonednn_q.primitive.tensor import MAX_NDIM, Operation, cross
 
 if TYPE_CHECKING:
     from pyonednn_q.primitive.problem import Problem

@@ -20,7 +20,7 @@ from pyonednn_q.argument import instance, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.isa import InstructionSet
-from pyonednn_q.primitive.operation import Operation
+from pyonednn_q.primitive.tensor import Operation
 from pyonednn_q.requantize import statement
 from pyonednn_q.requantize.value import Requantizer
 from pyonednn_q.saturation.pairing import (

@@ -18,8 +18,7 @@ from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Binary, Clip, Eltwise, Leaf, Sum
 from pyonednn_q.primitive.dense_facts import ACC_MAP
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,

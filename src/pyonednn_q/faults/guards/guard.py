@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyonednn_q.primitive.attr import Attr
-    from pyonednn_q.primitive.facts import Facts, Version
-    from pyonednn_q.primitive.isa import InstructionSet
+    from pyonednn_q.primitive.isa import Facts, InstructionSet, Version
     from pyonednn_q.primitive.problem import Problem
 
 
