@@ -26,7 +26,7 @@ from pyonednn_q.compose.codec import parsed
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.fields import checked_fields
 from pyonednn_q.native import runtime
-from pyonednn_q.native.processor import cpu_name
+from pyonednn_q.native.runtime import cpu_name
 from pyonednn_q.shown import shown
 
 __all__ = ["OURS", "SCHEMA", "Rival", "Row", "Run", "joined", "metadata"]

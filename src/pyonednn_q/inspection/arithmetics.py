@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.native.requantize import requantize
+from pyonednn_q.native.passes import requantize
 from pyonednn_q.requantize import DIALECTS, requantizer
 from pyonednn_q.requantize.method import FRAMEWORKS, VECTOR, which_method
 from pyonednn_q.requantize.quantizers import RULES, quantize

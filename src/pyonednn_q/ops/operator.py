@@ -23,8 +23,7 @@ from pyonednn_q.errors import (
     ShapeError,
     UnsupportedError,
 )
-from pyonednn_q.native.hot import HotCallable
-from pyonednn_q.native.lock import Lock
+from pyonednn_q.native.runtime import HotCallable, Lock
 from pyonednn_q.ops.arrays import as_array, as_output
 from pyonednn_q.ops.hot_floats import hot_call_for
 from pyonednn_q.ops.last_stage import LastStage

@@ -17,7 +17,7 @@ from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.steps import Sum
 from pyonednn_q.native import Packed, Prepared, prepare
 from pyonednn_q.native.arrays import check_out, checked, empty
-from pyonednn_q.native.hot import HotCallable
+from pyonednn_q.native.runtime import HotCallable
 from pyonednn_q.ops.accumulator import Accumulator, accumulator
 from pyonednn_q.ops.form import AS_ASKED, RESIDUAL_LEAF, Form
 from pyonednn_q.ops.operands import Operands

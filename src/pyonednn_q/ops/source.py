@@ -17,7 +17,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.native.quantize import as_rows, quantize, ranges
+from pyonednn_q.native.passes import as_rows, quantize, ranges
 from pyonednn_q.ops.quantizer import Quantizer, SourceLevels
 from pyonednn_q.ops.unsigned import OFFSET
 from pyonednn_q.primitive.dense_facts import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT

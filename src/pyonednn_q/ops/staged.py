@@ -11,7 +11,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.compose.stages import DST, Stage, stages
 from pyonednn_q.native import Prepared, prepare
-from pyonednn_q.native.cast import Cast, is_cast
+from pyonednn_q.native.passes import Cast, is_cast
 from pyonednn_q.primitive.problem import ReorderProblem
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from pyonednn_q.compose.codec import parsed
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.fields import checked_fields
 from pyonednn_q.native import runtime
-from pyonednn_q.native.lock import Lock
-from pyonednn_q.native.processor import cpu_name
+from pyonednn_q.native.runtime import Lock, cpu_name
 from pyonednn_q.ops.form import forms
 from pyonednn_q.ops.gain import Tuning
 from pyonednn_q.ops.tuning import tune, way

@@ -15,7 +15,7 @@ from pyonednn_q.bench.run import Run
 from pyonednn_q.explain import description, presets, source
 from pyonednn_q.explain.report import Report
 from pyonednn_q.expr import evaluate, fq_forms, fq_orders, fq_qparams
-from pyonednn_q.native import requantize as native_requantize
+from pyonednn_q.native import passes as native_requantize
 from pyonednn_q.native import runtime
 from pyonednn_q.predict import difference, kernel_model, plan_model
 from pyonednn_q.primitive import isa
