@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     F64 = NDArray[np.float64]
 
-__all__ = ["ROUNDINGS", "UNIT", "evaluate_bounded"]
-
 UNIT = 2.0**-24  # what one float32 rounding changes, in parts of the value
 ROUNDINGS = 4.0
 _TRANSCENDENTAL = 2.0**-16

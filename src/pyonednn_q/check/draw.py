@@ -14,8 +14,6 @@ import numpy as np
 
 from pyonednn_q import dtypes
 
-__all__ = ["Draw"]
-
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["Geometry", "Kind"]
-
 Dims = tuple[int, ...]
 Kind: TypeAlias = Literal["convolution", "deconvolution", "inner_product", "matmul"]
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     F64 = NDArray[np.float64]
 
-__all__ = ["Band", "Meaning"]
-
 Array = np.ndarray[Any, Any]
 
 _ULP = {"f32": 2.0**-23, "bf16": 2.0**-7, "f16": 2.0**-10}

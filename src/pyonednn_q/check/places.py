@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     F64 = NDArray[np.float64]
     _Indices = tuple[NDArray[np.intp], ...]
 
-__all__ = ["MOST_GATHERED", "MOST_MACS", "Places"]
-
 Array = np.ndarray[Any, Any]
 
 MOST_MACS = 2**27  # some tenths of a second in float64

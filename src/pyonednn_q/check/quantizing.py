@@ -13,8 +13,6 @@ import numpy as np
 
 from pyonednn_q import dtypes
 
-__all__ = ["QuantizedSrc", "by_own_range", "quantized"]
-
 Array = np.ndarray[Any, Any]
 
 

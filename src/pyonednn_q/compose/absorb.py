@@ -27,19 +27,6 @@ from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, Rewrite, Ru
 from pyonednn_q.rewrite.rules import clip
 from pyonednn_q.rewrite.rules.carry import carry_over_clip
 
-__all__ = [
-    "RIGHT_END",
-    "Left",
-    "Rewritten",
-    "left_end",
-    "move_scale_behind_clip_to_dst",
-    "move_scale_to_dst",
-    "move_shift_to_zero_point",
-    "nearest_dst_scale",
-    "right_end",
-    "split_left",
-]
-
 _ONE, _ZERO = Vec(1.0), Vec(0.0)
 _FINITE = (Vec(-FLT_MAX), Vec(FLT_MAX))  # an open side of a clip is no number to store
 

@@ -29,17 +29,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem, PrimitiveFacts
     from pyonednn_q.primitive.isa import Version
 
-__all__ = [
-    "STORES_SUMS",
-    "Part",
-    "added",
-    "addend",
-    "asks_for_sums",
-    "leaves_32_bits",
-    "parts",
-    "stores_sums",
-]
-
 Array = np.ndarray[Any, Any]
 
 _CODES = 255  # of 8 bits, as kernels multiply them: an s8 source is one of u8 less 128

@@ -42,21 +42,6 @@ from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.rewrite.ends import not_storable
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Exactness, Policy, permits
 
-__all__ = [
-    "BEFORE_3_8",
-    "COSTS",
-    "Carrier",
-    "Choice",
-    "Cost",
-    "Option",
-    "added",
-    "binary",
-    "choose",
-    "cost",
-    "linear",
-    "operand",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Carrier:

@@ -30,8 +30,6 @@ from pyonednn_q.rewrite.driver import rewrite
 from pyonednn_q.rewrite.ends import Acc, Dst, Item, not_storable
 from pyonednn_q.rewrite.rule import BITWISE, Policy, RuleSet, Trace
 
-__all__ = ["NO_RULES", "compose", "compose_chain"]
-
 Scales = Literal["folded", "separate"]
 
 NO_RULES = RuleSet(())

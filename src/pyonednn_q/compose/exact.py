@@ -29,8 +29,6 @@ from pyonednn_q.rewrite.rule import RuleSet, Trace
 from pyonednn_q.rewrite.rules import clip as clip_rules
 from pyonednn_q.rewrite.rules import clip as store_rules
 
-__all__ = ["exact_form"]
-
 _CLIPS = CANONICAL + RuleSet(
     (clip_rules.drop_open_clip, clip_rules.merge_clips, store_rules.open_saturated_bounds)
 )

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-__all__ = ["Layer"]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Layer:
     """A quantized layer, ready to be prepared. Made by `compose_layer`.

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.rewrite.rule import Policy
 
-__all__ = ["compose_layer", "dst_codes"]
-
 _ZERO = Vec(0.0)
 
 

@@ -41,13 +41,6 @@ from pyonednn_q.rewrite.rule import Policy
 if TYPE_CHECKING:
     from pyonednn_q.expr.chain import Chain
 
-__all__ = [
-    "Lowered",
-    "lower",
-    "store_notes",
-    "through_float32",
-]
-
 _INF = math.inf
 
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.primitive.dense_facts import DenseProblem
 
-__all__ = ["Plan"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from pyonednn_q.rewrite.rule import Event, Trace
 
-__all__ = ["Record", "records"]
-
 
 @dataclass(frozen=True, slots=True)
 class Record:

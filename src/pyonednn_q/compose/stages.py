@@ -33,16 +33,6 @@ from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.driver import rewrite
 from pyonednn_q.rewrite.ends import Acc, Dst, Takes
 
-__all__ = [
-    "DST",
-    "RESIDUAL",
-    "SRC",
-    "Stage",
-    "quantizing_chain",
-    "quantizing_reorder",
-    "stages",
-]
-
 # Names of values, beside those of the leaves.
 SRC, DST, RESIDUAL = "src", "dst", "residual"
 

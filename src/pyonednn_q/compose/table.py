@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.compose.record import Record
 
-__all__ = [
-    "HEAD",
-    "Row",
-    "fragment",
-    "rows",
-    "text",
-    "verdict",
-]
-
 Row = tuple[str, str, str, str]
 _MAP = "what src's zero point adds up to at each place"
 HEAD: Row = ("", "mask", "shape", "value")

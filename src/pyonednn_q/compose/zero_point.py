@@ -30,16 +30,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.isa import Facts
 
-__all__ = [
-    "CARRIERS",
-    "Carrier",
-    "SrcZeroPoint",
-    "carry_zero_point",
-    "settled",
-    "unit_map",
-    "wrong_with_zero_point",
-]
-
 Carrier: TypeAlias = Literal["nothing", "attribute", "bias", "map"]
 
 CARRIERS = ("attribute", "bias", "map")

@@ -31,8 +31,6 @@ from pyonednn_q.requantize.rounding import round_real, shift_round
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
-__all__ = ["ADD", "add"]
-
 Array = np.ndarray[Any, Any]
 _HEAD_ROOM = 20  # bits that TFLite shifts its inputs left by
 

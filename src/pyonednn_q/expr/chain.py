@@ -10,8 +10,6 @@ from pyonednn_q.argument import whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Binary, Leaf, Step, Sum
 
-__all__ = ["Chain"]
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class Chain:

@@ -22,8 +22,6 @@ from pyonednn_q.expr.fma import fma32
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 
-__all__ = ["evaluate", "evaluate_f32"]
-
 Array: TypeAlias = NDArray[Any]
 Operands: TypeAlias = "Mapping[str, ArrayLike] | None"
 S = TypeVar("S", bound=Step)

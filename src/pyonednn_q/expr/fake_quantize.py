@@ -25,8 +25,6 @@ from pyonednn_q.expr.steps import Affine, Binary, Clip, Round, Step
 from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.shown import shown
 
-__all__ = ["FakeQuantize"]
-
 _MAX_LEVELS = 65536
 
 Constant: TypeAlias = "VecLike | ArrayLike"

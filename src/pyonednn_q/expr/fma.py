@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["fma32"]
-
 
 def fma32(a: NDArray[Any], x: NDArray[Any], c: NDArray[Any]) -> NDArray[np.float32]:
     """Round a*x + c once to float32.

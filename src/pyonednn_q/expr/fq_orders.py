@@ -15,8 +15,6 @@ from pyonednn_q.argument import broadcast, numbers, one_of, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fma import fma32
 
-__all__ = ["FqOrder", "fake_quantize"]
-
 FqOrder: TypeAlias = Literal["core", "fma", "subgraph"]
 Array: TypeAlias = NDArray[Any]
 

@@ -23,15 +23,6 @@ from pyonednn_q.expr.steps import Affine, Clip, Round
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.qparams import QParams
 
-__all__ = [
-    "FromFq",
-    "Side",
-    "dequantize_chain",
-    "fq_from_qparams",
-    "qparams_from_fq",
-    "quantize_chain",
-]
-
 Side: TypeAlias = Literal["input", "output"]
 
 

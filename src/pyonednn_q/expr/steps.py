@@ -20,20 +20,6 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from pyonednn_q.dtypes import DType
 
-__all__ = [
-    "Affine",
-    "Binary",
-    "BinaryAlg",
-    "Clip",
-    "Eltwise",
-    "Extent",
-    "Leaf",
-    "PRelu",
-    "Round",
-    "Step",
-    "Sum",
-]
-
 BinaryAlg: TypeAlias = Literal[
     "add", "mul", "max", "min", "div", "sub", "ge", "gt", "le", "lt", "eq", "ne"
 ]

@@ -20,17 +20,6 @@ from pyonednn_q.primitive.post_ops import (
 )
 from pyonednn_q.rewrite.ends import Takes
 
-__all__ = [
-    "ACCEPTS",
-    "NEVER_ASK",
-    "Accepts",
-    "Ask",
-    "NeverAsk",
-    "forbidden",
-    "leading_ones",
-    "operand_dims",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Accepts:

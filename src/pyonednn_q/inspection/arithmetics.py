@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pyonednn_q.inspection.outputs import Outputs
     from pyonednn_q.ops.operator import Operator
 
-__all__ = ["NamedArithmetic", "frameworks_of", "named_arithmetics"]
-
 Array = np.ndarray[Any, Any]
 
 _TAIL = ("tflite_2up", "tflite_2step")

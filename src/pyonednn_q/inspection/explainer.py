@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.inspection.suppositions import Supposition
 
-__all__ = ["explain_difference"]
-
 Array = np.ndarray[Any, Any]
 
 _EXAMPLES = 8

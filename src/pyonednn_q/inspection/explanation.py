@@ -13,8 +13,6 @@ from pyonednn_q.fields import check_fields
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Agreement", "DifferingOutput", "Explanation"]
-
 Array = np.ndarray[Any, Any]
 
 SCHEMA = 1

@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 
 from pyonednn_q.fields import check_fields
 
-__all__ = ["Format", "GuardMet", "Inspection", "Reorder"]
-
 SCHEMA = 1
 
 

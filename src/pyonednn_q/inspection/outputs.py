@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.ops.operator import Operator
 
-__all__ = ["Outputs", "sums_of"]
-
 Array = np.ndarray[Any, Any]
 
 _FLOAT32_REACH = 2.0**-20  # what a few operations in float32 move a value by, in parts of its terms

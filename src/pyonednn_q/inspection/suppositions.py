@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pyonednn_q.inspection.outputs import Outputs
     from pyonednn_q.ops.operator import Operator
 
-__all__ = ["Supposition", "suppositions", "without_vnni"]
-
 Array = np.ndarray[Any, Any]
 
 _LEVELS = ("AVX2", "AVX512_CORE")  # CPUs without VNNI

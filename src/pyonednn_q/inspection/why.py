@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.ops.operator import Operator
 
-__all__ = ["main"]
-
 Array = np.ndarray[Any, Any]
 
 NOT_EXPLAINED, UNUSABLE = 1, 2

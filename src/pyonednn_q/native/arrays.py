@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q._core import Candidate, Memory
 
-__all__ = [
-    "Packed",
-    "pack",
-]
-
 
 def by_strides(dims: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
     """Return the dimensions from outermost to innermost; those of one element go inside others."""

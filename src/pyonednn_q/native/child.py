@@ -22,12 +22,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.attr import Attr
     from pyonednn_q.primitive.problem import Problem
 
-__all__ = [
-    "environment",
-    "interpreter",
-    "log",
-]
-
 _TIMEOUT_S = 60
 
 

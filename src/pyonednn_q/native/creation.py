@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.attr import Attr
     from pyonednn_q.primitive.problem import Problem
 
-__all__ = ["Creation", "creation", "serve"]
-
 _MADE = re.compile(r"^onednn_verbose,(?:v1,)?(?:primitive,)?create:cache_(?:miss|hit),.*$")
 _TENSOR = re.compile(r"\b(src|wei|bia|dst)(?:0)?:\w+:\w*:blocked:(\w+):")
 _FOUND = "pyonednn_q,found"

@@ -34,14 +34,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.problem import ReorderProblem
     from pyonednn_q.primitive.tensor import TensorSpec
 
-__all__ = [
-    "Cast",
-    "as_rows",
-    "is_cast",
-    "quantize",
-    "ranges",
-]
-
 Array = np.ndarray[Any, Any]
 
 

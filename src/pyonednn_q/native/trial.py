@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.attr import Attr, Scale
     from pyonednn_q.primitive.dense_facts import DenseProblem
 
-__all__ = ["compare", "lost_channels", "try_out"]
-
 Array = np.ndarray[Any, Any]
 
 _WANTED = "False: this has no model beside the kernels"

@@ -16,8 +16,6 @@ from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.shown import shown
 
-__all__ = ["as_array", "as_output"]
-
 Array = np.ndarray[Any, Any]
 
 _MEMORY = 2**47  # bytes that a process can address

@@ -26,8 +26,6 @@ from pyonednn_q.ops.arrays import as_array
 if TYPE_CHECKING:
     from pyonednn_q.ops.operator import Operator
 
-__all__ = ["CacheInfo", "OperatorCache"]
-
 Array = np.ndarray[Any, Any]
 Key: TypeAlias = tuple[Hashable, ...]
 Make: TypeAlias = "Callable[..., Operator]"

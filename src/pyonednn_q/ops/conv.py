@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pyonednn_q.quantize.ranges import Dynamic
     from pyonednn_q.rewrite.rule import Policy
 
-__all__ = ["Conv", "Deconv"]
-
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pyonednn_q.quantize.ranges import Dynamic
     from pyonednn_q.rewrite.rule import Policy
 
-__all__ = ["InnerProduct", "MatMul"]
-
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 

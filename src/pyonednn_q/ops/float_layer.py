@@ -24,8 +24,6 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from pyonednn_q.dtypes import DType
 
-__all__ = ["FloatLayer"]
-
 Array = np.ndarray[Any, Any]
 
 _LEVELS = 256

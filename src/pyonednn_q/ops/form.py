@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.isa import InstructionSet
 
-__all__ = ["AS_ASKED", "RESIDUAL_LEAF", "WHY_IMAGE", "Form", "faster_form", "forms", "if_generated"]
-
 Array = np.ndarray[Any, Any]
 Made = TypeVar("Made")
 

@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     from pyonednn_q.quantize.ranges import Dynamic
     from pyonednn_q.rewrite.rule import Policy
 
-__all__ = [
-    "conv",
-    "deconv",
-    "inner_product",
-    "matmul",
-    "operator_cache_clear",
-    "operator_cache_info",
-    "operator_cache_limit",
-]
-
 Array = np.ndarray[Any, Any]
 Tensor = Any  # NumPy array, CPU tensor with __dlpack__, or buffer
 Operands = Any  # mapping of str to such tensors

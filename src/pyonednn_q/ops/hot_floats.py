@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.ready import Ready
     from pyonednn_q.ops.source import Codes
 
-__all__ = ["hot_call_for"]
-
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.verification import Asked
     from pyonednn_q.requantize.value import Requantizer
 
-__all__ = ["LastStage"]
-
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 

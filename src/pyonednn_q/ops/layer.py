@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["PreparedLayer", "prepare_layer"]
-
 Array = np.ndarray[Any, Any]
 
 

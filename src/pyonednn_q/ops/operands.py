@@ -14,8 +14,6 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Leaf
 from pyonednn_q.shown import shown
 
-__all__ = ["Operands", "check_names"]
-
 Array = np.ndarray[Any, Any]
 
 _TAKEN = frozenset((SRC, "out", RESIDUAL))

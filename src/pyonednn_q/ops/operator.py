@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.qparams import QParams
 
-__all__ = ["Operator"]
-
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 

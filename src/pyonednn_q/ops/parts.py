@@ -19,8 +19,6 @@ import numpy as np
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.native.arrays import aligned
 
-__all__ = ["Parts", "split"]
-
 Array = np.ndarray[Any, Any]
 
 _LEAST = 2  # dimensions of a source

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.gain import Tuning
     from pyonednn_q.primitive.dense_facts import DenseProblem
 
-__all__ = ["Planned", "prepare_plan"]
-
 Array = np.ndarray[Any, Any]
 
 

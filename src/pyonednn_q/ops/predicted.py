@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.form import Form
     from pyonednn_q.ops.planned import Planned
 
-__all__ = ["OperatorModel", "RequantizedModel", "model_of"]
-
 Array = np.ndarray[Any, Any]
 
 

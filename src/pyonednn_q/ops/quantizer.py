@@ -18,8 +18,6 @@ from pyonednn_q.primitive.tensor import TensorSpec
 if TYPE_CHECKING:
     from pyonednn_q.expr.fq_forms import CutFakeQuantize
 
-__all__ = ["Quantizer", "SourceLevels"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.tensor import TensorSpec
 
-__all__ = ["PackedKey", "Ready", "Recipe"]
-
 Array = np.ndarray[Any, Any]
 
 PackedKey = tuple[str, tuple[int, ...], Vec]  # kind and dims of the weights; what multiplies them

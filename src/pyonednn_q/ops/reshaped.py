@@ -14,8 +14,6 @@ from pyonednn_q.native.arrays import check_out
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Reshaped"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
 
-__all__ = ["Codes", "as_rows_take_them", "dynamic_codes", "static_codes"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.primitive.tensor import TensorSpec
 
-__all__ = ["Flat", "Rest", "Staged"]
-
 Array = np.ndarray[Any, Any]
 
 

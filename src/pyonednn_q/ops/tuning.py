@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     Make = Callable[..., Planned]
 
-__all__ = ["HOPELESS", "LEAST_GAIN", "calls_of", "tune", "way"]
-
 Array = np.ndarray[Any, Any]
 
 LEAST_GAIN = 1.03

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.tuning import Make
     from pyonednn_q.primitive.dense_facts import DenseProblem
 
-__all__ = ["clear_tuning", "load_tuning", "save_tuning", "tuned"]
-
 SCHEMA = 2
 _KNOWN: dict[Key, Tuning] = {}
 _LOCK = Lock()

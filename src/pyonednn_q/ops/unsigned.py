@@ -21,8 +21,6 @@ from pyonednn_q.shown import shortened
 if TYPE_CHECKING:
     from pyonednn_q.errors import Error
 
-__all__ = ["NOTE", "OFFSET", "as_unsigned", "both_refused"]
-
 OFFSET = 128
 NOTE = (
     "s8 source as u8, 128 more, and so its zero point: as s8 these weights are not summed exactly"

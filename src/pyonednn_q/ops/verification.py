@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     Run = Callable[["Array", "Array | None", Mapping[str, "Array"]], Iterable["Array"]]
 
-__all__ = ["Asked", "verify"]
-
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 

@@ -24,8 +24,6 @@ from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.parts import Parts, merged, split
 from pyonednn_q.qparams import QParams
 
-__all__ = ["Weights", "checked_bias"]
-
 Array = np.ndarray[Any, Any]
 
 _U8_TO_S8 = 128

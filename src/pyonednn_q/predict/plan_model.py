@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.primitive.dense_facts import DenseProblem
 
-__all__ = ["PlanModel", "plan_model"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -22,17 +22,6 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "ACC_MAP",
-    "DENSE",
-    "KINDS",
-    "SRC_SCALE",
-    "SRC_ZERO_POINT",
-    "DenseProblem",
-    "PrimitiveFacts",
-    "acc_interval",
-]
-
 DenseProblem: TypeAlias = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
 DENSE = (ConvProblem, DeconvProblem, InnerProductProblem, MatMulProblem)
 

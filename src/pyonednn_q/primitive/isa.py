@@ -25,11 +25,6 @@ from pyonednn_q.argument import flag, instance
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.shown import shown
 
-__all__ = [
-    "ISA_ORDER",
-    "InstructionSet",
-]
-
 # The bits of dnnl_cpu_isa_t: a level includes another when it has all of its bits. They do not
 # form one line: AVX2_VNNI is no part of AVX512_CORE.
 _BITS = {

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-__all__ = ["channel_rows", "from_channel_rows", "meets_everywhere", "wei_sums"]
-
 
 def channel_rows(problem: DenseProblem, wei: Array) -> Array:
     """Return weights as (output channels, rest); for matmul, columns are channels."""

@@ -17,16 +17,6 @@ from pyonednn_q.rewrite.ends import Acc, Dst
 from pyonednn_q.rewrite.rule import Policy, RuleSet, Trace
 from pyonednn_q.rewrite.rules import affine, canonical, carry, clip, rounding
 
-__all__ = [
-    "APPROXIMATE",
-    "CANONICAL",
-    "CATALOGUE",
-    "KNOWLEDGE",
-    "SIMPLIFY",
-    "Normal",
-    "normalise",
-]
-
 CANONICAL = RuleSet(
     (
         canonical.make_clip_of_relu,

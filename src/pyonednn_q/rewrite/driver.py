@@ -45,16 +45,6 @@ from pyonednn_q.rewrite.rule import (
     Trace,
 )
 
-__all__ = [
-    "LIMIT",
-    "MEASURE",
-    "PER_CHANNEL",
-    "PER_TENSOR",
-    "falls",
-    "rewrite",
-    "weight",
-]
-
 LIMIT = 10_000
 
 

@@ -23,20 +23,6 @@ from pyonednn_q.expr.interval import ANYTHING, Interval, affine
 from pyonednn_q.expr.steps import Affine, Step
 from pyonednn_q.expr.vec import Float64, Vec
 
-__all__ = [
-    "FLT_MAX",
-    "FLT_MIN",
-    "NOISE",
-    "Acc",
-    "Dst",
-    "Item",
-    "Takes",
-    "is_noise",
-    "not_storable",
-    "overflows",
-    "vanishes",
-]
-
 _ONE, _ZERO = Vec(1.0), Vec(0.0)
 
 

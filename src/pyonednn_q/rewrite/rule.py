@@ -17,27 +17,6 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.rewrite.ends import Item
 from pyonednn_q.shown import shown
 
-__all__ = [
-    "BITWISE",
-    "REAL",
-    "RUN",
-    "Candidate",
-    "Candidates",
-    "Event",
-    "Exactness",
-    "Outcome",
-    "Pattern",
-    "Policy",
-    "Refusal",
-    "Rewrite",
-    "Rule",
-    "RuleSet",
-    "Trace",
-    "bounded",
-    "permits",
-    "rule",
-]
-
 Policy: TypeAlias = Literal["bitwise", "real", "fast"]
 _POLICIES: dict[str, int] = {"bitwise": 0, "real": 1, "fast": 2}
 

@@ -12,23 +12,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.isa import Facts, InstructionSet, Version
     from pyonednn_q.primitive.problem import Problem
 
-__all__ = [
-    "AFTER_3_7",
-    "AMX",
-    "BEFORE_3_13",
-    "CONV",
-    "DECONV",
-    "DENSE",
-    "FAST",
-    "FLOOR",
-    "JIT",
-    "MATMUL",
-    "STRIDED",
-    "any_isa",
-    "bare_avx512",
-    "ymm",
-]
-
 FLOOR = (3, 7, 0)
 AFTER_3_7 = (3, 8, 0)  # seen in 3.13, not in 3.7
 BEFORE_3_13 = (3, 13, 0)  # seen in 3.7, not in 3.13

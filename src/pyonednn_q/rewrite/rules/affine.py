@@ -20,22 +20,6 @@ from pyonednn_q.rewrite.driver import weight
 from pyonednn_q.rewrite.ends import NOISE, Acc, Dst, Item, is_noise, not_storable, vanishes
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, Rewrite, rule
 
-__all__ = [
-    "absorb_affine_in_acc",
-    "absorbed",
-    "collapse_equal_channels",
-    "compose_affines",
-    "composed",
-    "drop_before_constant",
-    "drop_identity_affine",
-    "fold_constant",
-    "snap_scale_to_one",
-    "snap_shift_after_clipped_round",
-    "snap_shift_after_round",
-    "snap_shift_before_round",
-    "split_per_channel_shift",
-]
-
 _ONE, _ZERO = Vec(1.0), Vec(0.0)
 
 

@@ -16,21 +16,6 @@ from pyonednn_q.rewrite.ends import Acc, Item, not_storable
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, rule
 from pyonednn_q.rewrite.rules.affine import absorbed, composed
 
-__all__ = [
-    "drop_relu_with_slope_one",
-    "drop_sum_of_nothing",
-    "make_affine_of_binary",
-    "make_affine_of_division",
-    "make_affine_of_linear",
-    "make_affine_of_pow",
-    "make_clip_of_binary",
-    "make_clip_of_eltwise",
-    "make_clip_of_hardsigmoid",
-    "make_clip_of_relu",
-    "make_relu_of_prelu",
-    "make_round_of_eltwise",
-]
-
 _UNIT = Clip(0.0, 1.0)
 _POSITIVE = Clip(lo=0.0)
 

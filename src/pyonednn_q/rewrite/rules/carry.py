@@ -41,15 +41,6 @@ from pyonednn_q.rewrite.ends import Acc, Takes, not_storable, overflows
 from pyonednn_q.rewrite.rule import REAL, RUN, Outcome, Refusal, rule
 from pyonednn_q.rewrite.rules.affine import absorbed, composed
 
-__all__ = [
-    "Carried",
-    "bars",
-    "carry",
-    "carry_affine_left",
-    "carry_over_clip",
-    "carry_over_round",
-]
-
 _ONE, _ZERO = Vec(1.0), Vec(0.0)
 _IDENTITY = Affine(_ONE, _ZERO)
 

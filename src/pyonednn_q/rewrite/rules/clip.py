@@ -21,22 +21,6 @@ from pyonednn_q.rewrite.ends import NOISE, Dst, not_storable, overflows
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, Rewrite, rule
 from pyonednn_q.rewrite.rules.carry import carry_over_clip
 
-__all__ = [
-    "drop_open_clip",
-    "drop_relu_of_positive",
-    "drop_round_before_clipped_store",
-    "drop_round_before_store",
-    "drop_round_of_whole",
-    "make_affine_of_negative_relu",
-    "make_constant_of_clip",
-    "make_constant_of_step",
-    "merge_clips",
-    "merge_clips_over_affine",
-    "move_clip_behind_rounded_affine",
-    "open_implied_bounds",
-    "open_saturated_bounds",
-]
-
 _INF = math.inf
 _ZERO = Vec(0.0)
 

@@ -20,21 +20,6 @@ from pyonednn_q.rewrite.ends import Item
 from pyonednn_q.rewrite.rule import BITWISE, REAL, RUN, Outcome, Refusal, Rewrite, bounded, rule
 from pyonednn_q.rewrite.rules.carry import carry_over_clip, carry_over_round
 
-__all__ = [
-    "SHIFT_SPREAD",
-    "SHIFT_TO_RANGE",
-    "drop_negligible_shift",
-    "drop_round_before_residual",
-    "drop_second_round",
-    "level_shift",
-    "move_clip_behind_round",
-    "move_clip_near_tie_behind_round",
-    "move_odd_shift_before_clipped_round",
-    "move_odd_shift_before_round",
-    "move_shift_before_clipped_round",
-    "move_shift_before_round",
-]
-
 
 @rule("round(round(x)) = round(x).", Round, Round, exactness=BITWISE)
 def drop_second_round(first: Round, _: Round) -> Outcome:
