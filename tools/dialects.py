@@ -15,8 +15,8 @@ from typing import Any
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.requantize import DIALECTS
 from pyonednn_q.requantize.catalogue import Distance
-from pyonednn_q.requantize.frameworks import FRAMEWORKS
 from pyonednn_q.requantize.method import VERSIONS, Method, which_method
+from pyonednn_q.requantize.quantizers import FRAMEWORKS
 
 HEAD = """\
 # Requantization dialects

@@ -10,8 +10,7 @@ import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.ops.planned import Planned, prepare_plan
 from pyonednn_q.primitive.isa import Facts, InstructionSet

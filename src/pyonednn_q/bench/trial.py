@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyonednn_q.bench.case import Case
     from pyonednn_q.bench.tail import Ending
     from pyonednn_q.compose.plan import Plan
-    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.expr.vec import Vec
     from pyonednn_q.native import Prepared
     from pyonednn_q.ops.operator import Operator

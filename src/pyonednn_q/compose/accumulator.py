@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyonednn_q.compose.plan import Plan
-    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.primitive.dense_facts import DenseProblem, PrimitiveFacts
     from pyonednn_q.primitive.isa import Version
 

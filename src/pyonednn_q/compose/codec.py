@@ -12,9 +12,19 @@ from pyonednn_q.argument import instance
 from pyonednn_q.compose.choice import Choice, Option
 from pyonednn_q.compose.record import Record
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.interval import Interval
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import (
+    Affine,
+    Binary,
+    Chain,
+    Clip,
+    Eltwise,
+    Leaf,
+    PRelu,
+    Round,
+    Step,
+    Sum,
+)
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.fields import checked_fields, fits
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint

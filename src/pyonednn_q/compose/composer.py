@@ -18,8 +18,7 @@ from pyonednn_q.compose.exact import exact_form
 from pyonednn_q.compose.lower import Lowered, lower, store_notes
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Leaf, Step, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint

@@ -17,8 +17,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.absorb import Rewritten
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, DTypeError, UnsupportedError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Round, Step
+from pyonednn_q.expr.steps import Affine, Chain, Clip, Eltwise, Round, Step
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts

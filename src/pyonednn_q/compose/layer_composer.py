@@ -19,10 +19,9 @@ from pyonednn_q.compose.zero_point import (
     wrong_with_zero_point,
 )
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import CutFakeQuantize, codes
-from pyonednn_q.expr.steps import Affine
+from pyonednn_q.expr.steps import Affine, Chain
 from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.primitive.convolution import arranged

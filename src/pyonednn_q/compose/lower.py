@@ -39,7 +39,7 @@ from pyonednn_q.rewrite.ends import FLT_MAX
 from pyonednn_q.rewrite.rule import Policy
 
 if TYPE_CHECKING:
-    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.steps import Chain
 
 _INF = math.inf
 

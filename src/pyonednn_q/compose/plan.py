@@ -14,8 +14,7 @@ from pyonednn_q.compose import benchdnn, codec, table
 from pyonednn_q.compose.choice import Choice, cost
 from pyonednn_q.compose.record import Record, records
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Leaf
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf
 from pyonednn_q.expr.vec import Vec, constant
 from pyonednn_q.faults.capability import operand_dims
 from pyonednn_q.fields import check_fields

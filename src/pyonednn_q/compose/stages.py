@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 from pyonednn_q.compose.absorb import RIGHT_END
 from pyonednn_q.compose.lower import Lowered, lower
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Leaf, PRelu, Step, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Leaf, PRelu, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts

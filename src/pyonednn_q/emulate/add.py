@@ -20,7 +20,7 @@ from pyonednn_q.emulate.operands import (
 )
 from pyonednn_q.emulate.rescale import searched, two_step
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.expr.fma import fma32
+from pyonednn_q.expr.evaluate import fma32
 from pyonednn_q.requantize.multiplier import (
     high_product,
     quantize_multiplier,

@@ -12,10 +12,9 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain.layer import KEYS, Tables, read_facts, read_problem
 from pyonednn_q.explain.reader import DescriptionTable, at
 from pyonednn_q.explain.steps import fake_quantize, read_step
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import codes, quantizes_to
-from pyonednn_q.expr.steps import Affine
+from pyonednn_q.expr.steps import Affine, Chain
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.primitive.isa import Facts

@@ -19,9 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyonednn_q.argument import numbers, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Round, Step
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Round, Step
 from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.shown import shown
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyonednn_q.argument import broadcast, numbers, one_of, whole
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.fma import fma32
+from pyonednn_q.expr.evaluate import fma32
 
 FqOrder: TypeAlias = Literal["core", "fma", "subgraph"]
 Array: TypeAlias = NDArray[Any]

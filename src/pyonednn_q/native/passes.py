@@ -10,7 +10,7 @@ quantize:
 in float32, one operation after the other, as ONNX's QuantizeLinear has it. One pass over memory.
 
 requantize: what each kind computes is said in `requantize.value` and stated in NumPy in
-`requantize.rounding`; tests hold the two equal.
+`requantize.statement`; tests hold the two equal.
 """
 
 from __future__ import annotations

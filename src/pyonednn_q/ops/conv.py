@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pyonednn_q.dtypes import DType
-    from pyonednn_q.expr.chain import Chain
     from pyonednn_q.expr.fake_quantize import FakeQuantize
+    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.settings import DialectName, Layout, Saturation, ZeroPointCarrier
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
@@ -296,7 +296,7 @@ class Conv(_Windowed):
 
     With codes as the result, after an activation:
 
-    >>> from pyonednn_q.expr.chain import Chain
+    >>> from pyonednn_q.expr.steps import Chain
     >>> from pyonednn_q.expr.steps import Eltwise
     >>> relu = Chain(Eltwise("relu"))
     >>> layer = Conv(

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from pyonednn_q.errors import Error
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Leaf, Sum
+from pyonednn_q.expr.steps import Binary, Chain, Leaf, Sum
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem, laid_out
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.isa import classify

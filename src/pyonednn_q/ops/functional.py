@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.ops.arrays import check_names
 from pyonednn_q.ops.cache import CacheInfo, OperatorCache
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
-from pyonednn_q.ops.operands import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyonednn_q.dtypes import DType
-    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.operator import Operator
     from pyonednn_q.ops.settings import DialectName, Layout, Saturation, ZeroPointCarrier
     from pyonednn_q.primitive.window import Padding, PerDim

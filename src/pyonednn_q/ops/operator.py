@@ -24,14 +24,19 @@ from pyonednn_q.errors import (
     UnsupportedError,
 )
 from pyonednn_q.native.runtime import HotCallable, Lock
-from pyonednn_q.ops.arrays import as_array, as_output
-from pyonednn_q.ops.hot_floats import hot_call_for
+from pyonednn_q.ops.arrays import Reshaped, as_array, as_output
 from pyonednn_q.ops.last_stage import LastStage
 from pyonednn_q.ops.ready import PackedKey, Ready, Recipe
-from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.ops.shapes import Shapes
-from pyonednn_q.ops.source import Codes, dynamic_codes, static_codes
-from pyonednn_q.ops.unsigned import NOTE, as_unsigned, both_refused
+from pyonednn_q.ops.source import (
+    NOTE,
+    Codes,
+    as_unsigned,
+    both_refused,
+    dynamic_codes,
+    hot_call_for,
+    static_codes,
+)
 from pyonednn_q.ops.verification import Asked, verify
 from pyonednn_q.ops.weights import Weights, checked_bias
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -43,7 +48,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from pyonednn_q.check.geometry import Kind
+    from pyonednn_q.check.places import Kind
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.dtypes import DType
     from pyonednn_q.native import Packed
@@ -176,7 +181,7 @@ class Operator(HotCallable, hot=True):
         if found is None:
             with self._lock.held:
                 made = self._ready.get(key) or self._make_ready(*key)
-                found = self._ready.add(key, made, made.nbytes)
+                return self._ready.add(key, made, made.nbytes)
         return found
 
     def clear(self) -> None:
@@ -209,8 +214,8 @@ class Operator(HotCallable, hot=True):
         """Bytes of packed weights, over all layouts that primitives asked for."""
         if self._last is not None:
             return sum(product.wei_bytes for product in self._last.products)
-        other = 0 if self._unsigned is None else self._unsigned.wei_bytes
-        return other + sum(packed.nbytes for packed in self._packed.values())
+        own = sum(packed.nbytes for packed in self._packed.values())
+        return own + (self._unsigned.wei_bytes if self._unsigned else 0)
 
     def __copy__(self) -> Self:
         copy = object.__new__(type(self))
@@ -246,9 +251,8 @@ class Operator(HotCallable, hot=True):
 
     def _check_dynamic(self, dynamic: Dynamic) -> None:
         if dynamic.extent == "per_row":
-            raise ArgumentError(
-                "src_q", "a range per row", "one per tensor; only products have rows"
-            )
+            wanted = "one per tensor; only products have rows"
+            raise ArgumentError("src_q", "a range per row", wanted)
         self._check_real_bias()
 
     def _check_real_bias(self) -> None:
@@ -309,9 +313,9 @@ class Operator(HotCallable, hot=True):
             values.reshape(planned.src_dims), out=to, residual=before, **arrays, **brought
         )
         as_it_is = self._stays(given, planned)
-        hot = hot_call_for(ready, planned, self.settings.src_q, given, codes, dims.asked)
-        if hot is not None and as_it_is:
-            self._hot = hot
+        if as_it_is:
+            params = self.settings.src_q
+            self._hot = hot_call_for(ready, planned, params, given, codes, dims.asked) or self._hot
         if target is not None:
             if to is not target and not np.may_share_memory(dst, target):
                 np.copyto(target, dims.back(dst))
@@ -385,7 +389,6 @@ class Operator(HotCallable, hot=True):
     def _layer(self, src_dims: Dims, src_dtype: str, *notes: str) -> Recipe:
         parts = self.weights.parts
         problem = self._problem(src_dims if parts is None else parts.dims(src_dims), src_dtype)
-        said = [self.weights.note] if self.weights.note else []
         return Recipe(
             problem=problem,
             wei=self._wei_of(problem),
@@ -393,5 +396,5 @@ class Operator(HotCallable, hot=True):
             bias=self.bias,
             settings=self._settings_for(src_dims),
             packed=self._packed,
-            notes=(*said, *notes, *self._notes(problem)),
+            notes=(*filter(None, [self.weights.note]), *notes, *self._notes(problem)),
         )

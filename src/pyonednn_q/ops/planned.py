@@ -19,8 +19,8 @@ from pyonednn_q.native import Packed, Prepared, prepare
 from pyonednn_q.native.arrays import check_out, checked, empty
 from pyonednn_q.native.runtime import HotCallable
 from pyonednn_q.ops.accumulator import Accumulator, accumulator
+from pyonednn_q.ops.arrays import Operands
 from pyonednn_q.ops.form import AS_ASKED, RESIDUAL_LEAF, Form
-from pyonednn_q.ops.operands import Operands
 from pyonednn_q.ops.staged import Rest
 from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.post_ops import SumPostOp

@@ -21,7 +21,7 @@ from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.native import Packed, runtime
 from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form, if_generated
 from pyonednn_q.ops.planned import Planned, prepare_plan
-from pyonednn_q.ops.quantizer import Quantizer, SourceLevels
+from pyonednn_q.ops.staged import Quantizer, SourceLevels
 from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.primitive.dense_facts import ACC_MAP, PrimitiveFacts, acc_interval
 from pyonednn_q.primitive.taps import meets_everywhere

@@ -36,7 +36,7 @@ from pyonednn_q.primitive.tensor import TensorSpec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.primitive.dense_facts import DenseProblem
 

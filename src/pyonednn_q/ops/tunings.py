@@ -25,7 +25,7 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     import os
 
-    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.tuning import Make
     from pyonednn_q.primitive.dense_facts import DenseProblem

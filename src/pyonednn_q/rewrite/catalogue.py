@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Step
+from pyonednn_q.expr.steps import Chain, Step
 from pyonednn_q.rewrite.driver import rewrite
 from pyonednn_q.rewrite.ends import Acc, Dst
 from pyonednn_q.rewrite.rule import Policy, RuleSet, Trace

@@ -10,8 +10,18 @@ import pytest
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.compose.lower import lower
 from pyonednn_q.errors import UnsupportedError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import (
+    Affine,
+    Binary,
+    Chain,
+    Clip,
+    Eltwise,
+    Leaf,
+    PRelu,
+    Round,
+    Step,
+    Sum,
+)
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.primitive.isa import Facts, InstructionSet

@@ -7,9 +7,8 @@ from typing import Any, cast
 import pytest
 
 from pyonednn_q.errors import ArgumentError, Error
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.interval import Interval
-from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Round
+from pyonednn_q.expr.steps import Affine, Chain, Clip, Eltwise, Round
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.catalogue import CATALOGUE, normalise
 from pyonednn_q.rewrite.driver import rewrite

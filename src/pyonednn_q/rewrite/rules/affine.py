@@ -12,9 +12,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import (
+    Affine,
+    Binary,
+    Chain,
+    Clip,
+    Eltwise,
+    Leaf,
+    PRelu,
+    Round,
+    Step,
+    Sum,
+)
 from pyonednn_q.expr.vec import Vec, number
 from pyonednn_q.rewrite.driver import weight
 from pyonednn_q.rewrite.ends import NOISE, Acc, Dst, Item, is_noise, not_storable, vanishes
