@@ -139,13 +139,15 @@ def integers(argument: str, values: Iterable[Any]) -> tuple[int, ...]:
         A value is not an integer (a float is not, even a whole one), or not one of 64 bits; or the
         values have no order.
     """
-    found = [_index(value) for value in _listed(argument, values, "a sequence of integers")]
-    numbers = tuple(number for number in found if number is not None)
-    if len(numbers) < len(found):
-        raise ShapeError(argument, shown(values), "a sequence of integers")
-    if any(not -(2**63) <= number < 2**63 for number in numbers):
-        raise ShapeError(argument, shown(numbers), "integers of 64 bits")
-    return numbers
+    numbers = []
+    for value in _listed(argument, values, "a sequence of integers"):
+        number = _index(value)
+        if number is None:
+            raise ShapeError(argument, shown(values), "a sequence of integers")
+        numbers.append(number)
+    if numbers and not -(2**63) <= min(numbers) <= max(numbers) < 2**63:
+        raise ShapeError(argument, shown(tuple(numbers)), "integers of 64 bits")
+    return tuple(numbers)
 
 
 def ordered(argument: str, values: object) -> None:
@@ -156,8 +158,8 @@ def ordered(argument: str, values: object) -> None:
 
 def items(argument: str, values: object, *kinds: type) -> tuple[Any, ...]:
     """Return the items of a sequence, each an instance of one of `kinds`."""
-    wanted = f"a sequence of {', '.join(kind.__name__ for kind in kinds)}"
-    found = _listed(argument, values, wanted)
+    wanted = ", ".join(map(operator.attrgetter("__name__"), kinds))
+    found = _listed(argument, values, f"a sequence of {wanted}")
     for at, item in enumerate(found):
         instance(f"{argument}[{at}]", item, *kinds)
     return tuple(found)

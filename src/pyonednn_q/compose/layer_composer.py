@@ -15,7 +15,11 @@ from pyonednn_q.compose.zero_point import (
     CARRIERS,
     SrcZeroPoint,
     carry_zero_point,
+    channel_rows,
+    from_channel_rows,
+    meets_everywhere,
     settled,
+    wei_sums,
     wrong_with_zero_point,
 )
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
@@ -28,12 +32,6 @@ from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.dense import InnerProductProblem
 from pyonednn_q.primitive.dense_facts import DENSE, PrimitiveFacts, acc_interval
 from pyonednn_q.primitive.isa import Facts
-from pyonednn_q.primitive.taps import (
-    channel_rows,
-    from_channel_rows,
-    meets_everywhere,
-    wei_sums,
-)
 from pyonednn_q.quantize.weights import max_abs_range, weight_codes
 
 if TYPE_CHECKING:

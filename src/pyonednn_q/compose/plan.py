@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -158,9 +157,9 @@ class Plan:
 
         An `acc_map` in units of the accumulator is to be multiplied by it before it is passed.
         """
-        given = dict(self.constants)
-        scales = (given.get(name, Vec(1.0)) for name in ("src_scale", "wei_scale"))
-        return math.prod(scales, start=self.wei_factor)
+        constants, one = dict(self.constants), Vec(1.0)
+        scales = constants.get("src_scale", one), constants.get("wei_scale", one)
+        return self.wei_factor * scales[0] * scales[1]
 
     @property
     def cost(self) -> float:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.accumulator import asks_for_sums
-from pyonednn_q.compose.composer import compose
+from pyonednn_q.compose.composer import asks_for_sums, compose
 from pyonednn_q.compose.zero_point import (
     SrcZeroPoint,
     carry_zero_point,
+    meets_everywhere,
     unit_map,
     wrong_with_zero_point,
 )
@@ -24,7 +24,6 @@ from pyonednn_q.ops.planned import Planned, prepare_plan
 from pyonednn_q.ops.staged import Quantizer, SourceLevels
 from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.primitive.dense_facts import ACC_MAP, PrimitiveFacts, acc_interval
-from pyonednn_q.primitive.taps import meets_everywhere
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 
