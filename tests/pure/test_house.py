@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pyonednn_q"
 PURE = (
     *("shown", "errors", "argument", "dtypes", "qparams", "check"),
-    *("fields", "primitive", "expr", "rewrite", "quantize", "requantize"),
+    *("primitive", "expr", "rewrite", "quantize", "requantize"),
     *("faults", "saturation", "compose", "explain", "predict"),
 )
 MAX_LINES = 400

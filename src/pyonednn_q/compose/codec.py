@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pyonednn_q.argument import instance
+from pyonednn_q.argument import checked_fields, fits, instance
 from pyonednn_q.compose.choice import Choice, Option
 from pyonednn_q.compose.record import Record
 from pyonednn_q.errors import ArgumentError
@@ -26,7 +26,6 @@ from pyonednn_q.expr.steps import (
     Sum,
 )
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.fields import checked_fields, fits
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.primitive.isa import Facts, InstructionSet

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyonednn_q.argument import numbers
+from pyonednn_q.argument import check_fields, numbers
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.zero_point import SrcZeroPoint, unit_map
 from pyonednn_q.errors import ArgumentError
@@ -21,7 +21,6 @@ from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fq_forms import CutFakeQuantize
 from pyonednn_q.expr.steps import Chain
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.fields import check_fields
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.dense_facts import ACC_MAP, DenseProblem
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import instance, numbers, one_of, real
+from pyonednn_q.argument import check_fields, instance, numbers, one_of, real
 from pyonednn_q.compose import benchdnn, codec, table
 from pyonednn_q.compose.choice import Choice, cost
 from pyonednn_q.compose.record import Record, records
@@ -16,7 +16,6 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf
 from pyonednn_q.expr.vec import Vec, constant
 from pyonednn_q.faults.capability import operand_dims
-from pyonednn_q.fields import check_fields
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.dense_facts import (
     ACC_MAP,

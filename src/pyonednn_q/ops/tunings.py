@@ -10,11 +10,10 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.argument import content
+from pyonednn_q.argument import checked_fields, content
 from pyonednn_q.argument import path as as_path
 from pyonednn_q.compose.codec import parsed
 from pyonednn_q.errors import ArgumentError, Error
-from pyonednn_q.fields import checked_fields
 from pyonednn_q.native import runtime
 from pyonednn_q.native.runtime import Lock, cpu_name
 from pyonednn_q.ops.form import forms
