@@ -134,14 +134,14 @@ class Plan:
     @property
     def leaves(self) -> tuple[Leaf, ...]:
         """The tensors that the chain names, and the facts, each once, as they occur."""
-        found = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
+        leaves = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
         if self.facts.row_scale is not None:
-            found[SRC_SCALE] = self.facts.row_scale
+            leaves[SRC_SCALE] = self.facts.row_scale
         for name in self.later:
-            found[name] = Leaf(name, "f32" if name == SRC_SCALE else "s32", "per_tensor")
+            leaves[name] = Leaf(name, "f32" if name == SRC_SCALE else "s32", "per_tensor")
         operands = [step.operand for step in self.chain if isinstance(step, Binary)]
-        found |= {leaf.name: leaf for leaf in operands if isinstance(leaf, Leaf)}
-        return tuple(found.values())
+        leaves |= {leaf.name: leaf for leaf in operands if isinstance(leaf, Leaf)}
+        return tuple(leaves.values())
 
     @property
     def later(self) -> tuple[str, ...]:
@@ -334,10 +334,10 @@ class Plan:
 def _check_values(plan: Plan) -> None:
     """Refuse a plan whose values are not those that its attributes declare."""
     real("rate", plan.rate)
-    given = sorted((*plan.later, *(name for name, _ in (*plan.constants, *plan.operands))))
-    if given != sorted(plan.attr.names):
+    names = sorted((*plan.later, *(name for name, _ in (*plan.constants, *plan.operands))))
+    if names != sorted(plan.attr.names):
         wanted = ", ".join(plan.attr.names) or "none"
-        raise ArgumentError("constants", f"values for {', '.join(given) or 'none'}", wanted)
+        raise ArgumentError("constants", f"values for {', '.join(names) or 'none'}", wanted)
     vecs = [*plan.constants, ("wei_factor", plan.wei_factor)]
     vecs += [] if plan.bias is None else [("bias", plan.bias)]
     for name, vec in vecs:

@@ -262,10 +262,10 @@ def quantizing_reorder(chain: Chain, src: TensorSpec, dst: TensorSpec) -> Stage 
         values.append(("dst_scale", Vec(store.scale)))
     if store.zero_point:
         values.append(("dst_zero_point", Vec(float(store.zero_point))))
-    given = dict(values)
+    constants = dict(values)
     attr = Attr(
-        dst_scale=Scale() if "dst_scale" in given else None,
-        dst_zero_point=ZeroPoint() if "dst_zero_point" in given else None,
+        dst_scale=Scale() if "dst_scale" in constants else None,
+        dst_zero_point=ZeroPoint() if "dst_zero_point" in constants else None,
     )
     return Stage(ReorderProblem(src, dst), attr, tuple(values), (("src", SRC),), DST)
 

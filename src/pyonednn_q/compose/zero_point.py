@@ -98,7 +98,7 @@ def wei_sums(problem: DenseProblem, wei: Array) -> Array:
 
 def _meetings(problem: ConvProblem | DeconvProblem) -> list[Array]:
     """Return, for every spatial dimension, whether a tap (row) meets the source at a place."""
-    window, found = problem.window, []
+    window, meetings = problem.window, []
     is_conv = isinstance(problem, ConvProblem)
     for axis, taps in enumerate(window.kernel):
         length, places = problem.src.dims[2 + axis], problem.dst.dims[2 + axis]
@@ -110,8 +110,8 @@ def _meetings(problem: ConvProblem | DeconvProblem) -> list[Array]:
         else:
             at, rest = np.divmod(place + low - reach, stride)
             on_grid = rest == 0
-        found.append((at >= 0) & (at < length) & on_grid)
-    return found
+        meetings.append((at >= 0) & (at < length) & on_grid)
+    return meetings
 
 
 Carrier: TypeAlias = Literal["nothing", "attribute", "bias", "map"]

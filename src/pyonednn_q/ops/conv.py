@@ -69,9 +69,9 @@ class _Windowed(Operator):
             "padding": _kept("padding", padding),
             "dilation": _kept("dilation", dilation),
         }
-        given = as_array("wei", wei)
-        self._check_wei_dims(given)
-        spatial = given.ndim - 2
+        wei_array = as_array("wei", wei)
+        self._check_wei_dims(wei_array)
+        spatial = wei_array.ndim - 2
         for name in ("stride", "dilation"):
             per_dim(name, self.window[name], spatial)
         padding_sides(self.window["padding"], spatial)
@@ -91,7 +91,7 @@ class _Windowed(Operator):
             self_check=self_check,
             tune=tune,
         )
-        super().__init__(given, bias, wei_q, settings)
+        super().__init__(wei_array, bias, wei_q, settings)
 
     @classmethod
     def from_float(

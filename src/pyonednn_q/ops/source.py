@@ -113,8 +113,8 @@ class Codes:
             rows = (*planned.src_dims[:-1], 1)
             scale = np.broadcast_to(scale.reshape(rows), planned.dst.dims)
             point = point.reshape(rows)
-        given = {SRC_SCALE: scale, SRC_ZERO_POINT: point}
-        found = {name: value for name, value in given.items() if name in planned.leaves}
+        points = {SRC_SCALE: scale, SRC_ZERO_POINT: point}
+        operands = {name: value for name, value in points.items() if name in planned.leaves}
         if ready.unit_map is not None:
             # A tensor is scaled before the map is added, rows after it.
             factor = -point.astype(np.float32)
@@ -122,8 +122,8 @@ class Codes:
                 factor = factor[:, np.newaxis]
             with np.errstate(over="ignore"):  # as in the kernels
                 added = (factor * scale if later == "per_tensor" else factor) * ready.unit_map
-            found[ACC_MAP] = np.broadcast_to(added, planned.dst.dims)
-        return found
+            operands[ACC_MAP] = np.broadcast_to(added, planned.dst.dims)
+        return operands
 
 
 def static_codes(
