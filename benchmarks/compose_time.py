@@ -13,9 +13,8 @@ import time
 import numpy as np
 
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Binary, Eltwise
+from pyonednn_q.expr.steps import Binary, Chain, Eltwise
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 

@@ -18,9 +18,8 @@ import numpy as np
 
 from pyonednn_q import native
 from pyonednn_q.compose.composer import NO_RULES, compose
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Binary, Eltwise, PRelu
+from pyonednn_q.expr.steps import Binary, Chain, Eltwise, PRelu
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.primitive.problem import ConvProblem

@@ -1,4 +1,4 @@
-"""What post-ops add to a convolution: the rows of `pyonednn_q.compose.cost.COSTS`, measured again.
+"""What post-ops add to a convolution: rows of `pyonednn_q.compose.choice.COSTS`, measured again.
 
 Each row is the difference of two primitives, interleaved in one process on one thread, as a part of
 the bare one. Run ``python benchmarks/post_op_cost.py``, and again with ``ONEDNN_MAX_CPU_ISA`` set.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import native
-from pyonednn_q.compose.cost import COSTS
+from pyonednn_q.compose.choice import COSTS
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.post_ops import (

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.native import get_num_threads, set_num_threads
-from pyonednn_q.native.requantize import requantize
+from pyonednn_q.native.passes import requantize
 from pyonednn_q.requantize import DIALECTS, requantizer
 
 if TYPE_CHECKING:

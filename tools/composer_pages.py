@@ -17,9 +17,8 @@ from pyonednn_q.compose.record import Record
 from pyonednn_q.explain import Description, presets, read
 from pyonednn_q.rewrite import catalogue
 from pyonednn_q.rewrite.ends import Acc, Dst
-from pyonednn_q.rewrite.rule import RUN, Rule
-from pyonednn_q.rewrite.rules import homogeneity
-from pyonednn_q.rewrite.ruleset import RuleSet
+from pyonednn_q.rewrite.rule import RUN, Rule, RuleSet
+from pyonednn_q.rewrite.rules import carry
 from refusals import reasons
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -83,7 +82,7 @@ def rules_page() -> Iterator[str]:
     yield "\n## What passes what\n"
     yield "`carry_affine_left` knows this of each step:\n"
     yield "```text"
-    table = (homogeneity.__doc__ or "").partition("\n")[2].strip("\n")
+    table = (carry.__doc__ or "").partition("\n")[2].strip("\n")
     yield from (line.removeprefix("    ") for line in table.splitlines())
     yield "```"
 

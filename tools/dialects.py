@@ -15,8 +15,8 @@ from typing import Any
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.requantize import DIALECTS
 from pyonednn_q.requantize.catalogue import Distance
-from pyonednn_q.requantize.frameworks import FRAMEWORKS
 from pyonednn_q.requantize.method import VERSIONS, Method, which_method
+from pyonednn_q.requantize.quantizers import FRAMEWORKS
 
 HEAD = """\
 # Requantization dialects
@@ -26,7 +26,7 @@ Written by `tools/dialects.py`, down to the [studies](#where-the-notes-are-wrong
 An INT8 layer ends with the same question everywhere: which integer does this 32-bit sum become?
 Runtimes answer it differently, by one level, seldom two, in up to a quarter of all outputs. Here
 each answer has a name. In `pyonednn_q.requantize`, `requantizer(name, ...)` makes its
-constants from scales and `requantize` states it in NumPy; `pyonednn_q.native.requantize` runs it in
+constants from scales and `requantize` states it in NumPy; `pyonednn_q.native.passes` runs it in
 C++ on the s32 result of a bare primitive. oneDNN itself can be given the arithmetic of `onednn*`,
 and with a round post-op that of `onnxruntime`; the fixed-point ones are out of reach of its
 attributes.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pyonednn_q.predict.float_order import Order
-from pyonednn_q.predict.kernel_table import Key
+from pyonednn_q.predict.region import Key
 
 KEYS = ("primitive", "src", "impl", "isa", "version")
 ORDER = ("together", "fused", "divided", "zeros")
@@ -22,7 +22,7 @@ WIDTH = 100
 Row = dict[str, Any]
 
 HEAD = """\
-# Written by tools/kernel_models.py, read by predict/kernel_table.py; do not edit.
+# Written by tools/kernel_models.py, read by predict/region.py; do not edit.
 #
 # A block of kernels is sources | implementations | versions | instruction sets: all of each with
 # all of the others. What is said of a block is proven of each of them: with the order, all features

@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from kernel_blocks import KEYS, ORDER, Row, every_feature, key_of, letter_of, table
-from pyonednn_q.predict.eltwise_bounds import BOUNDS, EXP_LOSES, LEVELS, SMALL_ALPHA
-from pyonednn_q.predict.kernel_table import Key, read
-from pyonednn_q.predict.region import Region
+from pyonednn_q.predict.float_bounds import BOUNDS, EXP_LOSES, LEVELS, SMALL_ALPHA
+from pyonednn_q.predict.region import Key, Region, read
 
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "src/pyonednn_q/predict/kernel_models.toml"

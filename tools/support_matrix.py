@@ -29,8 +29,7 @@ from pyonednn_q.errors import OneDNNError
 from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive.attr import Attr
-from pyonednn_q.primitive.implementation import classify
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import InstructionSet, classify
 from pyonednn_q.primitive.problem import Problem
 from support_rows import Row
 

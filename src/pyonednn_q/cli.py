@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyonednn_q.errors import Error
 
 if TYPE_CHECKING:
-    from pyonednn_q.primitive.facts import Facts
+    from pyonednn_q.primitive.isa import Facts
 
 _COMMANDS = {
     "doctor": "which oneDNN is used, whether it works, and what to do if not",

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Chain
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.attr import Attr, Scale
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts

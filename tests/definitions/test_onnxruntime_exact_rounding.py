@@ -21,8 +21,7 @@ import pytest
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError, DTypeError, UnsupportedError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Step
+from pyonednn_q.expr.steps import Affine, Chain, Clip, Eltwise, Step
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.attr import Scale, ZeroPoint
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts

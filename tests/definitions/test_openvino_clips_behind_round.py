@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.composer import NO_RULES
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Clip
-from pyonednn_q.rewrite.normalise import normalise
+from pyonednn_q.expr.steps import Affine, Chain, Clip
+from pyonednn_q.rewrite.catalogue import normalise
 from support.definitions import rational
 from support.definitions.composing import along, composed, entering, layer_to, ops
 from support.definitions.runs import Run

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate, evaluate_f32
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import codes
 from pyonednn_q.expr.fq_qparams import qparams_from_fq
+from pyonednn_q.expr.steps import Chain
 from support.definitions import rational
 
 C = 8

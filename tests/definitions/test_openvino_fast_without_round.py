@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Eltwise, Step, Sum
+from pyonednn_q.expr.steps import Chain, Eltwise, Step, Sum
 from pyonednn_q.rewrite.rule import bounded
 from support.definitions.composing import along, composed, entering, fired, layer_to, ops, refusals
 from support.definitions.runs import Run

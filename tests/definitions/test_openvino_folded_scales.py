@@ -17,9 +17,8 @@ import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Eltwise, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import Affine, Chain, Eltwise, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from support.definitions.composing import fired, ops, refusals

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Eltwise, Step, Sum
+from pyonednn_q.expr.steps import Affine, Chain, Eltwise, Step, Sum
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from support.definitions.runs import Run
 from support.oracle_convolution import convolve, deconvolve

@@ -20,9 +20,8 @@ import pytest
 
 from pyonednn_q.compose.composer import NO_RULES
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, PRelu, Round, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, PRelu, Round, Sum
 from support.definitions import rational
 from support.definitions.composing import (
     BIAS,

@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate, evaluate_f32
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import codes, fq_params
-from pyonednn_q.expr.steps import Affine, Round
+from pyonednn_q.expr.steps import Affine, Chain, Round
 from support.definitions import rational
 
 EVEN, ODD = (4, 8, 16, 256, 65536), (2, 6, 14, 254)

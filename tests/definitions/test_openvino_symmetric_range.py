@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate, evaluate_f32
-from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fake_quantize import FakeQuantize, FqOrder
 from pyonednn_q.expr.fq_forms import codes, fq_params
-from pyonednn_q.expr.fq_orders import FqOrder
+from pyonednn_q.expr.steps import Chain
 from pyonednn_q.expr.vec import Vec
 
 EVEN, ODD = (4, 6, 16, 100, 254, 256, 65536), (3, 15, 17, 255, 65535)

@@ -177,8 +177,7 @@ def test_an_operator_says_what_it_holds() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    from pyonednn_q.expr.chain import Chain
-    from pyonednn_q.expr.steps import Eltwise
+    from pyonednn_q.expr.steps import Chain, Eltwise
     from pyonednn_q.ops.conv import Conv
 
     wei = np.ones((6, 4, 1, 1), np.int8)

@@ -19,13 +19,11 @@ import pytest
 from pyonednn_q.errors import NoModelError, UnsupportedError
 from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
-from pyonednn_q.predict.eltwise_bounds import level
-from pyonednn_q.predict.float_bounds import ends, is_bounded
+from pyonednn_q.predict.float_bounds import ends, is_bounded, level
 from pyonednn_q.predict.float_order import ORDERS, Order, destination
 from pyonednn_q.predict.kernel_model import KernelModel, features, kernel_model
-from pyonednn_q.predict.kernel_table import proofs
-from pyonednn_q.predict.region import class_of, traits
-from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.predict.region import class_of, proofs, traits
+from pyonednn_q.primitive.isa import classify
 from pyonednn_q.primitive.post_ops import PReluPostOp
 from support import kernel_cases, region_cases, sum_cases, unguarded
 

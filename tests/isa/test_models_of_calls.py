@@ -15,7 +15,7 @@ import pyonednn_q as pq
 from pyonednn_q.errors import Error, NoModelError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.predicted import OperatorModel
-from pyonednn_q.predict.kernel_table import proofs
+from pyonednn_q.predict.region import proofs
 from support.calls.call import operators
 from support.calls.draw import narrowed, random_call
 from support.hostile.attempt import Attempt, made

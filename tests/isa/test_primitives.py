@@ -14,7 +14,7 @@ import pytest
 from pyonednn_q import native
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.isa import classify
 from pyonednn_q.primitive.post_ops import DepthwisePostOp, EltwisePostOp, SumPostOp
 from pyonednn_q.primitive.problem import (
     ConvProblem,

@@ -19,8 +19,7 @@ import pytest
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
-from pyonednn_q.primitive.implementation import classify
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import InstructionSet, classify
 from pyonednn_q.saturation.emulation import sums
 from pyonednn_q.saturation.pairing import Summation, summations
 from support import sum_cases, unguarded

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import SaturationError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Eltwise, Sum
+from pyonednn_q.expr.steps import Chain, Eltwise, Sum
 from pyonednn_q.inspection.inspector import inspect
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.conv import Conv

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Eltwise, PRelu, Sum
+from pyonednn_q.expr.steps import Affine, Chain, Eltwise, PRelu, Sum
 from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.layer import prepare_layer

@@ -21,7 +21,7 @@ from pyonednn_q.ops.form import forms
 from pyonednn_q.ops.gain import Tuning
 
 if TYPE_CHECKING:
-    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.tuning import Make
 

@@ -12,7 +12,7 @@ import pytest
 
 from pyonednn_q import native
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.native.buffers import buffer_statistics, clear_buffers, limit_buffers
+from pyonednn_q.native.runtime import buffer_statistics, clear_buffers, limit_buffers
 from pyonednn_q.primitive.problem import ConvProblem
 
 Array = np.ndarray[Any, Any]

@@ -10,7 +10,7 @@ import pytest
 import pyonednn_q as pq
 from pyonednn_q import dtypes
 from pyonednn_q.native import runtime
-from pyonednn_q.native.cast import Cast, is_cast
+from pyonednn_q.native.passes import Cast, is_cast
 from pyonednn_q.primitive.tensor import TensorSpec
 
 HALVES = ("bf16", "f16")

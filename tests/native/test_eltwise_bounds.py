@@ -8,7 +8,7 @@ import pytest
 from pyonednn_q import native
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.native import runtime
-from pyonednn_q.predict.eltwise_bounds import BOUNDS, level, spread
+from pyonednn_q.predict.float_bounds import BOUNDS, level, spread
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.problem import EltwiseProblem
 from pyonednn_q.primitive.tensor import TensorSpec

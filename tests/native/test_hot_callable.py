@@ -13,9 +13,8 @@ import pytest
 
 from pyonednn_q import Conv, MatMul, QParams, prepare
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Leaf
-from pyonednn_q.native.hot import HotCallable
+from pyonednn_q.expr.steps import Binary, Chain, Leaf
+from pyonednn_q.native.runtime import HotCallable
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.dense import MatMulProblem
 from support.frames import frames

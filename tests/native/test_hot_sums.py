@@ -10,8 +10,7 @@ import pytest
 from pyonednn_q import Conv, MatMul, QParams, matmul
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Eltwise, Sum
+from pyonednn_q.expr.steps import Chain, Eltwise, Sum
 from pyonednn_q.native import prepare, runtime
 from pyonednn_q.ops.planned import prepare_plan
 from pyonednn_q.primitive.attr import Attr

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q.native.order import by_strides, inverse, lie_alike, memory_order
+from pyonednn_q.native.arrays import by_strides, inverse, lie_alike, memory_order
 
 CUTS = (slice(None, None, 2), slice(None, None, -1), slice(1, 2))
 

@@ -13,9 +13,7 @@ import pytest
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
-from pyonednn_q.native.cast import Cast
-from pyonednn_q.native.quantize import quantize, ranges
-from pyonednn_q.native.requantize import requantize
+from pyonednn_q.native.passes import Cast, quantize, ranges, requantize
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.requantize import statement
 from pyonednn_q.requantize.value import Requantizer
@@ -128,7 +126,7 @@ def test_threads_are_started_only_where_they_are_allowed_and_pay() -> None:
         import numpy as np
         from pyonednn_q.requantize.value import Requantizer
         from pyonednn_q.native import runtime
-        from pyonednn_q.native.requantize import requantize
+        from pyonednn_q.native.passes import requantize
         made = Requantizer("float", 0.01)
         most = runtime.get_num_threads()
         started = []
@@ -163,7 +161,7 @@ def test_a_forked_child_works_alone(before: str) -> None:
         import numpy as np
         import pyonednn_q as pq
         from pyonednn_q.requantize.value import Requantizer
-        from pyonednn_q.native.requantize import requantize
+        from pyonednn_q.native.passes import requantize
         made = Requantizer("float", 0.01)
         q = {{"src_q": pq.QParams(1.0, 0, "u8"), "wei_q": pq.QParams(1.0, 0, "s8")}}
         acc = np.arange({MANY}, dtype=np.int32)

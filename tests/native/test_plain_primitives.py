@@ -9,7 +9,7 @@ import pytest
 
 from pyonednn_q import native
 from pyonednn_q.errors import KnownWrongError, LayoutError, OneDNNError, UnsupportedError
-from pyonednn_q.native import dispatch, runtime
+from pyonednn_q.native import child, runtime
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.post_ops import EltwisePostOp, SumPostOp
 from pyonednn_q.primitive.problem import (
@@ -285,7 +285,7 @@ def test_types_without_any_implementation_say_so() -> None:
     problem = ConvProblem.of((1, 8, 4, 4), (8, 8, 1, 1), wei="u8")
     with pytest.raises(UnsupportedError) as caught:
         native.prepare(problem, wei=np.ones((8, 8, 1, 1), np.uint8))
-    assert caught.value.reasons == dispatch.NOTHING_LISTED
+    assert caught.value.reasons == child.NOTHING_LISTED
 
 
 def test_a_wrong_accumulation_mode_is_refused_with_status_and_call() -> None:

@@ -10,12 +10,10 @@ import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.ops.planned import Planned, prepare_plan
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.tensor import TensorSpec
 from support.oracle_numbers import numpy_dtype
 from support.plans import chains

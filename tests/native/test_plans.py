@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.composer import NO_RULES, compose
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Clip, Leaf, PRelu
+from pyonednn_q.expr.steps import Binary, Chain, Clip, Leaf, PRelu
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts

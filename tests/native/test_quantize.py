@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, DTypeError
-from pyonednn_q.native.quantize import as_rows, quantize, ranges
+from pyonednn_q.native.passes import as_rows, quantize, ranges
 from support.oracle_numbers import INTEGER_RANGES, numpy_dtype
 
 F = np.float32

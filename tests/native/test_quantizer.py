@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import codes
-from pyonednn_q.ops.quantizer import Quantizer
+from pyonednn_q.expr.steps import Chain
+from pyonednn_q.ops.staged import Quantizer
 from pyonednn_q.primitive.tensor import TensorSpec
 
 DIMS = (2, 16, 5, 3)

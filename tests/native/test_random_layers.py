@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import KnownWrongError, ReferenceKernelError, ShapeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.steps import Chain
 from pyonednn_q.native import prepare, runtime
 from pyonednn_q.ops.layer import prepare_layer
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem, MatMulProblem

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
-from pyonednn_q.native.requantize import requantize
+from pyonednn_q.native.passes import requantize
 from pyonednn_q.requantize import DIALECTS, requantizer, statement
 from pyonednn_q.requantize.value import KINDS, ROUNDINGS, Requantizer
 

@@ -12,9 +12,8 @@ import pytest
 
 import pyonednn_q as pq
 from pyonednn_q.check.draw import Draw
-from pyonednn_q.check.geometry import Geometry
 from pyonednn_q.check.meaning import Meaning
-from pyonednn_q.check.places import Places
+from pyonednn_q.check.places import Geometry, Places
 from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
 from pyonednn_q.native.trial import compare

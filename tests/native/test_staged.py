@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from pyonednn_q.compose.stages import RESIDUAL, SRC, stages
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.steps import Binary, Leaf, Round, Sum
+from pyonednn_q.expr.steps import Binary, Chain, Leaf, Round, Sum
 from pyonednn_q.ops.staged import Flat, Staged
 from pyonednn_q.primitive.tensor import TensorSpec
 from support.oracle_numbers import convert, numpy_dtype

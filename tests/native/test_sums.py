@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pyonednn_q.native import runtime
-from pyonednn_q.native.sums import inexact_weights, may_saturate
+from pyonednn_q.native.selection import inexact_weights, may_saturate
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.problem import MatMulProblem
 from support import unguarded

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Leaf, Round, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf, Round, Sum
 from pyonednn_q.ops.conv import Conv
 from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.ops.functional import conv

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Eltwise, Leaf
+from pyonednn_q.expr.steps import Binary, Chain, Eltwise, Leaf
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.functional import (
     conv,

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, SaturationError, UnsupportedError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Eltwise, Leaf, PRelu, Sum
 from pyonednn_q.native import runtime
 from pyonednn_q.qparams import QParams
 from support.calls.call import KINDS, Call

@@ -11,9 +11,8 @@ import pytest
 
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Eltwise, Leaf, PRelu, Sum
 from pyonednn_q.inspection.inspector import inspect
 from pyonednn_q.ops import ready
 from pyonednn_q.ops.conv import Conv, Deconv

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Eltwise, PRelu, Sum
+from pyonednn_q.expr.steps import Affine, Chain, Eltwise, PRelu, Sum
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.functional import conv, matmul

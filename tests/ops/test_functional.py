@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Eltwise, Leaf, Sum
+from pyonednn_q.expr.steps import Binary, Chain, Eltwise, Leaf, Sum
 from pyonednn_q.ops.cache import OperatorCache
 from pyonednn_q.ops.functional import (
     conv,

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q import Dynamic
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Sum
+from pyonednn_q.expr.steps import Chain, Sum
 from pyonednn_q.native import buffer_statistics
 from pyonednn_q.ops.conv import Conv
 from pyonednn_q.ops.dense import MatMul

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyonednn_q.errors import ArgumentError, DTypeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Binary, Eltwise, Leaf, Sum
+from pyonednn_q.expr.steps import Binary, Chain, Eltwise, Leaf, Sum
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.functional import matmul

@@ -14,8 +14,7 @@ import pytest
 import pyonednn_q as pq
 from pyonednn_q import native
 from pyonednn_q.native.creation import creation
-from pyonednn_q.primitive.implementation import classify
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import InstructionSet, classify
 from support.fault import filled
 from support.faults import FAULTS
 

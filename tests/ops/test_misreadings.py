@@ -11,7 +11,7 @@ import pytest
 import pyonednn_q as pq
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.ops.last_stage import LastStage
-from pyonednn_q.ops.parts import Parts
+from pyonednn_q.ops.weights import Parts
 from support.misreadings import (
     CHANNELS,
     KINDS,

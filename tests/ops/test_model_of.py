@@ -12,8 +12,8 @@ from pyonednn_q.errors import NoModelError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.form import forms
 from pyonednn_q.ops.ready import Ready
-from pyonednn_q.predict.kernel_table import proofs
 from pyonednn_q.predict.plan_model import plan_model
+from pyonednn_q.predict.region import proofs
 
 RNG = np.random.default_rng(0)
 SRC_Q, WEI_Q, DST_Q = (

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, DTypeError, LayoutError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Eltwise, Leaf, PRelu, Sum
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.functional import conv, deconv

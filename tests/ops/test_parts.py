@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ShapeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Eltwise, Sum
+from pyonednn_q.expr.steps import Chain, Eltwise, Sum
 from pyonednn_q.ops.conv import Conv
 from pyonednn_q.ops.dense import MatMul
-from pyonednn_q.ops.parts import Parts, merged, split
 from pyonednn_q.ops.settings import Settings
+from pyonednn_q.ops.weights import Parts, merged, split
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from support.calls.call import Call

@@ -187,7 +187,7 @@ def test_a_child_forked_amid_the_first_call_does_not_wait() -> None:
 def test_a_thread_that_forks_holds_its_lock_on_both_sides() -> None:
     done = python(
         """
-        from pyonednn_q.native.lock import Lock
+        from pyonednn_q.native.runtime import Lock
         lock = Lock()
         with lock.held:
             child = os.fork()
@@ -241,7 +241,7 @@ def test_what_is_interrupted_may_be_used_meanwhile(what: str, by: str) -> None:
     where, setup, use = INTERRUPTED[what]
     owner, _, name = where.rpartition(".")
     code = f"""
-        import pyonednn_q.native.packing
+        import pyonednn_q.native.arrays
         found, left = [], [1]
         {setup}
 

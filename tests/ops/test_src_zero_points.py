@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Eltwise
+from pyonednn_q.expr.steps import Chain, Eltwise
 from pyonednn_q.ops import ready
 from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.qparams import QParams

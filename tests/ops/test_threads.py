@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Eltwise, Leaf, Sum
-from pyonednn_q.native.buffers import buffer_statistics
+from pyonednn_q.expr.steps import Binary, Chain, Eltwise, Leaf, Sum
+from pyonednn_q.native.runtime import buffer_statistics
 from pyonednn_q.ops.functional import operator_cache_info
 from pyonednn_q.qparams import QParams
 from support.calls.call import Call, functions

@@ -90,7 +90,7 @@ def test_vectors_and_tails_have_rules_of_their_own(op: str, channels: int) -> No
 @pytest.mark.executed
 @pytest.mark.parametrize("resolver", litert.RESOLVERS)
 def test_the_loops_in_cpp_give_the_same(resolver: str) -> None:
-    from pyonednn_q.native.requantize import requantize
+    from pyonednn_q.native.passes import requantize
 
     rule = method("pointwise", "s8", "per_channel", resolver)
     for kind in KINDS:

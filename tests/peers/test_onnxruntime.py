@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Eltwise
+from pyonednn_q.expr.steps import Chain, Eltwise
 from pyonednn_q.qparams import QParams
 from support.calls.call import Call
 from support.peers.arithmetic import Arithmetic, onnx

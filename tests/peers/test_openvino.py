@@ -10,8 +10,7 @@ from collections import Counter
 
 import pytest
 
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Eltwise
+from pyonednn_q.expr.steps import Chain, Eltwise
 from pyonednn_q.native import runtime
 from pyonednn_q.native.child import environment
 from support.peers.arithmetic import Arithmetic, openvino

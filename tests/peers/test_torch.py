@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Eltwise, Sum
+from pyonednn_q.expr.steps import Chain, Eltwise, Sum
 from pyonednn_q.ops.conv import Conv
 from pyonednn_q.qparams import QParams
 from support.calls.call import Call

@@ -13,7 +13,7 @@ import kernel_models
 import support
 import support_matrix
 from pyonednn_q.faults import guards
-from pyonednn_q.predict.kernel_table import proofs
+from pyonednn_q.predict.region import proofs
 from pyonednn_q.requantize import quantizers
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,7 @@ import pytest
 
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.faults.guards import GUARDS, Guard, windows
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 from support.guard_borders import plain, post_ops, products
 from support.guard_borders import windows as window_borders

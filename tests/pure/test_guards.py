@@ -9,8 +9,7 @@ import pytest
 
 from pyonednn_q.faults.guards import GUARDS, matching
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import ISA_ORDER, InstructionSet
+from pyonednn_q.primitive.isa import ISA_ORDER, Facts, InstructionSet
 from pyonednn_q.primitive.post_ops import EltwisePostOp, PReluPostOp
 from pyonednn_q.primitive.problem import InnerProductProblem, MatMulProblem, Problem
 from pyonednn_q.primitive.tensor import TensorSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.isa import classify
 
 # Names that oneDNN 3.7 and 3.13 were seen to report.
 NAMES = {

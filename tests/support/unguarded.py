@@ -16,7 +16,7 @@ from pyonednn_q.faults import guards
 from pyonednn_q.native import Prepared, preparation, runtime, trial
 from pyonednn_q.native import arrays as native_arrays
 from pyonednn_q.native.selection import Selection, first_candidate, named
-from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.isa import classify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

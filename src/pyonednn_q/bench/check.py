@@ -30,8 +30,7 @@ from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import way
 from pyonednn_q.errors import Error
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Eltwise
+from pyonednn_q.expr.steps import Chain, Eltwise
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.suite import Line

@@ -18,15 +18,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 import pyonednn_q
-from pyonednn_q.argument import instance
+from pyonednn_q.argument import checked_fields, instance
 from pyonednn_q.bench.precision import FLOATS
 from pyonednn_q.bench.probe import Limits
 from pyonednn_q.bench.summary import Ratio, Summary, paired_ratio, summarise
 from pyonednn_q.compose.codec import parsed
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.fields import checked_fields
 from pyonednn_q.native import runtime
-from pyonednn_q.native.processor import cpu_name
+from pyonednn_q.native.runtime import cpu_name
 from pyonednn_q.shown import shown
 
 __all__ = ["OURS", "SCHEMA", "Rival", "Row", "Run", "joined", "metadata"]

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from pyonednn_q import dtypes
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Step, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, Leaf, PRelu, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.shown import shown
 

@@ -15,34 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.dtypes import F32_WHOLE
+from pyonednn_q.compose.zero_point import wei_sums
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import acc_interval
-from pyonednn_q.primitive.taps import wei_sums
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyonednn_q.compose.plan import Plan
-    from pyonednn_q.expr.chain import Chain
-    from pyonednn_q.primitive.dense_facts import DenseProblem, PrimitiveFacts
-    from pyonednn_q.primitive.facts import Version
-
-__all__ = [
-    "STORES_SUMS",
-    "Part",
-    "added",
-    "addend",
-    "asks_for_sums",
-    "leaves_32_bits",
-    "parts",
-    "stores_sums",
-]
+    from pyonednn_q.primitive.dense_facts import DenseProblem
+    from pyonednn_q.primitive.isa import Version
 
 Array = np.ndarray[Any, Any]
 
-_CODES = 255  # of 8 bits, as kernels multiply them: an s8 source is one of u8 less 128
+CODES = 255  # of 8 bits, as kernels multiply them: an s8 source is one of u8 less 128
 
 # Implementations that store bare s32 sums of u8 sources as they are, by how their names begin: of
 # which primitives, and from which version on. Measured with sums up to 2^29, on 3.7 and 3.13,
@@ -73,47 +60,6 @@ def stores_sums(problem: DenseProblem, impl: str, version: tuple[int, ...]) -> b
         impl.startswith(name) and "amx" not in impl and problem.kind in kinds and version >= since
         for name, kinds, since in STORES_SUMS
     )
-
-
-def added(chain: Chain, facts: PrimitiveFacts) -> Vec | None:
-    """Return what is added to the accumulator, if that with whole numbers is all that is asked.
-
-    In units of the accumulator: the bias, unless its values come later, and dst's zero point.
-    ``None`` where something else is asked.
-    """
-    is_other = len(chain) or facts.dst != "s32" or facts.src_later or facts.acc_map
-    if is_other or not facts.is_int8 or not (facts.folded_scale / facts.dst_scale).is_all(1.0):
-        return None
-    if facts.bias_later and not facts.bias_in_acc:
-        return None
-    bias = facts.bias or Vec(0.0)
-    if not facts.bias_in_acc:
-        bias = bias / facts.folded_scale
-    return bias + float(facts.dst_zero_point) if bias.is_integer else None
-
-
-def asks_for_sums(chain: Chain, facts: PrimitiveFacts) -> bool:
-    """Tell whether a plan is one of sums: integers are asked for that float32 might round."""
-    shift = added(chain, facts)
-    return shift is not None and not _fits_float32(facts, shift)
-
-
-def _fits_float32(facts: PrimitiveFacts, shift: Vec) -> bool:
-    """Tell whether a primitive with scales of 1 meets no whole number beyond 2^24 on its way.
-
-    Kernels take zero points off sums of codes, an s8 source's 128 among them, and these sums can be
-    larger than the accumulator.
-    """
-    acc = facts.acc
-    if facts.bias_later or facts.wei_zero_point or not (acc.lo.is_finite and acc.hi.is_finite):
-        return False
-    if not facts.folded_scale.is_all(1.0):
-        return False
-    most = abs(acc.lo).maximum(abs(acc.hi))
-    if facts.src_zero_point or facts.src == "s8":
-        # hi - lo is 255 · Σ|wei|; a zero point is up to 128 and 128 away from a code.
-        most = (acc.hi - acc.lo) * (256 / _CODES)
-    return (most + abs(shift)).greatest <= F32_WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +115,7 @@ def parts(problem: DenseProblem, wei: Array, most: int, *, narrow: bool = True) 
     axis = _channel_axis(problem)
     channels = np.moveaxis(wei, axis, 0)
     outputs = channels.ndim - 1 if problem.kind == "matmul" else axis
-    limit = (most - 1) // _CODES
+    limit = (most - 1) // CODES
     if int(_loads(np.moveaxis(channels, 0, -1), outputs).max(initial=0)) <= limit:
         return (Part(problem, wei, 0, len(channels)),)
     narrow = narrow and not _has_groups(problem)

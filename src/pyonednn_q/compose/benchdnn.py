@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
     from pyonednn_q.primitive.dense_facts import DenseProblem, PrimitiveFacts
 
-__all__ = ["DRIVERS", "line", "options"]
-
 # benchdnn names masks by the dimensions they hold. Its per_oc means another mask per primitive.
 _POLICIES = {
     0: "common",

@@ -8,19 +8,27 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pyonednn_q.argument import instance
+from pyonednn_q.argument import checked_fields, fits, instance
 from pyonednn_q.compose.choice import Choice, Option
 from pyonednn_q.compose.record import Record
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.interval import Interval
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import (
+    Affine,
+    Binary,
+    Chain,
+    Clip,
+    Eltwise,
+    Leaf,
+    PRelu,
+    Round,
+    Step,
+    Sum,
+)
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.fields import checked_fields, fits
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.post_ops import POST_OPS
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.rewrite.rule import Exactness

@@ -12,16 +12,14 @@ from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from pyonednn_q.argument import flag, instance, one_of
-from pyonednn_q.compose.absorb import RIGHT_END, left_end, right_end
-from pyonednn_q.compose.accumulator import added, asks_for_sums
+from pyonednn_q.compose.absorb import RIGHT_END, Left, Rewritten, left_end, right_end, split_left
+from pyonednn_q.compose.accumulator import CODES
 from pyonednn_q.compose.exact import exact_form
-from pyonednn_q.compose.form import Left, Rewritten, split_left
-from pyonednn_q.compose.lower import Lowered, lower
+from pyonednn_q.compose.lower import Lowered, lower, store_notes
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.reach import store_notes
+from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Leaf, Step, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
@@ -29,13 +27,8 @@ from pyonednn_q.primitive.dense_facts import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT,
 from pyonednn_q.primitive.post_ops import PostOp
 from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.driver import rewrite
-from pyonednn_q.rewrite.ends import Acc, Dst, Item
-from pyonednn_q.rewrite.limits import not_storable
-from pyonednn_q.rewrite.rule import BITWISE, Policy
-from pyonednn_q.rewrite.ruleset import RuleSet
-from pyonednn_q.rewrite.trace import Trace
-
-__all__ = ["NO_RULES", "compose", "compose_chain"]
+from pyonednn_q.rewrite.ends import Acc, Dst, Item, not_storable
+from pyonednn_q.rewrite.rule import BITWISE, Policy, RuleSet, Trace
 
 Scales = Literal["folded", "separate"]
 
@@ -161,9 +154,50 @@ def compose(
 compose_chain = compose
 
 
+def _added(chain: Chain, facts: PrimitiveFacts) -> Vec | None:
+    """Return what is added to the accumulator, if that with whole numbers is all that is asked.
+
+    In units of the accumulator: the bias, unless its values come later, and dst's zero point.
+    ``None`` where something else is asked.
+    """
+    is_other = len(chain) or facts.dst != "s32" or facts.src_later or facts.acc_map
+    if is_other or not facts.is_int8 or not (facts.folded_scale / facts.dst_scale).is_all(1.0):
+        return None
+    if facts.bias_later and not facts.bias_in_acc:
+        return None
+    bias = facts.bias or Vec(0.0)
+    if not facts.bias_in_acc:
+        bias = bias / facts.folded_scale
+    return bias + float(facts.dst_zero_point) if bias.is_integer else None
+
+
+def asks_for_sums(chain: Chain, facts: PrimitiveFacts) -> bool:
+    """Tell whether a plan is one of sums: integers are asked for that float32 might round."""
+    shift = _added(chain, facts)
+    return shift is not None and not _fits_float32(facts, shift)
+
+
+def _fits_float32(facts: PrimitiveFacts, shift: Vec) -> bool:
+    """Tell whether a primitive with scales of 1 meets no whole number beyond 2^24 on its way.
+
+    Kernels take zero points off sums of codes, an s8 source's 128 among them, and these sums can be
+    larger than the accumulator.
+    """
+    acc = facts.acc
+    if facts.bias_later or facts.wei_zero_point or not (acc.lo.is_finite and acc.hi.is_finite):
+        return False
+    if not facts.folded_scale.is_all(1.0):
+        return False
+    most = abs(acc.lo).maximum(abs(acc.hi))
+    if facts.src_zero_point or facts.src == "s8":
+        # hi - lo is 255 · Σ|wei|; a zero point is up to 128 and 128 away from a code.
+        most = (acc.hi - acc.lo) * (256 / CODES)
+    return (most + abs(shift)).greatest <= F32_WHOLE
+
+
 def _sums(chain: Chain, facts: PrimitiveFacts, policy: Policy, *, exact_rounding: bool) -> Plan:
     """Return the plan of bare sums, to which the rest is added as integers."""
-    shift = added(chain, facts)
+    shift = _added(chain, facts)
     assert shift is not None
     return Plan(
         facts=facts,

@@ -14,24 +14,19 @@ import math
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.compose.form import Rewritten
+from pyonednn_q.compose.absorb import Rewritten
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, DTypeError, UnsupportedError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Round, Step
+from pyonednn_q.expr.steps import Affine, Chain, Clip, Eltwise, Round, Step
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.rewrite.catalogue import CANONICAL
 from pyonednn_q.rewrite.driver import rewrite
-from pyonednn_q.rewrite.ends import Acc, Dst, Takes
-from pyonednn_q.rewrite.limits import FLT_MAX, FLT_MIN
+from pyonednn_q.rewrite.ends import FLT_MAX, FLT_MIN, Acc, Dst, Takes
+from pyonednn_q.rewrite.rule import RuleSet, Trace
 from pyonednn_q.rewrite.rules import clip as clip_rules
-from pyonednn_q.rewrite.rules import store as store_rules
-from pyonednn_q.rewrite.ruleset import RuleSet
-from pyonednn_q.rewrite.trace import Trace
-
-__all__ = ["exact_form"]
+from pyonednn_q.rewrite.rules import clip as store_rules
 
 _CLIPS = CANONICAL + RuleSet(
     (clip_rules.drop_open_clip, clip_rules.merge_clips, store_rules.open_saturated_bounds)

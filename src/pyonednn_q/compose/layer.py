@@ -13,24 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyonednn_q.argument import numbers
-from pyonednn_q.compose.compensation import unit_map
+from pyonednn_q.argument import check_fields, numbers
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.compose.zero_point import SrcZeroPoint
+from pyonednn_q.compose.zero_point import SrcZeroPoint, unit_map
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fq_forms import CutFakeQuantize
+from pyonednn_q.expr.steps import Chain
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.fields import check_fields
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.dense_facts import ACC_MAP, DenseProblem
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-
-__all__ = ["Layer"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

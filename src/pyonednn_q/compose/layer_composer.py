@@ -9,27 +9,29 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, numbers, one_of, real
-from pyonednn_q.compose.compensation import wrong_with_zero_point
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.layer import Layer, as_matmul
-from pyonednn_q.compose.zero_point import CARRIERS, SrcZeroPoint, carry_zero_point, settled
+from pyonednn_q.compose.zero_point import (
+    CARRIERS,
+    SrcZeroPoint,
+    carry_zero_point,
+    channel_rows,
+    from_channel_rows,
+    meets_everywhere,
+    settled,
+    wei_sums,
+    wrong_with_zero_point,
+)
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import CutFakeQuantize, codes
-from pyonednn_q.expr.steps import Affine
+from pyonednn_q.expr.steps import Affine, Chain
 from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.dense import InnerProductProblem
 from pyonednn_q.primitive.dense_facts import DENSE, PrimitiveFacts, acc_interval
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.taps import (
-    channel_rows,
-    from_channel_rows,
-    meets_everywhere,
-    wei_sums,
-)
+from pyonednn_q.primitive.isa import Facts
 from pyonednn_q.quantize.weights import max_abs_range, weight_codes
 
 if TYPE_CHECKING:
@@ -39,8 +41,6 @@ if TYPE_CHECKING:
     from pyonednn_q.expr.steps import Step
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.rewrite.rule import Policy
-
-__all__ = ["compose_layer", "dst_codes"]
 
 _ZERO = Vec(0.0)
 

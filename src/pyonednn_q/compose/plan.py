@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import instance, numbers, one_of, real
-from pyonednn_q.compose import benchdnn, codec, html, table
-from pyonednn_q.compose.choice import Choice
-from pyonednn_q.compose.cost import cost
+from pyonednn_q.argument import check_fields, instance, numbers, one_of, real
+from pyonednn_q.compose import benchdnn, codec, table
+from pyonednn_q.compose.choice import Choice, cost
 from pyonednn_q.compose.record import Record, records
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Leaf
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf
 from pyonednn_q.expr.vec import Vec, constant
 from pyonednn_q.faults.capability import operand_dims
-from pyonednn_q.fields import check_fields
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.dense_facts import (
     ACC_MAP,
@@ -30,15 +26,12 @@ from pyonednn_q.primitive.dense_facts import (
 )
 from pyonednn_q.primitive.post_ops import BinaryPostOp, PostOp
 from pyonednn_q.primitive.tensor import TensorSpec
-from pyonednn_q.rewrite.rule import Exactness
-from pyonednn_q.rewrite.trace import Trace
+from pyonednn_q.rewrite.rule import Exactness, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pyonednn_q.primitive.dense_facts import DenseProblem
-
-__all__ = ["Plan"]
 
 Array = np.ndarray[Any, Any]
 
@@ -141,14 +134,14 @@ class Plan:
     @property
     def leaves(self) -> tuple[Leaf, ...]:
         """The tensors that the chain names, and the facts, each once, as they occur."""
-        found = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
+        leaves = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
         if self.facts.row_scale is not None:
-            found[SRC_SCALE] = self.facts.row_scale
+            leaves[SRC_SCALE] = self.facts.row_scale
         for name in self.later:
-            found[name] = Leaf(name, "f32" if name == SRC_SCALE else "s32", "per_tensor")
+            leaves[name] = Leaf(name, "f32" if name == SRC_SCALE else "s32", "per_tensor")
         operands = [step.operand for step in self.chain if isinstance(step, Binary)]
-        found |= {leaf.name: leaf for leaf in operands if isinstance(leaf, Leaf)}
-        return tuple(found.values())
+        leaves |= {leaf.name: leaf for leaf in operands if isinstance(leaf, Leaf)}
+        return tuple(leaves.values())
 
     @property
     def later(self) -> tuple[str, ...]:
@@ -163,9 +156,9 @@ class Plan:
 
         An `acc_map` in units of the accumulator is to be multiplied by it before it is passed.
         """
-        given = dict(self.constants)
-        scales = (given.get(name, Vec(1.0)) for name in ("src_scale", "wei_scale"))
-        return math.prod(scales, start=self.wei_factor)
+        constants, one = dict(self.constants), Vec(1.0)
+        scales = constants.get("src_scale", one), constants.get("wei_scale", one)
+        return self.wei_factor * scales[0] * scales[1]
 
     @property
     def cost(self) -> float:
@@ -306,7 +299,7 @@ class Plan:
         return table.text(self)
 
     def _repr_html_(self) -> str:
-        return html.fragment(self)
+        return table.fragment(self)
 
     def benchdnn(self, problem: DenseProblem | None = None) -> str:
         """Return the options that make benchdnn run the same types and attributes.
@@ -341,10 +334,10 @@ class Plan:
 def _check_values(plan: Plan) -> None:
     """Refuse a plan whose values are not those that its attributes declare."""
     real("rate", plan.rate)
-    given = sorted((*plan.later, *(name for name, _ in (*plan.constants, *plan.operands))))
-    if given != sorted(plan.attr.names):
+    names = sorted((*plan.later, *(name for name, _ in (*plan.constants, *plan.operands))))
+    if names != sorted(plan.attr.names):
         wanted = ", ".join(plan.attr.names) or "none"
-        raise ArgumentError("constants", f"values for {', '.join(given) or 'none'}", wanted)
+        raise ArgumentError("constants", f"values for {', '.join(names) or 'none'}", wanted)
     vecs = [*plan.constants, ("wei_factor", plan.wei_factor)]
     vecs += [] if plan.bias is None else [("bias", plan.bias)]
     for name, vec in vecs:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyonednn_q.rewrite.trace import Event, Trace
-
-__all__ = ["Record", "records"]
+from pyonednn_q.rewrite.rule import Event, Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Stages: a chain computed by primitives of its own, on values that lie in memory as f32.
+"""Stages: what primitives of their own compute, steps left over and float values to codes.
 
-For what a primitive leaves over, and for quantizing. Each stage is one binary primitive, x · 1,
-that carries as many steps as post-ops as it may: binary takes nearly all of them on generated code.
+Each stage of steps left over is one binary primitive, x · 1, that carries as many steps as post-ops
+as it may: binary takes nearly all of them on generated code.
 
 - a residual and operands of other types are converted to f32 first (a reorder each);
 - prelu per channel, which binary does not take, is max(x, 0) + slope · min(x, 0): exact, as one of
@@ -18,18 +18,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pyonednn_q.compose.absorb import RIGHT_END
 from pyonednn_q.compose.lower import Lowered, lower
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Leaf, PRelu, Step, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Leaf, PRelu, Step, Sum
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.primitive.pointwise import BinaryProblem, ReorderProblem
 from pyonednn_q.primitive.post_ops import COMPARISONS
+from pyonednn_q.primitive.problem import BinaryProblem, ReorderProblem
 from pyonednn_q.primitive.tensor import TensorSpec
-
-__all__ = ["DST", "RESIDUAL", "SRC", "Stage", "stages"]
+from pyonednn_q.rewrite.catalogue import CATALOGUE
+from pyonednn_q.rewrite.driver import rewrite
+from pyonednn_q.rewrite.ends import Acc, Dst, Takes
 
 # Names of values, beside those of the leaves.
 SRC, DST, RESIDUAL = "src", "dst", "residual"
@@ -231,3 +232,56 @@ class _Builder:
         return PrimitiveFacts(
             "inner_product", self.dims[1], dst="f32", ndims=len(self.dims), dst_dims=self.dims
         )
+
+
+def quantizing_reorder(chain: Chain, src: TensorSpec, dst: TensorSpec) -> Stage | None:
+    """Return the reorder that computes a chain and stores it, or ``None`` if it takes more.
+
+    Parameters
+    ----------
+    chain : Chain
+        From float values to codes, for example ``Chain(*codes(fq).quantize)``.
+    src, dst : TensorSpec
+        f32, and an integer type; of any layouts.
+
+    Examples
+    --------
+    >>> from pyonednn_q.primitive.tensor import TensorSpec
+    >>> from pyonednn_q.expr.fake_quantize import FakeQuantize
+    >>> chain = FakeQuantize(-0.5, 0.775, 0, 255).chain()
+    >>> specs = [TensorSpec.dense((2, 3), dtype) for dtype in ("f32", "u8")]
+    >>> stage = quantizing_reorder(chain, *specs)
+    >>> stage.values
+    (('dst_scale', Vec(0.004999999888241291)), ('dst_zero_point', Vec(100)))
+    """
+    steps, store = _shortened(chain, dst.dtype)
+    if steps:
+        return None
+    values = []
+    if store.scale != 1.0:
+        values.append(("dst_scale", Vec(store.scale)))
+    if store.zero_point:
+        values.append(("dst_zero_point", Vec(float(store.zero_point))))
+    constants = dict(values)
+    attr = Attr(
+        dst_scale=Scale() if "dst_scale" in constants else None,
+        dst_zero_point=ZeroPoint() if "dst_zero_point" in constants else None,
+    )
+    return Stage(ReorderProblem(src, dst), attr, tuple(values), (("src", SRC),), DST)
+
+
+def quantizing_chain(chain: Chain, dtype: str) -> Chain:
+    """Return a chain with what the store to an integer type does anyway left out."""
+    steps, store = _shortened(chain, dtype)
+    last = () if store.is_plain else (Affine(1.0 / store.scale, float(store.zero_point)),)
+    return Chain(*steps, *last)
+
+
+def _shortened(chain: Chain, dtype: str) -> tuple[tuple[Step, ...], Dst]:
+    items, _ = rewrite((Acc(), *chain, Dst(dtype)), CATALOGUE, "real")
+    takes = Takes.PER_TENSOR
+    store = Dst(dtype, takes_scale=takes, takes_zero_point=takes)
+    items, _ = rewrite((*items[:-1], store), RIGHT_END, "real")
+    last = items[-1]
+    assert isinstance(last, Dst)
+    return tuple(item for item in items if isinstance(item, Step)), last

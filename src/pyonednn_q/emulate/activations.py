@@ -28,8 +28,6 @@ from pyonednn_q.requantize.rounding import shift_round
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
-__all__ = ["LEAKY_RELU", "PRELU", "RELU", "leaky_relu", "prelu", "relu"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -20,7 +20,7 @@ from pyonednn_q.emulate.operands import (
 )
 from pyonednn_q.emulate.rescale import searched, two_step
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.expr.fma import fma32
+from pyonednn_q.expr.evaluate import fma32
 from pyonednn_q.requantize.multiplier import (
     high_product,
     quantize_multiplier,
@@ -30,8 +30,6 @@ from pyonednn_q.requantize.rounding import round_real, shift_round
 
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
-
-__all__ = ["ADD", "add"]
 
 Array = np.ndarray[Any, Any]
 _HEAD_ROOM = 20  # bits that TFLite shifts its inputs left by

@@ -17,8 +17,6 @@ from pyonednn_q.emulate.requantize import REQUANTIZE
 from pyonednn_q.emulate.sampling import RESIZE_BILINEAR
 from pyonednn_q.emulate.shaping import CONCAT, PAD
 
-__all__ = ["ARITHMETIC"]
-
 _TABLES: dict[str, Dialects] = {
     "add": ADD,
     "max_pool": MAX_POOL,

@@ -30,17 +30,6 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
-__all__ = [
-    "BIAS_ADD",
-    "POWER",
-    "SIGMOID",
-    "SOFTMAX",
-    "bias_add",
-    "power",
-    "sigmoid",
-    "softmax",
-]
-
 Array = np.ndarray[Any, Any]
 
 

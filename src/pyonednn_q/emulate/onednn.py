@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.problem import Problem
     from pyonednn_q.primitive.window import Window
 
-__all__ = ["added", "codes", "joined", "largest", "linear", "means", "prelu", "resized", "softmax"]
-
 Array = np.ndarray[Any, Any]
 _Values = tuple[tuple[str, float], ...]
 

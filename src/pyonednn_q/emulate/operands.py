@@ -15,20 +15,6 @@ from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.qparams import QParams
 from pyonednn_q.requantize import quantizers
 
-__all__ = [
-    "Arithmetic",
-    "Dialects",
-    "Encoding",
-    "Quantized",
-    "by_code",
-    "checked",
-    "choose",
-    "encoding",
-    "floats",
-    "plain",
-    "through_floats",
-]
-
 Array = np.ndarray[Any, Any]
 
 # How a dialect makes codes of float32 values: the rule of `requantize.quantizers`, as docs say it.

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
 
-__all__ = ["AVERAGE_POOL", "MAX_POOL", "average_pool", "max_pool"]
-
 Array = np.ndarray[Any, Any]
 
 

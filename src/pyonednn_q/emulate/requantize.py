@@ -23,8 +23,6 @@ from pyonednn_q.emulate.rescale import eight_bits, two_step, two_step_up
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
-__all__ = ["REQUANTIZE", "requantize"]
-
 Array = np.ndarray[Any, Any]
 _VECTOR = 16
 

@@ -13,8 +13,6 @@ from pyonednn_q.requantize.multiplier import (
 )
 from pyonednn_q.requantize.rounding import shift_round
 
-__all__ = ["eight_bits", "searched", "two_step", "two_step_up"]
-
 Array = np.ndarray[Any, Any]
 
 

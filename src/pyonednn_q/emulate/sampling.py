@@ -27,8 +27,6 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
-__all__ = ["RESIZE_BILINEAR", "arg_max", "resize_bilinear"]
-
 Array = np.ndarray[Any, Any]
 _ONE = 1 << 10  # TFLite's integer weights
 _XNNPACK = 11  # bits of those of XNNPACK

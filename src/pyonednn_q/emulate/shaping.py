@@ -26,8 +26,6 @@ from pyonednn_q.qparams import QParams
 from pyonednn_q.requantize.rounding import round_real
 from pyonednn_q.shown import shown
 
-__all__ = ["CONCAT", "PAD", "concat", "pad"]
-
 Array = np.ndarray[Any, Any]
 _MODES = ("constant", "edge", "reflect")
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.primitive.window import Padding, PerDim
 
-__all__ = ["Pooling"]
-
 Array = np.ndarray[Any, Any]
 
 

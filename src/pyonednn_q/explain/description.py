@@ -12,17 +12,15 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain.layer import KEYS, Tables, read_facts, read_problem
 from pyonednn_q.explain.reader import DescriptionTable, at
 from pyonednn_q.explain.steps import fake_quantize, read_step
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import codes, quantizes_to
-from pyonednn_q.expr.steps import Affine
+from pyonednn_q.expr.steps import Affine, Chain
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.isa import Facts
 from pyonednn_q.rewrite.catalogue import CATALOGUE
-from pyonednn_q.rewrite.limits import is_noise
-from pyonednn_q.rewrite.rule import Policy
-from pyonednn_q.rewrite.ruleset import RuleSet
+from pyonednn_q.rewrite.ends import is_noise
+from pyonednn_q.rewrite.rule import Policy, RuleSet
 
 if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem

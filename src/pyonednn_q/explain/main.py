@@ -16,8 +16,7 @@ from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.explain import presets, source
 from pyonednn_q.explain.description import POLICIES, read
 from pyonednn_q.explain.report import Report
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.shown import shown
 
 _FLOOR, _CEILING = (3, 7, 0), (4, 0, 0)

@@ -29,12 +29,12 @@ from typing import get_args
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain.reader import DescriptionTable, at
 from pyonednn_q.expr.algs import ALGS
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import (
     Affine,
     Binary,
     BinaryAlg,
+    Chain,
     Clip,
     Eltwise,
     Extent,

@@ -6,10 +6,9 @@ Everything here is a frozen value or a pure function of NumPy arrays.
 
 from __future__ import annotations
 
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.interval import Interval
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, Leaf, PRelu, Round, Sum
 from pyonednn_q.expr.vec import Vec
 
 __all__ = [

@@ -15,8 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALGS", "Alg"]
-
 Array: TypeAlias = NDArray[Any]
 Function: TypeAlias = Callable[..., Array]
 

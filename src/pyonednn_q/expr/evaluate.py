@@ -1,4 +1,4 @@
-"""evaluate: what a chain means, in float64; and in float32 with the operation order of post-ops.
+"""What a chain computes, in float64 and in float32 as kernels do.
 
 The float64 form is the definition. The float32 form does what oneDNN's post-ops do with a chain
 lowered step by step: constants are rounded to float32, a per-tensor affine is one fused
@@ -17,12 +17,38 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import broadcast, instance, named, numbers, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.algs import ALGS
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.fma import fma32
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import (
+    Affine,
+    Binary,
+    Chain,
+    Clip,
+    Eltwise,
+    Leaf,
+    PRelu,
+    Round,
+    Step,
+    Sum,
+)
 from pyonednn_q.expr.vec import Vec
 
-__all__ = ["evaluate", "evaluate_f32"]
+
+def fma32(a: NDArray[Any], x: NDArray[Any], c: NDArray[Any]) -> NDArray[np.float32]:
+    """Round a*x + c once to float32.
+
+    The product of two float32 values is exact in float64. Adding c rounds to 53 bits and the cast
+    would round again, so the sum is first rounded to odd: where it was inexact, its last bit is
+    set. Then the cast cannot meet a false tie (Boldo and Melquiond, 2008).
+    """
+    product = np.asarray(a, np.float64) * x.astype(np.float64)
+    addend = np.asarray(c, np.float64)
+    total: NDArray[Any] = np.asarray(product + addend)
+    back = total - product
+    error = (product - (total - back)) + (addend - back)
+    even = (total.view(np.int64) & 1) == 0
+    inexact = np.isfinite(total) & (error != 0.0) & even
+    odd = np.where(inexact, np.nextafter(total, np.copysign(np.inf, error)), total)
+    return odd.astype(np.float32)
+
 
 Array: TypeAlias = NDArray[Any]
 Operands: TypeAlias = "Mapping[str, ArrayLike] | None"

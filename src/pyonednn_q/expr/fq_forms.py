@@ -16,18 +16,6 @@ from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Clip, Round, Step
 from pyonednn_q.expr.vec import Vec
 
-__all__ = [
-    "CutFakeQuantize",
-    "FqParams",
-    "binarising_threshold",
-    "codes",
-    "dequantizes_from",
-    "fq_params",
-    "pure_scale",
-    "quantizes_to",
-    "scale_alone",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class FqParams:

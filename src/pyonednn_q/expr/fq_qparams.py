@@ -17,20 +17,10 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import flag, instance, one_of, whole
 from pyonednn_q.dtypes import DType
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Clip, Round
+from pyonednn_q.expr.steps import Affine, Chain, Clip, Round
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.qparams import QParams
-
-__all__ = [
-    "FromFq",
-    "Side",
-    "dequantize_chain",
-    "fq_from_qparams",
-    "qparams_from_fq",
-    "quantize_chain",
-]
 
 Side: TypeAlias = Literal["input", "output"]
 

@@ -19,8 +19,6 @@ from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 
-__all__ = ["ANYTHING", "Interval", "affine", "after", "of_dtype"]
-
 _INF = math.inf
 _OPEN_LO, _OPEN_HI = Vec(-_INF), Vec(_INF)
 

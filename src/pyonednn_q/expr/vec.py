@@ -19,8 +19,6 @@ from pyonednn_q import argument
 from pyonednn_q.argument import numbers, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 
-__all__ = ["Float64", "Vec", "VecLike", "constant", "nearest_float32", "nearest_whole", "number"]
-
 Float64: TypeAlias = NDArray[np.float64]
 VecLike: TypeAlias = "Vec | float | Sequence[float] | NDArray[Any]"
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from pyonednn_q import dtypes
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.primitive.facts import Facts, Version
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet, Version
 from pyonednn_q.primitive.post_ops import (
     MAX_POST_OPS,
     BinaryPostOp,
@@ -20,17 +19,6 @@ from pyonednn_q.primitive.post_ops import (
     SumPostOp,
 )
 from pyonednn_q.rewrite.ends import Takes
-
-__all__ = [
-    "ACCEPTS",
-    "NEVER_ASK",
-    "Accepts",
-    "Ask",
-    "NeverAsk",
-    "forbidden",
-    "leading_ones",
-    "operand_dims",
-]
 
 
 @dataclass(frozen=True, slots=True)

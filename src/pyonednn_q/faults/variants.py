@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     Change: TypeAlias = Callable[["Asked"], "Asked"]
 
-__all__ = ["MOST_FOUND", "MOST_PROBES", "MOST_SECONDS", "nearest"]
-
 MOST_PROBES = 60
 MOST_SECONDS = 1.0
 MOST_FOUND = 4

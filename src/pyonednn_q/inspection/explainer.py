@@ -9,22 +9,24 @@ import numpy as np
 from pyonednn_q.argument import instance, numbers
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from pyonednn_q.expr.steps import Binary, Leaf
-from pyonednn_q.inspection.arithmetics import frameworks_of, named_arithmetics
+from pyonednn_q.inspection.arithmetics import (
+    frameworks_of,
+    named_arithmetics,
+    suppositions,
+    without_vnni,
+)
 from pyonednn_q.inspection.explanation import Agreement, DifferingOutput, Explanation
 from pyonednn_q.inspection.outputs import Outputs
 from pyonednn_q.inspection.remarks import remarks_of
-from pyonednn_q.inspection.suppositions import suppositions, without_vnni
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
-from pyonednn_q.ops.quantizer import SourceLevels
+from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.shown import shortened, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyonednn_q.inspection.suppositions import Supposition
-
-__all__ = ["explain_difference"]
+    from pyonednn_q.inspection.arithmetics import Supposition
 
 Array = np.ndarray[Any, Any]
 

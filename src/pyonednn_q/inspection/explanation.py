@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.fields import check_fields
+from pyonednn_q.argument import check_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-__all__ = ["Agreement", "DifferingOutput", "Explanation"]
 
 Array = np.ndarray[Any, Any]
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from pyonednn_q.fields import check_fields
-
-__all__ = ["Format", "GuardMet", "Inspection", "Reorder"]
+from pyonednn_q.argument import check_fields
 
 SCHEMA = 1
 

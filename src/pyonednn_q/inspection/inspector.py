@@ -28,8 +28,6 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["inspect"]
-
 _DENSE = (ConvProblem, DeconvProblem, InnerProductProblem, MatMulProblem)
 _COPIES = 7
 _EACH = "each call with row-major arrays"

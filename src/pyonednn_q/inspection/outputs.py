@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.check.geometry import Geometry
-from pyonednn_q.check.places import MOST_GATHERED, Places
+from pyonednn_q.check.places import MOST_GATHERED, Geometry, Places
 from pyonednn_q.errors import ArgumentError, DTypeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.steps import Clip, Eltwise
+from pyonednn_q.expr.steps import Chain, Clip, Eltwise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pyonednn_q.ops.operator import Operator
-
-__all__ = ["Outputs", "sums_of"]
 
 Array = np.ndarray[Any, Any]
 

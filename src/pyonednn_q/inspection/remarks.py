@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.inspection.outputs import Outputs
 
-__all__ = ["remarks_of"]
-
 Array = np.ndarray[Any, Any]
 
 _NAMED = 6  # channels

@@ -21,8 +21,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import one_of
 from pyonednn_q.errors import ArgumentError, Error
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Eltwise
+from pyonednn_q.expr.steps import Chain, Eltwise
 from pyonednn_q.inspection.explainer import explain_difference
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyonednn_q.ops.operator import Operator
-
-__all__ = ["main"]
 
 Array = np.ndarray[Any, Any]
 

@@ -7,16 +7,18 @@ chain of FakeQuantize means is decided below, what a user types above.
 from __future__ import annotations
 
 from pyonednn_q.native import runtime
-from pyonednn_q.native.buffers import (
+from pyonednn_q.native.arrays import Packed
+from pyonednn_q.native.preparation import prepare
+from pyonednn_q.native.prepared import Prepared
+from pyonednn_q.native.runtime import (
     BufferStatistics,
     buffer_statistics,
     clear_buffers,
+    get_num_threads,
     limit_buffers,
+    set_num_threads,
+    threads,
 )
-from pyonednn_q.native.packing import Packed
-from pyonednn_q.native.preparation import prepare
-from pyonednn_q.native.prepared import Prepared
-from pyonednn_q.native.runtime import get_num_threads, set_num_threads, threads
 from pyonednn_q.native.selection import implementations
 
 __all__ = [

@@ -1,7 +1,8 @@
-"""Arrays in and out: what a caller passes, made into exactly what a primitive was prepared for."""
+"""Arrays for the extension: how they lie in memory, and constants in the layouts of kernels."""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,65 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
-from pyonednn_q.native.order import by_strides, inverse
+from pyonednn_q.native.runtime import Lock
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from pyonednn_q._core import Candidate, Memory
+
+
+def by_strides(dims: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """Return the dimensions from outermost to innermost; those of one element go inside others."""
+
+    def distance(axis: int) -> tuple[int, bool, int]:
+        return -abs(strides[axis]), dims[axis] == 1, axis
+
+    return tuple(sorted(range(len(dims)), key=distance))
+
+
+def inverse(order: Sequence[int]) -> tuple[int, ...]:
+    """Return where each dimension is in an order: that of the axes of what lies so."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+def memory_order(array: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
+    """Return the dimensions from outermost to innermost; None when there are gaps or overlaps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> memory_order(np.zeros((2, 3, 4)).transpose(0, 2, 1))
+    (0, 2, 1)
+    """
+    return _dense_order(array.shape, array.strides, array.itemsize)
+
+
+def lie_alike(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    """Tell whether arrays of the same dims have their elements in the same places."""
+    return all(
+        size <= 1 or first * b.itemsize == second * a.itemsize
+        for size, first, second in zip(a.shape, a.strides, b.strides, strict=True)
+    )
+
+
+# A layer asks the same at every call.
+@functools.lru_cache(maxsize=1024)
+def _dense_order(
+    dims: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> tuple[int, ...] | None:
+    order = by_strides(dims, strides)
+    if 0 in dims:
+        return order
+    step = itemsize
+    for axis in reversed(order):
+        if dims[axis] != 1:
+            if strides[axis] != step:
+                return None
+            step *= dims[axis]
+    return order
+
 
 Array = np.ndarray[Any, Any]
 
@@ -234,3 +289,50 @@ def _numbers(name: str, value: object) -> Array:
         # Grouped values come as a table; their order is row-major.
         array = np.ascontiguousarray(array)
     return np.ascontiguousarray(array.reshape(-1))
+
+
+class Packed:
+    """Weights that several primitives share: pass it to `prepare` as ``wei``.
+
+    Parameters
+    ----------
+    array : ndarray
+        The weights in the problem's logical dims.
+
+    Attributes
+    ----------
+    array : ndarray
+        The weights, as they were passed.
+    memories : list
+        The packed forms, one for every layout.
+    """
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.memories: list[Memory] = []
+        self._lock = Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all packed forms."""
+        return sum(int(memory.nbytes) for memory in self.memories)
+
+    def memory(self, candidate: Candidate, name: str, spec: TensorSpec) -> Memory:
+        """Return the form that a candidate wants, packed now if no other wanted the same."""
+        with self._lock.held:
+            layout = candidate.layout(name)
+            for memory in self.memories:
+                if memory.layout == layout:
+                    return memory
+            packed = pack(candidate, name, self.array, spec)
+            self.memories.append(packed)
+            return packed
+
+
+def pack(candidate: Candidate, name: str, value: object, spec: TensorSpec) -> Memory:
+    """Return a constant in the layout that a candidate wants."""
+    array = constant(name, value, spec.dims, spec.dtype)
+    if spec.dtype in {"s4", "u4"}:
+        return candidate.pack_nibbles(name, packed_nibbles(array))
+    # Not every order of weights can be packed by oneDNN together with sums for a zero point.
+    return candidate.pack(name, np.ascontiguousarray(array))

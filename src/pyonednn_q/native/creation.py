@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.native import child, dispatch, runtime
-from pyonednn_q.native.packing import pack
+from pyonednn_q.native import child, runtime
+from pyonednn_q.native.arrays import pack
 from pyonednn_q.native.selection import first_candidate, named
 from pyonednn_q.primitive.tensor import TensorSpec
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pyonednn_q._core import Candidate, Memory
     from pyonednn_q.primitive.attr import Attr
     from pyonednn_q.primitive.problem import Problem
-
-__all__ = ["Creation", "creation", "serve"]
 
 _MADE = re.compile(r"^onednn_verbose,(?:v1,)?(?:primitive,)?create:cache_(?:miss|hit),.*$")
 _TENSOR = re.compile(r"\b(src|wei|bia|dst)(?:0)?:\w+:\w*:blocked:(\w+):")
@@ -45,7 +43,7 @@ class Creation:
     """
 
     line: str
-    refused: dispatch.Reasons
+    refused: child.Reasons
 
     @property
     def tags(self) -> dict[str, str]:
@@ -71,7 +69,7 @@ def creation(problem: Problem, attr: Attr, impl: str) -> Creation:
     primitives = [line for line in after.splitlines() if _MADE.match(line)]
     # The last one: packing what it needs made other primitives before it.
     is_it = bool(primitives) and f",{impl}," in primitives[-1]
-    return Creation(primitives[-1] if is_it else "", dispatch.parse(before) if marker else ())
+    return Creation(primitives[-1] if is_it else "", child.parse(before) if marker else ())
 
 
 def serve() -> None:

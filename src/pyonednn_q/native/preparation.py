@@ -12,16 +12,21 @@ from pyonednn_q.argument import flag, instance, items, named, one_of
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.faults.guards.products import bare_nibbles
 from pyonednn_q.native import arrays
-from pyonednn_q.native.packing import Packed, pack
+from pyonednn_q.native.arrays import Packed, pack
 from pyonednn_q.native.prepared import Prepared, new_core
-from pyonednn_q.native.selection import Selection, memory_for, select
-from pyonednn_q.native.sums import float32_notes, inexact_weights, may_saturate
+from pyonednn_q.native.selection import (
+    Selection,
+    float32_notes,
+    inexact_weights,
+    may_saturate,
+    memory_for,
+    select,
+)
 from pyonednn_q.native.trial import try_out
 from pyonednn_q.primitive.attr import Attr, Scale
 from pyonednn_q.primitive.convolution import arranged
-from pyonednn_q.primitive.operation import Operation
 from pyonednn_q.primitive.problem import MatMulProblem
-from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import Operation, TensorSpec
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:

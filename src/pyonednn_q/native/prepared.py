@@ -11,15 +11,13 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, items, named, one_of
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import arrays, runtime
-from pyonednn_q.native.hot import HotCallable
-from pyonednn_q.native.packing import pack
-from pyonednn_q.native.selection import Selection, memory_for
-from pyonednn_q.native.sums import inexact_weights
+from pyonednn_q.native.arrays import pack
+from pyonednn_q.native.runtime import HotCallable
+from pyonednn_q.native.selection import Selection, inexact_weights, memory_for
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem
-from pyonednn_q.primitive.operation import Operation
-from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import Operation, TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

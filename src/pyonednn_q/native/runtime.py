@@ -1,19 +1,34 @@
-"""The loaded library: version, instruction set, threads. The only importer of the extension."""
+"""runtime: the library in this process: version, instruction set, threads, buffers, locks.
+
+A fresh large array costs page faults comparable to the kernel that fills it. So memory of results
+goes back to a pool when the last array over it dies, and the next result of about that size takes
+it from there.
+
+A call of a `HotCallable`, ``x(*inputs, residual=None, out=None)`` is ``x._hot(*inputs, residual,
+out)``, without a frame of Python. If there is no ``_hot``, or it returns NotImplemented, or the
+call names anything else, it is the ``__call__`` of the class, which must mean the same for all
+arrays and says ``hot=True`` in its class statement. A ``__call__`` that overrides it is always
+called.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib
 import os
+import platform
+import threading
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, whole
 from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.native import library
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -21,6 +36,16 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from pyonednn_q import _core
+
+__all__ = [
+    "BufferStatistics",
+    "HotCallable",
+    "Lock",
+    "buffer_statistics",
+    "clear_buffers",
+    "cpu_name",
+    "limit_buffers",
+]
 
 _MOST_THREADS = 4096  # OpenMP ends the process where it cannot start as many as it was told
 
@@ -175,3 +200,100 @@ def threads(n: int) -> Iterator[None]:
         yield
     finally:
         set_num_threads(before)
+
+
+@dataclass(frozen=True, slots=True)
+class BufferStatistics:
+    """What the pool holds and did.
+
+    Attributes
+    ----------
+    taken, reused : int
+        Buffers handed out since the start, and how many of them came from the pool.
+    held, held_bytes : int
+        Buffers that wait in the pool, and their bytes. Those of living arrays are not in it.
+    limit : int
+        Bytes that may wait; what would exceed them is freed at once.
+    """
+
+    taken: int
+    reused: int
+    held: int
+    held_bytes: int
+    limit: int
+
+
+def buffer_statistics() -> BufferStatistics:
+    """Return what the pool holds and did."""
+    now = core.buffer_statistics()
+    return BufferStatistics(now.taken, now.reused, now.held, now.held_bytes, now.limit)
+
+
+def limit_buffers(nbytes: int) -> None:
+    """Set how many bytes may wait in the pool (256 MiB at first); 0 recycles nothing."""
+    core.limit_buffers(whole("nbytes", nbytes, lo=0, hi=2**62))
+
+
+def clear_buffers() -> None:
+    """Free everything that waits in the pool."""
+    core.clear_buffers()
+
+
+class Lock:
+    """``with lock.held:``, in one thread at a time.
+
+    The thread that holds it may take it again: in a signal handler, or in a ``__del__``, that uses
+    what it interrupts. In a forked child it is free, whoever held it in the parent, for that thread
+    does not exist there. So whatever it guards has to be in order between any two of its changes.
+
+    Attributes
+    ----------
+    held : threading.RLock
+        What is taken; another one after a fork.
+    """
+
+    __slots__ = ("__weakref__", "held")
+
+    def __init__(self) -> None:
+        self.held = threading.RLock()
+        _LOCKS.add(self)
+
+
+_LOCKS: WeakSet[Lock] = WeakSet()
+
+
+def _renew() -> None:
+    for lock in _LOCKS:
+        lock.held = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
+@functools.cache
+def cpu_name() -> str:
+    """Return the model of the CPU, as the kernel tells it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+if TYPE_CHECKING:
+    from pyonednn_q._core import HotCallable
+else:
+    try:
+        HotCallable = extension().HotCallable
+    except LibraryError:  # said again, and in full, when something is to run
+
+        class HotCallable:
+            """Without the extension nothing runs, and nothing has a hot way."""
+
+            _hot = None
+
+            def __init_subclass__(cls, *, hot: bool = False) -> None:
+                """Take what the extension takes."""

@@ -1,8 +1,8 @@
-"""Which implementation runs: the first that is neither known to be wrong nor a reference loop.
+"""Selection: which implementation runs; and what its sums may lose.
 
 oneDNN offers implementations in its own order of preference and says nothing when the first is
 wrong (the guard table) or thousands of times slower than the second (reference loops). This walks
-its list.
+its list. Sums that are wrong for want of VNNI are refused; those stored by way of float32 are told.
 """
 
 from __future__ import annotations
@@ -10,8 +10,12 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from pyonednn_q.compose.accumulator import stores_sums
+from pyonednn_q.compose.lower import through_float32
 from pyonednn_q.errors import (
     ArgumentError,
     Error,
@@ -19,21 +23,116 @@ from pyonednn_q.errors import (
     OneDNNError,
     OutOfMemoryError,
     ReferenceKernelError,
+    SaturationError,
     ShapeError,
     UnsupportedError,
 )
+from pyonednn_q.expr.interval import Interval
+from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults import guards
 from pyonednn_q.faults.variants import nearest
-from pyonednn_q.native import dispatch, library, runtime
+from pyonednn_q.native import child, library, runtime
 from pyonednn_q.primitive.attr import Attr
-from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.dense_facts import DENSE, acc_interval
+from pyonednn_q.primitive.isa import classify
+from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyonednn_q._core import Candidate
     from pyonednn_q.primitive.problem import Problem
+
+NOT_EXACT = "does not sum exactly"  # so notes say it
+_CODES = 255  # the most that a code of 8 bits, less its zero point, amounts to
+_ADVICE = "keep weights in [-64, 64] (even ones for s8 sources), or pass saturation='allow'"
+
+
+def may_saturate(problem: Problem, impl: str) -> bool:
+    """Tell whether there are weights that this implementation does not sum exactly here."""
+    if "wei" not in problem.tensors or classify(impl) == "reference":
+        return False
+    types = {problem.tensors[name].dtype for name in ("src", "wei")}
+    return types <= {"u8", "s8"} and not runtime.isa().has_vnni(impl)
+
+
+def inexact_weights(
+    problem: Problem, attr: Attr, impl: str, wei: np.ndarray[Any, Any]
+) -> SaturationError | None:
+    """Return the error to raise for weights that are not exact for every source, if any is.
+
+    Raises
+    ------
+    DTypeError, ShapeError
+        The weights are not the problem's.
+    """
+    if not may_saturate(problem, impl):
+        return None
+    if problem.tensors["src"].dtype == "u8" and safe_by_range(wei):
+        return None
+    isa, zero_point = runtime.isa(), None if attr.src_zero_point else False
+    channels = pair_overflow(problem, wei, isa, impl=impl, src_zero_point=zero_point)
+    if not channels:
+        return None
+    listed = ", ".join(map(str, channels[:8])) + (", ..." if len(channels) > 8 else "")
+    detail = (
+        f"{len(channels)} output channel(s) ({listed}) hold weights that {impl} on {isa.text()} "
+        f"{NOT_EXACT}: without VNNI, pairs of products exceed 16 bits, or odd weights lose "
+        "a bit"
+    )
+    text = f"{problem.text()} {attr.text()}".rstrip()
+    return SaturationError(
+        "refused", "checking the weights", text, f"{detail}; {_ADVICE}", channels=channels
+    )
+
+
+def float32_notes(
+    problem: Problem,
+    attr: Attr,
+    impl: str,
+    wei: np.ndarray[Any, Any] | None,
+    added: Mapping[str, object],
+) -> tuple[str, ...]:
+    """Say how inexact whole numbers in s32 may be, where they pass through float32.
+
+    Not said of real numbers, which scales and post-ops make of them.
+
+    Parameters
+    ----------
+    problem, attr, impl
+        The problem, its attributes, and the implementation's name.
+    wei : ndarray or None
+        Codes of the weights; ``None`` where they come with each call.
+    added : mapping
+        Values of the bias and of zero points; ``None`` for those of each call.
+    """
+    if not isinstance(problem, DENSE) or problem.dst.dtype != "s32" or attr.post_ops:
+        return ()
+    if any(attr.scale(name) is not None for name in ("src", "wei", "dst")):
+        return ()
+    types = {problem.src.dtype, problem.wei.dtype}
+    if not types <= {"u8", "s8"}:
+        return ()
+    if problem.bias is None and not attr.names and stores_sums(problem, impl, runtime.version()):
+        return ()
+    most = float(_CODES * _load(problem, attr, wei))
+    for name in ("bias", "dst_zero_point"):
+        if name in added:
+            value = added[name]
+            most += np.inf if value is None else float(np.abs(np.asarray(value, "f8")).max())
+    return through_float32(Interval(Vec(-most), Vec(most)))
+
+
+def _load(problem: Problem, attr: Attr, wei: np.ndarray[Any, Any] | None) -> float:
+    """Return the largest sum of magnitudes of weights that one output takes, or a bound of it."""
+    assert isinstance(problem, DENSE)
+    if wei is not None and attr.wei_zero_point is None:
+        acc = acc_interval(problem, wei)
+        return (acc.hi - acc.lo).greatest / _CODES
+    dims = problem.wei.dims
+    products = dims[-2] if problem.kind == "matmul" else problem.wei.size / problem.dst.dims[1]
+    return _CODES * products
 
 
 OUT_OF_MEMORY = "out_of_memory"  # a status of the library
@@ -94,7 +193,7 @@ def first_candidate(problem: Problem, attr: Attr) -> Candidate:
             error.status,
             error.call,
             text,
-            explain=partial(dispatch.why, problem, attr),
+            explain=partial(child.why, problem, attr),
             suggest=partial(nearest, problem, attr, _runs),
         ) from None
     except OneDNNError as error:
@@ -226,5 +325,5 @@ def _runs(problem: Problem, attr: Attr) -> str | None:
         return None
 
 
-def _reasons(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) -> dispatch.Reasons:
-    return tuple((entry.impl, entry.why) for entry in skipped) + dispatch.why(problem, attr)
+def _reasons(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) -> child.Reasons:
+    return tuple((entry.impl, entry.why) for entry in skipped) + child.why(problem, attr)

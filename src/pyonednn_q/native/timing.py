@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pyonednn_q.argument import real, whole
 from pyonednn_q.errors import ArgumentError
 
-__all__ = ["Budget", "Timed", "interleaved"]
-
 Seconds = Callable[[int], float]
 
 MIN_SAMPLE_S = 1e-3

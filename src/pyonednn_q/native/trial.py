@@ -13,13 +13,11 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.check.draw import Draw
-from pyonednn_q.check.geometry import Geometry
 from pyonednn_q.check.meaning import Meaning
-from pyonednn_q.check.places import Places
+from pyonednn_q.check.places import Geometry, Places
 from pyonednn_q.errors import ArgumentError, SelfCheckError
 from pyonednn_q.expr.algs import ALGS
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, BinaryAlg, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import Binary, BinaryAlg, Chain, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive.convolution import ConvProblem
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
     from pyonednn_q.native.prepared import Prepared
     from pyonednn_q.primitive.attr import Attr, Scale
     from pyonednn_q.primitive.dense_facts import DenseProblem
-
-__all__ = ["compare", "lost_channels", "try_out"]
 
 Array = np.ndarray[Any, Any]
 

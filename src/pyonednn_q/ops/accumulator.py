@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.tensor import TensorSpec
 
-__all__ = ["Accumulator", "accumulator"]
-
 Array = np.ndarray[Any, Any]
 Products = tuple[tuple[Part, Prepared], ...]
 _S32 = np.iinfo(np.int32)

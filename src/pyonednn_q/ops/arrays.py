@@ -1,4 +1,4 @@
-"""Tensors of callers as NumPy arrays, without a copy: NumPy, DLPack, the buffer protocol.
+"""Arrays of callers: taken without a copy, checked by name, in the dims that primitives take.
 
 NumPy reads no bf16 from DLPack. Such a tensor is lent to it as 16-bit integers, and seen as the
 bfloat16 of ml_dtypes again.
@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.compose.stages import RESIDUAL, SRC
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.expr.steps import Leaf
+from pyonednn_q.native.arrays import check_out
 from pyonednn_q.shown import shown
-
-__all__ = ["as_array", "as_output"]
 
 Array = np.ndarray[Any, Any]
 
@@ -148,3 +151,141 @@ def _offered(value: Any, dtype: np.dtype[Any]) -> Array:  # noqa: ANN401
         return np.asarray(value)
     framework = sys.modules[type(value).__module__.partition(".")[0]]
     return np.asarray(value.view(framework.int16)).view(dtype)
+
+
+_TAKEN = frozenset((SRC, "out", RESIDUAL))
+
+
+def check_names(argument: str, names: Iterable[str]) -> None:
+    """Refuse leaves that are called as an argument of a call.
+
+    Raises
+    ------
+    ArgumentError
+        Naming `argument`.
+    """
+    for name in names:
+        if name in _TAKEN:
+            wanted = "another name: a call has an argument of this one"
+            raise ArgumentError(argument, f"a leaf called {name!r}", wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """The leaves of a plan, and the dimensions of the value that it changes.
+
+    Attributes
+    ----------
+    leaves : mapping of str to Leaf
+        By name.
+    dims : tuple of int
+        Of dst.
+    axis : int
+        The channel axis.
+    """
+
+    leaves: Mapping[str, Leaf]
+    dims: tuple[int, ...]
+    axis: int
+
+    @classmethod
+    def of(cls, leaves: Iterable[Leaf], dims: tuple[int, ...], axis: int) -> Operands:
+        """Return the operands for leaves, none of which may be called as an argument of a call.
+
+        Raises
+        ------
+        ArgumentError
+            A name that is taken.
+        """
+        named = {leaf.name: leaf for leaf in leaves}
+        check_names("chain", named)
+        return cls(named, dims, axis)
+
+    def checked(self, name: str, value: object) -> Array:
+        """Return the value of a leaf as an array.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            By the name of the leaf: no value, a wrong one, or no such leaf.
+        """
+        if name not in self.leaves:
+            wanted = (
+                f"one of {', '.join(self.leaves)}" if self.leaves else "none: there are no leaves"
+            )
+            raise ArgumentError("operands", shown(name), wanted)
+        leaf = self.leaves[name]
+        if not isinstance(value, (np.ndarray, np.generic)):
+            got = "nothing" if value is None else type(value).__name__
+            raise ArgumentError(name, got, "a NumPy array: the chain has a leaf of this name")
+        array = np.asarray(value)
+        if array.dtype != dtypes.numpy_dtype(leaf.dtype):
+            raise DTypeError(name, str(array.dtype), str(dtypes.numpy_dtype(leaf.dtype)))
+        if leaf.extent == "per_tensor":
+            if array.size != 1:
+                raise ShapeError(name, str(array.shape), "one value")
+            return array
+        one = self.axis if leaf.extent == "per_channel" else -2
+        dims = self.dims if leaf.extent == "full" else (self.dims[one],)
+        if array.shape != dims:
+            raise ShapeError(name, str(array.shape), str(dims))
+        return array
+
+    def in_dims(self, name: str, array: Array, dims: tuple[int, ...]) -> Array:
+        """Return a checked operand in the dimensions of a primitive's argument."""
+        if self.leaves[name].extent != "per_channel":
+            return array.reshape(dims)
+        aligned = [1] * len(self.dims)
+        aligned[self.axis] = -1
+        return np.broadcast_to(array.reshape(aligned), dims)
+
+
+@dataclass(frozen=True, slots=True)
+class Reshaped:
+    """The caller's dimensions of dst, and the primitive's: the same elements in the same order."""
+
+    asked: tuple[int, ...]
+    run: tuple[int, ...]
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the two differ."""
+        return self.asked != self.run
+
+    def into(self, name: str, array: Array) -> Array:
+        """Return an array of dst's dims in those that run; others as they are.
+
+        Raises
+        ------
+        ShapeError
+            An array in the dims that run, which are none of the caller's business.
+        """
+        if not self.is_needed or array.shape != self.asked:
+            if self.is_needed and array.shape == self.run:
+                raise ShapeError(name, str(array.shape), str(self.asked))
+            return array
+        return array.reshape(self.run)
+
+    def output(self, out: Array, dtype: str, read: Mapping[str, Array]) -> Array:
+        """Return where to store in the dims that run: `out`, seen so, or a copy of it.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError, LayoutError, AliasError
+            An `out` that cannot take the result.
+        """
+        if not self.is_needed:
+            return out
+        if out.shape != self.asked:
+            raise ShapeError("out", str(out.shape), str(self.asked))
+        wanted = dtypes.numpy_dtype(dtype)
+        if out.dtype != wanted:
+            raise DTypeError("out", str(out.dtype), str(wanted))
+        seen = out.reshape(self.run)
+        if not np.may_share_memory(seen, out) and out.size:
+            check_out(out, read, [name for name in read if name != "src"])
+        return seen
+
+    def back(self, dst: Array) -> Array:
+        """Return a result in the caller's dims."""
+        return dst.reshape(self.asked) if self.is_needed else dst

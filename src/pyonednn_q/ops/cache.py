@@ -20,13 +20,11 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
-from pyonednn_q.native.lock import Lock
+from pyonednn_q.native.runtime import Lock
 from pyonednn_q.ops.arrays import as_array
 
 if TYPE_CHECKING:
     from pyonednn_q.ops.operator import Operator
-
-__all__ = ["CacheInfo", "OperatorCache"]
 
 Array = np.ndarray[Any, Any]
 Key: TypeAlias = tuple[Hashable, ...]

@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pyonednn_q.dtypes import DType
-    from pyonednn_q.expr.chain import Chain
     from pyonednn_q.expr.fake_quantize import FakeQuantize
+    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.settings import DialectName, Layout, Saturation, ZeroPointCarrier
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
     from pyonednn_q.rewrite.rule import Policy
-
-__all__ = ["Conv", "Deconv"]
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
@@ -71,9 +69,9 @@ class _Windowed(Operator):
             "padding": _kept("padding", padding),
             "dilation": _kept("dilation", dilation),
         }
-        given = as_array("wei", wei)
-        self._check_wei_dims(given)
-        spatial = given.ndim - 2
+        wei_array = as_array("wei", wei)
+        self._check_wei_dims(wei_array)
+        spatial = wei_array.ndim - 2
         for name in ("stride", "dilation"):
             per_dim(name, self.window[name], spatial)
         padding_sides(self.window["padding"], spatial)
@@ -93,7 +91,7 @@ class _Windowed(Operator):
             self_check=self_check,
             tune=tune,
         )
-        super().__init__(given, bias, wei_q, settings)
+        super().__init__(wei_array, bias, wei_q, settings)
 
     @classmethod
     def from_float(
@@ -298,7 +296,7 @@ class Conv(_Windowed):
 
     With codes as the result, after an activation:
 
-    >>> from pyonednn_q.expr.chain import Chain
+    >>> from pyonednn_q.expr.steps import Chain
     >>> from pyonednn_q.expr.steps import Eltwise
     >>> relu = Chain(Eltwise("relu"))
     >>> layer = Conv(

@@ -20,16 +20,14 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pyonednn_q.dtypes import DType
-    from pyonednn_q.expr.chain import Chain
     from pyonednn_q.expr.fake_quantize import FakeQuantize
+    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.settings import DialectName, Layout, Saturation, ZeroPointCarrier
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
     from pyonednn_q.rewrite.rule import Policy
-
-__all__ = ["InnerProduct", "MatMul"]
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]

@@ -11,11 +11,11 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, items
 from pyonednn_q.compose.layer_composer import dst_codes, src_codes
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_qparams import qparams_from_fq
+from pyonednn_q.expr.steps import Chain
 from pyonednn_q.ops.arrays import as_array
-from pyonednn_q.ops.quantizer import SourceLevels
+from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
 from pyonednn_q.quantize.weights import max_abs_range, weight_codes
@@ -23,8 +23,6 @@ from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.dtypes import DType
-
-__all__ = ["FloatLayer"]
 
 Array = np.ndarray[Any, Any]
 

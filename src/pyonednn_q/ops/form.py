@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from pyonednn_q.errors import Error
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Leaf, Sum
+from pyonednn_q.expr.steps import Binary, Chain, Leaf, Sum
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem, laid_out
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.isa import classify
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.saturation.pairing import is_int8
 
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.isa import InstructionSet
-
-__all__ = ["AS_ASKED", "RESIDUAL_LEAF", "WHY_IMAGE", "Form", "faster_form", "forms", "if_generated"]
 
 Array = np.ndarray[Any, Any]
 Made = TypeVar("Made")

@@ -15,32 +15,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.ops.arrays import check_names
 from pyonednn_q.ops.cache import CacheInfo, OperatorCache
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
-from pyonednn_q.ops.operands import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyonednn_q.dtypes import DType
-    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.operator import Operator
     from pyonednn_q.ops.settings import DialectName, Layout, Saturation, ZeroPointCarrier
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
     from pyonednn_q.rewrite.rule import Policy
-
-__all__ = [
-    "conv",
-    "deconv",
-    "inner_product",
-    "matmul",
-    "operator_cache_clear",
-    "operator_cache_info",
-    "operator_cache_limit",
-]
 
 Array = np.ndarray[Any, Any]
 Tensor = Any  # NumPy array, CPU tensor with __dlpack__, or buffer

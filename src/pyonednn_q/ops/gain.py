@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.native.timing import Timed
 
-__all__ = ["Timing", "Tuning", "ratios_of", "sure_gain"]
-
 _NORMAL_95 = 1.96
 
 

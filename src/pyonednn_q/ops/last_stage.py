@@ -21,9 +21,8 @@ from pyonednn_q import dtypes
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native import runtime
-from pyonednn_q.native.arrays import check_out
-from pyonednn_q.native.order import lie_alike, memory_order
-from pyonednn_q.native.requantize import requantize
+from pyonednn_q.native.arrays import check_out, lie_alike, memory_order
+from pyonednn_q.native.passes import requantize
 from pyonednn_q.ops.arrays import as_output
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.ops.source import static_codes
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.verification import Asked
     from pyonednn_q.requantize.value import Requantizer
-
-__all__ = ["LastStage"]
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]

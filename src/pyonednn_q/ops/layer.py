@@ -9,15 +9,13 @@ import numpy as np
 from pyonednn_q.argument import instance, named
 from pyonednn_q.compose.layer import Layer
 from pyonednn_q.ops.planned import Planned, prepare_plan
-from pyonednn_q.ops.quantizer import Quantizer
+from pyonednn_q.ops.staged import Quantizer
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
-
-__all__ = ["PreparedLayer", "prepare_layer"]
 
 Array = np.ndarray[Any, Any]
 

@@ -23,16 +23,20 @@ from pyonednn_q.errors import (
     ShapeError,
     UnsupportedError,
 )
-from pyonednn_q.native.hot import HotCallable
-from pyonednn_q.native.lock import Lock
-from pyonednn_q.ops.arrays import as_array, as_output
-from pyonednn_q.ops.hot_floats import hot_call_for
+from pyonednn_q.native.runtime import HotCallable, Lock
+from pyonednn_q.ops.arrays import Reshaped, as_array, as_output
 from pyonednn_q.ops.last_stage import LastStage
 from pyonednn_q.ops.ready import PackedKey, Ready, Recipe
-from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.ops.shapes import Shapes
-from pyonednn_q.ops.source import Codes, dynamic_codes, static_codes
-from pyonednn_q.ops.unsigned import NOTE, as_unsigned, both_refused
+from pyonednn_q.ops.source import (
+    NOTE,
+    Codes,
+    as_unsigned,
+    both_refused,
+    dynamic_codes,
+    hot_call_for,
+    static_codes,
+)
 from pyonednn_q.ops.verification import Asked, verify
 from pyonednn_q.ops.weights import Weights, checked_bias
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from pyonednn_q.check.geometry import Kind
+    from pyonednn_q.check.places import Kind
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.dtypes import DType
     from pyonednn_q.native import Packed
@@ -52,8 +56,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.settings import Settings
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.qparams import QParams
-
-__all__ = ["Operator"]
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
@@ -81,14 +83,14 @@ class Operator(HotCallable, hot=True):
     def __init__(
         self, wei: object, bias: object, wei_q: QParams | None, settings: Settings
     ) -> None:
-        given = as_array("wei", wei)
-        self._check_wei_dims(given)
-        if not given.size:
-            raise ShapeError("wei", str(given.shape), "no empty dimension")
+        wei_array = as_array("wei", wei)
+        self._check_wei_dims(wei_array)
+        if not wei_array.size:
+            raise ShapeError("wei", str(wei_array.shape), "no empty dimension")
         self.settings = settings
         groups = self.groups
         self.weights = Weights.of(
-            given,
+            wei_array,
             wei_q,
             self.axis,
             is_int8=settings.is_int8,
@@ -98,17 +100,17 @@ class Operator(HotCallable, hot=True):
         )
         if self.weights.parts is not None:
             self.groups = self.weights.parts.groups
-        self.bias = None if bias is None else checked_bias(bias, given.shape[self.axis])
+        self.bias = None if bias is None else checked_bias(bias, wei_array.shape[self.axis])
         if settings.dynamic is not None:
             self._check_dynamic(settings.dynamic)
         self.asked = None
         if settings.self_check:
             window = {**self.window, "groups": groups} if self.window else {}
-            self.asked = Asked(self.kind, given.copy(), self.bias, wei_q, settings, window)
+            self.asked = Asked(self.kind, wei_array.copy(), self.bias, wei_q, settings, window)
         self._last = None
         if settings.requantize is not None:
             assert wei_q is not None
-            self._last = LastStage(self, given, wei_q, groups)
+            self._last = LastStage(self, wei_array, wei_q, groups)
         self._start()
 
     def _start(self) -> None:
@@ -175,12 +177,12 @@ class Operator(HotCallable, hot=True):
 
     def _ready_for(self, src_dims: Dims, src_dtype: DType) -> Ready:
         key = (src_dims, self.settings.check_src(src_dtype))
-        found = self._ready.get(key)
-        if found is None:
+        ready = self._ready.get(key)
+        if ready is None:
             with self._lock.held:
-                made = self._ready.get(key) or self._make_ready(*key)
-                found = self._ready.add(key, made, made.nbytes)
-        return found
+                ready = self._ready.get(key) or self._make_ready(*key)
+                return self._ready.add(key, ready, ready.nbytes)
+        return ready
 
     def clear(self) -> None:
         """Let go of primitives and packed weights; calls that come make them again."""
@@ -212,8 +214,8 @@ class Operator(HotCallable, hot=True):
         """Bytes of packed weights, over all layouts that primitives asked for."""
         if self._last is not None:
             return sum(product.wei_bytes for product in self._last.products)
-        other = 0 if self._unsigned is None else self._unsigned.wei_bytes
-        return other + sum(packed.nbytes for packed in self._packed.values())
+        own = sum(packed.nbytes for packed in self._packed.values())
+        return own + (self._unsigned.wei_bytes if self._unsigned else 0)
 
     def __copy__(self) -> Self:
         copy = object.__new__(type(self))
@@ -222,8 +224,8 @@ class Operator(HotCallable, hot=True):
 
     def __getstate__(self) -> dict[str, Any]:
         # Primitives belong to a process; weights and settings are values.
-        made = {"_ready", "_packed", "_lock", "_unsigned"}
-        return {name: value for name, value in self.__dict__.items() if name not in made}
+        of_process = {"_ready", "_packed", "_lock", "_unsigned"}
+        return {name: value for name, value in self.__dict__.items() if name not in of_process}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -249,9 +251,8 @@ class Operator(HotCallable, hot=True):
 
     def _check_dynamic(self, dynamic: Dynamic) -> None:
         if dynamic.extent == "per_row":
-            raise ArgumentError(
-                "src_q", "a range per row", "one per tensor; only products have rows"
-            )
+            wanted = "one per tensor; only products have rows"
+            raise ArgumentError("src_q", "a range per row", wanted)
         self._check_real_bias()
 
     def _check_real_bias(self) -> None:
@@ -275,25 +276,25 @@ class Operator(HotCallable, hot=True):
         return ()
 
     def _call(self, src: object, out: Any, residual: object, operands: dict[str, Any]) -> Array:  # noqa: ANN401
-        given = as_array("src", src)
+        src_array = as_array("src", src)
         if self._last is None:
-            ready = self._ready_for(given.shape, self._src_dtype(given))
-            dst = self.run_on(ready, given, out, residual, operands)
+            ready = self._ready_for(src_array.shape, self._src_dtype(src_array))
+            dst = self.run_on(ready, src_array, out, residual, operands)
         else:
             self._last.refuse(residual, operands)
-            dst = self._last(self._codes(given, None).values.reshape(given.shape), out)
+            dst = self._last(self._codes(src_array, None).values.reshape(src_array.shape), out)
         return cast("Array", dst if out is None else out)
 
     def run_on(
-        self, ready: Ready, given: Array, out: object, residual: object, operands: Mapping[str, Any]
+        self, ready: Ready, src: Array, out: object, residual: object, operands: Mapping[str, Any]
     ) -> Array:
         """Return what a call returns, on what is ready for its source."""
-        planned = self._for_arrays(ready.planned, given, out)
-        dims = Reshaped(self._dst_dims(given.shape, planned), planned.dst.dims)
-        codes = self._codes(given, ready)
-        brought = codes.operands(ready)
+        planned = self._for_arrays(ready.planned, src, out)
+        dims = Reshaped(self._dst_dims(src.shape, planned), planned.dst.dims)
+        codes = self._codes(src, ready)
+        src_operands = codes.operands(ready)
         for name in operands:
-            if name in brought:
+            if name in src_operands:
                 raise ArgumentError("operands", shown(name), "the names of the chain's leaves")
         arrays = {
             name: dims.into(name, as_array(name, value)) if name in planned.leaves else value
@@ -303,18 +304,18 @@ class Operator(HotCallable, hot=True):
         target = to = None
         if out is not None:
             target = as_output("out", out)
-            read = {"src": given, **({} if before is None else {"residual": before})}
+            read = {"src": src, **({} if before is None else {"residual": before})}
             to = dims.output(target, planned.dst.dtype, read)
         values, parts = codes.values, self.weights.parts
         if parts is not None:
-            values = parts.of(values.reshape(given.shape))
+            values = parts.of(values.reshape(src.shape))
         dst = planned(
-            values.reshape(planned.src_dims), out=to, residual=before, **arrays, **brought
+            values.reshape(planned.src_dims), out=to, residual=before, **arrays, **src_operands
         )
-        as_it_is = self._stays(given, planned)
-        hot = hot_call_for(ready, planned, self.settings.src_q, given, codes, dims.asked)
-        if hot is not None and as_it_is:
-            self._hot = hot
+        as_it_is = self._stays(src, planned)
+        if as_it_is:
+            params = self.settings.src_q
+            self._hot = hot_call_for(ready, planned, params, src, codes, dims.asked) or self._hot
         if target is not None:
             if to is not target and not np.may_share_memory(dst, target):
                 np.copyto(target, dims.back(dst))
@@ -332,12 +333,12 @@ class Operator(HotCallable, hot=True):
 
     def _src_dtype(self, src: Array) -> str:
         """Return the type of what the primitive takes for a source."""
-        found = dtypes.from_numpy(src.dtype, "src", self.settings.src_wanted)
-        if self.settings.src_q is not None and found == "f32":
+        dtype = dtypes.from_numpy(src.dtype, "src", self.settings.src_wanted)
+        if self.settings.src_q is not None and dtype == "f32":
             return self.settings.src_q.dtype
         if self.settings.dynamic is not None:
-            raise DTypeError("src", found, "f32: each call makes codes of it")
-        return found
+            raise DTypeError("src", dtype, "f32: each call makes codes of it")
+        return dtype
 
     def _codes(self, src: Array, ready: Ready | None) -> Codes:
         """Return a source as the primitive takes it: float values as codes, if it takes those."""
@@ -388,7 +389,6 @@ class Operator(HotCallable, hot=True):
     def _layer(self, src_dims: Dims, src_dtype: str, *notes: str) -> Recipe:
         parts = self.weights.parts
         problem = self._problem(src_dims if parts is None else parts.dims(src_dims), src_dtype)
-        said = [self.weights.note] if self.weights.note else []
         return Recipe(
             problem=problem,
             wei=self._wei_of(problem),
@@ -396,5 +396,5 @@ class Operator(HotCallable, hot=True):
             bias=self.bias,
             settings=self._settings_for(src_dims),
             packed=self._packed,
-            notes=(*said, *notes, *self._notes(problem)),
+            notes=(*filter(None, [self.weights.note]), *notes, *self._notes(problem)),
         )

@@ -17,10 +17,10 @@ from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.steps import Sum
 from pyonednn_q.native import Packed, Prepared, prepare
 from pyonednn_q.native.arrays import check_out, checked, empty
-from pyonednn_q.native.hot import HotCallable
+from pyonednn_q.native.runtime import HotCallable
 from pyonednn_q.ops.accumulator import Accumulator, accumulator
+from pyonednn_q.ops.arrays import Operands
 from pyonednn_q.ops.form import AS_ASKED, RESIDUAL_LEAF, Form
-from pyonednn_q.ops.operands import Operands
 from pyonednn_q.ops.staged import Rest
 from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.post_ops import SumPostOp
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.ops.gain import Tuning
     from pyonednn_q.primitive.dense_facts import DenseProblem
-
-__all__ = ["Planned", "prepare_plan"]
 
 Array = np.ndarray[Any, Any]
 
@@ -91,8 +89,8 @@ def prepare_plan(
         if got != dtype:
             raise DTypeError("problem", f"{name} of {got}", f"{dtype}, which the plan is for")
     leaves = Operands.of(plan.leaves, problem.dst.dims, facts.axis)
-    given = named("operands", operands, object)
-    fixed = {name: leaves.checked(name, value) for name, value in given.items()}
+    leaf_values = named("operands", operands, object)
+    fixed = {name: leaves.checked(name, value) for name, value in leaf_values.items()}
     values = plan.values()
     for name, leaf in plan.operands:
         if leaf in fixed:
@@ -176,8 +174,8 @@ class Planned(HotCallable, hot=True):
         self.decided = items("decided", decided, str)
         self.primitive = primitive
         self.form = form
-        given = {*fixed, RESIDUAL_LEAF} if form.has_leaf else set(fixed)
-        self.leaves = tuple(name for name in operands.leaves if name not in given)
+        bound = {*fixed, RESIDUAL_LEAF} if form.has_leaf else set(fixed)
+        self.leaves = tuple(name for name in operands.leaves if name not in bound)
         # The same memory: arrays need not be looked at in Python.
         specs = form.seen(primitive.layout("dst"))
         self.seen = primitive.seen_as(specs) if specs else primitive
@@ -244,8 +242,8 @@ class Planned(HotCallable, hot=True):
         before = self._before(out, residual)
         if out is not None:
             # As they were given: views of them may be copies.
-            given = {name: np.asarray(array) for name, array in operands.items()}
-            self._check_out(out, {"src": src, **self._fixed, **given}, before)
+            views = {name: np.asarray(array) for name, array in operands.items()}
+            self._check_out(out, {"src": src, **self._fixed, **views}, before)
         before = None if before is None else form.inward(before)
         if form.has_leaf and before is not None:
             leaf = self._operands.leaves[RESIDUAL_LEAF]
@@ -358,20 +356,20 @@ class Planned(HotCallable, hot=True):
             if residual is not None:
                 raise ArgumentError("residual", "an array", "None: the chain has no Sum")
             return None
-        name, given = (
+        name, array = (
             ("residual", residual) if out is None or residual is not None else ("out", out)
         )
-        if given is None:
+        if array is None:
             raise ArgumentError(name, "None", "the array that the Sum reads, or `out` with it")
-        instance(name, given, np.ndarray)
-        dtype = dtypes.from_numpy(given.dtype, name)
+        instance(name, array, np.ndarray)
+        dtype = dtypes.from_numpy(array.dtype, name)
         dst = self.plan.facts.dst
         # Bits may be read as another type, but only as one of the same size.
         sizes = [dtypes.numpy_dtype(one).itemsize for one in (self._read, dst)]
         wanted = {self._read, dst} if sizes[0] == sizes[1] else {self._read}
         if dtype not in wanted:
             raise DTypeError(name, dtype, f"{' or '.join(sorted(wanted))}, as the Sum reads it")
-        return checked(name, given, replace(self.dst, dtype=dtype))
+        return checked(name, array, replace(self.dst, dtype=dtype))
 
     def _check_out(self, out: Array, read: Mapping[str, Array], before: Array | None) -> None:
         """Refuse an `out` that cannot take the result, before anything is written to it."""

@@ -12,17 +12,14 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, integers
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.ops.arrays import Reshaped, as_array
 from pyonednn_q.ops.form import RESIDUAL_LEAF
 from pyonednn_q.ops.operator import Operator
-from pyonednn_q.ops.reshaped import Reshaped
 from pyonednn_q.predict.plan_model import PlanModel, plan_model
 
 if TYPE_CHECKING:
     from pyonednn_q.ops.form import Form
     from pyonednn_q.ops.planned import Planned
-
-__all__ = ["OperatorModel", "RequantizedModel", "model_of"]
 
 Array = np.ndarray[Any, Any]
 

@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.accumulator import asks_for_sums
-from pyonednn_q.compose.compensation import unit_map, wrong_with_zero_point
-from pyonednn_q.compose.composer import compose
-from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point
+from pyonednn_q.compose.composer import asks_for_sums, compose
+from pyonednn_q.compose.zero_point import (
+    SrcZeroPoint,
+    carry_zero_point,
+    meets_everywhere,
+    unit_map,
+    wrong_with_zero_point,
+)
 from pyonednn_q.errors import ArgumentError, KnownWrongError, UnsupportedError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.native import Packed, runtime
 from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form, if_generated
 from pyonednn_q.ops.planned import Planned, prepare_plan
-from pyonednn_q.ops.quantizer import Quantizer, SourceLevels
+from pyonednn_q.ops.staged import Quantizer, SourceLevels
 from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.primitive.dense_facts import ACC_MAP, PrimitiveFacts, acc_interval
-from pyonednn_q.primitive.taps import meets_everywhere
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 
@@ -34,8 +37,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.weights import Weights
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.tensor import TensorSpec
-
-__all__ = ["PackedKey", "Ready", "Recipe"]
 
 Array = np.ndarray[Any, Any]
 

@@ -9,11 +9,10 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, one_of
 from pyonednn_q.compose.zero_point import CARRIERS
 from pyonednn_q.errors import ArgumentError, DTypeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Leaf
+from pyonednn_q.expr.steps import Binary, Chain, Leaf
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.operands import check_names
-from pyonednn_q.ops.quantizer import SourceLevels
+from pyonednn_q.ops.arrays import check_names
+from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.requantize import dialect

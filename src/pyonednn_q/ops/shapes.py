@@ -15,8 +15,6 @@ from weakref import ref
 
 from pyonednn_q.argument import whole
 
-__all__ = ["ShapeStatistics", "Shapes", "clear_shapes", "limit_shapes", "shape_statistics"]
-
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 

@@ -1,4 +1,14 @@
-"""Sources: float values of a call as the integers that a primitive takes.
+"""Sources: values of a call as the integers that a primitive takes.
+
+Signed codes may become unsigned ones:
+
+    (src + 128) − (zero_point + 128) = src − zero_point
+
+so u8 codes 128 greater, with a zero point 128 greater, are the same numbers. Without VNNI the
+kernels of convolutions halve the weights of s8 sources and lose their odd bits; for u8 sources they
+do not, and only pairs of large weights leave 16 bits.
+
+Float values become codes, in the call of the primitive where it is hot:
 
     code = clamp(rne(x / scale) + zero_point)            float32, one operation after the other
 
@@ -10,27 +20,64 @@ FakeQuantize that are no such codes are a `Quantizer`'s.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.errors import ArgumentError
-from pyonednn_q.native.quantize import as_rows, quantize, ranges
-from pyonednn_q.ops.quantizer import Quantizer, SourceLevels
-from pyonednn_q.ops.unsigned import OFFSET
+from pyonednn_q.compose.stages import SRC
+from pyonednn_q.errors import ArgumentError, OneDNNError, SaturationError
+from pyonednn_q.native.passes import as_rows, quantize, ranges
+from pyonednn_q.ops.staged import Quantizer, SourceLevels
 from pyonednn_q.primitive.dense_facts import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.ranges import Dynamic
+from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
+    from pyonednn_q.errors import Error
+    from pyonednn_q.native import Prepared
+    from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.ready import Ready
-    from pyonednn_q.qparams import QParams
-    from pyonednn_q.quantize.ranges import Dynamic
 
-__all__ = ["Codes", "as_rows_take_them", "dynamic_codes", "static_codes"]
+OFFSET = 128
+NOTE = (
+    "s8 source as u8, 128 more, and so its zero point: as s8 these weights are not summed exactly"
+)
+
+
+def as_unsigned(params: QParams | Dynamic | SourceLevels) -> QParams | Dynamic | SourceLevels:
+    """Return what says of u8 codes what `params` says of s8 codes 128 smaller.
+
+    Examples
+    --------
+    >>> as_unsigned(QParams(0.5, -3, "s8")) == QParams(0.5, 125, "u8")
+    True
+    """
+    if isinstance(params, Dynamic):
+        return Dynamic("u8", params.extent)
+    if isinstance(params, SourceLevels):
+        return replace(params, dtype="u8", zero_point=params.zero_point + OFFSET)
+    return QParams(params.scale, int(params.zero_point) + OFFSET, "u8")
+
+
+def both_refused(signed: SaturationError, unsigned: Error) -> SaturationError:
+    """Return the refusal of s8 sources that also says what is wrong with u8 ones."""
+    why = unsigned.detail if isinstance(unsigned, OneDNNError) else str(unsigned)
+    # Both have to find room in one message.
+    first, second = shortened(signed.detail, 95), shortened(why, 95)
+    detail = f"{first}; and as u8, {OFFSET} more: {second}"
+    return SaturationError(
+        signed.status, signed.call, signed.problem, detail, channels=signed.channels
+    )
+
 
 Array = np.ndarray[Any, Any]
 
@@ -66,8 +113,8 @@ class Codes:
             rows = (*planned.src_dims[:-1], 1)
             scale = np.broadcast_to(scale.reshape(rows), planned.dst.dims)
             point = point.reshape(rows)
-        given = {SRC_SCALE: scale, SRC_ZERO_POINT: point}
-        found = {name: value for name, value in given.items() if name in planned.leaves}
+        points = {SRC_SCALE: scale, SRC_ZERO_POINT: point}
+        operands = {name: value for name, value in points.items() if name in planned.leaves}
         if ready.unit_map is not None:
             # A tensor is scaled before the map is added, rows after it.
             factor = -point.astype(np.float32)
@@ -75,8 +122,8 @@ class Codes:
                 factor = factor[:, np.newaxis]
             with np.errstate(over="ignore"):  # as in the kernels
                 added = (factor * scale if later == "per_tensor" else factor) * ready.unit_map
-            found[ACC_MAP] = np.broadcast_to(added, planned.dst.dims)
-        return found
+            operands[ACC_MAP] = np.broadcast_to(added, planned.dst.dims)
+        return operands
 
 
 def static_codes(
@@ -156,3 +203,91 @@ def dynamic_codes(values: Array, dynamic: Dynamic, rows: int | None) -> Codes:
     count = rows or 1
     scale, point = dynamic.parameters(*ranges(ready, count))
     return Codes(quantize(ready, scale, point, dynamic.dtype), scale, point)
+
+
+Dims = tuple[int, ...]
+
+_BY_RANGE = frozenset((SRC, SRC_SCALE, SRC_ZERO_POINT, ACC_MAP))
+
+
+def hot_call_for(
+    ready: Ready, planned: Planned, params: object, src: Array, codes: Codes, dst_dims: Dims
+) -> Callable[..., Any] | None:
+    """Return f(src, residual, out) for calls like one that ran, in the meaning of `Planned.hot`.
+
+    Parameters
+    ----------
+    ready : Ready
+        What says how codes reach the primitive.
+    planned : Planned
+        What ran: that of `ready`, or its row-major form.
+    params : QParams, Dynamic, SourceLevels or None
+        How the source is quantized.
+    src : ndarray
+        The source.
+    codes : Codes
+        Its codes, with a scale for each row that has one; or the source, if it is codes.
+    dst_dims : tuple of int
+        Of a result, as the caller has it.
+
+    Returns
+    -------
+    callable or None
+        None where more runs than the primitive, and where it reads what C++ does not make.
+    """
+    if codes.values is src:
+        return planned.hot
+    # Other levels than those have a quantizer of their own.
+    if not isinstance(params, (QParams, Dynamic)) or src.dtype != np.float32:
+        return None
+    # Weights in parts take each channel several times.
+    if not src.size or planned.primitive.kind == "none" or src.size != prod(planned.src_dims):
+        return None
+    if planned not in ready.of_floats:
+        rows = 1 if codes.scale is None else codes.scale.size
+        ready.of_floats[planned] = _made(ready, planned, params, rows, (src.shape, dst_dims))
+    return ready.of_floats[planned]
+
+
+def _made(
+    ready: Ready, planned: Planned, params: QParams | Dynamic, rows: int, dims: tuple[Dims, Dims]
+) -> Callable[..., Any] | None:
+    inputs = planned.inputs
+    # Leaves of a chain may have any name where no range takes it.
+    known = _BY_RANGE if isinstance(params, Dynamic) else {SRC}
+    if inputs is None or not known.issuperset((*inputs, *planned.leaves)):
+        return None
+    unit: list[float] = []
+    if ACC_MAP in inputs:
+        # That of a tensor is scaled, too.
+        if ready.unit_map is None or planned.plan.facts.src_later != "per_row":
+            return None
+        unit = ready.unit_map.reshape(-1).tolist()
+    primitive = _seen(planned, *dims)
+    if primitive is None:
+        return None
+    fixed = None
+    if not isinstance(params, Dynamic):
+        scale, point = as_rows_take_them(params)
+        fixed = float(scale[0]), int(point[0])
+    return primitive.hot_of_floats(
+        inputs,
+        params=fixed,
+        is_symmetric=isinstance(params, Dynamic) and params.is_symmetric,
+        offset=OFFSET if ready.is_unsigned else 0,
+        rows=rows,
+        unit=unit,
+    )
+
+
+def _seen(planned: Planned, src_dims: Dims, dst_dims: Dims) -> Prepared | None:
+    """Return the primitive for arrays of the caller's dims, over the same memory."""
+    wanted = {SRC: src_dims, "dst": dst_dims}
+    specs = {name: planned.seen.layout(name) for name in wanted}
+    if all(specs[name].dims == dims for name, dims in wanted.items()):
+        return planned.seen
+    if any(spec != TensorSpec.dense(spec.dims, spec.dtype) for spec in specs.values()):
+        return None
+    return planned.seen.seen_as(
+        {name: TensorSpec.dense(dims, specs[name].dtype) for name, dims in wanted.items()}
+    )

@@ -30,19 +30,17 @@ from pyonednn_q.native.selection import implementations
 from pyonednn_q.native.timing import Budget, interleaved
 from pyonednn_q.ops.form import Form, forms
 from pyonednn_q.ops.gain import Timing, Tuning, ratios_of, sure_gain
-from pyonednn_q.primitive.implementation import classify
+from pyonednn_q.primitive.isa import classify
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.primitive.dense_facts import DenseProblem
 
     Make = Callable[..., Planned]
-
-__all__ = ["HOPELESS", "LEAST_GAIN", "calls_of", "tune", "way"]
 
 Array = np.ndarray[Any, Any]
 

@@ -10,14 +10,12 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.argument import content
+from pyonednn_q.argument import checked_fields, content
 from pyonednn_q.argument import path as as_path
 from pyonednn_q.compose.codec import parsed
 from pyonednn_q.errors import ArgumentError, Error
-from pyonednn_q.fields import checked_fields
 from pyonednn_q.native import runtime
-from pyonednn_q.native.lock import Lock
-from pyonednn_q.native.processor import cpu_name
+from pyonednn_q.native.runtime import Lock, cpu_name
 from pyonednn_q.ops.form import forms
 from pyonednn_q.ops.gain import Tuning
 from pyonednn_q.ops.tuning import tune, way
@@ -26,12 +24,10 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     import os
 
-    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.tuning import Make
     from pyonednn_q.primitive.dense_facts import DenseProblem
-
-__all__ = ["clear_tuning", "load_tuning", "save_tuning", "tuned"]
 
 SCHEMA = 2
 _KNOWN: dict[Key, Tuning] = {}

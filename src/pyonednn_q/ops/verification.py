@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pyonednn_q.check.draw import Draw
-from pyonednn_q.check.geometry import Geometry
+from pyonednn_q.check.draw import Draw, by_own_range, quantized
 from pyonednn_q.check.meaning import Meaning
-from pyonednn_q.check.places import Places
-from pyonednn_q.check.quantizing import by_own_range, quantized
+from pyonednn_q.check.places import Geometry, Places
 from pyonednn_q.expr.steps import Affine, Binary, Leaf, Sum
 from pyonednn_q.native.trial import compare, lost_channels
-from pyonednn_q.ops.quantizer import SourceLevels
-from pyonednn_q.ops.unsigned import OFFSET
+from pyonednn_q.ops.source import OFFSET
+from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.requantize import dialect
@@ -29,15 +27,13 @@ from pyonednn_q.requantize import dialect
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from pyonednn_q.check.geometry import Kind
+    from pyonednn_q.check.places import Kind
     from pyonednn_q.ops.operator import Operator
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.ready import Ready
     from pyonednn_q.ops.settings import Settings
 
     Run = Callable[["Array", "Array | None", Mapping[str, "Array"]], Iterable["Array"]]
-
-__all__ = ["Asked", "verify"]
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]

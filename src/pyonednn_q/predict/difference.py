@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import numbers, whole
+from pyonednn_q.argument import check_fields, numbers, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.fields import check_fields
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.fma import fma32
+from pyonednn_q.expr.evaluate import fma32
 from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
 from pyonednn_q.primitive.problem import MatMulProblem
 

@@ -29,13 +29,11 @@ from pyonednn_q.compose.accumulator import parts, stores_sums
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.faults import guards
-from pyonednn_q.predict.eltwise_bounds import level
-from pyonednn_q.predict.float_bounds import ends, is_bounded
+from pyonednn_q.predict.float_bounds import ends, is_bounded, level
 from pyonednn_q.predict.float_order import destination, is_whole
-from pyonednn_q.predict.kernel_table import Proof, proofs
+from pyonednn_q.predict.region import Proof, proofs
 from pyonednn_q.primitive.attr import Attr, Scale
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.post_ops import (
     BinaryPostOp,
     EltwisePostOp,

@@ -6,7 +6,7 @@ Examples
 >>> from pyonednn_q.compose.composer import compose
 >>> from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 >>> from pyonednn_q.primitive.problem import MatMulProblem
->>> from pyonednn_q.expr.chain import Chain
+>>> from pyonednn_q.expr.steps import Chain
 >>> from pyonednn_q.expr.steps import Eltwise
 >>> problem = MatMulProblem.of((1, 2), (2, 1), dst="u8")
 >>> plan = compose(Chain(Eltwise("relu")), PrimitiveFacts.of(problem, wei_scale=0.5))
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pyonednn_q.primitive.dense_facts import DenseProblem
-
-__all__ = ["PlanModel", "plan_model"]
 
 Array = np.ndarray[Any, Any]
 

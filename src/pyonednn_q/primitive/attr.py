@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from pyonednn_q import dtypes
 from pyonednn_q.argument import flag, instance, integers, items, one_of, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.primitive.operation import Operation
 from pyonednn_q.primitive.post_ops import (
     MAX_POST_OPS,
     POST_OPS,
@@ -22,7 +21,7 @@ from pyonednn_q.primitive.post_ops import (
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.primitive.tensor import MAX_NDIM, cross
+from pyonednn_q.primitive.tensor import MAX_NDIM, Operation, cross
 
 if TYPE_CHECKING:
     from pyonednn_q.primitive.problem import Problem
@@ -33,6 +32,8 @@ _ACCUMULATION_MODES = ("strict", "relaxed", "any", "s32", "f32", "f16")
 
 SCALED = ("src", "src1", "wei", "dst")
 SHIFTED = ("src", "wei", "dst")
+_SCALES = tuple(f"{name}_scale" for name in SCALED)
+_ZERO_POINTS = tuple(f"{name}_zero_point" for name in SHIFTED)
 
 _SCALE_DTYPES = ("f32", "bf16", "f16")
 _ZERO_POINT_DTYPES = ("s32", "s8", "u8", "s4", "u4")
@@ -125,12 +126,8 @@ class Attr:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "post_ops", items("post_ops", self.post_ops, *POST_OPS))
-        for name in SCALED:
-            if self.scale(name) is not None:
-                instance(f"{name}_scale", self.scale(name), Scale)
-        for name in SHIFTED:
-            if self.zero_point(name) is not None:
-                instance(f"{name}_zero_point", self.zero_point(name), ZeroPoint)
+        for name, value in self.structures.items():
+            instance(name, value, Scale if name.endswith("_scale") else ZeroPoint)
         if self.dst_zero_point is not None and self.dst_zero_point.dtype != "s32":
             got = self.dst_zero_point.dtype
             raise DTypeError(argument="dst_zero_point", got=got, wanted="s32")
@@ -156,19 +153,21 @@ class Attr:
         value: ZeroPoint | None = getattr(self, f"{tensor}_zero_point")
         return value
 
+    @property
+    def structures(self) -> dict[str, Scale | ZeroPoint]:
+        """The scales and zero points that there are, by their names: first scales."""
+        names = (*_SCALES, *_ZERO_POINTS)
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
     def boundary(self) -> dict[str, Any]:
         """Return what the extension receives, as plain tuples."""
+        rows: dict[str, list[Any]] = {"scale": [], "zero_point": []}
+        for name, value in self.structures.items():
+            tensor, _, what = name.partition("_")
+            rows[what].append((tensor, value.mask, value.dtype, value.groups))
         return {
-            "scales": tuple(
-                (name, scale.mask, scale.dtype, scale.groups)
-                for name in SCALED
-                if (scale := self.scale(name)) is not None
-            ),
-            "zero_points": tuple(
-                (name, point.mask, point.dtype, point.groups)
-                for name in SHIFTED
-                if (point := self.zero_point(name)) is not None
-            ),
+            "scales": tuple(rows["scale"]),
+            "zero_points": tuple(rows["zero_point"]),
             "post_ops": tuple(post_op.boundary() for post_op in self.post_ops),
             "fpmath": (self.fpmath, self.fpmath_apply_to_int),
             "accumulation": self.accumulation,
@@ -193,8 +192,7 @@ class Attr:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of `runtime_names`, on whatever problem."""
-        names = [f"{name}_scale" for name in SCALED if self.scale(name) is not None]
-        names += [f"{name}_zero_point" for name in SHIFTED if self.zero_point(name) is not None]
+        names = list(self.structures)
         for index, post_op in enumerate(self.post_ops):
             match post_op:
                 case BinaryPostOp() | PReluPostOp():
@@ -219,14 +217,8 @@ class Attr:
         """
         instance("problem", problem, Operation)
         tensors = problem.tensors
-        values: list[tuple[str, str, Scale | ZeroPoint | None]] = [
-            (name, "scale", self.scale(name)) for name in SCALED
-        ]
-        values += [(name, "zero_point", self.zero_point(name)) for name in SHIFTED]
-        for name, what, value in values:
-            if value is None:
-                continue
-            argument = f"{name}_{what}"
+        for argument, value in self.structures.items():
+            name, _, what = argument.partition("_")
             if name not in tensors:
                 wanted = f"None: a {problem.kind} has no {name}"
                 raise ArgumentError(argument, f"a {what.replace('_', ' ')}", wanted)
@@ -243,13 +235,10 @@ class Attr:
         >>> Attr(wei_scale=Scale(1), post_ops=(EltwisePostOp("relu"),)).text()
         'wei_scale:1 eltwise_relu'
         """
-        words = [
-            word
-            for name in ("src", "src1", "wei")
-            for word in (_word(f"{name}_scale", self.scale(name)), self._point_word(name))
-        ]
+        before = ("src_scale", "src_zero_point", "src1_scale", "wei_scale", "wei_zero_point")
+        words = [_word(name, getattr(self, name)) for name in before]
         words += [post_op.text() for post_op in self.post_ops]
-        words += [_word("dst_scale", self.dst_scale), self._point_word("dst")]
+        words += [_word(name, getattr(self, name)) for name in ("dst_scale", "dst_zero_point")]
         if self.fpmath != "strict" or self.fpmath_apply_to_int:
             words.append(f"fpmath:{self.fpmath}" + (":int" if self.fpmath_apply_to_int else ""))
         if self.accumulation != "strict":
@@ -257,9 +246,6 @@ class Attr:
         if self.deterministic:
             words.append("deterministic")
         return " ".join(filter(None, words))
-
-    def _point_word(self, name: str) -> str:
-        return _word(f"{name}_zero_point", self.zero_point(name)) if name in SHIFTED else ""
 
 
 def _word(name: str, value: Scale | ZeroPoint | None) -> str:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pyonednn_q.argument import integers, one_of, whole
 from pyonednn_q.errors import ShapeError
-from pyonednn_q.primitive.operation import Operation, tensor
-from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import Operation, TensorSpec, tensor
 from pyonednn_q.primitive.window import Dims, Padding, PerDim, Window, padding_sides, per_dim
 
 if TYPE_CHECKING:

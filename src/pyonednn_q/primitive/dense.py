@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pyonednn_q.argument import integers, whole
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.primitive.convolution import Layout, bias_spec, laid_out
-from pyonednn_q.primitive.operation import Operation, tensor
-from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.primitive.tensor import Operation, TensorSpec, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

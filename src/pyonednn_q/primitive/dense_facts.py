@@ -15,23 +15,12 @@ from pyonednn_q.expr.steps import Extent, Leaf
 from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem, arranged
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.primitive.facts import Facts
+from pyonednn_q.primitive.isa import Facts
 from pyonednn_q.qparams import mask_from_axis
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-__all__ = [
-    "ACC_MAP",
-    "DENSE",
-    "KINDS",
-    "SRC_SCALE",
-    "SRC_ZERO_POINT",
-    "DenseProblem",
-    "PrimitiveFacts",
-    "acc_interval",
-]
 
 DenseProblem: TypeAlias = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
 DENSE = (ConvProblem, DeconvProblem, InnerProductProblem, MatMulProblem)

@@ -1,4 +1,4 @@
-"""The instruction set of a process: what oneDNN may use, and what kernels ask the processor for.
+"""What decides which kernel runs: version, runtime, instruction set; and how kernels are named.
 
 oneDNN names the highest level that it may use. That is not all that decides which code runs: its
 kernels for SSE4.1 and AVX2 use the 256-bit VNNI (AVX_VNNI) wherever there is one, and some
@@ -19,12 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Literal
 
 from pyonednn_q.argument import flag, instance
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.shown import shown
-
-__all__ = ["ISA_ORDER", "InstructionSet"]
 
 # The bits of dnnl_cpu_isa_t: a level includes another when it has all of its bits. They do not
 # form one line: AVX2_VNNI is no part of AVX512_CORE.
@@ -213,3 +212,73 @@ def _bits(level: str) -> int:
     if level.startswith("UNKNOWN_") and number.isdecimal() and len(number) < 20:
         return int(number)
     raise ArgumentError(argument="isa", got=shown(level), wanted=f"one of {', '.join(ISA_ORDER)}")
+
+
+_Class = Literal["jit", "gemm", "reference", "unknown"]
+
+# "brgemm" is no gemm; "ref" is a word of its own or the start of one (ref_int8).
+_REFERENCE = re.compile(r"(?:^|[:+_])ref")
+_GEMM = re.compile(r"(?<!br)gemm")
+_JIT = re.compile(r"jit|brg|brdgmm")
+_FUSED = "ref_fused_convolution:"
+
+
+def classify(impl_name: str, kind: str = "") -> _Class:
+    """Return what kind of code an implementation is.
+
+    Parameters
+    ----------
+    impl_name : str
+        As oneDNN reports it. May be empty: a 1x1 deconvolution on AVX2, when its descriptor comes
+        from the library's cache.
+    kind : str
+        Of the problem, where it matters: a "simple" concat copies memory, a "simple" reorder goes
+        from element to element.
+
+    Returns
+    -------
+    {"jit", "gemm", "reference", "unknown"}
+        Generated code; a matrix product with separate steps around it (about 20 times slower);
+        plain loops (1 000 times and more).
+
+    Examples
+    --------
+    >>> classify("brg_conv_fwd:avx512_core_amx"), classify("conv:any+x64:gemm_s8u8s32:jit")
+    ('jit', 'gemm')
+    >>> classify("conv:any+ref:any"), classify("ref_fused_convolution:any:brgconv_1x1:brdgmm_dw")
+    ('reference', 'jit')
+    """
+    instance("impl_name", impl_name, str)
+    instance("kind", kind, str)
+    name = impl_name.removeprefix(_FUSED)  # two kernels in a row, called ref although neither is
+    if _REFERENCE.search(name) or (kind == "reorder" and name.startswith("simple")):
+        return "reference"
+    if _GEMM.search(name):
+        return "gemm"
+    return "jit" if _JIT.search(name) else "unknown"
+
+
+Version = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is asked about a process.
+
+    Parameters
+    ----------
+    version : (int, int, int)
+        Of the loaded oneDNN.
+    isa : InstructionSet
+        What kernels find there; a name stands for one, as `InstructionSet.of` takes it.
+    runtime : str
+        SEQ, OMP, TBB, THREADPOOL or SYCL.
+    """
+
+    version: Version
+    isa: InstructionSet
+    runtime: str
+
+    def __post_init__(self) -> None:
+        """Take a name, too."""
+        object.__setattr__(self, "isa", InstructionSet.of(self.isa))

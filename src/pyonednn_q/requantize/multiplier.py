@@ -17,17 +17,6 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = [
-    "RULES",
-    "STEPS",
-    "ev_multiplier",
-    "high_product",
-    "multiply_by_quantized_multiplier",
-    "quantize_multiplier",
-    "real_multiplier",
-    "scale_to_mult_shift",
-]
-
 Array = np.ndarray[Any, Any]
 
 _PRECISIONS = ("double", "single_product", "single", "single_reciprocal")

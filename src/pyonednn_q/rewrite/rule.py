@@ -1,4 +1,4 @@
-"""Rule: a named pure function on neighbouring items, with the promise it makes.
+"""Rules, sets of rules in the order in which they are tried, and the trace of what they did.
 
 A rule sees a window of items that matches its pattern and answers one of three things: ``None``
 (not my shape), a `Refusal` (my shape, unsound or dearer here; traced), or the replacement: a tuple
@@ -8,29 +8,14 @@ of items, or a `Rewrite` where there is something to report about it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.rewrite.ends import Item
 from pyonednn_q.shown import shown
-
-__all__ = [
-    "BITWISE",
-    "REAL",
-    "RUN",
-    "Exactness",
-    "Outcome",
-    "Pattern",
-    "Policy",
-    "Refusal",
-    "Rewrite",
-    "Rule",
-    "bounded",
-    "permits",
-    "rule",
-]
 
 Policy: TypeAlias = Literal["bitwise", "real", "fast"]
 _POLICIES: dict[str, int] = {"bitwise": 0, "real": 1, "fast": 2}
@@ -184,3 +169,176 @@ def rule(
         return Rule(function.__name__, identity, places, exactness, function, ranged)
 
     return decorate
+
+
+_Kinds: TypeAlias = tuple[type, ...]
+
+
+# A rule that may match where a table was asked, how many items it takes (0: a run), and the types
+# of the item that closes the run. Not a named tuple: the driver unpacks these all the time.
+Candidate: TypeAlias = tuple[Rule, int, tuple[type, ...]]
+
+
+class Candidates(dict[_Kinds, tuple[Candidate, ...]]):
+    """Candidates by the types of the next items, as many as `width`; filled as they are met."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        super().__init__()
+        self.rules = rules
+        self.width = max((len(rule.pattern) for rule in rules), default=1)
+        self.openers = tuple({rule.pattern[0] for rule in rules if rule.has_run})
+
+    def __missing__(self, kinds: _Kinds) -> tuple[Candidate, ...]:
+        candidates = tuple(
+            _candidate(rule) for rule in self.rules if _may_match(rule.pattern, kinds)
+        )
+        self[kinds] = candidates
+        return candidates
+
+
+class RuleSet:
+    """Rules in the order in which they are tried. Names are unique.
+
+    Parameters
+    ----------
+    rules : iterable of Rule
+        Rules; of two that match, the first is applied.
+    leading : iterable of Rule
+        Those of them that have a sweep of their own, before any other rule is tried.
+    """
+
+    def __init__(self, rules: Iterable[Rule], leading: Iterable[Rule] = ()) -> None:
+        self.rules = tuple(rules)
+        self.leading = tuple(leading)
+        names = [rule.name for rule in self.rules]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ArgumentError("rules", f"{', '.join(twice)} more than once", "unique names")
+        self._tables: dict[Policy, tuple[Candidates, ...]] = {}
+
+    def tables(self, policy: Policy) -> tuple[Candidates, ...]:
+        """Return the rules that a policy permits, by what they match: one table per sweep."""
+        if policy not in self._tables:
+            sweeps = (self.leading, self.rules) if self.leading else (self.rules,)
+            self._tables[policy] = tuple(
+                Candidates(tuple(rule for rule in rules if permits(policy, rule.exactness)))
+                for rules in sweeps
+            )
+        return self._tables[policy]
+
+    def __add__(self, other: RuleSet) -> RuleSet:
+        return RuleSet(self.rules + other.rules, self.leading + other.leading)
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self.rules)
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+
+def _may_match(pattern: Pattern, kinds: _Kinds) -> bool:
+    if len(pattern) > len(kinds) or kinds[0] not in pattern[0]:
+        return False
+    if pattern[1:2] == ((RUN,),):
+        # What closes the run may come later, but not before there is something in it.
+        return kinds[1] not in pattern[2]
+    return all(map(operator.contains, pattern, kinds))
+
+
+def _candidate(rule: Rule) -> Candidate:
+    return (rule, 0, rule.pattern[2]) if rule.has_run else (rule, len(rule.pattern), ())
+
+
+class Event(NamedTuple):
+    """A rule met its shape, and fired (``after`` is set) or refused (``reason`` is set).
+
+    Attributes
+    ----------
+    rule : Rule
+        The rule that was tried.
+    at : int
+        Index of the window's first item in the sequence of that moment (0 is the accumulator).
+    before : tuple of Item
+        The items of the window before it.
+    after : tuple of Item or None
+        The items that replaced them; None where the rule refused.
+    reason : str
+        Why the rule refused; empty where it fired.
+    note : str
+        What the rule reports about its rewrite.
+    rate : float
+        Upper bound for the fraction of inputs that change, where some may.
+    """
+
+    rule: Rule
+    at: int
+    before: tuple[Item, ...]
+    after: tuple[Item, ...] | None = None
+    reason: str = ""
+    note: str = ""
+    rate: float = 0.0
+
+    @property
+    def fired(self) -> bool:
+        """Whether the chain changed."""
+        return self.after is not None
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the event as text: what happened, then before, after, reason or note."""
+        mark = "fired" if self.fired else "refused"
+        head = f"{self.rule.name} [{self.rule.exactness}] {mark} at {self.at}"
+        lines = [head, f"    {self.rule.identity}", f"    before: {_text(self.before)}"]
+        if self.after is not None:
+            lines.append(f"    after:  {_text(self.after)}")
+        if self.reason:
+            lines.append(f"    reason: {self.reason}")
+        if self.note:
+            rate = f"; changes at most {self.rate:.3g} of evenly spread inputs" if self.rate else ""
+            lines.append(f"    note:   {self.note}{rate}")
+        return tuple(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Events in order. Equal refusals are recorded once."""
+
+    events: tuple[Event, ...] = ()
+
+    @property
+    def fired(self) -> tuple[Event, ...]:
+        """The rewrites."""
+        return tuple(event for event in self.events if event.fired)
+
+    @property
+    def refused(self) -> tuple[Event, ...]:
+        """What did not happen, and why."""
+        return tuple(event for event in self.events if not event.fired)
+
+    @property
+    def exactness(self) -> Exactness:
+        """The weakest promise made; levels of bounded rewrites add up."""
+        promises = [event.rule.exactness for event in self.events if event.after is not None]
+        rank = max((exactness.rank for exactness in promises), default=BITWISE.rank)
+        return Exactness(rank, sum(exactness.levels for exactness in promises))
+
+    @property
+    def rate(self) -> float:
+        """Upper bound for the fraction of evenly spread inputs that any rewrite changed."""
+        return min(1.0, sum(event.rate for event in self.events))
+
+    def text(self) -> str:
+        """Return the whole trace as stable text: shortest round-trip numbers, nothing else."""
+        return "\n".join(line for event in self.events for line in event.lines())
+
+    def __add__(self, other: Trace) -> Trace:
+        return Trace(self.events + other.events)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+
+def _text(items: tuple[Item, ...]) -> str:
+    return " > ".join(map(str, items)) or "nothing"

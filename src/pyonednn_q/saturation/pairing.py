@@ -32,8 +32,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyonednn_q.argument import flag, instance
-from pyonednn_q.primitive.implementation import classify
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import InstructionSet, classify
 from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,

@@ -30,8 +30,8 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, integers, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.primitive.isa import InstructionSet
-from pyonednn_q.primitive.operation import Operation
 from pyonednn_q.primitive.problem import MatMulProblem
+from pyonednn_q.primitive.tensor import Operation
 from pyonednn_q.saturation.emulation import checked, sums
 from pyonednn_q.saturation.pairing import EXACT, summations
 from pyonednn_q.saturation.pairs import (

@@ -18,8 +18,7 @@ from pyonednn_q.primitive.problem import (
 )
 from pyonednn_q.saturation.emulation import sums
 from pyonednn_q.saturation.pairing import EXACT
-from pyonednn_q.saturation.pairs import reachable_pairs
-from pyonednn_q.saturation.runs import reached
+from pyonednn_q.saturation.pairs import reachable_pairs, reached
 
 if TYPE_CHECKING:
     from pyonednn_q.saturation.pairing import Summation, Weighted, Windowed

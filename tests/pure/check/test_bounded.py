@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyonednn_q.check.bounded import evaluate_bounded
-from pyonednn_q.expr.chain import Chain
+from pyonednn_q.check.meaning import evaluate_bounded
 from pyonednn_q.expr.evaluate import evaluate, evaluate_f32
-from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Round
+from pyonednn_q.expr.steps import Affine, Chain, Clip, Eltwise, Round
 from support.plans.random_chains import dirty_chain
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.check.draw import Draw
-from pyonednn_q.check.quantizing import by_own_range, quantized
+from pyonednn_q.check.draw import Draw, by_own_range, quantized
 
 RNG = np.random.default_rng(5)
 

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.check.geometry import Geometry
 from pyonednn_q.check.meaning import Meaning
-from pyonednn_q.check.places import Places
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Eltwise, Extent, Leaf, Sum
+from pyonednn_q.check.places import Geometry, Places
+from pyonednn_q.expr.steps import Binary, Chain, Eltwise, Extent, Leaf, Sum
 
 # Two rows, two columns; three products each.
 SRC, WEI = ((7, 2, 5), (1, 9, 4)), ((3, -4), (-2, 6), (5, 1))

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.check.geometry import Geometry
 from pyonednn_q.check.meaning import Meaning
-from pyonednn_q.check.places import MOST_GATHERED, MOST_MACS, Places
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Round
+from pyonednn_q.check.places import MOST_GATHERED, MOST_MACS, Geometry, Places
+from pyonednn_q.expr.steps import Affine, Chain, Round
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 from support.oracle_convolution import convolve, deconvolve
 

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 import pyonednn_q as pq
 from pyonednn_q.compose.accumulator import (
     STORES_SUMS,
-    asks_for_sums,
     leaves_32_bits,
     parts,
     stores_sums,
 )
-from pyonednn_q.compose.composer import compose
+from pyonednn_q.compose.composer import asks_for_sums, compose
 from pyonednn_q.expr.vec import Vec
 
 Array = np.ndarray[Any, Any]

@@ -17,8 +17,7 @@ from pyonednn_q.faults.capability import (
     operand_dims,
 )
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.primitive.facts import Facts, Version
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet, Version
 from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, PostOp, SumPostOp
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.rewrite.ends import Takes

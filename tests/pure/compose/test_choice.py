@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.compose.choice import BEFORE_3_8, COSTS, added, cost
 from pyonednn_q.compose.composer import NO_RULES, compose
-from pyonednn_q.compose.cost import BEFORE_3_8, COSTS, added, cost
 from pyonednn_q.compose.lower import lower
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.steps import Affine, Eltwise, PRelu, Step
+from pyonednn_q.expr.steps import Affine, Chain, Eltwise, PRelu, Step
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.post_ops import (
     BinaryPostOp,
     EltwisePostOp,

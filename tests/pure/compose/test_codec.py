@@ -11,13 +11,12 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from pyonednn_q.argument import fits
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError, Error
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, Leaf, Sum
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.fields import fits
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from support.changed_json import changed, place, places
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pyonednn_q.compose.cost import BEFORE_3_8, COSTS, Cost, added, cost
+from pyonednn_q.compose.choice import BEFORE_3_8, COSTS, Cost, added, cost
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.post_ops import (
     BinaryPostOp,
     DepthwisePostOp,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pyonednn_q.argument import check_fields, checked_fields
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.fields import check_fields, checked_fields
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ import pickle
 
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Sum
+from pyonednn_q.expr.steps import Affine, Chain, Clip, Eltwise, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from support.plans import chains

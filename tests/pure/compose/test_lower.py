@@ -10,12 +10,21 @@ import pytest
 from pyonednn_q.compose.composer import NO_RULES, compose
 from pyonednn_q.compose.lower import lower
 from pyonednn_q.errors import UnsupportedError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import (
+    Affine,
+    Binary,
+    Chain,
+    Clip,
+    Eltwise,
+    Leaf,
+    PRelu,
+    Round,
+    Step,
+    Sum,
+)
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 
 CONV = PrimitiveFacts("convolution", 3)
 BF16 = PrimitiveFacts("convolution", 3, src="bf16", wei="bf16", dst="f32")

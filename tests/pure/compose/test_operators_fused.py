@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Step, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Eltwise, Leaf, PRelu, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from support.plans.chains import CHANNELS
 from support.plans.golden import facts

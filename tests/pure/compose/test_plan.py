@@ -13,12 +13,10 @@ import pytest
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, Leaf, PRelu, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts, acc_interval
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem, MatMulProblem
 from support import oracle
 from support.plans import chains

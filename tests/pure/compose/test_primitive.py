@@ -14,8 +14,7 @@ from pyonednn_q.expr.interval import ANYTHING, Interval
 from pyonednn_q.expr.steps import Leaf
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts, acc_interval
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.quantizing import quantizing_reorder
-from pyonednn_q.compose.stages import DST, RESIDUAL, SRC, Stage, stages
+from pyonednn_q.compose.stages import DST, RESIDUAL, SRC, Stage, quantizing_reorder, stages
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import codes
-from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, PRelu, Round, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Eltwise, Leaf, PRelu, Round, Sum
 from pyonednn_q.primitive.attr import Scale, ZeroPoint
 from pyonednn_q.primitive.tensor import TensorSpec
 from support import oracle

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.compose.zero_point import (
+    channel_rows,
+    from_channel_rows,
+    meets_everywhere,
+    wei_sums,
+)
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
-)
-from pyonednn_q.primitive.taps import (
-    channel_rows,
-    from_channel_rows,
-    meets_everywhere,
-    wei_sums,
 )
 from support.oracle_accumulate import reduction
 

@@ -10,13 +10,12 @@ import pytest
 from pyonednn_q import dtypes
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.explain import Description, read
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.steps import Chain
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 
 CONV: dict[str, Any] = {

@@ -11,8 +11,7 @@ import pytest
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.explain import presets, read
 from pyonednn_q.explain.report import Report
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 
 VOID = {"meta", "br", "!doctype"}
 

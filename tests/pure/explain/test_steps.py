@@ -9,11 +9,11 @@ import pytest
 
 from pyonednn_q.explain.steps import KINDS, read_step
 from pyonednn_q.expr.algs import ALGS
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import (
     Affine,
     Binary,
+    Chain,
     Clip,
     Eltwise,
     Leaf,

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.algs import ALGS
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.evaluate import evaluate, evaluate_f32
-from pyonednn_q.expr.fma import fma32
+from pyonednn_q.expr.evaluate import evaluate, evaluate_f32, fma32
 from pyonednn_q.expr.steps import (
     Affine,
     Binary,
     BinaryAlg,
+    Chain,
     Clip,
     Eltwise,
     Leaf,

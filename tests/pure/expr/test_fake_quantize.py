@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
-from pyonednn_q.expr.steps import Affine, Clip, Round
+from pyonednn_q.expr.fake_quantize import FakeQuantize, FqOrder, fake_quantize
+from pyonednn_q.expr.steps import Affine, Chain, Clip, Round
 
 Array = np.ndarray[Any, Any]
 LEVELS = (2, 3, 15, 16, 255, 256, 65535, 65536)

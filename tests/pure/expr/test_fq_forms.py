@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import (
@@ -26,6 +25,7 @@ from pyonednn_q.expr.fq_qparams import (
     qparams_from_fq,
     quantize_chain,
 )
+from pyonednn_q.expr.steps import Chain
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.qparams import QParams
 

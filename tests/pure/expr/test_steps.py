@@ -10,8 +10,18 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import (
+    Affine,
+    Binary,
+    Chain,
+    Clip,
+    Eltwise,
+    Leaf,
+    PRelu,
+    Round,
+    Step,
+    Sum,
+)
 from pyonednn_q.expr.vec import Vec
 
 INF, NAN = float("inf"), float("nan")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.expr.algs import ALGS
-from pyonednn_q.predict.eltwise_bounds import BOUNDS, LEVELS, level, spread
+from pyonednn_q.predict.float_bounds import BOUNDS, LEVELS, level, spread
 from pyonednn_q.primitive.isa import InstructionSet
 
 Array = np.ndarray[Any, Any]

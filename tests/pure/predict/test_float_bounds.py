@@ -9,12 +9,10 @@ import pytest
 
 from pyonednn_q.errors import NoModelError
 from pyonednn_q.expr.algs import ALGS
-from pyonednn_q.predict.eltwise_bounds import BOUNDS, level
-from pyonednn_q.predict.float_bounds import ends
+from pyonednn_q.predict.float_bounds import BOUNDS, ends, level
 from pyonednn_q.predict.float_order import ORDERS, applied, destination
 from pyonednn_q.predict.kernel_model import KernelModel
-from pyonednn_q.predict.kernel_table import Proof
-from pyonednn_q.predict.region import Region
+from pyonednn_q.predict.region import Proof, Region
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.primitive.post_ops import (

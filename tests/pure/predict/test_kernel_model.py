@@ -12,8 +12,7 @@ from pyonednn_q.errors import ArgumentError, NoModelError
 from pyonednn_q.faults import guards
 from pyonednn_q.predict.float_order import ORDERS, Order, destination
 from pyonednn_q.predict.kernel_model import KernelModel, features, kernel_model
-from pyonednn_q.predict.kernel_table import Proof, proofs
-from pyonednn_q.predict.region import Region
+from pyonednn_q.predict.region import Proof, Region, proofs
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp

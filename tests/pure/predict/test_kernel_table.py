@@ -7,8 +7,7 @@ from typing import Any
 
 import kernel_models
 from kernel_blocks import blocks, table
-from pyonednn_q.predict.kernel_table import read
-from pyonednn_q.predict.region import Region
+from pyonednn_q.predict.region import Region, read
 from pyonednn_q.primitive.problem import MatMulProblem
 
 SQUARE, BATCHED = (MatMulProblem.of((*batch, 16, 16), (*batch, 16, 16)) for batch in ((), (2,)))

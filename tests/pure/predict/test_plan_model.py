@@ -13,8 +13,7 @@ from pyonednn_q.compose.composer import compose
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.predict.plan_model import PlanModel, plan_model
-from pyonednn_q.primitive.facts import Facts
-from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.isa import Facts, InstructionSet
 
 CONV = pq.primitive.ConvProblem.of((1, 2, 1, 2), (2, 2, 1, 1), dst="f32")
 AVX2 = Facts((3, 13, 2), InstructionSet.of("AVX2"), "OMP")

@@ -11,8 +11,7 @@ import pytest
 from pyonednn_q.errors import NoModelError
 from pyonednn_q.faults import guards
 from pyonednn_q.predict.kernel_model import kernel_model
-from pyonednn_q.predict.kernel_table import proofs
-from pyonednn_q.predict.region import Region, class_of, traits
+from pyonednn_q.predict.region import Region, class_of, proofs, traits
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.problem import (
     ConvProblem,

@@ -14,8 +14,8 @@ from pyonednn_q.expr.steps import Binary as BinaryStep
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Acc, Dst, Takes
 from pyonednn_q.rewrite.rule import Refusal, Rewrite
-from pyonednn_q.rewrite.rules import approximate, homogeneity, snapping
-from pyonednn_q.rewrite.rules.approximate import (
+from pyonednn_q.rewrite.rules import affine, carry, rounding
+from pyonednn_q.rewrite.rules.rounding import (
     drop_negligible_shift,
     drop_round_before_residual,
     level_shift,
@@ -59,7 +59,7 @@ def test_shifts_that_differ_by_more_are_not_levelled() -> None:
     assert isinstance(found, Refusal)
     assert found.reason == f"the shifts lie up to {2.0**-14!r} levels from their middle"
     assert isinstance(levelled([0.25, 0.25 + 2 * 5e-5 - 2.0**-50]), Rewrite)
-    assert approximate.SHIFT_SPREAD == 5e-5
+    assert rounding.SHIFT_SPREAD == 5e-5
 
 
 @pytest.mark.parametrize(
@@ -150,56 +150,56 @@ def test_without_a_residual_or_with_an_unknown_stretch_a_rounding_stays() -> Non
     ],
 )
 def test_a_shift_beside_a_whole_number_is_taken_as_it(shift: Any, whole: Any) -> None:
-    found = snapping.snap_shift_before_round(Affine(2.0, shift), Round())
+    found = affine.snap_shift_before_round(Affine(2.0, shift), Round())
     assert isinstance(found, Rewrite)
     assert found.items == (Affine(2.0, whole), Round())
     off = max(np.abs(np.asarray(shift) - np.asarray(whole)).ravel())
     assert found.note.endswith(f"off by {float(off)!r} levels")
     acc = Acc(scale=Vec(0.5), shift=Vec(shift), takes_scale=Takes.PER_CHANNEL, because="so")
-    stored = snapping.snap_shift_before_round(acc, Dst("u8"))
+    stored = affine.snap_shift_before_round(acc, Dst("u8"))
     assert isinstance(stored, Rewrite)
     assert stored.items == (acc.holding(Vec(0.5), Vec(whole)), Dst("u8"))
     for sign in (1.0, -1.0):
-        after = snapping.snap_shift_after_clipped_round(Round(), Clip(0, 9), Affine(sign, shift))
+        after = affine.snap_shift_after_clipped_round(Round(), Clip(0, 9), Affine(sign, shift))
         assert isinstance(after, Rewrite)
         assert after.items == (Round(), Clip(0, 9), Affine(sign, whole))
-        bare = snapping.snap_shift_after_round(Round(), Affine(sign, shift))
+        bare = affine.snap_shift_after_round(Round(), Affine(sign, shift))
         assert isinstance(bare, Rewrite)
         assert bare.items == (Round(), Affine(sign, whole))
 
 
 @pytest.mark.parametrize("shift", [3.0, 3.0 + 2.0**-39, 3.5, [3.0, 2.0 + 2.0**-30], [1.0, 2.0]])
 def test_other_shifts_stay(shift: Any) -> None:
-    assert snapping.snap_shift_before_round(Affine(2.0, shift), Round()) is None
-    assert snapping.snap_shift_after_round(Round(), Affine(1.0, shift)) is None
+    assert affine.snap_shift_before_round(Affine(2.0, shift), Round()) is None
+    assert affine.snap_shift_after_round(Round(), Affine(1.0, shift)) is None
 
 
 def test_a_store_that_scales_or_does_not_round_snaps_nothing() -> None:
     near = Affine(2.0, 3.0 + 2.0**-41)
     for dst in (Dst("f32"), Dst("u8", scale=2.0), Dst()):
-        assert snapping.snap_shift_before_round(near, dst) is None
-    assert snapping.snap_shift_before_round(near, Dst("s8", zero_point=3)) is not None
+        assert affine.snap_shift_before_round(near, dst) is None
+    assert affine.snap_shift_before_round(near, Dst("s8", zero_point=3)) is not None
     odd = Affine(0.5, 3.0 + 2.0**-41)
-    assert snapping.snap_shift_after_round(Round(), odd) is None
-    assert snapping.snap_shift_after_clipped_round(Round(), Clip(0), odd) is None
+    assert affine.snap_shift_after_round(Round(), odd) is None
+    assert affine.snap_shift_after_clipped_round(Round(), Clip(0), odd) is None
 
 
 def test_channels_that_float32_cannot_tell_apart_become_one() -> None:
     off = 2.0**-42
-    found = snapping.collapse_equal_channels(Affine([3.0, 3.0 + off], [0.5, 0.5 + off]))
+    found = affine.collapse_equal_channels(Affine([3.0, 3.0 + off], [0.5, 0.5 + off]))
     assert isinstance(found, Rewrite)
     (one,) = found.items
     assert one == Affine(3.0 + off / 2, 0.5 + off / 2)
     assert found.note.startswith("scale [3, ")
     assert "; shift [0.5, " in found.note
-    only = snapping.collapse_equal_channels(Affine(1.0, [0.5, 0.5 + off]))
+    only = affine.collapse_equal_channels(Affine(1.0, [0.5, 0.5 + off]))
     assert isinstance(only, Rewrite)
     assert only.note.startswith("shift ")
     for apart in ([1.0, 1.0 + 2.0**-39], [0.5, 0.5 + 2.0**-40], [-1.0, -1.0 - 2.0**-39]):
-        assert snapping.collapse_equal_channels(Affine(apart)) is None
+        assert affine.collapse_equal_channels(Affine(apart)) is None
     tie = 1.0 + 2.0**-24
-    assert snapping.collapse_equal_channels(Affine([tie, tie + 2.0**-43])) is None
-    assert snapping.collapse_equal_channels(Affine(2.0, 1.0)) is None
+    assert affine.collapse_equal_channels(Affine([tie, tie + 2.0**-43])) is None
+    assert affine.collapse_equal_channels(Affine(2.0, 1.0)) is None
 
 
 # --- what passes a scale ----------------------------------------------------------------------
@@ -221,43 +221,43 @@ ONE, ZERO = Vec(1.0), Vec(0.0)
 )
 @pytest.mark.parametrize("scale", [Vec(0.0), Vec([0.0, 2.0]), Vec(3.0)], ids=str)
 def test_a_scale_that_is_not_negative_passes_as_it_is(step: Step, scale: Vec) -> None:
-    carried = homogeneity.carry(step, scale, ZERO)
-    assert isinstance(carried, homogeneity.Carried)
+    carried = carry.carry(step, scale, ZERO)
+    assert isinstance(carried, carry.Carried)
     assert (carried.step, carried.scale, carried.sign) == (step, scale, 1.0)
 
 
 @pytest.mark.parametrize("alg", ["mul", "div"])
 def test_a_factor_passes_a_scale_and_no_shift(alg: Any) -> None:
     step = BinaryStep(alg, LEAF)
-    assert homogeneity.carry(step, Vec(-3.0), ZERO) == homogeneity.Carried(step, Vec(-3.0))
-    assert isinstance(homogeneity.carry(step, ONE, Vec(1.0)), Refusal)
+    assert carry.carry(step, Vec(-3.0), ZERO) == carry.Carried(step, Vec(-3.0))
+    assert isinstance(carry.carry(step, ONE, Vec(1.0)), Refusal)
 
 
 @pytest.mark.parametrize("alg", ["add", "sub"])
 def test_a_term_passes_a_shift_and_no_scale(alg: Any) -> None:
     step = BinaryStep(alg, LEAF)
-    assert homogeneity.carry(step, ONE, Vec(2.0)) == homogeneity.Carried(step, ONE, Vec(2.0))
-    assert isinstance(homogeneity.carry(step, Vec(2.0), ZERO), Refusal)
+    assert carry.carry(step, ONE, Vec(2.0)) == carry.Carried(step, ONE, Vec(2.0))
+    assert isinstance(carry.carry(step, Vec(2.0), ZERO), Refusal)
 
 
 def test_an_even_function_leaves_the_sign_behind() -> None:
     for scale, sign in ((Vec(0.0), 1.0), (Vec([0.0, -2.0]), -1.0), (Vec(-3.0), -1.0)):
-        carried = homogeneity.carry(Eltwise("square"), scale, ZERO)
-        assert isinstance(carried, homogeneity.Carried)
+        carried = carry.carry(Eltwise("square"), scale, ZERO)
+        assert isinstance(carried, carry.Carried)
         assert carried.sign == sign
         assert carried.scale == abs(scale).map(np.sqrt)
-    mixed = homogeneity.carry(Eltwise("abs"), Vec([1.0, -2.0]), ZERO)
+    mixed = carry.carry(Eltwise("abs"), Vec([1.0, -2.0]), ZERO)
     assert mixed == Refusal("abs passes one sign, and the scale is -2 in channel 1")
 
 
 def test_a_negative_scale_turns_a_bent_line_over() -> None:
-    carried = homogeneity.carry(Eltwise("relu", 0.25), Vec(-3.0), ZERO)
-    assert carried == homogeneity.Carried(Eltwise("relu", 4.0), Vec(-0.75))
-    mixed = homogeneity.carry(Eltwise("relu", 0.25), Vec([-3.0, 2.0, 0.0]), ZERO)
-    assert mixed == homogeneity.Carried(PRelu([4.0, 0.25, 0.25]), Vec([-0.75, 2.0, 0.0]))
-    flat = homogeneity.carry(PRelu([0.5, 0.0]), Vec(-1.0), ZERO)
+    carried = carry.carry(Eltwise("relu", 0.25), Vec(-3.0), ZERO)
+    assert carried == carry.Carried(Eltwise("relu", 4.0), Vec(-0.75))
+    mixed = carry.carry(Eltwise("relu", 0.25), Vec([-3.0, 2.0, 0.0]), ZERO)
+    assert mixed == carry.Carried(PRelu([4.0, 0.25, 0.25]), Vec([-0.75, 2.0, 0.0]))
+    flat = carry.carry(PRelu([0.5, 0.0]), Vec(-1.0), ZERO)
     assert flat == Refusal("scale is negative in channel 1 and slope 0 is not above 0")
-    alone = homogeneity.carry(Eltwise("relu", 0.0), Vec(-1.0), ZERO)
+    alone = carry.carry(Eltwise("relu", 0.0), Vec(-1.0), ZERO)
     assert alone == Refusal("scale is negative and slope 0 is not above 0")
 
 
@@ -295,6 +295,6 @@ def test_an_end_knows_what_it_admits() -> None:
     ],
 )
 def test_what_passes_no_round_is_named(scale: Any, shift: Any, named: str) -> None:
-    refusal = homogeneity.carry_over_round(Vec(scale), Vec(shift))
+    refusal = carry.carry_over_round(Vec(scale), Vec(shift))
     assert refusal is not None
     assert refusal.reason.startswith(named)

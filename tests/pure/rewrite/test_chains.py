@@ -8,9 +8,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from pyonednn_q.rewrite.catalogue import CATALOGUE
-from pyonednn_q.rewrite.driver import rewrite
+from pyonednn_q.rewrite.driver import rewrite, weight
 from pyonednn_q.rewrite.ends import Item
-from pyonednn_q.rewrite.progress import weight
 from pyonednn_q.rewrite.rule import Policy
 from support.rewriting.chains import chains, count_post_ops, keep_promises
 

@@ -7,14 +7,12 @@ from typing import Any, cast
 import pytest
 
 from pyonednn_q.errors import ArgumentError, Error
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.interval import Interval
-from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Round
+from pyonednn_q.expr.steps import Affine, Chain, Clip, Eltwise, Round
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.rewrite.catalogue import CATALOGUE
+from pyonednn_q.rewrite.catalogue import CATALOGUE, normalise
 from pyonednn_q.rewrite.driver import rewrite
 from pyonednn_q.rewrite.ends import Acc, Dst, Item, Takes
-from pyonednn_q.rewrite.normalise import normalise
 from pyonednn_q.rewrite.rule import (
     BITWISE,
     REAL,
@@ -23,11 +21,11 @@ from pyonednn_q.rewrite.rule import (
     Refusal,
     Rewrite,
     Rule,
+    RuleSet,
     bounded,
     permits,
     rule,
 )
-from pyonednn_q.rewrite.ruleset import RuleSet
 
 
 @rule("round(x) = x, to test with.", Round, exactness=BITWISE)

@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.fq_orders import fake_quantize
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, PRelu, Round
+from pyonednn_q.expr.fake_quantize import FakeQuantize, fake_quantize
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, PRelu, Round
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.rewrite.catalogue import Normal, normalise
 from pyonednn_q.rewrite.ends import Acc, Dst, Takes
-from pyonednn_q.rewrite.normalise import Normal, normalise
 
 TAKER = Acc(takes_scale=Takes.PER_CHANNEL, takes_shift=Takes.PER_CHANNEL)
 

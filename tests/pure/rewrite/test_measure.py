@@ -11,17 +11,7 @@ import pytest
 from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Leaf, PRelu, Round, Sum
 from pyonednn_q.expr.steps import Binary as BinaryStep
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.rewrite.ends import Acc, Dst
-from pyonednn_q.rewrite.limits import (
-    FLT_MAX,
-    FLT_MIN,
-    NOISE,
-    is_noise,
-    not_storable,
-    overflows,
-    vanishes,
-)
-from pyonednn_q.rewrite.progress import (
+from pyonednn_q.rewrite.driver import (
     MEASURE,
     PER_CHANNEL,
     PER_TENSOR,
@@ -31,6 +21,17 @@ from pyonednn_q.rewrite.progress import (
     grain,
     strangeness,
     weight,
+)
+from pyonednn_q.rewrite.ends import (
+    FLT_MAX,
+    FLT_MIN,
+    NOISE,
+    Acc,
+    Dst,
+    is_noise,
+    not_storable,
+    overflows,
+    vanishes,
 )
 
 INF = math.inf

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, DTypeError
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Leaf, Round, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Leaf, Round, Sum
+from pyonednn_q.rewrite.catalogue import normalise
 from pyonednn_q.rewrite.ends import Dst
-from pyonednn_q.rewrite.normalise import normalise
 from pyonednn_q.rewrite.rule import Rewrite
 from pyonednn_q.rewrite.rules.clip import merge_clips_over_affine
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.rewrite.normalise import normalise
+from pyonednn_q.expr.steps import Chain
+from pyonednn_q.rewrite.catalogue import normalise
 from support.rewriting.chains import count_post_ops
 from support.rewriting.named import NAMED
 

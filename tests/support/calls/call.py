@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Clip
+from pyonednn_q.expr.steps import Chain, Clip
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 from support.calls.bounded import Bounded
 from support.calls.steps import Around, run

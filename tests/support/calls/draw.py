@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Eltwise, Leaf, Sum
+from pyonednn_q.expr.steps import Binary, Chain, Eltwise, Leaf, Sum
 from pyonednn_q.qparams import QParams
 from support.calls.call import KINDS, Call
 from support.calls.layouts import relaid

@@ -19,7 +19,7 @@ from support.calls.bounded import Bounded
 from support.oracle_numbers import numpy_dtype
 
 if TYPE_CHECKING:
-    from pyonednn_q.expr.chain import Chain
+    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.expr.vec import Vec
     from support.oracle_tracked import F64
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Eltwise, Step
+from pyonednn_q.expr.steps import Chain, Eltwise, Step
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from support.definitions.runs import sums
 from support.oracle_numbers import convert

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pyonednn_q.faults.guards import operands
+from pyonednn_q.faults.guards import products
 from pyonednn_q.primitive.post_ops import PReluPostOp, SumPostOp
 from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem, ReorderProblem
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -61,12 +61,12 @@ SPREAD = deconv((2, 4, 1), (8, 4, 3), padding=1)
 
 BORDERS: list[Border] = [
     (
-        operands.comparison,
+        products.comparison,
         [(WIDE, after(operand("ge", 1, 1, 1, 1))), (WIDE, after(operand("ne", 1, 16, 1, 1)))],
         [(WIDE, after(operand("max", 1, 1, 1, 1))), (WIDE, after(eltwise("relu")))],
     ),
     (
-        operands.comparison_of_ragged_channels,
+        products.comparison_of_ragged_channels,
         [
             (grouped(1, 4, 15), after(operand("lt", 1, 15, 1, 1))),
             (grouped(2, 4, 8), after(operand("lt", 1, 16, 1, 1))),
@@ -82,7 +82,7 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        operands.comparison_of_ragged_groups,
+        products.comparison_of_ragged_groups,
         [
             (grouped(2, 16, 8), after(operand("eq", 1, 16, 1, 1))),
             (grouped(2, 8, 16), after(operand("eq", 1, 32, 1, 1))),
@@ -99,7 +99,7 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        operands.comparison_stored_as_u8,
+        products.comparison_stored_as_u8,
         [(compared("f32", "u8"), after(operand("gt", 1, 8)))],
         [
             (compared("u8", "s8"), after(operand("gt", 1, 8))),
@@ -108,7 +108,7 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        operands.operand_of_ragged_channels,
+        products.operand_of_ragged_channels,
         [
             (grouped(1, 4, 12), after(operand("add", 1, 1, 1, 1))),
             (grouped(2, 4, 4), after(PReluPostOp(0))),
@@ -122,7 +122,7 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        operands.sum_with_ragged_channels,
+        products.sum_with_ragged_channels,
         [
             (grouped(1, 3, 8, padding=1), replace(SRC, post_ops=(SumPostOp(),))),
             (grouped(1, 5, 8, padding=((0, 0), (1, 0))), replace(DST, post_ops=(SumPostOp(),))),
@@ -139,7 +139,7 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        operands.sum_in_f32,
+        products.sum_in_f32,
         [
             (ADDED_TO, after(SumPostOp())),
             (ADDED_TO, after(eltwise("relu"), SumPostOp())),
@@ -151,7 +151,7 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        operands.depthwise_sum,
+        products.depthwise_sum,
         [
             (grouped(3, 1, 1), after(SumPostOp(0.5))),
             (grouped(3, 1, 1), after(SumPostOp(1.0, 1))),
@@ -166,7 +166,7 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        operands.operand_of_one_place,
+        products.operand_of_one_place,
         [
             (ROW_MAJOR, after(operand("add", 1, 8, 1, 1))),
             (ROW_MAJOR, after(PReluPostOp(2))),
@@ -192,7 +192,7 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        operands.depthwise_to_bf16,
+        products.depthwise_to_bf16,
         [(conv((1, 24, 9, 9), (24, 1, 1, 7, 7), dst="bf16"), PLAIN)],
         [
             (conv((1, 24, 9, 9), (24, 1, 1, 7, 7), dst="f32"), PLAIN),
@@ -203,7 +203,7 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        operands.operand_of_gapped_rows,
+        products.operand_of_gapped_rows,
         [
             (spread(4, 9), after(operand("add", 1, 8))),
             (spread(4, 9), after(operand("add", 1, 1))),
@@ -223,7 +223,7 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        operands.pooled_beyond_16_bits,
+        products.pooled_beyond_16_bits,
         [
             (mean(), after(times(128.502))),  # 255 · 128.502 > 2^15
             (mean(), after(times(-129.0))),
@@ -251,7 +251,7 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        operands.pooled_beyond_32_bits,
+        products.pooled_beyond_32_bits,
         [
             (mean(), after(times(0.0, 2.0**31))),
             (mean("s8"), after(times(0.0, -(2.0**31)))),

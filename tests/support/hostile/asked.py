@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Binary, Leaf, Sum
+from pyonednn_q.expr.steps import Binary, Chain, Leaf, Sum
 from pyonednn_q.requantize import dialect
 from support.calls.call import Call
 from support.calls.codes import Codes

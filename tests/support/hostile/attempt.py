@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.expr.chain import Chain
+from pyonednn_q.expr.steps import Chain
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.requantize import DIALECTS

@@ -14,11 +14,11 @@ from pyonednn_q.bench import benchdnn, compare, report, shape, suite
 from pyonednn_q.bench.run import Run
 from pyonednn_q.explain import description, presets, source
 from pyonednn_q.explain.report import Report
-from pyonednn_q.expr import evaluate, fq_forms, fq_orders, fq_qparams
-from pyonednn_q.native import requantize as native_requantize
+from pyonednn_q.expr import evaluate, fake_quantize, fq_forms, fq_qparams
+from pyonednn_q.native import passes as native_requantize
 from pyonednn_q.native import runtime
 from pyonednn_q.predict import difference, kernel_model, plan_model
-from pyonednn_q.primitive import implementation
+from pyonednn_q.primitive import isa
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.quantize import alignment, ranges, thresholds, tpu_mlir, weights
 from pyonednn_q.saturation import emulation, repair
@@ -75,7 +75,7 @@ def algebra_calls() -> Calls:
         ),
         "max_abs_range": (weights.max_abs_range, {"rows": np.ones((2, 3)), "levels": 255}),
         "fake_quantize": (
-            fq_orders.fake_quantize,
+            fake_quantize.fake_quantize,
             {"x": FLOATS, **ends, "levels": 256, "order": "core"},
         ),
         "qparams_from_fq": (
@@ -92,7 +92,7 @@ def algebra_calls() -> Calls:
         "fq_params": (fq_forms.fq_params, {"fq": FQ, "signed": False, "tolerance": 1e-4}),
         "pure_scale": (fq_forms.pure_scale, {"fq": FQ, "tolerance": 1e-3}),
         "scale_alone": (fq_forms.scale_alone, {"fq": FQ, "dtype": "u8", "tolerance": 1e-4}),
-        "classify": (implementation.classify, {"impl_name": "brg_conv:avx2", "kind": "reorder"}),
+        "classify": (isa.classify, {"impl_name": "brg_conv:avx2", "kind": "reorder"}),
         "InstructionSet": (InstructionSet, {"level": "AVX2", "vex_vnni": True, "vbmi": None}),
         "InstructionSet.of": (InstructionSet.of, {"isa": "AVX512_CORE_BF16+AVX_VNNI"}),
     }

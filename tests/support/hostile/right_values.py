@@ -9,7 +9,7 @@ import numpy as np
 
 import pyonednn_q as pq
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.operands import Operands
+from pyonednn_q.ops.arrays import Operands
 from pyonednn_q.primitive import (
     Attr,
     BinaryPostOp,

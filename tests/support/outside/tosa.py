@@ -8,7 +8,7 @@ import numpy as np
 
 import pyonednn_q as pq
 from pyonednn_q import emulate as quantized
-from pyonednn_q.native.requantize import requantize
+from pyonednn_q.native.passes import requantize
 from pyonednn_q.requantize import requantizer
 from pyonednn_q.requantize.value import Requantizer
 

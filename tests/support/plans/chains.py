@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from pyonednn_q.explain import presets, read
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.steps import Chain
 from pyonednn_q.expr.vec import Vec
 
 CHANNELS = 16

@@ -10,8 +10,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.composer import compose
-from pyonednn_q.expr.chain import Chain
-from pyonednn_q.expr.steps import Affine, Binary, Eltwise, Leaf, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Eltwise, Leaf, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.native import runtime

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.compose.layer_composer import compose_layer
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.steps import Chain
 from support.oracle_accumulate import reduction
 from support.oracle_numbers import INTEGER_RANGES
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 
 if TYPE_CHECKING:

@@ -15,9 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import (
+    Affine,
+    Binary,
+    Chain,
+    Clip,
+    Eltwise,
+    Leaf,
+    PRelu,
+    Round,
+    Step,
+    Sum,
+)
 from support.oracle_eltwise import TRANSCENDENTAL, kernel_error
 from support.oracle_tracked import UNIT
 

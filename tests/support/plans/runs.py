@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.steps import Affine
+from pyonednn_q.expr.steps import Affine, Chain
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.attr import Attr, ZeroPoint
 from support import oracle

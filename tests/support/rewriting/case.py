@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q.rewrite.progress import falls
+from pyonednn_q.rewrite.driver import falls
 from pyonednn_q.rewrite.rule import Outcome, Refusal, Rewrite, Rule
 from support.rewriting.draws import Window
 from support.rewriting.soundness import Near, check, check_float32

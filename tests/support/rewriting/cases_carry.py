@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyonednn_q.expr.steps import Affine, Binary, BinaryAlg, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.rewrite.rule import REAL, Outcome, Refusal, Rule
-from pyonednn_q.rewrite.rules import homogeneity
+from pyonednn_q.rewrite.rules import carry
 from support.rewriting import draws
 from support.rewriting.case import Case
 from support.rewriting.draws import Window
@@ -20,7 +20,7 @@ _roots = st.sampled_from((0.25, 1.0, 4.0, 16.0, -4.0, -0.25, 0.0))
 _ROW = "carry over "
 
 
-def crossing(name: str, module: ModuleType = homogeneity) -> Rule:
+def crossing(name: str, module: ModuleType = carry) -> Rule:
     """Make a rule of one row: step, then affine, becomes affine, then step, then the sign."""
 
     def cross(step: Step, affine: Affine) -> Outcome:
@@ -120,7 +120,7 @@ _PASSES_PRELU = "if scale.least >= 0.0:\n        return Carried(step, scale)\n  
 
 
 def _mutant(row: str, old: str, new: str) -> Mutant:
-    return Mutant(_ROW + row, old, new, "homogeneity")
+    return Mutant(_ROW + row, old, new, "carry")
 
 
 MUTANTS = (

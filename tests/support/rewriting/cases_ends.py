@@ -10,7 +10,7 @@ from pyonednn_q.expr.interval import Interval
 from pyonednn_q.expr.steps import Affine, Clip, Eltwise, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Dst, Item
-from pyonednn_q.rewrite.rules import approximate, interval, store
+from pyonednn_q.rewrite.rules import clip, rounding
 from support.rewriting import draws
 from support.rewriting.case import Case
 from support.rewriting.draws import INF, Window
@@ -167,25 +167,25 @@ _SPREAD = Fraction(5, 100_000)
 _NEGLIGIBLE = Fraction(255, 100_000)
 
 CASES = (
-    Case(interval.open_implied_bounds, _implied),
-    Case(interval.drop_round_of_whole, _rounded),
-    Case(interval.drop_relu_of_positive, _relu_of_sided),
-    Case(interval.make_affine_of_negative_relu, _relu_of_sided),
-    Case(interval.make_constant_of_step, _constant, ("beyond float32", "would cost more")),
-    Case(store.drop_round_before_store, _round_store, ("a scale or a zero point",)),
-    Case(store.drop_round_before_clipped_store, _round_clip_store, ("a scale or a zero point",)),
-    Case(store.open_saturated_bounds, _clip_store, ("narrower than",)),
-    Case(approximate.level_shift, _spread, ("from their middle",), near=Near(1, _SPREAD)),
-    Case(approximate.drop_negligible_shift, _negligible, near=Near(1, _NEGLIGIBLE)),
-    Case(approximate.move_odd_shift_before_round, _odd_after, near=Near(1)),
+    Case(clip.open_implied_bounds, _implied),
+    Case(clip.drop_round_of_whole, _rounded),
+    Case(clip.drop_relu_of_positive, _relu_of_sided),
+    Case(clip.make_affine_of_negative_relu, _relu_of_sided),
+    Case(clip.make_constant_of_step, _constant, ("beyond float32", "would cost more")),
+    Case(clip.drop_round_before_store, _round_store, ("a scale or a zero point",)),
+    Case(clip.drop_round_before_clipped_store, _round_clip_store, ("a scale or a zero point",)),
+    Case(clip.open_saturated_bounds, _clip_store, ("narrower than",)),
+    Case(rounding.level_shift, _spread, ("from their middle",), near=Near(1, _SPREAD)),
+    Case(rounding.drop_negligible_shift, _negligible, near=Near(1, _NEGLIGIBLE)),
+    Case(rounding.move_odd_shift_before_round, _odd_after, near=Near(1)),
     Case(
-        approximate.move_odd_shift_before_clipped_round,
+        rounding.move_odd_shift_before_clipped_round,
         _odd_after_clip,
         ("become per channel", "would overflow"),
         near=Near(1),
     ),
     Case(
-        approximate.drop_round_before_residual,
+        rounding.drop_round_before_residual,
         _residual,
         ("is not known", "could move by"),
         near=Near(1, Fraction(1, 2)),

@@ -22,7 +22,7 @@ from pyonednn_q.expr.steps import (
 )
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Acc, Dst, Takes
-from pyonednn_q.rewrite.rules import activation, affine, binary, residual, snapping
+from pyonednn_q.rewrite.rules import affine, canonical
 from support.rewriting import draws
 from support.rewriting.case import Case
 from support.rewriting.draws import Window
@@ -208,15 +208,15 @@ def _nearly_equal(w: Window) -> tuple[Affine]:
 
 
 CASES = (
-    Case(activation.make_clip_of_relu, _eltwise(("relu", 0.0, 0.0))),
-    Case(activation.drop_relu_with_slope_one, _eltwise(("relu", 1.0, 0.0), ("relu", 1.5, 0.0))),
-    Case(activation.make_clip_of_eltwise, _eltwise(("clip", -2.0, 2.0), ("clip_v2", 0.0, 6.0))),
-    Case(activation.make_affine_of_linear, _eltwise(("linear", -0.5, 3.0))),
-    Case(activation.make_round_of_eltwise, _eltwise(("round", 0.0, 0.0))),
-    Case(activation.make_affine_of_pow, _eltwise(("pow", 3.0, 1.0), ("pow", 3.0, 2.0))),
-    Case(activation.make_relu_of_prelu, _prelu),
+    Case(canonical.make_clip_of_relu, _eltwise(("relu", 0.0, 0.0))),
+    Case(canonical.drop_relu_with_slope_one, _eltwise(("relu", 1.0, 0.0), ("relu", 1.5, 0.0))),
+    Case(canonical.make_clip_of_eltwise, _eltwise(("clip", -2.0, 2.0), ("clip_v2", 0.0, 6.0))),
+    Case(canonical.make_affine_of_linear, _eltwise(("linear", -0.5, 3.0))),
+    Case(canonical.make_round_of_eltwise, _eltwise(("round", 0.0, 0.0))),
+    Case(canonical.make_affine_of_pow, _eltwise(("pow", 3.0, 1.0), ("pow", 3.0, 2.0))),
+    Case(canonical.make_relu_of_prelu, _prelu),
     Case(
-        activation.make_clip_of_hardsigmoid,
+        canonical.make_clip_of_hardsigmoid,
         _hardsigmoid,
         (
             "beyond float32",
@@ -227,10 +227,10 @@ CASES = (
             "would cost more",
         ),
     ),
-    Case(binary.make_affine_of_binary, _binary),
-    Case(binary.make_clip_of_binary, _binary),
-    Case(binary.make_affine_of_division, _division, ("beyond float32", "below float32")),
-    Case(residual.drop_sum_of_nothing, _sum),
+    Case(canonical.make_affine_of_binary, _binary),
+    Case(canonical.make_clip_of_binary, _binary),
+    Case(canonical.make_affine_of_division, _division, ("beyond float32", "below float32")),
+    Case(canonical.drop_sum_of_nothing, _sum),
     Case(affine.drop_identity_affine, _identity),
     Case(
         affine.compose_affines,
@@ -255,16 +255,16 @@ CASES = (
         near=Near(distance=128 * _NOISE),
     ),
     Case(
-        snapping.snap_scale_to_one,
+        affine.snap_scale_to_one,
         _near_one,
         near=Near(distance=8 * _NOISE),
         same_float32=True,
     ),
-    Case(snapping.snap_shift_before_round, _shift_before, near=Near(1, _NOISE)),
-    Case(snapping.snap_shift_after_round, _shift_after, near=Near(distance=_NOISE)),
-    Case(snapping.snap_shift_after_clipped_round, _shift_after_clip, near=Near(distance=_NOISE)),
+    Case(affine.snap_shift_before_round, _shift_before, near=Near(1, _NOISE)),
+    Case(affine.snap_shift_after_round, _shift_after, near=Near(distance=_NOISE)),
+    Case(affine.snap_shift_after_clipped_round, _shift_after_clip, near=Near(distance=_NOISE)),
     Case(
-        snapping.collapse_equal_channels,
+        affine.collapse_equal_channels,
         _nearly_equal,
         near=Near(distance=8 * _NOISE),
         same_float32=True,

@@ -22,7 +22,7 @@ from pyonednn_q.expr.steps import (
 )
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Acc, Dst, Item, Takes
-from pyonednn_q.rewrite.trace import Trace
+from pyonednn_q.rewrite.rule import Trace
 from support.rewriting import draws
 from support.rewriting.draws import Window, windows
 from support.rewriting.soundness import Claim, Near, check_claims

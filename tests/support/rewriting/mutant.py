@@ -24,7 +24,7 @@ class Mutant:
     rule : str
         The rule whose property must fail.
     old, new : str
-        What is replaced by what; old occurs exactly once.
+        What is replaced by what; old occurs exactly once in the rule, or else in the file.
     module : str
         The file of ``rules/`` it is in; by default the rule's own.
     """
@@ -50,17 +50,28 @@ class Mutant:
         """Put the changed module in the place of the real one while others import it."""
         name = ROOM + self.module if self.module else home
         source = _source(name)
-        if source.count(self.old) != 1:
-            msg = f"{self.old!r} occurs {source.count(self.old)} times in {name}"
+        before, rule, after = _around(source, self.rule)
+        if rule.count(self.old) != 1:
+            before, rule, after = "", source, ""
+        if rule.count(self.old) != 1:
+            msg = f"{self.old!r} occurs {rule.count(self.old)} times in {name}"
             raise LookupError(msg)
+        changed = before + rule.replace(self.old, self.new) + after
         real = sys.modules[name]
         module = ModuleType(name)
         sys.modules[name] = module  # dataclasses look their module up while it is executed
         try:
-            exec(compile(source.replace(self.old, self.new), name, "exec"), module.__dict__)
+            exec(compile(changed, name, "exec"), module.__dict__)
             yield module
         finally:
             sys.modules[name] = real
+
+
+def _around(source: str, rule: str) -> tuple[str, str, str]:
+    """Return what stands before the function of a rule, the function, and what stands behind it."""
+    before, start, rest = source.partition(f"\ndef {rule}(")
+    body, end, after = rest.partition("\n\n\n")
+    return before, start + body, end + after
 
 
 def _source(name: str) -> str:

@@ -6,7 +6,7 @@ from support.rewriting.mutant import Mutant
 
 _MERGED = "Clip(first.lo.clamp(lo, hi), first.hi.clamp(lo, hi))"
 _SWAP = "if scale.least < 0.0:\n        lo, hi ="
-_HOME = "homogeneity"
+_HOME = "carry"
 
 MUTANTS = (
     # clip

@@ -159,8 +159,8 @@ MUTANTS = (
     ),
     Mutant(
         "collapse_equal_channels",
-        "vec.least + 0.5 * (vec.greatest - vec.least)",
-        "0.5 * (vec.greatest - vec.least)",
+        "return Vec(vec.least + 0.5 * (vec.greatest - vec.least))",
+        "return Vec(0.5 * (vec.greatest - vec.least))",
     ),
-    Mutant("collapse_equal_channels", "> NOISE * max(", "> 2.0**-20 * max("),
+    Mutant("collapse_equal_channels", "least > NOISE * max(", "least > 2.0**-20 * max("),
 )

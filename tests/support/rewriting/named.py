@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.interval import Interval
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, PRelu, Step, Sum
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, PRelu, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Acc, Dst, Takes
 from pyonednn_q.rewrite.rule import Policy

@@ -13,10 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyonednn_q.expr.chain import Chain
 from pyonednn_q.expr.evaluate import evaluate_f32
 from pyonednn_q.expr.interval import Interval
-from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
+from pyonednn_q.expr.steps import (
+    Affine,
+    Binary,
+    Chain,
+    Clip,
+    Eltwise,
+    Leaf,
+    PRelu,
+    Round,
+    Step,
+    Sum,
+)
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Acc, Dst, Item
 from pyonednn_q.rewrite.rule import BITWISE, Exactness

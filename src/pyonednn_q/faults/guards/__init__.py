@@ -27,7 +27,7 @@ from pyonednn_q.faults.guards.post_ops import POST_OP_GUARDS
 
 if TYPE_CHECKING:
     from pyonednn_q.primitive.attr import Attr
-    from pyonednn_q.primitive.facts import Facts
+    from pyonednn_q.primitive.isa import Facts
     from pyonednn_q.primitive.problem import Problem
 
 __all__ = ["GUARDS", "Guard", "matching"]

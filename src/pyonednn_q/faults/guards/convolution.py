@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pyonednn_q.faults.guards import products, windows
-from pyonednn_q.faults.guards.guard import Guard
-from pyonednn_q.faults.guards.scope import (
+from pyonednn_q.faults.guards.guard import (
     AFTER_3_7,
     AMX,
     BEFORE_3_13,
@@ -12,6 +11,7 @@ from pyonednn_q.faults.guards.scope import (
     DECONV,
     FAST,
     FLOOR,
+    Guard,
     any_isa,
     bare_avx512,
 )

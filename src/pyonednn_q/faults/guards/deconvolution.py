@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pyonednn_q.faults.guards import windows
-from pyonednn_q.faults.guards.guard import Guard
-from pyonednn_q.faults.guards.scope import (
+from pyonednn_q.faults.guards.guard import (
     AFTER_3_7,
     DECONV,
     FLOOR,
     STRIDED,
+    Guard,
     any_isa,
 )
 from pyonednn_q.primitive.isa import InstructionSet

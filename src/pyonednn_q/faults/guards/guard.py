@@ -1,4 +1,4 @@
-"""One fault of oneDNN, and whether it strikes."""
+"""Guard: one fault of oneDNN, whether it strikes, and where faults lie."""
 
 from __future__ import annotations
 
@@ -9,9 +9,38 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyonednn_q.primitive.attr import Attr
-    from pyonednn_q.primitive.facts import Facts, Version
-    from pyonednn_q.primitive.isa import InstructionSet
+    from pyonednn_q.primitive.isa import Facts, InstructionSet, Version
     from pyonednn_q.primitive.problem import Problem
+
+FLOOR = (3, 7, 0)
+AFTER_3_7 = (3, 8, 0)  # seen in 3.13, not in 3.7
+BEFORE_3_13 = (3, 13, 0)  # seen in 3.7, not in 3.13
+
+CONV = ("convolution",)
+DECONV = ("deconvolution",)
+MATMUL = ("matmul",)
+DENSE = ("convolution", "deconvolution", "inner_product", "matmul")
+
+# Patterns of names. Reference loops are right unless a row has no pattern; "gemm:jit" is a gemm.
+FAST = r"brg|brdgmm|jit|gemm"
+JIT = r"^(?!.*(?<!br)gemm).*(?:brg|brdgmm|jit)"
+AMX = r"amx"
+STRIDED = r"brgconv_strided"  # the kernel in a deconvolution by brgemm
+
+
+def any_isa(isa: InstructionSet) -> bool:  # noqa: ARG001
+    """Every instruction set."""
+    return True
+
+
+def bare_avx512(isa: InstructionSet) -> bool:
+    """AVX-512 without VNNI."""
+    return isa.has_avx512() and not isa.has("AVX512_CORE_VNNI")
+
+
+def ymm(isa: InstructionSet) -> bool:
+    """AVX2, with VNNI or without, and nothing wider."""
+    return isa.has("AVX2") and not isa.has_avx512()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyonednn_q import dtypes
 from pyonednn_q.dtypes import F32_WHOLE
-from pyonednn_q.faults.guards.guard import Guard
-from pyonednn_q.faults.guards.scope import FLOOR, any_isa
+from pyonednn_q.faults.guards.guard import FLOOR, Guard, any_isa
 from pyonednn_q.primitive.post_ops import COMPARISONS, BinaryPostOp, SumPostOp
 from pyonednn_q.primitive.problem import (
     BinaryProblem,

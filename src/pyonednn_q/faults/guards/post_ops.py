@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pyonednn_q.faults.guards import operands
-from pyonednn_q.faults.guards.guard import Guard
-from pyonednn_q.faults.guards.scope import (
+from pyonednn_q.faults.guards import products
+from pyonednn_q.faults.guards.guard import (
     AFTER_3_7,
     BEFORE_3_13,
     CONV,
@@ -13,6 +12,7 @@ from pyonednn_q.faults.guards.scope import (
     FAST,
     FLOOR,
     MATMUL,
+    Guard,
     any_isa,
     ymm,
 )
@@ -26,7 +26,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=any_isa,
         kinds=CONV,
         impl=r"jit_uni_int8:",
-        condition=operands.sum_with_ragged_channels,
+        condition=products.sum_with_ragged_channels,
         effect="a column where threads share a row is computed twice, and the sum added twice",
         remedy="the residual as a full-tensor binary add, or no zero points beside the sum",
         source="measured: 3.7.2 and 3.13.2, AVX2 (32 output channels) and SSE41 (16), 3 input "
@@ -39,7 +39,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=lambda isa: isa.vex_vnni,
         kinds=CONV,
         impl=r"jit_uni_int8:",
-        condition=operands.depthwise_sum,
+        condition=products.depthwise_sum,
         effect="a column where threads share a row is computed twice, and the sum added twice",
         remedy="a sum of scale 1 without zero point, or the residual as a full-tensor binary add",
         source="measured: 3.7.2 and 3.13.2, AVX2_VNNI and AMX, two threads, 121 of 674 problems, "
@@ -53,7 +53,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=any_isa,
         kinds=CONV,
         impl=r"jit_(?:dw|1x1):sse41",
-        condition=operands.sum_in_f32,
+        condition=products.sum_in_f32,
         effect="the process ends: the sum's earlier values are read as if they began on 16 bytes",
         remedy="the residual as a full-tensor binary add",
         source="measured: 3.7.2 and 3.13.2, SSE41, depthwise of 7, 9, 17 and 47 channels, kernels "
@@ -67,7 +67,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=InstructionSet.has_avx512,
         kinds=DENSE,
         impl=r"^(?!jit_uni_int8|.*(?:avx2|sse41)$|.*(?<!br)gemm).*(?:brg|brdgmm|jit)",
-        condition=operands.comparison_of_ragged_channels,
+        condition=products.comparison_of_ragged_channels,
         effect="code generation fails, or a call crashes; then the thread's every later primitive "
         "fails too",
         remedy="the next implementation, or channels filled up to a multiple of 16",
@@ -81,7 +81,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=InstructionSet.has_avx512,
         kinds=("convolution", "inner_product", "matmul"),
         impl=r"(?<!br)gemm",
-        condition=operands.comparison,
+        condition=products.comparison,
         effect="code generation fails (3.7, more than one value), or wrong values (convolution, "
         "one value)",
         remedy="the implementations before it",
@@ -95,7 +95,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=InstructionSet.has_avx512,
         kinds=("binary", "pooling", "softmax"),
         impl=r"jit",
-        condition=operands.comparison,
+        condition=products.comparison,
         effect="code generation fails; then the thread's every later primitive fails too",
         remedy="oneDNN 3.13, or the comparison as a primitive of its own",
         source="measured: 3.7.2, AMX, f32, 19 channels (16 were right); a binary comparison itself "
@@ -108,7 +108,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=ymm,
         kinds=("binary",),
         impl=r"jit:uni",
-        condition=operands.comparison_stored_as_u8,
+        condition=products.comparison_stored_as_u8,
         effect="1 is stored where 0 and all below it should be",
         remedy="an f32 result, stored as u8 by a primitive behind it",
         source="measured: 3.7.2 and 3.13.2, AVX2 and AVX2_VNNI, rows of 8 values and more; s8 and "
@@ -122,7 +122,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=InstructionSet.has_avx512,
         kinds=(*CONV, *DECONV),
         impl=r"jit_int8|jit_deconvolution",
-        condition=operands.comparison_of_ragged_groups,
+        condition=products.comparison_of_ragged_groups,
         effect="code generation fails; then the thread's every later primitive fails too",
         remedy="the next implementation",
         source="measured: 3.13.2, all AVX-512 levels, 8 and 24 channels a group on either side, "
@@ -135,7 +135,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=InstructionSet.has_avx512,
         kinds=DENSE,
         impl=r"brg.*avx2_vnni",
-        condition=operands.operand_of_ragged_channels,
+        condition=products.operand_of_ragged_channels,
         effect="a few wrong values, as if the operand was missing: a mask register holds what "
         "another kernel left there",
         remedy="the next implementation",
@@ -151,7 +151,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=any_isa,
         kinds=(*CONV, *DECONV),
         impl=r"jit_int8|jit_uni_int8:|jit_deconvolution:avx(?:512|10)|jit:avx10",
-        condition=operands.operand_of_one_place,
+        condition=products.operand_of_one_place,
         effect="operands are read as if neighbouring channels were places of one",
         remedy="a dst that is declared channels last, which are the same bytes",
         source="measured: 3.7.2 and 3.13.2, all levels, s8 and u8, kernels of 1 to 4, groups and "
@@ -166,7 +166,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=any_isa,
         kinds=MATMUL,
         impl=FAST,
-        condition=operands.operand_of_gapped_rows,
+        condition=products.operand_of_gapped_rows,
         effect="operands are read from places that the gaps move along",
         remedy="a dst without gaps",
         source="measured: 3.7.2 and 3.13.2, AVX512_CORE_BF16 beside AVX_VNNI, u8, s8 and f32, "
@@ -180,7 +180,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=lambda isa: isa.has("AVX512_CORE_VNNI") and not isa.has("AVX512_CORE_BF16"),
         kinds=CONV,
         impl=r"jit_int8:avx512_core_vnni",
-        condition=operands.depthwise_to_bf16,
+        condition=products.depthwise_to_bf16,
         effect="a sixth of all values are rounded up that should not be: by one bf16 step",
         remedy="an f32 result, converted by a primitive behind it",
         source="measured: 3.7.2 and 3.13.2, AVX512_CORE_VNNI, which emulates the conversion; the "
@@ -193,7 +193,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=ymm,
         kinds=("pooling",),
         impl=r"jit_int",
-        condition=operands.pooled_beyond_16_bits,
+        condition=products.pooled_beyond_16_bits,
         effect="values above 32767 are stored as 0, not as 255",
         remedy="a clip to the type's range as the last post-op",
         source="measured: 3.7.2 and 3.13.2, AVX2, every value; s8 and the kernels for SSE41 and "
@@ -206,7 +206,7 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         isas=any_isa,
         kinds=("pooling",),
         impl=r"jit_int",
-        condition=operands.pooled_beyond_32_bits,
+        condition=products.pooled_beyond_32_bits,
         effect="values of 2^31 and above are stored as the type's least value",
         remedy="a clip to the type's range as the last post-op",
         source="measured: 3.7.2 and 3.13.2, SSE41, AVX2, AVX512_CORE and AMX, every value",

@@ -1,28 +1,25 @@
-"""Rules on clips: merge them, move them to where they cost least.
+"""Rules of clips: merged, moved, and what bounds or the store make superfluous.
 
 clip(clip(x, l1, h1), l2, h2)      -> one clip, bounds clamped
 clip(s*clip(x, l1, h1) + t, l2, h2) -> one affine and one clip, in the cheaper order
 round(s*clip(x, l, h) + t)         -> clip(round(s*x + t), l', h')
+store: dst = saturate(rne(x/scale + zero_point)), into qmin..qmax
+
+A rule that is `ranged` takes first the interval of the value that enters the step.
 """
 
 from __future__ import annotations
 
 import math
 
-from pyonednn_q.expr.steps import Affine, Clip, Round
-from pyonednn_q.expr.vec import Vec
-from pyonednn_q.rewrite.limits import NOISE, not_storable, overflows
-from pyonednn_q.rewrite.progress import weight
+from pyonednn_q import dtypes
+from pyonednn_q.expr.interval import Interval, after
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, PRelu, Round, Step, Sum
+from pyonednn_q.expr.vec import Vec, nearest_float32, nearest_whole
+from pyonednn_q.rewrite.driver import weight
+from pyonednn_q.rewrite.ends import NOISE, Dst, not_storable, overflows
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, Rewrite, rule
-from pyonednn_q.rewrite.rules.homogeneity import carry_over_clip
-
-__all__ = [
-    "drop_open_clip",
-    "make_constant_of_clip",
-    "merge_clips",
-    "merge_clips_over_affine",
-    "move_clip_behind_rounded_affine",
-]
+from pyonednn_q.rewrite.rules.carry import carry_over_clip
 
 _INF = math.inf
 _ZERO = Vec(0.0)
@@ -138,3 +135,148 @@ def move_clip_behind_rounded_affine(clip: Clip, affine: Affine, rnd: Round) -> O
     if weight((behind,)) > weight((clip,)):
         return Refusal("the clip would become per channel")
     return (affine, rnd, behind)
+
+
+_OPEN_LO, _OPEN_HI = Vec(-_INF), Vec(_INF)
+
+
+@rule(
+    "clip(x, l, h) = min(x, h) if every x >= l, and max(x, l) if every x <= h.",
+    Clip,
+    exactness=REAL,
+    ranged=True,
+)
+def open_implied_bounds(x: Interval, clip: Clip) -> Outcome:
+    if x.is_anything:
+        return None
+    lo = clip.lo.greatest > -_INF and _never_below(x.lo, clip.lo)
+    hi = clip.hi.least < _INF and _never_below(clip.hi, x.hi)
+    if not (lo or hi):
+        return None
+    lower, upper = _OPEN_LO if lo else clip.lo, _OPEN_HI if hi else clip.hi
+    return () if lower is _OPEN_LO and upper is _OPEN_HI else (Clip(lower, upper),)
+
+
+def _never_below(value: Vec, bound: Vec) -> bool:
+    if value.least >= bound.greatest:
+        return True
+    if value.array is None and bound.array is None:
+        return False
+    return bool((value.values() >= bound.values()).all())
+
+
+@rule("round(x) = x, if x is always a whole number.", Round, exactness=BITWISE, ranged=True)
+def drop_round_of_whole(x: Interval, _: Round) -> Outcome:
+    return () if x.integer else None
+
+
+@rule(
+    "relu(x, a) = prelu(x, a) = abs(x) = x, if x >= 0.",
+    (Eltwise, PRelu),
+    exactness=REAL,
+    ranged=True,
+)
+def drop_relu_of_positive(x: Interval, step: Eltwise | PRelu) -> Outcome:
+    if isinstance(step, Eltwise) and step.alg not in {"relu", "abs"}:
+        return None
+    return () if x.lo.least >= 0.0 else None
+
+
+@rule(
+    "relu(x, a) = prelu(x, a) = a*x and abs(x) = -x, if x <= 0.",
+    (Eltwise, PRelu),
+    exactness=REAL,
+    ranged=True,
+)
+def make_affine_of_negative_relu(x: Interval, step: Eltwise | PRelu) -> Outcome:
+    if x.hi.greatest > 0.0:
+        return None
+    if isinstance(step, PRelu):
+        return (Affine(step.slope),)
+    slopes = {"relu": step.alpha, "abs": -1.0}
+    return (Affine(slopes[step.alg]),) if step.alg in slopes else None
+
+
+@rule(
+    "f(x) = 0*x + c, if f takes every x of its interval to the same c.",
+    (Clip, Round, Eltwise, PRelu, Sum, Binary),
+    exactness=REAL,
+    ranged=True,
+)
+def make_constant_of_step(x: Interval, step: Step) -> Outcome:
+    if x.is_anything:
+        return None
+    y = after(step, x)
+    if not (y.is_constant and y.lo.is_finite):
+        return None
+    problem = not_storable("constant", y.lo)
+    if problem:
+        return Refusal(problem)
+    constant = Affine(_ZERO, y.lo)
+    if weight((constant,)) > weight((step,)):
+        return Refusal(
+            f"{step} always gives {y.lo}, but that constant would cost more than the step"
+        )
+    return (constant,)
+
+
+@rule(
+    "store(round(x)) = store(x), if the store is to an integer type, without scale or zero point.",
+    Round,
+    Dst,
+    exactness=BITWISE,
+)
+def drop_round_before_store(_: Round, dst: Dst) -> Outcome:
+    """The store rounds to nearest even itself. Its zero point is added before that rounding: an odd
+    one would turn ties the other way.
+    """
+    if not dst.is_integer:
+        return None
+    return (dst,) if dst.is_plain else Refusal("dst has a scale or a zero point")
+
+
+@rule(
+    "store(clip(round(x), l, h)) = store(clip(x, l, h)), if the store is as above.",
+    Round,
+    Clip,
+    Dst,
+    exactness=BITWISE,
+)
+def drop_round_before_clipped_store(_: Round, clip: Clip, dst: Dst) -> Outcome:
+    """For any bounds: rounding never falls.
+
+    So both sides are clip(round(x), round(l), round(h)).
+    """
+    if not dst.is_integer:
+        return None
+    return (clip, dst) if dst.is_plain else Refusal("dst has a scale or a zero point")
+
+
+@rule(
+    "store(clip(x, l, h)) = store(clip(x, -inf, h)) if l stores as qmin; and l, inf if h as qmax.",
+    Clip,
+    Dst,
+    exactness=BITWISE,
+)
+def open_saturated_bounds(clip: Clip, dst: Dst) -> Outcome:
+    """A relu before an unsigned store is the case l = 0."""
+    if dst.dtype is None or not dst.is_integer:
+        return None
+    # A store never falls, so the highest l and the lowest h speak for all channels.
+    highest, lowest = clip.lo.greatest, clip.hi.least
+    lo = highest > -_INF and _stored(highest, dst) <= dtypes.qmin(dst.dtype)
+    hi = lowest < _INF and _stored(lowest, dst) >= dtypes.qmax(dst.dtype)
+    if not (lo or hi):
+        return _inside(clip, dst)
+    if lo and hi:
+        return (dst,)
+    return (Clip(_OPEN_LO if lo else clip.lo, _OPEN_HI if hi else clip.hi), dst)
+
+
+def _stored(bound: float, dst: Dst) -> float:
+    # As float32, which is what a kernel clips with; rounded before saturation.
+    return nearest_whole(nearest_float32(bound) / dst.scale + dst.zero_point)
+
+
+def _inside(clip: Clip, dst: Dst) -> Refusal:
+    return Refusal(f"{clip} is narrower than {dst.dtype} on every side that it closes")

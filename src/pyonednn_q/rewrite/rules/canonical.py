@@ -1,28 +1,20 @@
-"""Rules that give eltwise steps and prelus their simplest form.
+"""Rules that give a step its simplest form: activations, constant operands, empty sums.
 
 relu           -> clip            linear -> affine          round -> round step
 clip, clip_v2  -> clip            prelu with one slope -> relu with that slope
 hardsigmoid    -> affine, clip    pow with exponent 1 -> affine
+x + c, x - c -> affine      x * c, x / c -> affine      max(x, c), min(x, c) -> clip
+x + 0*(dst - z) -> x
 """
 
 from __future__ import annotations
 
-from pyonednn_q.expr.steps import Affine, Clip, Eltwise, PRelu, Round
-from pyonednn_q.rewrite.ends import Acc, Item
-from pyonednn_q.rewrite.progress import weight
+from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, PRelu, Round, Sum
+from pyonednn_q.expr.vec import Vec
+from pyonednn_q.rewrite.driver import weight
+from pyonednn_q.rewrite.ends import Acc, Item, not_storable
 from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, rule
 from pyonednn_q.rewrite.rules.affine import absorbed, composed
-
-__all__ = [
-    "drop_relu_with_slope_one",
-    "make_affine_of_linear",
-    "make_affine_of_pow",
-    "make_clip_of_eltwise",
-    "make_clip_of_hardsigmoid",
-    "make_clip_of_relu",
-    "make_relu_of_prelu",
-    "make_round_of_eltwise",
-]
 
 _UNIT = Clip(0.0, 1.0)
 _POSITIVE = Clip(lo=0.0)
@@ -90,3 +82,51 @@ def make_clip_of_hardsigmoid(before: Affine | Acc, eltwise: Eltwise) -> Outcome:
     if weight(items) > weight((before, eltwise)):
         return Refusal("its scale and shift would cost more outside than inside")
     return items
+
+
+_ONE, _ZERO = Vec(1.0), Vec(0.0)
+
+
+@rule(
+    "1*x + c = x + c, 1*x + (-c) = x - c, c*x + 0 = x * c, if c is a constant.",
+    Binary,
+    exactness=BITWISE,
+)
+def make_affine_of_binary(binary: Binary) -> Outcome:
+    operand = binary.operand
+    if not isinstance(operand, Vec):
+        return None
+    if binary.alg == "mul":
+        return (Affine(operand, _ZERO),)
+    if binary.alg == "add":
+        return (Affine(_ONE, operand),)
+    return (Affine(_ONE, -operand),) if binary.alg == "sub" else None
+
+
+@rule("(1/c)*x = x / c, if c is a constant and float32 can hold 1/c.", Binary, exactness=REAL)
+def make_affine_of_division(binary: Binary) -> Outcome:
+    """The reciprocal is rounded, so the last bit may differ unless c is a power of two."""
+    operand = binary.operand
+    if binary.alg != "div" or not isinstance(operand, Vec):
+        return None
+    inverse = _ONE / operand
+    problem = not_storable("1/c", inverse)
+    return Refusal(problem) if problem else (Affine(inverse, _ZERO),)
+
+
+@rule(
+    "max(x, c) = clip(x, c, inf), min(x, c) = clip(x, -inf, c), if c is a constant.",
+    Binary,
+    exactness=BITWISE,
+)
+def make_clip_of_binary(binary: Binary) -> Outcome:
+    if not isinstance(binary.operand, Vec):
+        return None
+    if binary.alg == "max":
+        return (Clip(lo=binary.operand),)
+    return (Clip(hi=binary.operand),) if binary.alg == "min" else None
+
+
+@rule("s*(dst - z) + x = x, if s is 0.", Sum, exactness=BITWISE)
+def drop_sum_of_nothing(residual: Sum) -> Outcome:
+    return () if residual.scale == 0.0 else None
