@@ -4,9 +4,9 @@
     python tools/release/routes.py --wheel dist/*311*.whl # a wheel that carries oneDNN
     python tools/release/routes.py --bundle DIRECTORY     # from the checkout, with that oneDNN
 
-Each in an empty environment and without pip's cache. The download is what pip says that it downloads, for
-the build environment too; the disk is what the environment grows by. ``--most-seconds`` and ``--most-mb``
-make it a test.
+Each in an empty environment and without pip's cache. The download is what pip says that it fetches,
+for the build environment too; the disk is what the environment grows by. ``--most-seconds`` and
+``--most-mb`` make it a test.
 """
 
 from __future__ import annotations
