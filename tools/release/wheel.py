@@ -27,7 +27,9 @@ from dataclasses import dataclass
 from email import message_from_bytes
 from pathlib import Path
 
+from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = "pyonednn_q/lib/libdnnl_pyonednn_q.so.3"
@@ -145,22 +147,24 @@ def shared_object(content: bytes) -> SharedObject:
     """Read a library."""
     elf = ELFFile(io.BytesIO(content))
     dynamic = elf.get_section_by_name(".dynamic")
-    tags = [tag.entry.d_tag for tag in dynamic.iter_tags()]
-    texts = [
-        getattr(tag, tag.entry.d_tag[3:].lower(), "") if tag.entry.d_tag.startswith("DT_") else ""
-        for tag in dynamic.iter_tags()
-    ]
+    table = elf.get_section_by_name(".dynsym")
+    if not (isinstance(dynamic, DynamicSection) and isinstance(table, SymbolTableSection)):
+        return SharedObject("", (), (), ())
+    tags = list(dynamic.iter_tags())
 
-    def all_of(*wanted: str) -> tuple[str, ...]:
-        return tuple(text for tag, text in zip(tags, texts, strict=True) if tag in wanted)
+    def texts(tag: str, attribute: str) -> tuple[str, ...]:
+        return tuple(getattr(each, attribute) for each in tags if each.entry.d_tag == tag)
 
-    symbols = elf.get_section_by_name(".dynsym").iter_symbols()
-    unique = [each.name for each in symbols if each.entry.st_info.bind == "STB_LOOS"]
+    search = ":".join((*texts("DT_RUNPATH", "runpath"), *texts("DT_RPATH", "rpath")))
     return SharedObject(
-        "".join(all_of("DT_SONAME")),
-        all_of("DT_NEEDED"),
-        tuple(":".join(all_of("DT_RUNPATH", "DT_RPATH")).split(":")),
-        tuple(unique),
+        "".join(texts("DT_SONAME", "soname")),
+        texts("DT_NEEDED", "needed"),
+        tuple(search.split(":")),
+        tuple(
+            each.name
+            for each in table.iter_symbols()
+            if each.entry.st_info.bind == "STB_LOOS"  # STB_GNU_UNIQUE has this number
+        ),
     )
 
 
