@@ -14,7 +14,7 @@ import tomllib
 
 settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
 wanted = settings["build-system"]["requires"]
-wanted += settings["tool"]["scikit-build"]["metadata"]["dependencies"]["always"]
+wanted += settings["tool"]["scikit-build"]["metadata"]["dependencies"]["result"]
 for extra in sys.argv[1:]:
     wanted += settings["project"]["optional-dependencies"][extra]
 print("\n".join(line for line in wanted if not line.startswith("onednn")))

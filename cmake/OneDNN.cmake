@@ -5,7 +5,7 @@
 #   3. a CMake package on the search path (CMAKE_PREFIX_PATH, a conda prefix, Debian's libdnnl-dev, oneAPI);
 #   4. none: the `onednn` wheel or the system's library, whichever is there at run time.
 #
-# The bundle is named in the environment, since what the wheel depends on is decided by it too (cmake/dependencies.py).
+# The bundle is named in the environment, since what the wheel depends on is decided by it too (pyproject.toml).
 # Sets ONEDNN_BUNDLE (the directory or empty), and ONEDNN_LIBRARY (the shared library of a CMake package or empty).
 
 set(ONEDNN_FLOOR 3.7)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,19 +57,15 @@ def test_releases_have_checksums_and_the_preferred_one_is_newer_than_the_floor()
     assert versions[-1] >= (3, 7)
 
 
-@pytest.mark.parametrize(("bundle", "needs_wheel"), [("/somewhere", False), ("", True)])
-def test_only_a_wheel_without_onednn_depends_on_one(
-    bundle: str, needs_wheel: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(ROOT / "cmake")
-    dynamic_metadata = import_module("dependencies").dynamic_metadata
-    settings = project()["tool"]["scikit-build"]["metadata"]["dependencies"]
-    lists = {name: settings[name] for name in ("always", "without_bundle")}
-    monkeypatch.setenv("PYONEDNN_Q_BUNDLE", bundle)
-    found = dynamic_metadata("dependencies", lists, {})
-    assert any(line.startswith("numpy") for line in found)
-    assert any(line.startswith("onednn") for line in found) is needs_wheel
-    assert lists["without_bundle"] == project()["project"]["optional-dependencies"]["sycl"]
+def test_only_a_wheel_without_onednn_depends_on_one() -> None:
+    settings = project()["tool"]["scikit-build"]
+    without = settings["metadata"]["dependencies"]["result"]
+    (override,) = settings["overrides"]
+    assert "PYONEDNN_Q_BUNDLE" in override["if"]["env"]
+    carrying = override["metadata"]["dependencies"]["result"]
+    wheel = project()["project"]["optional-dependencies"]["sycl"]
+    assert without == carrying + wheel
+    assert not any(line.startswith("onednn") for line in carrying)
 
 
 def test_cibuildwheel_calls_what_is_there() -> None:
