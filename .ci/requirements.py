@@ -13,8 +13,8 @@ from pathlib import Path
 import tomllib
 
 settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
-project = settings["project"]
-wanted = settings["build-system"]["requires"] + project["dependencies"]
+wanted = settings["build-system"]["requires"]
+wanted += settings["tool"]["scikit-build"]["metadata"]["dependencies"]["result"]
 for extra in sys.argv[1:]:
-    wanted += project["optional-dependencies"][extra]
+    wanted += settings["project"]["optional-dependencies"][extra]
 print("\n".join(line for line in wanted if not line.startswith("onednn")))

@@ -1,99 +1,66 @@
-# Finds the headers of oneDNN >= 3.7 (and < 4), in this order:
+# Which library of oneDNN >= 3.7 (and < 4) the loader is to open: headers are our own (third_party/onednn).
 #
-#   1. an explicit dnnl_DIR or dnnl_ROOT: this one or none;
-#   2. a CMake package on the search path (CMAKE_PREFIX_PATH, a conda prefix, Debian's libdnnl-dev, oneAPI);
-#   3. the onednn-devel wheel of the build Python.
+#   1. the environment's PYONEDNN_Q_BUNDLE, a directory made by tools/release/onednn.py: the library goes into the wheel;
+#   2. an explicit dnnl_DIR or dnnl_ROOT: this one or none;
+#   3. a CMake package on the search path (CMAKE_PREFIX_PATH, a conda prefix, Debian's libdnnl-dev, oneAPI);
+#   4. none: the `onednn` wheel or the system's library, whichever is there at run time.
 #
-# Sets ONEDNN_INCLUDE_DIR, ONEDNN_VERSION, ONEDNN_SOURCE (config | wheel), and ONEDNN_LIBRARY: the shared
-# library of a CMake package, empty for the wheel, whose place is a matter of the run-time environment.
+# The bundle is named in the environment, since what the wheel depends on is decided by it too (pyproject.toml).
+# Sets ONEDNN_BUNDLE (the directory or empty), and ONEDNN_LIBRARY (the shared library of a CMake package or empty).
 
 set(ONEDNN_FLOOR 3.7)
-set(ONEDNN_CEILING 4)
-
-# Reads the version from the headers at `include_dir`, or sets it empty.
-function(onednn_header_version include_dir result)
-    set(version "")
-    set(header "${include_dir}/oneapi/dnnl/dnnl_version.h")
-    if(EXISTS "${header}")
-        foreach(part MAJOR MINOR PATCH)
-            file(STRINGS "${header}" line REGEX "define DNNL_VERSION_${part} ")
-            string(REGEX MATCH "[0-9]+" number "${line}")
-            list(APPEND version "${number}")
-        endforeach()
-        list(JOIN version "." version)
-    endif()
-    set(${result} "${version}" PARENT_SCOPE)
-endfunction()
-
-# Accepts the headers at `include_dir`, or notes in `onednn_seen` why not.
-macro(onednn_consider what include_dir)
-    onednn_header_version("${include_dir}" onednn_version)
-    if(NOT onednn_version)
-        string(APPEND onednn_seen "  - ${what}: no oneDNN headers in '${include_dir}'\n")
-    elseif(onednn_version VERSION_LESS ONEDNN_FLOOR OR onednn_version VERSION_GREATER_EQUAL ONEDNN_CEILING)
-        string(APPEND onednn_seen "  - ${what}: oneDNN ${onednn_version} in ${include_dir}\n")
-    else()
-        set(ONEDNN_VERSION "${onednn_version}")
-        set(ONEDNN_INCLUDE_DIR "${include_dir}")
-    endif()
-endmacro()
-
-set(ONEDNN_VERSION "")
+set(ONEDNN_BUNDLE "$ENV{PYONEDNN_Q_BUNDLE}")
 set(ONEDNN_LIBRARY "")
-set(onednn_seen "")
 set(onednn_explicit ${dnnl_DIR} ${dnnl_ROOT} $ENV{dnnl_DIR} $ENV{dnnl_ROOT})
 list(FILTER onednn_explicit EXCLUDE REGEX "-NOTFOUND$")
 
+if(ONEDNN_BUNDLE)
+    if(onednn_explicit)
+        message(FATAL_ERROR
+            "PYONEDNN_Q_BUNDLE puts ${ONEDNN_BUNDLE} into the wheel, and dnnl_DIR or dnnl_ROOT names ${onednn_explicit}: "
+            "unset one of them.")
+    endif()
+    if(NOT EXISTS "${ONEDNN_BUNDLE}/lib/libdnnl_pyonednn_q.so.3")
+        message(FATAL_ERROR
+            "PYONEDNN_Q_BUNDLE is ${ONEDNN_BUNDLE}, which holds no lib/libdnnl_pyonednn_q.so.3: "
+            "make it with tools/release/onednn.py, or unset it.")
+    endif()
+    message(STATUS "oneDNN goes into the wheel: ${ONEDNN_BUNDLE}")
+    return()
+endif()
+
 if(onednn_explicit)
     list(GET onednn_explicit 0 onednn_asked)
-    set(onednn_what "dnnl_DIR / dnnl_ROOT = ${onednn_asked}")
     unset(dnnl_DIR CACHE)
     unset(dnnl_DIR)
     find_package(dnnl CONFIG QUIET NO_DEFAULT_PATH PATHS ${onednn_asked})
 else()
-    set(onednn_what "CMake package dnnl")
     find_package(dnnl CONFIG QUIET)
     # What was searched for must not look asked for when CMake runs again.
     unset(dnnl_DIR CACHE)
 endif()
 
+set(onednn_seen "not found")
 if(dnnl_FOUND)
-    get_target_property(onednn_include DNNL::dnnl INTERFACE_INCLUDE_DIRECTORIES)
-    list(GET onednn_include 0 onednn_include)
-    onednn_consider("${onednn_what} (${dnnl_CONFIG})" "${onednn_include}")
+    set(onednn_seen "oneDNN ${dnnl_VERSION}, ${dnnl_CONFIG}")
+    if(dnnl_VERSION VERSION_LESS ONEDNN_FLOOR OR dnnl_VERSION VERSION_GREATER_EQUAL 4)
+        set(dnnl_FOUND FALSE)
+    endif()
+endif()
+
+if(dnnl_FOUND)
+    # A static library is no use: there is nothing to open at run time.
     get_target_property(onednn_type DNNL::dnnl TYPE)
-    # A static library serves its headers only: there is nothing to open at run time.
-    if(ONEDNN_VERSION AND onednn_type STREQUAL "SHARED_LIBRARY")
+    if(onednn_type STREQUAL "SHARED_LIBRARY")
         set(ONEDNN_LIBRARY "$<TARGET_FILE:DNNL::dnnl>")
-    endif()
-    set(ONEDNN_SOURCE config)
-else()
-    string(APPEND onednn_seen "  - ${onednn_what}: not found\n")
-endif()
-
-if(NOT ONEDNN_VERSION AND NOT onednn_explicit)
-    execute_process(
-        COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/onednn_wheel.py"
-        OUTPUT_VARIABLE onednn_include
-        OUTPUT_STRIP_TRAILING_WHITESPACE
-    )
-    if(onednn_include)
-        onednn_consider("wheel onednn-devel" "${onednn_include}")
     else()
-        string(APPEND onednn_seen "  - wheel onednn-devel: not installed for ${Python_EXECUTABLE}\n")
+        string(APPEND onednn_seen " (static: not opened)")
     endif()
-    set(ONEDNN_SOURCE wheel)
-endif()
-
-if(NOT ONEDNN_VERSION)
+elseif(onednn_explicit)
     message(FATAL_ERROR
-        "pyonednn_q needs oneDNN ${ONEDNN_FLOOR} or a later 3.x. What was found:\n${onednn_seen}"
-        "Three ways out:\n"
-        "  1. conda:      conda install -c conda-forge 'onednn-cpu-omp>=${ONEDNN_FLOOR}'\n"
-        "  2. Debian 13:  apt install libdnnl-dev\n"
-        "  3. wheels:     pip install onednn-devel\n"
-        "A oneDNN elsewhere is named with -Ccmake.define.dnnl_DIR=<directory of dnnl-config.cmake>.\n"
-    )
+        "pyonednn_q needs oneDNN ${ONEDNN_FLOOR} or a later 3.x, and dnnl_DIR / dnnl_ROOT = ${onednn_asked} is no such: "
+        "${onednn_seen}.\n"
+        "Name the directory that holds dnnl-config.cmake, or leave it out: the library is opened at run time, and "
+        "PYONEDNN_Q_LIBDNNL can name it then.")
 endif()
-
-message(STATUS "oneDNN ${ONEDNN_VERSION} headers: ${ONEDNN_INCLUDE_DIR} (${ONEDNN_SOURCE})")
+message(STATUS "CMake package of oneDNN: ${onednn_seen}")

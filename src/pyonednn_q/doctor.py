@@ -21,7 +21,17 @@ Facts = dict[str, str]
 
 _TIMEOUT_S = 120
 _ORDER = (
-    *("package", "python", "numpy", "extension", "build", "library", "source", "onednn", "runtime"),
+    *(
+        "package",
+        "python",
+        "numpy",
+        "extension",
+        "searched",
+        "library",
+        "source",
+        "onednn",
+        "runtime",
+    ),
     *("cpu", "isa", "vnni", "features", "threads", "weights", "trial", "failure"),
 )
 
@@ -31,6 +41,7 @@ _NO_NUMPY = "NumPy cannot be imported: pip install numpy"
 _NO_EXTENSION = "build the extension: pip install . (needs a C++17 compiler; see docs/install.md)"
 _NO_LIBRARY = (
     "get a oneDNN: pip install onednn",
+    "or: install a wheel of pyonednn_q that carries one (docs/install.md)",
     "or: conda install -c conda-forge 'onednn-cpu-omp>=3.7'",
     "or, on Debian 13: apt install libdnnl-dev",
     "or name one that is there: PYONEDNN_Q_LIBDNNL=/path/to/libdnnl.so.3",
@@ -41,7 +52,7 @@ _NO_SYCL_CPU = (
 _BROKEN = "oneDNN does not work here: name another one with PYONEDNN_Q_LIBDNNL=/path/to/it"
 _SYCL_COSTS = (
     "the SYCL build works, but each call costs about 7 us more than with an OpenMP build "
-    "(conda-forge onednn-cpu-omp, Debian 13 libdnnl-dev)"
+    "(a wheel that carries oneDNN, conda-forge onednn-cpu-omp, Debian 13 libdnnl-dev)"
 )
 _THREADPOOL = "a threadpool build runs each call on one thread: prefer an OpenMP build"
 _NO_VNNI = (
@@ -168,17 +179,16 @@ def _see_numpy() -> None:
 
 
 def _see_extension() -> None:
-    from pyonednn_q.native.library import build_record, extension_path
+    from pyonednn_q.native.library import extension_path
 
     _note(extension=str(extension_path() or _NOT_BUILT))
-    record = build_record()
-    if record:
-        _note(build=f"headers of oneDNN {record.get('headers')} ({record.get('source')})")
 
 
 def _see_library() -> None:
-    from pyonednn_q.native.library import load
+    from pyonednn_q.native.library import find, load
 
+    places = [f"{place.source}: {place.absent or place.path}" for place in find()]
+    _note(searched="\n".join(places))
     library = load()
     version = ".".join(map(str, library.version))
     _note(library=library.path, source=library.source)

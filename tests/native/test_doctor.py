@@ -49,10 +49,10 @@ def test_text_names_all_that_matters() -> None:
     result = run(ONEDNN_VERBOSE="all")  # the library's chatter must not get into the report
     assert result.returncode == 0, result.stdout
     names = [line.split()[0] for line in result.stdout.splitlines()]
-    assert names[: len(HEALTHY)] == [
-        *("package", "python", "numpy", "extension", "build", "library", "source"),
+    assert names[:5] == [
+        *("package", "python", "numpy", "extension", "searched"),
     ]
-    assert "verdict" in names
+    assert {"library", "source", "verdict"} <= set(names)
     assert "onednn_verbose" not in result.stdout
 
 

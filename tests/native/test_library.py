@@ -82,7 +82,7 @@ def without_wheel(root: Path) -> Path:
 def test_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(library.VARIABLE, raising=False)
     sources = [candidate.source for candidate in library.find()]
-    assert sources == ["build", "wheel onednn", "system", "system"]
+    assert sources == ["bundled", "build", "wheel onednn", "system", "system"]
 
 
 @pytest.mark.parametrize("given", ["lib/libdnnl.so", "/opt/lib/libdnnl.so", "~/libdnnl.so"])
@@ -137,11 +137,13 @@ def test_a_broken_file_is_one_error(content: str | None, tmp_path: Path) -> None
 def test_every_failed_candidate_is_listed(tmp_path: Path) -> None:
     nothing_else = "library.extension_path = lambda: None; library._SYSTEM_NAMES = ('libno.so.3',)"
     answer = load_in_child(nothing_else, paths=(without_wheel(tmp_path),))
-    assert [name for name, _ in answer["tried"]] == ["build", "wheel onednn", "system libno.so.3"]
+    places = ["bundled", "build", "wheel onednn", "system libno.so.3"]
+    assert [name for name, _ in answer["tried"]] == places
     reasons = [reason for _, reason in answer["tried"]]
-    assert reasons[0] == "the build used no oneDNN CMake package"
-    assert reasons[1] == "its file record lists no libdnnl.so.3"
-    assert reasons[2].startswith("libno.so.3: cannot open shared object file")
+    assert reasons[0] == "the build put no oneDNN into the package"
+    assert reasons[1] == "the build used no oneDNN CMake package"
+    assert reasons[2] == "its file record lists no libdnnl.so.3"
+    assert reasons[3].startswith("libno.so.3: cannot open shared object file")
 
 
 def test_dependencies_come_from_the_wheels_that_are_required(tmp_path: Path) -> None:
@@ -190,20 +192,36 @@ def pretend_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: str) 
     monkeypatch.delenv(library.VARIABLE, raising=False)
 
 
-def test_the_library_of_the_build_comes_first(
+def test_the_library_of_the_wheel_comes_before_that_of_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pretend_build(tmp_path, monkeypatch, '{"library": "/gone/libdnnl.so", "source": "config"}')
-    assert library.find()[0] == library.Candidate("build", "/gone/libdnnl.so")
+    pretend_build(tmp_path, monkeypatch, '{"library": "/gone/libdnnl.so"}')
+    bundled, recorded, *_ = library.find()
+    assert bundled.absent
+    assert recorded == library.Candidate("build", "/gone/libdnnl.so")
+    path = fake(tmp_path / "lib" / library.BUNDLED)
+    assert library.find()[:2] == (library.Candidate("bundled", str(path)), recorded)
+
+
+def test_the_library_of_the_wheel_is_opened(tmp_path: Path) -> None:
+    path = fake(tmp_path / "lib" / library.BUNDLED)
+    extension = tmp_path / "_core.so"
+    prelude = f"from pathlib import Path; library.extension_path = lambda: Path({str(extension)!r})"
+    answer = load_in_child(prelude)
+    assert answer["source"] == "bundled"
+    assert answer["path"] == str(path)
+    asked = fake(tmp_path / "libasked.so.3", "3, 9, 0")
+    answer = load_in_child(prelude, PYONEDNN_Q_LIBDNNL=str(asked))
+    assert answer["source"] == library.VARIABLE
 
 
 def test_a_library_that_is_gone_is_no_obstacle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = library.loaded()
-    pretend_build(tmp_path, monkeypatch, '{"library": "/gone/libdnnl.so", "source": "config"}')
+    pretend_build(tmp_path, monkeypatch, '{"library": "/gone/libdnnl.so"}')
     found = library.find()
-    monkeypatch.setattr(library, "find", lambda: (found[0], library.Candidate("next", here.path)))
+    monkeypatch.setattr(library, "find", lambda: (*found[:2], library.Candidate("next", here.path)))
     again = library.load()
     assert again.source == "next"
     assert again.version == here.version
@@ -214,7 +232,7 @@ def test_a_build_record_without_a_library(
     record: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pretend_build(tmp_path, monkeypatch, record)
-    assert library.find()[0].absent
+    assert library.find()[1].absent
 
 
 def test_no_extension_means_no_record(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,10 @@
 The extension links no libdnnl; it opens the path it is handed. This module chooses that path:
 
 1. ``PYONEDNN_Q_LIBDNNL``, exclusively: when that one fails there is an error, not a surprise;
-2. the library of the CMake package that the extension was built with (recorded in ``_build.json``);
-3. the ``onednn`` wheel, found through its file record;
-4. what the system loader finds under its plain name.
+2. the library that our own wheel carries, beside the extension;
+3. the library of the CMake package that the build found (recorded in ``_build.json``);
+4. the ``onednn`` wheel, found through its file record;
+5. what the system loader finds under its plain name.
 
 Everything here is the standard library: ``doctor`` must be able to ask without the extension.
 """
@@ -34,6 +35,9 @@ FLOOR = (3, 7)
 SELECTORS = ("ONEAPI_DEVICE_SELECTOR", "SYCL_DEVICE_ALLOWLIST")
 _NO_DIRECTORY = "the working directory of this process is gone"
 WANTED = "3.7 or a later 3.x is needed"
+# In our wheels. Its soname is its own: a package that asks the system loader for libdnnl.so.3 must
+# not be given this one, which has only what we call.
+BUNDLED = "libdnnl_pyonednn_q.so.3"
 _RUNTIMES = {1: "SEQ", 2: "OMP", 4: "TBB", 8: "THREADPOOL", 512: "SYCL"}
 
 
@@ -69,7 +73,12 @@ def find() -> tuple[Candidate, ...]:
     named_path = os.environ.get(VARIABLE)
     if named_path:
         return (_asked(named_path),)
-    return (_recorded(), _wheel(), *(Candidate("system", name) for name in _SYSTEM_NAMES))
+    return (
+        _bundled(),
+        _recorded(),
+        _wheel(),
+        *(Candidate("system", name) for name in _SYSTEM_NAMES),
+    )
 
 
 def load(opener: Callable[[str], object] | None = None) -> Library:
@@ -121,7 +130,7 @@ def extension_path() -> Path | None:
 
 
 def build_record() -> dict[str, str | None]:
-    """Return what the build found (``library``, ``headers``, ``source``); empty when unknown."""
+    """Return what the build found (``library``); empty when unknown."""
     extension = extension_path()
     record = extension.with_name("_build.json") if extension else None
     if record is None or not record.exists():
@@ -145,6 +154,14 @@ def _asked(value: str) -> Candidate:
     except OSError as error:
         why = f"{_NO_DIRECTORY} ({error.strerror}): give a full path"
         return Candidate(VARIABLE, value, why)
+
+
+def _bundled() -> Candidate:
+    extension = extension_path()
+    path = extension.parent / "lib" / BUNDLED if extension else None
+    if path is None or not path.exists():
+        return Candidate("bundled", "", "the build put no oneDNN into the package")
+    return Candidate("bundled", str(path))
 
 
 def _recorded() -> Candidate:
