@@ -3,7 +3,8 @@
     sphinx-build -W --keep-going -c docs/site . build/site
 
 Sources are Markdown where they stand, so that links between them hold on a code host, too. `api.py`
-writes a page for each room below `docs/api`, from what the rooms export; `contents.md` orders them all.
+writes a page for each room and name below `docs/api`, from what rooms export; `contents.md` orders
+them.
 """
 
 from __future__ import annotations
