@@ -12,7 +12,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import tomllib
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
