@@ -57,6 +57,45 @@ def test_the_citation_is_one() -> None:
     cffconvert.Citation((ROOT / "CITATION.cff").read_text()).validate()
 
 
+def requirements(lines: str) -> dict[str, str]:
+    """Return what stands after each name of a list of conda requirements."""
+    listed = re.findall(
+        r"^ +(?:- |then: )([a-z][\w-]*)(?: +([<>=][^#\n]*))?(?: *#.*)?$", lines, re.MULTILINE
+    )
+    return {name: bounds.strip() for name, bounds in listed}
+
+
+def test_the_conda_recipe_asks_for_what_the_package_does() -> None:
+    recipe = (ROOT / "recipe" / "recipe.yaml").read_text()
+    assert re.findall(r'^  version: "(.*)"$', recipe, re.MULTILINE) == [VERSION]
+    host, run = re.findall(r"^  (?:host|run):\n((?:    .*\n)+)", recipe, re.MULTILINE)
+    assert set(requirements(run)) == {"onednn-cpu-omp", "python", "numpy", "tomli"}
+    settings = (ROOT / "pyproject.toml").read_text()
+    for name in ("numpy", "tomli"):
+        assert f'"{name}{requirements(run)[name]}' in settings
+    built_by = map(name_of, PYPROJECT["build-system"]["requires"])
+    assert set(built_by) - {"onednn-devel"} <= set(requirements(host))
+    assert requirements(host)["onednn-cpu-omp"] == requirements(run)["onednn-cpu-omp"]
+    for line in PYPROJECT["build-system"]["requires"]:
+        if (name := name_of(line)) in requirements(host):
+            assert line == f"{name}{requirements(host)[name]}"
+
+
+def name_of(requirement: str) -> str:
+    return re.split(r"[^\w-]", requirement, maxsplit=1)[0]
+
+
+def test_the_conda_environment_agrees_with_the_recipe() -> None:
+    environment = requirements((ROOT / "environment.yml").read_text())
+    assert environment["python"] == PROJECT["requires-python"]
+    recipe = requirements((ROOT / "recipe" / "recipe.yaml").read_text())
+    shared = set(recipe) - {"pyonednn_q", "python", "tomli"}
+    assert shared >= {"cmake", "ml_dtypes", "ninja", "numpy", "onednn-cpu-omp", "pybind11"}
+    assert {name: environment.get(name) for name in shared} == {
+        name: recipe[name] for name in shared
+    }
+
+
 METADATA = [
     "numpy>=1.24",
     'scikit-learn>=1.3; extra == "demo"',
