@@ -58,13 +58,11 @@ def room_page(room: str, names: dict[str, str]) -> str:
     own = [full for name, full in names.items() if full == f"{room}.{name}"]
     others = [full for full in names.values() if full not in own]
     if own:
-        lines += [
-            *_table([name.rpartition(".")[2] for name in own]),
-            ".. toctree::",
-            "   :hidden:",
-            "",
-        ]
-        lines += [*(f"   {name.rpartition('.')[2]} <names/{name}>" for name in own), ""]
+        described = [name.rpartition(".")[2] for name in own]
+        module = import_module(room)
+        lines += _table([name for name in described if callable(getattr(module, name))])
+        lines += [".. toctree::", "   :hidden:", ""]
+        lines += [f"   {name} <names/{room}.{name}>" for name in described] + [""]
     if others:
         lines += ["Described elsewhere:", "", *_table([f"~{name}" for name in others])]
     return "\n".join(lines) + "\n"
@@ -130,7 +128,9 @@ def write(app: Sphinx, _config: object) -> None:
 def order(app: Sphinx, page: str, source: list[str]) -> None:
     """Append the order of pages to the first one; on a code host it would be noise."""
     if page == app.config.root_doc:
-        source[0] += (Path(app.confdir) / "contents.md").read_text()
+        contents = Path(app.confdir) / "contents.md"
+        app.env.note_dependency(str(contents))
+        source[0] += contents.read_text()
 
 
 def check(app: Sphinx, exception: Exception | None) -> None:

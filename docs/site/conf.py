@@ -1,6 +1,6 @@
 """Settings of the site: pages of this repository as they are, and an entry for each public name.
 
-    sphinx-build -W --keep-going -c docs/site . build/site
+    sphinx-build -EaW --keep-going -c docs/site . build/site
 
 Sources are Markdown where they stand, so that links between them hold on a code host, too. `api.py`
 writes a page for each room and name below `docs/api`, from what rooms export; `contents.md` orders
