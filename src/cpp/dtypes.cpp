@@ -65,7 +65,7 @@ py::dtype numpy_dtype(dnnl_data_type_t dtype) {
     const Entry& known = entry(dtype);
     if (known.numpy == nullptr) {
         throw ArgumentFault("DTypeError", "dtype", known.name,
-                            "a type with a NumPy dtype (install ml_dtypes for bf16; 4-bit data is "
+                            "a type with a NumPy dtype (pip install ml_dtypes for bf16; 4-bit data is "
                             "passed packed)");
     }
     return cache.emplace(dtype, py::dtype(known.numpy)).first->second;

@@ -26,6 +26,7 @@ from pyonednn_q.bench.summary import paired_ratio, sqnr_db, summarise
 from pyonednn_q.bench.table import Column, Table
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget, interleaved
+from pyonednn_q.shown import install
 
 __all__ = ["main"]
 
@@ -83,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         digits = load_digits()
     except ImportError as error:
-        wanted = "demo: the demo needs scikit-learn: pip install 'pyonednn_q[demo]'"
+        wanted = f"demo: the demo needs scikit-learn: {install('demo')}"
         print(f"{wanted} ({error})", file=sys.stderr)
         return 1
     print(_platform_text(), flush=True)

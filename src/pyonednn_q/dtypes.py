@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pyonednn_q.errors import DTypeError
-from pyonednn_q.shown import shown
+from pyonednn_q.shown import install, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -163,7 +163,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
         return np.dtype(row.numpy)
     module = _ml_dtypes()
     if module is None:
-        wanted = "the package ml_dtypes, which gives NumPy this type"
+        wanted = f"the package ml_dtypes, which gives NumPy this type: {install('bf16')}"
         raise DTypeError(argument="dtype", got=name, wanted=wanted)
     borrowed: np.dtype[Any] = np.dtype(getattr(module, row.numpy))
     return borrowed
@@ -205,7 +205,7 @@ def from_numpy(dtype: DTypeLike, argument: str = "dtype", wanted: str = "") -> s
     return name
 
 
-_WANTED = "uint8, int8, int32, float32, float16, or bfloat16, int4, uint4 of ml_dtypes"
+_WANTED = "uint8, int8, int32, float32, float16, or bfloat16, int4, uint4 of the package ml_dtypes"
 _ADVICE = {
     "bool": "array.view('uint8')",
     "float64": "array.astype('float32')",

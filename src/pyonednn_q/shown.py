@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-__all__ = ["LONGEST", "shortened", "shown"]
+__all__ = ["LONGEST", "install", "shortened", "shown"]
 
 LONGEST = 500  # characters of a message
 
@@ -108,3 +108,29 @@ def _of_numpy(value: Any, kind: Any) -> str:  # noqa: ANN401
         return " ".join(repr(value).split())
     name = "an array" if type(value) is kind else _one(type(value).__name__)
     return f"{name} {shortened(str(shape), _LETTERS)} of {shortened(str(dtype), _LETTERS)}"
+
+
+def install(extra: str) -> str:
+    """Return the command that installs what an extra needs, for a message.
+
+    It names the packages, not the extra: that works wherever this package came from, be it a
+    checkout, a file or an index. Sources that were never installed are named by their place.
+
+    Examples
+    --------
+    >>> install("plot").startswith("pip install ")
+    True
+    """
+    import re
+    from importlib.metadata import PackageNotFoundError, requires
+    from pathlib import Path
+
+    try:
+        lines = [line.partition(";") for line in requires("pyonednn_q") or ()]
+    except PackageNotFoundError:
+        lines = []
+    wanted = re.compile(rf"""\bextra *== *["']{extra}["']""")
+    names = [name.strip() for name, _, marker in lines if wanted.search(marker)]
+    if not names:
+        return f"pip install '{Path(__file__).parents[2]}[{extra}]'"
+    return f"pip install {' '.join(name if name.isidentifier() else repr(name) for name in names)}"

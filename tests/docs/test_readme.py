@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -17,6 +19,15 @@ BLOCKS = [
     for index, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
 ]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+PEERS = ("onnx", "onnxruntime", "openvino", "torch")
+
+
+def skip_without(code: str) -> None:
+    """Skip what imports a framework that is not installed, by its name."""
+    for package in re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE):
+        if package in PEERS and importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed: pip install .[peers]")
 
 
 def run(*arguments: str) -> str:
@@ -29,12 +40,20 @@ def run(*arguments: str) -> str:
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_blocks_run(block: str) -> None:
+    skip_without(block)
     assert run("-c", block)
 
 
 SHOWN = [
     shown
-    for page in ("README.md", "docs/calls.md", "docs/fake_quantize.md")
+    for page in (
+        "README.md",
+        "docs/calls.md",
+        "docs/fake_quantize.md",
+        "docs/from_onnx.md",
+        "docs/from_openvino.md",
+        "docs/from_torch.md",
+    )
     for shown in re.findall(
         r"```python\n(.*?)```(?:(?!```).)*```text\n(.*?)```", (ROOT / page).read_text(), re.DOTALL
     )
@@ -44,6 +63,7 @@ SHOWN = [
 @pytest.mark.parametrize("flags", [(), ("-O",), ("-OO",)], ids=["", "-O", "-OO"])
 @pytest.mark.parametrize(("block", "shown"), SHOWN)
 def test_pages_show_what_its_examples_print(block: str, shown: str, flags: tuple[str, ...]) -> None:
+    skip_without(block)
     printed = run(*flags, "-c", block)
     # Which kernel runs, and so how weights are packed, is the machine's business.
     own = re.compile(r"implementation|wei |scratchpad|note  ")
@@ -59,7 +79,21 @@ def test_examples_run(example: Path) -> None:
     assert run(str(example))
 
 
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+def test_notebooks_print_what_they_show(notebook: Path) -> None:
+    """Cells run in order, in one process; marks between them tell their outputs apart."""
+    cells = [
+        each for each in json.loads(notebook.read_text())["cells"] if each["cell_type"] == "code"
+    ]
+    mark = "<end of a cell>"
+    printed = run("-c", "".join(f"{''.join(each['source'])}\nprint({mark!r})\n" for each in cells))
+    shown = ["".join("".join(out["text"]) for out in each["outputs"]) for each in cells]
+    assert printed.split(f"{mark}\n") == [*shown, ""]
+    assert any(shown)
+
+
 def test_there_are_examples() -> None:
+    assert NOTEBOOKS
     assert BLOCKS
     assert len(SHOWN) >= 2
     assert EXAMPLES

@@ -35,7 +35,7 @@ from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget
 from pyonednn_q.primitive.isa import ISA_ORDER
-from pyonednn_q.shown import shown
+from pyonednn_q.shown import install, shown
 
 __all__ = ["main", "parser", "request"]
 
@@ -233,8 +233,7 @@ def _add_how(group: argparse._ArgumentGroup) -> None:
         type=listed(choice("peers", tuple(PEERS))),
         default=(),
         metavar="LIST",
-        help=f"other runtimes on the same arrays, in turn: {', '.join(PEERS)} "
-        "(pip install 'pyonednn_q[peers]')",
+        help=f"other runtimes on the same arrays, in turn: {', '.join(PEERS)} ({install('peers')})",
     )
 
 

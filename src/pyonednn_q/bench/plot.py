@@ -13,7 +13,7 @@ import numpy as np
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.run import Row, Run
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.shown import shown
+from pyonednn_q.shown import install, shown
 
 __all__ = ["check", "panels", "save"]
 
@@ -61,7 +61,7 @@ def check(path: Path) -> None:
             "plot", shown(str(path)), f"a name that ends in {' or '.join(_FORMATS)}"
         )
     if find_spec("matplotlib") is None:
-        wanted = "matplotlib: pip install 'pyonednn_q[plot]'"
+        wanted = f"matplotlib: {install('plot')}"
         raise ArgumentError("plot", str(path), wanted)
 
 

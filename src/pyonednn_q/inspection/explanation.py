@@ -87,7 +87,7 @@ class Explanation:
     lower, higher, further : int
         Number of their codes that are 1 below ours, 1 above, and further away.
     largest : int
-        The greatest |theirs − ours|, in codes.
+        The greatest ``|theirs − ours|``, in codes.
     near_ties, exact_ties : int
         Number of differing outputs whose value is so near to a half that float32 may take it for
         one, and of those that are exactly a half.

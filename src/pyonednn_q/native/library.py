@@ -17,7 +17,9 @@ import ctypes
 import importlib.util
 import json
 import os
+import platform
 import re
+import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -94,8 +96,9 @@ def load(opener: Callable[[str], object] | None = None) -> Library:
     Raises
     ------
     LibraryError
-        With every candidate and why it failed in ``tried``.
+        With every candidate and why it failed in ``tried``; or another platform.
     """
+    check_platform()
     tried = []
     for candidate in find():
         try:
@@ -108,6 +111,24 @@ def load(opener: Callable[[str], object] | None = None) -> Library:
             _loaded[:] = (opened,)
             return opened
     raise unusable(*tried)
+
+
+def check_platform() -> None:
+    """Refuse what is not Linux on x86-64.
+
+    Raises
+    ------
+    LibraryError
+        With the platform, and what works there.
+    """
+    system, machine = sys.platform, platform.machine()
+    if system != "linux" or machine not in {"x86_64", "AMD64"}:
+        message = (
+            f"pyonednn_q calls oneDNN on Linux on x86-64 only, and this is {system} on {machine}: "
+            "the kernels that it chooses, guards and predicts are those for x86-64; what needs no "
+            "oneDNN works here: compose, explain, predict"
+        )
+        raise LibraryError(message, ())
 
 
 def unusable(*tried: tuple[str, str]) -> LibraryError:

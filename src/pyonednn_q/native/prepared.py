@@ -167,7 +167,7 @@ class Prepared(HotCallable, hot=True):
 
     @property
     def hot(self) -> Callable[..., Any]:
-        """f(*inputs, None, out or None): the call for arrays that fit exactly as they are.
+        """``f(*inputs, None, out or None)``: the call for arrays that fit exactly as they are.
 
         It runs nothing and returns NotImplemented for others.
         """
@@ -175,7 +175,7 @@ class Prepared(HotCallable, hot=True):
 
     @property
     def hot_with_residual(self) -> Callable[..., Any]:
-        """f(*inputs, residual or None, out or None): as `hot`, but a sum may read a residual.
+        """``f(*inputs, residual or None, out or None)``: as `hot`, but a sum may read a residual.
 
         The residual stays as it is.
         """

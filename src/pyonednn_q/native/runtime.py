@@ -74,8 +74,9 @@ def extension() -> ModuleType:
     Raises
     ------
     LibraryError
-        It is not built, or cannot be imported.
+        It is not built, or cannot be imported; or another platform.
     """
+    library.check_platform()
     try:
         return importlib.import_module("pyonednn_q._core")
     except ImportError as error:

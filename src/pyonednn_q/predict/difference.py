@@ -28,7 +28,7 @@ class DifferenceReport:
     positions : tuple of tuple of int
         Indices of the first values that differ, in C order.
     largest : int
-        The greatest |a − b|; 0 when nothing differs.
+        The greatest ``|a − b|``; 0 when nothing differs.
     mean : float
         Mean of a − b over all values: whether one lies above the other on average.
     at_ties : int or None

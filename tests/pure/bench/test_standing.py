@@ -92,9 +92,9 @@ def test_what_peers_do_not_go_with(word: str) -> None:
 
 
 @pytest.mark.parametrize("peer", PEERS)
-def test_a_missing_peer_names_the_extra(peer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_peer_says_how_to_get_it(peer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    wanted = rf"^{peer} .*not installed: pip install 'pyonednn_q\[peers\]'$"
+    wanted = rf"^{peer} .*not installed: pip install {' '.join(PEERS[peer])}$"
     with pytest.raises(PeerError, match=wanted):
         require((peer,))
 

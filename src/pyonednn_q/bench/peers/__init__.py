@@ -22,7 +22,6 @@ PEERS = {
     "openvino": ("openvino",),
     "torch": ("torch",),
 }
-_INSTALL = "pip install 'pyonednn_q[peers]'"
 _MODULES = {
     "onnxruntime": "onnx_session",
     "openvino": "openvino_graph",
@@ -55,5 +54,5 @@ def require(peers: tuple[str, ...]) -> None:
         for package in PEERS[peer]:
             if importlib.util.find_spec(package) is None:
                 problem = "is" if package == peer else f"needs {package}, which is"
-                why = f"{problem} not installed: {_INSTALL}"
+                why = f"{problem} not installed: pip install {' '.join(PEERS[peer])}"
                 raise PeerError(peer, why)
