@@ -16,7 +16,8 @@ from pathlib import Path
 from pyonednn_q.argument import content, instance, real
 from pyonednn_q.bench import report
 from pyonednn_q.bench.arguments import percent
-from pyonednn_q.bench.run import Row, Run
+from pyonednn_q.bench.row import Row
+from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.summary import Ratio, unpaired_ratio
 from pyonednn_q.bench.table import Column, Table
 from pyonednn_q.errors import ArgumentError, Error
@@ -52,7 +53,9 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """slower, faster, same, or not significant."""
+        """slower, faster, same, not significant, or disturbed in one of the runs."""
+        if self.before.is_disturbed or self.after.is_disturbed:
+            return "disturbed"
         if self.ratio.lo > 1 + self.threshold:
             return "slower"
         if self.ratio.hi < 1 / (1 + self.threshold):
@@ -138,14 +141,16 @@ def text(
     verdicts = [c.verdict for c in comparisons]
     counts = ", ".join(
         f"{verdicts.count(name)} {name}"
-        for name in ("slower", "faster", "same", "not significant")
+        for name in ("slower", "faster", "same", "not significant", "disturbed")
         if name in verdicts
     )
+    counted = [c.ratio.value for c in comparisons if c.verdict != "disturbed"]
     parts = [Table(columns, cells).text(), ""] if cells else []
     parts += [f"refused now: {row.name} {row.dtype} {row.tail}" for row in gone]
     if comparisons:
-        mean = math.exp(sum(math.log(c.ratio.value) for c in comparisons) / len(comparisons))
-        parts.append(f"{counts} (threshold {threshold:.0%}); geometric mean {mean:.3f}")
+        mean = math.exp(sum(map(math.log, counted)) / len(counted)) if counted else math.nan
+        over = "; geometric mean " + (f"{mean:.3f}" if counted else "of nothing")
+        parts.append(f"{counts} (threshold {threshold:.0%}){over}")
     parts += [f"WARNING: {difference}" for difference in differing]
     return "\n".join(parts)
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.run import Row, Run
+from pyonednn_q.bench.row import Row
+from pyonednn_q.bench.run import Run
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.shown import shown
 

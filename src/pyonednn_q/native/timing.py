@@ -4,11 +4,12 @@ A sample is the mean over a few calls in a C++ loop, enough of them for the cloc
 call goes before each sample, because the primitive before it has used the caches. Cold: a sample is
 one call, after other memory than its own has gone through the caches.
 
-A sample is disturbed where something else had the processor meanwhile. Two signs of it hold on every
-runtime: it took half as long again as the fastest of its primitive, or, where it lasted longer than
-the scheduler lets a thread run, its threads waited for a processor a good part of that time. Counts of
-context switches do not tell, since threads that spin and yield have thousands undisturbed; nor does
-CPU time against wall time, since threads that wait at a barrier spin for one that does not run.
+A sample is disturbed where something else had the processor meanwhile. Two signs of it hold on
+every runtime: it took half as long again as the fastest of its primitive, or, where it lasted
+longer than the scheduler lets a thread run, its threads waited for a processor a good part of that
+time. Counts of context switches do not tell, since threads that spin and yield have thousands
+undisturbed; nor does CPU time against wall time, since threads at a barrier spin for one that does
+not run.
 """
 
 from __future__ import annotations

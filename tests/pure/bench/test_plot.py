@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyonednn_q.bench import plot
-from pyonednn_q.bench.run import Row
+from pyonednn_q.bench.row import Row
 from pyonednn_q.errors import ArgumentError
 from support.bench_runs import row, run
 

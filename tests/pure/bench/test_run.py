@@ -31,7 +31,7 @@ def test_no_noise_at_all_is_no_number_in_json() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    ["", "[]", "{}", '{"schema": 2}', '{"schema": 1, "rows": []}', '{"schema": 2, "rows": [{}]}'],
+    ["", "[]", "{}", '{"schema": 3}', '{"schema": 2, "rows": []}', '{"schema": 3, "rows": [{}]}'],
 )
 def test_other_text_is_refused(other: str) -> None:
     with pytest.raises(ArgumentError):

@@ -9,7 +9,8 @@ import pytest
 from pyonednn_q.bench import command, report
 from pyonednn_q.bench.measure import Request
 from pyonednn_q.bench.peers import PEERS, PeerError, require
-from pyonednn_q.bench.run import Rival, Row, Run
+from pyonednn_q.bench.row import Rival, Row
+from pyonednn_q.bench.run import Run
 from pyonednn_q.errors import ArgumentError
 from support.bench_runs import METADATA, row, run, samples
 
