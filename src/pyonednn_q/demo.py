@@ -23,9 +23,9 @@ import numpy.typing as npt
 import pyonednn_q as pq
 from pyonednn_q.bench.noise import BUSY, Load
 from pyonednn_q.bench.summary import paired_ratio, sqnr_db, summarise
-from pyonednn_q.bench.table import Column, Table
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget, interleaved
+from pyonednn_q.tables import Column, Table
 
 __all__ = ["main"]
 

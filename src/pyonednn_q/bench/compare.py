@@ -19,9 +19,9 @@ from pyonednn_q.bench.arguments import percent
 from pyonednn_q.bench.row import Row
 from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.summary import Ratio, unpaired_ratio
-from pyonednn_q.bench.table import Column, Table
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.shown import shown
+from pyonednn_q.tables import Column, Table
 
 __all__ = ["Comparison", "compare", "main"]
 

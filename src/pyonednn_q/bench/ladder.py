@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pyonednn_q.bench.precision import FLOATS
 from pyonednn_q.bench.row import Row
 from pyonednn_q.bench.run import Run
-from pyonednn_q.bench.table import Column, Table
+from pyonednn_q.tables import Column, Table
 
 __all__ = ["ladder"]
 

@@ -17,11 +17,11 @@ from pyonednn_q.bench.probe import PEAK_PROBLEMS
 from pyonednn_q.bench.row import Row
 from pyonednn_q.bench.run import Run, Total
 from pyonednn_q.bench.summary import Ratio
-from pyonednn_q.bench.table import Column, Table
 from pyonednn_q.errors import Error
 from pyonednn_q.native.timing import TAKEN_AGAIN
+from pyonednn_q.tables import Column, Table
 
-__all__ = ["complain", "markdown", "text", "write"]
+__all__ = ["commands", "complain", "markdown", "notes", "rows", "text", "time", "where", "write"]
 
 Cell = Callable[[Run, Row], str]
 _LADDER = "us at each instruction set (over the first type of float there; ~1: not significant)"
@@ -35,18 +35,18 @@ def text(run: Run, *, width: int | None = None, repro: bool = False) -> str:
     instance("run", run, Run)
     flag("repro", repro)
     width = None if width is None else whole("width", width, lo=1)
-    table = _table(run, verbose=False)
+    table = rows(run)
     blank = _without_repeats(table)
     for name in _OPTIONAL:
         if width is not None and blank.width > width:
             blank = blank.without(name)
-    parts = [_where(run), "", blank.text()]
-    steps = ladder(run, _time)
+    parts = [where(run), "", blank.text()]
+    steps = ladder(run, time)
     if steps is not None:
         parts += ["", _LADDER, "", steps.text()]
-    parts += ["", *_totals(run), *standing.totals(run), *_legend(run)]
+    parts += ["", *notes(run)]
     if repro:
-        parts += ["", *_commands(run)]
+        parts += ["", *commands(run)]
     return "\n".join([*parts, *_doubts(run)])
 
 
@@ -54,15 +54,19 @@ def markdown(run: Run, *, repro: bool = False) -> str:
     """Return the run as Markdown, with every column."""
     instance("run", run, Run)
     flag("repro", repro)
-    parts = [_where(run), "", _table(run, verbose=True).markdown()]
-    steps = ladder(run, _time)
+    parts = [where(run), "", rows(run, verbose=True).markdown()]
+    steps = ladder(run, time)
     if steps is not None:
         parts += ["", _LADDER, "", steps.markdown()]
-    notes = [*_totals(run), *standing.totals(run), *_legend(run), *_doubts(run)]
-    parts += ["", *(f"- {line}" for line in notes if line)]
+    parts += ["", *(f"- {line}" for line in (*notes(run), *_doubts(run)))]
     if repro:
-        parts += ["", "```", *_commands(run), "```"]
+        parts += ["", "```", *commands(run), "```"]
     return "\n".join(parts)
+
+
+def notes(run: Run) -> list[str]:
+    """Return totals, what other runtimes took together, and what the columns mean."""
+    return [*_totals(run), *standing.totals(run), *_legend(run)]
 
 
 def write(words: str) -> None:
@@ -75,7 +79,8 @@ def complain(error: Error) -> None:
     sys.stderr.write(f"pyonednn-q: {error}\n")
 
 
-def _table(run: Run, *, verbose: bool) -> Table:
+def rows(run: Run, *, verbose: bool = False) -> Table:
+    """Return the rows as a table; verbose: with every column, and intervals."""
     columns: list[tuple[Column, Cell]] = [
         (Column("line"), lambda _, row: row.name),
         (Column("problem"), lambda _, row: row.problem if row.line else ""),
@@ -104,7 +109,7 @@ def _table(run: Run, *, verbose: bool) -> Table:
     ]
     if any(row.sqnr_db is not None for row in run.rows):
         columns.append((Column("SQNR dB", right=True), _sqnr))
-    columns += standing.columns(run, _time)
+    columns += standing.columns(run, time)
     columns.append((Column("implementation"), _implementation))
     cells = [[cell(run, row) for _, cell in columns] for row in run.rows]
     return Table([column for column, _ in columns], cells)
@@ -129,12 +134,13 @@ def _measured(cell: Cell) -> Cell:
     return lambda run, row: cell(run, row) if row.samples_us else "-"
 
 
-def _time(microseconds: float) -> str:
+def time(microseconds: float) -> str:
+    """Return microseconds as a reader wants them."""
     return f"{microseconds:.0f}" if microseconds >= 1000 else f"{microseconds:.1f}"
 
 
 def _median(_: Run, row: Row) -> str:
-    return _time(row.median_us) + ("!" if row.is_disturbed else "")
+    return time(row.median_us) + ("!" if row.is_disturbed else "")
 
 
 def _part_of_peak(which: int) -> Cell:
@@ -179,7 +185,8 @@ def _implementation(_: Run, row: Row) -> str:
     return row.impl + (" *" if row.notes else "")
 
 
-def _where(run: Run) -> str:
+def where(run: Run) -> str:
+    """Say where the run was made, in a line."""
     about = run.metadata
     threads = sorted({row.threads for row in run.rows})
     return (
@@ -268,7 +275,8 @@ def _doubts(run: Run) -> list[str]:
     return [f"WARNING: {doubt}" for doubt in run.warnings]
 
 
-def _commands(run: Run) -> Iterator[str]:
+def commands(run: Run) -> Iterator[str]:
+    """Yield two lines for each row that measure it again: ours, and benchdnn's."""
     for row in run.rows:
         yield row.ours
         yield row.benchdnn or f"# {row.refused}"

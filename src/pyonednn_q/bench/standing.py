@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyonednn_q.bench.row import OURS, Row
 from pyonednn_q.bench.run import Run
-from pyonednn_q.bench.table import Column
+from pyonednn_q.tables import Column
 
 if TYPE_CHECKING:
     Cell = Callable[[Run, Row], str]

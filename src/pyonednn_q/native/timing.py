@@ -91,7 +91,7 @@ class Timed:
     disturbed: int = 0
 
 
-class _Sample(NamedTuple):
+class _Reading(NamedTuple):
     us: float
     waited: bool
 
@@ -132,14 +132,14 @@ def interleaved(
     calls = [1 if flush else max(1, round(MIN_SAMPLE_S / estimate)) for estimate in estimates]
     lengths = [n * estimate for n, estimate in zip(calls, estimates, strict=True)]
 
-    def sample(index: int) -> _Sample:
+    def sample(index: int) -> _Reading:
         if flush:
             flush()
         else:
             primitives[index](1)
         return _sample(primitives[index], calls[index], lengths[index])
 
-    samples: list[list[_Sample]] = [[] for _ in primitives]
+    samples: list[list[_Reading]] = [[] for _ in primitives]
     order = list(range(len(primitives)))
     shuffle = random.Random(5).shuffle
     for _ in range(budget.rounds_of(lengths)):
@@ -157,15 +157,15 @@ def interleaved(
     ]
 
 
-def _sample(seconds: Seconds, calls: int, length_s: float) -> _Sample:
+def _sample(seconds: Seconds, calls: int, length_s: float) -> _Reading:
     is_long = length_s > _QUANTUM_S
     before = _waiting_s() if is_long else 0.0
     per_call = seconds(calls)
     waited_s = _waiting_s() - before if is_long else 0.0
-    return _Sample(per_call * 1e6, waited_s > _WAITED * per_call * calls)
+    return _Reading(per_call * 1e6, waited_s > _WAITED * per_call * calls)
 
 
-def _disturbed(samples: Sequence[_Sample]) -> list[int]:
+def _disturbed(samples: Sequence[_Reading]) -> list[int]:
     """Return which of a primitive's samples were disturbed."""
     limit = SLOW * min(sample.us for sample in samples)
     return [at for at, sample in enumerate(samples) if sample.waited or sample.us > limit]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyonednn_q.bench import report
-from pyonednn_q.bench.table import Column, Table
+from pyonednn_q.tables import Column, Table
 from support.bench_runs import row, run, samples
 
 ROWS = [
