@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +18,13 @@ from pyonednn_q.bench.arguments import percent
 from pyonednn_q.bench.row import Row
 from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.summary import Ratio, unpaired_ratio
-from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.errors import ArgumentError
 from pyonednn_q.shown import shown
 from pyonednn_q.tables import Column, Table
 
-__all__ = ["Comparison", "compare", "main"]
+__all__ = ["Comparison", "add_arguments", "compare", "run"]
 
 _REGRESSED = 1
-UNUSABLE = 2
 THRESHOLD = 0.05
 CONFIDENCE = 0.99
 _MUST_AGREE = ("cpu", "isa", "onednn", "runtime")
@@ -107,20 +105,13 @@ def differences(before: Run, after: Run) -> tuple[str, ...]:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``pyonednn-q compare``: 1 when a row became slower or is refused, 2 for no answer."""
-    options = _parser().parse_args(sys.argv[1:] if argv is None else argv)
-    try:
-        before, after = (_read(path) for path in (options.before, options.after))
-        comparisons = compare(
-            before, after, threshold=options.threshold, confidence=options.confidence
-        )
-        gone = lost(before, after)
-        if not comparisons and not gone:
-            raise ArgumentError("after", str(options.after), f"rows that {options.before} has too")
-    except Error as error:
-        report.complain(error)
-        return UNUSABLE
+def run(options: argparse.Namespace) -> int:
+    """Run ``pyonednn-q compare``: 1 when a row became slower or is refused."""
+    before, after = (_read(path) for path in (options.before, options.after))
+    comparisons = compare(before, after, threshold=options.threshold, confidence=options.confidence)
+    gone = lost(before, after)
+    if not comparisons and not gone:
+        raise ArgumentError("after", str(options.after), f"rows that {options.before} has too")
     report.write(text(comparisons, gone, differences(before, after), options.threshold))
     return _REGRESSED if gone or any(c.verdict == "slower" for c in comparisons) else 0
 
@@ -178,12 +169,8 @@ def _read(path: Path) -> Run:
         raise ArgumentError("file", str(path), f"a file to read ({error.strerror})") from None
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="pyonednn-q compare",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("before", type=Path, metavar="A.json", help="from bench --json")
     parser.add_argument("after", type=Path, metavar="B.json")
     for name, value, meaning in (
@@ -197,4 +184,3 @@ def _parser() -> argparse.ArgumentParser:
             metavar="PERCENT",
             help=f"{meaning} (default: {100 * value:g})",
         )
-    return parser

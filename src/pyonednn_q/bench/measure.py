@@ -104,9 +104,11 @@ def measure(request: Request, progress: Progress) -> Run:
             if request.peers:
                 first = len(rows) - sum(len(request.cases(line)) for line in request.lines)
                 rows[first:] = _with_rivals(request, setting, rows[first:], progress)
+            key = (setting.isa, setting.threads)
             progress.phase("probing again")
             ceiling, drift = probe.probe_again(ceiling, request.precisions, progress.tick)
-            limits.append(((setting.isa, setting.threads), ceiling))
+            reached = [row for row in rows if row.setting == (*key, setting.cache)]
+            limits.append((key, probe.at_least(ceiling, reached)))
             drifts.append(drift)
     stolen, others = noise.Load.now().since(before)
     spreads = [row.summary.spread for row in rows if row.samples_us]

@@ -1,9 +1,9 @@
 """What this machine can do: a peak per data type, bandwidth by size, the cost of an empty call.
 
-The peak is the best of a few large, well-shaped problems through the same library: what its
-kernels reach, not what a data sheet promises, which stands beside it (see `paper`). Bandwidth is
-the best of a copy and of a product of a vector with a matrix, whose data fill the named size. All
-of it with the threads in force.
+The peak is the best of a few large, well-shaped problems through the same library, and of all lines
+that were measured: what its kernels reach, not what a data sheet promises, which stands beside it
+(see `paper`). Bandwidth is the best of a copy and of a product of a vector with a matrix, whose
+data fill the named size. All of it with the threads in force.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -29,6 +29,9 @@ from pyonednn_q.errors import DTypeError, UnsupportedError
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive.problem import EltwiseProblem, MatMulProblem
 from pyonednn_q.primitive.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    from pyonednn_q.bench.row import Row
 
 __all__ = ["PEAK_PROBLEMS", "Limits", "probe"]
 
@@ -124,6 +127,16 @@ def probe_again(
     best = tuple((name, max(gops, peaks.get(name, 0.0))) for name, gops in peaks_before.items())
     limits = _on_paper(replace(before, peak_gops=best))
     return limits, max(moves, key=abs, default=0.0)
+
+
+def at_least(limits: Limits, rows: Iterable[Row]) -> Limits:
+    """Return the limits with peaks no lower than what lines reached: probes are disturbed, too."""
+    peaks = dict(limits.peak_gops)
+    for row in rows:
+        name = multiplied(Precision.parse(row.dtype))
+        if row.samples_us and name in peaks:
+            peaks[name] = max(peaks[name], row.gops)
+    return replace(limits, peak_gops=tuple(peaks.items()))
 
 
 def _on_paper(limits: Limits) -> Limits:

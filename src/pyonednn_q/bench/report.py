@@ -17,11 +17,10 @@ from pyonednn_q.bench.probe import PEAK_PROBLEMS
 from pyonednn_q.bench.row import Row
 from pyonednn_q.bench.run import Run, Total
 from pyonednn_q.bench.summary import Ratio
-from pyonednn_q.errors import Error
 from pyonednn_q.native.timing import TAKEN_AGAIN
 from pyonednn_q.tables import Column, Table
 
-__all__ = ["commands", "complain", "markdown", "notes", "rows", "text", "time", "where", "write"]
+__all__ = ["commands", "markdown", "notes", "rows", "text", "time", "where", "write"]
 
 Cell = Callable[[Run, Row], str]
 _LADDER = "us at each instruction set (over the first type of float there; ~1: not significant)"
@@ -72,11 +71,6 @@ def notes(run: Run) -> list[str]:
 def write(words: str) -> None:
     """Print text and a line end."""
     sys.stdout.write(words + "\n")
-
-
-def complain(error: Error) -> None:
-    """Print an error."""
-    sys.stderr.write(f"pyonednn-q: {error}\n")
 
 
 def rows(run: Run, *, verbose: bool = False) -> Table:
@@ -246,7 +240,7 @@ def _legend(run: Run) -> Iterator[str]:
         where = f" at {isa}" if isa else ""
         yield (
             f"peak{where}, {_threads(threads)}: {peaks} GOPS (best of {len(PEAK_PROBLEMS)} large "
-            f"problems); GB/s over {rates}; a call {limits.call_us:.1f} us"
+            f"problems and of all lines); GB/s over {rates}; a call {limits.call_us:.1f} us"
         )
         if limits.paper_gops and limits.clock_ghz:
             promised = ", ".join(

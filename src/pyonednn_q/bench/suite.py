@@ -22,6 +22,7 @@ out.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -36,7 +37,7 @@ from pyonednn_q.bench.shape import KINDS, Shape
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.shown import shown
 
-__all__ = ["Line", "Suite", "find", "names"]
+__all__ = ["Line", "Suite", "chosen", "find", "names"]
 
 _FOLDER = resources.files("pyonednn_q.bench") / "suites"
 _SUITE = (
@@ -130,6 +131,23 @@ def find(word: str) -> Suite:
             "suite", shown(word), f"{suites}; a .toml file; or a problem, in quotes"
         )
     return parse(word, (_FOLDER / f"{word}.toml").read_text(encoding="utf-8"))
+
+
+def chosen(word: str, wanted: re.Pattern[str] | None = None) -> tuple[Line, ...]:
+    """Return the lines that a word names, those whose name or problem has a match.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        As `find`; or no line has a match.
+    """
+    lines = find(word).lines
+    if wanted is None:
+        return lines
+    kept = tuple(line for line in lines if wanted.search(f"{line.name} {line.shape}"))
+    if not kept:
+        raise ArgumentError("filter", shown(wanted.pattern), f"a part of a line's name in {word}")
+    return kept
 
 
 def parse(name: str, text: str) -> Suite:
