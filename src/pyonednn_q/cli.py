@@ -150,10 +150,14 @@ Print a script that lets a shell complete this command (needs shtab):
 
 def _parsed(tree: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     try:
-        return tree.parse_args(words)
+        options, strange = tree.parse_known_args(words)
+        if strange:  # said with the usage of the subcommand
+            branch = _branches(tree).get(options.command, tree)
+            branch.error(f"unrecognized arguments: {' '.join(strange)}")
     except SystemExit:
         sys.stdout.flush()  # the help, which nobody may want to read
         raise
+    return options
 
 
 def _run(command: str, options: argparse.Namespace) -> int:
@@ -181,11 +185,18 @@ def _completion(shell: str) -> str:
 
 
 def _actions(tree: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    for action in tree._actions:  # noqa: SLF001 - as shtab itself walks a parser
-        yield action
+    yield from tree._actions  # noqa: SLF001 - as shtab itself walks a parser
+    for branch in _branches(tree).values():
+        yield from _actions(branch)
+
+
+def _branches(tree: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of a tree's subcommands by name."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for action in tree._actions:  # noqa: SLF001
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            for branch in action.choices.values():
-                yield from _actions(branch)
+            found |= action.choices
+    return found
 
 
 def _open_streams() -> None:

@@ -18,7 +18,8 @@ from pyonednn_q.bench.summary import Ratio
 __all__ = ["roofline", "speedups"]
 
 _WIDTH, _LABELS, _BAR, _GAP = 900, 300, 14, 8
-_MARKS = "outline: not significant; hatched: disturbed"
+_OF_BARS = "outline: not significant; hatched: disturbed"
+_OF_DOTS = "outline: disturbed"
 _CEILING = 1.08  # of the longest interval
 
 
@@ -55,7 +56,7 @@ def speedups(run: Run, rows: Sequence[Row]) -> str:
     )
     at = _x(1, scale)
     one = f'<line class="axis" x1="{at}" x2="{at}" y1="28" y2="{height - 24:.0f}"/>'
-    return _svg(height, _key(kinds) + grid + "".join(drawn) + one, "speed-up by line")
+    return _svg(height, _key(kinds, _OF_BARS) + grid + "".join(drawn) + one, "speed-up by line")
 
 
 def _bar(
@@ -103,7 +104,7 @@ def roofline(run: Run, rows: Sequence[Row]) -> str:
     x_axis = _Log(min(xs) / 2, max(xs) * 2, left, _WIDTH - 150)
     tops = [*ys, *(gops for roof in roofs for gops in roof.values())]
     y_axis = _Log(min(ys) / 2, max(tops) * 1.5, height - bottom, 40)
-    parts = [_key(types)]
+    parts = [_key(types, _OF_DOTS)]
     for tick in x_axis.ticks():
         at = x_axis.at(tick)
         parts.append(
@@ -116,6 +117,7 @@ def roofline(run: Run, rows: Sequence[Row]) -> str:
             f'<line class="grid" x1="{left}" x2="{_WIDTH - 150}" y1="{at:.1f}" y2="{at:.1f}"/>'
             f'<text x="{left - 6}" y="{at + 4:.1f}" text-anchor="end">{tick:g}</text>'
         )
+    labels: list[tuple[float, str]] = []
     for index, dtype in enumerate(types):
         colour = f"var(--c{index % 7})"
         precision = Precision.parse(dtype)
@@ -131,10 +133,7 @@ def roofline(run: Run, rows: Sequence[Row]) -> str:
             )
             faint = ' class="faint"' if word else ""
             parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}"{faint}/>')
-            name = f"{dtype} on paper" if word else f"{dtype} measured"
-            parts.append(
-                f'<text x="{_WIDTH - 144}" y="{y_axis.at(peak) + 4:.1f}">{escape(name)}</text>'
-            )
+            labels.append((y_axis.at(peak), f"{dtype} on paper" if word else f"{dtype} measured"))
         for row in (row for row in rows if row.dtype == dtype):
             tip = f"{row.name} {dtype}: {row.gops:.0f} GOPS, {row.intensity:.0f} operations a byte"
             look = f'fill="{colour}"'
@@ -144,6 +143,10 @@ def roofline(run: Run, rows: Sequence[Row]) -> str:
                 f'<circle cx="{x_axis.at(row.intensity):.1f}" cy="{y_axis.at(row.gops):.1f}" '
                 f'r="4.5" {look}><title>{escape(tip)}</title></circle>'
             )
+    lowest = 0.0
+    for at, name in sorted(labels):
+        lowest = max(at + 4, lowest + 13)  # no name on another
+        parts.append(f'<text x="{_WIDTH - 144}" y="{lowest:.1f}">{escape(name)}</text>')
     parts.append(
         f'<text x="{(left + _WIDTH - 150) / 2}" y="{height - 12}" text-anchor="middle">'
         'operations a byte</text><text x="14" y="34">GOPS</text>'
@@ -183,13 +186,13 @@ def _svg(height: float, content: str, name: str) -> str:
     )
 
 
-def _key(kinds: Sequence[str]) -> str:
+def _key(kinds: Sequence[str], marks: str) -> str:
     parts, x = [], 60.0
     for index, kind in enumerate(kinds):
         parts.append(f'<rect x="{x:.0f}" y="4" width="12" height="12" fill="var(--c{index % 7})"/>')
         parts.append(f'<text x="{x + 18:.0f}" y="15">{escape(kind)}</text>')
         x += 40 + 7.5 * len(kind)
-    parts.append(f'<text x="{x:.0f}" y="15" opacity=".7">{_MARKS}</text>')
+    parts.append(f'<text x="{x:.0f}" y="15" opacity=".7">{marks}</text>')
     return "".join(parts)
 
 

@@ -30,10 +30,10 @@ h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
 .legend p { margin: .3rem 0; }
 .doubt { border-left: 4px solid #d08000; margin: .4rem 0; padding: .1rem .8rem; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .88rem; }
-th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem; text-align: left; }
+table { border-collapse: collapse; font-size: .84rem; }
+th, td { border-bottom: 1px solid var(--line); padding: .22rem .5rem; text-align: left; }
 td { white-space: nowrap; }
-td:last-child { min-width: 16rem; white-space: normal; }
+td:last-child { min-width: 13rem; overflow-wrap: anywhere; white-space: normal; }
 .right { font-variant-numeric: tabular-nums; text-align: right; }
 tbody tr:hover { background: rgba(128,128,128,.12); }
 th button { all: unset; cursor: pointer; font-weight: 600; white-space: nowrap; }

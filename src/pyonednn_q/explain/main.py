@@ -26,14 +26,14 @@ _FLOOR, _CEILING = (3, 7, 0), (4, 0, 0)
 _HEADINGS = {"layers": "layers", "subgraphs": "subgraphs", "chains": "chains behind a convolution"}
 
 
-def run(options: argparse.Namespace, *, here: Callable[[], Facts] | None = None) -> int:
+def run(options: argparse.Namespace, *, here: Callable[[], Facts]) -> int:
     """Run the command.
 
     Parameters
     ----------
     options : Namespace
         What the parser made of the command line.
-    here : callable, optional
+    here : callable
         Returns the facts of this process, which only the extension's room knows.
 
     Returns
@@ -122,12 +122,10 @@ def _changed(tables: dict[str, Any], options: argparse.Namespace) -> dict[str, A
     return changed
 
 
-def _process(options: argparse.Namespace, here: Callable[[], Facts] | None) -> Facts | None:
+def _process(options: argparse.Namespace, here: Callable[[], Facts]) -> Facts | None:
     if options.here:
         if options.isa or options.version:
             raise ArgumentError("--here", "--isa or --version", "one of the two ways to say where")
-        if here is None:
-            raise ArgumentError("--here", "no extension", "--isa and --version")
         return here()
     if options.isa is None and options.version is None:
         return None
