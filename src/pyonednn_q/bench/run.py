@@ -117,16 +117,16 @@ class Run:
 
     def to_json(self) -> str:
         """Return the run as JSON text."""
-        document = _Document(
+        document = Document(
             schema=SCHEMA,
             metadata=dict(self.metadata),
             limits=tuple(
-                _WrittenLimits(**_shallow(peaks), isa=isa, threads=threads)
+                WrittenLimits(**_shallow(peaks), isa=isa, threads=threads)
                 for (isa, threads), peaks in self.limits
             ),
             warnings=self.warnings,
             rows=tuple(
-                _WrittenRow(**_shallow(row), statistics=_statistics(self, row)) for row in self.rows
+                WrittenRow(**_shallow(row), statistics=_statistics(self, row)) for row in self.rows
             ),
             totals=self.totals,
         )
@@ -142,11 +142,11 @@ class Run:
         ArgumentError
             Not a run, or of another schema.
         """
-        schema = read_json("text", text, _Head, _WRITER).schema
+        schema = read_json("text", text, SchemaNumber, _WRITER).schema
         if schema != SCHEMA:
             wanted = f"{SCHEMA}: made by this version"
             raise ArgumentError("schema", shown(schema), wanted)
-        document = read_json("text", text, _Document, _WRITER)
+        document = read_json("text", text, Document, _WRITER)
         for name in ("cpu", "isa", "onednn", "runtime", "time"):
             if name not in document.metadata:
                 raise ArgumentError("text", f"metadata without {name}", "where the run was made")
@@ -160,7 +160,7 @@ class Run:
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of what `Run.to_json` writes; `run.schema.json` holds it."""
-    schema = msgspec.json.schema(_Document)
+    schema = msgspec.json.schema(Document)
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": _WRITER}
     return about | schema
 
@@ -232,7 +232,7 @@ def _total(
 
 
 @dataclass(frozen=True, slots=True)
-class _Over:
+class Over:
     """How many times faster a row is than its like in another type, and the interval of that."""
 
     value: float
@@ -243,7 +243,7 @@ class _Over:
 
 
 @dataclass(frozen=True, slots=True)
-class _Statistics:
+class RowStatistics:
     """What follows from the samples of a row."""
 
     median_us: float
@@ -255,34 +255,40 @@ class _Statistics:
     gops: float
     of_peak: float | None
     of_paper: float | None
-    over: dict[str, _Over]
+    over: dict[str, Over]
 
 
 @dataclass(frozen=True, slots=True)
-class _WrittenRow(Row):
-    statistics: _Statistics | None = field(kw_only=True)
+class WrittenRow(Row):
+    """A row, and what follows from its samples; null where it was refused."""
+
+    statistics: RowStatistics | None = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class _WrittenLimits(Limits):
+class WrittenLimits(Limits):
+    """What the machine can do, under one limit of the instruction set and with so many threads."""
+
     isa: str = field(kw_only=True)
     threads: Times = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class _Head:
+class SchemaNumber:
+    """What says by which schema the rest is written."""
+
     schema: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Document:
+class Document:
     """A run of `pyonednn-q bench`."""
 
     schema: Annotated[int, Meta(ge=SCHEMA, le=SCHEMA)]
     metadata: dict[str, str]
-    limits: tuple[_WrittenLimits, ...]
+    limits: tuple[WrittenLimits, ...]
     warnings: tuple[str, ...]
-    rows: tuple[_WrittenRow, ...]
+    rows: tuple[WrittenRow, ...]
     totals: tuple[Total, ...]
 
 
@@ -294,11 +300,11 @@ def _plain(kind: type[Any], written: Any) -> Any:  # noqa: ANN401 - a row or lim
     return kind(**{each.name: getattr(written, each.name) for each in fields(kind)})
 
 
-def _statistics(run: Run, row: Row) -> _Statistics | None:
+def _statistics(run: Run, row: Row) -> RowStatistics | None:
     if not row.samples_us:
         return None
     summary = row.summary
-    return _Statistics(
+    return RowStatistics(
         summary.median,
         summary.q1,
         summary.q3,
@@ -311,12 +317,12 @@ def _statistics(run: Run, row: Row) -> _Statistics | None:
     )
 
 
-def _overs(run: Run, row: Row) -> Iterator[tuple[str, _Over]]:
+def _overs(run: Run, row: Row) -> Iterator[tuple[str, Over]]:
     for dtype in run.baselines:
         twin, ratio = run.twin(row, dtype), run.over(row, dtype)
         if twin is not None and ratio is not None:
             disturbed = row.is_disturbed or twin.is_disturbed
-            over = _Over(ratio.value, ratio.lo, ratio.hi, ratio.is_significant, disturbed)
+            over = Over(ratio.value, ratio.lo, ratio.hi, ratio.is_significant, disturbed)
             yield dtype, over
 
 
