@@ -85,26 +85,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print verdicts; 1 where a channel can be wrong."""
     found: list[_Found] = []
+    left_out: list[str] = []  # products of two sources
     for word in options.what:
         if word.endswith((".npy", ".npz")):
             found.append(_of_file(Path(word), options))
             continue
         lines = suite.chosen(word, options.filter)
-        found += [_of_shape(line.label, line.shape, options) for line in lines]
+        without = [line.label for line in lines if line.shape.has_two_sources]
+        if len(without) == len(lines):
+            raise ArgumentError("what", shown(word), "weights that are known beforehand")
+        left_out += without
+        found += [
+            _of_shape(line.label, line.shape, options)
+            for line in lines
+            if not line.shape.has_two_sources
+        ]
     if options.json:
-        document = {"schema": SCHEMA, "verdicts": [_plain(each) for each in found]}
+        verdicts = [_plain(each) for each in found]
+        document = {"schema": SCHEMA, "verdicts": verdicts, "left_out": left_out}
         report.write(json.dumps(document, indent=1))
     elif len(found) == 1:
         report.write(_text(found[0]))
     else:
         report.write(_table(found).text())
+        if left_out:
+            report.write(f"without weights that are known beforehand: {', '.join(left_out)}")
     return 0 if all(each.verdict.is_exact for each in found) else SATURATES
 
 
 def _of_shape(name: str, shape: Shape, options: argparse.Namespace) -> _Found:
     precision = Precision(options.src or "u8", "s8", "s32")
-    if shape.has_two_sources:
-        raise ArgumentError("what", shown(shape.text()), "weights that are known beforehand")
     codes = quantize(Case(shape, precision), Sample.of(shape, with_residual=False))
     problem = shape.problem(precision, "channels_last")
     return _Found(name, saturation(problem, codes.wei, options.isa), None)
@@ -118,6 +128,8 @@ def _of_file(file: Path, options: argparse.Namespace) -> _Found:
         wei, src = arrays["wei"], arrays.get("src")
     else:
         wei = _codes(file)
+    if not 2 <= wei.ndim <= 6:
+        raise ShapeError("wei", f"shape {wei.shape} in {file}", "2 to 6 dimensions")
     if wei.dtype != np.int8:
         raise ArgumentError("wei", f"{shown(wei)} in {file}", "codes of int8")
     kind = options.op or str(arrays.get("op", "conv" if wei.ndim > 2 else "inner_product"))
@@ -138,8 +150,8 @@ def _codes(file: Path) -> Array:
         loaded = np.load(file, allow_pickle=False)
     except (ValueError, EOFError, MemoryError) as problem:
         raise ArgumentError(str(file), shown(str(problem)), "what numpy.save writes") from None
-    if not isinstance(loaded, np.ndarray) or loaded.ndim < 2:
-        raise ArgumentError(str(file), shown(loaded), "an array of 2 to 5 dimensions")
+    if not isinstance(loaded, np.ndarray):
+        raise ArgumentError(str(file), shown(loaded), "one array, as numpy.save writes")
     return loaded
 
 

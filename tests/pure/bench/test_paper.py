@@ -50,7 +50,7 @@ def test_cores_and_clock_multiply() -> None:
 
 def test_threads_of_one_core_are_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(paper, "_CPUS", tmp_path)
-    monkeypatch.setattr(paper.os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2, 3})
     assert paper.cores(8) == 4  # the kernel does not say: as many as there are
     for cpu in range(4):
         (tmp_path / f"cpu{cpu}" / "topology").mkdir(parents=True)
