@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q import cli
+from pyonednn_q.bench import suite
 from pyonednn_q.cli import parser
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -77,6 +80,19 @@ def test_the_page_has_every_command_and_option() -> None:
         assert f"pyonednn-q {command}" in page
         for flag in set(flags(command)) - {"--help"}:
             assert f"`{flag}" in page, (command, flag)
+
+
+def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (DOCS / "command_line.md").read_text()
+    ((call, shown),) = re.findall(r"\$ pyonednn-q (.*)\n((?:.+\n)*?)```", page)
+    assert cli.main(shlex.split(call)) == 1
+    assert capsys.readouterr().out == shown
+
+
+def test_the_suite_of_the_page_is_one() -> None:
+    page = (DOCS / "command_line.md").read_text()
+    found = suite.parse("page", re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0])
+    assert len(found.lines) == 2
 
 
 @pytest.fixture(scope="module")
