@@ -179,7 +179,7 @@ def _completion(shell: str) -> str:
     tree = parser()
     for action in _actions(tree):
         if action.type is Path:
-            action.complete = shtab.FILE  # type: ignore[attr-defined]
+            vars(action)["complete"] = shtab.FILE  # which shtab reads
     script: str = shtab.complete(tree, shell)
     return script
 

@@ -10,7 +10,7 @@ import pytest
 
 import pyonednn_q as pq
 from pyonednn_q import cli
-from pyonednn_q.bench import inspections
+from pyonednn_q.bench.trial import Trial
 from pyonednn_q.errors import UnsupportedError
 
 pytestmark = pytest.mark.executed
@@ -72,7 +72,7 @@ def test_what_no_kernel_takes_is_a_finding(
     def refuse(*_: object, **__: object) -> object:
         raise UnsupportedError("refused", "choosing", "a problem", "no kernel")
 
-    monkeypatch.setattr(inspections.Trial, "of", refuse)
+    monkeypatch.setattr(Trial, "of", refuse)
     code, out = inspect(capsys, PROBLEM, "ip 2x8 4x8")
     assert code == 1
     assert out.count("refused: ") == 2
