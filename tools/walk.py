@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import pyonednn_q as pq
+from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,10 +154,9 @@ def main() -> None:
     parser.add_argument("--nouns", action="store_true", help="name the classes that took part")
     names = parser.parse_args().nouns
     found = walks()
-    print("| " + " | ".join(HEAD) + " |")
-    print("|---" + "|---:" * (len(HEAD) - 1) + "|")
-    for name, walk in found.items():
-        print(f"| `{name}` | " + " | ".join(map(str, walk.cells())) + " |")
+    columns = [Column(name, right=place > 0) for place, name in enumerate(HEAD)]
+    cells = [[f"`{name}`", *map(str, walk.cells())] for name, walk in found.items()]
+    print(Table(columns, cells).markdown())
     if names:
         for name, walk in found.items():
             print(f"\n{name}: {', '.join(sorted(walk.nouns))}")

@@ -1,3 +1,4 @@
+#include "clock.hpp"
 #include "dtypes.hpp"
 #include "library.hpp"
 #include "rooms.hpp"
@@ -20,6 +21,8 @@ void register_runtime(py::module_& m) {
     m.def("set_num_threads", &set_num_threads, py::arg("n"),
           "Sets the threads of primitives made from now on.");
     m.def("vector_bits", &vector_bits, "Width of the vectors of our own loops; 0: none.");
+    m.def("clock_hz", &clock_hz, py::call_guard<py::gil_scoped_release>(),
+          "The clock of this core in Hz, measured; 0: unknown.");
     m.def("register_dtype", &register_dtype, py::arg("name"), py::arg("dtype"),
           "Names the NumPy dtype of a type that NumPy lacks.");
 }

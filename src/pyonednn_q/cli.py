@@ -1,4 +1,18 @@
-"""The command ``pyonednn-q``. Subcommands are imported when they are asked for."""
+"""The command ``pyonednn-q``: one tree of parsers, one set of exit codes.
+
+Each subcommand is a module with ``add_arguments(parser)`` and ``run(options) -> int``, which is
+imported when it is asked for. Exit codes are the same everywhere:
+
+====  ==============================================================================================
+code  meaning
+====  ==============================================================================================
+0     done, and nothing is wrong
+1     done, with a finding: slower, wrong, saturating, unexplained, unusable
+2     not done: a wrong argument, a file that cannot be read or written, a library that is not there
+130   interrupted
+141   nobody reads what is printed any more
+====  ==============================================================================================
+"""
 
 from __future__ import annotations
 
@@ -9,41 +23,79 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from pyonednn_q.errors import Error
+from pyonednn_q import __version__
+from pyonednn_q.errors import ArgumentError, Error
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyonednn_q.primitive.isa import Facts
 
-_COMMANDS = {
-    "doctor": "which oneDNN is used, whether it works, and what to do if not",
-    "explain": "how a layer becomes attributes and post-ops of oneDNN, and why",
-    "why": "which arithmetic gives another runtime's codes, and what differs from ours",
-    "demo": "classify handwritten digits in FP32 and INT8, and compare the two",
-    "bench": "measure INT8 against FP32: known networks or your own shapes",
-    "compare": "compare two runs of bench: what became slower, what faster",
-}
-_ROOMS = {
-    "compare": "bench.compare",
-    "why": "inspection.why",
-}  # of commands that are not rooms of their own
+__all__ = ["main", "parser"]
 
+
+class Command(NamedTuple):
+    """A subcommand: what it is for, and the module that has its arguments and runs it."""
+
+    purpose: str
+    module: str
+
+
+_COMMANDS = {
+    "doctor": Command("which oneDNN is used, whether it works, and what to do if not", "doctor"),
+    "explain": Command(
+        "how a layer becomes attributes and post-ops of oneDNN, and why", "explain.main"
+    ),
+    "inspect": Command(
+        "which kernels run, in which layouts, with which copies around", "bench.inspections"
+    ),
+    "saturation": Command(
+        "which channels can saturate in 16 bits where there is no VNNI", "bench.verdicts"
+    ),
+    "why": Command(
+        "which arithmetic gives another runtime's codes, and what differs from ours",
+        "inspection.why",
+    ),
+    "demo": Command("classify handwritten digits in FP32 and INT8, and compare the two", "demo"),
+    "bench": Command(
+        "measure INT8 against FP32: known networks or your own shapes", "bench.command"
+    ),
+    "compare": Command(
+        "compare two runs of bench: what became slower, what faster", "bench.compare"
+    ),
+    "completion": Command("print what makes a shell complete this command", ""),
+}
+
+UNUSABLE = 2
 # As shells tell of programs that a signal ended: SIGINT, and SIGPIPE.
 INTERRUPTED, NO_READER = 130, 141
-UNUSABLE = 2
+_SHELLS = ("bash", "zsh", "tcsh")
+_CODES = (
+    "exit codes: 0 fine, 1 a finding, 2 bad use or what cannot be read or written, "
+    "130 interrupted, 141 nobody reads"
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a subcommand and return its exit code.
+    """Run a subcommand and return its exit code: see the head of this module.
 
-    Each one is a room with ``main(argv) -> int`` that parses its own arguments. Whatever ends it
-    ends it with a line: 2 where a file cannot be read or written, 130 when it is interrupted, 141
-    when nobody reads what it writes.
+    Whatever ends it ends it with a line.
     """
+    words = list(sys.argv[1:] if argv is None else argv)
     _open_streams()
+    command = ""
     try:
-        code = _run(argv)
+        tree = parser(next((word for word in words if not word.startswith("-")), ""))
+        options = _parsed(tree, words)
+        command = options.command or ""
+        if not command:
+            tree.print_help(sys.stderr)
+            return UNUSABLE
+        code = _run(command, options)
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED
@@ -52,32 +104,99 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Error, OSError) as error:
         code = UNUSABLE
         with suppress(OSError):
-            print(f"pyonednn-q: {error}", file=sys.stderr)
+            print(f"pyonednn-q {command}".rstrip() + f": {error}", file=sys.stderr)
     else:
         return code
     _drop_output()
     return code
 
 
-def _run(argv: Sequence[str] | None) -> int:
-    parser = argparse.ArgumentParser(prog="pyonednn-q", description="INT8 primitives of oneDNN")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, purpose in _COMMANDS.items():
-        # Without a help option of its own, --help behind the command reaches the room.
-        commands.add_parser(name, help=purpose, add_help=False)
+def parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the command line.
+
+    Parameters
+    ----------
+    command : str, optional
+        Only this subcommand has its arguments, so that what the others need is not imported.
+    """
+    tree = argparse.ArgumentParser(
+        prog="pyonednn-q", description="INT8 primitives of oneDNN", epilog=_CODES
+    )
+    tree.add_argument("--version", action="version", version=f"pyonednn_q {__version__}")
+    commands = tree.add_subparsers(dest="command", metavar="COMMAND")
+    for name, (purpose, module) in _COMMANDS.items():
+        branch = commands.add_parser(
+            name, help=purpose, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if command not in {None, name}:
+            continue
+        if not module:
+            branch.description = _COMPLETION
+            branch.add_argument("shell", choices=_SHELLS, metavar="SHELL", help=", ".join(_SHELLS))
+            continue
+        room = import_module(f"pyonednn_q.{module}")
+        branch.description = room.__doc__
+        room.add_arguments(branch)
+    return tree
+
+
+_COMPLETION = """\
+Print a script that lets a shell complete this command (needs shtab):
+
+  bash  source <(pyonednn-q completion bash)
+  zsh   pyonednn-q completion zsh > a file _pyonednn-q in a folder of $fpath
+  tcsh  pyonednn-q completion tcsh > a file to source"""
+
+
+def _parsed(tree: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     try:
-        known, rest = parser.parse_known_args(argv)
-        if known.command is None:
-            parser.print_help(sys.stderr)
-            return UNUSABLE
-        room = import_module(f"pyonednn_q.{_ROOMS.get(known.command, known.command)}")
-        # explain and native are siblings, and those never import each other: this is above both.
-        extras = {"here": _facts_here} if known.command == "explain" else {}
-        code: int = room.main(rest, **extras)
+        options, strange = tree.parse_known_args(words)
+        if strange:  # said with the usage of the subcommand
+            branch = _branches(tree).get(options.command, tree)
+            branch.error(f"unrecognized arguments: {' '.join(strange)}")
     except SystemExit:
         sys.stdout.flush()  # the help, which nobody may want to read
         raise
+    return options
+
+
+def _run(command: str, options: argparse.Namespace) -> int:
+    if command == "completion":
+        print(_completion(options.shell))
+        return 0
+    room = import_module(f"pyonednn_q.{_COMMANDS[command].module}")
+    # explain and native are siblings, and those never import each other: this is above both.
+    extras = {"here": _facts_here} if command == "explain" else {}
+    code: int = room.run(options, **extras)
     return code
+
+
+def _completion(shell: str) -> str:
+    if find_spec("shtab") is None:
+        raise ArgumentError("completion", "no shtab", "shtab: pip install 'shtab>=1.7'")
+    import shtab
+
+    tree = parser()
+    for action in _actions(tree):
+        if action.type is Path:
+            vars(action)["complete"] = shtab.FILE  # which shtab reads
+    script: str = shtab.complete(tree, shell)
+    return script
+
+
+def _actions(tree: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    yield from tree._actions  # noqa: SLF001 - as shtab itself walks a parser
+    for branch in _branches(tree).values():
+        yield from _actions(branch)
+
+
+def _branches(tree: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of a tree's subcommands by name."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for action in tree._actions:  # noqa: SLF001
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            found |= action.choices
+    return found
 
 
 def _open_streams() -> None:

@@ -23,12 +23,12 @@ import numpy.typing as npt
 import pyonednn_q as pq
 from pyonednn_q.bench.noise import BUSY, Load
 from pyonednn_q.bench.summary import paired_ratio, sqnr_db, summarise
-from pyonednn_q.bench.table import Column, Table
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget, interleaved
 from pyonednn_q.shown import install
+from pyonednn_q.tables import Column, Table
 
-__all__ = ["main"]
+__all__ = ["add_arguments", "run"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Operators: TypeAlias = Sequence[pq.Conv | pq.InnerProduct]
@@ -66,31 +66,19 @@ class Execution(NamedTuple):
     tensors: list[Array]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``python -m pyonednn_q demo``.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments after ``demo``; those of the process when left out.
-
-    Returns
-    -------
-    int
-        0, or 1 without scikit-learn.
-    """
-    options = _options(argv)
+def run(options: argparse.Namespace) -> int:
+    """Run ``python -m pyonednn_q demo``, and return 0; or 2 without scikit-learn."""
     before = Load.now()
     try:
         digits = load_digits()
     except ImportError as error:
         wanted = f"demo: the demo needs scikit-learn: {install('demo')}"
         print(f"{wanted} ({error})", file=sys.stderr)
-        return 1
+        return 2
     print(_platform_text(), flush=True)
     layers = fit(digits, options.seed)
-    float32 = run(float32_operators(layers), real(digits.test_images))
-    int8 = run(int8_operators(layers, digits.train_images), digits.test_images)
+    float32 = forward(float32_operators(layers), real(digits.test_images))
+    int8 = forward(int8_operators(layers, digits.train_images), digits.test_images)
     print("", _accuracy_text(float32, int8, digits.test_labels), sep="\n")
     print("", _layers_text(layers, float32, int8), sep="\n")
     for batch in options.batch:
@@ -142,7 +130,7 @@ def fit(digits: Digits, seed: int) -> list[Fitted]:
         for name, channels in (("conv1", 16), ("conv2", 64)):
             wei, bias = _principal_filters(src, channels)
             layers.append(Fitted(name, pq.Conv, wei, bias, {"padding": 1, "post": RELU}))
-            src = run(float32_operators(layers[-1:]), src).tensors[-1]
+            src = forward(float32_operators(layers[-1:]), src).tensors[-1]
         spread = src.std()  # the optimiser likes numbers about 1; its weights take the factor back
         features = src.reshape(len(src), -1) / spread
         model = MLPClassifier((64,), alpha=1.0, batch_size=128, random_state=seed)
@@ -203,7 +191,7 @@ def int8_operators(layers: Sequence[Fitted], images: Array) -> Operators:
         On which ranges are measured: training images, as held-out ones must not choose a scale.
     """
     operators, src_q = [], PIXELS
-    results = run(float32_operators(layers), real(images)).tensors[1:]
+    results = forward(float32_operators(layers), real(images)).tensors[1:]
     for layer, result in zip(layers, results, strict=True):
         dst_q = pq.quantize.qparams_from_range(0.0, float(result.max()), "u8")
         quantized = layer.operator.from_float(
@@ -228,7 +216,7 @@ def wei_levels() -> int:
     return 255 if runtime.isa().has_vnni() else 129
 
 
-def run(operators: Operators, images: Array) -> Execution:
+def forward(operators: Operators, images: Array) -> Execution:
     """Run one layer after the other."""
     tensors = [images]
     for operator in operators:
@@ -312,7 +300,7 @@ def _loop(operators: Operators, images: Array) -> Callable[[int], float]:
     def seconds(calls: int) -> float:
         begin = time.perf_counter()
         for _ in range(calls):
-            run(operators, images)
+            forward(operators, images)
         return (time.perf_counter() - begin) / calls
 
     return seconds
@@ -323,19 +311,15 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> s
     return Table(columns, rows).text()
 
 
-def _options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="pyonednn-q demo",
-        description="Handwritten digits in FP32 and in INT8, compared.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
     batches, counts = range(1, HELD_OUT + 1), range(1, 100_001)
     parser.add_argument(
         "--batch", type=_within(batches), nargs="+", default=[HELD_OUT, 1], help="digits a call"
     )
     parser.add_argument("--rounds", type=_within(counts), default=ROUNDS, help="samples of each")
     parser.add_argument("--seed", type=_within(range(2**32)), default=0, help="of the fit")
-    return parser.parse_args(argv)
 
 
 def _within(numbers: range) -> Callable[[str], int]:

@@ -13,7 +13,7 @@ import platform
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,11 +69,13 @@ class Health:
     advice: tuple[str, ...]
 
 
-def main(argv: Sequence[str] = ()) -> int:
-    """Print facts, verdict and advice; return 0 when an INT8 call works, else 1."""
-    parser = argparse.ArgumentParser(prog="pyonednn-q doctor", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("--json", action="store_true", help="print facts and verdict as JSON")
-    options = parser.parse_args(argv)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print facts, verdict and advice; return 0 when an INT8 call works, else 1."""
     facts = examine()
     verdict = judge(facts)
     if options.json:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pyonednn_q import dtypes, native
-from pyonednn_q.bench import check, command, measure, probe, processes, suite
+from pyonednn_q import cli, dtypes, native
+from pyonednn_q.bench import check, measure, probe, processes, suite
 from pyonednn_q.bench.accumulate import accumulate
 from pyonednn_q.bench.case import Case, Setting
 from pyonednn_q.bench.data import Sample
@@ -150,13 +150,13 @@ def test_the_sample_is_half_normal_and_has_results_of_deviation_one() -> None:
 
 
 def test_every_line_of_a_suite_is_right(capsys: pytest.CaptureFixture[str]) -> None:
-    assert check.main(["tails", "--dtype", "f32,u8s8u8"]) == 0
+    assert cli.main(["bench", "check", "tails", "--dtype", "f32,u8s8u8"]) == 0
     assert "WRONG" not in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_every_line_of_every_suite_is_right() -> None:
-    assert check.main([]) == 0
+    assert cli.main(["bench", "check"]) == 0
 
 
 def test_a_wrong_value_is_found(
@@ -168,7 +168,7 @@ def test_a_wrong_value_is_found(
         return acc
 
     monkeypatch.setattr(check, "accumulate", wrong)
-    assert check.main([SHAPES[4], "--dtype", "u8s8s32"]) == 1
+    assert cli.main(["bench", "check", SHAPES[4], "--dtype", "u8s8s32"]) == 1
     assert "1 of 160 values" in capsys.readouterr().out
 
 
@@ -179,7 +179,7 @@ def test_a_line_that_does_not_run_is_found(
         raise UnsupportedError("refused", "choosing", "a problem", "no kernel")
 
     monkeypatch.setattr("pyonednn_q.ops.planned.prepare", refuse)
-    assert check.main([SHAPES[4], "--dtype", "u8s8u8"]) == 1
+    assert cli.main(["bench", "check", SHAPES[4], "--dtype", "u8s8u8"]) == 1
     out = capsys.readouterr().out
     assert "matmul 5x64 64x32: 1 refused\nrefused: matmul 5x64 64x32 u8s8u8: no kernel" in out
 
@@ -195,7 +195,7 @@ def test_what_is_refused_in_one_type_is_not_dead(
         return prepare(problem, *arguments, **named)
 
     monkeypatch.setattr("pyonednn_q.ops.planned.prepare", refuse_int8)
-    assert check.main([SHAPES[4], "--dtype", "u8s8u8,f32"]) == 0
+    assert cli.main(["bench", "check", SHAPES[4], "--dtype", "u8s8u8,f32"]) == 0
     assert "1 right, 1 refused" in capsys.readouterr().out
 
 
@@ -225,7 +225,7 @@ def test_the_command_measures_writes_and_reports(
 ) -> None:
     path = tmp_path / "run.json"
     words = [SHAPES[3], SHAPES[4], "--tail", "relu", "--repeat", "6", "--threads", "1"]
-    assert command.main([*words, "--json", str(path), "--repro"]) == 0
+    assert cli.main(["bench", *words, "--json", str(path), "--repro"]) == 0
     out = capsys.readouterr().out
     made = Run.from_json(path.read_text())
     assert [row.tail for row in made.rows] == ["relu"] * 4

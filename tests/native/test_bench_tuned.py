@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from pyonednn_q import cli
 from pyonednn_q.bench import command, measure, probe, suite
 from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import Sample
@@ -103,10 +104,10 @@ def test_the_option_reaches_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "SIZES_BYTES", (1 << 12, 1 << 14))
     monkeypatch.setattr(probe, "_PROBE_S", 1e-3)
     words = ["conv 1x16x9x9 32x16x3x3 padding=1", "--tune", "--repeat", "6", "--threads", "1"]
-    request = command.request(command.parser().parse_args(words))
+    request = command.request(cli.parser("bench").parse_args(["bench", *words]))
     assert request.tune
     rows = measure.measure(request, Progress(request.steps)).rows
     assert all(row.ours.endswith(" --tune") for row in rows)
     assert all(any(note.startswith("tuned: ") for note in row.notes) for row in rows)
-    again = command.request(command.parser().parse_args(shlex.split(rows[0].ours)[2:]))
+    again = command.request(cli.parser("bench").parse_args(shlex.split(rows[0].ours)[1:]))
     assert again.tune

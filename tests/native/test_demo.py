@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pyonednn_q import demo
+from pyonednn_q import cli, demo
 from pyonednn_q.cli import main as command_line
 from pyonednn_q.native import runtime
 from pyonednn_q.qparams import QParams
@@ -35,12 +35,12 @@ def layers(digits: demo.Digits) -> list[demo.Fitted]:
 
 @pytest.fixture(scope="module")
 def float32(digits: demo.Digits, layers: list[demo.Fitted]) -> demo.Execution:
-    return demo.run(demo.float32_operators(layers), demo.real(digits.test_images))
+    return demo.forward(demo.float32_operators(layers), demo.real(digits.test_images))
 
 
 @pytest.fixture(scope="module")
 def int8(digits: demo.Digits, layers: list[demo.Fitted]) -> demo.Execution:
-    return demo.run(demo.int8_operators(layers, digits.train_images), digits.test_images)
+    return demo.forward(demo.int8_operators(layers, digits.train_images), digits.test_images)
 
 
 def right(execution: demo.Execution, answers: Array) -> int:
@@ -153,14 +153,14 @@ def test_each_layer_reads_the_codes_of_the_one_before(int8: demo.Execution) -> N
 def test_the_largest_training_activation_gets_code_255(
     digits: demo.Digits, layers: list[demo.Fitted], int8: demo.Execution
 ) -> None:
-    exact = demo.run(demo.float32_operators(layers), demo.real(digits.train_images))
+    exact = demo.forward(demo.float32_operators(layers), demo.real(digits.train_images))
     for result, operator in zip(exact.tensors[1:-1], int8.operators[:-1], strict=True):
         assert operator.settings.dst_q is not None
         assert operator.settings.dst_q.quantize(result.max()) == 255
 
 
 def test_the_batch_does_not_change_int8_answers(digits: demo.Digits, int8: demo.Execution) -> None:
-    alone = [demo.run(int8.operators, digits.test_images[i : i + 1]) for i in range(20)]
+    alone = [demo.forward(int8.operators, digits.test_images[i : i + 1]) for i in range(20)]
     np.testing.assert_array_equal(
         np.concatenate([each.tensors[-1] for each in alone]), int8.tensors[-1][:20]
     )
@@ -193,7 +193,7 @@ def test_without_scikit_learn_it_ends_with_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    assert demo.main([]) == 1
+    assert cli.main(["demo"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     # The packages of the extra, or the extra of a checkout that was never installed.
@@ -206,6 +206,6 @@ def test_without_scikit_learn_it_ends_with_one_line(
 )
 def test_bad_options_are_refused(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
-        demo.main(argv)
+        cli.main(["demo", *argv])
     assert stopped.value.code == 2
     assert f"argument {argv[0]}" in capsys.readouterr().err

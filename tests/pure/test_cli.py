@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import fcntl
 import json
 import os
@@ -13,10 +14,14 @@ import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from pyonednn_q import cli
+from pyonednn_q.bench import command
+from pyonednn_q.bench.progress import Progress
+from pyonednn_q.errors import LibraryError
 from support import bench_runs
 
 DEEP = '{"op": ' + "[" * 100_000
@@ -115,7 +120,7 @@ def test_what_is_no_run_is_refused(name: str, here: Here) -> None:
     for pair in (f"run.json {name}", f"{name} run.json"):
         code, said = here(f"compare {pair}")
         assert code == 2
-        assert said.startswith("pyonednn-q: ")
+        assert said.startswith("pyonednn-q compare: ")
         assert len(said.splitlines()) == 1
 
 
@@ -123,8 +128,8 @@ def test_what_is_no_run_is_refused(name: str, here: Here) -> None:
 def test_what_is_no_suite_is_refused(name: str, here: Here) -> None:
     for line in (f"bench {name}", f"bench check {name}"):
         code, said = here(line)
-        assert code in {1, 2}
-        assert said.startswith("pyonednn-q: ")
+        assert code == 2
+        assert said.startswith("pyonednn-q bench: ")
 
 
 def test_a_process_of_its_own_says_the_same(folder: Path) -> None:
@@ -140,6 +145,12 @@ LINES = {
     "bench": 0,
     "explain --help": 0,
     "explain nobody": 2,
+    "--version": 0,
+    "completion bash": 0,
+    "saturation 'ip 1x4 2x4' --isa AVX512_CORE_VNNI": 0,
+    "saturation 'ip 1x4 2x4'": 1,
+    "why none.npz": 2,
+    "inspect nothing": 2,
     "": 2,
 }
 
@@ -156,7 +167,10 @@ def test_a_closed_standard_input_says_nothing(folder: Path) -> None:
     assert done.stderr.startswith("pyonednn-q explain: op: got nothing")
 
 
-@pytest.mark.parametrize("line", ["explain --list", "explain relu --json", "bench"])
+@pytest.mark.parametrize(
+    "line",
+    ["explain --list", "explain relu --json", "bench", "completion zsh", "bench --help"],
+)
 def test_a_full_device_and_a_reader_that_leaves_are_no_success(line: str, folder: Path) -> None:
     done = shell(f"pq {line} > /dev/full", folder)
     assert done.returncode == 2
@@ -166,6 +180,66 @@ def test_a_full_device_and_a_reader_that_leaves_are_no_success(line: str, folder
     assert done.returncode in {0, 141}  # 0: it was done before its reader was gone
     assert done.stderr == ""
     assert shell(f"pq {line} 2> /dev/full", folder).returncode == 0
+
+
+WRITTEN = ("--json", "--csv", "--html")
+
+
+@pytest.mark.parametrize("option", WRITTEN)
+def test_a_run_that_cannot_be_written_is_told_and_not_lost(
+    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = bench_runs.run(bench_runs.row("a", "f32", 5.0))
+    monkeypatch.setattr(command, "measured", lambda *_: made)
+    monkeypatch.setattr(command, "request", lambda _: SimpleNamespace(peers=()))
+    assert cli.main(["bench", "ip 1x8 8x8", option, "/dev/full"]) == 2
+    printed = capsys.readouterr()
+    assert "brgemm:avx2" in printed.out
+    assert printed.err == "pyonednn-q bench: [Errno 28] No space left on device\n"
+    monkeypatch.setattr(command, "measured", lambda *_: pytest.fail("it measured"))
+    assert cli.main(["bench", "ip 1x8 8x8", option, "none/x"]) == 2
+    assert "a folder that exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [
+        (KeyboardInterrupt(), 130),
+        (BrokenPipeError(), 141),
+        (OSError(28, "No space left on device"), 2),
+        (LibraryError("none here", ()), 2),
+    ],
+)
+@pytest.mark.parametrize("name", ["doctor", "bench", "compare", "explain", "why", "saturation"])
+def test_whatever_ends_a_command_has_the_same_code(
+    name: str,
+    raised: BaseException,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def end(*_: object, **__: object) -> int:
+        raise raised
+
+    monkeypatch.setattr(cli, "_run", end)
+    words = {"compare": ["a", "b"], "why": ["a"], "saturation": ["a"]}.get(name, [])
+    assert cli.main([name, *words]) == code
+    said = capsys.readouterr().err
+    assert said.startswith(f"pyonednn-q {name}: ") if code == 2 else not said
+
+
+def test_a_full_standard_error_does_not_end_what_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        progress = Progress(2)
+        progress.phase("one")
+        progress.tick()
+        progress.clear()
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()
 
 
 def test_a_page_that_cannot_be_written_is_told(folder: Path) -> None:

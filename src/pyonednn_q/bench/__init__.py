@@ -5,7 +5,3 @@ writes to standard output, only `progress` to standard error.
 """
 
 from __future__ import annotations
-
-from pyonednn_q.bench.command import main
-
-__all__ = ["main"]

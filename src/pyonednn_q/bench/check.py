@@ -10,7 +10,6 @@ dead, and as bad as a wrong one.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 from pyonednn_q import dtypes
 from pyonednn_q.bench import report, suite
 from pyonednn_q.bench.accumulate import accumulate
-from pyonednn_q.bench.arguments import listed
 from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import channels
 from pyonednn_q.bench.precision import Precision
@@ -35,7 +33,7 @@ from pyonednn_q.expr.steps import Chain, Eltwise
 if TYPE_CHECKING:
     from pyonednn_q.bench.suite import Line
 
-__all__ = ["Finding", "check", "main", "reduced"]
+__all__ = ["TYPES", "Finding", "check", "reduced", "run"]
 
 Array = NDArray[Any]
 
@@ -68,21 +66,30 @@ class Finding:
         return f"WRONG: {name}: {self.wrong} of {self.count} values, {self.impl}, {self.shape}"
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run ``pyonednn-q bench check``: 0 when nothing is wrong and no line is dead, else 1."""
-    options = _parser().parse_args(argv)
-    try:
-        suites = [suite.find(word) for word in options.what or suite.names()]
-    except Error as error:
-        report.complain(error)
-        return 2
+def run(what: Sequence[str], precisions: Sequence[Precision] | None = None) -> int:
+    """Run ``pyonednn-q bench check``: 0 when nothing is wrong and no line is dead, else 1.
+
+    Parameters
+    ----------
+    what : sequence of str
+        Suites and problems; none: every suite of the package.
+    precisions : sequence of Precision, optional
+        Types in which each line is computed.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        No such suite or problem.
+    """
+    suites = [suite.find(word) for word in what or suite.names()]
+    precisions = precisions or tuple(map(Precision.parse, TYPES))
     progress = Progress(sum(len(checked.lines) for checked in suites))
     bad = 0
     for checked in suites:
         progress.phase(f"checking {checked.name}")
         findings: list[Finding] = []
         for line in checked.lines:
-            of_line = [check(line, precision) for precision in options.dtype]
+            of_line = [check(line, precision) for precision in precisions]
             bad += any(finding.wrong for finding in of_line)
             bad += all(finding.refused for finding in of_line)
             findings += of_line
@@ -204,20 +211,3 @@ def _stored(values: NDArray[np.float64], dtype: str) -> Array:
     if dtypes.is_integer(dtype):
         values = np.clip(np.rint(values), dtypes.qmin(dtype), dtypes.qmax(dtype))
     return np.asarray(values.astype(np.float32).astype(dtypes.numpy_dtype(dtype)))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="pyonednn-q bench check",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("what", nargs="*", metavar="SUITE|PROBLEM", help="default: every suite")
-    parser.add_argument(
-        "--dtype",
-        type=listed(Precision.parse),
-        default=tuple(map(Precision.parse, TYPES)),
-        metavar="LIST",
-        help=f"data types of src, weights and dst (default: {','.join(TYPES)})",
-    )
-    return parser

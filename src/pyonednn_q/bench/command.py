@@ -26,54 +26,67 @@ from pyonednn_q.bench import check, plot, processes, report, suite
 from pyonednn_q.bench.arguments import choice, listed, pattern, positive
 from pyonednn_q.bench.case import LAYOUTS, Cache, Setting
 from pyonednn_q.bench.measure import F32, Request, measure
+from pyonednn_q.bench.page import html
 from pyonednn_q.bench.peers import PEERS, require
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.run import Run, joined, metadata
+from pyonednn_q.bench.sheet import csv_text
 from pyonednn_q.bench.tail import WORDS, Tail
-from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import Budget
 from pyonednn_q.primitive.isa import ISA_ORDER
 from pyonednn_q.shown import install, shown
+from pyonednn_q.tables import Column, Table
 
-__all__ = ["main", "parser", "request"]
+__all__ = ["add_arguments", "request", "run"]
 
 INT8 = Precision("u8", "s8", "u8")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``pyonednn-q bench`` and return its exit code: 0, or 1 when it cannot be done."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["check"]:
-        return check.main(words[1:])
-    options = parser().parse_args(words)
-    try:
-        if not options.what:
-            report.write(_listing())
-            return 0
-        return run(options)
-    except Error as error:
-        report.complain(error)
-        return 1
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "what",
+        nargs="*",
+        metavar="SUITE|PROBLEM",
+        help="a suite, a .toml file, or a problem; check, and suites behind it, to check them",
+    )
+    _add_what(parser.add_argument_group("what to measure"))
+    _add_how(parser.add_argument_group("how"))
+    _add_report(parser.add_argument_group("report"))
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and report."""
+    """Measure and report; or list, or check: then 1 where something is wrong."""
+    if not options.what:
+        report.write(_listing())
+        return 0
+    if options.what[0] == "check":
+        return check.run(options.what[1:], options.dtype)
     to_measure = request(options)
     require(to_measure.peers)
     if options.plot:
         plot.check(options.plot)
+    for path in (options.json, options.csv, options.html, options.plot):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise ArgumentError("file", shown(str(path)), "a name in a folder that exists")
     result = measured(to_measure, options.isa)
-    if options.json:
-        options.json.write_text(result.to_json(), encoding="utf-8")
-    if options.plot:
-        plot.save(result, options.plot)
     if options.markdown:
         report.write(report.markdown(result, repro=options.repro))
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         report.write(report.text(result, width=width, repro=options.repro))
+    for path, written in (
+        (options.json, Run.to_json),
+        (options.csv, csv_text),
+        (options.html, html),
+    ):
+        if path is not None:
+            path.write_bytes(written(result).encode())
+    if options.plot:
+        plot.save(result, options.plot)
     return 0
 
 
@@ -105,7 +118,7 @@ def request(options: argparse.Namespace) -> Request:
     ]
     if not chosen:
         raise ArgumentError("filter", shown(options.filter.pattern), "a part of some line's name")
-    precisions = tuple(options.dtype)
+    precisions = tuple(options.dtype or (F32, INT8))
     if all(precision.is_int8 for precision in precisions):
         precisions = (F32, *precisions)
     threads = options.threads or (runtime.get_num_threads(),)
@@ -134,37 +147,19 @@ def _peers(options: argparse.Namespace) -> tuple[str, ...]:
 def _listing() -> str:
     """Return the suites that come with the package, and how to ask for more."""
     suites = [suite.find(name) for name in suite.names()]
-    width = max(len(entry.name) for entry in suites)
-    lines = [
-        f"{entry.name:<{width}}  {len(entry.lines):>3} lines  {entry.title}" for entry in suites
-    ]
-    return "\n".join([*lines, "", "pyonednn-q bench SUITE measures one; --help says how"])
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    root = argparse.ArgumentParser(
-        prog="pyonednn-q bench",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    root.add_argument(
-        "what", nargs="*", metavar="SUITE|PROBLEM", help="a suite, a .toml file, or a problem"
-    )
-    _add_what(root.add_argument_group("what to measure"))
-    _add_how(root.add_argument_group("how"))
-    _add_report(root.add_argument_group("report"))
-    return root
+    columns = [Column("suite"), Column("lines", right=True), Column("what it is")]
+    cells = [[entry.name, str(len(entry.lines)), entry.title] for entry in suites]
+    table = Table(columns, cells).text()
+    return f"{table}\n\npyonednn-q bench SUITE measures one; --help says how"
 
 
 def _add_what(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--dtype",
         type=listed(Precision.parse),
-        default=(F32, INT8),
         metavar="LIST",
         help="types of src, weights and dst: f32, bf16, f16, u8s8u8, u8s8f32, s8s8s8, ... "
-        "(default: f32,u8s8u8; f32 joins where only integer types are named)",
+        "(default: f32,u8s8u8, and s8s8s8 of check; f32 joins where only integer types are named)",
     )
     group.add_argument(
         "--tail",
@@ -240,6 +235,10 @@ def _add_how(group: argparse._ArgumentGroup) -> None:
 def _add_report(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--json", type=Path, metavar="FILE", help="write the run there, with every sample"
+    )
+    group.add_argument("--csv", type=Path, metavar="FILE", help="write a row there for each case")
+    group.add_argument(
+        "--html", type=Path, metavar="FILE", help="write a page, with plots and tables that sort"
     )
     group.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw it, as .png or .svg (needs matplotlib)"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +15,16 @@ from pathlib import Path
 from pyonednn_q.argument import content, instance, real
 from pyonednn_q.bench import report
 from pyonednn_q.bench.arguments import percent
-from pyonednn_q.bench.run import Row, Run
+from pyonednn_q.bench.row import Row
+from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.summary import Ratio, unpaired_ratio
-from pyonednn_q.bench.table import Column, Table
-from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.errors import ArgumentError
 from pyonednn_q.shown import shown
+from pyonednn_q.tables import Column, Table
 
-__all__ = ["Comparison", "compare", "main"]
+__all__ = ["Comparison", "add_arguments", "compare", "run"]
 
 _REGRESSED = 1
-UNUSABLE = 2
 THRESHOLD = 0.05
 CONFIDENCE = 0.99
 _MUST_AGREE = ("cpu", "isa", "onednn", "runtime")
@@ -52,7 +51,9 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """slower, faster, same, or not significant."""
+        """slower, faster, same, not significant, or disturbed in one of the runs."""
+        if self.before.is_disturbed or self.after.is_disturbed:
+            return "disturbed"
         if self.ratio.lo > 1 + self.threshold:
             return "slower"
         if self.ratio.hi < 1 / (1 + self.threshold):
@@ -104,20 +105,13 @@ def differences(before: Run, after: Run) -> tuple[str, ...]:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``pyonednn-q compare``: 1 when a row became slower or is refused, 2 for no answer."""
-    options = _parser().parse_args(sys.argv[1:] if argv is None else argv)
-    try:
-        before, after = (_read(path) for path in (options.before, options.after))
-        comparisons = compare(
-            before, after, threshold=options.threshold, confidence=options.confidence
-        )
-        gone = lost(before, after)
-        if not comparisons and not gone:
-            raise ArgumentError("after", str(options.after), f"rows that {options.before} has too")
-    except Error as error:
-        report.complain(error)
-        return UNUSABLE
+def run(options: argparse.Namespace) -> int:
+    """Run ``pyonednn-q compare``: 1 when a row became slower or is refused."""
+    before, after = (_read(path) for path in (options.before, options.after))
+    comparisons = compare(before, after, threshold=options.threshold, confidence=options.confidence)
+    gone = lost(before, after)
+    if not comparisons and not gone:
+        raise ArgumentError("after", str(options.after), f"rows that {options.before} has too")
     report.write(text(comparisons, gone, differences(before, after), options.threshold))
     return _REGRESSED if gone or any(c.verdict == "slower" for c in comparisons) else 0
 
@@ -138,14 +132,16 @@ def text(
     verdicts = [c.verdict for c in comparisons]
     counts = ", ".join(
         f"{verdicts.count(name)} {name}"
-        for name in ("slower", "faster", "same", "not significant")
+        for name in ("slower", "faster", "same", "not significant", "disturbed")
         if name in verdicts
     )
+    counted = [c.ratio.value for c in comparisons if c.verdict != "disturbed"]
     parts = [Table(columns, cells).text(), ""] if cells else []
     parts += [f"refused now: {row.name} {row.dtype} {row.tail}" for row in gone]
     if comparisons:
-        mean = math.exp(sum(math.log(c.ratio.value) for c in comparisons) / len(comparisons))
-        parts.append(f"{counts} (threshold {threshold:.0%}); geometric mean {mean:.3f}")
+        mean = math.exp(sum(map(math.log, counted)) / len(counted)) if counted else math.nan
+        over = "; geometric mean " + (f"{mean:.3f}" if counted else "of nothing")
+        parts.append(f"{counts} (threshold {threshold:.0%}){over}")
     parts += [f"WARNING: {difference}" for difference in differing]
     return "\n".join(parts)
 
@@ -173,12 +169,8 @@ def _read(path: Path) -> Run:
         raise ArgumentError("file", str(path), f"a file to read ({error.strerror})") from None
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="pyonednn-q compare",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("before", type=Path, metavar="A.json", help="from bench --json")
     parser.add_argument("after", type=Path, metavar="B.json")
     for name, value, meaning in (
@@ -192,4 +184,3 @@ def _parser() -> argparse.ArgumentParser:
             metavar="PERCENT",
             help=f"{meaning} (default: {100 * value:g})",
         )
-    return parser

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyonednn_q.bench.precision import FLOATS
-from pyonednn_q.bench.run import Row, Run
-from pyonednn_q.bench.table import Column, Table
+from pyonednn_q.bench.row import Row
+from pyonednn_q.bench.run import Run
+from pyonednn_q.tables import Column, Table
 
 __all__ = ["ladder"]
 

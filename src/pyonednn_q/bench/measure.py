@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -13,13 +14,14 @@ from pyonednn_q.bench.case import Case, Setting, repro
 from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.peers.contest import Contest
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.run import Row, Run, metadata
+from pyonednn_q.bench.row import Row
+from pyonednn_q.bench.run import Run, metadata
 from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.errors import DTypeError, UnsupportedError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.selection import NOT_EXACT
-from pyonednn_q.native.timing import Budget, Timed, interleaved
+from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, Timed, interleaved
 from pyonednn_q.primitive.problem import EltwiseProblem
 from pyonednn_q.primitive.tensor import TensorSpec
 
@@ -102,15 +104,39 @@ def measure(request: Request, progress: Progress) -> Run:
             if request.peers:
                 first = len(rows) - sum(len(request.cases(line)) for line in request.lines)
                 rows[first:] = _with_rivals(request, setting, rows[first:], progress)
+            key = (setting.isa, setting.threads)
             progress.phase("probing again")
             ceiling, drift = probe.probe_again(ceiling, request.precisions, progress.tick)
-            limits.append(((setting.isa, setting.threads), ceiling))
+            reached = [row for row in rows if row.setting == (*key, setting.cache)]
+            limits.append((key, probe.at_least(ceiling, reached)))
             drifts.append(drift)
     stolen, others = noise.Load.now().since(before)
     spreads = [row.summary.spread for row in rows if row.samples_us]
-    doubts = noise.warnings(stolen, others, max(drifts, key=abs, default=0.0), spreads)
     about = metadata() | {peer: version(peer) for peer in request.peers}
-    return Run(about, tuple(limits), doubts, tuple(rows))
+    run = Run(about, tuple(limits), (), tuple(rows))
+    disturbed = dict.fromkeys(row.name for row in rows if row.is_disturbed)
+    doubts = noise.warnings(
+        stolen,
+        others,
+        max(drifts, key=abs, default=0.0),
+        spreads,
+        tuple(disturbed),
+        tuple(_beyond_paper(run)),
+    )
+    return replace(run, warnings=doubts)
+
+
+def _beyond_paper(run: Run) -> Iterator[str]:
+    """Yield what is above 100 % of the peak on paper."""
+    for _, limits in run.limits:
+        promised = dict(limits.paper_gops)
+        for name, gops in limits.peak_gops:
+            if gops > promised.get(name, math.inf):
+                yield f"the peak of {name}"
+    for row in run.rows:
+        part = run.of_peak(row)[1]
+        if part is not None and part > 1:
+            yield f"{row.name} {row.dtype}"
 
 
 def _with_rivals(
@@ -138,7 +164,8 @@ def _rows(
     attempts = [_trial(case, sample, tune=request.tune) for case in cases]
     noises = list(_noises(cases, attempts, sample))
     trials = [trial for trial in attempts if isinstance(trial, Trial)]
-    timed = iter(interleaved([trial.seconds for trial in trials], request.budget, flush))
+    seconds = [trial.seconds for trial in trials]
+    timed = iter(interleaved(seconds, request.budget, flush, taken_again=TAKEN_AGAIN))
     for case, trial, sqnr in zip(cases, attempts, noises, strict=True):
         if isinstance(trial, Trial):
             row = _row(line, setting, trial, next(timed), sqnr)
@@ -195,6 +222,8 @@ def _row(line: Line, setting: Setting, trial: Trial, timed: Timed, sqnr: float |
         notes=(SATURATES, *notes) if trial.saturates else notes,
         calls=timed.calls,
         samples_us=timed.samples_us,
+        taken_again=timed.taken_again,
+        disturbed=timed.disturbed,
         sqnr_db=sqnr,
         benchdnn=benchdnn.command(replace(trial.case, shape=trial.shape), setting, way.plan),
     )
@@ -214,6 +243,7 @@ def _refused(line: Line, setting: Setting, case: Case, why: str) -> Row:
         cache=setting.cache,
         ops=case.shape.ops,
         nbytes=case.nbytes,
+        padded_ops=case.shape.padded_ops,
         impl="",
         attributes="",
         notes=(),

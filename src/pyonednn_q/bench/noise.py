@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ _STOLEN = 0.01
 BUSY = 0.1
 _DRIFT = 0.1
 SPREAD = 0.1
+_NAMED = 6
 
 _STAT = Path("/proc/stat")
 
@@ -78,7 +80,14 @@ def parse_stat(line: str) -> tuple[float, float, float]:
     return sum(ticks) / hz, (ticks[3] + ticks[4]) / hz, ticks[7] / hz
 
 
-def warnings(stolen: float, others: float, drift: float, spreads: list[float]) -> tuple[str, ...]:
+def warnings(
+    stolen: float,
+    others: float,
+    drift: float,
+    spreads: list[float],
+    disturbed: Sequence[str] = (),
+    beyond_paper: Sequence[str] = (),
+) -> tuple[str, ...]:
     """Say what makes the numbers doubtful, and what would help.
 
     Parameters
@@ -89,6 +98,10 @@ def warnings(stolen: float, others: float, drift: float, spreads: list[float]) -
         Peak at the end over peak at the start, minus 1.
     spreads : list of float
         For each row, the distance of its quartiles over its median.
+    disturbed : sequence of str
+        Names of lines that something disturbed to the end.
+    beyond_paper : sequence of str
+        What is faster than the peak on paper.
     """
     doubts = []
     if stolen > _STOLEN:
@@ -104,6 +117,18 @@ def warnings(stolen: float, others: float, drift: float, spreads: list[float]) -
         doubts.append(
             f"the machine's peak moved by {drift:+.0%} during the run (frequency, or a neighbour "
             "on the same core): compare rows of one line only"
+        )
+    if disturbed:
+        named = ", ".join(disturbed[:_NAMED])
+        more = f" and {len(disturbed) - _NAMED} more" if len(disturbed) > _NAMED else ""
+        doubts.append(
+            f"something disturbed {named}{more} each time: no ratio is given for them, and totals "
+            "are without them; measure again when the machine is quiet"
+        )
+    if beyond_paper:
+        doubts.append(
+            f"{', '.join(beyond_paper[:_NAMED])} beyond the peak on paper: the clock rose above "
+            "the one measured, or fewer cores are counted than ran"
         )
     wide = sum(spread > SPREAD for spread in spreads)
     if spreads and wide * 4 > len(spreads):

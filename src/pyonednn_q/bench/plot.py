@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.run import Row, Run
+from pyonednn_q.bench.row import Row
+from pyonednn_q.bench.run import Run
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.shown import install, shown
 
@@ -91,10 +92,17 @@ def ratios(run: Run, row: Row) -> tuple[float, float, float] | None:
     return None if ratio is None else (ratio.value, ratio.lo, ratio.hi)
 
 
+def is_disturbed(run: Run, row: Row) -> bool:
+    """Tell whether a row, or the one that it is compared with, was disturbed."""
+    twin = run.twin(row, run.baselines[0])
+    return row.is_disturbed or (twin is not None and twin.is_disturbed)
+
+
 def totals(run: Run) -> dict[str, dict[str, float]]:
-    """Return milliseconds of all lines, each as often as it occurs, by type and instruction set."""
+    """Return milliseconds by type and instruction set: of all lines, but of disturbed ones."""
     ms_by_way: dict[str, dict[str, float]] = {}
-    for row in measured(run):
+    left_out = {row.name for row in measured(run) if row.is_disturbed}
+    for row in (row for row in measured(run) if row.name not in left_out):
         sums = ms_by_way.setdefault(way(row), {})
         sums[row.isa or "all"] = sums.get(row.isa or "all", 0.0) + row.times * row.median_us / 1e3
     return ms_by_way
@@ -113,17 +121,22 @@ def _speedup(ax: Axes, run: Run) -> None:
     width = 0.8 / len(kinds)
     for index, (kind, colour) in enumerate(zip(kinds, _colours(len(kinds)), strict=True)):
         for row in (row for row in rows if way(row) == kind):
-            interval = ratios(run, row)
-            assert interval is not None
-            value, lo, hi = interval
+            ratio = run.over(row, run.baselines[0])
+            assert ratio is not None
             at = names.index(row.name) + (index - (len(kinds) - 1) / 2) * width
-            error = [[max(value - lo, 0)], [max(hi - value, 0)]]
-            ax.bar(at, value, width, yerr=error, color=colour, ecolor="#333333", capsize=1.5)
+            error = [[max(ratio.value - ratio.lo, 0)], [max(ratio.hi - ratio.value, 0)]]
+            look: dict[str, Any] = {"color": colour}
+            if is_disturbed(run, row):
+                look, error = {"color": "none", "edgecolor": "#888888", "hatch": "////"}, [[0], [0]]
+            elif not ratio.is_significant:
+                look = {"color": "none", "edgecolor": colour, "linestyle": "--"}
+            ax.bar(at, ratio.value, width, yerr=error, ecolor="#333333", capsize=1.5, **look)
         ax.bar(0, 0, color=colour, label=kind)
     ax.axhline(1, color="#333333", linewidth=0.8)
     ax.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=7)
     ax.set_ylabel(f"times faster than {run.baselines[0]}")
-    ax.set_title("Speed-up by line, with 95 % intervals", fontsize=10)
+    marks = "outlined: not significant; hatched: disturbed"
+    ax.set_title(f"Speed-up by line, with 95 % intervals ({marks})", fontsize=10)
     ax.legend(fontsize=8)
 
 
@@ -163,7 +176,7 @@ def _ladder(ax: Axes, run: Run) -> None:
     ax.set_yscale("log")
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_formatter("{x:g}")
-    ax.set_ylabel("ms, every line as often as it occurs")
+    ax.set_ylabel("ms, every line as often as it occurs, without disturbed ones")
     ax.set_title("By instruction set", fontsize=10)
     ax.tick_params(axis="x", labelsize=8)
     ax.legend(fontsize=8)

@@ -1,8 +1,9 @@
 """What this machine can do: a peak per data type, bandwidth by size, the cost of an empty call.
 
-The peak is the best of a few large, well-shaped problems through the same library: what its
-kernels reach, not what a data sheet promises. Bandwidth is the best of a copy and of a product of a
-vector with a matrix, whose data fill the named size. All of it with the threads in force.
+The peak is the best of a few large, well-shaped problems through the same library, and of all lines
+that were measured: what its kernels reach, not what a data sheet promises, which stands beside it
+(see `paper`). Bandwidth is the best of a copy and of a product of a vector with a matrix, whose
+data fill the named size. All of it with the threads in force.
 """
 
 from __future__ import annotations
@@ -11,18 +12,26 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from msgspec import Meta
 
 from pyonednn_q import native
+from pyonednn_q.bench import paper
 from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import Sample
+from pyonednn_q.bench.files import Count, Number, Rate, Times
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.errors import DTypeError, UnsupportedError
+from pyonednn_q.native import runtime
 from pyonednn_q.primitive.problem import EltwiseProblem, MatMulProblem
 from pyonednn_q.primitive.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    from pyonednn_q.bench.row import Row
 
 __all__ = ["PEAK_PROBLEMS", "Limits", "probe"]
 
@@ -49,15 +58,28 @@ class Limits:
         Bytes touched, and gigabytes per second; by rising size.
     call_us : float
         What the library takes for a problem of no size.
+    paper_gops : tuple of (str, float)
+        The peaks on paper: operations a cycle of a core, times `cores`, times `clock_ghz`.
+    cores : int
+        Physical cores that the threads can use.
+    clock_ghz : float
+        The clock of a core, as measured; 0: unknown.
     """
 
-    peak_gops: tuple[tuple[str, float], ...]
-    bandwidth_gbs: tuple[tuple[int, float], ...]
-    call_us: float
+    peak_gops: tuple[tuple[str, Rate], ...]
+    bandwidth_gbs: Annotated[tuple[tuple[Count, Rate], ...], Meta(min_length=1)]
+    call_us: Rate
+    paper_gops: tuple[tuple[str, Rate], ...] = ()
+    cores: Times = 1
+    clock_ghz: Number = 0.0
 
     def peak(self, precision: Precision) -> float | None:
         """Return the peak of a precision, if it was measured."""
         return dict(self.peak_gops).get(multiplied(precision))
+
+    def paper(self, precision: Precision) -> float | None:
+        """Return the peak on paper, if the clock is known."""
+        return dict(self.paper_gops).get(multiplied(precision))
 
     def bandwidth(self, nbytes: int) -> float:
         """Return the bandwidth of data of that size: that of the next larger size measured."""
@@ -90,7 +112,9 @@ def probe(precisions: Iterable[Precision], tick: Callable[[], object]) -> Limits
         tick()
     shape = Shape.parse(_EMPTY)
     empty = Trial.of(Case(shape, _F32), Sample.of(shape, with_residual=False))
-    return Limits(tuple(peaks.items()), tuple(bandwidth), _least(empty.seconds, 200) * 1e6)
+    call_us = _least(empty.seconds, 200) * 1e6
+    cores = paper.cores(runtime.get_num_threads())
+    return _on_paper(Limits(tuple(peaks.items()), tuple(bandwidth), call_us, cores=cores))
 
 
 def probe_again(
@@ -101,7 +125,26 @@ def probe_again(
     peaks = _peaks(precisions, tick)
     moves = [peaks[name] / gops - 1 for name, gops in peaks_before.items() if name in peaks]
     best = tuple((name, max(gops, peaks.get(name, 0.0))) for name, gops in peaks_before.items())
-    return replace(before, peak_gops=best), max(moves, key=abs, default=0.0)
+    limits = _on_paper(replace(before, peak_gops=best))
+    return limits, max(moves, key=abs, default=0.0)
+
+
+def at_least(limits: Limits, rows: Iterable[Row]) -> Limits:
+    """Return the limits with peaks no lower than what lines reached: probes are disturbed, too."""
+    peaks = dict(limits.peak_gops)
+    for row in rows:
+        name = multiplied(Precision.parse(row.dtype))
+        if row.samples_us and name in peaks:
+            peaks[name] = max(peaks[name], row.gops)
+    return replace(limits, peak_gops=tuple(peaks.items()))
+
+
+def _on_paper(limits: Limits) -> Limits:
+    """Return the limits with what the highest clock seen so far promises."""
+    clock = max(limits.clock_ghz, paper.clock_ghz())
+    types = (name for name, _ in limits.peak_gops)
+    promised = paper.paper_gops(runtime.isa(), types, limits.cores, clock)
+    return replace(limits, paper_gops=promised, clock_ghz=clock)
 
 
 def _peaks(precisions: Iterable[Precision], tick: Callable[[], object]) -> dict[str, float]:

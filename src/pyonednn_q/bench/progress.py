@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 
 __all__ = ["Progress"]
 
@@ -30,7 +31,7 @@ class Progress:
         """Name what is being done now."""
         self._phase = name
         if not self._is_terminal:
-            sys.stderr.write(f"{name} ...\n")
+            _say(f"{name} ...\n")
         self._draw()
 
     def tick(self) -> None:
@@ -41,16 +42,14 @@ class Progress:
     def clear(self) -> None:
         """Wipe the bar."""
         if self._is_terminal:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            _say("\r\x1b[K")
 
     def _draw(self) -> None:
         if not self._is_terminal:
             return
         filled = _BAR_WIDTH * self._done // self._steps
         bar = "#" * filled + "." * (_BAR_WIDTH - filled)
-        sys.stderr.write(f"\r\x1b[K[{bar}] {self._phase}{self._left()}")
-        sys.stderr.flush()
+        _say(f"\r\x1b[K[{bar}] {self._phase}{self._left()}")
 
     def _left(self) -> str:
         """Say how long the rest will take, once there is something to go by."""
@@ -58,3 +57,10 @@ class Progress:
         if elapsed < 2 or not self._done:
             return ""
         return f" ({elapsed * (self._steps - self._done) / self._done:.0f} s left)"
+
+
+def _say(words: str) -> None:
+    # Nothing that is measured is worth less because nobody can be told how far it is.
+    with suppress(OSError):
+        sys.stderr.write(words)
+        sys.stderr.flush()

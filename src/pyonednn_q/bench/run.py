@@ -1,184 +1,39 @@
 """Run: rows and where they were made, as an immutable value with a JSON form.
 
-Schema 2: {"schema": 2, "metadata": {...}, "limits": {...}, "warnings": [...], "rows": [{...}]},
-the objects being the fields of `Run`, `Limits` and `Row`.
+The JSON is that of schema 3, which `run.schema.json` beside this file states: what was measured,
+and of each row and suite what follows from that, so that a reader need not know how to take a
+median. What follows is not read back but found again.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
-from typing import Any, TypeVar
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 import pyonednn_q
-from pyonednn_q.argument import checked_fields, instance
-from pyonednn_q.bench.precision import FLOATS
+from pyonednn_q.argument import instance
+from pyonednn_q.bench.files import Times, read_json
+from pyonednn_q.bench.precision import FLOATS, Precision
 from pyonednn_q.bench.probe import Limits
-from pyonednn_q.bench.summary import Ratio, Summary, paired_ratio, summarise
-from pyonednn_q.compose.codec import parsed
+from pyonednn_q.bench.row import OURS, Row
+from pyonednn_q.bench.summary import Ratio, paired_ratio, total_ratio
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.runtime import cpu_name
 from pyonednn_q.shown import shown
 
-__all__ = ["OURS", "SCHEMA", "Rival", "Row", "Run", "joined", "metadata"]
+__all__ = ["SCHEMA", "Run", "Total", "joined", "json_schema", "metadata"]
 
-SCHEMA = 2
-_MOST = 2.0**63  # of anything that is counted or timed
-OURS = "pyonednn_q"
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Rival:
-    """What one runtime took for a case, or why it did not.
-
-    Attributes
-    ----------
-    name : str
-        "pyonednn_q", or that of a peer.
-    way : str
-        "call": from Python; "loop": around our primitive, in C++.
-    calls : int
-        Number of calls in each sample.
-    samples_us : tuple of float
-        Microseconds a call; of all rivals of a row in the same rounds.
-    refused : str
-        Why there are no samples.
-    """
-
-    name: str
-    way: str
-    calls: int
-    samples_us: tuple[float, ...]
-    refused: str
-
-    @property
-    def median_us(self) -> float:
-        """Median microseconds a call."""
-        return float(np.median(self.samples_us))
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One case under one setting: what was measured, or why not.
-
-    Attributes
-    ----------
-    suite, line : str
-        Where the problem comes from; both empty for one typed in.
-    times : int
-        How often the network has this layer.
-    problem, dtype, tail, layout : str
-        The case: its problem, data types, tail and layout, as the command line has them.
-    isa : str
-        The limit that was set; empty: none.
-    threads : int
-        Number of threads of the library.
-    cache : str
-        "warm": the arrays are in the cache. "cold": other memory was touched before each call.
-    ops, nbytes : int
-        Arithmetic operations of a call, and bytes that it has to read and write at least once.
-    impl, attributes : str
-        oneDNN's name of the implementation that ran, and the primitive's attributes.
-    notes : tuple of str
-        What a reader should know: saturation, implementations passed over.
-    calls : int
-        Number of calls in each sample.
-    samples_us : tuple of float
-        Microseconds a call. Rows of one problem under one setting were sampled in the same rounds.
-    sqnr_db : float or None
-        Signal-to-quantization-noise ratio against FP32, in dB; None for FP32 itself.
-    ours, benchdnn : str
-        Command lines that reproduce the row.
-    refused : str
-        Why there are no samples.
-    rivals : tuple of Rival
-        Other runtimes on the same arrays, and our own call, each in a process of its own.
-    """
-
-    suite: str
-    line: str
-    times: int
-    problem: str
-    dtype: str
-    tail: str
-    layout: str
-    isa: str
-    threads: int
-    cache: str
-    ops: int
-    nbytes: int
-    impl: str
-    attributes: str
-    notes: tuple[str, ...]
-    calls: int
-    samples_us: tuple[float, ...]
-    sqnr_db: float | None
-    ours: str
-    benchdnn: str
-    refused: str
-    rivals: tuple[Rival, ...] = ()
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What the row is of: equal in two runs for the same case and setting."""
-        return (self.name, self.problem, self.dtype, self.tail, self.layout, *self.setting)
-
-    @property
-    def group(self) -> tuple[object, ...]:
-        """What rows have in common that were sampled together."""
-        return (self.name, self.problem, *self.setting)
-
-    @property
-    def setting(self) -> tuple[object, ...]:
-        """ISA limit, threads, cache."""
-        return (self.isa, self.threads, self.cache)
-
-    @property
-    def name(self) -> str:
-        """The line, else the problem."""
-        return self.line or self.problem
-
-    @property
-    def summary(self) -> Summary:
-        """Of the samples."""
-        return summarise(self.samples_us)
-
-    @property
-    def median_us(self) -> float:
-        """Median microseconds a call."""
-        return float(np.median(self.samples_us))
-
-    def rival(self, name: str, way: str = "call") -> Rival | None:
-        """Return what a runtime took, if it was asked."""
-        instance("name", name, str)
-        instance("way", way, str)
-        return next((r for r in self.rivals if (r.name, r.way) == (name, way)), None)
-
-    def lead(self, name: str) -> Ratio | None:
-        """Return how many times faster our call is than that of another runtime."""
-        ours, theirs = self.rival(OURS), self.rival(name)
-        if ours is None or theirs is None or not (ours.samples_us and theirs.samples_us):
-            return None
-        return paired_ratio(theirs.samples_us, ours.samples_us)
-
-    @property
-    def gops(self) -> float:
-        """Operations per nanosecond."""
-        return self.ops / self.median_us / 1e3
-
-    @property
-    def intensity(self) -> float:
-        """Operations per byte."""
-        return self.ops / self.nbytes
+SCHEMA = 3
+_WRITER = "what `pyonednn-q bench --json` writes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,17 +65,43 @@ class Run:
         instance("row", row, Row)
         return dict(self.limits).get((row.isa, row.threads))
 
-    def over(self, row: Row, dtype: str) -> Ratio | None:
-        """Return how many times faster a row is than its like in another type."""
+    def twin(self, row: Row, dtype: str) -> Row | None:
+        """Return the row of the same case in another type, if there is one."""
         instance("row", row, Row)
         instance("dtype", dtype, str)
         for twin in self.rows:
             same = twin.group == row.group and (twin.tail, twin.layout) == (row.tail, row.layout)
             if same and twin.dtype == dtype and twin is not row:
-                if not (row.samples_us and twin.samples_us):
-                    return None
-                return paired_ratio(twin.samples_us, row.samples_us)
+                return twin
         return None
+
+    def over(self, row: Row, dtype: str) -> Ratio | None:
+        """Return how many times faster a row is than its like in another type."""
+        twin = self.twin(row, dtype)
+        if twin is None or not (row.samples_us and twin.samples_us):
+            return None
+        return paired_ratio(twin.samples_us, row.samples_us)
+
+    def of_peak(self, row: Row) -> tuple[float | None, float | None]:
+        """Return the parts of the peak that a row reaches: of that measured, of that on paper."""
+        limits = self.limits_of(row)
+        if limits is None or not row.samples_us:
+            return None, None
+        precision = Precision.parse(row.dtype)
+        peaks = limits.peak(precision), limits.paper(precision)
+        measured, paper = (row.gops / peak if peak else None for peak in peaks)
+        return measured, paper
+
+    @property
+    def totals(self) -> tuple[Total, ...]:
+        """Times of whole suites; none where a suite has one line, or no type has all lines."""
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in self.rows:
+            if row.suite:
+                key = (row.suite, *row.setting, row.tail, row.layout)
+                groups.setdefault(key, []).append(row)
+        totals = (_total(*key, rows=rows) for key, rows in groups.items())
+        return tuple(total for total in totals if total is not None)
 
     @property
     def peers(self) -> tuple[str, ...]:
@@ -236,18 +117,21 @@ class Run:
 
     def to_json(self) -> str:
         """Return the run as JSON text."""
-        limits = [
-            {"isa": isa, "threads": threads, **asdict(peaks)}
-            for (isa, threads), peaks in self.limits
-        ]
-        content = {
-            "schema": SCHEMA,
-            "metadata": dict(self.metadata),
-            "limits": limits,
-            "warnings": self.warnings,
-            "rows": [_finite(asdict(row)) for row in self.rows],
-        }
-        return json.dumps(content, indent=1, allow_nan=False)
+        document = Document(
+            schema=SCHEMA,
+            metadata=dict(self.metadata),
+            limits=tuple(
+                WrittenLimits(**_shallow(peaks), isa=isa, threads=threads)
+                for (isa, threads), peaks in self.limits
+            ),
+            warnings=self.warnings,
+            rows=tuple(
+                WrittenRow(**_shallow(row), statistics=_statistics(self, row)) for row in self.rows
+            ),
+            totals=self.totals,
+        )
+        # What is infinite, an interval of few samples or the SQNR of no noise, is null in JSON.
+        return msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
 
     @classmethod
     def from_json(cls, text: str) -> Run:
@@ -258,26 +142,188 @@ class Run:
         ArgumentError
             Not a run, or of another schema.
         """
-        try:
-            content = parsed("text", text)
-            if content["schema"] != SCHEMA:
-                wanted = f"{SCHEMA}: made by this version"
-                raise ArgumentError("schema", shown(content["schema"]), wanted)
-            limits = tuple(
-                ((entry.pop("isa"), entry.pop("threads")), _made(Limits, entry))
-                for entry in content["limits"]
+        schema = read_json("text", text, SchemaNumber, _WRITER).schema
+        if schema != SCHEMA:
+            wanted = f"{SCHEMA}: made by this version"
+            raise ArgumentError("schema", shown(schema), wanted)
+        document = read_json("text", text, Document, _WRITER)
+        for name in ("cpu", "isa", "onednn", "runtime", "time"):
+            if name not in document.metadata:
+                raise ArgumentError("text", f"metadata without {name}", "where the run was made")
+        return cls(
+            document.metadata,
+            tuple(((each.isa, each.threads), _plain(Limits, each)) for each in document.limits),
+            document.warnings,
+            tuple(_plain(Row, row) for row in document.rows),
+        )
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of what `Run.to_json` writes; `run.schema.json` holds it."""
+    schema = msgspec.json.schema(Document)
+    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": _WRITER}
+    return about | schema
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The time of a whole suite: the sum over its lines, each as often as it occurs.
+
+    Attributes
+    ----------
+    suite, isa, threads, cache, tail, layout
+        What was measured, as rows have it.
+    ms : Mapping of str to float
+        Milliseconds by type; types of which a line was refused are left out.
+    over_first : Mapping of str to (float, float, float or None)
+        For each type but the first: how many times faster the sum is than that of the first, and
+        the interval that holds the true ratio 19 times of 20.
+    lines : int
+        How many lines were summed.
+    left_out : tuple of str
+        Lines that are in no sum, since something disturbed them in one type or another.
+    """
+
+    suite: str
+    isa: str
+    threads: int
+    cache: str
+    tail: str
+    layout: str
+    ms: Mapping[str, float]
+    over_first: Mapping[str, tuple[float, float, float | None]]
+    lines: int
+    left_out: tuple[str, ...]
+
+
+def _total(
+    suite: str, isa: str, threads: int, cache: str, tail: str, layout: str, *, rows: list[Row]
+) -> Total | None:
+    by_type: dict[str, list[Row]] = {}
+    for row in rows:
+        by_type.setdefault(row.dtype, []).append(row)
+    if len(next(iter(by_type.values()))) < 2:
+        return None
+    left_out = tuple(dict.fromkeys(row.name for row in rows if row.is_disturbed))
+    kept = {
+        dtype: [row for row in of_type if row.name not in left_out]
+        for dtype, of_type in by_type.items()
+        if all(row.samples_us for row in of_type)
+    }
+    ms = {
+        dtype: sum(row.times * row.median_us for row in of_type) / 1e3
+        for dtype, of_type in kept.items()
+    }
+    if not kept:
+        return None
+    lines = len(next(iter(kept.values())))
+    over: dict[str, tuple[float, float, float | None]] = {}
+    if lines:
+        first, *others = kept
+        for dtype in others:
+            ratio = total_ratio(
+                *([(r.times, r.samples_us) for r in kept[t]] for t in (first, dtype))
             )
-            rows = tuple(_made(Row, _with_rivals(row)) for row in content["rows"])
-            fields = {
-                "metadata": content["metadata"],
-                "limits": limits,
-                "warnings": tuple(content["warnings"]),
-                "rows": rows,
-            }
-            return _checked(cls(**checked_fields(cls, fields)))
-        except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-            got = f"no {error}" if isinstance(error, KeyError) else str(error)
-            raise ArgumentError("text", got, "what `pyonednn-q bench --json` writes") from None
+            over[dtype] = (ratio.value, ratio.lo, ratio.hi)
+    return Total(suite, isa, threads, cache, tail, layout, ms, over, lines, left_out)
+
+
+# The forms that are written. What follows from samples is there for other readers, and not read.
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """How many times faster a row is than its like in another type, and the interval of that."""
+
+    value: float
+    lo: float
+    hi: float | None
+    is_significant: bool
+    is_disturbed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RowStatistics:
+    """What follows from the samples of a row."""
+
+    median_us: float
+    q1_us: float
+    q3_us: float
+    lo_us: float
+    hi_us: float | None
+    is_disturbed: bool
+    gops: float
+    of_peak: float | None
+    of_paper: float | None
+    over: dict[str, Over]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRow(Row):
+    """A row, and what follows from its samples; null where it was refused."""
+
+    statistics: RowStatistics | None = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLimits(Limits):
+    """What the machine can do, under one limit of the instruction set and with so many threads."""
+
+    isa: str = field(kw_only=True)
+    threads: Times = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaNumber:
+    """What says by which schema the rest is written."""
+
+    schema: int
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A run of `pyonednn-q bench`."""
+
+    schema: Annotated[int, Meta(ge=SCHEMA, le=SCHEMA)]
+    metadata: dict[str, str]
+    limits: tuple[WrittenLimits, ...]
+    warnings: tuple[str, ...]
+    rows: tuple[WrittenRow, ...]
+    totals: tuple[Total, ...]
+
+
+def _shallow(value: Limits | Row) -> dict[str, Any]:
+    return {each.name: getattr(value, each.name) for each in fields(value)}
+
+
+def _plain(kind: type[Any], written: Any) -> Any:  # noqa: ANN401 - a row or limits
+    return kind(**{each.name: getattr(written, each.name) for each in fields(kind)})
+
+
+def _statistics(run: Run, row: Row) -> RowStatistics | None:
+    if not row.samples_us:
+        return None
+    summary = row.summary
+    return RowStatistics(
+        summary.median,
+        summary.q1,
+        summary.q3,
+        summary.lo,
+        summary.hi,
+        row.is_disturbed,
+        row.gops,
+        *run.of_peak(row),
+        dict(_overs(run, row)),
+    )
+
+
+def _overs(run: Run, row: Row) -> Iterator[tuple[str, Over]]:
+    for dtype in run.baselines:
+        twin, ratio = run.twin(row, dtype), run.over(row, dtype)
+        if twin is not None and ratio is not None:
+            disturbed = row.is_disturbed or twin.is_disturbed
+            over = Over(ratio.value, ratio.lo, ratio.hi, ratio.is_significant, disturbed)
+            yield dtype, over
 
 
 def joined(about: Mapping[str, str], parts: Sequence[Run]) -> Run:
@@ -301,39 +347,3 @@ def metadata() -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()}",
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
-
-
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    sqnr = row["sqnr_db"]
-    return row | {"sqnr_db": sqnr if sqnr is None or math.isfinite(sqnr) else None}
-
-
-def _checked(run: Run) -> Run:
-    """Return a run that was read, if it says where it was made and can be divided by."""
-    for name in ("cpu", "isa", "onednn", "runtime", "time"):
-        if name not in run.metadata:
-            raise ArgumentError("text", f"metadata without {name}", "where the run was made")
-    rates = [
-        rate for _, limits in run.limits for _, rate in limits.peak_gops + limits.bandwidth_gbs
-    ]
-    if any(not limits.bandwidth_gbs for _, limits in run.limits) or min(rates, default=1) <= 0:
-        raise ArgumentError("text", "limits of nothing", "rates above 0")
-    if any(row.nbytes <= 0 for row in run.rows):
-        raise ArgumentError("text", "a row that moves no bytes", "nbytes above 0")
-    return run
-
-
-def _with_rivals(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row's fields with its rivals made; runs without peers may lack the field."""
-    return row | {"rivals": [_made(Rival, rival) for rival in row.get("rivals", ())]}
-
-
-def _made(make: type[T], values: Mapping[str, Any]) -> T:
-    frozen = {name: _frozen(value) for name, value in values.items()}
-    return make(**checked_fields(make, frozen))
-
-
-def _frozen(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
-    if isinstance(value, (int, float)) and not abs(value) < _MOST:
-        raise ArgumentError("text", "a number that is none or too large", "what was measured")
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value

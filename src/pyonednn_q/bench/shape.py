@@ -144,8 +144,34 @@ class Shape:
         return math.prod(self.dst) * (math.prod(self.wei) // channels)
 
     @property
+    def products(self) -> int:
+        """Multiplications of a source and a weight: those with padding are not counted.
+
+        Of a convolution, those of which the source lies outside; of a deconvolution, those that
+        would be added outside of dst.
+        """
+        if self.kind not in _WINDOWED:
+            return self.macs
+        spatial = len(self.src) - 2
+        moves, kernel = (self.dst, self.wei) if self.kind == "conv" else (self.src, self.wei)
+        bounds = self.src[2:] if self.kind == "conv" else self.dst[2:]
+        products = self.macs
+        for n, k, stride, dilation, (lo, _), bound in zip(
+            moves[2:], kernel[-spatial:], self.stride, self.dilation, self.padding, bounds,
+            strict=True,
+        ):  # fmt: skip
+            within = sum(_steps(n, stride, tap * dilation - lo, bound) for tap in range(k))
+            products = products // (n * k) * within
+        return products
+
+    @property
     def ops(self) -> int:
-        """Operations: a multiplication and an addition each."""
+        """Operations that are computed: a multiplication and an addition each, none of padding."""
+        return 2 * self.products
+
+    @property
+    def padded_ops(self) -> int:
+        """Operations as papers count them, those with padding among them."""
         return 2 * self.macs
 
     @property
@@ -312,6 +338,13 @@ def _sides(word: str, spatial: int) -> Sides:
             )
         pairs.append((int(lo), int(hi or lo)))
     return tuple(pairs * spatial if len(pairs) == 1 else pairs)
+
+
+def _steps(count: int, stride: int, offset: int, bound: int) -> int:
+    """Return how many of `count` steps of a stride from `offset` on are from 0 up to bound."""
+    first = max(-(offset // stride), 0)
+    last = min((bound - 1 - offset) // stride, count - 1)
+    return max(last - first + 1, 0)
 
 
 def _shortest(values: list[str]) -> str:

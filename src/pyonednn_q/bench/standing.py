@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from pyonednn_q.bench.run import OURS, Row, Run
-from pyonednn_q.bench.table import Column
+from pyonednn_q.bench.row import OURS, Row
+from pyonednn_q.bench.run import Run
+from pyonednn_q.tables import Column
 
 if TYPE_CHECKING:
     Cell = Callable[[Run, Row], str]
@@ -29,8 +30,12 @@ def totals(run: Run) -> Iterator[str]:
     """Yield one line per type and peer: the geometric mean of ratios, and who was first."""
     for dtype in dict.fromkeys(row.dtype for row in run.rows):
         for peer in run.peers:
-            all_leads = [row.lead(peer) for row in run.rows if row.dtype == dtype]
+            rows = [row for row in run.rows if row.dtype == dtype and row.lead(peer) is not None]
+            left_out = [row.name for row in rows if _is_disturbed(row, peer)]
+            all_leads = [row.lead(peer) for row in rows if not _is_disturbed(row, peer)]
             leads = [lead for lead in all_leads if lead is not None]
+            if left_out:
+                yield f"{dtype} over {peer}: left out, being disturbed: {', '.join(left_out)}"
             if not leads:
                 continue
             mean = math.exp(sum(math.log(lead.value) for lead in leads) / len(leads))
@@ -73,6 +78,13 @@ def _time(name: str, time: Callable[[float], str]) -> Cell:
 def _lead(peer: str) -> Cell:
     def cell(_: Run, row: Row) -> str:
         lead = row.lead(peer)
+        if lead is not None and _is_disturbed(row, peer):
+            return "disturbed"
         return "" if lead is None else str(lead)
 
     return cell
+
+
+def _is_disturbed(row: Row, peer: str) -> bool:
+    rivals = (row.rival(name) for name in (OURS, peer))
+    return any(rival is not None and rival.is_disturbed for rival in rivals)

@@ -1,6 +1,13 @@
-"""Suites: lists of named problems, as TOML.
+"""Suites: lists of problems, as TOML.
 
-    title = "ResNet-50 v1.5"
+    lines = [
+        "conv 1x64x56x56 64x64x3x3 padding=1",
+        "ip 1x2048 1000x2048",
+    ]
+
+is all that a suite needs. What may be said besides:
+
+    title = "ResNet-50 v1.5"            # the name of the file when left out
     source = "where the sizes come from"
     gmacs = 4.09                        # of the whole network, if it is published
 
@@ -9,33 +16,34 @@
         { name = "conv2.3x3", problem = "conv 1x64x56x56 64x64x3x3 padding=1", times = 3 },
     ]
 
-`times` is how often the network has the layer; 1 when left out.
+`name` is the problem when left out; `times` is how often the network has the layer, 1 when left
+out.
 """
 
 from __future__ import annotations
 
-import sys
+import re
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from pyonednn_q.argument import content, instance, items, real, whole
+from msgspec import Meta, Struct
+
+from pyonednn_q.argument import content, instance
 from pyonednn_q.bench import benchdnn
+from pyonednn_q.bench.files import Rate, Times, read_toml
 from pyonednn_q.bench.shape import KINDS, Shape
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.shown import shown
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-__all__ = ["Line", "Suite", "find", "names"]
+__all__ = ["Line", "Suite", "chosen", "find", "names"]
 
 _FOLDER = resources.files("pyonednn_q.bench") / "suites"
-_LINE = {"name", "problem", "times"}
-_SUITE = {"title", "source", "gmacs", "lines"}
+_SUITE = (
+    "title, source, gmacs and lines; of a line, a problem, or name, problem and times; "
+    "only lines and problem are needed"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +133,23 @@ def find(word: str) -> Suite:
     return parse(word, (_FOLDER / f"{word}.toml").read_text(encoding="utf-8"))
 
 
+def chosen(word: str, wanted: re.Pattern[str] | None = None) -> tuple[Line, ...]:
+    """Return the lines that a word names, those whose name or problem has a match.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        As `find`; or no line has a match.
+    """
+    lines = find(word).lines
+    if wanted is None:
+        return lines
+    kept = tuple(line for line in lines if wanted.search(f"{line.name} {line.shape}"))
+    if not kept:
+        raise ArgumentError("filter", shown(wanted.pattern), f"a part of a line's name in {word}")
+    return kept
+
+
 def parse(name: str, text: str) -> Suite:
     """Return the suite that TOML text describes.
 
@@ -134,42 +159,37 @@ def parse(name: str, text: str) -> Suite:
         Naming the suite and the line.
     """
     instance("name", name, str)
-    instance(name, text, str)
-    try:
-        tables = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ArgumentError(name, str(error), "TOML") from None
-    _check_keys(name, tables, _SUITE, {"title", "source", "lines"})
-    for key in ("title", "source"):
-        instance(f"{name}, {key}", tables[key], str)
-    if tables.get("gmacs") is not None:
-        real(f"{name}, gmacs", tables["gmacs"])
-    lines = tuple(_line(name, entry) for entry in items(f"{name}, lines", tables["lines"], dict))
-    line_names = [line.name for line in lines]
+    form = read_toml(name, text, _SuiteForm, _SUITE)
+    lines = tuple(_line(name, entry) for entry in form.lines)
+    line_names = [line.label for line in lines]
     twice = [word for word in line_names if line_names.count(word) > 1]
-    if twice or not lines:
-        got = f"{twice[0]!r} twice" if twice else "no line"
-        raise ArgumentError(name, got, "lines, each of another name")
-    return Suite(name, tables["title"], tables["source"], tables.get("gmacs"), lines)
+    if twice:
+        wanted = "lines, each of another name, or one with its times"
+        raise ArgumentError(name, f"{twice[0]!r} twice", wanted)
+    return Suite(name, form.title or name, form.source, form.gmacs, lines)
 
 
-def _line(suite: str, entry: dict[str, Any]) -> Line:
-    line = entry.get("name", "?")
-    where = f"{suite}, line {line if isinstance(line, str) else shown(line)}"
-    _check_keys(where, entry, _LINE, {"name", "problem"})
+class _LineForm(Struct, frozen=True, forbid_unknown_fields=True):
+    problem: str
+    name: str = ""
+    times: Times = 1
+
+
+class _SuiteForm(Struct, frozen=True, forbid_unknown_fields=True):
+    lines: Annotated[list[_LineForm | str], Meta(min_length=1)]
+    title: str = ""
+    source: str = ""
+    gmacs: Rate | None = None
+
+
+def _line(suite: str, entry: _LineForm | str) -> Line:
+    form = _LineForm(entry) if isinstance(entry, str) else entry
     try:
-        instance("name", entry["name"], str)
-        times = whole("times", entry.get("times", 1), lo=1)
-        return Line(suite, entry["name"], Shape.parse(entry["problem"]), times)
+        shape = _problem(form.problem)
     except Error as error:
+        where = f"{suite}, line {form.name or shown(form.problem)}"
         raise ArgumentError(where, str(error), "a problem that can be computed") from error
-
-
-def _check_keys(where: str, table: dict[str, Any], allowed: set[str], needed: set[str]) -> None:
-    strange, missing = sorted(table.keys() - allowed), sorted(needed - table.keys())
-    if strange or missing:
-        got = f"unknown {', '.join(strange)}" if strange else f"no {', '.join(missing)}"
-        raise ArgumentError(where, got, f"{', '.join(sorted(allowed))}")
+    return Line(suite, form.name or shape.text(), shape, form.times)
 
 
 def _problem(text: str) -> Shape:

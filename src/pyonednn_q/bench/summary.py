@@ -6,6 +6,7 @@ other, so ratios within a run resample rounds; ratios of two runs resample each 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyonednn_q.errors import ArgumentError
 
-__all__ = ["Ratio", "Summary", "paired_ratio", "sqnr_db", "summarise", "unpaired_ratio"]
+__all__ = [
+    "Ratio",
+    "Summary",
+    "paired_ratio",
+    "sqnr_db",
+    "summarise",
+    "total_ratio",
+    "unpaired_ratio",
+]
 
 CONFIDENCE = 0.95
 LEAST = 6  # with fewer samples even their whole range covers the median less than 19 times of 20
@@ -102,6 +111,39 @@ def unpaired_ratio(above: ArrayLike, below: ArrayLike, confidence: float = CONFI
     """
     top, bottom = _checked("above", above), _checked("below", below)
     return _ratio(top, bottom, _draws(len(top), 3), _draws(len(bottom), 4), confidence)
+
+
+def total_ratio(
+    above: Sequence[tuple[int, ArrayLike]], below: Sequence[tuple[int, ArrayLike]]
+) -> Ratio:
+    """Return the ratio of two sums of medians, for samples taken in the same rounds line by line.
+
+    Parameters
+    ----------
+    above, below : sequence of (int, array_like)
+        Of each line how often it counts, and its samples; both have the same lines.
+
+    Raises
+    ------
+    ArgumentError
+        No lines, no samples, or another number of them.
+    """
+    if len(above) != len(below) or not above:
+        raise ArgumentError("below", f"{len(below)} lines", f"{len(above)}, at least one")
+    value, counts = np.zeros(2), []
+    draws = np.zeros((2, _DRAWS))
+    for seed, ((times, tops), (_, bottoms)) in enumerate(zip(above, below, strict=True)):
+        top, bottom = _checked("above", tops), _checked("below", bottoms)
+        if len(top) != len(bottom):
+            raise ArgumentError("below", f"{len(bottom)} samples", f"{len(top)}, one for each")
+        rounds = _draws(len(top), 5 + seed)
+        for index, samples in enumerate((top, bottom)):
+            value[index] += times * np.median(samples)
+            draws[index] += times * np.median(samples[rounds], axis=1)
+        counts.append(len(top))
+    if min(counts) < LEAST:
+        return Ratio(float(value[0] / value[1]), 0.0, float("inf"))
+    return Ratio(float(value[0] / value[1]), *_interval(draws[0] / draws[1], CONFIDENCE))
 
 
 def sqnr_db(exact: NDArray[Any], approximate: NDArray[Any]) -> float:

@@ -7,6 +7,7 @@ own, thinned, so that it reads on light and dark.
 from __future__ import annotations
 
 from html import escape
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from pyonednn_q.primitive.post_ops import (
     PReluPostOp,
     SumPostOp,
 )
+from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.plan import Plan
@@ -33,14 +35,8 @@ HEAD: Row = ("", "mask", "shape", "value")
 
 def text(plan: Plan) -> str:
     """Return the plan as a table."""
-    table = [HEAD, *rows(plan)]
-    widths = [max(len(row[column]) for row in table) for column in range(3)]
-    lines = [f"{plan.facts.text()}", f"chain: {plan.chain}"]
-    for row in table:
-        cells = [cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)]
-        lines.append("  " + "  ".join((*cells, row[3])).rstrip())
-    lines.append(verdict(plan))
-    return "\n".join(lines)
+    table = indent(Table([Column(name) for name in HEAD], rows(plan)).text(), "  ")
+    return "\n".join([plan.facts.text(), f"chain: {plan.chain}", table, verdict(plan)])
 
 
 def rows(plan: Plan) -> list[Row]:

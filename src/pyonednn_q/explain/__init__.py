@@ -7,6 +7,5 @@ asks `compose`, and shows what came back.
 from __future__ import annotations
 
 from pyonednn_q.explain.description import Description, read
-from pyonednn_q.explain.main import main
 
-__all__ = ["Description", "main", "read"]
+__all__ = ["Description", "read"]

@@ -8,55 +8,46 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
-from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain import presets, source
 from pyonednn_q.explain.description import POLICIES, read
 from pyonednn_q.explain.report import Report
 from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.shown import shown
+from pyonednn_q.tables import Column, Table
 
 _FLOOR, _CEILING = (3, 7, 0), (4, 0, 0)
 _HEADINGS = {"layers": "layers", "subgraphs": "subgraphs", "chains": "chains behind a convolution"}
 
 
-def main(argv: Sequence[str] = (), *, here: Callable[[], Facts] | None = None) -> int:
+def run(options: argparse.Namespace, *, here: Callable[[], Facts]) -> int:
     """Run the command.
 
     Parameters
     ----------
-    argv : sequence of str
-        Arguments of the command, without its name.
-    here : callable, optional
+    options : Namespace
+        What the parser made of the command line.
+    here : callable
         Returns the facts of this process, which only the extension's room knows.
 
     Returns
     -------
     int
-        0, or 2 when the description cannot be used; the reason is then on standard error.
+        0.
+
+    Raises
+    ------
+    Error, OSError
+        The description cannot be used, or not be read.
     """
-    options = _parser().parse_args(argv)
-    try:
-        _run(options, here)
-    except OSError as error:
-        if error.filename is None:  # not of a file that was named: what is printed
-            raise
-        reason: object = error
-    except Error as error:
-        reason = error
-    else:
-        return 0
-    print(f"pyonednn-q explain: {reason}", file=sys.stderr)
-    return 2
-
-
-def _run(options: argparse.Namespace, here: Callable[[], Facts] | None) -> None:
     if options.list:
         print(_list())
-        return
+        return 0
     if options.layer is None:
         wanted = "a preset (--list), a file, or - for standard input"
         raise ArgumentError("LAYER", "nothing", wanted)
@@ -65,7 +56,7 @@ def _run(options: argparse.Namespace, here: Callable[[], Facts] | None) -> None:
         tables = _changed(tables, options)
     if options.show:
         print(source.dumps(tables))
-        return
+        return 0
     description = read(tables).on(_process(options, here))
     report = Report.of(description, strict=options.strict)
     if options.html is not None:
@@ -74,10 +65,11 @@ def _run(options: argparse.Namespace, here: Callable[[], Facts] | None) -> None:
         print(report.json())
     else:
         print(report.text(trace=options.trace, benchdnn=options.benchdnn))
+    return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="pyonednn-q explain", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("layer", nargs="?", metavar="LAYER", help="preset, file, or -")
     parser.add_argument("--list", action="store_true", help="list the presets")
     parser.add_argument("--show", action="store_true", help="print the description, as TOML")
@@ -91,17 +83,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--isa", help="plan for this instruction set, as in ONEDNN_MAX_CPU_ISA")
     parser.add_argument("--version", help="and for this version of oneDNN: 3.7, 3.13.2")
     parser.add_argument("--here", action="store_true", help="plan for the oneDNN of this process")
-    return parser
 
 
 def _list() -> str:
-    width = max(map(len, presets.names()))
     lines = []
     for file in presets.FILES:
-        lines.append(_HEADINGS[file])
-        lines += [
-            f"  {name:<{width}}  {presets.get(name)['title']}" for name in presets.names(file)
-        ]
+        cells = [[name, presets.get(name)["title"]] for name in presets.names(file)]
+        table = Table([Column("name"), Column("title")], cells)
+        lines += [_HEADINGS[file], indent(table.text(head=False), "  ")]
     return "\n".join(lines)
 
 
@@ -132,12 +121,10 @@ def _changed(tables: dict[str, Any], options: argparse.Namespace) -> dict[str, A
     return changed
 
 
-def _process(options: argparse.Namespace, here: Callable[[], Facts] | None) -> Facts | None:
+def _process(options: argparse.Namespace, here: Callable[[], Facts]) -> Facts | None:
     if options.here:
         if options.isa or options.version:
             raise ArgumentError("--here", "--isa or --version", "one of the two ways to say where")
-        if here is None:
-            raise ArgumentError("--here", "no extension", "--isa and --version")
         return here()
     if options.isa is None and options.version is None:
         return None

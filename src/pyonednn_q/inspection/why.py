@@ -10,129 +10,25 @@ inner_product or matmul. The exit code is 0 if something gives all of theirs, 1 
 from __future__ import annotations
 
 import argparse
-import sys
-import zipfile
-import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from pyonednn_q import dtypes
-from pyonednn_q.argument import one_of
-from pyonednn_q.errors import ArgumentError, Error
-from pyonednn_q.expr.steps import Chain, Eltwise
 from pyonednn_q.inspection.explainer import explain_difference
-from pyonednn_q.ops.conv import Conv, Deconv
-from pyonednn_q.ops.dense import InnerProduct, MatMul
-from pyonednn_q.qparams import QParams
-from pyonednn_q.shown import shown
+from pyonednn_q.inspection.layer_file import NEEDED, arrays_of, operator_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+__all__ = ["add_arguments", "run"]
 
-    from pyonednn_q.ops.operator import Operator
-
-Array = np.ndarray[Any, Any]
-
-NOT_EXPLAINED, UNUSABLE = 1, 2
-_OPERATORS: dict[str, Callable[..., Operator]] = {
-    "conv": Conv,
-    "deconv": Deconv,
-    "inner_product": InnerProduct,
-    "matmul": MatMul,
-}
-_WINDOW = ("stride", "padding", "dilation", "groups")
-_NEEDED = ("src", "wei", "theirs", "src_scale", "wei_scale", "dst_scale")
-_POINTS = ("src_zero_point", "wei_zero_point", "dst_zero_point")
-_KEYS = (*_NEEDED, *_POINTS, "bias", "op", *_WINDOW, "relu")
-_UNREADABLE = (ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+NOT_EXPLAINED = 1
 
 
-def main(argv: Sequence[str] = ()) -> int:
-    """Run the command, and return its exit code: see the head of this module."""
-    options = _parser().parse_args(argv)
-    try:
-        arrays = _arrays(options.file)
-        explanation = explain_difference(_operator(arrays), arrays["src"], arrays["theirs"])
-        print(explanation.to_json() if options.json else explanation)
-    except OSError as error:
-        if error.filename is None:  # not of a file that was named: what is printed
-            raise
-        reason: object = error
-    except Error as error:
-        reason = error
-    else:
-        return 0 if explanation.is_explained else NOT_EXPLAINED
-    print(f"pyonednn-q why: {reason}", file=sys.stderr)
-    return UNUSABLE
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="pyonednn-q why", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("file", metavar="FILE", type=Path, help="what numpy.savez wrote")
     parser.add_argument("--json", action="store_true", help="print JSON instead")
-    return parser
 
 
-def _arrays(file: Path) -> dict[str, Array]:
-    """Return the arrays of a file, those that are needed among them."""
-    try:
-        with file.open("rb") as stream:
-            loaded = np.load(stream, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                raise ArgumentError(str(file), "one array", "arrays by name, as numpy.savez writes")
-            with loaded:
-                arrays = {name: np.asarray(loaded[name]) for name in loaded.files}
-    except (MemoryError, NotImplementedError, *_UNREADABLE) as problem:
-        if isinstance(problem, Error):
-            raise
-        raise ArgumentError(str(file), shown(str(problem)), "what numpy.savez writes") from None
-    for name in arrays:
-        one_of("a name in the file", name, _KEYS)
-    for name in _NEEDED:
-        if name not in arrays:
-            raise ArgumentError(name, "nothing", f"an array of that name in {file}")
-    return arrays
-
-
-def _operator(arrays: dict[str, Array]) -> Operator:
-    src, wei, theirs = (arrays[name] for name in ("src", "wei", "theirs"))
-    usual = "conv" if wei.ndim > 2 else "inner_product"
-    name = str(_one(arrays, "op")) if "op" in arrays else usual
-    kind = _OPERATORS[one_of("op", name, tuple(_OPERATORS))]
-    options: dict[str, Any] = {
-        key: arrays[key].tolist() if arrays[key].ndim else arrays[key].item()
-        for key in _WINDOW
-        if key in arrays
-    }
-    if "relu" in arrays and bool(_one(arrays, "relu")):
-        options["post"] = Chain(Eltwise("relu"))
-    axis = wei.ndim - 1 if name == "matmul" else 0
-    if name in {"inner_product", "matmul"}:
-        for key in set(_WINDOW) & set(options):
-            raise ArgumentError(key, shown(options[key]), f"none: {name} has no window")
-    return kind(
-        wei,
-        arrays.get("bias"),
-        src_q=_qparams(arrays, "src", src),
-        wei_q=_qparams(arrays, "wei", wei, axis),
-        dst_q=_qparams(arrays, "dst", theirs),
-        # It need not run fast, and weights that saturate are what may have to be found.
-        allow_reference=True,
-        **options,
-    )
-
-
-def _qparams(arrays: dict[str, Array], name: str, codes: Array, axis: int | None = None) -> QParams:
-    scale = arrays[f"{name}_scale"]
-    point = arrays.get(f"{name}_zero_point", np.zeros((), np.int64))
-    dtype = dtypes.from_numpy(codes.dtype, "theirs" if name == "dst" else name, "u8 or s8 codes")
-    scale, point = (array.reshape(()) if array.size == 1 else array for array in (scale, point))
-    return QParams(scale, point, dtype, axis if scale.ndim or point.ndim else None)
-
-
-def _one(arrays: dict[str, Array], name: str) -> object:
-    if arrays[name].size != 1:
-        raise ArgumentError(name, shown(arrays[name]), "one value")
-    return arrays[name].item()
+def run(options: argparse.Namespace) -> int:
+    """Run the command, and return its exit code: see the head of this module."""
+    arrays = arrays_of(options.file, (*NEEDED, "theirs", "dst_scale"))
+    explanation = explain_difference(operator_of(arrays), arrays["src"], arrays["theirs"])
+    print(explanation.to_json() if options.json else explanation)
+    return 0 if explanation.is_explained else NOT_EXPLAINED

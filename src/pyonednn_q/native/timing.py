@@ -3,6 +3,13 @@
 A sample is the mean over a few calls in a C++ loop, enough of them for the clock. Warm: an untimed
 call goes before each sample, because the primitive before it has used the caches. Cold: a sample is
 one call, after other memory than its own has gone through the caches.
+
+A sample is disturbed where something else had the processor meanwhile. Two signs of it hold on
+every runtime: it took half as long again as the fastest of its primitive, or, where it lasted
+longer than the scheduler lets a thread run, its threads waited for a processor a good part of that
+time. Counts of context switches do not tell, since threads that spin and yield have thousands
+undisturbed; nor does CPU time against wall time, since threads at a barrier spin for one that does
+not run.
 """
 
 from __future__ import annotations
@@ -11,6 +18,8 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 from pyonednn_q.argument import real, whole
 from pyonednn_q.errors import ArgumentError
@@ -21,6 +30,12 @@ MIN_SAMPLE_S = 1e-3
 MAX_ROUNDS = 400
 _LEAST_ROUNDS = 11
 _CALIBRATION_S = 3e-4
+SLOW = 1.5  # times the fastest sample: what quiet machines stay below, a lost quantum far above
+TAKEN_AGAIN = 3  # times, where a sample was disturbed
+_TOO_MANY = 0.25  # of the samples, beyond which the median is among what was disturbed
+_QUANTUM_S = 3e-3  # what Linux lets a thread run while another one waits
+_WAITED = 0.25  # of a sample's time, summed over the threads
+_THREADS = Path("/proc/self/task")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +69,42 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Samples of one primitive, in microseconds a call, in the order of the rounds."""
+    """Samples of one primitive.
+
+    Attributes
+    ----------
+    calls : int
+        Number of calls in each sample.
+    samples_us : tuple of float
+        Microseconds a call, in the order of the rounds.
+    taken_again : int
+        How many samples were taken again, being disturbed.
+    disturbed : int
+        How many samples are disturbed all the same.
+    """
 
     calls: int
     samples_us: tuple[float, ...]
+    taken_again: int = 0
+    disturbed: int = 0
+
+
+class _Reading(NamedTuple):
+    us: float
+    waited: bool
+
+
+def too_many(disturbed: int, count: int) -> bool:
+    """Tell whether so many of the samples are disturbed that their median may be, too."""
+    return disturbed > _TOO_MANY * count
 
 
 def interleaved(
-    primitives: Sequence[Seconds], budget: Budget, flush: Callable[[], object] | None = None
+    primitives: Sequence[Seconds],
+    budget: Budget,
+    flush: Callable[[], object] | None = None,
+    *,
+    taken_again: int = 0,
 ) -> list[Timed]:
     """Time primitives in turn, in another order each round.
 
@@ -73,6 +116,8 @@ def interleaved(
         How long to measure, in seconds or rounds.
     flush : callable, optional
         Cold: called before each timed call.
+    taken_again : int
+        How often, at most, a sample that was disturbed is taken again.
 
     Returns
     -------
@@ -84,18 +129,62 @@ def interleaved(
     estimates = [_estimate(seconds) for seconds in primitives]
     calls = [1 if flush else max(1, round(MIN_SAMPLE_S / estimate)) for estimate in estimates]
     lengths = [n * estimate for n, estimate in zip(calls, estimates, strict=True)]
-    samples: list[list[float]] = [[] for _ in primitives]
+
+    def sample(index: int) -> _Reading:
+        if flush:
+            flush()
+        else:
+            primitives[index](1)
+        return _sample(primitives[index], calls[index], lengths[index])
+
+    samples: list[list[_Reading]] = [[] for _ in primitives]
     order = list(range(len(primitives)))
     shuffle = random.Random(5).shuffle
     for _ in range(budget.rounds_of(lengths)):
         shuffle(order)
         for index in order:
-            if flush:
-                flush()
-            else:
-                primitives[index](1)
-            samples[index].append(primitives[index](calls[index]) * 1e6)
-    return [Timed(n, tuple(us)) for n, us in zip(calls, samples, strict=True)]
+            samples[index].append(sample(index))
+    counts = [0] * len(primitives)
+    for _ in range(taken_again):
+        for at, index in sorted((at, i) for i in order for at in _disturbed(samples[i])):
+            samples[index][at] = sample(index)
+            counts[index] += 1
+    return [
+        Timed(n, tuple(one.us for one in taken), count, len(_disturbed(taken)))
+        for n, taken, count in zip(calls, samples, counts, strict=True)
+    ]
+
+
+def _sample(seconds: Seconds, calls: int, length_s: float) -> _Reading:
+    is_long = length_s > _QUANTUM_S
+    before = _waiting_s() if is_long else 0.0
+    per_call = seconds(calls)
+    waited_s = _waiting_s() - before if is_long else 0.0
+    return _Reading(per_call * 1e6, waited_s > _WAITED * per_call * calls)
+
+
+def _disturbed(samples: Sequence[_Reading]) -> list[int]:
+    """Return which of a primitive's samples were disturbed."""
+    limit = SLOW * min(sample.us for sample in samples)
+    return [at for at, sample in enumerate(samples) if sample.waited or sample.us > limit]
+
+
+def _waiting_s() -> float:
+    """Return how long the threads of this process have waited for a processor, as Linux counts."""
+    waited = 0
+    for thread in _threads():
+        try:
+            waited += int((thread / "schedstat").read_text().split()[1])
+        except (OSError, IndexError, ValueError):  # it has ended, or the kernel does not count
+            continue
+    return waited / 1e9
+
+
+def _threads() -> list[Path]:
+    try:
+        return list(_THREADS.iterdir())
+    except OSError:
+        return []
 
 
 def _estimate(seconds: Seconds) -> float:

@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 
+from pyonednn_q import cli
 from pyonednn_q.bench import benchdnn, command, processes, suite
 from pyonednn_q.bench.case import LAYOUTS, Case, Setting, repro
 from pyonednn_q.bench.measure import F32, Request
@@ -18,7 +19,7 @@ from pyonednn_q.primitive.isa import InstructionSet
 
 
 def asked(*words: str) -> Request:
-    return command.request(command.parser().parse_args([*words, "--threads", "2"]))
+    return command.request(cli.parser("bench").parse_args(["bench", *words, "--threads", "2"]))
 
 
 def names(request: Request) -> list[str]:
@@ -37,7 +38,7 @@ def test_a_repro_line_asks_for_exactly_the_row(name: str) -> None:
         setting = Setting(3, "cold" if tail == "none" else "warm", "AVX2" if tail != "none" else "")
         program, verb, *words = shlex.split(repro(case, setting))
         assert (program, verb) == ("pyonednn-q", "bench")
-        options = command.parser().parse_args(words)
+        options = cli.parser("bench").parse_args(["bench", *words])
         request = command.request(options)
         (again,) = request.lines
         assert [c for c in request.cases(again) if c.precision == case.precision] == [case]
@@ -93,7 +94,9 @@ def test_a_filter_looks_at_names_and_problems() -> None:
 
 
 def test_several_suites_and_settings() -> None:
-    options = command.parser().parse_args(["vgg16", "dlrm", "--threads", "1,2", "--cold"])
+    options = cli.parser("bench").parse_args(
+        ["bench", "vgg16", "dlrm", "--threads", "1,2", "--cold"]
+    )
     request = command.request(options)
     assert {line.suite for line in request.lines} == {"vgg16", "dlrm"}
     assert request.settings == (Setting(1, "cold"), Setting(2, "cold"))
@@ -110,18 +113,18 @@ def test_bad_values_are_errors_of_usage(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
-        command.main(["resnet50", *words])
+        cli.main(["bench", "resnet50", *words])
     assert caught.value.code == 2
     assert words[0] in capsys.readouterr().err
 
 
 def test_unknown_suites_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main(["resnet51"]) == 1
+    assert cli.main(["bench", "resnet51"]) == 2
     assert "resnet50" in capsys.readouterr().err
 
 
 def test_nothing_asked_for_lists_the_suites(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main([]) == 0
+    assert cli.main(["bench"]) == 0
     out = capsys.readouterr().out
     assert all(name in out for name in suite.names())
 
@@ -129,7 +132,7 @@ def test_nothing_asked_for_lists_the_suites(capsys: pytest.CaptureFixture[str]) 
 def test_a_plot_that_could_not_be_drawn_is_refused_before_measuring(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert command.main(["ip 1x2 2x2", "--plot", "x.jpg", "--threads", "1"]) == 1
+    assert cli.main(["bench", "ip 1x2 2x2", "--plot", "x.jpg", "--threads", "1"]) == 2
     assert ".svg" in capsys.readouterr().err
 
 

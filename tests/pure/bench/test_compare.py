@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pyonednn_q.bench.compare import compare, main
+from pyonednn_q import cli
+from pyonednn_q.bench.compare import compare
 from pyonednn_q.bench.run import Run
 from support.bench_runs import METADATA, row, run
 
@@ -56,28 +57,28 @@ def test_rows_of_another_case_or_setting_are_not_compared() -> None:
 
 def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, after = written(tmp_path, "a", BEFORE), written(tmp_path, "b", AFTER)
-    assert main([before, before]) == 0
-    assert main([before, after]) == 1
-    assert main([before, after, "--threshold", "90"]) == 1
+    assert cli.main(["compare", before, before]) == 0
+    assert cli.main(["compare", before, after]) == 1
+    assert cli.main(["compare", before, after, "--threshold", "90"]) == 1
     out = capsys.readouterr().out
     assert "1 slower, 1 faster, 1 same, 1 not significant (threshold 5%)" in out
     assert "brgemm:avx2 > gemm:jit" in out
     wide = written(tmp_path, "c", run(row("c", "u8s8u8", 11.0)))
-    assert main([before, wide, "--threshold", "50"]) == 0
+    assert cli.main(["compare", before, wide, "--threshold", "50"]) == 0
 
 
 def test_a_row_that_is_refused_now_is_a_regression(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gone = run(row("a", "u8s8u8", None), row("b", "u8s8u8", 10.0))
-    code = main([written(tmp_path, "a", BEFORE), written(tmp_path, "b", gone)])
+    code = cli.main(["compare", written(tmp_path, "a", BEFORE), written(tmp_path, "b", gone)])
     assert code == 1
     assert "refused now: a u8s8u8 none" in capsys.readouterr().out
 
 
 def test_another_machine_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = run(*BEFORE.rows, metadata=METADATA | {"onednn": "3.7.2"})
-    assert main([written(tmp_path, "a", BEFORE), written(tmp_path, "b", other)]) == 0
+    assert cli.main(["compare", written(tmp_path, "a", BEFORE), written(tmp_path, "b", other)]) == 0
     assert "WARNING: onednn: 3.13.2 before, 3.7.2 after" in capsys.readouterr().out
 
 
@@ -86,14 +87,14 @@ def test_no_answer_is_an_exit_code_of_its_own(
 ) -> None:
     before = written(tmp_path, "a", BEFORE)
     (tmp_path / "broken.json").write_text("{")
-    assert main([before, str(tmp_path / "missing.json")]) == 2
-    assert main([before, str(tmp_path / "broken.json")]) == 2
-    assert main([before, written(tmp_path, "b", run(row("x", "f32", 1.0)))]) == 2
+    assert cli.main(["compare", before, str(tmp_path / "missing.json")]) == 2
+    assert cli.main(["compare", before, str(tmp_path / "broken.json")]) == 2
+    assert cli.main(["compare", before, written(tmp_path, "b", run(row("x", "f32", 1.0)))]) == 2
     assert "missing.json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["--threshold", "-1"], ["--confidence", "100"], []])
 def test_usage(words: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        main(["a.json", *(["b.json", *words] if words else [])])
+        cli.main(["compare", "a.json", *(["b.json", *words] if words else [])])
     assert caught.value.code == 2

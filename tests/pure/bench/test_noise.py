@@ -56,3 +56,12 @@ def test_each_cause_has_its_words(
 ) -> None:
     (text,) = warnings(*arguments)
     assert word in text
+
+
+def test_what_was_disturbed_and_what_is_beyond_paper_is_named() -> None:
+    lines = [f"conv{index}" for index in range(9)]
+    (doubt,) = warnings(0.0, 0.0, 0.0, [], lines)
+    assert "conv0, conv1" in doubt
+    assert "conv5 and 3 more each time" in doubt
+    (doubt,) = warnings(0.0, 0.0, 0.0, [], (), ["a u8s8u8"])
+    assert doubt.startswith("a u8s8u8 beyond the peak on paper")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pyonednn_q.bench import plot
-from pyonednn_q.bench.run import Row
+from pyonednn_q.bench.row import Row
 from pyonednn_q.errors import ArgumentError
-from support.bench_runs import row, run
+from support.bench_runs import row, run, samples
 
 PAIR = [row("a", "f32", 40.0, times=3), row("a", "u8s8u8", 10.0, times=3)]
 LADDER = [
@@ -47,3 +47,21 @@ def test_a_file_is_drawn(tmp_path: Path, suffix: str) -> None:
 def test_other_formats_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="svg"):
         plot.save(run(*PAIR), tmp_path / "run.pdf")
+
+
+def test_bars_say_what_is_not_significant_and_what_was_disturbed() -> None:
+    pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
+    from matplotlib.figure import Figure
+
+    alike = row("b", "u8s8u8", 20.0, samples_us=samples(20.0)[::-1])
+    noisy = row("c", "u8s8u8", 5.0, disturbed=20)
+    ax = Figure().subplots()
+    floats = (row("b", "f32", 20.0), row("c", "f32", 20.0))
+    plot.panels(run(*PAIR, *floats, alike, noisy))[0](ax, run(*PAIR, *floats, alike, noisy))
+    bars = [bar for bar in ax.patches if bar.get_height()]
+    assert [bar.get_facecolor()[3] for bar in bars] == [1.0, 0.0, 0.0]  # filled, empty, empty
+    assert [bar.get_hatch() for bar in bars] == [None, None, "////"]
+
+
+def test_disturbed_lines_are_in_no_total() -> None:
+    assert plot.totals(run(*PAIR, row("b", "f32", 9e9, disturbed=20))) == plot.totals(run(*PAIR))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyonednn_q.bench import report
-from pyonednn_q.bench.table import Column, Table
+from pyonednn_q.tables import Column, Table
 from support.bench_runs import row, run, samples
 
 ROWS = [
@@ -25,12 +27,12 @@ def test_a_table_that_explains_itself() -> None:
     found = lines(text)
     assert found[0].startswith("oneDNN 3.13.2 OMP, A CPU, AVX2, 2 threads")
     assert found[2].split() == [
-        "line", "problem", "dtype", "us", "±", "GOPS", "peak", "bound", "over", "f32",
+        "line", "problem", "dtype", "us", "±", "GOPS", "peak", "paper", "bound", "over", "f32",
         "SQNR", "dB", "implementation",
     ]  # fmt: skip
     assert found[3].split()[:8] == ["a", "ip", "8x64", "64x64", "f32", "40.0", "1.0%", "50"]
     assert found[4].split() == [
-        "u8s8u8", "10.0", "1.0%", "200", "50%", "compute", "4.00x", "38.5", "brgemm:avx2"
+        "u8s8u8", "10.0", "1.0%", "200", "50%", "39%", "compute", "4.00x", "38.5", "brgemm:avx2"
     ]  # fmt: skip
     assert "peak, 2 threads: f32 100, u8s8 400 GOPS" in text
 
@@ -122,3 +124,46 @@ def test_a_table_without_a_column() -> None:
 def test_each_type_is_compared_with_the_wider_ones() -> None:
     three = run(row("a", "f32", 40.0), row("a", "bf16", 20.0), row("a", "u8s8u8", 10.0))
     assert [line.count("x ") for line in lines(report.text(three))[3:6]] == [0, 1, 2]
+
+
+DISTURBED = [
+    *ROWS,
+    row("c", "f32", 800.0, disturbed=11),
+    row("c", "u8s8u8", 5.0),
+]
+
+
+def test_a_disturbed_line_is_in_no_total_and_named() -> None:
+    """Twenty times the time of the others would make 2.49 times 0.9."""
+    text = report.text(run(*DISTURBED))
+    assert "f32 0.10 ms, u8s8u8 0.04 ms (2.49x)" in text
+    assert "left out, being disturbed: c" in text
+    assert "800.0!" in text
+    assert "!, disturbed: more than a quarter" in text
+
+
+def test_a_disturbed_line_has_no_ratio() -> None:
+    for text in (report.text(run(*DISTURBED)), report.markdown(run(*DISTURBED))):
+        (line,) = [line for line in lines(text) if "5.0 " in line and "u8s8u8" in line]
+        assert "disturbed" in line
+    assert "disturbed" not in report.text(run(*ROWS))
+
+
+def test_a_suite_of_which_every_line_is_disturbed_has_no_sum() -> None:
+    rows = [row(name, "f32", 5.0, disturbed=21) for name in "ab"]
+    assert "made (2 threads), no line undisturbed\n" in report.text(run(*rows))
+
+
+def test_a_total_that_is_not_significant_says_so() -> None:
+    rows = [row(name, dtype, us) for name in "ab" for dtype, us in (("f32", 5.0), ("u8s8u8", 5.01))]
+    rows = [
+        replace(each, samples_us=each.samples_us[:: 1 - 2 * (each.dtype == "f32")]) for each in rows
+    ]
+    assert "u8s8u8 0.01 ms (not significant)" in report.text(run(*rows))
+
+
+def test_both_peaks_are_said_and_how_the_second_is_made() -> None:
+    text = report.text(run(*ROWS))
+    assert "on paper: f32 128 (32 a cycle), u8s8 512 (128 a cycle) GOPS" in text
+    assert "operations a cycle × 2 cores × 2.00 GHz, a clock that was measured" in text
+    assert "that are computed, none of padding" in text

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import random
+from dataclasses import replace
+from importlib import resources
 
+import jsonschema
 import pytest
 
 from pyonednn_q.bench.compare import compare, differences, lost, text
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.report import markdown
-from pyonednn_q.bench.run import Run, joined
+from pyonednn_q.bench.row import Row
+from pyonednn_q.bench.run import Run, joined, json_schema
+from pyonednn_q.bench.sheet import csv_text
 from pyonednn_q.errors import ArgumentError
 from support.bench_runs import LIMITS, row, run, samples
 from support.changed_json import changed
@@ -31,7 +38,7 @@ def test_no_noise_at_all_is_no_number_in_json() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    ["", "[]", "{}", '{"schema": 2}', '{"schema": 1, "rows": []}', '{"schema": 2, "rows": [{}]}'],
+    ["", "[]", "{}", '{"schema": 3}', '{"schema": 2, "rows": []}', '{"schema": 3, "rows": [{}]}'],
 )
 def test_other_text_is_refused(other: str) -> None:
     with pytest.raises(ArgumentError):
@@ -116,3 +123,69 @@ def test_runs_join() -> None:
 
 def test_made_up_samples_have_their_median() -> None:
     assert samples(10.0)[10] == pytest.approx(10.0, abs=1e-12)
+
+
+ROWS = (F32, INT8, row("b", "f32", 20.0, disturbed=9), row("b", "u8s8u8", None, sqnr_db=None))
+SCHEMA = json.loads((resources.files("pyonednn_q.bench") / "run.schema.json").read_text())
+
+
+def test_the_schema_that_comes_along_is_that_of_the_types() -> None:
+    """Else: python tools/bench_schema.py > src/pyonednn_q/bench/run.schema.json."""
+    assert json.loads(json.dumps(json_schema())) == SCHEMA
+
+
+@pytest.mark.parametrize("rows", [ROWS, ROWS[:2], ()])
+def test_what_is_written_is_of_the_schema(rows: tuple[Row, ...]) -> None:
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    validator.check_schema(SCHEMA)
+    validator.validate(json.loads(run(*rows).to_json()))
+
+
+@pytest.mark.parametrize("key", ["schema", "rows", "limits", "totals"])
+def test_what_is_not_of_the_schema_is_seen(key: str) -> None:
+    content = json.loads(run(*ROWS).to_json())
+    content[key] = 2
+    assert not jsonschema.Draft202012Validator(SCHEMA).is_valid(content)
+    with pytest.raises(ArgumentError, match=key):
+        Run.from_json(json.dumps(content))
+
+
+def test_json_says_what_follows_from_the_samples() -> None:
+    content = json.loads(run(*ROWS).to_json())
+    first, second, third, fourth = (each["statistics"] for each in content["rows"])
+    assert first["median_us"] == pytest.approx(40.0)
+    assert first["lo_us"] < 40.0 < first["hi_us"]
+    assert (first["of_peak"], first["of_paper"]) == pytest.approx((50 / 100, 50 / 128))
+    over = second["over"]["f32"]
+    assert over["value"] == pytest.approx(4.0)
+    assert 3.8 < over["lo"] <= 4.0 <= over["hi"] < 4.2
+    assert over["is_significant"]
+    assert (second["is_disturbed"], third["is_disturbed"]) == (False, True)
+    assert fourth is None
+    (total,) = content["totals"]
+    assert total["left_out"] == ["b"]
+    assert total["ms"] == {"f32": pytest.approx(0.04)}
+
+
+def test_few_samples_have_an_interval_without_an_end() -> None:
+    few = row("a", "f32", 40.0, samples_us=(1.0, 2.0, 3.0))
+    (written,) = json.loads(run(few).to_json())["rows"]
+    assert (written["statistics"]["lo_us"], written["statistics"]["hi_us"]) == (0.0, None)
+
+
+def test_csv_has_a_line_for_each_row() -> None:
+    first, second, third, fourth = csv.DictReader(io.StringIO(csv_text(run(*ROWS))))
+    assert first["median_us"] == "40.0"
+    assert first["over_f32"] == ""
+    assert float(second["over_f32"]) == pytest.approx(4.0)
+    assert third["is_disturbed"] == "True"
+    assert (fourth["median_us"], fourth["refused"]) == ("", "no kernel")
+    assert {first["ops"], first["padded_ops"]} == {"2000000", "2400000"}
+
+
+def test_a_disturbed_row_is_no_regression() -> None:
+    slow = run(replace(F32, samples_us=samples(400.0), disturbed=20), INT8)
+    assert [each.verdict for each in compare(run(F32, INT8), slow)] == [
+        "disturbed", "not significant"
+    ]  # fmt: skip
+    assert "1 disturbed" in text(compare(run(F32), slow), (), (), 0.05)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pyonednn_q.bench import benchdnn
+from pyonednn_q.bench.accumulate import accumulate
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.errors import ArgumentError, ShapeError
@@ -187,3 +189,31 @@ def test_the_second_source_of_a_matmul_may_lie_transposed() -> None:
     problem = shape.problem(Precision.parse("f32"), "channels_last")
     assert problem.wei.strides == (20, 1, 4)
     assert problem.bias is None
+
+
+@pytest.mark.parametrize("kind", ["conv", "deconv"])
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+@given(data=st.data())
+def test_products_are_those_that_a_sum_of_ones_counts(
+    kind: str, spatial: int, data: st.DataObject
+) -> None:
+    """Products with padding are zeros of such a sum."""
+    numbers = st.lists(st.integers(1, 4), min_size=spatial, max_size=spatial).map(tuple)
+    sides = st.tuples(st.integers(0, 3), st.integers(0, 3))
+    padding = st.lists(sides, min_size=spatial, max_size=spatial).map(tuple)
+    src, kernel, stride, dilation = (data.draw(numbers) for _ in range(4))
+    try:
+        shape = Shape(kind, (2, 2, *src), (3, 2, *kernel), stride, dilation, data.draw(padding))
+    except ShapeError:  # nothing of dst is left
+        assume(condition=False)
+    ones = accumulate(shape, np.ones(shape.src), np.ones(shape.wei))
+    assert shape.products == ones.sum()
+    assert shape.padded_ops == 2 * shape.macs >= shape.ops == 2 * shape.products
+
+
+def test_without_padding_all_products_are_computed() -> None:
+    for text in ("conv 1x64x56x56 64x64x1x1", "ip 2x64 8x64", "matmul 3x4 4x5"):
+        shape = Shape.parse(text)
+        assert shape.products == shape.macs
+    padded = Shape.parse("conv 1x512x7x7 512x512x3x3 padding=1")
+    assert padded.products / padded.macs == pytest.approx((19 / 21) ** 2, rel=1e-12)

@@ -6,10 +6,12 @@ import importlib.util
 
 import pytest
 
+from pyonednn_q import cli
 from pyonednn_q.bench import command, report
 from pyonednn_q.bench.measure import Request
 from pyonednn_q.bench.peers import PEERS, PeerError, require
-from pyonednn_q.bench.run import Rival, Row, Run
+from pyonednn_q.bench.row import Rival, Row
+from pyonednn_q.bench.run import Run
 from pyonednn_q.errors import ArgumentError
 from support.bench_runs import METADATA, row, run, samples
 
@@ -68,14 +70,14 @@ def test_json_keeps_rivals() -> None:
 
 def test_json_of_before_there_were_peers_is_read() -> None:
     made = run(row("a", "f32", 10.0))
-    old = made.to_json().replace(',\n   "rivals": []', "")
+    old = made.to_json().replace('\n   "rivals": [],', "")
     assert "rivals" not in old
     assert Run.from_json(old) == made
 
 
 def asked(*words: str) -> Request:
     words = ("ip 1x8 8x8", "--threads", "2", *words)
-    return command.request(command.parser().parse_args(words))
+    return command.request(cli.parser("bench").parse_args(["bench", *words]))
 
 
 def test_peers_by_name() -> None:
@@ -104,7 +106,7 @@ def test_the_command_says_it_before_it_measures(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     monkeypatch.setattr(command, "measured", lambda *_: pytest.fail("it measured"))
-    assert command.main(["ip 1x8 8x8", "--threads", "2", "--peers", "torch"]) == 1
+    assert cli.main(["bench", "ip 1x8 8x8", "--threads", "2", "--peers", "torch"]) == 2
     assert "torch is not installed" in capsys.readouterr().err
 
 

@@ -88,10 +88,22 @@ def test_a_problem_is_a_suite_of_one_line(word: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "match"),
     [
-        ('title = "mine"', "", "no title"),
+        ("lines =", "lime =", "mine: got no lines|mine: got unknown lime"),
         ('title = "mine"', 'titel = "mine"', "unknown titel"),
-        ("times = 2", "times = 0", "mine, line a.*times"),
-        ("times = 2", "count = 2", "mine, line a.*unknown count"),
+        (
+            "times = 2",
+            "times = 0",
+            r"mine, lines\[0\].times of a: got 0; wanted a whole number >= 1",
+        ),
+        (
+            "times = 2",
+            "count = 2",
+            r"mine, lines\[0\] of a: got unknown count; wanted .*name, problem and times",
+        ),
+        ("times = 2", 'times = "2"', r"lines\[0\].times of a: got '2'; wanted a whole number"),
+        ("times = 2", "times = 1e999", r"lines\[0\].times of a: got inf; wanted a whole number"),
+        ("times = 2", "times = 2, times = 3", "wanted TOML"),  # the same key twice
+        ('name = "b"', "name = 7", r"lines\[1\].name: got 7; wanted a text"),
         ('"b"', '"a"', "'a' twice"),
         ("3x3 pad", "3x3 pda", "mine, line a.*pda"),
         ("2x3 3x4", "2x3 4x4", "mine, line b.*wei"),
@@ -101,6 +113,23 @@ def test_a_problem_is_a_suite_of_one_line(word: str) -> None:
 def test_mistakes_are_named_with_their_line(old: str, new: str, match: str) -> None:
     with pytest.raises(ArgumentError, match=match):
         suite.parse("mine", GOOD.replace(old, new))
+
+
+def test_a_suite_needs_its_shapes_only() -> None:
+    found = suite.parse("mine", 'lines = ["ip 2x3 4x3", {problem = "conv mb1ic4oc4ih5kh3ph1"}]')
+    assert (found.title, found.source, found.gmacs) == ("mine", "", None)
+    assert [(line.name, line.times) for line in found.lines] == [
+        ("ip 2x3 4x3", 1), ("conv 1x4x5x5 4x4x3x3 padding=1", 1)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["", "lines = []", "lines = [3]", "lines = 3", "a = " + "[" * 9999]
+)
+def test_no_suite_is_refused_in_a_short_line(text: str) -> None:
+    with pytest.raises(ArgumentError, match=r"^mine") as caught:
+        suite.parse("mine", text)
+    assert len(str(caught.value)) <= 500
 
 
 @pytest.mark.parametrize("word", ["resnet51", "", "conv 1x4x5x5 4x4x9x9", "conv nonsense"])

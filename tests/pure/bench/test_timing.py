@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.native.timing import MAX_ROUNDS, MIN_SAMPLE_S, Budget, interleaved
+from pyonednn_q.native import timing
+from pyonednn_q.native.timing import MAX_ROUNDS, MIN_SAMPLE_S, Budget, interleaved, too_many
 
 
 class Fake:
@@ -74,3 +77,78 @@ def test_a_budget_of_nothing_is_refused() -> None:
         Budget(min_time_s=0.0)
     with pytest.raises(ArgumentError, match="repeat"):
         Budget(rounds=0)
+
+
+class Scripted:
+    """A primitive whose calls take what a script says, and the last of it from then on."""
+
+    def __init__(self, *seconds: float) -> None:
+        self.script = list(seconds)
+        self.timed = 0
+
+    def __call__(self, calls: int) -> float:
+        if calls == 1:  # the untimed call before a sample, and estimates
+            return 1e-4
+        self.timed += 1
+        return self.script.pop(0) if len(self.script) > 1 else self.script[0]
+
+
+CALIBRATED = 1e-4, 1e-4  # what the estimate takes of a script
+
+
+def test_a_disturbed_sample_is_taken_again() -> None:
+    """As where a scheduler's quantum was lost: 8 ms instead of 0.1."""
+    primitive = Scripted(*CALIBRATED[:1], 1e-4, 8e-3, 1e-4, 8e-3, 8e-3, 1.1e-4, 1e-4)
+    (timed,) = interleaved([primitive], Budget(rounds=6), taken_again=3)
+    assert max(timed.samples_us) == pytest.approx(110.0, abs=1e-6)
+    assert (timed.taken_again, timed.disturbed) == (3, 0)
+    assert len(timed.samples_us) == 6
+
+
+def test_what_stays_disturbed_is_said_after_a_bounded_number_of_times() -> None:
+    primitive = Scripted(*CALIBRATED[:1], 1e-4, 1e-4, 8e-3)
+    (timed,) = interleaved([primitive], Budget(rounds=6), taken_again=3)
+    assert (timed.taken_again, timed.disturbed) == (3 * 4, 4)
+    assert primitive.timed == 1 + 6 + 3 * 4
+    assert too_many(timed.disturbed, 6)
+
+
+def test_a_fast_sample_shows_that_earlier_ones_were_disturbed() -> None:
+    primitive = Scripted(*CALIBRATED[:1], 3e-4, 3e-4, 1e-4, 1e-4)
+    (timed,) = interleaved([primitive], Budget(rounds=3), taken_again=1)
+    assert timed.samples_us == pytest.approx([100.0] * 3, abs=1e-6)
+    assert timed.taken_again == 2
+
+
+def test_nothing_is_taken_again_unless_it_is_asked_for() -> None:
+    (timed,) = interleaved([Scripted(1e-4, 1e-4, 8e-3, 1e-4)], Budget(rounds=3))
+    assert (timed.taken_again, timed.disturbed) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "count", "many"), [(0, 6, False), (1, 4, False), (2, 6, True)]
+)
+def test_a_quarter_of_the_samples_may_be_disturbed(disturbed: int, count: int, many: bool) -> None:
+    assert too_many(disturbed, count) is many
+
+
+def test_long_samples_are_judged_by_how_long_threads_waited(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where each sample loses its part of the processor, none is slower than the others."""
+    monkeypatch.setattr(timing, "_THREADS", tmp_path)
+    clocks = tmp_path / "7"
+    clocks.mkdir()
+    waited_ns = 0
+
+    def primitive(_: int) -> float:
+        nonlocal waited_ns
+        waited_ns += 4_000_000
+        (clocks / "schedstat").write_text(f"1000 {waited_ns} 3")
+        return 10e-3
+
+    (timed,) = interleaved([primitive], Budget(rounds=4), taken_again=1)
+    assert (timed.taken_again, timed.disturbed) == (4, 4)
+    (clocks / "schedstat").write_text("no numbers")
+    (timed,) = interleaved([lambda _: 10e-3], Budget(rounds=4), taken_again=1)
+    assert (timed.taken_again, timed.disturbed) == (0, 0)

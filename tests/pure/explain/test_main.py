@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from pyonednn_q import cli
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import LibraryError
-from pyonednn_q.explain import main, presets, read
+from pyonednn_q.explain import presets, read
 from pyonednn_q.explain.report import Report
 from pyonednn_q.primitive.isa import Facts, InstructionSet
 
@@ -28,15 +29,23 @@ chain = ["relu", {step = "multiply", value = 3}]
 """
 
 
+def call(*argv: str, here: Callable[[], Facts] | None = None) -> int:
+    """Run the command; `here` stands for what the library of this process is."""
+    with pytest.MonkeyPatch.context() as patch:
+        if here is not None:
+            patch.setattr(cli, "_facts_here", here)
+        return cli.main(["explain", *argv])
+
+
 def out(capsys: pytest.CaptureFixture[str], *argv: str, **here: Any) -> str:
-    assert main(argv, **here) == 0
+    assert call(*argv, **here) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
     return printed.out
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *argv: str, **here: Any) -> str:
-    assert main(argv, **here) == 2
+    assert call(*argv, **here) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith("pyonednn-q explain: ")
@@ -138,7 +147,6 @@ def test_this_process_without_a_library(capsys: pytest.CaptureFixture[str]) -> N
         raise LibraryError(message="no oneDNN here")
 
     assert complaint(capsys, "relu", "--here", here=here) == "no oneDNN here"
-    assert "--here: got no extension" in complaint(capsys, "relu", "--here")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +196,7 @@ def test_bad_options_end_with_the_usage(
     capsys: pytest.CaptureFixture[str], argv: list[str]
 ) -> None:
     with pytest.raises(SystemExit) as end:
-        main(argv)
+        call(*argv)
     assert end.value.code == 2
     assert capsys.readouterr().err.startswith("usage: pyonednn-q explain")
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import composer_pages
+from pyonednn_q import cli
 from pyonednn_q.compose.absorb import RIGHT_END
-from pyonednn_q.explain import main, presets, read
+from pyonednn_q.explain import presets, read
 from pyonednn_q.explain.description import POLICIES
 from pyonednn_q.explain.reader import DescriptionTable
 from pyonednn_q.explain.source import parse
@@ -109,7 +110,7 @@ def test_commands_print_what_is_shown(
     piped, _, call = command.removeprefix("$ ").rpartition("pyonednn-q explain ")
     text = piped.removeprefix("echo '").removesuffix("' | ")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    code = main(call.split())
+    code = cli.main(["explain", *call.split()])
     printed = capsys.readouterr()
     assert code == (2 if printed.err else 0)
     assert printed.out + printed.err == shown

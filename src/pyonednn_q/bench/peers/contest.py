@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyonednn_q.bench.peers.layer import PeerError
 from pyonednn_q.bench.peers.worker import CALL
-from pyonednn_q.bench.run import OURS, Rival
+from pyonednn_q.bench.row import OURS, Rival
 from pyonednn_q.native.child import environment, interpreter
-from pyonednn_q.native.timing import Budget, interleaved
+from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, interleaved
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -86,9 +86,11 @@ class Contest:
                     continue
                 waiting += [(index, name, way, process.seconds(number, way)) for way in answer]
                 number += 1
-        timings = interleaved([seconds for *_, seconds in waiting], budget)
+        seconds = [each for *_, each in waiting]
+        timings = interleaved(seconds, budget, taken_again=TAKEN_AGAIN)
         for (index, name, way, _), timed in zip(waiting, timings, strict=True):
-            rivals_of[index].append(Rival(name, way, timed.calls, timed.samples_us, ""))
+            rival = Rival(name, way, timed.calls, timed.samples_us, "", timed.disturbed)
+            rivals_of[index].append(rival)
         for process in self._processes.values():
             process.ask("drop")
         return [tuple(rivals) for rivals in rivals_of]

@@ -22,7 +22,7 @@ import numpy as np
 from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.peers import PeerError, PeerRun, ready
 from pyonednn_q.bench.peers.case_layer import layer_of
-from pyonednn_q.bench.run import OURS
+from pyonednn_q.bench.row import OURS
 from pyonednn_q.errors import Error
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
-"""A table of text cells, aligned or as Markdown."""
+"""A table of text cells: aligned, as Markdown, or as HTML. Everything that prints one uses it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 __all__ = ["Column", "Table"]
 
@@ -50,9 +51,10 @@ class Table:
             [[row[index] for index in places] for row in self.cells],
         )
 
-    def text(self) -> str:
+    def text(self, *, head: bool = True) -> str:
         """Return aligned columns; the last one is as long as it likes."""
-        rows = [[column.name for column in self.columns], *self.cells]
+        rows = [[column.name for column in self.columns]] if head else []
+        rows += [list(row) for row in self.cells]
         widths = [max(len(row[index]) for row in rows) for index in range(len(self.columns))]
         lines = []
         for row in rows:
@@ -72,6 +74,21 @@ class Table:
         ]
         lines += ["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in self.cells]
         return "\n".join(lines)
+
+    def html(self) -> str:
+        """Return a table element; columns that stand on the right have the class ``right``."""
+        kinds = [' class="right"' if column.right else "" for column in self.columns]
+        heads = zip(self.columns, kinds, strict=True)
+        head = "".join(f'<th scope="col"{kind}>{escape(each.name)}</th>' for each, kind in heads)
+        rows = "\n".join(
+            "<tr>"
+            + "".join(
+                f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True)
+            )
+            + "</tr>"
+            for row in self.cells
+        )
+        return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
 
 
 def _escaped(cell: str) -> str:
