@@ -34,7 +34,7 @@ def test_blocks_run(block: str) -> None:
 
 SHOWN = [
     shown
-    for page in ("README.md", "docs/calls.md", "docs/fake_quantize.md")
+    for page in ("README.md", "docs/calls.md", "docs/fake_quantize.md", "docs/quantize.md")
     for shown in re.findall(
         r"```python\n(.*?)```(?:(?!```).)*```text\n(.*?)```", (ROOT / page).read_text(), re.DOTALL
     )
