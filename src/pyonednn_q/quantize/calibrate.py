@@ -153,8 +153,7 @@ def collect(
             if name not in tensors:
                 raise ArgumentError("run", f"no tensor {shown(name)}", "every one of `estimators`")
             if name not in states and callable(estimators):
-                states[name] = estimators()
-                instance("estimators()", states[name], Estimator)
+                states[name] = _new(estimators)
             _updated(name, states[name], tensors[name])
         seen += 1
     if not seen:
@@ -179,6 +178,18 @@ def merged(first: Mapping[str, Estimator], second: Mapping[str, Estimator]) -> d
     for name, state in named("second", second, Estimator).items():
         states[name] = states[name].merge(state) if name in states else state
     return states
+
+
+def _new(estimators: Callable[[], Estimator]) -> Estimator:
+    try:
+        state = estimators()
+    except Error:
+        raise
+    except Exception as error:
+        got = f"a function that raises {type(error).__name__}"
+        raise ArgumentError("estimators", got, "one that makes an estimator") from error
+    instance("estimators()", state, Estimator)
+    return state
 
 
 def _updated(name: str, state: Estimator, tensor: Any) -> None:  # noqa: ANN401
