@@ -53,6 +53,7 @@ SHOWN = [
         "docs/from_onnx.md",
         "docs/from_openvino.md",
         "docs/from_torch.md",
+        "docs/quantize.md",
     )
     for shown in re.findall(
         r"```python\n(.*?)```(?:(?!```).)*```text\n(.*?)```", (ROOT / page).read_text(), re.DOTALL

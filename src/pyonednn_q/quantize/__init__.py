@@ -1,11 +1,24 @@
-"""quantize: from ranges to scales, zero points and integer weights."""
+"""quantize: from FP32 weights and sample data to ranges, scales, zero points and integers.
+
+what a tensor holds       estimator, ESTIMATORS, collect, merged; of one array: threshold and
+                          kl_, mse_, octav_, percentile_threshold
+a range as codes          qparams_from_range, affine_qparams, symmetric_qparams, Dynamic
+weights                   weight_codes, max_abs_range
+operators of one scale    align_thresholds
+"""
 
 from __future__ import annotations
 
 from pyonednn_q.quantize.alignment import GraphOperator, Range, align_thresholds
+from pyonednn_q.quantize.calibrate import ESTIMATORS, collect, estimator, merged
+from pyonednn_q.quantize.conventions import codes_by_factors, qparams_by, quantization_factor
+from pyonednn_q.quantize.estimator import Estimator
+from pyonednn_q.quantize.exchange import from_onnx, from_torch, to_onnx, to_torch
+from pyonednn_q.quantize.fq_ranges import fq_from_range, level_range, tune_range
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
 from pyonednn_q.quantize.thresholds import (
     kl_threshold,
+    mse_threshold,
     octav_threshold,
     percentile_threshold,
     threshold,
@@ -14,18 +27,34 @@ from pyonednn_q.quantize.tpu_mlir import affine_qparams, symmetric_qparams
 from pyonednn_q.quantize.weights import WeightCodes, max_abs_range, weight_codes
 
 __all__ = [
+    "ESTIMATORS",
     "Dynamic",
+    "Estimator",
     "GraphOperator",
     "Range",
     "WeightCodes",
     "affine_qparams",
     "align_thresholds",
+    "codes_by_factors",
+    "collect",
+    "estimator",
+    "fq_from_range",
+    "from_onnx",
+    "from_torch",
     "kl_threshold",
+    "level_range",
     "max_abs_range",
+    "merged",
+    "mse_threshold",
     "octav_threshold",
     "percentile_threshold",
+    "qparams_by",
     "qparams_from_range",
+    "quantization_factor",
     "symmetric_qparams",
     "threshold",
+    "to_onnx",
+    "to_torch",
+    "tune_range",
     "weight_codes",
 ]

@@ -154,8 +154,8 @@ def test_every_method(method: Method) -> None:
 
 
 def test_arguments_are_named() -> None:
-    unknown: Any = "mse"
-    with pytest.raises(ArgumentError, match=r"^method: got 'mse'; wanted one of max"):
+    unknown: Any = "variance"
+    with pytest.raises(ArgumentError, match=r"^method: got 'variance'; wanted one of max"):
         threshold([1.0], unknown)
     with pytest.raises(ArgumentError, match=r"^values: got no values"):
         threshold([])

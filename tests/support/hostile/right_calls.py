@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyonednn_q as pq
-from support.hostile import right_functions, right_values
+from support.hostile import right_functions, right_ranges, right_values
 from support.hostile.right_values import CHAIN
 
 # Bases and enumerations of Python's own, and errors that nobody else raises.
@@ -16,12 +16,14 @@ NOT_CALLED = {
     # Raised by nobody but us, or for what a call cannot bring about.
     *("Error", "ForkedError", "LibraryError", "SelfCheckError", "Variant"),
     # Names of choices, and tables.
-    *("ARITHMETIC", "DIALECTS", "runtime"),
+    *("ARITHMETIC", "DIALECTS", "ESTIMATORS", "runtime"),
+    "from_torch",  # takes what only torch makes
     # Results, which nobody makes by hand; their methods are called.
     *(
         "BufferStatistics",
         "DifferenceReport",
         "Dialect",
+        "Estimator",
         "Explanation",
         "Interval",
         "KernelModel",
@@ -38,6 +40,7 @@ ROOMS = (
     right_functions.predicted_calls,
     right_functions.readers_calls,
     right_functions.quantized_calls,
+    right_ranges.range_calls,
     right_functions.process_calls,
 )
 

@@ -1,0 +1,229 @@
+"""From a network and sample batches to the range of each of its tensors."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyonednn_q.argument import flag, function, instance, named, one_of, whole
+from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.quantize.distribution import DISTRIBUTIONS, Distribution, checked_percent
+from pyonednn_q.quantize.estimator import Estimator
+from pyonednn_q.quantize.sample_extremes import AGGREGATES, SampleExtremes
+from pyonednn_q.shown import shown
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["ESTIMATORS", "collect", "estimator", "merged"]
+
+ESTIMATORS = {**AGGREGATES, **DISTRIBUTIONS}
+"""Kinds of estimators by name, and what range each finds."""
+
+Batch = TypeVar("Batch")
+
+
+def estimator(
+    kind: str = "min_max",
+    *,
+    axis: int | None = None,
+    symmetric: bool = False,
+    percent: tuple[float, float] | None = None,
+    rate: float = 0.01,
+    outliers: float = 0.01,
+    bits: int = 8,
+    precision: int = 12,
+) -> Estimator:
+    """Return an estimator that has seen nothing.
+
+    Parameters
+    ----------
+    kind : str
+        One of `ESTIMATORS`.
+    axis : int, optional
+        The dimension that channels run along: a range for each. None: one for the tensor.
+    symmetric : bool
+        Find (-t, t), or (0, t) where no value is below 0. Kinds that look at each value then look
+        at |x|.
+    percent : (float, float), optional
+        Percentiles of "percentile", (0.01, 99.99) unless said, and of "mean_percentile", (0.1,
+        99.9).
+    rate : float
+        Of "moving_average".
+    outliers : float
+        The share at each end that the kinds without outliers leave out.
+    bits : int
+        Width of the codes that "histogram", "kl", "mse" and "octav" count the error of, 2 to 16.
+    precision : int
+        Significant bits of each value that "percentile", "three_sigma", "histogram", "kl", "mse"
+        and "octav" keep, 4 to 53: quantiles are right within 2^-precision of themselves.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the argument.
+
+    Notes
+    -----
+    In one pass exactly, however batches come and states merge: the min-max, mean, median and
+    percentile kinds of `AGGREGATES` (they keep two numbers of each sample). "moving_average" has an
+    order: merging puts one's samples behind the other's. The kinds of `DISTRIBUTIONS` are exactly
+    those of one pass, too, over values of `precision` bits. Sources: NNCF's range initialisers,
+    torch.ao's observers, TensorRT's calibration, OCTAV.
+
+    Examples
+    --------
+    >>> found = estimator("mean_min_max")
+    >>> found.update([[-1.0, 2.0], [-3.0, 4.0]])
+    >>> found.range()
+    (array(-2.), array(3.))
+    """
+    one_of("kind", kind, tuple(ESTIMATORS))
+    if kind in AGGREGATES:
+        ends = (0.1, 99.9) if percent is None else checked_percent(percent)
+        return SampleExtremes(
+            kind, axis=axis, symmetric=symmetric, rate=rate, percent=ends, outliers=outliers
+        )
+    ends = (0.01, 99.99) if percent is None else checked_percent(percent)
+    return Distribution(
+        kind, axis=axis, symmetric=symmetric, percent=ends, bits=bits, precision=precision
+    )
+
+
+def collect(
+    run: Callable[[Batch], Mapping[str, ArrayLike]],
+    batches: Iterable[Batch],
+    estimators: Mapping[str, Estimator] | Callable[[], Estimator] = estimator,
+    *,
+    limit: int | None = None,
+    progress: bool = True,
+) -> dict[str, Estimator]:
+    """Return estimators of a network's tensors, in one pass over sample batches.
+
+    Parameters
+    ----------
+    run : callable
+        Takes a batch as `batches` gives it, returns tensors by name: anything NumPy takes, or
+        torch's tensors on the CPU.
+    batches : iterable
+        Of anything: arrays, a PyTorch loader, a generator. It is read once.
+    estimators : mapping of str to Estimator, or callable
+        Which tensors to look at, and how; those that are there already go on and are changed. Or
+        what makes one, for every tensor that `run` returns.
+    limit : int, optional
+        How many batches to read, at the most.
+    progress : bool
+        Whether to show on standard error how far it is, once that takes over a second.
+
+    Raises
+    ------
+    ArgumentError
+        No batches; a tensor that `run` did not return; values that are not finite, by the name of
+        their tensor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> images = (np.full((2, 3), float(i)) for i in range(4))
+    >>> found = collect(lambda x: {"x": x, "y": x - 5.0}, images)
+    >>> [float(end) for end in found["y"].range()]
+    [-5.0, -2.0]
+    """
+    function("run", run)
+    flag("progress", progress)
+    most = None if limit is None else whole("limit", limit, lo=1)
+    states: dict[str, Estimator] = {}
+    if not callable(estimators):
+        states = named("estimators", estimators, Estimator)
+    wanted = tuple(states)
+    seen = 0
+    for batch in _shown_progress(batches, most, progress=progress):
+        try:
+            tensors = run(batch)
+        except Error:
+            raise
+        except Exception as error:
+            got = f"a function that raises {type(error).__name__}"
+            raise ArgumentError("run", got, "one that takes a batch") from error
+        if not isinstance(tensors, Mapping):
+            raise ArgumentError("run", f"a result {shown(tensors)}", "tensors by name")
+        for name in wanted or tuple(tensors):
+            if name not in tensors:
+                raise ArgumentError("run", f"no tensor {shown(name)}", "every one of `estimators`")
+            if name not in states and callable(estimators):
+                states[name] = _new(estimators)
+            _updated(name, states[name], tensors[name])
+        seen += 1
+    if not seen:
+        raise ArgumentError("batches", "none", "at least one")
+    return states
+
+
+def merged(first: Mapping[str, Estimator], second: Mapping[str, Estimator]) -> dict[str, Estimator]:
+    """Return the states of two parts of the data as one: what `collect` over both would give.
+
+    Parameters
+    ----------
+    first, second : mapping of str to Estimator
+        Results of `collect`; a tensor that only one has stays as it is there.
+
+    Raises
+    ------
+    ArgumentError
+        Estimators of one tensor differ in kind or parameters.
+    """
+    states = named("first", first, Estimator)
+    for name, state in named("second", second, Estimator).items():
+        states[name] = states[name].merge(state) if name in states else state
+    return states
+
+
+def _new(estimators: Callable[[], Estimator]) -> Estimator:
+    try:
+        state = estimators()
+    except Error:
+        raise
+    except Exception as error:
+        got = f"a function that raises {type(error).__name__}"
+        raise ArgumentError("estimators", got, "one that makes an estimator") from error
+    instance("estimators()", state, Estimator)
+    return state
+
+
+def _updated(name: str, state: Estimator, tensor: Any) -> None:  # noqa: ANN401
+    detach = getattr(tensor, "detach", None)  # torch's gradients have no NumPy
+    try:
+        state.update(detach() if callable(detach) else tensor)
+    except ArgumentError as error:
+        argument = f"{name}: {error.argument}"
+        raise type(error)(argument, error.got, error.wanted) from None
+
+
+def _shown_progress(
+    batches: Iterable[Batch], limit: int | None, *, progress: bool
+) -> Iterator[Batch]:
+    try:
+        iterator = iter(batches)
+    except TypeError:
+        raise ArgumentError("batches", shown(batches), "an iterable") from None
+    count = getattr(batches, "__len__", None)
+    total = min(filter(None, (limit, count() if count else None)), default=None)
+    start = drawn = time.monotonic()
+    done = 0
+    while limit is None or done < limit:
+        try:
+            batch = next(iterator)
+        except StopIteration:
+            break
+        yield batch
+        done += 1
+        now = time.monotonic()
+        if progress and now - start > 1.0 and now - drawn > 0.2:
+            drawn = now
+            left = f"/{total}, {(now - start) * (total - done) / done:.0f} s left" if total else ""
+            sys.stderr.write(f"\r\x1b[Kcollect: batch {done}{left}")
+            sys.stderr.flush()
+    if drawn != start:
+        sys.stderr.write("\r\x1b[K")

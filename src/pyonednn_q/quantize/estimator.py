@@ -1,0 +1,167 @@
+"""What every estimator of ranges shares: batches go in, partial states merge, a range comes out."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import flag, instance, numbers, whole
+from pyonednn_q.errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["Estimator"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Estimator(ABC):
+    """A range of values, found in one pass over batches of them.
+
+    Made by `estimator`. It holds plain arrays: it pickles, copies, and travels between processes.
+    What is stated of a method holds for every kind.
+
+    Attributes
+    ----------
+    kind : str
+        Its name, as in `ESTIMATORS`.
+    axis : int or None
+        The dimension of a batch that channels run along; None: one range for the tensor.
+    symmetric : bool
+        Whether ranges are (-t, t), or (0, t) where no value was below 0.
+    """
+
+    def __init__(self, kind: str, *, axis: int | None = None, symmetric: bool = False) -> None:
+        self.kind = kind
+        self.axis = None if axis is None else whole("axis", axis)
+        flag("symmetric", symmetric)
+        self.symmetric = symmetric
+        self._least: Array | None = None
+        self._greatest: Array | None = None
+
+    def update(self, batch: ArrayLike) -> None:
+        """Take values in.
+
+        Parameters
+        ----------
+        batch : array_like
+            Finite real values, samples along dimension 0 (along none where that is `axis`).
+
+        Raises
+        ------
+        ArgumentError
+            No values, or some that are not finite.
+        ShapeError
+            No such dimension, or another number of channels than before.
+        """
+        values = numbers("batch", batch).astype(np.float64)
+        if not values.size or not np.isfinite(values).all():
+            got = "values that are not finite" if values.size else "no values"
+            raise ArgumentError("batch", got, "at least one, and finite numbers")
+        rows = self._rows(values)
+        if self._least is not None and rows.shape[-1] != self._least.size:
+            wanted = f"{self._least.size} along axis {self.axis}, as before"
+            raise ShapeError("batch", f"shape {values.shape}", wanted)
+        self._widen(rows.min(axis=(0, 1)), rows.max(axis=(0, 1)))
+        self._take(rows)
+
+    def merge(self, other: Estimator) -> Estimator:
+        """Return what one estimator would be that had seen the values of both, these first.
+
+        Neither changes; `absorb` changes this one instead.
+
+        Raises
+        ------
+        ArgumentError
+            The other is of another kind, or has other parameters.
+        ShapeError
+            It has another number of channels.
+        """
+        both = copy.deepcopy(self)
+        both.absorb(other)
+        return both
+
+    def absorb(self, other: Estimator) -> None:
+        """Take in what another estimator has seen; as `merge`, in place."""
+        instance("other", other, type(self))
+        if self.parameters() != other.parameters():
+            wanted = f"a {self.kind} of the same parameters"
+            raise ArgumentError("other", f"a {other.kind} of other parameters", wanted)
+        theirs, ours = other.extremes, self.extremes
+        if theirs is None:
+            return
+        if ours is not None and ours[0].size != theirs[0].size:
+            raise ShapeError("other", f"{theirs[0].size} channels", f"{ours[0].size}")
+        self._widen(*theirs)
+        self._join(other)
+
+    def range(self) -> tuple[Array, Array]:
+        """Return the lowest and the highest value, (lo, hi), in the units of the values.
+
+        Returns
+        -------
+        lo, hi : () or (C,) ndarray of float64
+            One each for the tensor, or for each channel.
+
+        Raises
+        ------
+        ArgumentError
+            Nothing was taken in.
+        """
+        if self._least is None:
+            raise ArgumentError("range", "an estimator without values", "an update before it")
+        lo, hi = self._ends()
+        if self.symmetric:
+            lo = -hi if self.signed else np.zeros_like(hi)
+        if self.axis is None:
+            return lo.reshape(()), hi.reshape(())
+        return lo, hi
+
+    @property
+    def signed(self) -> bool:
+        """Whether any value was below 0, in any channel."""
+        return self._least is not None and bool((self._least < 0.0).any())
+
+    @property
+    def extremes(self) -> tuple[Array, Array] | None:
+        """The least and the greatest value of each channel, whatever the range; None of nothing."""
+        if self._least is None or self._greatest is None:
+            return None
+        return self._least.copy(), self._greatest.copy()
+
+    def _rows(self, values: Array) -> Array:
+        """Return values as (samples, values of a sample, channels)."""
+        if self.axis is None:
+            samples = len(values) if values.ndim else 1
+            return values.reshape(samples, -1, 1)
+        if not -values.ndim <= self.axis < values.ndim:
+            raise ShapeError("batch", f"shape {values.shape}", f"a dimension {self.axis}")
+        last = np.moveaxis(values, self.axis, -1)
+        by_sample = values.ndim > 1 and self.axis % values.ndim != 0
+        return last.reshape(len(last) if by_sample else 1, -1, last.shape[-1])
+
+    def _widen(self, least: Array, greatest: Array) -> None:
+        if self._least is not None and self._greatest is not None:
+            least = np.minimum(self._least, least)
+            greatest = np.maximum(self._greatest, greatest)
+        self._least, self._greatest = least, greatest
+
+    @abstractmethod
+    def parameters(self) -> tuple[Any, ...]:
+        """Return all that was asked for: estimators that merge have it in common."""
+
+    @abstractmethod
+    def _take(self, rows: Array) -> None:
+        """Take in (samples, values of a sample, channels)."""
+
+    @abstractmethod
+    def _join(self, other: Any) -> None:  # noqa: ANN401 - of the same class
+        """Take in the state of another."""
+
+    @abstractmethod
+    def _ends(self) -> tuple[Array, Array]:
+        """Return (lo, hi), each (C,); of a symmetric one, hi is the magnitude and lo anything."""

@@ -1,0 +1,233 @@
+"""From measured ranges to FakeQuantize, as the training tool (NNCF) has it, in float32.
+
+    symmetric    high = max(hi, 0.01 · the largest channel's, 8e-5), hi the largest |x|
+                 low  = −high · levels/(levels − 2); narrow: −high; 0 where no value is below 0
+    asymmetric   lo, hi are moved out by 8e-4 where hi − lo <= 8e-4, hold 0, and are tuned
+    tuned        n = 2^bits − 1, point = rne(−lo · n / (hi − lo)); one end moves outward, so that 0
+                 is a level: hi' = (point − n)/point · lo or lo' = point/(point − n) · hi, whichever
+                 widens the range more (the other end would then have to move inward)
+    half range   a range of 2^(bits−1) levels, both ends times (levels − 1)/(2^(bits−1) − 1)
+
+Source: nncf/quantization/fake_quantize.py of NNCF 3.4, compared with it for equality.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import broadcast, flag, numbers, real, whole
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.expr.fake_quantize import FakeQuantize
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["fq_from_range", "level_range", "tune_range"]
+
+Array = np.ndarray[Any, Any]
+_LEAST = 8e-5
+_NARROWEST = np.float32(8e-4)
+_OF_LARGEST = 0.01
+
+
+def level_range(bits: int = 8, *, signed: bool = True, narrow: bool = False) -> tuple[int, int]:
+    """Return the lowest and the highest code, (level_low, level_high).
+
+    Parameters
+    ----------
+    bits : int
+        Width of the codes in bits, 2 to 16.
+    signed : bool
+        Codes on both sides of 0, or from 0 on.
+    narrow : bool
+        Leave the lowest code out, 255 levels instead of 256, so that the rest can change sign.
+
+    Raises
+    ------
+    ArgumentError
+        Another width.
+
+    Examples
+    --------
+    >>> level_range(8, narrow=True), level_range(4), level_range(8, signed=False)
+    ((-127, 127), (-8, 7), (0, 255))
+    """
+    bits = whole("bits", bits, lo=2, hi=16)
+    flag("signed", signed)
+    flag("narrow", narrow)
+    if not signed:
+        return int(narrow), 2**bits - 1
+    half: int = 2 ** (bits - 1)
+    return int(narrow) - half, half - 1
+
+
+def fq_from_range(
+    lo: ArrayLike,
+    hi: ArrayLike,
+    bits: int = 8,
+    *,
+    symmetric: bool = True,
+    signed: bool | None = None,
+    narrow: bool = False,
+    half_range: bool = False,
+    strict_zero: bool = False,
+    unify_zero: bool = False,
+    floor: float | None = None,
+) -> FakeQuantize:
+    """Return the FakeQuantize of a measured range, for the tensor or for each channel.
+
+    Parameters
+    ----------
+    lo, hi : float or array_like
+        As `Estimator.range` gives them, in real units: one value, (C,), or in the tensor's rank.
+        Symmetric: `hi` is the largest magnitude, and `lo` below 0 where values were.
+    bits : int
+        Width of the codes in bits, 2 to 16.
+    symmetric : bool
+        Zero in the middle (or at the low end, without values below 0); else a zero point.
+    signed : bool, optional
+        Of symmetric ranges: True forces both signs. None or False: as `lo` says.
+    narrow : bool
+        One level less, at the low end.
+    half_range : bool
+        Stretch a range of half as many levels, so that codes lie in [-64, 63] (narrow: [-64, 64])
+        and products of u8 codes cannot saturate on CPUs without VNNI. Symmetric only.
+    strict_zero : bool
+        Of asymmetric ranges: a side that rounds to no level at all becomes 0, so that 0 is always
+        a level. The training tool leaves it, and an exported operator then shifts all values.
+    unify_zero : bool
+        Of asymmetric ranges: the channels' mean zero point for all.
+    floor : float, optional
+        Least high of a symmetric range, in place of 8e-5 and 0.01 of the largest channel's; the
+        tool's version 2 had 0.1.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument.
+
+    Examples
+    --------
+    >>> print(fq_from_range(-1.0, 1.0, narrow=True))
+    fake_quantize(x, [-1, 1] -> [-1, 1], 255 levels)
+    >>> wide = fq_from_range(-1.0, 1.0, half_range=True)
+    >>> round(wide.zero_in.least, 3), wide.levels
+    (128.504, 256)
+    """
+    flags = {"symmetric": symmetric, "narrow": narrow, "half_range": half_range}
+    for name, value in {**flags, "strict_zero": strict_zero, "unify_zero": unify_zero}.items():
+        flag(name, value)
+    least, greatest = _ends(lo, hi)
+    first, last = level_range(bits, narrow=narrow)
+    levels = last - first + 1
+    if not symmetric:
+        if half_range:
+            raise ArgumentError("half_range", "True", "symmetric=True, where it is defined")
+        least, greatest = _asymmetric(least, greatest)
+        low, high = _tuned(least, greatest, bits, strict=strict_zero, unify=unify_zero)
+        return FakeQuantize(low, high, low, high, levels)
+    if signed is not None:
+        flag("signed", signed)
+    count = 2 ** (bits - 1) if half_range else levels
+    high = _floored(greatest, floor)
+    low = np.zeros_like(high)
+    if signed or (least < 0.0).any():
+        low = -high if narrow else -high * np.float32(count / (count - 2))
+    if half_range:
+        if bits < 3:
+            raise ArgumentError("half_range", f"{bits} bits", "at least 3")
+        stretch = np.float32((levels - 1) / (count - 1))
+        low, high = low * stretch, high * stretch
+    return FakeQuantize(low, high, low, high, levels)
+
+
+def tune_range(
+    lo: ArrayLike, hi: ArrayLike, bits: int = 8, *, strict: bool = False, unify: bool = False
+) -> tuple[Array, Array]:
+    """Return a range moved outward so that 0 is one of its levels.
+
+    Parameters
+    ----------
+    lo, hi : float or array_like
+        Ends in real units, lo <= 0 <= hi, lo < hi.
+    bits : int
+        Width of the codes in bits, 2 to 16.
+    strict : bool
+        A side that rounds to no level becomes 0.
+    unify : bool
+        One zero point for all channels, the rounded mean of theirs.
+
+    Returns
+    -------
+    lo, hi : ndarray of float32
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument.
+
+    Examples
+    --------
+    >>> lo, hi = tune_range(-1.0, 2.0)
+    >>> float(lo), float(hi), float(-lo / (hi - lo) * 255)
+    (-1.0, 2.0, 85.0)
+    """
+    flag("strict", strict)
+    flag("unify", unify)
+    least, greatest = _ends(lo, hi)
+    if (least > 0.0).any() or (greatest < 0.0).any() or (least == greatest).any():
+        got = f"a range from {least.max()} to {greatest.min()}"
+        raise ArgumentError("lo", got, "lo <= 0 <= hi, lo < hi")
+    return _tuned(least, greatest, whole("bits", bits, lo=2, hi=16), strict=strict, unify=unify)
+
+
+def _ends(lo: ArrayLike, hi: ArrayLike) -> tuple[Array, Array]:
+    with np.errstate(over="ignore"):
+        least, greatest = (
+            numbers(name, end).astype(np.float32) for name, end in (("lo", lo), ("hi", hi))
+        )
+    shape = greatest.shape if greatest.ndim >= least.ndim else least.shape
+    if 0 in shape:
+        raise ShapeError("lo", f"shape {shape}", "at least one range")
+    least, greatest = broadcast("lo", least, shape), broadcast("hi", greatest, shape)
+    if not (np.isfinite(least).all() and np.isfinite(greatest).all()):
+        raise ArgumentError("lo", "ends that are not finite", "finite ranges in float32")
+    if (least > greatest).any():
+        raise ArgumentError("lo", f"{least.max()} and hi {greatest.min()}", "lo <= hi")
+    return least, greatest
+
+
+def _floored(high: Array, floor: float | None) -> Array:
+    if (high < 0.0).any():
+        raise ArgumentError("hi", f"{high.min()}", "magnitudes, where symmetric")
+    if floor is not None:
+        least = real("floor", floor)
+        if least <= 0.0:
+            raise ArgumentError("floor", f"{least}", "a number above 0")
+        return np.asarray(np.maximum(high, np.float32(least)))
+    least_of_all = np.maximum(high.max() * np.float32(_OF_LARGEST), np.float32(_LEAST))
+    return np.asarray(np.maximum(least_of_all, high))
+
+
+def _asymmetric(lo: Array, hi: Array) -> tuple[Array, Array]:
+    # Above 8e-4 the tool's correction is (max(1e-8 r, r) - r)/2, which is nothing.
+    out = np.where(hi - lo > _NARROWEST, np.float32(0.0), _NARROWEST)
+    return np.minimum(lo - out, np.float32(0.0)), np.maximum(hi + out, np.float32(0.0))
+
+
+def _tuned(lo: Array, hi: Array, bits: int, *, strict: bool, unify: bool) -> tuple[Array, Array]:
+    n = np.float32(2**bits - 1)
+    point = np.rint(-lo * (n / (hi - lo)))
+    if unify:
+        point = np.full_like(lo, np.rint((-lo / ((hi - lo) / n)).mean()))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        to_low = np.where(point < n, point / (point - n) * hi, lo)
+        to_high = np.where(point > 0.0, (point - n) / point * lo, hi)
+    by_low = hi - to_low > to_high - lo
+    low, high = np.where(by_low, to_low, lo), np.where(by_low, hi, to_high)
+    if strict:
+        low = np.where(point == 0.0, np.float32(0.0), low)
+        high = np.where(point == n, np.float32(0.0), high)
+    return low.astype(np.float32), high.astype(np.float32)

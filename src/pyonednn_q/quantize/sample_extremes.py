@@ -1,0 +1,132 @@
+"""Estimators of each sample's extremes, aggregated over samples."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.argument import real
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.quantize.estimator import Estimator
+from pyonednn_q.shown import shown
+
+__all__ = ["AGGREGATES", "SampleExtremes"]
+
+Array = np.ndarray[Any, Any]
+
+AGGREGATES = {
+    "min_max": "the least and the greatest value of all",
+    "mean_min_max": "the means over samples of each sample's least and greatest value",
+    "mixed_min_max": "per tensor: mean_min_max; per channel: min_max",
+    "moving_average": "r = r + rate * (x - r) from sample to sample, from the first one's extremes",
+    "median_min_max": "the medians over samples",
+    "mean_no_outliers": "the means over the samples within two quantiles of all samples",
+    "median_no_outliers": "the medians over those",
+    "mean_percentile": "the means over samples of each sample's percentiles",
+}
+
+
+class SampleExtremes(Estimator):
+    """Extremes of each sample, in the order in which samples came.
+
+    Means are rounded once (`math.fsum`), so an order of merging cannot be told from a range; a
+    moving average has an order, and `merge` puts the other's samples behind these.
+
+    Parameters
+    ----------
+    kind : str
+        One of `AGGREGATES`.
+    axis, symmetric
+        As of `Estimator`.
+    rate : float
+        Of a moving average: above 0, at most 1.
+    percent : (float, float)
+        The percentiles of a sample, of "mean_percentile".
+    outliers : float
+        The share of samples at each end that the kinds without outliers leave out: from 0 to
+        below 0.5.
+
+    Attributes
+    ----------
+    samples : list of (2, N, C) ndarray of float64
+        Of each batch its samples' least and greatest values (or percentiles) by channel.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        axis: int | None = None,
+        symmetric: bool = False,
+        rate: float = 0.01,
+        percent: tuple[float, float] = (0.1, 99.9),
+        outliers: float = 0.01,
+    ) -> None:
+        super().__init__(kind, axis=axis, symmetric=symmetric)
+        self.rate = real("rate", rate)
+        if not 0.0 < self.rate <= 1.0:
+            raise ArgumentError("rate", shown(rate), "a number above 0 and at most 1")
+        self.outliers = real("outliers", outliers)
+        if not 0.0 <= self.outliers < 0.5:
+            raise ArgumentError("outliers", shown(outliers), "a number from 0 to below 0.5")
+        self.percent = percent
+        self.samples: list[Array] = []  # each (2, samples, channels): least, greatest
+
+    def parameters(self) -> tuple[Any, ...]:
+        """Return kind, axis, symmetric, rate, percent and outliers."""
+        shared = self.kind, self.axis, self.symmetric
+        return *shared, self.rate, self.percent, self.outliers
+
+    def _take(self, rows: Array) -> None:
+        if self.kind == "min_max":
+            return
+        if self.symmetric:
+            sizes = np.abs(rows)
+            if self.kind == "mean_percentile":
+                high = np.percentile(sizes, self.percent[1], axis=1)
+            else:
+                high = sizes.max(axis=1)
+            self.samples.append(np.stack([rows.min(axis=1), high]))
+        elif self.kind == "mean_percentile":
+            self.samples.append(np.percentile(rows, self.percent, axis=1))
+        else:
+            self.samples.append(np.stack([rows.min(axis=1), rows.max(axis=1)]))
+
+    def _join(self, other: SampleExtremes) -> None:
+        self.samples += other.samples
+
+    def _ends(self) -> tuple[Array, Array]:
+        extremes = self.extremes
+        assert extremes is not None
+        if self.kind == "min_max" or (self.kind == "mixed_min_max" and self.axis is not None):
+            low, high = extremes
+            return low, np.maximum(-low, high) if self.symmetric else high
+        low, high = np.concatenate(self.samples, axis=1)
+        if self.kind == "moving_average":
+            return self._moved(low), self._moved(high)
+        if self.kind.endswith("no_outliers"):
+            average = np.median if self.kind.startswith("median") else _mean
+            return self._inner(low, average), self._inner(high, average)
+        if self.kind == "median_min_max":
+            return np.median(low, axis=0), np.median(high, axis=0)
+        return _mean(low), _mean(high)
+
+    def _moved(self, samples: Array) -> Array:
+        moved: Array = samples[0].copy()
+        for sample in samples[1:]:
+            moved += self.rate * (sample - moved)
+        return moved
+
+    def _inner(self, samples: Array, average: Any) -> Array:  # noqa: ANN401
+        ends = np.quantile(samples, [self.outliers, 1.0 - self.outliers], axis=0)
+        inside = (ends[0] <= samples) & (samples <= ends[1])
+        columns = [average(column[kept, None], axis=0) for column, kept in zip(
+            samples.T, inside.T, strict=True)]  # fmt: skip
+        return np.concatenate(columns)
+
+
+def _mean(samples: Array, axis: int = 0) -> Array:
+    del axis
+    return np.array([math.fsum(column) / len(column) for column in samples.T.tolist()])

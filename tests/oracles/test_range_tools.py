@@ -1,0 +1,105 @@
+"""FakeQuantize and QParams of ranges as the training tool, torch and ONNX Runtime compute them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyonednn_q.quantize import fq_from_range, qparams_by, tune_range
+
+RNG = np.random.default_rng(17)
+F = np.float32
+CASES = 200
+LOW = (-np.abs(RNG.normal(size=(CASES, 4))) * 10.0 ** RNG.integers(-4, 4, (CASES, 1))).astype(F)
+HIGH = (np.abs(RNG.normal(size=(CASES, 4))) * 10.0 ** RNG.integers(-4, 4, (CASES, 1))).astype(F)
+HIGH[::7, 0] = LOW[::7, 0] = 0.0  # a channel of nothing but zeros
+
+
+def tools_parameters(lo: Any, hi: Any, bits: int, half: bool, **config: Any) -> Any:
+    fake = pytest.importorskip("nncf.quantization.fake_quantize")
+    structs = pytest.importorskip("nncf.common.quantization.structs")
+    statistics = pytest.importorskip("nncf.common.tensor_statistics.statistics")
+    tensor = pytest.importorskip("nncf.tensor").Tensor
+    found = statistics.MinMaxTensorStatistic(min_values=tensor(lo), max_values=tensor(hi))
+    settings = structs.QuantizerConfig(num_bits=bits, per_channel=True, **config)
+    return fake.calculate_quantizer_parameters(
+        found, settings, structs.QuantizerGroup.WEIGHTS, half
+    )
+
+
+def assert_same(fq: Any, wanted: Any) -> None:
+    for end in ("input_low", "input_high"):
+        values = getattr(fq, end).spread(4).astype(F)
+        np.testing.assert_array_equal(values, getattr(wanted, end).data)
+    assert fq.levels == wanted.levels
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("signed", [None, True])
+def test_symmetric_ranges(bits: int, half: bool, narrow: bool, signed: bool | None) -> None:
+    for row in range(CASES):
+        lo = LOW[row] if row % 3 else np.zeros(4, F)
+        hi = np.maximum(-lo, HIGH[row])
+        options = {"signedness_to_force": signed, "narrow_range": narrow}
+        wanted = tools_parameters(lo, hi, bits, half, **options)
+        fq = fq_from_range(lo, hi, bits, signed=signed, narrow=narrow, half_range=half)
+        assert_same(fq, wanted)
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_asymmetric_ranges(bits: int) -> None:
+    structs = pytest.importorskip("nncf.common.quantization.structs")
+    for row in range(CASES):
+        lo, hi = LOW[row], HIGH[row]
+        if row % 4 == 0:
+            lo, hi = np.abs(lo), np.abs(lo) + hi
+        mode = structs.QuantizationScheme.ASYMMETRIC
+        assert_same(
+            fq_from_range(lo, hi, bits, symmetric=False),
+            tools_parameters(lo, hi, bits, half=False, mode=mode),
+        )
+
+
+@pytest.mark.parametrize("unify", [False, True])
+def test_tuned_ranges(unify: bool) -> None:
+    fake = pytest.importorskip("nncf.quantization.fake_quantize")
+    tensor = pytest.importorskip("nncf.tensor").Tensor
+    for row in range(CASES):
+        lo, hi = LOW[row] - F(1e-3), HIGH[row] + F(1e-3)
+        wanted = fake.tune_range(tensor(lo), tensor(hi), 8, unify_zp=unify)
+        got = tune_range(lo, hi, 8, unify=unify)
+        np.testing.assert_array_equal(got[0], wanted[0].data)
+        np.testing.assert_array_equal(got[1], wanted[1].data)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("dtype", ["u8", "s8"])
+def test_qparams_of_onnxruntime(symmetric: bool, dtype: str) -> None:
+    utils = pytest.importorskip("onnxruntime.quantization.quant_utils")
+    kind = np.uint8 if dtype == "u8" else np.int8
+    qmin, qmax = (0, 255) if dtype == "u8" else (-127 if symmetric else -128, 127)
+    for lo, hi in zip(LOW.ravel(), HIGH.ravel(), strict=True):
+        ends = np.array(qmin, kind), np.array(qmax, kind)
+        point, scale = utils.compute_scale_zp(
+            np.array(lo, F), np.array(hi, F), *ends, symmetric=symmetric
+        )
+        found = qparams_by("onnxruntime", lo, hi, dtype, symmetric=symmetric)
+        assert (found.scale, found.zero_point) == (float(scale), int(point))
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("dtype", ["u8", "s8"])
+def test_qparams_of_torch(symmetric: bool, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    observers = pytest.importorskip("torch.ao.quantization.observer")
+    kind = torch.quint8 if dtype == "u8" else torch.qint8
+    scheme = torch.per_tensor_symmetric if symmetric else torch.per_tensor_affine
+    observer = observers.MinMaxObserver(dtype=kind, qscheme=scheme)
+    for lo, hi in zip(LOW.ravel()[:400], HIGH.ravel()[:400], strict=True):
+        scale, point = observer._calculate_qparams(torch.tensor(lo), torch.tensor(hi))
+        found = qparams_by("torch", lo, hi, dtype, symmetric=symmetric)
+        assert (found.scale, found.zero_point) == (float(scale), int(point))
