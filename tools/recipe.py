@@ -1,6 +1,7 @@
 """Try the conda recipe without conda.
 
-    python tools/recipe.py render            # with py-rattler-build: for each Python and platform
+    pip install py-rattler-build==0.73.0
+    python tools/recipe.py render            # for each Python
     python tools/recipe.py build FOLDER      # the build script, on a prefix laid out as conda's are
 
 `build` takes oneDNN from FOLDER: an install prefix, `/usr` of Debian 13, or a folder into which
