@@ -84,7 +84,7 @@ def test_a_child_forked_while_a_thread_holds_a_lock_does_not_wait(
     """After oneDNN ran it says that it is forked; before, it computes."""
     done = python(
         f"""
-        from pyonednn_q.native import lock
+        from pyonednn_q.native import runtime
         op = pq.MatMul(WEI, **Q)
         packed = native.Packed(WEI)
         if {has_run}:
@@ -94,7 +94,7 @@ def test_a_child_forked_while_a_thread_holds_a_lock_does_not_wait(
             "cache": [functional._CACHE._lock],
             "tunings": [tunings._LOCK],
             "packing": [packed._lock],
-            "every": list(lock._LOCKS),
+            "every": list(runtime._LOCKS),
         }}
         holds, ended = threading.Event(), threading.Event()
 
