@@ -77,7 +77,8 @@ product = openvino.Core().compile_model(
 )
 def use_openvino():
     a, b = (np.arange(128 * 128).reshape(128, 128) % n for n in (7, 5))
-    c = product([a.astype(np.float32), b.astype(np.float32)])[0]
+    request = product.create_infer_request()  # of its own: one request serves one thread at a time
+    c = request.infer([a.astype(np.float32), b.astype(np.float32)])[0]
     assert np.array_equal(c, a @ b)
 use_openvino()
 """,

@@ -44,7 +44,7 @@ PRIMITIVES = (
 )
 OPTIONS = {
     "CMAKE_BUILD_TYPE": "Release",
-    "ONEDNN_LIBRARY_NAME": NAME,
+    "DNNL_LIBRARY_NAME": NAME,
     "ONEDNN_CPU_RUNTIME": "OMP",
     "ONEDNN_GPU_RUNTIME": "NONE",
     "ONEDNN_BUILD_GRAPH": "OFF",
@@ -53,9 +53,8 @@ OPTIONS = {
     "ONEDNN_ENABLE_WORKLOAD": "INFERENCE",
     "ONEDNN_ENABLE_PRIMITIVE": ";".join(PRIMITIVES),
     "ONEDNN_ENABLE_PRIMITIVE_CPU_ISA": "ALL",
-    # Other copies of oneDNN in the process, inside PyTorch for one, have functions of these names.
-    "CMAKE_SHARED_LINKER_FLAGS": "-Wl,-Bsymbolic",
 }
+EXPORTS = HERE / "exports.map"
 _OMP = 2  # dnnl_cpu_runtime of dnnl_version_t
 
 
@@ -75,7 +74,7 @@ class Sources:
     def key(self) -> str:
         """Return what tells one build from another."""
         patches = [digest(patch) for patch in self.patches]
-        about = [self.sha256, patches, OPTIONS, compiler(), platform.libc_ver()]
+        about = [self.sha256, patches, OPTIONS, digest(EXPORTS), compiler(), platform.libc_ver()]
         return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
 
 
@@ -234,6 +233,9 @@ def compile_library(tree: Path, work: Path, jobs: int) -> Path:
     """Compile, and return the stripped library."""
     build, prefix = work / "build", work / "prefix"
     options = [f"-D{name}={value}" for name, value in OPTIONS.items()]
+    # Other copies of oneDNN in the process, inside PyTorch for one, have functions of these names.
+    linking = f"-Wl,-Bsymbolic -Wl,--version-script={EXPORTS}"
+    options.append(f"-DCMAKE_SHARED_LINKER_FLAGS={linking}")
     places = [f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib"]
     for command in (
         ["cmake", "-G", "Ninja", "-S", str(tree), "-B", str(build), *options, *places],

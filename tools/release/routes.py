@@ -24,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _DOWNLOADED = re.compile(r"Downloading \S+ \(([\d.]+) (bytes|[kMG]B)\)")
+_LOCAL = re.compile(r"Processing (/\S+\.whl)")  # an index may be a directory
 _MB = {"bytes": 1e-6, "kB": 1e-3, "MB": 1.0, "GB": 1e3}
 
 
@@ -78,8 +79,10 @@ def measured(target: str, environment: dict[str, str], work: Path) -> Cost:
     demo_s, _ = run([python, "-m", "pyonednn_q", "demo"], environment, work)
     told = "from pyonednn_q.native import library as l; f = l.load(); print(f.source, f.runtime)"
     _, runtime = run([python, "-c", told], environment, work)
-    sizes = _DOWNLOADED.findall(log.read_text())
-    download_mb = sum(float(size) * _MB[unit] for size, unit in sizes)
+    said = log.read_text()
+    download_mb = sum(float(size) * _MB[unit] for size, unit in _DOWNLOADED.findall(said))
+    local = (Path(name) for name in _LOCAL.findall(said))
+    download_mb += sum(file.stat().st_size for file in local if file.exists()) / 1e6
     return Cost(install_s, download_mb, disk_mb, demo_s, runtime.strip())
 
 
