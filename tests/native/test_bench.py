@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -231,3 +235,22 @@ def test_the_command_measures_writes_and_reports(
     assert [row.tail for row in made.rows] == ["relu"] * 4
     assert all(row.ours in out and row.benchdnn in out for row in made.rows)
     assert all(math.isfinite(row.median_us) for row in made.rows)
+
+
+@pytest.mark.parametrize("options", [[], ["--isa", "AVX2"]])
+def test_an_interrupt_ends_a_measurement_quietly(options: list[str]) -> None:
+    """Of its child, too, which the terminal interrupts with it."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "pyonednn_q", "bench", "resnet50", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("probing")
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(300) == 130
+        assert process.stdout.read() == process.stderr.read() == ""

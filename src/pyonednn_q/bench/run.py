@@ -82,6 +82,11 @@ class Run:
             return None
         return paired_ratio(twin.samples_us, row.samples_us)
 
+    def is_disturbed(self, row: Row, dtype: str) -> bool:
+        """Tell whether a row was disturbed, or its like in another type with which it compares."""
+        twin = self.twin(row, dtype)
+        return row.is_disturbed or (twin is not None and twin.is_disturbed)
+
     def of_peak(self, row: Row) -> tuple[float | None, float | None]:
         """Return the parts of the peak that a row reaches: of that measured, of that on paper."""
         limits = self.limits_of(row)
@@ -319,9 +324,9 @@ def _statistics(run: Run, row: Row) -> RowStatistics | None:
 
 def _overs(run: Run, row: Row) -> Iterator[tuple[str, Over]]:
     for dtype in run.baselines:
-        twin, ratio = run.twin(row, dtype), run.over(row, dtype)
-        if twin is not None and ratio is not None:
-            disturbed = row.is_disturbed or twin.is_disturbed
+        ratio = run.over(row, dtype)
+        if ratio is not None:
+            disturbed = run.is_disturbed(row, dtype)
             over = Over(ratio.value, ratio.lo, ratio.hi, ratio.is_significant, disturbed)
             yield dtype, over
 
