@@ -131,7 +131,7 @@ def _speedup(ax: Axes, run: Run) -> None:
     ax.set_ylabel(f"times faster than {run.baselines[0]}")
     marks = "outlined: not significant; hatched: disturbed"
     ax.set_title(f"Speed-up by line, with 95 % intervals ({marks})", fontsize=10)
-    ax.legend(fontsize=8)
+    ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))  # on no bar
 
 
 def _roofline(ax: Axes, run: Run) -> None:
