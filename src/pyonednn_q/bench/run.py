@@ -7,6 +7,7 @@ median. What follows is not read back but found again.
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,7 +81,7 @@ class Run:
         twin = self.twin(row, dtype)
         if twin is None or not (row.samples_us and twin.samples_us):
             return None
-        return paired_ratio(twin.samples_us, row.samples_us)
+        return _paired(twin.samples_us, row.samples_us)
 
     def is_disturbed(self, row: Row, dtype: str) -> bool:
         """Tell whether a row was disturbed, or its like in another type with which it compares."""
@@ -163,6 +164,11 @@ class Run:
         )
 
 
+# A report, a page and JSON of one run ask for the same intervals, each of thousands of medians.
+_paired = functools.lru_cache(1024)(paired_ratio)
+_totalled = functools.lru_cache(64)(total_ratio)
+
+
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of what `Run.to_json` writes; `run.schema.json` holds it."""
     schema = msgspec.json.schema(Document)
@@ -226,9 +232,10 @@ def _total(
     if lines:
         first, *others = kept
         for dtype in others:
-            ratio = total_ratio(
-                *([(r.times, r.samples_us) for r in kept[t]] for t in (first, dtype))
+            above, below = (
+                tuple((row.times, row.samples_us) for row in kept[name]) for name in (first, dtype)
             )
+            ratio = _totalled(above, below)
             over[dtype] = (ratio.value, ratio.lo, ratio.hi)
     return Total(suite, isa, threads, cache, tail, layout, ms, over, lines, left_out)
 
