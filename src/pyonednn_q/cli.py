@@ -25,6 +25,7 @@ from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import SubprocessError
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyonednn_q import __version__
@@ -101,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = INTERRUPTED
     except BrokenPipeError:
         code = NO_READER
-    except (Error, OSError) as error:
+    except (Error, OSError, SubprocessError) as error:  # of a child that takes too long, too
         code = UNUSABLE
         with suppress(OSError):
             print(f"pyonednn-q {command}".rstrip() + f": {error}", file=sys.stderr)

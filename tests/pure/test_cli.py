@@ -208,6 +208,7 @@ def test_a_run_that_cannot_be_written_is_told_and_not_lost(
         (BrokenPipeError(), 141),
         (OSError(28, "No space left on device"), 2),
         (LibraryError("none here", ()), 2),
+        (subprocess.TimeoutExpired("a child", 60), 2),
     ],
 )
 @pytest.mark.parametrize("name", ["doctor", "bench", "compare", "explain", "why", "saturation"])

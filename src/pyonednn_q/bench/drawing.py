@@ -30,9 +30,9 @@ def speedups(run: Run, rows: Sequence[Row]) -> str:
     base = run.baselines[0]
     bars: list[tuple[Row, Ratio, bool]] = []
     for row in rows:
-        twin, ratio = run.twin(row, base), run.over(row, base)
-        if row.dtype != base and twin is not None and ratio is not None:
-            bars.append((row, ratio, row.is_disturbed or twin.is_disturbed))
+        ratio = run.over(row, base)
+        if row.dtype != base and ratio is not None:
+            bars.append((row, ratio, run.is_disturbed(row, base)))
     if not bars:
         return ""
     kinds = list(dict.fromkeys(_kind(row) for row, *_ in bars))

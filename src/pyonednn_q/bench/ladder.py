@@ -53,4 +53,6 @@ def _cell(run: Run, row: Row, time: Callable[[float], str]) -> str:
         return "refused"
     ratio = run.over(row, run.baselines[0]) if run.baselines else None
     over = "" if ratio is None else f" ({ratio if ratio.is_significant else '~1'})"
+    if run.is_disturbed(row, run.baselines[0] if run.baselines else ""):
+        over = " (disturbed)"
     return time(row.median_us) + over + (" *" if row.notes else "")

@@ -92,12 +92,6 @@ def ratios(run: Run, row: Row) -> tuple[float, float, float] | None:
     return None if ratio is None else (ratio.value, ratio.lo, ratio.hi)
 
 
-def is_disturbed(run: Run, row: Row) -> bool:
-    """Tell whether a row, or the one that it is compared with, was disturbed."""
-    twin = run.twin(row, run.baselines[0])
-    return row.is_disturbed or (twin is not None and twin.is_disturbed)
-
-
 def totals(run: Run) -> dict[str, dict[str, float]]:
     """Return milliseconds by type and instruction set: of all lines, but of disturbed ones."""
     ms_by_way: dict[str, dict[str, float]] = {}
@@ -126,7 +120,7 @@ def _speedup(ax: Axes, run: Run) -> None:
             at = names.index(row.name) + (index - (len(kinds) - 1) / 2) * width
             error = [[max(ratio.value - ratio.lo, 0)], [max(ratio.hi - ratio.value, 0)]]
             look: dict[str, Any] = {"color": colour}
-            if is_disturbed(run, row):
+            if run.is_disturbed(row, run.baselines[0]):
                 look, error = {"color": "none", "edgecolor": "#888888", "hatch": "////"}, [[0], [0]]
             elif not ratio.is_significant:
                 look = {"color": "none", "edgecolor": colour, "linestyle": "--"}
@@ -137,7 +131,7 @@ def _speedup(ax: Axes, run: Run) -> None:
     ax.set_ylabel(f"times faster than {run.baselines[0]}")
     marks = "outlined: not significant; hatched: disturbed"
     ax.set_title(f"Speed-up by line, with 95 % intervals ({marks})", fontsize=10)
-    ax.legend(fontsize=8)
+    ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))  # on no bar
 
 
 def _roofline(ax: Axes, run: Run) -> None:

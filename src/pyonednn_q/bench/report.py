@@ -106,16 +106,18 @@ def rows(run: Run, *, verbose: bool = False) -> Table:
     columns += standing.columns(run, time)
     columns.append((Column("implementation"), _implementation))
     cells = [[cell(run, row) for _, cell in columns] for row in run.rows]
-    return Table([column for column, _ in columns], cells)
+    table = Table([column for column, _ in columns], cells)
+    return table if any(row.line for row in run.rows) else table.without("problem")
 
 
 def _without_repeats(table: Table) -> Table:
     """Leave out line and problem where they are those of the row above."""
     cells = []
-    above: Sequence[str] = ("", "")
+    above: Sequence[str] = ()
+    names = 2 if table.columns[1].name == "problem" else 1
     for row in table.cells:
-        repeats = list(row[:2]) == list(above[:2])
-        cells.append(["", "", *row[2:]] if repeats else list(row))
+        repeats = list(row[:names]) == list(above[:names])
+        cells.append([*[""] * names, *row[names:]] if repeats else list(row))
         above = row
     return Table(table.columns, cells)
 
@@ -157,10 +159,9 @@ def _over(baseline: str, *, verbose: bool) -> Cell:
     def cell(run: Run, row: Row) -> str:
         is_wider = row.dtype in FLOATS and FLOATS.index(row.dtype) < FLOATS.index(baseline)
         ratio = None if is_wider else run.over(row, baseline)
-        twin = run.twin(row, baseline)
-        if ratio is None or twin is None:
+        if ratio is None:
             return ""
-        if row.is_disturbed or twin.is_disturbed:
+        if run.is_disturbed(row, baseline):
             return DISTURBED
         if not ratio.is_significant:
             return str(ratio)

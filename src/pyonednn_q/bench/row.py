@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from pyonednn_q.native.timing import too_many
 __all__ = ["OURS", "Rival", "Row"]
 
 OURS = "pyonednn_q"
+_summary = functools.lru_cache(1024)(summarise)  # reports ask for the same thousands of medians
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ class Row:
     @property
     def summary(self) -> Summary:
         """Of the samples."""
-        return summarise(self.samples_us)
+        return _summary(self.samples_us)
 
     @property
     def median_us(self) -> float:

@@ -7,6 +7,7 @@ median. What follows is not read back but found again.
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,7 +81,12 @@ class Run:
         twin = self.twin(row, dtype)
         if twin is None or not (row.samples_us and twin.samples_us):
             return None
-        return paired_ratio(twin.samples_us, row.samples_us)
+        return _paired(twin.samples_us, row.samples_us)
+
+    def is_disturbed(self, row: Row, dtype: str) -> bool:
+        """Tell whether a row was disturbed, or its like in another type with which it compares."""
+        twin = self.twin(row, dtype)
+        return row.is_disturbed or (twin is not None and twin.is_disturbed)
 
     def of_peak(self, row: Row) -> tuple[float | None, float | None]:
         """Return the parts of the peak that a row reaches: of that measured, of that on paper."""
@@ -158,6 +164,11 @@ class Run:
         )
 
 
+# A report, a page and JSON of one run ask for the same intervals, each of thousands of medians.
+_paired = functools.lru_cache(1024)(paired_ratio)
+_totalled = functools.lru_cache(64)(total_ratio)
+
+
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of what `Run.to_json` writes; `run.schema.json` holds it."""
     schema = msgspec.json.schema(Document)
@@ -221,9 +232,10 @@ def _total(
     if lines:
         first, *others = kept
         for dtype in others:
-            ratio = total_ratio(
-                *([(r.times, r.samples_us) for r in kept[t]] for t in (first, dtype))
+            above, below = (
+                tuple((row.times, row.samples_us) for row in kept[name]) for name in (first, dtype)
             )
+            ratio = _totalled(above, below)
             over[dtype] = (ratio.value, ratio.lo, ratio.hi)
     return Total(suite, isa, threads, cache, tail, layout, ms, over, lines, left_out)
 
@@ -319,9 +331,9 @@ def _statistics(run: Run, row: Row) -> RowStatistics | None:
 
 def _overs(run: Run, row: Row) -> Iterator[tuple[str, Over]]:
     for dtype in run.baselines:
-        twin, ratio = run.twin(row, dtype), run.over(row, dtype)
-        if twin is not None and ratio is not None:
-            disturbed = row.is_disturbed or twin.is_disturbed
+        ratio = run.over(row, dtype)
+        if ratio is not None:
+            disturbed = run.is_disturbed(row, dtype)
             over = Over(ratio.value, ratio.lo, ratio.hi, ratio.is_significant, disturbed)
             yield dtype, over
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyonednn_q.bench import report
 from pyonednn_q.bench.ladder import ladder
 from support.bench_runs import row, run
@@ -45,3 +47,11 @@ def test_the_report_shows_it() -> None:
     for words in (report.text(LADDER), report.markdown(LADDER)):
         assert "us at each instruction set" in words
     assert "us at each instruction set" not in report.text(run(*LADDER.rows[:2]))
+
+
+def test_a_disturbed_step_has_no_ratio() -> None:
+    """Neither where the float was disturbed."""
+    rows = [replace(each, disturbed=20) if each.dtype == "f32" else each for each in LADDER.rows]
+    table = ladder(run(*rows), "{:.1f}".format)
+    assert table is not None
+    assert table.cells[0][1:] == ["4.0 (disturbed) *", "0.5 (disturbed)"]

@@ -167,3 +167,11 @@ def test_both_peaks_are_said_and_how_the_second_is_made() -> None:
     assert "on paper: f32 128 (32 a cycle), u8s8 512 (128 a cycle) GOPS" in text
     assert "operations a cycle × 2 cores × 2.00 GHz, a clock that was measured" in text
     assert "that are computed, none of padding" in text
+
+
+def test_problems_that_were_typed_in_are_shown_once() -> None:
+    typed = [replace(each, line="", suite="") for each in ROWS[:2]]
+    head, first, second = lines(report.text(run(*typed)))[2:5]
+    assert "problem" not in head
+    assert first.startswith("ip 8x64 64x64  f32")
+    assert second.split()[0] == "u8s8u8"
