@@ -12,9 +12,24 @@ from __future__ import annotations
 from pyonednn_q.quantize.alignment import GraphOperator, Range, align_thresholds
 from pyonednn_q.quantize.calibrate import ESTIMATORS, collect, estimator, merged
 from pyonednn_q.quantize.conventions import codes_by_factors, qparams_by, quantization_factor
+from pyonednn_q.quantize.corrections import (
+    corrected_bias,
+    equalized,
+    folded_batch_norm,
+    searched_rounding,
+    smoothed,
+)
 from pyonednn_q.quantize.estimator import Estimator
 from pyonednn_q.quantize.exchange import from_onnx, from_torch, to_onnx, to_torch
 from pyonednn_q.quantize.fq_ranges import fq_from_range, level_range, tune_range
+from pyonednn_q.quantize.integer_weights import (
+    IntegerWeights,
+    bias_codes,
+    integer_weights,
+    pack4,
+    unpack4,
+)
+from pyonednn_q.quantize.quality import Quality, plot_quality, quality, quality_table
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
 from pyonednn_q.quantize.thresholds import (
     kl_threshold,
@@ -31,30 +46,44 @@ __all__ = [
     "Dynamic",
     "Estimator",
     "GraphOperator",
+    "IntegerWeights",
+    "Quality",
     "Range",
     "WeightCodes",
     "affine_qparams",
     "align_thresholds",
+    "bias_codes",
     "codes_by_factors",
     "collect",
+    "corrected_bias",
+    "equalized",
     "estimator",
+    "folded_batch_norm",
     "fq_from_range",
     "from_onnx",
     "from_torch",
+    "integer_weights",
     "kl_threshold",
     "level_range",
     "max_abs_range",
     "merged",
     "mse_threshold",
     "octav_threshold",
+    "pack4",
     "percentile_threshold",
+    "plot_quality",
     "qparams_by",
     "qparams_from_range",
+    "quality",
+    "quality_table",
     "quantization_factor",
+    "searched_rounding",
+    "smoothed",
     "symmetric_qparams",
     "threshold",
     "to_onnx",
     "to_torch",
     "tune_range",
+    "unpack4",
     "weight_codes",
 ]

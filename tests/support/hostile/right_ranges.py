@@ -8,6 +8,75 @@ import pyonednn_q as pq
 from pyonednn_q.quantize import thresholds
 from support.hostile.right_values import FLOATS, U8, Calls
 
+WEI = np.linspace(-1.0, 1.0, 24).reshape(4, 6)
+CHANNELS = np.linspace(0.5, 1.0, 4)
+
+
+def weight_calls() -> Calls:
+    quantize = pq.quantize
+    codes = quantize.integer_weights(WEI)
+    found = {"x": quantize.quality(WEI, codes.dequantize())}
+    return {
+        "integer_weights": (
+            quantize.integer_weights,
+            {
+                "wei": WEI,
+                "bits": 4,
+                "granularity": "per_group",
+                "group": 3,
+                "axis": 0,
+                "narrow": True,
+                "half_range": False,
+                "method": "mse",
+                "rounding": "away",
+                "least_scale": 1e-5,
+            },
+        ),
+        "bias_codes": (
+            quantize.bias_codes,
+            {"bias": CHANNELS, "src_q": U8, "wei": codes, "compensate": True},
+        ),
+        "pack4": (quantize.pack4, {"codes": [1, -2, 7]}),
+        "unpack4": (
+            quantize.unpack4,
+            {"packed": np.ones(2, np.uint8), "shape": (3,), "signed": True},
+        ),
+        "corrected_bias": (
+            quantize.corrected_bias,
+            {"bias": CHANNELS, "wei": WEI, "quantized": WEI * 0.9, "src_mean": np.ones(6)},
+        ),
+        "equalized": (
+            quantize.equalized,
+            {"first": WEI, "bias": CHANNELS, "second": np.ones((2, 4))},
+        ),
+        "smoothed": (quantize.smoothed, {"src_max": np.ones(6), "wei": WEI, "alpha": 0.5}),
+        "searched_rounding": (
+            quantize.searched_rounding,
+            {
+                "wei": WEI,
+                "scale": 0.1,
+                "src": np.ones((3, 6)),
+                "qmin": -7,
+                "qmax": 7,
+                "sweeps": 2,
+            },
+        ),
+        "folded_batch_norm": (
+            quantize.folded_batch_norm,
+            {
+                "wei": WEI,
+                "bias": CHANNELS,
+                "mean": CHANNELS,
+                "variance": CHANNELS,
+                "gamma": CHANNELS,
+                "beta": CHANNELS,
+                "epsilon": 1e-5,
+            },
+        ),
+        "quality": (quantize.quality, {"x": FLOATS, "y": FLOATS, "q": U8}),
+        "quality_table": (quantize.quality_table, {"layers": found}),
+    }
+
 
 def range_calls() -> Calls:
     quantize = pq.quantize
