@@ -34,16 +34,18 @@ Array = np.ndarray[Any, Any]
 
 
 def corrected_bias(
-    bias: ArrayLike, wei: ArrayLike, quantized: ArrayLike, src_mean: ArrayLike
+    wei: ArrayLike, bias: ArrayLike, quantized: ArrayLike, src_mean: ArrayLike
 ) -> Array:
     """Return the bias with which a layer's mean result is that of the float layer.
 
     Parameters
     ----------
+    wei : (C, ...) array_like
+        Real weights.
     bias : (C,) array_like
         Real bias.
-    wei, quantized : (C, ...) array_like
-        Real weights, and what their codes stand for (`IntegerWeights.dequantize`).
+    quantized : (C, ...) array_like
+        What the codes of the weights stand for (`IntegerWeights.dequantize`).
     src_mean : array_like
         Mean of the real source over samples, and over places where a convolution shares weights:
         broadcasts to one channel's weights; (IC, 1, 1) of a convolution.
@@ -55,7 +57,7 @@ def corrected_bias(
 
     Examples
     --------
-    >>> corrected_bias([1.0], [[0.30, 0.52]], [[0.25, 0.50]], [2.0, 1.0])
+    >>> corrected_bias([[0.30, 0.52]], [1.0], [[0.25, 0.50]], [2.0, 1.0])
     array([1.12])
     """
     real_wei, codes = _same("quantized", _finite("wei", wei), _finite("quantized", quantized))
@@ -165,9 +167,9 @@ def smoothed(src_max: ArrayLike, wei: ArrayLike, alpha: float = 0.5) -> tuple[Ar
 
 
 def searched_rounding(
+    src: ArrayLike,
     wei: ArrayLike,
     scale: ArrayLike,
-    src: ArrayLike,
     *,
     qmin: int = -127,
     qmax: int = 127,
@@ -181,12 +183,12 @@ def searched_rounding(
 
     Parameters
     ----------
+    src : (N, K) array_like
+        Samples of the real source: rows that weights are multiplied with.
     wei : (C, K) array_like
         Real weights, one row for each output channel; a convolution's as patches.
     scale : float or (C,) array_like
         Real value of one step, above 0.
-    src : (N, K) array_like
-        Samples of the real source: rows that weights are multiplied with.
     qmin, qmax : int
         Lowest and highest code, within s8.
     sweeps : int
@@ -203,7 +205,7 @@ def searched_rounding(
 
     Examples
     --------
-    >>> searched_rounding([[0.4, 0.4]], 1.0, [[1.0, 1.0]])  # to nearest, both would be 0
+    >>> searched_rounding([[1.0, 1.0]], [[0.4, 0.4]], 1.0)  # to nearest, both would be 0
     array([[1, 0]], dtype=int8)
     """
     values, samples = _finite("wei", wei), _finite("src", src)

@@ -169,7 +169,7 @@ def integer_weights(
 
 
 def bias_codes(
-    bias: ArrayLike, src_q: QParams, wei: IntegerWeights, *, compensate: bool = False
+    wei: IntegerWeights, bias: ArrayLike, src_q: QParams, *, compensate: bool = False
 ) -> Array:
     """Return a real bias in units of the accumulator, as dialects with an s32 bias want it.
 
@@ -178,12 +178,12 @@ def bias_codes(
 
     Parameters
     ----------
+    wei : IntegerWeights
+        Per channel or per tensor.
     bias : (C,) array_like
         Real values.
     src_q : QParams
         Of the source, per tensor.
-    wei : IntegerWeights
-        Per channel or per tensor.
     compensate : bool
         Take the share of the source's zero point off.
 
@@ -199,7 +199,7 @@ def bias_codes(
     Examples
     --------
     >>> wei = integer_weights([[1.27, -0.5]])
-    >>> bias_codes([1.0], QParams(0.1, 0, "u8"), wei)
+    >>> bias_codes(wei, [1.0], QParams(0.1, 0, "u8"))
     array([1000], dtype=int32)
     """
     flag("compensate", compensate)

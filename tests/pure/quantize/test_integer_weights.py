@@ -98,8 +98,8 @@ def test_rules_of_tpu_mlir() -> None:
     src_q, bias = QParams(0.02, 30, "u8"), RNG.normal(size=4)
     exact = bias / (0.02 * wei.scale) - 30 * wei.codes.sum(axis=1, dtype=int)
     away = np.sign(exact) * np.floor(np.abs(exact) + 0.5)
-    np.testing.assert_array_equal(bias_codes(bias, src_q, wei, compensate=True), away)
-    np.testing.assert_array_equal(bias_codes(bias, src_q, wei), np.rint(bias / (0.02 * wei.scale)))
+    np.testing.assert_array_equal(bias_codes(wei, bias, src_q, compensate=True), away)
+    np.testing.assert_array_equal(bias_codes(wei, bias, src_q), np.rint(bias / (0.02 * wei.scale)))
 
 
 def test_the_least_squared_error_beats_the_largest_magnitude_at_few_bits() -> None:
@@ -136,7 +136,7 @@ SRC = np.maximum(RNG.normal(size=(500, 54)) * np.logspace(-1, 1, 54), 0.0)
 def test_a_corrected_bias_keeps_the_mean() -> None:
     wei, bias = RNG.normal(size=(8, 54)), RNG.normal(size=8)
     coarse = integer_weights(wei, 3).dequantize()
-    after = corrected_bias(bias, wei, coarse, SRC.mean(axis=0))
+    after = corrected_bias(wei, bias, coarse, SRC.mean(axis=0))
     wanted = (SRC @ wei.T + bias).mean(axis=0)
     np.testing.assert_allclose((SRC @ coarse.T + after).mean(axis=0), wanted, atol=1e-9)
     assert np.abs((SRC @ coarse.T + bias).mean(axis=0) - wanted).max() > 0.1
@@ -146,7 +146,7 @@ def test_a_corrected_bias_of_a_convolution_takes_means_of_channels() -> None:
     coarse = integer_weights(WEI, 3).dequantize()
     mean = RNG.normal(size=(6, 1, 1))
     wanted = 1.0 + ((WEI - coarse) * mean).sum(axis=(1, 2, 3))
-    np.testing.assert_allclose(corrected_bias(np.ones(8), WEI, coarse, mean), wanted, rtol=1e-12)
+    np.testing.assert_allclose(corrected_bias(WEI, np.ones(8), coarse, mean), wanted, rtol=1e-12)
 
 
 def test_equalized_layers_compute_the_same_and_have_like_ranges() -> None:
@@ -178,7 +178,7 @@ def test_searched_rounding_never_loses_more(bits: int) -> None:
     wei = RNG.normal(size=(8, 54))
     nearest = integer_weights(wei, bits)
     qmax = 2 ** (bits - 1) - 1
-    codes = searched_rounding(wei, nearest.scale, SRC, qmin=-qmax, qmax=qmax)
+    codes = searched_rounding(SRC, wei, nearest.scale, qmin=-qmax, qmax=qmax)
     ratio = wei / nearest.scale[:, None]
     assert (
         (codes == np.floor(ratio)) | (codes == np.ceil(ratio)) | (codes == np.rint(ratio))
@@ -193,7 +193,7 @@ def test_searched_rounding_never_loses_more(bits: int) -> None:
 
 def test_searched_rounding_leaves_no_flip_that_would_help() -> None:
     wei, src = RNG.normal(size=(3, 6)), RNG.normal(size=(40, 6))
-    codes = searched_rounding(wei, 0.5, src, sweeps=50).astype(float)
+    codes = searched_rounding(src, wei, 0.5, sweeps=50).astype(float)
 
     def lost(row: int, values: Any) -> float:
         return float(np.square(src @ (values * 0.5 - wei[row])).sum())
