@@ -10,6 +10,13 @@ operators of one scale    align_thresholds
 from __future__ import annotations
 
 from pyonednn_q.quantize.alignment import GraphOperator, Range, align_thresholds
+from pyonednn_q.quantize.bit_search import (
+    BitSearch,
+    SearchTrial,
+    constrained_bits,
+    search_bits,
+    size_ratio,
+)
 from pyonednn_q.quantize.calibrate import ESTIMATORS, collect, estimator, merged
 from pyonednn_q.quantize.conventions import codes_by_factors, qparams_by, quantization_factor
 from pyonednn_q.quantize.corrections import (
@@ -29,8 +36,16 @@ from pyonednn_q.quantize.integer_weights import (
     pack4,
     unpack4,
 )
+from pyonednn_q.quantize.mixed_precision import (
+    BitAssignment,
+    assign_bits,
+    bit_complexities,
+    ratio_limit,
+    source_bits,
+)
 from pyonednn_q.quantize.quality import Quality, plot_quality, quality, quality_table
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
+from pyonednn_q.quantize.sensitivity import hutchinson_trace, perturbation, sensitivity
 from pyonednn_q.quantize.thresholds import (
     kl_threshold,
     mse_threshold,
@@ -43,18 +58,24 @@ from pyonednn_q.quantize.weights import WeightCodes, max_abs_range, weight_codes
 
 __all__ = [
     "ESTIMATORS",
+    "BitAssignment",
+    "BitSearch",
     "Dynamic",
     "Estimator",
     "GraphOperator",
     "IntegerWeights",
     "Quality",
     "Range",
+    "SearchTrial",
     "WeightCodes",
     "affine_qparams",
     "align_thresholds",
+    "assign_bits",
     "bias_codes",
+    "bit_complexities",
     "codes_by_factors",
     "collect",
+    "constrained_bits",
     "corrected_bias",
     "equalized",
     "estimator",
@@ -62,6 +83,7 @@ __all__ = [
     "fq_from_range",
     "from_onnx",
     "from_torch",
+    "hutchinson_trace",
     "integer_weights",
     "kl_threshold",
     "level_range",
@@ -71,14 +93,20 @@ __all__ = [
     "octav_threshold",
     "pack4",
     "percentile_threshold",
+    "perturbation",
     "plot_quality",
     "qparams_by",
     "qparams_from_range",
     "quality",
     "quality_table",
     "quantization_factor",
+    "ratio_limit",
+    "search_bits",
     "searched_rounding",
+    "sensitivity",
+    "size_ratio",
     "smoothed",
+    "source_bits",
     "symmetric_qparams",
     "threshold",
     "to_onnx",

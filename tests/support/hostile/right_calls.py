@@ -24,7 +24,10 @@ NOT_CALLED = {
         "DifferenceReport",
         "Dialect",
         "Estimator",
+        "BitAssignment",
+        "BitSearch",
         "IntegerWeights",
+        "SearchTrial",
         "Quality",
         "Explanation",
         "Interval",
@@ -44,6 +47,7 @@ ROOMS = (
     right_functions.quantized_calls,
     right_ranges.range_calls,
     right_ranges.weight_calls,
+    right_ranges.width_calls,
     right_functions.process_calls,
 )
 

@@ -78,6 +78,66 @@ def weight_calls() -> Calls:
     }
 
 
+def width_calls() -> Calls:
+    quantize = pq.quantize
+    choices = {"a": (4, 8), "b": (4, 8)}
+    weights = {"a": 10, "b": 20}
+    costs = {"a": {8: 80.0, 4: 40.0}, "b": {8: 160.0, 4: 80.0}}
+    search = {"choices": choices, "weights": weights, "ratio": 0.2}
+    return {
+        "perturbation": (quantize.perturbation, {"wei": WEI, "bits": 4, "axis": 0}),
+        "sensitivity": (
+            quantize.sensitivity,
+            {"wei": WEI, "bits": 4, "trace": 2.0, "axis": 0},
+        ),
+        "hutchinson_trace": (
+            quantize.hutchinson_trace,
+            {
+                "hvp": lambda v: 2.0 * v,
+                "shape": (3,),
+                "probes": 5,
+                "tolerance": 0.1,
+                "seed": 0,
+            },
+        ),
+        "source_bits": (
+            quantize.source_bits,
+            {"wei_bits": 4, "allowed": (4, 8), "widths": "liberal", "group": (4, 8)},
+        ),
+        "bit_complexities": (
+            quantize.bit_complexities,
+            {"flops": {"a": 10.0}, "choices": {"a": {8: 8, 4: 8}}},
+        ),
+        "ratio_limit": (
+            quantize.ratio_limit,
+            {"flops": {"a": 10.0, "b": 20.0}, "costs": costs, "ratio": 1.5},
+        ),
+        "assign_bits": (
+            quantize.assign_bits,
+            {
+                "sensitivities": {"a": {8: 0.1, 4: 2.0}, "b": {8: 0.1, 4: 1.0}},
+                "costs": costs,
+                "limit": 200.0,
+                "order": ("b", "a"),
+                "by_hand": {"a": 8},
+            },
+        ),
+        "size_ratio": (quantize.size_ratio, {"bits": {"a": 8, "b": 4}, "weights": weights}),
+        "constrained_bits": (quantize.constrained_bits, {"bits": {"a": 8, "b": 8}, **search}),
+        "search_bits": (
+            quantize.search_bits,
+            {
+                "evaluate": lambda bits: bits["a"],
+                **search,
+                "trials": 3,
+                "temperature": 0.1,
+                "seed": 0,
+                "log": lambda trial: None,  # noqa: ARG005
+            },
+        ),
+    }
+
+
 def range_calls() -> Calls:
     quantize = pq.quantize
     counts = np.ones(FLOATS.shape, np.int64)
