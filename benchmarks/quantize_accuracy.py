@@ -166,7 +166,7 @@ def trained(data: Data, epochs: int, seed: int = 0) -> Parameters:
     h, w = data.train.shape[2:]
     classes, flat = int(data.train_labels.max()) + 1, 32 * (h // 4) * (w // 4)
     shapes = [(16, 1, 3, 3), (16,), (32, 16, 3, 3), (32,), (classes, flat), (classes,)]
-    values = [
+    values: list[Array] = [
         rng.normal(0, np.sqrt(2 / max(np.prod(s[1:]), 1)) * (len(s) > 1), s).astype(np.float32)
         for s in shapes
     ]
