@@ -43,6 +43,14 @@ from pyonednn_q.quantize.mixed_precision import (
     ratio_limit,
     source_bits,
 )
+from pyonednn_q.quantize.placement import (
+    Placement,
+    QuantizationTarget,
+    QuantizerSpec,
+    onednn_target,
+    place_quantizers,
+    scoped,
+)
 from pyonednn_q.quantize.quality import Quality, plot_quality, quality, quality_table
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
 from pyonednn_q.quantize.sensitivity import hutchinson_trace, perturbation, sensitivity
@@ -64,7 +72,10 @@ __all__ = [
     "Estimator",
     "GraphOperator",
     "IntegerWeights",
+    "Placement",
     "Quality",
+    "QuantizationTarget",
+    "QuantizerSpec",
     "Range",
     "SearchTrial",
     "WeightCodes",
@@ -91,9 +102,11 @@ __all__ = [
     "merged",
     "mse_threshold",
     "octav_threshold",
+    "onednn_target",
     "pack4",
     "percentile_threshold",
     "perturbation",
+    "place_quantizers",
     "plot_quality",
     "qparams_by",
     "qparams_from_range",
@@ -101,6 +114,7 @@ __all__ = [
     "quality_table",
     "quantization_factor",
     "ratio_limit",
+    "scoped",
     "search_bits",
     "searched_rounding",
     "sensitivity",

@@ -27,6 +27,7 @@ NOT_CALLED = {
         "BitAssignment",
         "BitSearch",
         "IntegerWeights",
+        "Placement",
         "SearchTrial",
         "Quality",
         "Explanation",
@@ -48,6 +49,7 @@ ROOMS = (
     right_ranges.range_calls,
     right_ranges.weight_calls,
     right_ranges.width_calls,
+    right_ranges.placed_calls,
     right_functions.process_calls,
 )
 

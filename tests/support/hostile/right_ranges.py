@@ -138,6 +138,42 @@ def width_calls() -> Calls:
     }
 
 
+def placed_calls() -> Calls:
+    quantize = pq.quantize
+    graph = [
+        quantize.GraphOperator("concat", ("x", "y"), "z"),
+        quantize.GraphOperator("conv", ("z",), "w"),
+    ]
+    spec = quantize.QuantizerSpec("u8", symmetric=False, note="fast")
+    return {
+        "QuantizerSpec": (
+            quantize.QuantizerSpec,
+            {"dtype": "u8", "symmetric": False, "note": "fast"},
+        ),
+        "QuantizationTarget": (
+            quantize.QuantizationTarget,
+            {
+                "quantized": (("conv", (spec,)),),
+                "weights": (("conv", spec),),
+                "agnostic": ("concat",),
+                "linked": ("concat",),
+                "fused": ("relu",),
+            },
+        ),
+        "onednn_target": (quantize.onednn_target, {"isa": "AVX2"}),
+        "scoped": (quantize.scoped, {"name": "a/b", "scopes": ["{re}a/"]}),
+        "place_quantizers": (
+            quantize.place_quantizers,
+            {
+                "graph": graph,
+                "target": quantize.onednn_target("AVX2"),
+                "ignored": ["v"],
+                "linked": [("x", "y")],
+            },
+        ),
+    }
+
+
 def range_calls() -> Calls:
     quantize = pq.quantize
     counts = np.ones(FLOATS.shape, np.int64)
