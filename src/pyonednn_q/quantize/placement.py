@@ -15,7 +15,7 @@ to the first.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyonednn_q import dtypes
@@ -356,7 +356,7 @@ class _Propagation:
     def _same_group(self, one: int | None, other: int | None) -> int | None:
         if one is None or other is None or one == other:
             return other if one is None else one
-        self.found = [_regrouped(each, other, one) for each in self.found]
+        self.found = [replace(p, group=one) if p.group == other else p for p in self.found]
         self.moved = {
             name: _Demand(d.specs, d.readers, one if d.group == other else d.group)
             for name, d in self.moved.items()
@@ -385,19 +385,10 @@ class _Propagation:
             self.groups += 1
             old = {each.group for each in placed if each.tensor in tensors} - {None}
             placed = [
-                Placement(each.tensor, each.readers, each.spec, group, each.reason)
-                if each.tensor in tensors or each.group in old
-                else each
+                replace(each, group=group) if each.tensor in tensors or each.group in old else each
                 for each in placed
             ]
         return placed
-
-
-def _regrouped(placement: Placement, old: int, new: int) -> Placement:
-    if placement.group != old:
-        return placement
-    tensor, readers, spec = placement.tensor, placement.readers, placement.spec
-    return Placement(tensor, readers, spec, new, placement.reason)
 
 
 def _check(operators: tuple[GraphOperator, ...]) -> None:
