@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q.argument import instance, integers, one_of, whole
+from pyonednn_q.bench.precision import Precision
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.primitive.convolution import laid_out, with_groups
 from pyonednn_q.primitive.problem import (
@@ -34,7 +35,6 @@ from pyonednn_q.primitive.window import padding_sides, per_dim
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from pyonednn_q.bench.precision import Precision
     from pyonednn_q.primitive.convolution import Layout
 
     DenseProblem = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
@@ -197,6 +197,7 @@ class Shape:
         layout : {"channels_last", "dense"}
             Layout in memory of src and dst of convolutions; matrices are row-major.
         """
+        instance("precision", precision, Precision)
         return self._problem(precision.src, precision.wei, precision.dst, layout)
 
     def _problem(self, src: str, wei: str, dst: str, layout: Layout) -> DenseProblem:

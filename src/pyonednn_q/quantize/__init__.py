@@ -10,12 +10,50 @@ operators of one scale    align_thresholds
 from __future__ import annotations
 
 from pyonednn_q.quantize.alignment import GraphOperator, Range, align_thresholds
+from pyonednn_q.quantize.bit_search import (
+    BitSearch,
+    SearchTrial,
+    constrained_bits,
+    search_bits,
+    size_ratio,
+)
 from pyonednn_q.quantize.calibrate import ESTIMATORS, collect, estimator, merged
 from pyonednn_q.quantize.conventions import codes_by_factors, qparams_by, quantization_factor
+from pyonednn_q.quantize.corrections import (
+    corrected_bias,
+    equalized,
+    folded_batch_norm,
+    searched_rounding,
+    smoothed,
+)
 from pyonednn_q.quantize.estimator import Estimator
 from pyonednn_q.quantize.exchange import from_onnx, from_torch, to_onnx, to_torch
 from pyonednn_q.quantize.fq_ranges import fq_from_range, level_range, tune_range
+from pyonednn_q.quantize.integer_weights import (
+    IntegerWeights,
+    bias_codes,
+    integer_weights,
+    pack4,
+    unpack4,
+)
+from pyonednn_q.quantize.mixed_precision import (
+    BitAssignment,
+    assign_bits,
+    bit_complexities,
+    ratio_limit,
+    source_bits,
+)
+from pyonednn_q.quantize.placement import (
+    Placement,
+    QuantizationTarget,
+    QuantizerSpec,
+    onednn_target,
+    place_quantizers,
+    scoped,
+)
+from pyonednn_q.quantize.quality import Quality, plot_quality, quality, quality_table
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
+from pyonednn_q.quantize.sensitivity import hutchinson_trace, perturbation, sensitivity
 from pyonednn_q.quantize.thresholds import (
     kl_threshold,
     mse_threshold,
@@ -28,33 +66,66 @@ from pyonednn_q.quantize.weights import WeightCodes, max_abs_range, weight_codes
 
 __all__ = [
     "ESTIMATORS",
+    "BitAssignment",
+    "BitSearch",
     "Dynamic",
     "Estimator",
     "GraphOperator",
+    "IntegerWeights",
+    "Placement",
+    "Quality",
+    "QuantizationTarget",
+    "QuantizerSpec",
     "Range",
+    "SearchTrial",
     "WeightCodes",
     "affine_qparams",
     "align_thresholds",
+    "assign_bits",
+    "bias_codes",
+    "bit_complexities",
     "codes_by_factors",
     "collect",
+    "constrained_bits",
+    "corrected_bias",
+    "equalized",
     "estimator",
+    "folded_batch_norm",
     "fq_from_range",
     "from_onnx",
     "from_torch",
+    "hutchinson_trace",
+    "integer_weights",
     "kl_threshold",
     "level_range",
     "max_abs_range",
     "merged",
     "mse_threshold",
     "octav_threshold",
+    "onednn_target",
+    "pack4",
     "percentile_threshold",
+    "perturbation",
+    "place_quantizers",
+    "plot_quality",
     "qparams_by",
     "qparams_from_range",
+    "quality",
+    "quality_table",
     "quantization_factor",
+    "ratio_limit",
+    "scoped",
+    "search_bits",
+    "searched_rounding",
+    "sensitivity",
+    "size_ratio",
+    "smoothed",
+    "source_bits",
     "symmetric_qparams",
     "threshold",
     "to_onnx",
     "to_torch",
     "tune_range",
+    "unpack4",
     "weight_codes",
 ]

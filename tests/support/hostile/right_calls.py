@@ -17,13 +17,19 @@ NOT_CALLED = {
     *("Error", "ForkedError", "LibraryError", "SelfCheckError", "Variant"),
     # Names of choices, and tables.
     *("ARITHMETIC", "DIALECTS", "ESTIMATORS", "runtime"),
-    "from_torch",  # takes what only torch makes
+    *("from_torch", "plot_quality"),  # take what only torch makes; write a file
     # Results, which nobody makes by hand; their methods are called.
     *(
         "BufferStatistics",
         "DifferenceReport",
         "Dialect",
         "Estimator",
+        "BitAssignment",
+        "BitSearch",
+        "IntegerWeights",
+        "Placement",
+        "SearchTrial",
+        "Quality",
         "Explanation",
         "Interval",
         "KernelModel",
@@ -41,6 +47,9 @@ ROOMS = (
     right_functions.readers_calls,
     right_functions.quantized_calls,
     right_ranges.range_calls,
+    right_ranges.weight_calls,
+    right_ranges.width_calls,
+    right_ranges.placed_calls,
     right_functions.process_calls,
 )
 

@@ -8,6 +8,171 @@ import pyonednn_q as pq
 from pyonednn_q.quantize import thresholds
 from support.hostile.right_values import FLOATS, U8, Calls
 
+WEI = np.linspace(-1.0, 1.0, 24).reshape(4, 6)
+CHANNELS = np.linspace(0.5, 1.0, 4)
+
+
+def weight_calls() -> Calls:
+    quantize = pq.quantize
+    codes = quantize.integer_weights(WEI)
+    found = {"x": quantize.quality(WEI, codes.dequantize())}
+    return {
+        "integer_weights": (
+            quantize.integer_weights,
+            {
+                "wei": WEI,
+                "bits": 4,
+                "granularity": "per_group",
+                "group": 3,
+                "axis": 0,
+                "narrow": True,
+                "half_range": False,
+                "method": "mse",
+                "rounding": "away",
+                "least_scale": 1e-5,
+            },
+        ),
+        "bias_codes": (
+            quantize.bias_codes,
+            {"bias": CHANNELS, "src_q": U8, "wei": codes, "compensate": True},
+        ),
+        "pack4": (quantize.pack4, {"codes": [1, -2, 7]}),
+        "unpack4": (
+            quantize.unpack4,
+            {"packed": np.ones(2, np.uint8), "shape": (3,), "signed": True},
+        ),
+        "corrected_bias": (
+            quantize.corrected_bias,
+            {"bias": CHANNELS, "wei": WEI, "quantized": WEI * 0.9, "src_mean": np.ones(6)},
+        ),
+        "equalized": (
+            quantize.equalized,
+            {"first": WEI, "bias": CHANNELS, "second": np.ones((2, 4))},
+        ),
+        "smoothed": (quantize.smoothed, {"src_max": np.ones(6), "wei": WEI, "alpha": 0.5}),
+        "searched_rounding": (
+            quantize.searched_rounding,
+            {
+                "wei": WEI,
+                "scale": 0.1,
+                "src": np.ones((3, 6)),
+                "qmin": -7,
+                "qmax": 7,
+                "sweeps": 2,
+            },
+        ),
+        "folded_batch_norm": (
+            quantize.folded_batch_norm,
+            {
+                "wei": WEI,
+                "bias": CHANNELS,
+                "mean": CHANNELS,
+                "variance": CHANNELS,
+                "gamma": CHANNELS,
+                "beta": CHANNELS,
+                "epsilon": 1e-5,
+            },
+        ),
+        "quality": (quantize.quality, {"x": FLOATS, "y": FLOATS, "q": U8}),
+        "quality_table": (quantize.quality_table, {"layers": found}),
+    }
+
+
+def width_calls() -> Calls:
+    quantize = pq.quantize
+    choices = {"a": (4, 8), "b": (4, 8)}
+    weights = {"a": 10, "b": 20}
+    costs = {"a": {8: 80.0, 4: 40.0}, "b": {8: 160.0, 4: 80.0}}
+    search = {"choices": choices, "weights": weights, "ratio": 0.2}
+    return {
+        "perturbation": (quantize.perturbation, {"wei": WEI, "bits": 4, "axis": 0}),
+        "sensitivity": (
+            quantize.sensitivity,
+            {"wei": WEI, "bits": 4, "trace": 2.0, "axis": 0},
+        ),
+        "hutchinson_trace": (
+            quantize.hutchinson_trace,
+            {
+                "hvp": lambda v: 2.0 * v,
+                "shape": (3,),
+                "probes": 5,
+                "tolerance": 0.1,
+                "seed": 0,
+            },
+        ),
+        "source_bits": (
+            quantize.source_bits,
+            {"wei_bits": 4, "allowed": (4, 8), "widths": "liberal", "group": (4, 8)},
+        ),
+        "bit_complexities": (
+            quantize.bit_complexities,
+            {"flops": {"a": 10.0}, "choices": {"a": {8: 8, 4: 8}}},
+        ),
+        "ratio_limit": (
+            quantize.ratio_limit,
+            {"flops": {"a": 10.0, "b": 20.0}, "costs": costs, "ratio": 1.5},
+        ),
+        "assign_bits": (
+            quantize.assign_bits,
+            {
+                "sensitivities": {"a": {8: 0.1, 4: 2.0}, "b": {8: 0.1, 4: 1.0}},
+                "costs": costs,
+                "limit": 200.0,
+                "order": ("b", "a"),
+                "by_hand": {"a": 8},
+            },
+        ),
+        "size_ratio": (quantize.size_ratio, {"bits": {"a": 8, "b": 4}, "weights": weights}),
+        "constrained_bits": (quantize.constrained_bits, {"bits": {"a": 8, "b": 8}, **search}),
+        "search_bits": (
+            quantize.search_bits,
+            {
+                "evaluate": lambda bits: bits["a"],
+                **search,
+                "trials": 3,
+                "temperature": 0.1,
+                "seed": 0,
+                "log": lambda trial: None,  # noqa: ARG005
+            },
+        ),
+    }
+
+
+def placed_calls() -> Calls:
+    quantize = pq.quantize
+    graph = [
+        quantize.GraphOperator("concat", ("x", "y"), "z"),
+        quantize.GraphOperator("conv", ("z",), "w"),
+    ]
+    spec = quantize.QuantizerSpec("u8", symmetric=False, note="fast")
+    return {
+        "QuantizerSpec": (
+            quantize.QuantizerSpec,
+            {"dtype": "u8", "symmetric": False, "note": "fast"},
+        ),
+        "QuantizationTarget": (
+            quantize.QuantizationTarget,
+            {
+                "quantized": (("conv", (spec,)),),
+                "weights": (("conv", spec),),
+                "agnostic": ("concat",),
+                "linked": ("concat",),
+                "fused": ("relu",),
+            },
+        ),
+        "onednn_target": (quantize.onednn_target, {"isa": "AVX2"}),
+        "scoped": (quantize.scoped, {"name": "a/b", "scopes": ["{re}a/"]}),
+        "place_quantizers": (
+            quantize.place_quantizers,
+            {
+                "graph": graph,
+                "target": quantize.onednn_target("AVX2"),
+                "ignored": ["v"],
+                "linked": [("x", "y")],
+            },
+        ),
+    }
+
 
 def range_calls() -> Calls:
     quantize = pq.quantize

@@ -1,0 +1,309 @@
+"""What makes quantized layers nearer to float ones: pure functions of weights and statistics.
+
+corrected_bias   bias + mean over samples of (wei − wei_q) · src
+equalized        channel c between two layers: r = sqrt(max|w1_c| / max|w2_c|),
+                 w1_c / r, b1_c / r, w2_c · r (Nagel et al., 2019); for relu and the like
+smoothed         s_c = max|src_c|^α / max|wei_c|^(1−α); src / s, wei · s (Xiao et al., 2023)
+searched_rounding  codes up or down, whichever way makes Σ ((wei_q − wei) · src)² less, one input
+                 after the other: a search, no gradients; after AdaRound (Nagel et al., 2020)
+                 in aim, not in method
+folded_batch_norm  wei · γ/sqrt(var + ε), (bias − mean) · γ/sqrt(var + ε) + β
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import numbers, real, whole
+from pyonednn_q.errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = [
+    "corrected_bias",
+    "equalized",
+    "folded_batch_norm",
+    "searched_rounding",
+    "smoothed",
+]
+
+Array = np.ndarray[Any, Any]
+
+
+def corrected_bias(
+    wei: ArrayLike, bias: ArrayLike, quantized: ArrayLike, src_mean: ArrayLike
+) -> Array:
+    """Return the bias with which a layer's mean result is that of the float layer.
+
+    Parameters
+    ----------
+    wei : (C, ...) array_like
+        Real weights.
+    bias : (C,) array_like
+        Real bias.
+    quantized : (C, ...) array_like
+        What the codes of the weights stand for (`IntegerWeights.dequantize`).
+    src_mean : array_like
+        Mean of the real source over samples, and over places where a convolution shares weights:
+        broadcasts to one channel's weights; (IC, 1, 1) of a convolution.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument.
+
+    Examples
+    --------
+    >>> corrected_bias([[0.30, 0.52]], [1.0], [[0.25, 0.50]], [2.0, 1.0])
+    array([1.12])
+    """
+    real_wei, codes = _same("quantized", _finite("wei", wei), _finite("quantized", quantized))
+    values = _finite("bias", bias)
+    if values.shape != real_wei.shape[:1] or real_wei.ndim < 2:
+        raise ShapeError("bias", f"shape {values.shape}", f"{real_wei.shape[:1]}, and wei (C, ...)")
+    mean = _finite("src_mean", src_mean)
+    try:
+        lost = (real_wei - codes) * mean
+    except ValueError:
+        wanted = f"what broadcasts to {real_wei.shape[1:]}"
+        raise ShapeError("src_mean", f"shape {mean.shape}", wanted) from None
+    if lost.shape != real_wei.shape:
+        raise ShapeError("src_mean", f"shape {mean.shape}", f"fits {real_wei.shape[1:]}")
+    return np.asarray(values + lost.reshape(len(lost), -1).sum(axis=1))
+
+
+def equalized(first: ArrayLike, bias: ArrayLike, second: ArrayLike) -> tuple[Array, Array, Array]:
+    """Return two layers' weights whose shared channels have like ranges, and the first's bias.
+
+    Parameters
+    ----------
+    first : (C, ...) array_like
+        Weights of the first layer, output channels first.
+    bias : (C,) array_like
+        Its bias.
+    second : (OC, C, ...) array_like
+        Weights of the second, which reads those channels. Between them may stand what is
+        homogeneous: relu, leaky relu, pooling.
+
+    Returns
+    -------
+    first, bias, second : ndarray of float64
+        A channel that is 0 on either side stays as it is.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument.
+
+    Examples
+    --------
+    >>> first, bias, second = equalized([[4.0], [1.0]], [4.0, 1.0], [[1.0, 1.0]])
+    >>> first.ravel(), bias, second.ravel()
+    (array([2., 1.]), array([2., 1.]), array([2., 1.]))
+    """
+    before, after, shift = _finite("first", first), _finite("second", second), _finite("bias", bias)
+    channels = before.shape[:1]
+    if before.ndim < 2 or after.ndim < 2 or after.shape[1:2] != channels or not before.size:
+        got = f"shapes {before.shape} and {after.shape}"
+        raise ShapeError("second", got, "(C, ...) of the first and (OC, C, ...)")
+    if shift.shape != channels or not after.size:
+        raise ShapeError("bias", f"shape {shift.shape}", f"{channels}")
+    tops = np.abs(before.reshape(len(before), -1)).max(axis=1)
+    reads = np.abs(np.moveaxis(after, 1, 0).reshape(len(before), -1)).max(axis=1)
+    both = (tops > 0.0) & (reads > 0.0)
+    ratio = np.sqrt(np.where(both, tops, 1.0)) / np.sqrt(np.where(both, reads, 1.0))
+    return (
+        before / _along(ratio, before.ndim, 0),
+        shift / ratio,
+        after * _along(ratio, after.ndim, 1),
+    )
+
+
+def smoothed(src_max: ArrayLike, wei: ArrayLike, alpha: float = 0.5) -> tuple[Array, Array]:
+    """Return by what to divide each input channel, and weights that make up for it.
+
+    Parameters
+    ----------
+    src_max : (IC,) array_like
+        Largest magnitude of each input channel, from an `estimator` with that axis.
+    wei : (OC, IC, ...) array_like
+        Real weights.
+    alpha : float
+        How much of the difficulty moves from source to weights: 0 to 1.
+
+    Returns
+    -------
+    divisor : (IC,) ndarray
+        1 where source or weights are 0.
+    wei : ndarray
+        Times the divisors: the layer computes the same of ``src / divisor``.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument.
+
+    Examples
+    --------
+    >>> smoothed([100.0, 1.0], [[1.0, 1.0]])
+    (array([10.,  1.]), array([[10.,  1.]]))
+    """
+    tops, values = _finite("src_max", src_max), _finite("wei", wei)
+    share = real("alpha", alpha)
+    if not 0.0 <= share <= 1.0:
+        raise ArgumentError("alpha", f"{share}", "a number from 0 to 1")
+    if values.ndim < 2 or tops.shape != values.shape[1:2] or not values.size:
+        raise ShapeError("src_max", f"shape {tops.shape}", f"(IC,) of weights {values.shape}")
+    if (tops < 0.0).any():
+        raise ArgumentError("src_max", f"{tops.min()}", "magnitudes")
+    reads = np.abs(np.moveaxis(values, 1, 0).reshape(len(tops), -1)).max(axis=1)
+    both = (tops > 0.0) & (reads > 0.0)
+    divisor = np.where(both, tops, 1.0) ** share / np.where(both, reads, 1.0) ** (1.0 - share)
+    divisor = np.where(both, divisor, 1.0)
+    return divisor, values * _along(divisor, values.ndim, 1)
+
+
+def searched_rounding(
+    src: ArrayLike,
+    wei: ArrayLike,
+    scale: ArrayLike,
+    *,
+    qmin: int = -127,
+    qmax: int = 127,
+    sweeps: int = 4,
+) -> Array:
+    """Return codes, each rounded down or up, that make the layer's output error less.
+
+    A bounded search without gradients, not AdaRound itself: from nearest rounding, input after
+    input, a channel takes the other neighbour if that lowers Σ ((wei_q − wei) · src)² over the
+    samples. It ends when nothing moves, or after `sweeps`; the error never grows.
+
+    Parameters
+    ----------
+    src : (N, K) array_like
+        Samples of the real source: rows that weights are multiplied with.
+    wei : (C, K) array_like
+        Real weights, one row for each output channel; a convolution's as patches.
+    scale : float or (C,) array_like
+        Real value of one step, above 0.
+    qmin, qmax : int
+        Lowest and highest code, within s8.
+    sweeps : int
+        How many times all inputs are gone through, at the most.
+
+    Returns
+    -------
+    (C, K) ndarray of int8
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument.
+
+    Examples
+    --------
+    >>> searched_rounding([[1.0, 1.0]], [[0.4, 0.4]], 1.0)  # to nearest, both would be 0
+    array([[1, 0]], dtype=int8)
+    """
+    values, samples = _finite("wei", wei), _finite("src", src)
+    steps = _finite("scale", scale)
+    lowest, highest = whole("qmin", qmin, lo=-128, hi=0), whole("qmax", qmax, lo=1, hi=127)
+    sweeps = whole("sweeps", sweeps, lo=1, hi=1000)
+    if values.ndim != 2 or samples.ndim != 2 or samples.shape[1:] != values.shape[1:]:
+        raise ShapeError("src", f"shape {samples.shape}", f"(N, K) of weights {values.shape}")
+    if steps.shape not in {(), values.shape[:1]} or not (steps > 0.0).all():
+        raise ArgumentError("scale", f"shape {steps.shape}", "one above 0, or one of each channel")
+    ratio = values / (steps[:, None] if steps.ndim else steps)
+    codes = np.clip(np.rint(ratio), lowest, highest)
+    other = np.clip(np.where(codes > ratio, codes - 1, codes + 1), lowest, highest)
+    gram = samples.T @ samples
+    slope = (codes - ratio) @ gram
+    for _ in range(sweeps):
+        moved = False
+        for at in range(values.shape[1]):
+            change = other[:, at] - codes[:, at]
+            better = change * (2.0 * slope[:, at] + change * gram[at, at]) < 0.0
+            if better.any():
+                moved = True
+                step = np.where(better, change, 0.0)
+                slope += step[:, None] * gram[at]
+                codes[:, at], other[:, at] = (
+                    np.where(better, other[:, at], codes[:, at]),
+                    np.where(better, codes[:, at], other[:, at]),
+                )
+        if not moved:
+            break
+    return codes.astype(np.int8)
+
+
+def folded_batch_norm(
+    wei: ArrayLike,
+    bias: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike,
+    gamma: ArrayLike,
+    beta: ArrayLike,
+    epsilon: float = 1e-5,
+) -> tuple[Array, Array]:
+    """Return weights and bias that compute a layer and the batch norm behind it.
+
+    Parameters
+    ----------
+    wei : (C, ...) array_like
+        Real weights, output channels first.
+    bias, mean, variance, gamma, beta : (C,) array_like
+        Of the layer and of the batch norm; `mean` and `variance` of the layer's results over
+        sample batches adapt the statistics to them.
+    epsilon : float
+        What is added to the variance.
+
+    Returns
+    -------
+    wei, bias : ndarray of float64
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument.
+
+    Examples
+    --------
+    >>> folded_batch_norm([[2.0]], [1.0], [3.0], [4.0], [1.0], [0.5], 0.0)
+    (array([[1.]]), array([-0.5]))
+    """
+    values = _finite("wei", wei)
+    if values.ndim < 2:
+        raise ShapeError("wei", f"shape {values.shape}", "(C, ...)")
+    named = {"bias": bias, "mean": mean, "variance": variance, "gamma": gamma, "beta": beta}
+    found = {name: _finite(name, value) for name, value in named.items()}
+    for name, value in found.items():
+        if value.shape != values.shape[:1]:
+            raise ShapeError(name, f"shape {value.shape}", f"{values.shape[:1]}")
+    spread = found["variance"] + real("epsilon", epsilon)
+    if not (spread > 0.0).all():
+        raise ArgumentError("variance", f"{spread.min()} with epsilon", "numbers above 0")
+    factor = found["gamma"] / np.sqrt(spread)
+    shift = (found["bias"] - found["mean"]) * factor + found["beta"]
+    return values * _along(factor, values.ndim, 0), shift
+
+
+def _finite(name: str, value: ArrayLike) -> Array:
+    found = numbers(name, value).astype(np.float64)
+    if not np.isfinite(found).all():
+        raise ArgumentError(name, "values that are not finite", "finite numbers")
+    return found
+
+
+def _same(name: str, first: Array, second: Array) -> tuple[Array, Array]:
+    if first.shape != second.shape:
+        raise ShapeError(name, f"shape {second.shape}", f"{first.shape}")
+    return first, second
+
+
+def _along(values: Array, ndim: int, axis: int) -> Array:
+    dims = [1] * ndim
+    dims[axis] = -1
+    return values.reshape(dims)

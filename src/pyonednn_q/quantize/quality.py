@@ -1,0 +1,171 @@
+"""What quantizing a tensor loses: noise, direction, values cut off, and how far scales spread.
+
+sqnr     10 · log10(Σ x² / Σ (x − y)²) in dB
+cosine   Σ x·y / sqrt(Σ x² · Σ y²)
+clipped  the share of values that lie beyond the ends of their codes by over half a step
+spread   the largest scale of a channel over the smallest
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.argument import instance, named, numbers, path
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.qparams import QParams
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+__all__ = ["Quality", "plot_quality", "quality", "quality_table"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How near quantized values are to real ones.
+
+    Attributes
+    ----------
+    sqnr : float
+        In dB; infinite where nothing was lost.
+    cosine : float
+        From -1 to 1; 1 of nothing but zeros on both sides.
+    clipped : float
+        Share of the values, 0 to 1; 0 where no `QParams` came.
+    spread : float
+        Ratio of scales, at least 1.
+    """
+
+    sqnr: float
+    cosine: float
+    clipped: float
+    spread: float
+
+
+def quality(x: ArrayLike, y: ArrayLike | None = None, *, q: QParams | None = None) -> Quality:
+    """Return how near values are to those that they stand for.
+
+    Parameters
+    ----------
+    x : array_like
+        Real values, finite.
+    y : array_like, optional
+        What became of them, in the same shape. Left out: quantized and dequantized by `q`.
+    q : QParams, optional
+        By which values were quantized.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument.
+
+    Examples
+    --------
+    >>> found = quality([1.0, -2.0, 40.0], q=QParams(0.25, 0, "s8"))
+    >>> round(found.sqnr, 2), round(found.clipped, 2)
+    (13.73, 0.33)
+    """
+    real = numbers("x", x).astype(np.float64)
+    if q is not None:
+        instance("q", q, QParams)
+    elif y is None:
+        raise ArgumentError("y", "None", "values, or q to make them by")
+    if not real.size or not np.isfinite(real).all():
+        raise ArgumentError("x", "no values, or not finite", "at least one, and finite numbers")
+    if y is None:
+        assert q is not None
+        became = q.dequantize(q.quantize(real))
+    else:
+        became = numbers("y", y).astype(np.float64)
+    if became.shape != real.shape:
+        raise ShapeError("y", f"shape {became.shape}", f"{real.shape}")
+    if not np.isfinite(became).all():
+        raise ArgumentError("y", "values that are not finite", "finite numbers")
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        power, lost = float(np.square(real).sum()), float(np.square(real - became).sum())
+        sqnr = float("inf") if lost == 0.0 else float(10.0 * np.log10(power / lost))
+        lengths = np.sqrt(power) * np.sqrt(float(np.square(became).sum()))
+        cosine = float((real * became).sum() / lengths) if lengths else float(lost == 0.0)
+    return Quality(sqnr, cosine, *_cut_and_spread(real, q))
+
+
+def quality_table(layers: Mapping[str, Quality]) -> str:
+    """Return the qualities of several tensors as a text table, in their order.
+
+    Examples
+    --------
+    >>> print(quality_table({"conv1": Quality(31.25, 0.9996, 0.001, 4.0)}))
+    tensor    SQNR dB    cosine  clipped  spread
+    conv1       31.25  0.999600   0.100%    4.00
+    """
+    rows = named("layers", layers, Quality)
+    width = max([6, *map(len, rows)])
+    lines = [f"{'tensor':{width}}    SQNR dB    cosine  clipped  spread"]
+    lines += [
+        f"{name:{width}} {found.sqnr:10.2f}  {found.cosine:8.6f} {found.clipped:8.3%} "
+        f"{found.spread:7.2f}"
+        for name, found in rows.items()
+    ]
+    return "\n".join(lines)
+
+
+def plot_quality(layers: Mapping[str, Quality], file: str | os.PathLike[str]) -> None:
+    """Write a picture of the SQNR of several tensors and of how far their scales spread.
+
+    Parameters
+    ----------
+    layers : mapping of str to Quality
+        In the order in which they are shown.
+    file : path
+        Its suffix says the format: ``.png``, ``.svg``.
+
+    Raises
+    ------
+    ArgumentError
+        No layers, or matplotlib is not installed: ``pip install 'pyonednn_q[plot]'``.
+    """
+    rows = named("layers", layers, Quality)
+    target = path("file", file)
+    if not rows:
+        raise ArgumentError("layers", "none", "at least one")
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        wanted = "matplotlib: pip install 'pyonednn_q[plot]'"
+        raise ArgumentError("file", "no matplotlib to draw with", wanted) from None
+    figure = Figure(figsize=(max(4.0, 0.5 * len(rows)), 5.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    above, below = figure.subplots(2, 1, sharex=True)
+    finite = [found.sqnr for found in rows.values() if np.isfinite(found.sqnr)]
+    top = max(finite, default=0.0)
+    above.bar(list(rows), [min(found.sqnr, top) for found in rows.values()])
+    above.set_ylabel("SQNR in dB")
+    below.bar(list(rows), [found.spread for found in rows.values()])
+    below.set_yscale("log")
+    below.set_ylabel("largest scale / smallest")
+    below.tick_params(axis="x", rotation=60)
+    figure.savefig(target)
+
+
+def _cut_and_spread(real: Array, q: QParams | None) -> tuple[float, float]:
+    if q is None:
+        return 0.0, 1.0
+    scale, point = np.asarray(q.scale), np.asarray(q.zero_point)
+    spread = float(scale.max() / scale.min())
+    if q.axis is not None:
+        dims = [1] * real.ndim
+        dims[q.axis] = -1
+        scale, point = scale.reshape(dims), point.reshape(dims)
+    steps = real / scale + point
+    beyond = (steps > dtypes.qmax(q.dtype) + 0.5) | (steps < dtypes.qmin(q.dtype) - 0.5)
+    return float(beyond.mean()), spread
