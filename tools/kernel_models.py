@@ -154,7 +154,7 @@ References are left out: plain loops, used only when asked for. So are weights w
 # Processes whose parts with regions were merged.
 VISITED = (
     "3.13 SYCL: SSE41, AVX2, AVX2_VNNI, AVX512_CORE, AVX512_CORE_{VNNI,BF16,BF16+AVX_VNNI}",
-    "3.7 OMP: SSE41, AVX2, AVX2_VNNI, AVX512_CORE, AVX512_CORE_{VNNI,BF16+AVX_VNNI}",
+    "3.7 OMP: SSE41, AVX2, AVX2_VNNI, AVX512_CORE, AVX512_CORE_{VNNI,BF16,BF16+AVX_VNNI}",
 )
 
 SIZES = {
