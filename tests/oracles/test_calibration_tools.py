@@ -26,6 +26,8 @@ def aggregated(name: str, values: Any, **options: Any) -> Any:
     """What the training tool's aggregator makes of one array after the other."""
     collectors = pytest.importorskip("nncf.common.tensor_statistics.collectors")
     tensor = pytest.importorskip("nncf.tensor").Tensor
+    if not hasattr(collectors, name):
+        pytest.skip(f"this NNCF has no {name} there: 3.4 has")
     aggregator = getattr(collectors, name)(**options)
     for value in values:
         aggregator.register_reduced_input(tensor(np.asarray(value, np.float64)))
