@@ -64,9 +64,10 @@ py::dtype numpy_dtype(dnnl_data_type_t dtype) {
     if (found != cache.end()) return found->second;
     const Entry& known = entry(dtype);
     if (known.numpy == nullptr) {
-        throw ArgumentFault("DTypeError", "dtype", known.name,
-                            "a type with a NumPy dtype (pip install ml_dtypes for bf16; 4-bit data is "
-                            "passed packed)");
+        throw ArgumentFault(
+                "DTypeError", "dtype", known.name,
+                "a type with a NumPy dtype (pip install ml_dtypes for bf16; 4-bit data is "
+                "passed packed)");
     }
     return cache.emplace(dtype, py::dtype(known.numpy)).first->second;
 }
