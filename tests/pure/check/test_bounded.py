@@ -7,7 +7,7 @@ import pytest
 
 from pyonednn_q.check.meaning import evaluate_bounded
 from pyonednn_q.expr.evaluate import evaluate, evaluate_f32
-from pyonednn_q.expr.steps import Affine, Chain, Clip, Eltwise, Round
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, Leaf, Round, Sum
 from support.plans.random_chains import dirty_chain
 
 
@@ -27,6 +27,19 @@ def test_the_bound_of_plain_steps_is_a_few_roundings() -> None:
     x = np.linspace(-4, 4, 64)[:, np.newaxis]
     _, error = evaluate_bounded(Chain(Affine(3.0, 1.0), Clip(0, 6), Affine(0.5)), x, 0.0)
     assert 0 < error.max() < 16 * 12 * 2.0**-24
+
+
+@pytest.mark.parametrize("step", [Sum(0.3), Binary("add", Leaf("more", "f32", "full"))])
+def test_what_cancels_was_rounded_as_large_as_it_was(step: Sum | Binary) -> None:
+    rng = np.random.default_rng(0)
+    before = rng.uniform(-1e6, 1e6, (64, 3)).astype(np.float32)
+    more = before if isinstance(step, Binary) else before * np.float32(0.3)
+    x = (-more + rng.uniform(-0.5, 0.5, more.shape)).astype(np.float32)
+    given = {"dst_before": before, "operands": {"more": before}}
+    y, error = evaluate_bounded(Chain(step), x, 0.0, **given)
+    off = np.abs(evaluate_f32(Chain(step), x, **given) - y)
+    assert (off <= error).all()
+    assert (error > 2.0**-25 * np.abs(x)).all()
 
 
 def test_an_error_is_what_is_left_of_it_behind_a_step() -> None:
