@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -35,7 +37,7 @@ def test_what_cancels_was_rounded_as_large_as_it_was(step: Sum | Binary) -> None
     before = rng.uniform(-1e6, 1e6, (64, 3)).astype(np.float32)
     more = before if isinstance(step, Binary) else before * np.float32(0.3)
     x = (-more + rng.uniform(-0.5, 0.5, more.shape)).astype(np.float32)
-    given = {"dst_before": before, "operands": {"more": before}}
+    given: dict[str, Any] = {"dst_before": before, "operands": {"more": before}}
     y, error = evaluate_bounded(Chain(step), x, 0.0, **given)
     off = np.abs(evaluate_f32(Chain(step), x, **given) - y)
     assert (off <= error).all()
