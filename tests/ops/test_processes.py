@@ -210,7 +210,7 @@ INTERRUPTED = {
         "op(SRC)",
     ),
     "the same, inside": ("ready.prepare_plan", "op = pq.MatMul(WEI, **Q)", "op(SRC)"),
-    "packing": ("native.packing.pack", "op = pq.MatMul(WEI, **Q)", "op(SRC)"),
+    "packing": ("native.arrays.pack", "op = pq.MatMul(WEI, **Q)", "op(SRC)"),
     "a functional call": ("operator.Operator._make_ready", "", "pq.matmul(SRC, WEI, **Q)"),
     "the cache": ("functional._CACHE._shrink", "", "pq.matmul(SRC, WEI, **Q)"),
     "tuning": (

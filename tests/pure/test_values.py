@@ -14,7 +14,10 @@ ROOMS = (
     *("faults", "saturation", "compose", "predict"),
 )
 # They hold arrays, so that equality is theirs to define, or none.
-OF_ARRAYS = {"Layer", "Repair", "Requantizer", "SourceRepair", "WeightCodes", "Witness"}
+OF_ARRAYS = {
+    *("FactorCodes", "IntegerWeights", "Layer", "Repair", "Requantizer", "SourceRepair"),
+    *("WeightCodes", "Witness"),
+}
 STILL_BUILT = {"_Builder"}
 
 

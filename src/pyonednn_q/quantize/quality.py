@@ -17,6 +17,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, named, numbers, path
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.qparams import QParams
+from pyonednn_q.shown import install
 
 if TYPE_CHECKING:
     import os
@@ -131,7 +132,7 @@ def plot_quality(layers: Mapping[str, Quality], file: str | os.PathLike[str]) ->
     Raises
     ------
     ArgumentError
-        No layers, or matplotlib is not installed: ``pip install 'pyonednn_q[plot]'``.
+        No layers, or matplotlib is not installed.
     """
     rows = named("layers", layers, Quality)
     target = path("file", file)
@@ -141,7 +142,7 @@ def plot_quality(layers: Mapping[str, Quality], file: str | os.PathLike[str]) ->
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        wanted = "matplotlib: pip install 'pyonednn_q[plot]'"
+        wanted = f"matplotlib: {install('plot')}"
         raise ArgumentError("file", "no matplotlib to draw with", wanted) from None
     figure = Figure(figsize=(max(4.0, 0.5 * len(rows)), 5.0), layout="constrained")
     FigureCanvasAgg(figure)

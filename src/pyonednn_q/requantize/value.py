@@ -186,6 +186,7 @@ class Requantizer:
 
     def along(self, name: str, shape: tuple[int, ...]) -> Array:
         """Return the constants `name`, shaped to broadcast over accumulators of `shape`."""
+        one_of("name", name, _VECTORS)
         values: Array | None = getattr(self, name)
         if values is None:
             values = np.zeros(1, KINDS[self.kind].bias)
