@@ -18,7 +18,7 @@ from pyonednn_q.faults.guards.plain import PLAIN_GUARDS
 from pyonednn_q.native import runtime
 from support import oracle, unguarded
 from support.children import child, run_child
-from support.fault import Fault, filled
+from support.fault import MEASURED, Fault, filled
 from support.faults import FAULTS
 from support.faults_hunted import ALL, HUNTED_FAULTS, multiplied, ragged
 from support.isa import LIMIT_VARIABLE, reason_row_is_unavailable
@@ -71,14 +71,16 @@ def test_the_library_is_wrong_and_we_are_not(fault: Fault, at_level: Callable[[s
     if facts.version < fault.since:
         pytest.skip(f"{fault.row}: not shown by oneDNN {facts.version}")
 
+    # Between these, a row counts as holding until its fix is known: the fault need not show.
+    is_measured = facts.version[:2] in MEASURED
     found = ask(unguarded.struck, fault.row, fault.problem, fault.attr)
-    if found is None and fault.level == ALL:
+    if found is None and (fault.level == ALL or not is_measured):
         pytest.skip(f"{fault.row}: none of its kernels at {facts.isa}")
     assert found is not None, f"{fault.row} matches nothing that is offered here"
     place, impl = found
     arrays, values = filled(fault)
     expected = oracle.run(fault.problem, fault.attr, arrays | values)
-    assert is_wrong(fault, place, arrays, values, expected), (
+    assert is_wrong(fault, place, arrays, values, expected) or not is_measured, (
         f"{impl} of oneDNN {facts.version} at {facts.isa.text()} is right: "
         f"is {fault.row} still needed?"
     )

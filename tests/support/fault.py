@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     Arrays = dict[str, NDArray[Any]]
 
+# The versions on which the table's rows were looked up, one by one (docs/guards.md).
+MEASURED = {(3, 7), (3, 13)}
+
 
 @dataclass(frozen=True)
 class Fault:
