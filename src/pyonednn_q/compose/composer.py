@@ -27,7 +27,7 @@ from pyonednn_q.primitive.dense_facts import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT,
 from pyonednn_q.primitive.post_ops import PostOp
 from pyonednn_q.rewrite.catalogue import CATALOGUE
 from pyonednn_q.rewrite.driver import rewrite
-from pyonednn_q.rewrite.ends import Acc, Dst, Item, not_storable
+from pyonednn_q.rewrite.ends import FLT_MAX, Acc, Dst, Item, not_storable
 from pyonednn_q.rewrite.rule import BITWISE, Policy, RuleSet, Trace
 
 Scales = Literal["folded", "separate"]
@@ -241,6 +241,11 @@ def _check(facts: PrimitiveFacts) -> None:
         if not getattr(ACCEPTS[facts.kind], argument):
             wanted = f"None: no {facts.kind} takes one on generated code; a matmul does"
             raise ArgumentError(argument, str(zero_point), wanted)
+    # A scale of the source that comes later is multiplied by kernels last: what stands before it is
+    # the accumulator times the scale of the weights, in float32.
+    if facts.src_later and facts.is_int8 and facts.wei_scale.greatest > FLT_MAX / 2.0**31:
+        wanted = "up to 1.58e29 where the range of src comes with the call: float32 ends behind it"
+        raise ArgumentError("wei_scale", f"{facts.wei_scale.greatest:.3g}", wanted)
     if facts.bias_later and facts.wei in {"bf16", "f16"} and not facts.folded_scale.is_all(1.0):
         wanted = f"its values: a scale of {facts.wei} weights must come before the bias"
         raise ArgumentError("bias", "values that come later", wanted)

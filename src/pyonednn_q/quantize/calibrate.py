@@ -137,6 +137,8 @@ def collect(
     states: dict[str, Estimator] = {}
     if not callable(estimators):
         states = named("estimators", estimators, Estimator)
+        if not states:
+            raise ArgumentError("estimators", "no names", "a function, or an estimator by name")
     wanted = tuple(states)
     seen = 0
     for batch in _shown_progress(batches, most, progress=progress):

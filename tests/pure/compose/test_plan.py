@@ -325,3 +325,16 @@ def test_either_of_scale_and_zero_point_of_dst_is_enough(scale: float, zero_poin
     for acc in (0, 7, 100):
         real = (acc * of.get("wei_scale", 1.0) + bias) / of.get("dst_scale", 1.0)
         assert real + of.get("dst_zero_point", 0) == acc / scale + zero_point
+
+
+def test_scales_that_leave_float32_before_that_of_each_source_are_refused() -> None:
+    problem = MatMulProblem.of((1, 4), (4, 2))
+    most = float(np.finfo(np.float32).max) / 2.0**31
+    for scale in (most, [1.0, most]):
+        compose(Chain(), PrimitiveFacts.of(problem, wei_scale=scale, src_later="per_tensor"))
+        compose(Chain(), PrimitiveFacts.of(problem, wei_scale=np.multiply(2.0, scale)))
+        later = PrimitiveFacts.of(
+            problem, wei_scale=np.multiply(2.0, scale), src_later="per_tensor"
+        )
+        with pytest.raises(ArgumentError, match=r"^wei_scale: got 3\.17e\+29"):
+            compose(Chain(), later)

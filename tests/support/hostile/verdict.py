@@ -97,9 +97,17 @@ def _judge_results(attempt: Attempt, before: Mapping[str, Any], results: list[An
         return Verdict("unknown", "sums that were allowed to saturate")
     for result in results:
         problem = meaning.wrong(result)
+        # Kernels multiply places beside a window by 0, which is no number where the source is none.
+        if problem and attempt.kind == "deconv" and not _is_finite(attempt.src):
+            return Verdict("unknown", "a float source that is not finite")
         if problem:
             return Verdict("WRONG", problem)
     return Verdict("right" if meaning.is_known else "unknown")
+
+
+def _is_finite(value: Any) -> bool:
+    array = _seen(value)
+    return array is None or bool(np.isfinite(array.astype(np.float64)).all())
 
 
 def _given(attempt: Attempt) -> dict[str, Any]:
