@@ -50,9 +50,11 @@ def test_cmake_refuses_before_it_looks_for_a_compiler(
     cmake = shutil.which("cmake")
     if cmake is None:
         pytest.skip("cmake is not installed")
+    generator = "Unix Makefiles" if shutil.which("make") else "Ninja"
     done = subprocess.run(
         [
-            *(cmake, "-S", str(ROOT), "-B", str(tmp_path), "-DCMAKE_CXX_COMPILER=/nonexistent"),
+            *(cmake, "-G", generator, "-S", str(ROOT), "-B", str(tmp_path)),
+            "-DCMAKE_CXX_COMPILER=/nonexistent",
             *(f"-DCMAKE_SYSTEM_NAME={system}", f"-DCMAKE_SYSTEM_PROCESSOR={machine}"),
         ],
         capture_output=True,

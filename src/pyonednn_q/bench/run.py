@@ -13,6 +13,7 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
+from inspect import cleandoc
 from typing import Annotated, Any
 
 import msgspec
@@ -173,6 +174,9 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of what `Run.to_json` writes; `run.schema.json` holds it."""
     schema = msgspec.json.schema(Document)
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": _WRITER}
+    # Descriptions are docstrings, whose indentation Python takes away from 3.13 on.
+    for of_type in schema["$defs"].values():
+        of_type["description"] = cleandoc(of_type.get("description", ""))
     return about | schema
 
 

@@ -218,7 +218,8 @@ def searched_rounding(
         raise ArgumentError("scale", f"shape {steps.shape}", "one above 0, or one of each channel")
     ratio = values / (steps[:, None] if steps.ndim else steps)
     codes = np.clip(np.rint(ratio), lowest, highest)
-    other = np.clip(np.where(codes > ratio, codes - 1, codes + 1), lowest, highest)
+    # On the other side; what is whole stays.
+    other = np.clip(codes + np.sign(ratio - codes), lowest, highest)
     gram = samples.T @ samples
     slope = (codes - ratio) @ gram
     for _ in range(sweeps):
