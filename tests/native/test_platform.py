@@ -68,7 +68,7 @@ def test_cmake_refuses_before_it_looks_for_a_compiler(
 
 
 BUILD = """
-import platform, sys
+import pathlib, platform, shutil, subprocess, sys, tempfile, zipfile  # before sys is another
 from scikit_build_core.build import build_wheel, get_requires_for_build_wheel
 sys.platform, platform.machine = sys.argv[1], lambda: sys.argv[2]
 print("requires", get_requires_for_build_wheel())
