@@ -73,6 +73,13 @@ def _products() -> list[Fault]:
             Fault("matmul-4d-broadcast-b", level, matmul((2, 1, 48, 64), (1, 1, 64, 48)))
             for level in (AMX, VNNI, AVX512, AVX2_VNNI)
         ),
+        Fault(
+            "matmul-4d-broadcast-b",
+            AVX2,
+            MatMulProblem.of((3, 1, 17, 17), (1, 1, 17, 3), src="f32", wei="f32", dst="f32"),
+            Attr(wei_scale=Scale(8)),  # without it, gemm comes first
+            {"wei_scale": np.full(3, 4.0)},
+        ),
         Fault("matmul-4d-per-row-binary", AMX, four, binary("mul", 1, 3, 31, 1)),
         Fault("matmul-4d-mask-binary", AMX, four, binary("add", 1, 1, 31, 48)),
         Fault(
