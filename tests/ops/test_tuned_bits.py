@@ -70,3 +70,30 @@ def test_every_way_gives_the_bits_of_the_usual_one(name: str, post: pq.Chain, la
             hot += 1
     assert ways > 0
     assert (hot > 0) is (post is not SUM)
+
+
+@pytest.mark.parametrize(("dst_scale", "is_offered"), [(1.0, True), (0.731, False)])
+def test_a_residual_is_added_only_where_that_rounds_like_the_sum(
+    dst_scale: float, is_offered: bool
+) -> None:
+    """A sum takes the scale of dst into its factors; a binary add leaves it: 1 code in 10^5."""
+    rng = np.random.default_rng(150)
+    operator = pq.InnerProduct(
+        rng.integers(-60, 61, (24, 72)).astype(np.int8),
+        rng.normal(0, 30, 24).astype(np.float32),
+        src_q=pq.QParams(0.0173, 0, "u8"),
+        wei_q=pq.QParams(rng.uniform(1e-3, 3e-3, 24), np.zeros(24, int), "s8", 0),
+        dst_q=pq.QParams(dst_scale, 0, "u8"),
+        post=SUM,
+    )
+    problem = operator._problem((500, 72), "u8")
+    wei = operator._wei_of(problem)
+    layer = Recipe(problem, wei, operator.weights, operator.bias, operator.settings, {}, ())
+    usual = layer._usual().planned
+    src = rng.integers(0, 256, (500, 72)).astype(np.uint8)
+    residual = rng.integers(0, 99, (500, 24)).astype(np.uint8)
+    ways = list(tuning._others(usual, layer._formed, problem, SUM, "preserve"))
+    assert any(planned.form.has_leaf for planned in ways) is is_offered
+    for planned in ways:
+        expected = usual(src, residual=residual)
+        np.testing.assert_array_equal(planned(src, residual=residual), expected, way(planned))

@@ -55,7 +55,7 @@ def test_a_way_is_taken_only_if_it_is_surely_faster(
     monkeypatch: pytest.MonkeyPatch, speed: float, *, taken: bool
 ) -> None:
     operator, dims = CASES["3x3"]
-    other = next(way(planned) for form, planned in made("3x3") if form.name == "binary add")
+    other = next(way(planned) for form, planned in made("3x3") if form.name == "16 input channels")
     monkeypatch.setattr(tuning, "calls_of", Call)
     monkeypatch.setattr(tuning, "interleaved", clock({other: speed}))
     tuned = pq.Conv(
@@ -85,7 +85,7 @@ def test_noise_is_no_gain() -> None:
 def test_a_way_that_is_slower_anywhere_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice as fast where arrays start on a cache line, slower behind one."""
     operator, dims = CASES["3x3"]
-    other = next(way(planned) for form, planned in made("3x3") if form.name == "binary add")
+    other = next(way(planned) for form, planned in made("3x3") if form.name == "16 input channels")
 
     def times(calls: Any, budget: Any) -> list[Timed]:
         del budget
@@ -121,7 +121,7 @@ def test_a_choice_is_made_once_and_comes_back_from_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     operator, dims = CASES["3x3"]
-    other = next(way(planned) for form, planned in made("3x3") if form.name == "binary add")
+    other = next(way(planned) for form, planned in made("3x3") if form.name == "16 input channels")
     monkeypatch.setattr(tuning, "calls_of", Call)
     monkeypatch.setattr(tuning, "interleaved", clock({other: 4.0}))
 

@@ -59,6 +59,15 @@ def way(planned: Planned) -> str:
     return f"{planned.form.name} on {planned.primitive.impl}"
 
 
+def rounds_alike(planned: Planned, usual: Planned) -> bool:
+    """Tell whether a plan gives the bits of the usual one.
+
+    A residual that is added takes no factor of its own, so the scale of dst stays an attribute
+    where a sum takes it into its factors: one rounding more, and another code in 10^5.
+    """
+    return planned.primitive.attr.dst_scale == usual.primitive.attr.dst_scale
+
+
 def tune(
     usual: Planned, make: Make, problem: DenseProblem, chain: Chain, layout: str
 ) -> tuple[Planned, Tuning]:
@@ -123,6 +132,8 @@ def _others(
     turns = zip_longest(*(_of_form(form, usual, make) for form in offered))
     for planned in joined.from_iterable(turns):
         if planned is None or _run_by(planned) in known or _is_known_wrong(planned):
+            continue
+        if not rounds_alike(planned, usual):
             continue
         known.add(_run_by(planned))
         yield planned

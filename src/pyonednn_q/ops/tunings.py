@@ -18,7 +18,7 @@ from pyonednn_q.native import runtime
 from pyonednn_q.native.runtime import Lock, cpu_name
 from pyonednn_q.ops.form import forms
 from pyonednn_q.ops.gain import Tuning
-from pyonednn_q.ops.tuning import tune, way
+from pyonednn_q.ops.tuning import rounds_alike, tune, way
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _entry(row: dict[str, Any]) -> tuple[Key, Tuning]:
 def _again(
     known: Tuning, usual: Planned, make: Make, problem: DenseProblem, chain: Chain, layout: str
 ) -> Planned | None:
-    """Return the way that was chosen before, or ``None`` where it cannot be made any more."""
+    """Return the way that was chosen before, or ``None`` where it may not be taken any more."""
     if known.way == way(usual):
         return usual
     name, _, implementation = known.way.partition(" on ")
@@ -156,6 +156,7 @@ def _again(
     if form is None:
         return None
     try:
-        return make(form, implementation)
+        planned = make(form, implementation)
     except Error:
         return None
+    return planned if rounds_alike(planned, usual) else None
