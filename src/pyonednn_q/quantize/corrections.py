@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
+_WHOLE = 2.0**-16  # of a step: 127 rounded to float32, and as much again
 
 
 def corrected_bias(
@@ -218,8 +219,9 @@ def searched_rounding(
         raise ArgumentError("scale", f"shape {steps.shape}", "one above 0, or one of each channel")
     ratio = values / (steps[:, None] if steps.ndim else steps)
     codes = np.clip(np.rint(ratio), lowest, highest)
-    # On the other side; what is whole stays.
-    other = np.clip(codes + np.sign(ratio - codes), lowest, highest)
+    # On the other side; what is whole but for rounding stays, or the last bit of a scale decides.
+    apart = np.where(np.abs(ratio - codes) > _WHOLE, ratio - codes, 0.0)
+    other = np.clip(codes + np.sign(apart), lowest, highest)
     gram = samples.T @ samples
     slope = (codes - ratio) @ gram
     for _ in range(sweeps):

@@ -206,6 +206,15 @@ def test_searched_rounding_leaves_no_flip_that_would_help() -> None:
             assert lost(row, flipped) >= lost(row, codes[row]) - 1e-12
 
 
+def test_last_bits_of_scales_do_not_decide_over_searched_codes() -> None:
+    wei = RNG.normal(size=(8, 54))
+    scale = integer_weights(wei, 4).scale
+    codes = searched_rounding(SRC, wei, scale, qmin=-7, qmax=7)
+    for bit in (-(2.0**-52), 2.0**-52):
+        near = searched_rounding(SRC, wei, scale * (1 + bit), qmin=-7, qmax=7)
+        np.testing.assert_array_equal(near, codes)
+
+
 def test_a_folded_batch_norm_computes_both() -> None:
     wei, bias = RNG.normal(size=(8, 54)), RNG.normal(size=8)
     mean, variance = RNG.normal(size=8), RNG.uniform(0.1, 2, 8)
