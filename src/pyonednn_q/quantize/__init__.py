@@ -1,10 +1,8 @@
 """quantize: from FP32 weights and sample data to ranges, scales, zero points and integers.
 
-what a tensor holds       estimator, ESTIMATORS, collect, merged; of one array: threshold and
-                          kl_, mse_, octav_, percentile_threshold
-a range as codes          qparams_from_range, affine_qparams, symmetric_qparams, Dynamic
-weights                   weight_codes, max_abs_range
-operators of one scale    align_thresholds
+`estimator` and `collect` learn what tensors hold, `threshold` cuts one array off. Ranges become
+codes by `affine_qparams`, `symmetric_qparams` and the conventions of `qparams_by`; weights by
+`integer_weights`. `align_thresholds` is for operators of one scale, `assign_bits` for layers of several widths.
 """
 
 from __future__ import annotations

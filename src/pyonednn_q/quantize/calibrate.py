@@ -46,7 +46,7 @@ def estimator(
         The dimension that channels run along: a range for each. None: one for the tensor.
     symmetric : bool
         Find (-t, t), or (0, t) where no value is below 0. Kinds that look at each value then look
-        at |x|.
+        at magnitudes.
     percent : (float, float), optional
         Percentiles of "percentile", (0.01, 99.99) unless said, and of "mean_percentile", (0.1,
         99.9).
