@@ -3,7 +3,8 @@
 what a tensor holds       estimator, ESTIMATORS, collect, merged; of one array: threshold and
                           kl_, mse_, octav_, percentile_threshold
 a range as codes          qparams_from_range, affine_qparams, symmetric_qparams, Dynamic
-weights                   weight_codes, max_abs_range
+weights                   weight_codes, max_abs_range, integer_weights
+configuration             read_config: the settings of named layers
 operators of one scale    align_thresholds
 """
 
@@ -18,8 +19,16 @@ from pyonednn_q.quantize.bit_search import (
     size_ratio,
 )
 from pyonednn_q.quantize.calibrate import ESTIMATORS, collect, estimator, merged
+from pyonednn_q.quantize.config import (
+    LayerSettings,
+    PrecisionSettings,
+    QuantizationConfig,
+    TensorSettings,
+)
+from pyonednn_q.quantize.config_reader import read_config
 from pyonednn_q.quantize.conventions import codes_by_factors, qparams_by, quantization_factor
 from pyonednn_q.quantize.corrections import (
+    channel_moments,
     corrected_bias,
     equalized,
     folded_batch_norm,
@@ -72,18 +81,23 @@ __all__ = [
     "Estimator",
     "GraphOperator",
     "IntegerWeights",
+    "LayerSettings",
     "Placement",
+    "PrecisionSettings",
     "Quality",
+    "QuantizationConfig",
     "QuantizationTarget",
     "QuantizerSpec",
     "Range",
     "SearchTrial",
+    "TensorSettings",
     "WeightCodes",
     "affine_qparams",
     "align_thresholds",
     "assign_bits",
     "bias_codes",
     "bit_complexities",
+    "channel_moments",
     "codes_by_factors",
     "collect",
     "constrained_bits",
@@ -114,6 +128,7 @@ __all__ = [
     "quality_table",
     "quantization_factor",
     "ratio_limit",
+    "read_config",
     "scoped",
     "search_bits",
     "searched_rounding",
