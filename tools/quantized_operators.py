@@ -64,6 +64,8 @@ for name, dst in {
     "Deconvolution": deconv(x, image, bias, stride=2, **layer),
     "InnerProduct": inner_product(x.reshape(1, 32), vector, bias, **layer),
     "AveragePool": q.average_pool(x, 2, **codes, dialect="tflite"),
+    "mapped to Mean": q.average_pool(x, 2, src_q=s8, dst_q=wei_q, dialect="snps_caffe"),
+    "Mean": q.mean(x, src_q=s8, dst_q=wei_q, dialect="tflite"),
     "BiasAdd": q.bias_add(x, two, **codes, bias_q=wei_q, dialect="onednn"),
     "Concat": q.concat([x, x], srcs_q=[s8, wei_q], dst_q=s8, dialect="onnxruntime"),
     "EltwiseSum": q.add(x, x, a_q=s8, b_q=wei_q, dst_q=s8, dialect="tflite"),
@@ -84,6 +86,8 @@ Convolution    (1, 2, 4, 4)   [-10, -9, -7, -1, -1]
 Deconvolution  (1, 2, 9, 9)   [-2, -4, 0, -3, -3]
 InnerProduct   (1, 2)         [-15, -35]
 AveragePool    (1, 2, 2, 2)   [-4, 3, 5, 11, 13]
+mapped to Mean (1, 2, 2, 2)   [-13, -1, 3, 15, 19]
+Mean           (1, 2, 1, 1)   [-23, 9]
 BiasAdd        (1, 2, 4, 4)   [10, 11, 12, 13, 14]
 Concat         (1, 4, 4, 4)   [9, 9, 9, 10, 11]
 EltwiseSum     (1, 2, 4, 4)   [17, 18, 20, 21, 23]

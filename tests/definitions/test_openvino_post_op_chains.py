@@ -121,6 +121,26 @@ def test_rules_5_and_6_change_what_is_next_to_a_tie(
     assert (np.abs(place % 1 - 0.5)[moved != 0] <= most).all()
 
 
+@pytest.mark.parametrize("dst", ["u8", "s8"])
+@pytest.mark.parametrize("bounds", [(), (Clip(-40, 100),)], ids=["store", "clip"])
+def test_rule_6_applies_where_the_store_alone_rounds(
+    dst: str, bounds: tuple[Clip, ...], run: Run
+) -> None:
+    layer, off = layer_to(dst), 1e-5 * POSITIVE
+    plan = composed(layer, BLOCK, Affine(1.0, off), *bounds, policy="fast")
+    exact = composed(layer, BLOCK, Affine(1.0, off), *bounds)
+    levelled = {"level_shift_before_store", "level_shift_before_clipped_store"}
+    assert levelled & set(fired(plan))
+    assert not levelled & set(fired(exact))
+    assert (ops(plan).count("binary_add"), ops(exact).count("binary_add")) == (0, 1)
+    place = block(entering(layer)) + along(off)
+    for bound in bounds:
+        place = np.clip(place, bound.lo.least, bound.hi.least)
+    moved = run(layer, plan).astype(int) - convert(np.rint(place), dst)
+    assert np.abs(moved).max() <= plan.exactness.levels == 1
+    assert (np.abs(place % 1 - 0.5)[moved != 0] <= 5e-5).all()
+
+
 @pytest.mark.executed
 def test_rule_9_is_one_fused_multiply_add() -> None:
     """On numbers that float32 rounds: product and sum are rounded once, together."""

@@ -29,7 +29,7 @@ def windows(src: Any, kernel: int, stride: int, padding: int) -> Any:
 
 @pytest.mark.parametrize("dtype", ["s8", "u8"])
 @pytest.mark.parametrize("count_padding", [False, True])
-@pytest.mark.parametrize("dialect", ["tflite", "onnxruntime", "caffe2", "tpu_mlir"])
+@pytest.mark.parametrize("dialect", ["tflite", "snps_caffe", "onnxruntime", "caffe2", "tpu_mlir"])
 def test_every_code_is_that_of_the_definition(
     dialect: str, count_padding: bool, dtype: str
 ) -> None:
@@ -38,7 +38,7 @@ def test_every_code_is_that_of_the_definition(
     for draw in range(6):
         symmetric = dialect == "tpu_mlir" and dtype == "s8" and draw % 2 == 0
         src_q, dst_q = operators.drawn(rng, dtype, 2, symmetric=symmetric)
-        dst_q = src_q if dialect == "tflite" else dst_q
+        dst_q = src_q if dialect == "tflite" or (dialect[0] == "s" and draw == 0) else dst_q
         # The whole image where ONNX Runtime has a rule of its own for it.
         kernel, stride, padding = (7, 1, 0) if dialect == "onnxruntime" else (3, 2, 1)
         src = rng.integers(lo, hi + 1, (2, 3, 7, 7)).astype(numpy_dtype(dtype))
@@ -76,6 +76,20 @@ def test_local_means_of_onnxruntime_round_with_the_zero_point() -> None:
     options: dict[str, Any] = {"src_q": q, "dst_q": q, "stride": 1, "dialect": "onnxruntime"}
     assert quantized.average_pool(src, 2, **options).tolist() == [[[2, 2]]]
     assert quantized.average_pool(src[..., :2], 2, **options).tolist() == [[[1]]]
+
+
+def test_a_mean_of_a_list_of_dimensions() -> None:
+    """(3 + 4 + 8 + 9 - 4) · 2 / 4 and so on: where all is whole, the mean itself."""
+    src = np.array([[[3, 4], [8, 9]], [[1, 1], [5, 9]]], np.uint8)
+    options: dict[str, Any] = {"src_q": QParams(0.5, 1, "u8"), "dst_q": QParams(0.25, 0, "u8")}
+    assert quantized.mean(src, (1, 2), **options).tolist() == [[[10]], [[6]]]
+    assert quantized.mean(src, (0, -2, -1), **options).tolist() == [[[8]]]
+    assert quantized.mean(src, **options).tolist() == [[[5], [15]], [[0], [12]]]
+    for axes in ((), (3,), (0, 0), (0, -3)):
+        with pytest.raises(ShapeError, match=r"^axes: .*different dimensions"):
+            quantized.mean(src, axes, **options)
+    with pytest.raises(ShapeError, match=r"^src: got \(0, 2\)"):
+        quantized.mean(np.zeros((0, 2), np.uint8), (0,), **options)
 
 
 def test_what_does_not_fit_is_refused() -> None:

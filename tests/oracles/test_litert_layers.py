@@ -6,11 +6,13 @@ so that each cell speaks for its rule and against all others.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import pyonednn_q as pq
 from pyonednn_q.requantize import requantizer
 from pyonednn_q.requantize.method import VECTOR, Method, which_method
 from support.oracles import litert, litert_layers
@@ -98,3 +100,36 @@ def test_the_loops_in_cpp_give_the_same(resolver: str) -> None:
         layer = drawn(rng, "pointwise", "s8", "per_channel", rule.dialect, kind, channels=64)
         loops = requantizer(rule.dialect, **layer.constants)
         assert np.array_equal(requantize(layer.acc, loops), litert_layers.run(layer, resolver))
+
+
+@pytest.mark.executed
+@pytest.mark.parametrize("dtype", ["s8", "u8"])
+@pytest.mark.parametrize(
+    ("activation", "bounds"), [(1, (0.0, np.inf)), (2, (-1.0, 1.0)), (3, (0.0, 6.0))]
+)
+def test_a_clip_is_the_fused_activation_of_a_call(
+    dtype: str, activation: int, bounds: tuple[float, float]
+) -> None:
+    """RELU, RELU_N1_TO_1 and RELU6 by their numbers in TFLite."""
+    rule = method("conv", dtype, "per_tensor", "reference")
+    clamped = 0
+    for seed in range(8):
+        rng = np.random.default_rng([seed, activation])
+        layer = drawn(rng, "conv", dtype, "per_tensor", rule.dialect)
+        # The same multipliers, with steps of a size that both bounds lie within the codes.
+        up = np.float32(2.0 ** np.round(np.log2(0.03 / float(layer.dst_scale))))
+        layer = replace(layer, src_scale=layer.src_scale * up, dst_scale=layer.dst_scale * up)
+        call = pq.Conv(
+            layer.wei,
+            layer.bias,
+            src_q=pq.QParams(float(layer.src_scale), layer.src_zero_point, dtype),
+            wei_q=pq.QParams(float(layer.wei_scale[0]), layer.wei_zero_point, dtype),
+            dst_q=pq.QParams(float(layer.dst_scale), layer.dst_zero_point, dtype),
+            post=pq.Chain(pq.Clip(*bounds)),
+            requantize=rule.dialect,
+            self_check=True,
+        )
+        got = call(layer.src)
+        np.testing.assert_array_equal(got, litert_layers.run(layer, "reference", activation))
+        clamped += int((got != layer.expected(rule.dialect)).sum())
+    assert clamped > 100

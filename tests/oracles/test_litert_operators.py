@@ -164,6 +164,32 @@ def test_average_and_max_pool(dtype: str, kernel: int, stride: int, padding: int
 
 
 @dtypes
+@pytest.mark.parametrize("axes", [(1, 2), (2,), (1, 3), (0, 1, 2, 3)])
+def test_mean_of_other_scales(dtype: str, axes: tuple[int, ...]) -> None:
+    """The reference kernels; the optimised ones round the zero point's share on its own."""
+    for seed in range(12):
+        rng = np.random.default_rng([seed, len(axes), axes[0]])
+        lo, hi = LIMITS[dtype]
+        dims = (2, *(int(n) for n in rng.integers(1, 9, 2)), 5)
+        x = rng.integers(lo, hi + 1, dims).astype("i1" if dtype == "s8" else "u1")
+        step = np.float32(rng.uniform(0.01, 1.0))
+        scales = (step, step if seed == 0 else np.float32(step * rng.uniform(0.1, 3.0)))
+        src_q, dst_q = (
+            QParams(float(scale), int(rng.integers(lo, hi + 1)), dtype) for scale in scales
+        )
+        ours = quantized.mean(x, axes, src_q=src_q, dst_q=dst_q)
+        agree(
+            "MEAN",
+            [(x, src_q)],
+            (ours, dst_q),
+            {"keepDims": True},
+            constants=(Tensor.of(np.array(axes), "s32"),),
+            options_of="Reducer",
+            resolvers=("reference",),
+        )
+
+
+@dtypes
 def test_concat(dtype: str) -> None:
     for _, q, x, y, _ in draws(dtype, 12):
         srcs_q, dst_q = (q[:2], q[2]) if dtype == "u8" else ([q[0]] * 2, q[0])

@@ -270,10 +270,17 @@ class Meaning:
         terms = np.abs(scaled) + np.abs(real / self.dst_scale) + abs(self.dst_zero_point)
         room = levels + relative * terms + of_acc * np.abs(acc + count)
         least, greatest = dtypes.qmin(self.dst), dtypes.qmax(self.dst)
-        low = np.clip(np.ceil(value - room), least, greatest)
+        low, high = np.ceil(value - room), np.floor(value + room)
+        for step in self.chain:
+            if isinstance(step, Clip):  # a fused activation: of codes, its ends rounded to nearest
+                ends = np.array([step.lo.least, step.hi.least]) / self.dst_scale.max()
+                ends = ends + self.dst_zero_point
+                low = np.clip(low, *np.ceil(ends - 0.5 - UNIT * np.abs(ends)))
+                high = np.clip(high, *np.floor(ends + 0.5 + UNIT * np.abs(ends)))
+        low = np.clip(low, least, greatest)
         if self.dst == "s32":
             low = np.minimum(low, _S32_SATURATED)
-        return Band(low, np.clip(np.floor(value + room), least, greatest))
+        return Band(low, np.clip(high, least, greatest))
 
     def _entering(self, acc: F64, error: F64) -> tuple[F64, F64]:
         """Return what enters the chain."""

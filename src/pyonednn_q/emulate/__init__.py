@@ -9,7 +9,7 @@ from pyonednn_q.emulate.activations import leaky_relu, prelu, relu
 from pyonednn_q.emulate.add import add
 from pyonednn_q.emulate.catalogue import ARITHMETIC
 from pyonednn_q.emulate.floats import bias_add, power, sigmoid, softmax
-from pyonednn_q.emulate.pooling import average_pool, max_pool
+from pyonednn_q.emulate.pooling import average_pool, max_pool, mean
 from pyonednn_q.emulate.requantize import requantize
 from pyonednn_q.emulate.sampling import arg_max, resize_bilinear
 from pyonednn_q.emulate.shaping import concat, pad
@@ -23,6 +23,7 @@ __all__ = [
     "concat",
     "leaky_relu",
     "max_pool",
+    "mean",
     "pad",
     "power",
     "prelu",

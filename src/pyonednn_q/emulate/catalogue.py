@@ -12,7 +12,7 @@ from pyonednn_q.emulate.activations import LEAKY_RELU, PRELU, RELU
 from pyonednn_q.emulate.add import ADD
 from pyonednn_q.emulate.floats import BIAS_ADD, POWER, SIGMOID, SOFTMAX
 from pyonednn_q.emulate.operands import Dialects
-from pyonednn_q.emulate.pooling import AVERAGE_POOL, MAX_POOL
+from pyonednn_q.emulate.pooling import AVERAGE_POOL, MAX_POOL, MEAN
 from pyonednn_q.emulate.requantize import REQUANTIZE
 from pyonednn_q.emulate.sampling import RESIZE_BILINEAR
 from pyonednn_q.emulate.shaping import CONCAT, PAD
@@ -21,6 +21,7 @@ _TABLES: dict[str, Dialects] = {
     "add": ADD,
     "max_pool": MAX_POOL,
     "average_pool": AVERAGE_POOL,
+    "mean": MEAN,
     "leaky_relu": LEAKY_RELU,
     "prelu": PRELU,
     "relu": RELU,

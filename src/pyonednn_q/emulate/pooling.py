@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import flag
+from pyonednn_q.argument import flag, integers
 from pyonednn_q.emulate import onednn
 from pyonednn_q.emulate.operands import (
     Arithmetic,
@@ -18,12 +19,19 @@ from pyonednn_q.emulate.operands import (
     encoding,
     plain,
 )
-from pyonednn_q.emulate.rescale import searched
+from pyonednn_q.emulate.rescale import searched, two_step
 from pyonednn_q.emulate.windows import Pooling
-from pyonednn_q.errors import ArgumentError
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.requantize.multiplier import (
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+)
 from pyonednn_q.requantize.rounding import round_real, shift_round
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
 
@@ -58,7 +66,8 @@ def average_pool(
         Whether padding, which is real 0, counts in the mean: then each sum is divided by the size
         of the whole kernel.
     dialect : str
-        tflite, onnxruntime, caffe2, tpu_mlir, which always counts padding, tosa or onednn.
+        tflite, snps_caffe, onnxruntime, caffe2, tpu_mlir, which always counts padding, tosa or
+        onednn.
 
     Raises
     ------
@@ -78,6 +87,53 @@ def average_pool(
     to = encoding("dst_q", dst_q)
     pooling = Pooling(x.codes.shape, kernel, stride, padding)
     return codes(to, x, pooling, count_padding)
+
+
+def mean(
+    src: Any,  # noqa: ANN401 - NumPy, DLPack or a buffer
+    axes: Sequence[int] | None = None,
+    *,
+    src_q: QParams,
+    dst_q: QParams,
+    dialect: str = "tflite",
+) -> Array:
+    """Return codes of the mean along some dimensions, which stay as 1.
+
+    Parameters
+    ----------
+    src : tensor
+        Codes of src_q's data type, of any rank.
+    axes : sequence of int, optional
+        Dimensions that are averaged over; the spatial ones, from the third on, by default.
+    src_q, dst_q : QParams
+        Scale, zero point and data type of src and of the result: per tensor, u8 or s8.
+    dialect : str
+        tflite, the MEAN operator of its reference kernels.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument.
+
+    Examples
+    --------
+    >>> from pyonednn_q.qparams import QParams
+    >>> q = QParams(0.5, 1, "u8")
+    >>> mean(np.array([[[3, 4, 8, 9]]], np.uint8), src_q=q, dst_q=QParams(0.25, 0, "u8"))
+    array([[[10]]], dtype=uint8)
+    """
+    codes = choose(MEAN, dialect)
+    x = checked("src", src, src_q)
+    to = encoding("dst_q", dst_q)
+    rank = x.codes.ndim
+    along = tuple(range(2, rank)) if axes is None else integers("axes", axes)
+    inside = all(-rank <= axis < rank for axis in along)
+    if not along or not inside or len({axis % rank for axis in along}) < len(along):
+        wanted = f"different dimensions of {x.codes.shape}"
+        raise ShapeError("axes", shown(along), wanted)
+    if not x.codes.size:
+        raise ShapeError("src", str(x.codes.shape), "elements")
+    return codes(to, x, along)
 
 
 def max_pool(
@@ -125,6 +181,25 @@ def _tflite(dst_q: Encoding, x: Quantized, pooling: Pooling, whole: bool) -> Arr
     outside = pooling.size - inside if whole else 0
     sums = pooling.sums(x.codes.astype(np.int64)) + outside * zero_point
     return dst_q.stored(_nearest(sums, inside + outside))
+
+
+def _snps(dst_q: Encoding, x: Quantized, pooling: Pooling, whole: bool) -> Array:
+    if (x.scale, x.zero_point) == (dst_q.scale, dst_q.zero_point):
+        return _tflite(dst_q, x, pooling, whole)
+    sums = two_step(pooling.sums(x.shifted), x.scale / dst_q.scale)
+    return dst_q.stored(_nearest(sums, _count(x, pooling, whole)) + dst_q.zero_point)
+
+
+def _mean(dst_q: Encoding, x: Quantized, axes: tuple[int, ...]) -> Array:
+    """Put the division by n into the multiplier: up to 32 bits left, then whole numbers by n."""
+    n = math.prod(x.codes.shape[axis] for axis in axes)
+    multiplier, exponent = quantize_multiplier(x.scale / dst_q.scale)
+    left = min(n.bit_length() - 1, 32, 31 + int(exponent))
+    sums = x.shifted.sum(axis=axes, keepdims=True)
+    scaled = multiply_by_quantized_multiplier(
+        sums, (int(multiplier) << left) // n, int(exponent) - left
+    )
+    return dst_q.stored(scaled + dst_q.zero_point)
 
 
 def _onnxruntime(dst_q: Encoding, x: Quantized, pooling: Pooling, whole: bool) -> Array:
@@ -199,6 +274,11 @@ AVERAGE_POOL: Dialects = {
     "tflite": Arithmetic(
         "scales alike: mean of codes without padding, half away from zero", _tflite
     ),
+    "snps_caffe": Arithmetic(
+        "scales alike: as tflite; else the sum of x times s_src / s_dst by D2, then over n, half "
+        "away, + z (SNPS-Caffe's TFLite method)",
+        _snps,
+    ),
     "onnxruntime": Arithmetic(
         "over the whole image: f32(sum of x) · f32(s_src / (s_dst · n)), even, + z; else the mean "
         "in f32, even(mean / s + z)",
@@ -221,5 +301,13 @@ AVERAGE_POOL: Dialects = {
         "f32(sum of codes) · f32(1 / n), then fma(mean, r, z_dst − r · z_src), even: pooling; src "
         "and dst of one type",
         _onednn,
+    ),
+}
+
+MEAN: Dialects = {
+    "tflite": Arithmetic(
+        "sum of x times s_src / s_dst / n by D2, n divided into the 31-bit multiplier, whole "
+        "numbers, + z",
+        _mean,
     ),
 }

@@ -205,6 +205,9 @@ class Outputs:
         if dst_q is None and dtypes.is_float(settings.dst):
             wanted = "an operator with dst_q: integers are compared"
             raise DTypeError("operator", f"one that stores {settings.dst}", wanted)
+        if dst_q is not None and dst_q.axis is not None:
+            wanted = "one scale for the result: channels can be asked for one by one"
+            raise ArgumentError("operator", f"{dst_q.channels} scales of dst_q", wanted)
         scale, acc = weights.scale, sums_of(operator, codes, src_q[1])
         largest = int(np.abs(acc).max(initial=0))
         if largest > _I32.max:

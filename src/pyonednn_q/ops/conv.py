@@ -273,7 +273,8 @@ class Conv(_Windowed):
         to be computed wrong or has no fast kernel, the bias, or a map that is added to the sums.
     requantize : str, optional
         A dialect of docs/dialects.md, such as ``"tflite_2step"``, that makes the codes of `dst_q`
-        from exact s32 sums. None: oneDNN.
+        from exact s32 sums; `post` may be one Clip then, and `dst_q` have a scale for each channel.
+        None: oneDNN.
     self_check : bool
         Run whatever is made ready for a new shape once on seeded data, and compare it with what
         the arguments mean, in float64.

@@ -83,6 +83,7 @@ class LastStage:
             raise DTypeError(
                 "bias", "f32", f"s32, in units of the accumulator: {name} adds integers"
             )
+        self._check_axis()
         centred = _centred(wei, wei_q, operator.axis)
         largest = _check_sums(centred, self.bias, operator.axis)
         # Without VNNI, only products of u8 with seven bits are exact; and more kernels store large
@@ -144,6 +145,13 @@ class LastStage:
         ready = self._made(src.shape, acc, products)
         return apply(acc if ready.map is None else acc - ready.map, ready.last)
 
+    def _check_axis(self) -> None:
+        dst_q = self.settings.dst_q
+        assert dst_q is not None
+        if dst_q.axis not in {None, self.axis}:
+            got = f"scales along axis {dst_q.axis}"
+            raise ArgumentError("dst_q", got, f"axis={self.axis}, that of the output channels")
+
     @staticmethod
     def refuse(residual: object, operands: Iterable[str]) -> None:
         """Refuse arrays for a chain: there is none.
@@ -202,6 +210,7 @@ class LastStage:
         assert settings.requantize is not None
         assert isinstance(settings.src_q, QParams)
         assert settings.dst_q is not None
+        lo, hi = settings.code_bounds()
         return requantizer(
             settings.requantize,
             src_scale=settings.src_q.scale,
@@ -210,6 +219,8 @@ class LastStage:
             dst_zero_point=settings.dst_q.zero_point,
             dst_dtype=settings.dst_q.dtype,
             bias=bias,
+            lo=lo,
+            hi=hi,
             axis=self.axis,
         )
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
+
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, one_of
 from pyonednn_q.compose.zero_point import CARRIERS
 from pyonednn_q.errors import ArgumentError, DTypeError
-from pyonednn_q.expr.steps import Binary, Chain, Leaf
+from pyonednn_q.expr.steps import Binary, Chain, Clip, Leaf
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.arrays import check_names
 from pyonednn_q.ops.staged import SourceLevels
@@ -17,6 +19,7 @@ from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.requantize import dialect
 from pyonednn_q.requantize.catalogue import DialectName
+from pyonednn_q.requantize.rounding import round_real
 from pyonednn_q.rewrite.rule import Policy
 from pyonednn_q.shown import shown
 
@@ -113,7 +116,8 @@ class Settings:
             is_source = name == "src_q" and isinstance(found, (Dynamic, SourceLevels))
             if found is not None and not is_source:
                 instance(name, found, QParams)
-                if found.axis is not None:
+                may = name == "dst_q" and self.requantize is not None
+                if found.axis is not None and not may:
                     wanted = "one scale for the tensor; per channel it belongs into `post`"
                     raise ArgumentError(name, f"{found.channels} channels", wanted)
         if self.src_q is not None and self.src_q.dtype not in {"u8", "s8"}:
@@ -133,10 +137,42 @@ class Settings:
                 wanted = "QParams: requantize makes codes of sums of codes"
                 raise ArgumentError(given, type(found).__name__, wanted)
         object.__setattr__(self, "dst", dtypes.checked(self.dst, "dst_q", ("u8", "s8", "s32")))
-        if self.post.steps or self.exact_rounding:
-            given = "post" if self.post.steps else "exact_rounding"
-            wanted = "none: with requantize nothing comes between sums and codes"
-            raise ArgumentError(given, str(getattr(self, given)), wanted)
+        assert self.dst_q is not None
+        if np.ndim(self.dst_q.zero_point) and np.unique(self.dst_q.zero_point).size > 1:
+            wanted = "one zero point for all channels; scales may differ with requantize"
+            raise ArgumentError("dst_q", "zero points that differ", wanted)
+        if self.exact_rounding:
+            wanted = "False: with requantize nothing comes between sums and codes"
+            raise ArgumentError("exact_rounding", "True", wanted)
+        self.code_bounds()
+
+    def code_bounds(self) -> tuple[int | None, int | None]:
+        """Return the least and the greatest code that a fused activation leaves, with requantize.
+
+        z + lo/s and z + hi/s, halves away from zero, as TFLite's kernels and SNPS-Caffe have it.
+
+        Raises
+        ------
+        ArgumentError
+            Anything but one clip of the whole tensor, or one that leaves no code.
+        """
+        if not self.post.steps:
+            return None, None
+        wanted = "none, or one Clip per tensor: with requantize no more comes behind sums"
+        clip = self.post.steps[0]
+        assert self.dst_q is not None
+        plain = isinstance(clip, Clip) and clip.lo.array is None and clip.hi.array is None
+        if len(self.post.steps) > 1 or not plain or np.ndim(self.dst_q.scale):
+            raise ArgumentError("post", str(self.post), wanted)
+        assert isinstance(clip, Clip)
+        scale, point = np.float32(self.dst_q.scale), int(np.max(self.dst_q.zero_point))
+        least, greatest = dtypes.qmin(self.dst), dtypes.qmax(self.dst)
+        with np.errstate(over="ignore"):
+            ends = np.array([clip.lo.least, clip.hi.least], np.float32) / scale
+        lo, hi = np.clip(round_real(ends, "half_away_from_zero") + point, least - 1, greatest + 1)
+        if lo > greatest or hi < least:
+            raise ArgumentError("post", str(self.post), f"a clip that leaves codes of {self.dst}")
+        return max(int(lo), least), min(int(hi), greatest)
 
     def _check_dynamic(self) -> None:
         is_dynamic = isinstance(self.src_q, Dynamic)

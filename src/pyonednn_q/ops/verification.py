@@ -137,7 +137,8 @@ class Asked:
             of_rows = source.scale if self.kind == "matmul" else scale[:, np.newaxis]
             scale = places.take(np.broadcast_to(of_rows, dst))
         dst_q = settings.dst_q
-        scale, dst_scale = scale * wei_scale, 1.0 if dst_q is None else float(dst_q.scale)
+        scale = scale * wei_scale
+        dst_scale = np.ones(1) if dst_q is None else np.asarray(dst_q.scale, float).reshape(-1)
         rule = None if settings.requantize is None else dialect(settings.requantize)
         if rule is not None:
             scale = np.minimum(scale, rule.most * dst_scale)
@@ -146,10 +147,10 @@ class Asked:
             settings.post,
             settings.dst,
             scale=scale,
-            dst_scale=np.array([dst_scale]),
+            dst_scale=dst_scale,
             src_zero_point=source.zero_point,
             wei_zero_point=self._along(0 if self.wei_q is None else self.wei_q.zero_point),
-            dst_zero_point=0 if dst_q is None else int(dst_q.zero_point),
+            dst_zero_point=0 if dst_q is None else int(np.max(dst_q.zero_point)),
             bias=None if self.bias is None else self.bias.astype(np.float64),
             bias_in_acc=self.bias is not None and self.bias.dtype.kind in "iu",
             levels=planned.plan.exactness.levels if settings.policy == "fast" else 0,

@@ -2,7 +2,8 @@
 
 `estimator` and `collect` learn what tensors hold, `threshold` cuts one array off. Ranges become
 codes by `affine_qparams`, `symmetric_qparams` and the conventions of `qparams_by`; weights by
-`integer_weights`. `align_thresholds` is for operators of one scale, `assign_bits` for layers of several widths.
+`integer_weights`. `align_thresholds` is for operators of one scale, `assign_bits` for layers of
+several widths, and `read_config` reads the settings of named layers.
 """
 
 from __future__ import annotations
@@ -16,8 +17,16 @@ from pyonednn_q.quantize.bit_search import (
     size_ratio,
 )
 from pyonednn_q.quantize.calibrate import ESTIMATORS, collect, estimator, merged
+from pyonednn_q.quantize.config import (
+    LayerSettings,
+    PrecisionSettings,
+    QuantizationConfig,
+    TensorSettings,
+)
+from pyonednn_q.quantize.config_reader import read_config
 from pyonednn_q.quantize.conventions import codes_by_factors, qparams_by, quantization_factor
 from pyonednn_q.quantize.corrections import (
+    channel_moments,
     corrected_bias,
     equalized,
     folded_batch_norm,
@@ -70,18 +79,23 @@ __all__ = [
     "Estimator",
     "GraphOperator",
     "IntegerWeights",
+    "LayerSettings",
     "Placement",
+    "PrecisionSettings",
     "Quality",
+    "QuantizationConfig",
     "QuantizationTarget",
     "QuantizerSpec",
     "Range",
     "SearchTrial",
+    "TensorSettings",
     "WeightCodes",
     "affine_qparams",
     "align_thresholds",
     "assign_bits",
     "bias_codes",
     "bit_complexities",
+    "channel_moments",
     "codes_by_factors",
     "collect",
     "constrained_bits",
@@ -112,6 +126,7 @@ __all__ = [
     "quality_table",
     "quantization_factor",
     "ratio_limit",
+    "read_config",
     "scoped",
     "search_bits",
     "searched_rounding",

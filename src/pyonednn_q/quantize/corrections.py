@@ -8,6 +8,7 @@ searched_rounding  codes up or down, whichever way makes Σ ((wei_q − wei) · 
                  after the other: a search, no gradients; after AdaRound (Nagel et al., 2020)
                  in aim, not in method
 folded_batch_norm  wei · γ/sqrt(var + ε), (bias − mean) · γ/sqrt(var + ε) + β
+channel_moments  mean and variance of each channel over sample batches, for it
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ import numpy as np
 
 from pyonednn_q.argument import numbers, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import ArrayLike
 
 __all__ = [
+    "channel_moments",
     "corrected_bias",
     "equalized",
     "folded_batch_norm",
@@ -258,8 +263,8 @@ def folded_batch_norm(
     wei : (C, ...) array_like
         Real weights, output channels first.
     bias, mean, variance, gamma, beta : (C,) array_like
-        Of the layer and of the batch norm; `mean` and `variance` of the layer's results over
-        sample batches adapt the statistics to them.
+        Of the layer and of the batch norm; `channel_moments` of the layer's results over sample
+        batches, as `mean` and `variance`, adapt the statistics to them.
     epsilon : float
         What is added to the variance.
 
@@ -291,6 +296,70 @@ def folded_batch_norm(
     factor = found["gamma"] / np.sqrt(spread)
     shift = (found["bias"] - found["mean"]) * factor + found["beta"]
     return values * _along(factor, values.ndim, 0), shift
+
+
+def channel_moments(
+    batches: Iterable[ArrayLike], axis: int = 1, *, samples: int | None = None
+) -> tuple[Array, Array]:
+    """Return the mean and the variance of each channel, in one pass over sample batches.
+
+    With a layer's results as batches these are the statistics of the batch norm behind it: as
+    `folded_batch_norm` takes them, they adapt it to quantized weights, or to other data.
+
+    Parameters
+    ----------
+    batches : iterable of array_like
+        Finite real values, samples along dimension 0. Read once; joined by Chan's formula.
+    axis : int
+        The dimension of channels.
+    samples : int, optional
+        Read no more once so many samples were seen, at least 1.
+
+    Returns
+    -------
+    mean, variance : (C,) ndarray of float64
+        The variance divides by the number of values, as batch norms normalise in training.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Naming the argument: no batches, values that are not finite, other channels than before.
+
+    Examples
+    --------
+    >>> channel_moments([[[1.0, 10.0], [3.0, 10.0]], [[5.0, 10.0]]])
+    (array([ 3., 10.]), array([2.66666667, 0.        ]))
+    """
+    axis = whole("axis", axis)
+    most = None if samples is None else whole("samples", samples, lo=1)
+    try:
+        rest = iter(batches)
+    except TypeError:
+        raise ArgumentError("batches", shown(batches), "an iterable") from None
+    seen = count = 0
+    mean, squares = np.zeros(0), np.zeros(0)
+    for batch in rest:
+        values = _finite("batches", batch)
+        if not values.size or not -values.ndim <= axis < values.ndim:
+            raise ShapeError("batches", f"shape {values.shape}", f"values along a dimension {axis}")
+        rows = np.moveaxis(values, axis, -1).reshape(-1, values.shape[axis])
+        if count and rows.shape[1] != mean.size:
+            raise ShapeError("batches", f"{rows.shape[1]} channels", f"{mean.size}, as before")
+        if not count:
+            mean, squares = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+        here = rows.mean(axis=0)
+        apart = here - mean
+        both = count + len(rows)
+        squares += np.square(rows - here).sum(axis=0) + np.square(apart) * (
+            count * len(rows) / both
+        )
+        mean += apart * (len(rows) / both)
+        count, seen = both, seen + len(values)
+        if most is not None and seen >= most:
+            break
+    if not count:
+        raise ArgumentError("batches", "none", "at least one")
+    return mean, squares / count
 
 
 def _finite(name: str, value: ArrayLike) -> Array:

@@ -184,7 +184,7 @@ def scoped(name: str, scopes: Sequence[str]) -> bool:
     name : str
         Of the operator: that of its result.
     scopes : sequence of str
-        Names, or regular expressions behind ``{re}`` that must match from the name's beginning.
+        Names, or regular expressions behind ``{re}`` that match anywhere in one, as NNCF has it.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def scoped(name: str, scopes: Sequence[str]) -> bool:
                 return True
             continue
         try:
-            found = re.match(scope.removeprefix(_RE), name)
+            found = re.search(scope.removeprefix(_RE), name)
         except re.error as error:
             raise ArgumentError("scopes", shown(scope), f"a regular expression: {error}") from None
         if found:

@@ -78,6 +78,8 @@ KNOWLEDGE = RuleSet(
 APPROXIMATE = RuleSet(
     (
         rounding.level_shift,
+        rounding.level_shift_before_store,
+        rounding.level_shift_before_clipped_store,
         rounding.drop_negligible_shift,
         rounding.move_odd_shift_before_round,
         rounding.move_odd_shift_before_clipped_round,

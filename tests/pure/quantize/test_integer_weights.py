@@ -14,6 +14,7 @@ from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize import (
     bias_codes,
+    channel_moments,
     corrected_bias,
     equalized,
     folded_batch_norm,
@@ -224,15 +225,43 @@ def test_a_folded_batch_norm_computes_both() -> None:
     np.testing.assert_allclose(SRC @ folded.T + shift, wanted, rtol=1e-9, atol=1e-9)
 
 
-def test_statistics_of_sample_batches_normalise_them() -> None:
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_statistics_of_sample_batches_normalise_them(parts: int) -> None:
     wei, bias = RNG.normal(size=(8, 54)), RNG.normal(size=8)
     results = SRC @ wei.T + bias
-    folded, shift = folded_batch_norm(
-        wei, bias, results.mean(axis=0), results.var(axis=0), np.ones(8), np.zeros(8), 0.0
-    )
+    mean, variance = channel_moments(np.array_split(results, parts))
+    np.testing.assert_allclose(mean, results.mean(axis=0), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(variance, results.var(axis=0), rtol=1e-12)
+    folded, shift = folded_batch_norm(wei, bias, mean, variance, np.ones(8), np.zeros(8), 0.0)
     after = SRC @ folded.T + shift
     np.testing.assert_allclose(after.mean(axis=0), 0.0, atol=1e-9)
     np.testing.assert_allclose(after.var(axis=0), 1.0, rtol=1e-9)
+
+
+def test_moments_of_channels_far_from_zero_and_of_images() -> None:
+    images = RNG.normal(size=(9, 4, 5, 6)) + 1e8  # E[x^2] - E[x]^2 would lose all of it
+    mean, variance = channel_moments(iter(np.array_split(images, 4)))
+    exact = (images - 1e8).transpose(1, 0, 2, 3).reshape(4, -1)
+    np.testing.assert_allclose(mean - 1e8, exact.mean(axis=1), atol=1e-7)
+    np.testing.assert_allclose(variance, exact.var(axis=1), rtol=1e-7)
+    near = images - 1e8
+    first = channel_moments((near[:3], near[3:6], near[6:]), samples=4)
+    np.testing.assert_allclose(first, channel_moments([near[:6]]), rtol=1e-9)
+    last = channel_moments([np.moveaxis(near, 1, -1)], -1)
+    np.testing.assert_allclose(last, channel_moments([near]), rtol=1e-12)
+
+
+def test_moments_that_are_none() -> None:
+    cases: list[tuple[Any, str]] = [
+        ([], "^batches: got none"),
+        (7, "^batches: got 7; wanted an iterable"),
+        ([[[np.inf]]], "^batches: got values that are not finite"),
+        ([[1.0]], r"^batches: got shape \(1,\)"),
+        ([np.ones((2, 3)), np.ones((2, 4))], "^batches: got 4 channels; wanted 3, as before"),
+    ]
+    for batches, refused in cases:
+        with pytest.raises(ArgumentError, match=refused):
+            channel_moments(batches)
 
 
 def test_quality_by_its_formulas(tmp_path: Path) -> None:

@@ -94,6 +94,12 @@ def test_ignored_operators_stay_float_and_let_nothing_through() -> None:
         scoped("x", ["{re}("])
 
 
+def test_scopes_match_anywhere_in_a_name_or_are_it() -> None:
+    assert scoped("net/block1/conv", ["{re}conv$"])
+    assert scoped("net/block1/conv", ["head", "{re}block[12]"])
+    assert not scoped("net/block1/conv", ["conv", "{re}^conv"])
+
+
 def test_readers_without_a_common_way_have_quantizers_of_their_own() -> None:
     u8, s8 = QuantizerSpec("u8", symmetric=False), QuantizerSpec("s8", symmetric=True)
     target = QuantizationTarget((("conv", (u8, s8)), ("lstm", (s8,)), ("gru", (u8,))), ())

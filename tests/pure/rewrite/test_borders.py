@@ -19,6 +19,8 @@ from pyonednn_q.rewrite.rules.rounding import (
     drop_negligible_shift,
     drop_round_before_residual,
     level_shift,
+    level_shift_before_clipped_store,
+    level_shift_before_store,
 )
 
 INF = math.inf
@@ -58,6 +60,25 @@ def test_shifts_that_differ_by_more_are_not_levelled() -> None:
     found = levelled([0.0, 2.0**-13])
     assert isinstance(found, Refusal)
     assert found.reason == f"the shifts lie up to {2.0**-14!r} levels from their middle"
+
+
+@pytest.mark.parametrize(("scale", "off"), [(1.0, 2.0**-15), (4.0, 2.0**-15), (0.25, 2.0**-15)])
+def test_shifts_before_a_store_are_levelled_in_its_steps(scale: float, off: float) -> None:
+    dst, clip = Dst("s8", scale, 3), Clip(-1.0, 2.0)
+    shift = [2 * scale, (2 + off) * scale]
+    for found in (
+        level_shift_before_store(Affine(2.0, shift), dst),
+        level_shift_before_clipped_store(Affine(2.0, shift), clip, dst),
+    ):
+        assert isinstance(found, Rewrite)
+        assert found.items[0] == Affine(2.0, 2 * scale)
+        assert found.rate == 2.0 * off
+    wider = Affine(2.0, [0.0, 2.0**-13 * scale])
+    assert isinstance(level_shift_before_store(wider, dst), Refusal)
+    assert isinstance(level_shift_before_clipped_store(wider, clip, dst), Refusal)
+    for floats in (Dst("f32"), Dst()):
+        assert level_shift_before_store(Affine(2.0, shift), floats) is None
+        assert level_shift_before_clipped_store(Affine(2.0, shift), clip, floats) is None
     assert isinstance(levelled([0.25, 0.25 + 2 * 5e-5 - 2.0**-50]), Rewrite)
     assert rounding.SHIFT_SPREAD == 5e-5
 

@@ -139,6 +139,10 @@ def mean(
     if dialect == "tflite":
         return bounded(half_away(Fraction(total + outside * point, count)), LIMITS[q.dtype])
     x = total - len(window) * point
+    if dialect == "snps_caffe":
+        if (scale(src_q), point) == (scale(q), int(q.zero_point)):
+            return mean(window, outside, count, src_q, q, "tflite")
+        return code(half_away(Fraction(by_d2(x, scale(src_q) / scale(q)), count)), q)
     if dialect == "tpu_mlir" and point == int(q.zero_point) == 0:
         return code(searched(x, scale(src_q) / (scale(q) * count)), q)
     if dialect == "tpu_mlir":

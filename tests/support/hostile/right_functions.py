@@ -229,6 +229,10 @@ def quantized_calls() -> Calls:
                 "dialect": "tflite",
             },
         ),
+        "mean": (
+            quantized.mean,
+            {"src": SRC, "axes": (1,), "src_q": U8, "dst_q": U8, "dialect": "tflite"},
+        ),
         "bias_add": (
             quantized.bias_add,
             {"src": SRC, "bias": np.zeros(3, np.uint8), "src_q": U8, "bias_q": U8, "dst_q": U8},

@@ -61,6 +61,10 @@ def weight_calls() -> Calls:
                 "sweeps": 2,
             },
         ),
+        "channel_moments": (
+            quantize.channel_moments,
+            {"batches": [FLOATS, FLOATS], "axis": -1, "samples": 2},
+        ),
         "folded_batch_norm": (
             quantize.folded_batch_norm,
             {
@@ -161,6 +165,17 @@ def placed_calls() -> Calls:
             },
         ),
         "onednn_target": (quantize.onednn_target, {"isa": "AVX2"}),
+        "read_config": (
+            quantize.read_config,
+            {
+                "config": {
+                    "algorithm": "quantization",
+                    "weights": {"bits": 4, "mode": "symmetric"},
+                    "initializer": {"range": {"type": "percentile"}},
+                    "ignored_scopes": ["{re}head"],
+                }
+            },
+        ),
         "scoped": (quantize.scoped, {"name": "a/b", "scopes": ["{re}a/"]}),
         "place_quantizers": (
             quantize.place_quantizers,

@@ -17,18 +17,20 @@ Array = np.ndarray[Any, Any]
 _VALID = 1
 
 
-def run(layer: Layer, resolver: str) -> Array:
-    """Return LiteRT's result in logical order, (N, C, spatial)."""
+def run(layer: Layer, resolver: str, activation: int = 0) -> Array:
+    """Return LiteRT's result in logical order, (N, C, spatial); activations by TFLite's numbers."""
     source = layer.src.transpose(0, 2, 3, 1)
     if layer.op == "inner_product":
         source = source.reshape(len(source), -1)
-    given = litert.run(_model(layer, source.shape), resolver, np.ascontiguousarray(source))
+    given = litert.run(
+        _model(layer, source.shape, activation), resolver, np.ascontiguousarray(source)
+    )
     if layer.op == "inner_product":
         given = given.reshape(len(given), 1, 1, -1)
     return np.asarray(given.transpose(0, 3, 1, 2))
 
 
-def _model(layer: Layer, source_dims: tuple[int, ...]) -> bytes:
+def _model(layer: Layer, source_dims: tuple[int, ...], activation: int) -> bytes:
     src = Tensor(source_dims, layer.dtype, layer.src_scale, layer.src_zero_point)
     wei = layer.wei.transpose(0, 2, 3, 1)
     axis = 0
@@ -58,7 +60,7 @@ def _model(layer: Layer, source_dims: tuple[int, ...]) -> bytes:
         return litert.model(
             "DEPTHWISE_CONV_2D", [src, weights, bias], dst, options, options_of=name, op_version=3
         )
-    options = {**window, **dense}
+    options = {**window, **dense, "fusedActivationFunction": activation}
     return litert.model(
         "CONV_2D", [src, weights, bias], dst, options, options_of="Conv2D", op_version=3
     )

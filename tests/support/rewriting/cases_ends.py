@@ -126,6 +126,16 @@ def _spread(w: Window) -> tuple[Affine, Round]:
     return (Affine(w.vec(draws.powers), off + w.pick((128.0, 0.0, 0.25))), Round())
 
 
+def _spread_store(w: Window) -> tuple[Affine, Dst]:
+    affine, _ = _spread(w)
+    return (affine, Dst(w.pick(_dtypes), zero_point=w.pick((0, 2, 3))))
+
+
+def _spread_clip_store(w: Window) -> tuple[Affine, Clip, Dst]:
+    affine, dst = _spread_store(w)
+    return (affine, _stored_clip(w), dst)
+
+
 def _negligible(w: Window) -> tuple[Affine, Round, Clip]:
     shift = w.vec(st.sampled_from((0.0, 1e-5, -3e-5, 2e-3, 0.5, 3e-3)))
     clip = w.pick((Clip(0, 255), Clip(0, 4), Clip(0, 65535), w.clip(draws.whole), Clip(lo=0)))
@@ -176,6 +186,18 @@ CASES = (
     Case(clip.drop_round_before_clipped_store, _round_clip_store, ("a scale or a zero point",)),
     Case(clip.open_saturated_bounds, _clip_store, ("narrower than",)),
     Case(rounding.level_shift, _spread, ("from their middle",), near=Near(1, _SPREAD)),
+    Case(
+        rounding.level_shift_before_store,
+        _spread_store,
+        ("from their middle",),
+        near=Near(1, _SPREAD),
+    ),
+    Case(
+        rounding.level_shift_before_clipped_store,
+        _spread_clip_store,
+        ("from their middle",),
+        near=Near(1, _SPREAD),
+    ),
     Case(rounding.drop_negligible_shift, _negligible, near=Near(1, _NEGLIGIBLE)),
     Case(rounding.move_odd_shift_before_round, _odd_after, near=Near(1)),
     Case(

@@ -77,6 +77,10 @@ MUTANTS = (
         "move_odd_shift_before_clipped_round", "if not abs(affine.scale).is_all(1.0):", "if False:"
     ),
     Mutant("level_shift", "if off > SHIFT_SPREAD:\n", "if False:\n"),
+    Mutant("level_shift_before_store", "> SHIFT_SPREAD:", "> 8 * SHIFT_SPREAD:"),
+    Mutant("level_shift_before_store", "(dst,), dst.scale)", "(dst,), 4.0)"),
+    Mutant("level_shift_before_clipped_store", "(clip, dst), dst.scale)", "(dst,), dst.scale)"),
+    Mutant("level_shift_before_clipped_store", "(clip, dst), dst.scale)", "(clip, dst), 4.0)"),
     Mutant("level_shift", "Affine(affine.scale, target)", "Affine(affine.scale, 0.0)"),
     Mutant(
         "move_odd_shift_before_clipped_round",

@@ -16,7 +16,7 @@ import math
 from pyonednn_q.expr.steps import Affine, Clip, Eltwise, PRelu, Round, Sum
 from pyonednn_q.expr.vec import Vec, number
 from pyonednn_q.rewrite.driver import weight
-from pyonednn_q.rewrite.ends import Item
+from pyonednn_q.rewrite.ends import Dst, Item
 from pyonednn_q.rewrite.rule import BITWISE, REAL, RUN, Outcome, Refusal, Rewrite, bounded, rule
 from pyonednn_q.rewrite.rules.carry import carry_over_clip, carry_over_round
 
@@ -111,18 +111,45 @@ _ZERO = Vec(0.0)
 )
 def level_shift(affine: Affine, rnd: Round) -> Outcome:
     """u is whole if a whole number is as near as that, else the middle of all t."""
+    return _levelled(affine, (rnd,), 1.0)
+
+
+@rule(
+    "store(s*x + t) = store(s*x + u) but near ties, if every t is within 5e-5 steps of one u.",
+    Affine,
+    Dst,
+    exactness=bounded(1),
+)
+def level_shift_before_store(affine: Affine, dst: Dst) -> Outcome:
+    """The store to an integer type rounds, in steps of its scale; u as in `level_shift`."""
+    return _levelled(affine, (dst,), dst.scale) if dst.is_integer else None
+
+
+@rule(
+    "store(clip(s*x + t, l, h)) = store(clip(s*x + u, l, h)) but near ties, if t as above.",
+    Affine,
+    Clip,
+    Dst,
+    exactness=bounded(1),
+)
+def level_shift_before_clipped_store(affine: Affine, clip: Clip, dst: Dst) -> Outcome:
+    """Clipping never moves two numbers apart."""
+    return _levelled(affine, (clip, dst), dst.scale) if dst.is_integer else None
+
+
+def _levelled(affine: Affine, behind: tuple[Item, ...], step: float) -> Outcome:
     shift = affine.shift
     if shift.array is None:
         return None
     middle = 0.5 * (shift.least + shift.greatest)
-    target = float(round(middle))
-    if max(abs(shift.least - target), abs(shift.greatest - target)) > SHIFT_SPREAD:
+    target = round(middle / step) * step
+    if max(abs(shift.least - target), abs(shift.greatest - target)) > SHIFT_SPREAD * step:
         target = middle
-    off = max(target - shift.least, shift.greatest - target)
+    off = max(target - shift.least, shift.greatest - target) / step
     if off > SHIFT_SPREAD:
         return Refusal(f"the shifts lie up to {number(off)} levels from their middle")
     note = f"shift {shift} taken as {number(target)}, off by {number(off)} levels"
-    return Rewrite((Affine(affine.scale, target), rnd), note, rate=2.0 * off)
+    return Rewrite((Affine(affine.scale, target), *behind), note, rate=2.0 * off)
 
 
 @rule(

@@ -1,0 +1,373 @@
+"""What a quantization configuration of the training tool means for named layers, in inference.
+
+    a layer's tensor    weights or activations: the group's settings, then scope overrides in their
+                        order, then the range of its scope, then widths by scope; a later one wins
+    is quantized        unless an ignored scope of the group or of all names the layer, or the group
+                        (without any, all) has target scopes and none does
+    narrow              weights of 8 bits: codes from -127, but with half range
+    half range          symmetric weights of 8 bits on "ANY" and "CPU", by `overflow_fix`
+    a scope             a name, or an expression behind ``{re}`` that matches anywhere in one
+
+Source: NNCF 2.18, the last version with this configuration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyonednn_q.argument import instance, items
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.quantize.calibrate import estimator
+from pyonednn_q.quantize.estimator import Estimator
+from pyonednn_q.quantize.fq_ranges import fq_from_range
+from pyonednn_q.quantize.placement import scoped
+from pyonednn_q.shown import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyonednn_q.expr.fake_quantize import FakeQuantize
+
+__all__ = [
+    "ROLES",
+    "LayerSettings",
+    "PrecisionSettings",
+    "QuantizationConfig",
+    "ScopeOverride",
+    "Scopes",
+    "TensorSettings",
+]
+
+ROLES = ("weights", "activations")
+_INT8 = 8
+_ENDS = {"WEIGHT": ROLES[:1], "OUTPUT": ROLES[1:], "INPUT": ROLES[1:]}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSettings:
+    """How one tensor of a layer is quantized.
+
+    Attributes
+    ----------
+    bits : int
+        Width of the codes.
+    symmetric : bool
+        Without a zero point.
+    signed : bool or None
+        Of symmetric ranges: True forces codes of both signs; else as the statistics say.
+    per_channel : bool
+        A range for each channel: dimension 0 of weights, 1 of activations.
+    narrow, half_range : bool
+        As in `fq_from_range`.
+    range_kind : str
+        One of `ESTIMATORS`.
+    percent : (float, float)
+        Of its percentiles.
+    samples : int
+        How many samples the range is to come from; 0 for none.
+    """
+
+    bits: int = 8
+    symmetric: bool = True
+    signed: bool | None = None
+    per_channel: bool = False
+    narrow: bool = False
+    half_range: bool = False
+    range_kind: str = "mixed_min_max"
+    percent: tuple[float, float] = (0.1, 99.9)
+    samples: int = 256
+
+    def estimator(self, axis: int) -> Estimator:
+        """Return an estimator for the tensor.
+
+        Parameters
+        ----------
+        axis : int
+            The dimension of its channels; without effect on a range of the whole tensor.
+
+        Raises
+        ------
+        ArgumentError
+            No integer.
+        """
+        return estimator(
+            self.range_kind,
+            axis=axis if self.per_channel else None,
+            symmetric=self.symmetric,
+            percent=self.percent,
+            bits=self.bits,
+        )
+
+    def fake_quantize(self, state: Estimator) -> FakeQuantize:
+        """Return the FakeQuantize of the range that an estimator found.
+
+        Raises
+        ------
+        ArgumentError
+            It saw nothing, or is not symmetric where these settings are.
+        """
+        instance("state", state, Estimator)
+        if state.symmetric != self.symmetric:
+            got = f"an estimator with symmetric={state.symmetric}"
+            raise ArgumentError("state", got, f"symmetric={self.symmetric}")
+        return fq_from_range(
+            *state.range(),
+            self.bits,
+            symmetric=self.symmetric,
+            signed=self.signed,
+            narrow=self.narrow,
+            half_range=self.half_range,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSettings:
+    """How a layer is quantized.
+
+    Attributes
+    ----------
+    weights, activations : TensorSettings or None
+        None: in float.
+    """
+
+    weights: TensorSettings | None
+    activations: TensorSettings | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """Which layers are meant.
+
+    Attributes
+    ----------
+    ignored : tuple of str
+        Scopes that are not.
+    targets : tuple of str or None
+        Scopes that alone are; None: all.
+    """
+
+    ignored: tuple[str, ...] = ()
+    targets: tuple[str, ...] | None = None
+
+    def hold(self, layer: str) -> bool:
+        """Return whether a layer is meant."""
+        meant = self.targets is None or scoped(layer, self.targets)
+        return meant and not scoped(layer, self.ignored)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeOverride:
+    """What differs for some layers.
+
+    Attributes
+    ----------
+    roles : tuple of str
+        "weights", "activations" or both.
+    scopes : Scopes
+    changes : tuple of (str, object)
+        Fields of `TensorSettings` and their values.
+    """
+
+    roles: tuple[str, ...]
+    scopes: Scopes
+    changes: tuple[tuple[str, Any], ...]
+
+    def hold(self, role: str, layer: str) -> bool:
+        """Return whether a layer's tensor is meant."""
+        return role in self.roles and self.scopes.hold(layer)
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionSettings:
+    """How widths of layers are to be found.
+
+    Attributes
+    ----------
+    kind : str
+        "hawq": `hutchinson_trace`, `sensitivity`, `assign_bits`; "autoq": `search_bits`; "manual":
+        what `bitwidth_per_scope` says, which all kinds keep to.
+    bits : tuple of int
+        Widths to choose from.
+    compression_ratio : float
+        Of "hawq" for `ratio_limit`: how much less than INT8; of "autoq" for `search_bits`: the size
+        against FP32.
+    rounds : int
+        `probes` of `hutchinson_trace`, or `trials` of `search_bits`.
+    tolerance : float
+        Of `hutchinson_trace`.
+    data_points : int
+        How many samples to estimate the trace from.
+    widths : str
+        "strict" or "liberal", for `source_bits`.
+    eval_subset_ratio : float
+        Share of the samples that each trial is to be evaluated on.
+    """
+
+    kind: str = "manual"
+    bits: tuple[int, ...] = (2, 4, 8)
+    compression_ratio: float = 1.5
+    rounds: int = 200
+    tolerance: float = 1e-4
+    data_points: int = 100
+    widths: str = "liberal"
+    eval_subset_ratio: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizationConfig:
+    """What a configuration says; `read_config` makes it.
+
+    Attributes
+    ----------
+    weights, activations : TensorSettings
+        Where nothing overrides them.
+    weight_scopes, activation_scopes : Scopes
+        Which layers' weights and activations are quantized.
+    overrides : tuple of ScopeOverride
+        By scope; a later one wins.
+    ranges : tuple of ScopeOverride
+        Of each quantized tensor exactly one holds, if there are any.
+    bitwidth_per_scope : tuple of (int, str)
+        Widths, and the layers that have them: the name, or with ``|WEIGHT``, ``|OUTPUT`` or
+        ``|INPUT0`` behind it for one of its tensors.
+    linked : tuple of tuple of str
+        Tensors that share a scale: `linked` of `place_quantizers`.
+    overflow_fix : str
+        "enable", "first_layer_only" or "disable": which weights use half of the range.
+    target_device : str
+        "ANY", "CPU", "CPU_SPR" or "TRIAL".
+    precision : PrecisionSettings or None
+        None: widths as they stand.
+    batch_norm_samples : int
+        How many samples statistics of batch norms are to come from (`channel_moments`); 0: those
+        that are there stay.
+    quantize_inputs, quantize_outputs : bool
+        Whether the network's inputs and outputs are.
+    standard_onnx : bool
+        Export QuantizeLinear and DequantizeLinear (`to_onnx`), not FakeQuantize.
+    validate_scopes : bool
+        Whether `layers` refuses scopes that name no layer.
+    unused : tuple of str
+        Keys that are there and decide nothing here.
+    """
+
+    weights: TensorSettings
+    activations: TensorSettings
+    weight_scopes: Scopes = Scopes()
+    activation_scopes: Scopes = Scopes()
+    overrides: tuple[ScopeOverride, ...] = ()
+    ranges: tuple[ScopeOverride, ...] = ()
+    bitwidth_per_scope: tuple[tuple[int, str], ...] = ()
+    linked: tuple[tuple[str, ...], ...] = ()
+    overflow_fix: str = "enable"
+    target_device: str = "ANY"
+    precision: PrecisionSettings | None = None
+    batch_norm_samples: int = 2000
+    quantize_inputs: bool = True
+    quantize_outputs: bool = False
+    standard_onnx: bool = False
+    validate_scopes: bool = True
+    unused: tuple[str, ...] = ()
+
+    def layers(
+        self, names: Sequence[str], *, first: Sequence[str] | None = None
+    ) -> dict[str, LayerSettings]:
+        """Return how each layer is quantized.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of all layers, in order.
+        first : sequence of str, optional
+            Those that read the network's inputs, for "first_layer_only"; else the first of `names`.
+
+        Raises
+        ------
+        ArgumentError
+            Scopes that name no layer (with `validate_scopes`); a tensor that no range of
+            `ranges` is for, or several are.
+        """
+        found = items("names", names, str)
+        leading = found[:1] if first is None else items("first", first, str)
+        if missing := [name for name in leading if name not in found]:
+            raise ArgumentError("first", shown(missing), f"of {shown(found)}")
+        if self.validate_scopes and (unknown := self._unknown(found)):
+            wanted = f"scopes of {shown(found)}, or validate_scopes false"
+            raise ArgumentError("names", f"no layer of {shown(unknown)}", wanted)
+        return {
+            name: LayerSettings(
+                self._weights(name, first=name in leading), self._tensor("activations", name)
+            )
+            for name in found
+        }
+
+    def by_hand(self, names: Sequence[str]) -> dict[str, int]:
+        """Return the settled widths of weights: `by_hand` of `assign_bits`.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of layers.
+        """
+        widths = ((name, self._width("weights", name)) for name in items("names", names, str))
+        return {name: width for name, width in widths if width is not None}
+
+    def _weights(self, name: str, *, first: bool) -> TensorSettings | None:
+        found = self._tensor("weights", name)
+        if found is None:
+            return None
+        half = (
+            self.target_device in {"ANY", "CPU"}
+            and (self.overflow_fix == "enable" or (self.overflow_fix != "disable" and first))
+            and found.bits == _INT8
+            and found.symmetric
+        )
+        return replace(found, half_range=half, narrow=found.bits == _INT8 and not half)
+
+    def _tensor(self, role: str, name: str) -> TensorSettings | None:
+        scopes = self.weight_scopes if role == "weights" else self.activation_scopes
+        if not scopes.hold(name):
+            return None
+        found = self.weights if role == "weights" else self.activations
+        changes: dict[str, Any] = {}
+        if self.ranges:
+            held = [each for each in self.ranges if each.hold(role, name)]
+            if len(held) != 1:
+                got = f"{len(held)} entries for the {role} of {shown(name)}"
+                raise ArgumentError("initializer.range", got, "one for each tensor")
+            changes |= dict(held[0].changes)
+        for each in self.overrides:
+            if each.hold(role, name):
+                changes |= dict(each.changes)
+        width = self._width(role, name)
+        if width is not None:
+            changes["bits"] = width
+        return replace(found, **changes)
+
+    def _width(self, role: str, name: str) -> int | None:
+        found = None
+        for bits, scope in self.bitwidth_per_scope:
+            layer, roles = _quantizer(scope)
+            if role in roles and scoped(name, [layer]):
+                found = bits
+        return found
+
+    def _unknown(self, names: tuple[str, ...]) -> list[str]:
+        """Return the scopes that name no layer."""
+        every = [self.weight_scopes, self.activation_scopes]
+        every += [each.scopes for each in (*self.overrides, *self.ranges)]
+        scopes = [scope for each in every for scope in (*each.ignored, *(each.targets or ()))]
+        scopes += [_quantizer(scope)[0] for _, scope in self.bitwidth_per_scope]
+        return [
+            scope
+            for scope in dict.fromkeys(scopes)
+            if not any(scoped(name, [scope]) for name in names)
+        ]
+
+
+def _quantizer(scope: str) -> tuple[str, tuple[str, ...]]:
+    """Return the layer's scope and the roles of a quantizer's scope."""
+    layer, _, end = scope.rpartition("|")
+    roles = _ENDS.get(end.rstrip("0123456789"))
+    return (layer, roles) if layer and roles else (scope, ROLES)

@@ -1,0 +1,385 @@
+"""From the training tool's JSON configuration to what it says, with all else refused by name.
+
+Unknown keys are named with their path. What inference cannot do is refused with the reason:
+training, gradients, staged quantization. Keys that decide nothing here are listed as unused.
+Source: the schema of NNCF 2.18, compared with it key by key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyonednn_q.argument import content, flag, one_of, path, real, whole
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.quantize.config import (
+    ROLES,
+    PrecisionSettings,
+    QuantizationConfig,
+    ScopeOverride,
+    Scopes,
+    TensorSettings,
+)
+from pyonednn_q.quantize.distribution import checked_percent
+from pyonednn_q.quantize.placement import scoped
+from pyonednn_q.shown import shown
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["read_config"]
+
+_TRAINS = {
+    "accuracy_aware_training": "fine-tunes until an accuracy is reached",
+    "compression_lr_multiplier": "scales gradients",
+    "logarithm_scale": "is how scales are learned",
+    "params": "starts quantization in stages of training",
+    "traces_per_layer_path": "is a tensor of PyTorch; pass traces to `sensitivity`",
+}
+_ROOT = {"compression", "disable_shape_matching", "input_info", "log_dir", "target_device"}
+_ROOT_UNUSED = ("disable_shape_matching", "input_info", "log_dir")
+_SCOPING = {"ignored_scopes", "target_scopes", "validate_scopes"}
+_SECTION = {
+    "activations", "algorithm", "export_to_onnx_standard_ops", "initializer", "overflow_fix",
+    "preset", "quantize_inputs", "quantize_outputs", "scope_overrides", "weights",
+} | _SCOPING  # fmt: skip
+_QUANTIZER = {"bits", "mode", "per_channel", "signed"}
+_RANGE = {"num_init_samples", "params", "type"}
+_PRECISION = {
+    "bits", "bitwidth_assignment_mode", "bitwidth_per_scope", "compression_ratio",
+    "dump_init_precision_data", "eval_subset_ratio", "iter_number", "num_data_points", "tolerance",
+    "type", "warmup_iter_number",
+}  # fmt: skip
+_PRECISION_UNUSED = ("dump_init_precision_data", "warmup_iter_number")
+_KINDS = {
+    "min_max": "min_max",
+    "mixed_min_max": "mixed_min_max",
+    "mean_min_max": "mean_min_max",
+    "threesigma": "three_sigma",
+    "percentile": "percentile",
+    "mean_percentile": "mean_percentile",
+}
+_CPUS = ("ANY", "CPU", "CPU_SPR", "TRIAL")
+_ELSEWHERE = ("GPU", "NPU")
+_FIXES = ("enable", "first_layer_only", "disable")
+_PRESETS = ("performance", "mixed")
+_RATIOS = {"hawq": 1.5, "autoq": 0.15, "manual": 1.5}
+
+Section = dict[str, Any]
+
+
+def read_config(config: Mapping[str, Any] | str | os.PathLike[str]) -> QuantizationConfig:
+    """Return what a quantization configuration of the training tool says.
+
+    Parameters
+    ----------
+    config : mapping, or path of a JSON file
+        A whole configuration, with the quantization algorithm under "compression", or that section
+        alone.
+
+    Raises
+    ------
+    ArgumentError
+        An unknown key, with its path; a value that is none; what inference cannot do, with the
+        reason.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> config = read_config({
+    ...     "target_device": "CPU",
+    ...     "compression": {
+    ...         "algorithm": "quantization",
+    ...         "preset": "mixed",
+    ...         "ignored_scopes": ["{re}head"],
+    ...         "scope_overrides": {"weights": {"stem": {"bits": 4}}},
+    ...     },
+    ... })
+    >>> layers = config.layers(["stem", "block", "head/fc"])
+    >>> layers["stem"].weights.bits, layers["block"].weights.bits, layers["head/fc"].weights
+    (4, 8, None)
+    >>> layers["stem"].activations.symmetric
+    False
+    """
+    root = _object("config", _loaded(config))
+    if "algorithm" in root:
+        return _quantization("config", root, "ANY", ())
+    _known("config", root, _ROOT)
+    device = root.get("target_device", "ANY")
+    if isinstance(device, str) and device in _ELSEWHERE:
+        raise ArgumentError("config.target_device", shown(device), f"one of {', '.join(_CPUS)}")
+    device = one_of("config.target_device", device, _CPUS)
+    at, section = _section(root.get("compression"))
+    unused = tuple(f"config.{key}" for key in _ROOT_UNUSED if key in root)
+    return _quantization(at, section, device, unused)
+
+
+def _quantization(
+    at: str, section: Section, device: str, unused: tuple[str, ...]
+) -> QuantizationConfig:
+    _known(at, section, _SECTION)
+    one_of(f"{at}.algorithm", section.get("algorithm"), ("quantization",))
+    preset = one_of(f"{at}.preset", section.get("preset", "performance"), _PRESETS)
+    fix = one_of(f"{at}.overflow_fix", section.get("overflow_fix", "enable"), _FIXES)
+    groups = {role: _object(f"{at}.{role}", section.get(role, {})) for role in ROLES}
+    for role, group in groups.items():
+        more = {"unified_scale_ops"} if role == "activations" else set()
+        if group.get("logarithm_scale") is False:
+            del group["logarithm_scale"]
+        _known(f"{at}.{role}", group, _QUANTIZER | _SCOPING | more)
+    begin = _object(f"{at}.initializer", section.get("initializer", {}))
+    _known(f"{at}.initializer", begin, {"batchnorm_adaptation", "precision", "range"})
+    global_range, ranges = _ranges(f"{at}.initializer.range", begin.get("range", {}))
+    precision, widths, more_unused = _precision(f"{at}.initializer.precision", begin)
+    on_device = device != "TRIAL"  # which has no table of what the device prefers
+    wei = TensorSettings(per_channel=on_device, signed=on_device or None)
+    src = TensorSettings(symmetric=preset == "performance")
+    given = {role: _changes(f"{at}.{role}", groups[role]) for role in ROLES}
+    scopes = {role: _group_scopes(at, section, role, groups[role]) for role in ROLES}
+    return QuantizationConfig(
+        weights=replace(wei, **global_range, **given["weights"]),
+        activations=replace(src, **global_range, **given["activations"]),
+        weight_scopes=scopes["weights"],
+        activation_scopes=scopes["activations"],
+        overrides=_overrides(f"{at}.scope_overrides", section.get("scope_overrides", {})),
+        ranges=ranges,
+        bitwidth_per_scope=widths,
+        linked=_linked(f"{at}.activations.unified_scale_ops", groups["activations"]),
+        overflow_fix=fix,
+        target_device=device,
+        precision=precision,
+        batch_norm_samples=_batch_norm(f"{at}.initializer.batchnorm_adaptation", begin),
+        quantize_inputs=_flag(at, section, "quantize_inputs", default=True),
+        quantize_outputs=_flag(at, section, "quantize_outputs", default=False),
+        standard_onnx=_flag(at, section, "export_to_onnx_standard_ops", default=False),
+        validate_scopes=all(
+            each.get("validate_scopes", True) for each in (section, *groups.values())
+        ),
+        unused=unused + more_unused,
+    )
+
+
+def _loaded(config: object) -> object:
+    if isinstance(config, Mapping):
+        return config
+    text = content("config", path("config", config))
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ArgumentError("config", f"{error}", "JSON") from None
+
+
+def _section(compression: object) -> tuple[str, Section]:
+    """Return the one quantization algorithm under "compression", and its path."""
+    at = "config.compression"
+    if compression is None:
+        raise ArgumentError(at, "nothing", "an algorithm")
+    every = compression if isinstance(compression, (list, tuple)) else [compression]
+    paths = [f"{at}[{i}]" if every is compression else at for i in range(len(every))]
+    sections = [_object(one, each) for one, each in zip(paths, every, strict=True)]
+    for one, section in zip(paths, sections, strict=True):
+        name, argument = section.get("algorithm"), f"{one}.algorithm"
+        if name != "quantization":
+            wanted = "quantization: other algorithms train, and this is inference"
+            raise ArgumentError(argument, shown(name), wanted)
+    if len(sections) != 1:
+        raise ArgumentError(at, f"{len(sections)} algorithms", "one")
+    return paths[0], sections[0]
+
+
+def _object(at: str, value: object) -> Section:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise ArgumentError(at, shown(value), "an object of JSON: a mapping")
+    return dict(value)
+
+
+def _known(at: str, section: Section, keys: set[str]) -> None:
+    for key in section:
+        argument = f"{at}.{key[:60]}"
+        if key not in keys and key in _TRAINS:
+            wanted = f"nothing: it {_TRAINS[key]}, and this is inference"
+            raise ArgumentError(argument, shown(section[key]), wanted)
+        if key not in keys:
+            raise ArgumentError(argument, "an unknown key", f"one of {', '.join(sorted(keys))}")
+
+
+def _flag(at: str, section: Section, key: str, *, default: bool) -> bool:
+    value = section.get(key, default)
+    flag(f"{at}.{key}", value)
+    return bool(value)
+
+
+def _changes(at: str, section: Section) -> Section:
+    """Return the fields of `TensorSettings` that a section sets."""
+    changes: Section = {}
+    if "mode" in section:
+        mode = one_of(f"{at}.mode", section["mode"], ("symmetric", "asymmetric"))
+        changes["symmetric"] = mode == "symmetric"
+    if "bits" in section:
+        changes["bits"] = _bits(f"{at}.bits", section["bits"])
+    for key in ("per_channel", "signed"):
+        if key in section:
+            changes[key] = _flag(at, section, key, default=False)
+    return changes
+
+
+def _bits(at: str, value: object) -> int:
+    if isinstance(value, bool):
+        raise ArgumentError(at, shown(value), "an integer from 2 to 16")
+    return whole(at, value, lo=2, hi=16)
+
+
+def _count(at: str, section: Section, key: str, default: int) -> int:
+    value, argument = section.get(key, default), f"{at}.{key}"
+    if isinstance(value, bool):
+        raise ArgumentError(argument, shown(value), "an integer")
+    return whole(argument, value, lo=0)
+
+
+def _number(at: str, section: Section, key: str, default: float) -> float:
+    value, argument = section.get(key, default), f"{at}.{key}"
+    if isinstance(value, bool) or real(argument, value) < 0.0:
+        raise ArgumentError(argument, shown(value), "a number of at least 0")
+    return float(value)
+
+
+def _texts(at: str, value: object) -> tuple[str, ...]:
+    """Return scopes: one, or a list."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+        raise ArgumentError(at, shown(value), "a scope, or a list of scopes")
+    try:
+        scoped("", texts)
+    except ArgumentError as error:
+        raise ArgumentError(at, error.got, error.wanted) from None
+    return tuple(texts)
+
+
+def _scopes(at: str, section: Section) -> Scopes:
+    _flag(at, section, "validate_scopes", default=True)
+    targets = None
+    if "target_scopes" in section:
+        targets = _texts(f"{at}.target_scopes", section["target_scopes"])
+    return Scopes(_texts(f"{at}.ignored_scopes", section.get("ignored_scopes", [])), targets)
+
+
+def _group_scopes(at: str, section: Section, role: str, group: Section) -> Scopes:
+    every, own = _scopes(at, section), _scopes(f"{at}.{role}", group)
+    targets = every.targets if own.targets is None else own.targets
+    return Scopes(own.ignored + every.ignored, targets)
+
+
+def _linked(at: str, group: Section) -> tuple[tuple[str, ...], ...]:
+    sets = group.get("unified_scale_ops", [])
+    if not isinstance(sets, (list, tuple)) or any(isinstance(each, str) for each in sets):
+        raise ArgumentError(at, shown(sets), "a list of lists of names")
+    return tuple(_texts(at, each) for each in sets)
+
+
+def _overrides(at: str, section: object) -> tuple[ScopeOverride, ...]:
+    groups = _object(at, section)
+    _known(at, groups, set(ROLES))
+    found = []
+    for role, scopes in groups.items():
+        for scope, value in _object(f"{at}.{role}", scopes).items():
+            where = f"{at}.{role}.{scope[:60]}"
+            override = _object(where, value)
+            _known(where, override, _QUANTIZER | {"initializer"})
+            changes = _changes(where, override)
+            begin = _object(f"{where}.initializer", override.get("initializer", {}))
+            _known(f"{where}.initializer", begin, {"range"})
+            if "range" in begin:
+                one = _object(f"{where}.initializer.range", begin["range"])
+                changes |= _range(f"{where}.initializer.range", one)
+            targets = Scopes(targets=_texts(where, scope))
+            found.append(ScopeOverride((role,), targets, tuple(changes.items())))
+    return tuple(found)
+
+
+def _ranges(at: str, value: object) -> tuple[Section, tuple[ScopeOverride, ...]]:
+    """Return the range of all tensors, or those of scopes."""
+    if not isinstance(value, (list, tuple)):
+        return _range(at, _object(at, value)), ()
+    found = []
+    for i, each in enumerate(value):
+        one, where = _object(f"{at}[{i}]", each), f"{at}[{i}]"
+        if "target_scopes" not in one and "ignored_scopes" not in one:
+            raise ArgumentError(where, "no scopes", "target_scopes, or ignored_scopes")
+        roles: tuple[str, ...] = ROLES
+        if (group := "target_quantizer_group") in one:
+            roles = (one_of(f"{where}.{group}", one.pop(group), ROLES),)
+        scopes = _scopes(where, one)
+        changes = _range(where, {k: v for k, v in one.items() if k not in _SCOPING})
+        found.append(ScopeOverride(roles, scopes, tuple(changes.items())))
+    return {}, tuple(found)
+
+
+def _range(at: str, section: Section) -> Section:
+    _known(at, section, _RANGE)
+    kind = one_of(f"{at}.type", section.get("type", "mixed_min_max"), tuple(_KINDS))
+    where = f"{at}.params"
+    params = _object(where, section.get("params", {}))
+    _known(where, params, {"max_percentile", "min_percentile"})
+    ends = [
+        _number(where, params, key, end)
+        for key, end in (("min_percentile", 0.1), ("max_percentile", 99.9))
+    ]
+    try:
+        percent = checked_percent(ends)
+    except ArgumentError as error:
+        raise ArgumentError(where, error.got, error.wanted) from None
+    samples = _count(at, section, "num_init_samples", 256)
+    return {"range_kind": _KINDS[kind], "percent": percent, "samples": samples}
+
+
+def _batch_norm(at: str, begin: Section) -> int:
+    section = _object(at, begin.get("batchnorm_adaptation", {}))
+    _known(at, section, {"num_bn_adaptation_samples"})
+    return _count(at, section, "num_bn_adaptation_samples", 2000)
+
+
+def _precision(
+    at: str, begin: Section
+) -> tuple[PrecisionSettings | None, tuple[tuple[int, str], ...], tuple[str, ...]]:
+    """Return how widths are found, those of scopes, and keys that decide nothing."""
+    if "precision" not in begin:
+        return None, (), ()
+    section = _object(at, begin["precision"])
+    _known(at, section, _PRECISION)
+    kind = one_of(f"{at}.type", section.get("type", "manual"), tuple(_RATIOS))
+    mode = section.get("bitwidth_assignment_mode", "liberal")
+    widths = _widths(f"{at}.bitwidth_per_scope", section.get("bitwidth_per_scope", []))
+    _flag(at, section, "dump_init_precision_data", default=False)
+    _count(at, section, "warmup_iter_number", 20)
+    settings = PrecisionSettings(
+        kind,
+        _choices(f"{at}.bits", section.get("bits", [2, 4, 8])),
+        _number(at, section, "compression_ratio", _RATIOS[kind]),
+        rounds=_count(at, section, "iter_number", 200 if kind == "hawq" else 100),
+        tolerance=_number(at, section, "tolerance", 1e-4),
+        data_points=_count(at, section, "num_data_points", 100),
+        widths=one_of(f"{at}.bitwidth_assignment_mode", mode, ("strict", "liberal")),
+        eval_subset_ratio=_number(at, section, "eval_subset_ratio", 1.0),
+    )
+    return settings, widths, tuple(f"{at}.{k}" for k in _PRECISION_UNUSED if k in section)
+
+
+def _choices(at: str, bits: object) -> tuple[int, ...]:
+    if not isinstance(bits, (list, tuple)) or not bits:
+        raise ArgumentError(at, shown(bits), "a list of widths")
+    return tuple(sorted({_bits(at, each) for each in bits}))
+
+
+def _widths(at: str, pairs: object) -> tuple[tuple[int, str], ...]:
+    if not isinstance(pairs, (list, tuple)):
+        raise ArgumentError(at, shown(pairs), "a list of [bits, scope]")
+    widths = []
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[1], str):
+            raise ArgumentError(at, shown(pair), "[bits, scope]")
+        (scope,) = _texts(at, pair[1])
+        widths.append((_bits(at, pair[0]), scope))
+    return tuple(widths)
