@@ -64,6 +64,8 @@ class CodeProduct(NamedTuple):
         Of the weights: one, or one per output channel.
     window : tuple
         Pairs of option and value, of a convolution.
+    is_dense : bool
+        Whether groups are one for the kernel, with zeros between them.
     """
 
     operator: str
@@ -74,6 +76,18 @@ class CodeProduct(NamedTuple):
     src_point: int
     wei_points: tuple[int, ...]
     window: tuple[tuple[str, Any], ...] = ()
+    is_dense: bool = False
+
+    @property
+    def groups(self) -> int:
+        """Of channels."""
+        return int(dict(self.window).get("groups", 1))
+
+    @property
+    def options(self) -> Options:
+        """Of a convolution, as our operator takes them."""
+        options = dict(self.window)
+        return {**options, "groups": 1} if self.is_dense else options
 
 
 class Rounding(NamedTuple):
@@ -171,6 +185,18 @@ def saturated(acc: Array) -> Array:
 def _sums(
     product: CodeProduct, src: Array, wei: Array, bias: Array | None, notes: tuple[str, ...]
 ) -> Array:
+    try:
+        return _sums_by_groups(product, src, wei, bias, notes)
+    except UnsupportedError:
+        if product.groups == 1 or product.is_dense:
+            raise
+    said = f"{product.groups} groups as one, with zeros between them: no kernel of groups"
+    return _sums_by_groups(product._replace(is_dense=True), src, wei, bias, (said, *notes))
+
+
+def _sums_by_groups(
+    product: CodeProduct, src: Array, wei: Array, bias: Array | None, notes: tuple[str, ...]
+) -> Array:
     operator = kept(_sums_operator, wei, bias, **_sums_options(product))
     try:
         acc = operator(src)
@@ -202,7 +228,7 @@ def _sums_operator(
     product: CodeProduct,
     **options: Any,  # noqa: ANN401 - of CodeProduct.make
 ) -> Operator:
-    return product.make(wei, bias, dst="s32", **options)
+    return product.make(_widened(wei, product), bias, dst="s32", **options)
 
 
 def _rounding_operator(
@@ -245,7 +271,23 @@ def _low_operator(
     return product.make(low.astype(np.int8), bias, dst="s32", **options)
 
 
+def _widened(wei: Array, product: CodeProduct) -> Array:
+    """Return weights of one group: outside of its own, a channel has its zero point."""
+    if not product.is_dense:
+        return wei
+    outputs, inputs, *kernel = wei.shape
+    groups = product.groups
+    points = np.array(product.wei_points).reshape(-1, *(1,) * (wei.ndim - 1))
+    wide = np.empty((outputs, groups * inputs, *kernel), wei.dtype)
+    wide[...] = points
+    for group in range(groups):
+        rows = slice(group * outputs // groups, (group + 1) * outputs // groups)
+        wide[rows, group * inputs : (group + 1) * inputs] = wei[rows]
+    return wide
+
+
 def _centred(wei: Array, product: CodeProduct) -> Array:
+    wei = _widened(wei, product)
     points = np.array(product.wei_points, np.int16)
     if product.axis == 0:
         points = points.reshape(-1, *(1,) * (wei.ndim - 1))
@@ -275,7 +317,7 @@ def _sums_options(product: CodeProduct) -> Options:
         "product": product,
         "src_q": src_q,
         "wei_q": _wei_q(product, (1.0,)),
-        **dict(product.window),
+        **product.options,
     }
 
 
