@@ -41,7 +41,7 @@ def test_qlinear_conv(seed: int) -> None:
     acc = meaning.conv_sums([x, x_point, w, w_point, added], drawn["attributes"])
     channels = (w.shape[0],) if rng.integers(2) else ()
     x_scale, w_scale, y_scale = draw.scales(rng, acc, channels)
-    y_point = draw.point(rng, rng.choice([np.uint8, np.int8]))
+    y_point = draw.point(rng, draw.code_type(rng))
     y = pq.onnx.qlinear_conv(
         x, x_scale, x_point, w, w_scale, w_point, y_scale, y_point, added, **drawn["attributes"]
     )
@@ -67,7 +67,7 @@ def test_qlinear_matmul(seed: int) -> None:
     acc = meaning.product_sums(a, a_point, b, b_point)
     a_scale, b_scale, y_scale = draw.scales(rng, acc, b_point.shape)
     a_scale = np.broadcast_to(a_scale, a_point.shape) * np.float32(1)
-    y_point = draw.point(rng, rng.choice([np.uint8, np.int8]))
+    y_point = draw.point(rng, draw.code_type(rng))
     y = pq.onnx.qlinear_matmul(a, a_scale, a_point, b, b_scale, b_point, y_scale, y_point)
     rows = a_scale[:, None] if a_scale.ndim == 1 and a_scale.size > 1 else a_scale
     factor = np.asarray(rows * b_scale / y_scale)

@@ -14,6 +14,7 @@ from support.onnx_operators import draw, meaning
 
 SEEDS = range(60)
 ONE = np.float32(1)
+OPERATORS: Any = pq.onnx  # called with arguments that are wrong on purpose
 
 
 def taps(x: Any, w: Any, attributes: dict[str, Any]) -> int:
@@ -23,11 +24,11 @@ def taps(x: Any, w: Any, attributes: dict[str, Any]) -> int:
 
 
 def check_convolution(call: draw.NodeCall, y: np.ndarray[Any, Any]) -> None:
-    x, w, added = (None if v is None else v.astype(np.float64) for v in call.inputs)
+    x, w = (value.astype(np.float64) for value in call.inputs[:2])
     of = meaning.transposed if call.op_type == "ConvTranspose" else meaning.convolved
     exact, sizes = of(x, w, call.attributes), of(abs(x), abs(w), call.attributes)
-    if added is not None:
-        along = added.reshape(-1, *(1,) * (x.ndim - 2))
+    if call.inputs[2] is not None:
+        along = call.inputs[2].astype(np.float64).reshape(-1, *(1,) * (x.ndim - 2))
         exact, sizes = exact + along, sizes + abs(along)
     assert y.shape == exact.shape
     bound = meaning.float32_bound(sizes, taps(x, w, call.attributes) + 1)
@@ -70,8 +71,8 @@ def test_output_shape(shape: list[int], auto_pad: str) -> None:
     """Smaller than what the kernel reaches, and larger: there the bias stands alone."""
     rng = np.random.default_rng(3)
     inputs = [rng.normal(0, 1, dims).astype(np.float32) for dims in ((1, 2, 3, 3), (2, 3, 3, 3))]
-    attributes = {"strides": [3, 2], "output_shape": shape, "auto_pad": auto_pad}
-    call = draw.NodeCall("ConvTranspose", [*inputs, np.float32([1, -2, 3])], attributes)
+    attributes: dict[str, Any] = {"strides": [3, 2], "output_shape": shape, "auto_pad": auto_pad}
+    call = draw.NodeCall("ConvTranspose", [*inputs, np.array([1, -2, 3], np.float32)], attributes)
     y = pq.onnx.conv_transpose(*call.inputs, **attributes)
     check_convolution(call, y)
     assert y.shape[2:] == tuple(shape)
@@ -120,70 +121,72 @@ def test_what_does_not_fit_is_named() -> None:
     zero = np.uint8(0)
     q: list[Any] = [codes, ONE, zero, wei, ONE, np.int8(0), ONE, zero]
     wrong: list[tuple[type[ArgumentError], str, Any]] = [
-        (DTypeError, "X", lambda: pq.onnx.conv(x.astype(np.float64), w)),
-        (DTypeError, "W", lambda: pq.onnx.conv(x, w.astype(np.float16))),
-        (ShapeError, "X", lambda: pq.onnx.conv(x[:, :1], w)),
-        (ShapeError, "X", lambda: pq.onnx.conv(x[:, :, :2], w)),
-        (ShapeError, "W", lambda: pq.onnx.conv(x, w[0])),
-        (ShapeError, "W", lambda: pq.onnx.conv(np.ones((1, 4, 4, 4), np.float32), w, group=2)),
-        (ShapeError, "B", lambda: pq.onnx.conv(x, w, np.ones(2, np.float32))),
-        (ShapeError, "kernel_shape", lambda: pq.onnx.conv(x, w, kernel_shape=[3, 2])),
-        (ShapeError, "pads", lambda: pq.onnx.conv(x, w, pads=[1, 1])),
-        (ShapeError, "strides", lambda: pq.onnx.conv(x, w, strides=[0, 1])),
-        (ArgumentError, "auto_pad", lambda: pq.onnx.conv(x, w, auto_pad="SAME")),
-        (ArgumentError, "pads", lambda: pq.onnx.conv(x, w, auto_pad="VALID", pads=[1] * 4)),
-        (ArgumentError, "group", lambda: pq.onnx.conv(x, w, group=0)),
-        (ShapeError, "X", lambda: pq.onnx.conv_transpose(x, w)),
+        (DTypeError, "X", lambda: OPERATORS.conv(x.astype(np.float64), w)),
+        (DTypeError, "W", lambda: OPERATORS.conv(x, w.astype(np.float16))),
+        (ShapeError, "X", lambda: OPERATORS.conv(x[:, :1], w)),
+        (ShapeError, "X", lambda: OPERATORS.conv(x[:, :, :2], w)),
+        (ShapeError, "W", lambda: OPERATORS.conv(x, w[0])),
+        (ShapeError, "W", lambda: OPERATORS.conv(np.ones((1, 4, 4, 4), np.float32), w, group=2)),
+        (ShapeError, "B", lambda: OPERATORS.conv(x, w, np.ones(2, np.float32))),
+        (ShapeError, "kernel_shape", lambda: OPERATORS.conv(x, w, kernel_shape=[3, 2])),
+        (ShapeError, "pads", lambda: OPERATORS.conv(x, w, pads=[1, 1])),
+        (ShapeError, "strides", lambda: OPERATORS.conv(x, w, strides=[0, 1])),
+        (ArgumentError, "auto_pad", lambda: OPERATORS.conv(x, w, auto_pad="SAME")),
+        (ArgumentError, "pads", lambda: OPERATORS.conv(x, w, auto_pad="VALID", pads=[1] * 4)),
+        (ArgumentError, "group", lambda: OPERATORS.conv(x, w, group=0)),
+        (ShapeError, "X", lambda: OPERATORS.conv_transpose(x, w)),
         (
             ShapeError,
             "output_padding",
-            lambda: pq.onnx.conv_transpose(x, w[:2], output_padding=[1]),
+            lambda: OPERATORS.conv_transpose(x, w[:2], output_padding=[1]),
         ),
-        (DTypeError, "x", lambda: pq.onnx.conv_integer(x, wei)),
-        (DTypeError, "x_zero_point", lambda: pq.onnx.conv_integer(codes, wei, np.int8(1))),
+        (DTypeError, "x", lambda: OPERATORS.conv_integer(x, wei)),
+        (DTypeError, "x_zero_point", lambda: OPERATORS.conv_integer(codes, wei, np.int8(1))),
         (
             ShapeError,
             "w_zero_point",
-            lambda: pq.onnx.conv_integer(codes, wei, None, np.zeros(2, np.int8)),
+            lambda: OPERATORS.conv_integer(codes, wei, None, np.zeros(2, np.int8)),
         ),
-        (ArgumentError, "x_scale", lambda: pq.onnx.qlinear_conv(q[0], np.float32(0), *q[2:])),
+        (ArgumentError, "x_scale", lambda: OPERATORS.qlinear_conv(q[0], np.float32(0), *q[2:])),
         (
             ArgumentError,
             "w_scale",
-            lambda: pq.onnx.qlinear_conv(*q[:4], np.float32(np.nan), *q[5:]),
+            lambda: OPERATORS.qlinear_conv(*q[:4], np.float32(np.nan), *q[5:]),
         ),
-        (DTypeError, "y_zero_point", lambda: pq.onnx.qlinear_conv(*q[:7], np.int32(0))),
-        (DTypeError, "B", lambda: pq.onnx.qlinear_conv(*q, np.ones(3, np.float32))),
+        (DTypeError, "y_zero_point", lambda: OPERATORS.qlinear_conv(*q[:7], np.int32(0))),
+        (DTypeError, "B", lambda: OPERATORS.qlinear_conv(*q, np.ones(3, np.float32))),
         (
             ArgumentError,
             "y_scale",
-            lambda: pq.onnx.qlinear_conv(q[0], np.float32(1e30), *q[2:6], np.float32(1e-30), zero),
+            lambda: OPERATORS.qlinear_conv(
+                q[0], np.float32(1e30), *q[2:6], np.float32(1e-30), zero
+            ),
         ),
-        (ShapeError, "B", lambda: pq.onnx.matmul(np.ones((2, 3), np.float32), x)),
-        (ShapeError, "A", lambda: pq.onnx.matmul(np.float32(1), x)),
+        (ShapeError, "B", lambda: OPERATORS.matmul(np.ones((2, 3), np.float32), x)),
+        (ShapeError, "A", lambda: OPERATORS.matmul(np.float32(1), x)),
         (
             ShapeError,
             "b",
-            lambda: pq.onnx.qlinear_matmul(
+            lambda: OPERATORS.qlinear_matmul(
                 codes, ONE, zero, codes[..., :3, :], ONE, zero, ONE, zero
             ),
         ),
         (
             ShapeError,
             "a_zero_point",
-            lambda: pq.onnx.matmul_integer(codes, codes, np.zeros(3, np.uint8)),
+            lambda: OPERATORS.matmul_integer(codes, codes, np.zeros(3, np.uint8)),
         ),
         (
             ShapeError,
             "y_scale",
-            lambda: pq.onnx.qlinear_matmul(
+            lambda: OPERATORS.qlinear_matmul(
                 codes, ONE, zero, codes, ONE, zero, np.ones(4, np.float32), zero
             ),
         ),
-        (ShapeError, "A", lambda: pq.onnx.gemm(x, x)),
-        (ShapeError, "C", lambda: pq.onnx.gemm(x[0, 0], x[0, 0], np.ones((3, 4), np.float32))),
-        (ArgumentError, "alpha", lambda: pq.onnx.gemm(x[0, 0], x[0, 0], alpha=np.inf)),
-        (ArgumentError, "X", lambda: pq.onnx.conv([1.0], w)),
+        (ShapeError, "A", lambda: OPERATORS.gemm(x, x)),
+        (ShapeError, "C", lambda: OPERATORS.gemm(x[0, 0], x[0, 0], np.ones((3, 4), np.float32))),
+        (ArgumentError, "alpha", lambda: OPERATORS.gemm(x[0, 0], x[0, 0], alpha=np.inf)),
+        (ArgumentError, "X", lambda: OPERATORS.conv([1.0], w)),
     ]
     for kind, argument, call in wrong:
         with pytest.raises(kind) as caught:
@@ -199,7 +202,9 @@ def test_nothing_to_multiply() -> None:
     assert pq.onnx.conv(np.ones((0, 2, 4, 4), np.float32), w).shape == (0, 3, 2, 2)
     nothing = np.ones((2, 0), np.float32)
     assert (pq.onnx.matmul(nothing, nothing.T) == np.zeros((2, 2))).all()
-    assert (pq.onnx.gemm(nothing, nothing.T, np.float32([1, 2]), beta=3.0) == [3, 6]).all()
+    assert (
+        pq.onnx.gemm(nothing, nothing.T, np.array([1, 2], np.float32), beta=3.0) == [3, 6]
+    ).all()
     codes, zero = nothing.astype(np.uint8), np.uint8(7)
     y = pq.onnx.qlinear_matmul(codes, ONE, zero, codes.T, ONE, zero, ONE, zero)
     np.testing.assert_array_equal(y, np.full((2, 2), 7, np.uint8))
@@ -219,7 +224,7 @@ def test_what_ran_is_traced_by_thread_and_block() -> None:
     with pq.onnx.trace() as outer:
         pq.onnx.conv_integer(x, w)
         with pq.onnx.trace() as inner:
-            pq.onnx.quantize_linear(np.float32([1.0]), ONE)
+            pq.onnx.quantize_linear(np.array([1.0], np.float32), ONE)
     pq.onnx.conv_integer(x, w)
     assert [call.operator for call in outer] == ["ConvInteger"]
     assert [str(call) for call in inner] == ["QuantizeLinear: no oneDNN kernel; by a pass of ours"]

@@ -53,7 +53,9 @@ def calls(case: Any) -> list[tuple[NodeCall, list[Any]]]:
 
 def bound(call: NodeCall) -> Any:
     """Return how far two float32 results of a call can be apart."""
-    sized = [None if value is None else abs(value.astype(np.float64)) for value in call.inputs]
+    sized: list[Any] = [
+        None if value is None else abs(value.astype(np.float64)) for value in call.inputs
+    ]
     attributes, added = call.attributes, (*sized, None)[2]
     terms = int(np.prod(sized[1].shape))  # no more are summed
     if call.op_type == "MatMul":

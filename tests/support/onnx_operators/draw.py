@@ -18,6 +18,11 @@ class NodeCall(NamedTuple):
     attributes: dict[str, Any]
 
 
+def code_type(rng: Generator) -> Any:
+    """Return uint8 or int8."""
+    return (np.uint8, np.int8)[rng.integers(2)]
+
+
 def code_tensor(rng: Generator, shape: tuple[int, ...], dtype: Any) -> Array:
     info = np.iinfo(dtype)
     return rng.integers(info.min, info.max + 1, shape).astype(dtype)
@@ -26,7 +31,7 @@ def code_tensor(rng: Generator, shape: tuple[int, ...], dtype: Any) -> Array:
 def point(rng: Generator, dtype: Any, shape: tuple[int, ...] = ()) -> Array:
     """Return zero points: zero, the ends and any code, all often."""
     info = np.iinfo(dtype)
-    drawn = rng.integers(info.min, info.max + 1, shape)
+    drawn: Array = np.asarray(rng.integers(info.min, info.max + 1, shape))
     kind = rng.integers(4)
     if kind == 0:
         drawn = np.zeros(shape)
@@ -47,7 +52,8 @@ def scales(rng: Generator, acc: Array, shape: tuple[int, ...] = ()) -> tuple[Any
     else:
         first, second = rng.uniform(0.01, 1), rng.uniform(0.01, 1, shape)
         third = first * spread * rng.uniform(0.2, 1)
-    return tuple(np.asarray(value, np.float32) for value in (first, second, third))
+    one, two, three = (np.asarray(value, np.float32) for value in (first, second, third))
+    return one, two, three
 
 
 def window(rng: Generator, spatial: int, *, is_same_dense: bool = False) -> dict[str, Any]:
@@ -89,7 +95,7 @@ def code_convolution(rng: Generator, types: tuple[Any, Any] | None = None) -> di
     spatial = int(rng.choice([1, 2, 2, 3]))
     drawn = window(rng, spatial, is_same_dense=types is not None)
     groups, inputs, outputs, lengths = _dims(rng, spatial, drawn)
-    src, wei = types or (rng.choice([np.uint8, np.int8]), rng.choice([np.uint8, np.int8]))
+    src, wei = types or (code_type(rng), code_type(rng))
     channels = outputs * groups
     x = code_tensor(rng, (int(rng.integers(1, 3)), inputs * groups, *lengths), src)
     w = code_tensor(rng, (channels, inputs, *drawn["kernel"]), wei)
@@ -148,7 +154,7 @@ def stacks(rng: Generator) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def code_product(rng: Generator, *, is_plain: bool = False) -> dict[str, Any]:
     """Return operands and zero points of a product of codes; one for each row only if not plain."""
     dims_a, dims_b = stacks(rng)
-    src, wei = rng.choice([np.uint8, np.int8]), rng.choice([np.uint8, np.int8])
+    src, wei = code_type(rng), code_type(rng)
     rows: tuple[int, ...] = ()
     columns: tuple[int, ...] = ()
     if len(dims_b) == 2 and rng.integers(2):

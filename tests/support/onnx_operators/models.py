@@ -11,7 +11,7 @@ from support.onnx_operators.draw import NodeCall
 
 Array = np.ndarray[Any, Any]
 
-OPERATORS = {
+OPERATORS: dict[str, Any] = {
     "Conv": pq.onnx.conv,
     "ConvTranspose": pq.onnx.conv_transpose,
     "ConvInteger": pq.onnx.conv_integer,
