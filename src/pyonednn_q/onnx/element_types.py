@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pyonednn_q.argument import whole
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.shown import install, shown
 
@@ -73,6 +74,19 @@ _BY_NUMBER = {each.number: each for each in _TYPES}
 _BY_NAME = {each.name: each for each in _TYPES}
 
 
+def chosen(argument: str, value: Any) -> ElementType | None:  # noqa: ANN401 - however it is said
+    """Return the element type of an attribute, None for 0, which chooses none.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        Naming the argument.
+    """
+    if isinstance(value, (int, np.integer)) and whole(argument, value) == 0:
+        return None
+    return element_type(argument, value)
+
+
 def element_type(argument: str, value: Any) -> ElementType:  # noqa: ANN401 - however it is said
     """Return an element type of a TensorProto number, a dtype, a scalar type or a name.
 
@@ -87,7 +101,7 @@ def element_type(argument: str, value: Any) -> ElementType:  # noqa: ANN401 - ho
     ('int4', 3)
     """
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        known = _BY_NUMBER.get(int(value))
+        known = _BY_NUMBER.get(whole(argument, value))
         if known is None:
             wanted = f"a TensorProto number of {', '.join(map(str, _BY_NUMBER))}"
             raise ArgumentError(argument, shown(value), wanted)

@@ -11,7 +11,7 @@ from pyonednn_q.argument import whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native import passes
 from pyonednn_q.onnx import tensors
-from pyonednn_q.onnx.element_types import ElementType, element_type
+from pyonednn_q.onnx.element_types import ElementType, chosen, element_type
 from pyonednn_q.onnx.trace import record
 from pyonednn_q.ops.arrays import as_array
 
@@ -86,10 +86,11 @@ def quantize_linear(
     if point is not None and point.shape != scales.shape and (point.size, scales.size) != (1, 1):
         raise ShapeError("y_zero_point", str(point.shape), f"{scales.shape}, as y_scale has")
     single = "float32" if raw.dtype.name == _NO_SCALE else raw.dtype.name
-    computed = element_type("precision", precision or single)
+    computed = chosen("precision", precision) or element_type("y_scale", single)
     if computed.name not in _FLOATS:
         raise DTypeError("precision", computed.name, ", ".join(_FLOATS))
     grid = _Grid("y_scale", values.shape, scales.shape, axis, block_size)
+    saturate = whole("saturate", saturate)
     return _quantized(
         "QuantizeLinear", values, scales, point, grid, computed.dtype, stored, saturate
     )
@@ -143,7 +144,7 @@ def dequantize_linear(
     scales = tensors.constant("x_scale", x_scale)
     if scales.dtype.name not in (*_FLOATS, _NO_SCALE):
         raise DTypeError("x_scale", str(scales.dtype), f"{', '.join(_FLOATS)} or {_NO_SCALE}")
-    stored = element_type("output_dtype", output_dtype or scales.dtype)
+    stored = chosen("output_dtype", output_dtype) or element_type("x_scale", scales.dtype)
     if stored.name not in _FLOATS:
         raise DTypeError("output_dtype", stored.name, ", ".join(_FLOATS))
     grid = _Grid("x_scale", codes.shape, scales.shape, axis, block_size)
@@ -301,7 +302,7 @@ def _by_rows(values: Array, scales: Array, points: Array, grid: _Grid, dtype: st
 def _stored(point: Array | None, output_dtype: Any) -> ElementType:  # noqa: ANN401
     """Return the data type of a result."""
     kind = None if point is None else element_type("y_zero_point", point.dtype)
-    asked = element_type("output_dtype", output_dtype) if output_dtype else None
+    asked = chosen("output_dtype", output_dtype)
     if kind is not None and asked is not None and kind != asked:
         raise DTypeError("output_dtype", asked.name, f"{kind.name}, as y_zero_point has")
     stored = kind or asked or element_type("output_dtype", np.uint8)

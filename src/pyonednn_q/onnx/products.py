@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import broadcast, real
+from pyonednn_q.argument import broadcast, real, whole
 from pyonednn_q.errors import ShapeError, UnsupportedError
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf
 from pyonednn_q.onnx import tensors
@@ -103,10 +103,11 @@ def gemm(
     """
     a = tensors.floats("A", A)
     b = tensors.floats("B", B, a)
+    turn_a, turn_b = whole("transA", transA), whole("transB", transB)
     for name, array in (("A", a), ("B", b)):
         if array.ndim != 2:
             raise ShapeError(name, str(array.shape), "two dimensions")
-    a, b = a.T if transA else a, b.T if transB else b
+    a, b = (array.T if turned else array for array, turned in ((a, turn_a), (b, turn_b)))
     stack = MatrixStack.of(a, b)
     factors = real("alpha", alpha), real("beta", beta)
     c = None if C is None or factors[1] == 0 else tensors.floats("C", C, a)
@@ -119,8 +120,8 @@ def gemm(
     if c is not None:
         rows = c.shape[0] if c.ndim == 2 else 1
         extent = "per_channel" if rows == 1 else "full"
-        whole = stack.dst if extent == "full" else stack.dst[1:]
-        c = broadcast("C", c if extent == "full" else c.reshape(-1), whole)
+        dims = stack.dst if extent == "full" else stack.dst[1:]
+        c = broadcast("C", c if extent == "full" else c.reshape(-1), dims)
         c = np.multiply(c, np.float32(factors[1]), dtype=np.float32)
     chain = _chain(factors[0], extent)
     return _of_floats("Gemm", a, b, chain, {} if c is None else {"C": c})

@@ -195,7 +195,8 @@ def named(src: str, wei: str, added: str) -> Iterator[None]:
 def constant(name: str, value: Any) -> Array:  # noqa: ANN401
     """Return a small tensor; scalars of NumPy and floats of Python are some."""
     if isinstance(value, float):
-        return np.asarray(value, np.float32)
+        with np.errstate(over="ignore"):
+            return np.asarray(value, np.float32)
     if isinstance(value, np.generic):
         return np.asarray(value)
     return as_array(name, value)
