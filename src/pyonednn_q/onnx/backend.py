@@ -25,7 +25,8 @@ from onnx.reference.ops import load_op
 
 from pyonednn_q.argument import instance
 from pyonednn_q.errors import ArgumentError, Error, UnsupportedError
-from pyonednn_q.onnx.convolutions import conv, conv_integer, conv_transpose, qlinear_conv
+from pyonednn_q.onnx.code_convolutions import conv_integer, qlinear_conv
+from pyonednn_q.onnx.convolutions import conv, conv_transpose
 from pyonednn_q.onnx.linear import dequantize_linear, dynamic_quantize_linear, quantize_linear
 from pyonednn_q.onnx.products import gemm, matmul, matmul_integer, qlinear_matmul
 from pyonednn_q.onnx.trace import trace

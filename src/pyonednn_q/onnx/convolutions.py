@@ -1,4 +1,4 @@
-"""Conv, ConvTranspose, ConvInteger and QLinearConv."""
+"""Conv and ConvTranspose."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pyonednn_q import dtypes
 from pyonednn_q.errors import ShapeError, UnsupportedError
 from pyonednn_q.onnx import geometry, tensors
 from pyonednn_q.onnx.geometry import Sliding
-from pyonednn_q.onnx.sums import CodeProduct, Rounding, rounded, sums
 from pyonednn_q.onnx.trace import record
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.functional import kept
@@ -156,162 +155,6 @@ def conv_transpose(
     return _grown(dst, bias, how)
 
 
-def conv_integer(
-    x: Tensor,
-    w: Tensor,
-    x_zero_point: Tensor = None,
-    w_zero_point: Tensor = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: Iterable[int] | None = None,
-    group: int = 1,
-    kernel_shape: Iterable[int] | None = None,
-    pads: Iterable[int] | None = None,
-    strides: Iterable[int] | None = None,
-) -> Array:
-    """Return ONNX's ConvInteger: y[n, m] = Σ (x − x_zero_point) · (w[m] − w_zero_point[m]).
-
-    Parameters
-    ----------
-    x : (N, C, spatial) tensor of uint8 or int8
-        Codes. Padded places hold x_zero_point: they add 0.
-    w : (M, C / group, spatial) tensor of uint8 or int8
-        Codes.
-    x_zero_point : scalar, optional
-        Of the data type of x; 0 by default.
-    w_zero_point : scalar or (M,) tensor, optional
-        Of the data type of w; 0 by default.
-    auto_pad, dilations, group, kernel_shape, pads, strides
-        As of `conv`.
-
-    Returns
-    -------
-    (N, M, spatial) ndarray of int32
-        Exact; sums beyond 32 bits saturate.
-
-    Raises
-    ------
-    ArgumentError, DTypeError, ShapeError, UnsupportedError
-        As `conv` raises them.
-
-    Examples
-    --------
-    >>> x = np.arange(2, 11, dtype=np.uint8).reshape(1, 1, 3, 3)
-    >>> conv_integer(x, np.ones((1, 1, 2, 2), np.uint8), np.uint8(1))[0, 0]
-    array([[12, 16],
-           [24, 28]], dtype=int32)
-    """
-    src, wei = tensors.codes("x", x), tensors.codes("w", w)
-    window = (auto_pad, dilations, group, kernel_shape, pads, strides)
-    how = geometry.convolution(("x", "w"), src.shape, wei.shape, *window)
-    product = _product("ConvInteger", src, x_zero_point, wei, w_zero_point, how)
-    if not src.size:
-        return _empty("ConvInteger", src, wei, how, np.dtype(np.int32))
-    with tensors.named("x", "w", "w"):
-        return sums(product, src, wei)
-
-
-def qlinear_conv(
-    x: Tensor,
-    x_scale: Tensor,
-    x_zero_point: Tensor,
-    w: Tensor,
-    w_scale: Tensor,
-    w_zero_point: Tensor,
-    y_scale: Tensor,
-    y_zero_point: Tensor,
-    B: Tensor = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: Iterable[int] | None = None,
-    group: int = 1,
-    kernel_shape: Iterable[int] | None = None,
-    pads: Iterable[int] | None = None,
-    strides: Iterable[int] | None = None,
-) -> Array:
-    """Return ONNX's QLinearConv: y = saturate(rne(f32(acc) · M) + y_zero_point).
-
-    acc is what `conv_integer` returns, and B; M = f32(f32(x_scale · w_scale) / y_scale), as ONNX's
-    reference and ONNX Runtime have it.
-
-    Parameters
-    ----------
-    x, w
-        As of `conv_integer`.
-    x_scale, y_scale : scalar of float32
-        Real value of one step, above 0.
-    x_zero_point : scalar
-        Of the data type of x.
-    w_scale : scalar or (M,) tensor of float32
-        Real value of one step, above 0.
-    w_zero_point : scalar or (M,) tensor
-        Of the data type of w.
-    y_zero_point : scalar of uint8 or int8
-        Its data type is that of the result; None: x's, and 0.
-    B : (M,) tensor of int32, optional
-        In units of x_scale · w_scale.
-    auto_pad, dilations, group, kernel_shape, pads, strides
-        As of `conv`.
-
-    Returns
-    -------
-    (N, M, spatial) ndarray
-        Codes of the data type of y_zero_point.
-
-    Raises
-    ------
-    ArgumentError, DTypeError, ShapeError, UnsupportedError
-        As `conv` raises them.
-
-    Examples
-    --------
-    >>> x = np.array([[[1, 2, 3]]], np.uint8)
-    >>> one, zero = np.float32(0.5), np.uint8(0)
-    >>> qlinear_conv(x, one, zero, x[..., :1], one, zero, one, np.uint8(5))
-    array([[[5, 6, 7]]], dtype=uint8)
-    """
-    src, wei = tensors.codes("x", x), tensors.codes("w", w)
-    window = (auto_pad, dilations, group, kernel_shape, pads, strides)
-    how = geometry.convolution(("x", "w"), src.shape, wei.shape, *window)
-    product = _product("QLinearConv", src, x_zero_point, wei, w_zero_point, how)
-    bias = tensors.bias("B", B, np.dtype(np.int32), wei.shape[0])
-    factor = tensors.multiplier(
-        tensors.one("x_scale", tensors.scale("x_scale", x_scale)),
-        tensors.per_tensor_or_channel("w_scale", tensors.scale("w_scale", w_scale), wei.shape[0]),
-        tensors.one("y_scale", tensors.scale("y_scale", y_scale)),
-    )
-    point, dtype = tensors.dst_point(y_zero_point, src.dtype)
-    if not src.size:
-        return _empty("QLinearConv", src, wei, how, dtypes.numpy_dtype(dtype))
-    zero_point = int(tensors.one("y_zero_point", point))
-    rounding = Rounding(tuple(factor.reshape(-1).tolist()), dtype, zero_point)
-    with tensors.named("x", "w", "B"):
-        return rounded(product, rounding, src, wei, bias)
-
-
-def _product(
-    operator: str,
-    src: Array,
-    src_point: Any,  # noqa: ANN401 - array_like
-    wei: Array,
-    wei_point: Any,  # noqa: ANN401
-    how: Sliding,
-) -> CodeProduct:
-    point = tensors.zero_point("x_zero_point", src_point, src.dtype, "x")
-    points = tensors.zero_point("w_zero_point", wei_point, wei.dtype, "w")
-    points = tensors.per_tensor_or_channel("w_zero_point", points, wei.shape[0])
-    return CodeProduct(
-        operator,
-        Conv,
-        0,
-        dtypes.from_numpy(src.dtype, "x"),
-        dtypes.from_numpy(wei.dtype, "w"),
-        int(tensors.one("x_zero_point", point)),
-        tuple(points.reshape(-1).tolist()),
-        how.options,
-    )
-
-
 def _of_floats(
     operator: str,
     make: Callable[..., Operator],
@@ -322,7 +165,7 @@ def _of_floats(
 ) -> Array:
     """Return a convolution of floats, by kernels of their data type, or else of float32."""
     if not src.size:
-        return _empty(operator, src, wei, how, src.dtype)
+        return empty_result(operator, src, wei, how, src.dtype)
     options = dict(how.options)
     with tensors.named("X", "W", "B"):
         made = kept(make, wei, bias, dst=dtypes.from_numpy(src.dtype), **options)
@@ -369,7 +212,9 @@ def _grown(dst: Array, bias: Array | None, how: Sliding) -> Array:
     return grown
 
 
-def _empty(operator: str, src: Array, wei: Array, how: Sliding, dtype: np.dtype[Any]) -> Array:
+def empty_result(
+    operator: str, src: Array, wei: Array, how: Sliding, dtype: np.dtype[Any]
+) -> Array:
     """Return the result for a batch of nothing."""
     if src.shape[0] or not wei.size:
         raise ShapeError("X" if src.dtype.kind == "f" else "x", str(src.shape), "no empty channel")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,17 @@ from pyonednn_q.errors import ShapeError, UnsupportedError
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf
 from pyonednn_q.onnx import tensors
 from pyonednn_q.onnx.stack import MatrixStack
-from pyonednn_q.onnx.sums import CodeProduct, Rounding, codes_of, rounded, saturated, sums
+from pyonednn_q.onnx.sums import (
+    CodeProduct,
+    Rounding,
+    code_product,
+    codes_of,
+    rounded,
+    rounding_by,
+    saturated,
+    sums,
+)
+from pyonednn_q.onnx.tensors import Constant
 from pyonednn_q.onnx.trace import record
 from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.ops.functional import kept
@@ -162,11 +172,13 @@ def matmul_integer(
     """
     a, b = tensors.codes("A", A), tensors.codes("B", B)
     stack = MatrixStack.of(a, b)
-    points = (
-        stack.rows("a_zero_point", tensors.zero_point("a_zero_point", a_zero_point, a.dtype, "A")),
-        stack.columns(
-            "b_zero_point", tensors.zero_point("b_zero_point", b_zero_point, b.dtype, "B")
-        ),
+    points = _points(
+        stack,
+        ("A", "B"),
+        a.dtype,
+        b.dtype,
+        tensors.content_or_none("a_zero_point", a_zero_point),
+        tensors.content_or_none("b_zero_point", b_zero_point),
     )
     if stack.is_empty:
         return stack.zeros("MatMulInteger", np.dtype(np.int32))
@@ -222,28 +234,81 @@ def qlinear_matmul(
     """
     left, right = tensors.codes("a", a), tensors.codes("b", b)
     stack = MatrixStack.of(left, right, ("a", "b"))
-    a_point = tensors.zero_point("a_zero_point", a_zero_point, left.dtype, "a")
-    b_point = tensors.zero_point("b_zero_point", b_zero_point, right.dtype, "b")
-    points = stack.rows("a_zero_point", a_point), stack.columns("b_zero_point", b_point)
-    y_point, dtype = tensors.dst_point(y_zero_point, left.dtype)
-    y_point = stack.placed("y_zero_point", y_point)
-    factor = tensors.multiplier(
-        stack.rows("a_scale", tensors.scale("a_scale", a_scale)),
-        stack.columns("b_scale", tensors.scale("b_scale", b_scale)),
-        stack.placed("y_scale", tensors.scale("y_scale", y_scale)),
+    quantization = _quantization(
+        stack,
+        left.dtype,
+        right.dtype,
+        tensors.content("a_scale", a_scale),
+        tensors.content_or_none("a_zero_point", a_zero_point),
+        tensors.content("b_scale", b_scale),
+        tensors.content_or_none("b_zero_point", b_zero_point),
+        tensors.content("y_scale", y_scale),
+        tensors.content_or_none("y_zero_point", y_zero_point),
     )
-    stored = dtypes.numpy_dtype(dtype)
+    points, factor, y_point, dtype, rounding = quantization
     if stack.is_empty:
         zeros = stack.zeros("QLinearMatMul", np.dtype(np.int32))
         return codes_of(zeros.reshape(stack.whole), factor, y_point, dtype).reshape(stack.dst)
-    is_plain = points[0].size == 1 and y_point.size == 1 and stack.is_by_column(factor)
-    if is_plain and stack.is_by_column(points[1]):
-        rounding = Rounding(tuple(factor.reshape(-1).tolist()), dtype, int(y_point.reshape(())))
+    if rounding is not None:
         product = _product("QLinearMatMul", left, right, *points)
         with tensors.named("a", "b", "b"):
             return rounded(product, rounding, *stack.matrices(left, right)).reshape(stack.dst)
     acc = _sums("QLinearMatMul", ("a", "b"), stack, left, right, *points).reshape(stack.whole)
-    return codes_of(acc, factor, y_point, stored.name).reshape(stack.dst)
+    return codes_of(acc, factor, y_point, dtype).reshape(stack.dst)
+
+
+class _Quantization(NamedTuple):
+    """Zero points of both operands, M, zero point and data type of the result.
+
+    rounding: the same, where it is one for the tensor or for each column of one matrix.
+    """
+
+    points: tuple[Array, Array]
+    multiplier: Array
+    dst_point: Array
+    dst: str
+    rounding: Rounding | None
+
+
+@tensors.by_content
+def _quantization(
+    stack: MatrixStack,
+    a: np.dtype[Any],
+    b: np.dtype[Any],
+    a_scale: Constant,
+    a_point: Constant | None,
+    b_scale: Constant,
+    b_point: Constant | None,
+    y_scale: Constant,
+    y_point: Constant | None,
+) -> _Quantization:
+    points = _points(stack, ("a", "b"), a, b, a_point, b_point)
+    dst_points, dtype = tensors.dst_point(y_point, a)
+    dst_point = stack.placed("y_zero_point", dst_points)
+    factor = tensors.multiplier(
+        stack.rows("a_scale", tensors.scale("a_scale", a_scale.array)),
+        stack.columns("b_scale", tensors.scale("b_scale", b_scale.array)),
+        stack.placed("y_scale", tensors.scale("y_scale", y_scale.array)),
+    )
+    is_plain = points[0].size == 1 and dst_point.size == 1 and stack.is_by_column(factor)
+    if not (is_plain and stack.is_by_column(points[1])):
+        return _Quantization(points, factor, dst_point, dtype, None)
+    rounding = rounding_by(tuple(factor.reshape(-1).tolist()), dtype, int(dst_point))
+    return _Quantization(points, factor, dst_point, dtype, rounding)
+
+
+@tensors.by_content
+def _points(
+    stack: MatrixStack,
+    names: tuple[str, str],
+    a: np.dtype[Any],
+    b: np.dtype[Any],
+    a_point: Constant | None,
+    b_point: Constant | None,
+) -> tuple[Array, Array]:
+    rows = tensors.zero_point("a_zero_point", a_point, a, names[0])
+    columns = tensors.zero_point("b_zero_point", b_point, b, names[1])
+    return stack.rows("a_zero_point", rows), stack.columns("b_zero_point", columns)
 
 
 def _sums(
@@ -275,12 +340,11 @@ def _sums(
 
 
 def _product(operator: str, a: Array, b: Array, a_point: Array, b_point: Array) -> CodeProduct:
-    return CodeProduct(
+    return code_product(
         operator,
         MatMul,
         -1,
-        dtypes.from_numpy(a.dtype),
-        dtypes.from_numpy(b.dtype),
+        (dtypes.from_numpy(a.dtype), dtypes.from_numpy(b.dtype)),
         int(a_point.reshape(())),
         tuple(b_point.reshape(-1).tolist()),
     )

@@ -16,7 +16,8 @@ be, into 64 · high + low with |high| <= 4 and -32 <= low <= 31, and both produc
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,10 +46,11 @@ _S32 = np.iinfo(np.int32)
 _ROUNDED = "exact s32 sums, rounded by a pass of ours"
 
 
-class CodeProduct(NamedTuple):
-    """A product of codes as an operator of ONNX says it, all of it hashable.
+@dataclass(frozen=True, slots=True, eq=False)
+class CodeProduct:
+    """A product of codes as an operator of ONNX says it. Made by `code_product`, one for each.
 
-    Parameters
+    Attributes
     ----------
     operator : str
         ONNX's name of it.
@@ -90,10 +92,26 @@ class CodeProduct(NamedTuple):
         return {**options, "groups": 1} if self.is_dense else options
 
 
-class Rounding(NamedTuple):
-    """How codes are made of sums.
+@functools.lru_cache(maxsize=1024)
+def code_product(
+    operator: str,
+    make: Callable[..., Operator],
+    axis: int,
+    types: tuple[str, str],
+    src_point: int,
+    wei_points: tuple[int, ...],
+    window: tuple[tuple[str, Any], ...] = (),
+    is_dense: bool = False,
+) -> CodeProduct:
+    """Return the same object for the same product: it is found by what it is, not what it holds."""
+    return CodeProduct(operator, make, axis, *types, src_point, wei_points, window, is_dense)
 
-    Parameters
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rounding:
+    """How codes are made of sums. Made by `rounding_by`, one for each.
+
+    Attributes
     ----------
     multiplier : tuple of float
         M, float32 numbers: one, or one per output channel.
@@ -111,6 +129,12 @@ class Rounding(NamedTuple):
     def is_normal(self) -> bool:
         """Whether kernels take the multipliers as they are."""
         return min(self.multiplier) >= _LEAST_NORMAL
+
+
+@functools.lru_cache(maxsize=1024)
+def rounding_by(multiplier: tuple[float, ...], dst: str, zero_point: int) -> Rounding:
+    """Return the same object for the same rounding."""
+    return Rounding(multiplier, dst, zero_point)
 
 
 def sums(product: CodeProduct, src: Array, wei: Array, bias: Array | None = None) -> Array:
@@ -191,7 +215,20 @@ def _sums(
         if product.groups == 1 or product.is_dense:
             raise
     said = f"{product.groups} groups as one, with zeros between them: no kernel of groups"
-    return _sums_by_groups(product._replace(is_dense=True), src, wei, bias, (said, *notes))
+    return _sums_by_groups(_dense(product), src, wei, bias, (said, *notes))
+
+
+def _dense(product: CodeProduct) -> CodeProduct:
+    return code_product(
+        product.operator,
+        product.make,
+        product.axis,
+        (product.src, product.wei),
+        product.src_point,
+        product.wei_points,
+        product.window,
+        True,
+    )
 
 
 def _sums_by_groups(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,11 +13,14 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.ops.arrays import as_array
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 Array = np.ndarray[Any, Any]
 
+Result = TypeVar("Result")
+
 _FLOATS = ("f32", "f16", "bf16")
+_SMALL = 1 << 16  # bytes of constants that are remembered with what was made of them
 
 
 def codes(name: str, value: object) -> Array:
@@ -51,7 +55,7 @@ def floats(name: str, value: object, like: Array | None = None) -> Array:
     return array
 
 
-def scale(name: str, value: Any) -> Array:  # noqa: ANN401 - array_like
+def scale(name: str, value: Array) -> Array:
     """Return scales in float32: finite, above 0, of any shape.
 
     Raises
@@ -59,25 +63,24 @@ def scale(name: str, value: Any) -> Array:  # noqa: ANN401 - array_like
     ArgumentError, DTypeError
         Naming the argument.
     """
-    array = constant(name, value)
-    if array.dtype.kind != "f" and array.dtype.name != "bfloat16":
-        raise DTypeError(name, str(array.dtype), "float32, float16 or bfloat16")
+    if value.dtype.kind != "f" and value.dtype.name not in {"bfloat16", "float8_e8m0fnu"}:
+        raise DTypeError(name, str(value.dtype), "float32, float16 or bfloat16")
     with np.errstate(over="ignore"):
-        single = array.astype(np.float32)
+        single = value.astype(np.float32)
     if not (np.isfinite(single) & (single > 0)).all():
         bad = single[~(np.isfinite(single) & (single > 0))]
         raise ArgumentError(name, str(bad.flat[0]), "values that are finite and above 0")
     return single
 
 
-def zero_point(name: str, value: Any, dtype: np.dtype[Any], of: str) -> Array:  # noqa: ANN401
+def zero_point(name: str, value: Constant | None, dtype: np.dtype[Any], of: str) -> Array:
     """Return zero points in int32; 0 where there are none.
 
     Parameters
     ----------
     name : str
         Of the argument.
-    value : array_like or None
+    value : Constant or None
         Of the data type of its tensor.
     dtype : numpy.dtype
         Of that tensor.
@@ -91,18 +94,17 @@ def zero_point(name: str, value: Any, dtype: np.dtype[Any], of: str) -> Array:  
     """
     if value is None:
         return np.zeros((), np.int32)
-    array = constant(name, value)
-    if array.dtype != dtype:
-        raise DTypeError(name, str(array.dtype), f"{dtype}, as {of} has")
-    return np.asarray(array.astype(np.int32))
+    if value.dtype != dtype:
+        raise DTypeError(name, str(value.dtype), f"{dtype}, as {of} has")
+    return np.asarray(value.array.astype(np.int32))
 
 
-def dst_point(value: Any, default: np.dtype[Any]) -> tuple[Array, str]:  # noqa: ANN401
+def dst_point(value: Constant | None, default: np.dtype[Any]) -> tuple[Array, str]:
     """Return y_zero_point in int32, and the data type of codes that it says.
 
     Parameters
     ----------
-    value : array_like or None
+    value : Constant or None
         None: 0 of the default.
     default : numpy.dtype
         Of the first input.
@@ -112,9 +114,7 @@ def dst_point(value: Any, default: np.dtype[Any]) -> tuple[Array, str]:  # noqa:
     ArgumentError, DTypeError
         Naming the argument.
     """
-    point = codes(
-        "y_zero_point", np.zeros((), default) if value is None else constant("y_zero_point", value)
-    )
+    point = codes("y_zero_point", np.zeros((), default) if value is None else value.array)
     return point.astype(np.int32), dtypes.from_numpy(point.dtype)
 
 
@@ -178,6 +178,66 @@ def bias(name: str, value: object, dtype: np.dtype[Any], channels: int) -> Array
     if array.shape != (channels,):
         raise ShapeError(name, str(array.shape), f"({channels},): one per output channel")
     return array
+
+
+class Constant(NamedTuple):
+    """A scale or zero point by its content: what was checked of it need not be checked again.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Of it.
+    shape : tuple of int
+        Of it.
+    data : bytes
+        Its values in row-major order.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    data: bytes
+
+    @property
+    def array(self) -> Array:
+        """The values, read-only."""
+        return np.frombuffer(self.data, self.dtype).reshape(self.shape)
+
+
+def content(name: str, value: Any) -> Constant:  # noqa: ANN401 - array_like
+    """Return a small tensor by its content.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        Naming the argument.
+    """
+    array = constant(name, value)
+    if array.dtype.hasobject:
+        raise DTypeError(name, str(array.dtype), "numbers")
+    return Constant(array.dtype, array.shape, array.tobytes())
+
+
+def content_or_none(name: str, value: Any) -> Constant | None:  # noqa: ANN401 - array_like
+    """Return a small tensor by its content; None where there is none."""
+    return None if value is None else content(name, value)
+
+
+def by_content(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Return a function that remembers what it made of small constants; of large ones it does not.
+
+    Parameters
+    ----------
+    function : callable
+        Of hashable arguments, some of them `Constant`.
+    """
+    remembered = functools.lru_cache(maxsize=1024)(function)
+
+    @functools.wraps(function)
+    def made(*arguments: Any) -> Result:  # noqa: ANN401
+        sizes = (len(each.data) for each in arguments if isinstance(each, Constant))
+        return (remembered if sum(sizes) <= _SMALL else function)(*arguments)
+
+    return made
 
 
 @contextmanager
