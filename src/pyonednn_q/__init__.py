@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyonednn_q import expr as expr
     from pyonednn_q import inspection as inspection
     from pyonednn_q import native as native
+    from pyonednn_q import onnx as onnx
     from pyonednn_q import ops as ops
     from pyonednn_q import predict as predict
     from pyonednn_q import primitive as primitive
@@ -78,6 +79,7 @@ _ROOMS = (
     "expr",
     "inspection",
     "native",
+    "onnx",
     "ops",
     "predict",
     "primitive",

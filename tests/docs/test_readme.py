@@ -53,6 +53,7 @@ SHOWN = [
         "docs/from_onnx.md",
         "docs/from_openvino.md",
         "docs/from_torch.md",
+        "docs/onnx_operators.md",
         "docs/quantize.md",
     )
     for shown in re.findall(

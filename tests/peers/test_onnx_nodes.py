@@ -1,73 +1,95 @@
-"""The node cases that the package onnx ships: the integer operators, and 8-bit (de)quantization."""
+"""The node cases that the package onnx ships, all of those of our operators."""
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pyonednn_q.errors import SaturationError
-from pyonednn_q.native import runtime
-from support.peers.onnx_nodes import run_node
+from support.onnx_operators import meaning
+from support.onnx_operators.draw import NodeCall
+from support.onnx_operators.models import OPERATORS, ours
 
-nodes: Any = pytest.importorskip("onnx.backend.test.case.node", reason="onnx is not installed")
-helper: Any = pytest.importorskip("onnx.helper")
+onnx: Any = pytest.importorskip("onnx", reason="onnx is not installed")
+nodes: Any = pytest.importorskip("onnx.backend.test.case.node")
 
-INTEGER = (
-    "test_qlinearconv",
-    *(
-        f"test_qlinearmatmul_{rank}_{kind}_{scale}"
-        for rank in ("2D", "3D")
-        for kind in ("uint8", "int8")
-        for scale in ("float32", "float16")
-    ),
-    "test_convinteger_without_padding",
-    "test_convinteger_with_padding",
-    "test_matmulinteger",
-)
-QUANTIZE = (
-    "test_quantizelinear",
-    "test_quantizelinear_axis",
-    "test_dequantizelinear",
-    "test_dequantizelinear_axis",
-)
+INTEGER = {"QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger"}
+FLOAT = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
 
 
-@pytest.fixture(scope="module")
-def cases() -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # making the other operators' cases overflows on purpose
-        return {case.name: case for case in nodes.collect_testcases(None)}
+def is_ours(case: Any) -> bool:
+    return len(case.model.graph.node) == 1 and case.model.graph.node[0].op_type in OPERATORS
 
 
-def computed(case: Any) -> tuple[Any, Any]:
-    """What we return for a case, and what is expected."""
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # making the other operators' cases overflows on purpose
+    CASES = {case.name: case for case in nodes.collect_testcases(None) if is_ours(case)}
+
+
+def array(value: Any) -> Any:
+    is_proto = isinstance(value, onnx.TensorProto)
+    return onnx.numpy_helper.to_array(value) if is_proto else np.asarray(value)
+
+
+def calls(case: Any) -> list[tuple[NodeCall, list[Any]]]:
+    """Return a case's calls and what each must give."""
     (node,) = case.model.graph.node
-    ((given, expected),) = case.data_sets
-    named = dict(zip([value.name for value in case.model.graph.input], given, strict=True))
-    inputs = [np.asarray(named[name]) if name else None for name in node.input]
-    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    return run_node(node.op_type, inputs, attributes), np.asarray(expected[0])
-
-
-@pytest.mark.parametrize("name", [*INTEGER, *QUANTIZE])
-def test_node_cases(name: str, cases: dict[str, Any]) -> None:
-    try:
-        got, want = computed(cases[name])
-    except SaturationError as error:
-        assert not runtime.isa().has_vnni()
-        pytest.skip(str(error))
-    assert got.dtype == want.dtype
-    np.testing.assert_array_equal(got, want)
-
-
-def test_no_case_of_these_operators_is_left_out(cases: dict[str, Any]) -> None:
-    operators = {"QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger"}
-    found = {
-        name
-        for name, case in cases.items()
-        if len(case.model.graph.node) == 1 and case.model.graph.node[0].op_type in operators
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    attributes = {
+        name: value.decode() if isinstance(value, bytes) else value
+        for name, value in attributes.items()
     }
-    assert found == set(INTEGER)
+    names = [value.name for value in case.model.graph.input]
+    found = []
+    for inputs, outputs in case.data_sets:
+        named = dict(zip(names, map(array, inputs), strict=True))
+        in_order = [named[name] if name else None for name in node.input]
+        found.append((NodeCall(node.op_type, in_order, attributes), list(map(array, outputs))))
+    return found
+
+
+def bound(call: NodeCall) -> Any:
+    """Return how far two float32 results of a call can be apart."""
+    sized: list[Any] = [
+        None if value is None else abs(value.astype(np.float64)) for value in call.inputs
+    ]
+    attributes, added = call.attributes, (*sized, None)[2]
+    terms = int(np.prod(sized[1].shape))  # no more are summed
+    if call.op_type == "MatMul":
+        sizes = np.matmul(sized[0], sized[1])
+    elif call.op_type == "Gemm":
+        left = sized[0].T if attributes.get("transA") else sized[0]
+        right = sized[1].T if attributes.get("transB") else sized[1]
+        sizes = abs(attributes.get("alpha", 1.0)) * (left @ right)
+        sizes = sizes + (0.0 if added is None else abs(attributes.get("beta", 1.0)) * added)
+    else:
+        of = meaning.transposed if call.op_type == "ConvTranspose" else meaning.convolved
+        sizes = of(sized[0], sized[1], attributes)
+        assert added is None
+    return 2 * meaning.float32_bound(sizes, terms, 4)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_node_cases(name: str) -> None:
+    for call, expected in calls(CASES[name]):
+        got = ours(call)
+        assert len(got) == len(expected)
+        for value, wanted in zip(got, expected, strict=True):
+            assert value.dtype == wanted.dtype
+            assert value.shape == wanted.shape
+            if call.op_type in FLOAT:
+                apart = abs(value.astype(np.float64) - wanted.astype(np.float64))
+                assert (apart <= bound(call)).all()
+            else:
+                np.testing.assert_array_equal(value, wanted)
+
+
+def test_no_case_of_these_operators_is_left_out() -> None:
+    counts = Counter(case.model.graph.node[0].op_type for case in CASES.values())
+    integer = sum(counts[name] for name in INTEGER)
+    print(f"{len(CASES)} node cases, {integer} of them of integer operators: {dict(counts)}")  # noqa: T201
+    assert set(counts) == set(OPERATORS)
+    assert (len(CASES), integer) == (77, 12)

@@ -9,6 +9,7 @@ plans                      chains that are composed, and what it takes to run a 
 rewriting                  the rewriter: exact meaning, near matches, planted mistakes
 definitions                what other frameworks define, in rational arithmetic
 oracles, peers             other runtimes, asked live: their codes; names for every difference
+onnx_operators             calls of ONNX's operators, what they mean, and models of one node
 outside                    vectors of suites that others wrote
 calls, misreadings         calls of operators as values; what one may misunderstand in them
 forms, pooled              layers whose forms mean the same; means with post-ops

@@ -343,6 +343,26 @@ layout, strict, allow_reference, saturation, zero_point, requantize, self_check,
     )
 
 
+def kept(
+    make: Callable[..., Operator],
+    wei: Tensor,
+    bias: Tensor = None,
+    **options: Any,  # noqa: ANN401 - of make
+) -> Operator:
+    """Return the operator ``make(wei, bias, **options)``, kept as those of the calls above.
+
+    Parameters
+    ----------
+    make : callable
+        A function of a module, which makes an operator of weights, bias and options.
+    wei, bias : tensor
+        Compared with those of earlier calls, as the functional calls compare theirs.
+    **options
+        Of `make`: hashable, or lists of what is. The same objects are found without comparing.
+    """
+    return _CACHE.find(make, wei, bias, options) or _CACHE.operator(make, wei, bias, options)
+
+
 def operator_cache_info() -> CacheInfo:
     """Return what the cache behind the functional calls holds and did."""
     return _CACHE.info()
@@ -368,9 +388,7 @@ def _call(
     operands: Operands,
     options: dict[str, Any],
 ) -> Array:
-    operator = _CACHE.find(make, wei, bias, options)
-    if operator is None:
-        operator = _CACHE.operator(make, wei, bias, options)
+    operator = kept(make, wei, bias, **options)
     if operands is None:
         if residual is None:
             return operator(src, out=out)

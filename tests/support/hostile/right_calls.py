@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyonednn_q as pq
-from support.hostile import right_functions, right_ranges, right_values
+from support.hostile import right_functions, right_onnx, right_ranges, right_values
 from support.hostile.right_values import CHAIN
 
 # Bases and enumerations of Python's own, and errors that nobody else raises.
@@ -38,6 +38,8 @@ NOT_CALLED = {
         "Interval",
         "KernelModel",
         "Packed",
+        "Call",
+        "trace",
     ),
     *("GraphOperator", "PlanModel", "Range", "Repair", "Verdict", "WeightCodes", "implementations"),
 }
@@ -50,6 +52,7 @@ ROOMS = (
     right_functions.predicted_calls,
     right_functions.readers_calls,
     right_functions.quantized_calls,
+    right_onnx.onnx_calls,
     right_ranges.range_calls,
     right_ranges.weight_calls,
     right_ranges.width_calls,

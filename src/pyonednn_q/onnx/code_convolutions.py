@@ -1,0 +1,209 @@
+"""ConvInteger and QLinearConv."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.onnx import geometry, tensors
+from pyonednn_q.onnx.convolutions import empty_result
+from pyonednn_q.onnx.sums import CodeProduct, Rounding, code_product, rounded, rounding_by, sums
+from pyonednn_q.onnx.tensors import Constant
+from pyonednn_q.ops.conv import Conv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Array = np.ndarray[Any, Any]
+Tensor = Any  # NumPy array, CPU tensor with __dlpack__, or buffer
+
+
+def conv_integer(
+    x: Tensor,
+    w: Tensor,
+    x_zero_point: Tensor = None,
+    w_zero_point: Tensor = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Iterable[int] | None = None,
+    group: int = 1,
+    kernel_shape: Iterable[int] | None = None,
+    pads: Iterable[int] | None = None,
+    strides: Iterable[int] | None = None,
+) -> Array:
+    """Return ONNX's ConvInteger: y[n, m] = Σ (x − x_zero_point) · (w[m] − w_zero_point[m]).
+
+    Parameters
+    ----------
+    x : (N, C, spatial) tensor of uint8 or int8
+        Codes. Padded places hold x_zero_point: they add 0.
+    w : (M, C / group, spatial) tensor of uint8 or int8
+        Codes.
+    x_zero_point : scalar, optional
+        Of the data type of x; 0 by default.
+    w_zero_point : scalar or (M,) tensor, optional
+        Of the data type of w; 0 by default.
+    auto_pad, dilations, group, kernel_shape, pads, strides
+        As of `conv`.
+
+    Returns
+    -------
+    (N, M, spatial) ndarray of int32
+        Exact; sums beyond 32 bits saturate.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError, UnsupportedError
+        As `conv` raises them.
+
+    Examples
+    --------
+    >>> x = np.arange(2, 11, dtype=np.uint8).reshape(1, 1, 3, 3)
+    >>> conv_integer(x, np.ones((1, 1, 2, 2), np.uint8), np.uint8(1))[0, 0]
+    array([[12, 16],
+           [24, 28]], dtype=int32)
+    """
+    src, wei = tensors.codes("x", x), tensors.codes("w", w)
+    window = (auto_pad, dilations, group, kernel_shape, pads, strides)
+    how = geometry.convolution(("x", "w"), src.shape, wei.shape, *window)
+    points = (
+        tensors.content_or_none("x_zero_point", x_zero_point),
+        tensors.content_or_none("w_zero_point", w_zero_point),
+    )
+    product = _product(
+        "ConvInteger", src.dtype, points[0], wei.dtype, points[1], wei.shape[0], how.options
+    )
+    if not src.size:
+        return empty_result("ConvInteger", src, wei, how, np.dtype(np.int32))
+    with tensors.named("x", "w", "w"):
+        return sums(product, src, wei)
+
+
+def qlinear_conv(
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor,
+    w: Tensor,
+    w_scale: Tensor,
+    w_zero_point: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor,
+    B: Tensor = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Iterable[int] | None = None,
+    group: int = 1,
+    kernel_shape: Iterable[int] | None = None,
+    pads: Iterable[int] | None = None,
+    strides: Iterable[int] | None = None,
+) -> Array:
+    """Return ONNX's QLinearConv: y = saturate(rne(f32(acc) · M) + y_zero_point).
+
+    acc is what `conv_integer` returns, and B; M = f32(f32(x_scale · w_scale) / y_scale), as ONNX's
+    reference and ONNX Runtime have it.
+
+    Parameters
+    ----------
+    x, w
+        As of `conv_integer`.
+    x_scale, y_scale : scalar of float32
+        Real value of one step, above 0.
+    x_zero_point : scalar
+        Of the data type of x.
+    w_scale : scalar or (M,) tensor of float32
+        Real value of one step, above 0.
+    w_zero_point : scalar or (M,) tensor
+        Of the data type of w.
+    y_zero_point : scalar of uint8 or int8
+        Its data type is that of the result; None: x's, and 0.
+    B : (M,) tensor of int32, optional
+        In units of x_scale · w_scale.
+    auto_pad, dilations, group, kernel_shape, pads, strides
+        As of `conv`.
+
+    Returns
+    -------
+    (N, M, spatial) ndarray
+        Codes of the data type of y_zero_point.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError, UnsupportedError
+        As `conv` raises them.
+
+    Examples
+    --------
+    >>> x = np.array([[[1, 2, 3]]], np.uint8)
+    >>> one, zero = np.float32(0.5), np.uint8(0)
+    >>> qlinear_conv(x, one, zero, x[..., :1], one, zero, one, np.uint8(5))
+    array([[[5, 6, 7]]], dtype=uint8)
+    """
+    src, wei = tensors.codes("x", x), tensors.codes("w", w)
+    window = (auto_pad, dilations, group, kernel_shape, pads, strides)
+    how = geometry.convolution(("x", "w"), src.shape, wei.shape, *window)
+    points = (
+        tensors.content_or_none("x_zero_point", x_zero_point),
+        tensors.content_or_none("w_zero_point", w_zero_point),
+    )
+    product = _product(
+        "QLinearConv", src.dtype, points[0], wei.dtype, points[1], wei.shape[0], how.options
+    )
+    bias = tensors.bias("B", B, np.dtype(np.int32), wei.shape[0])
+    rounding = _rounding(
+        tensors.content("x_scale", x_scale),
+        tensors.content("w_scale", w_scale),
+        tensors.content("y_scale", y_scale),
+        tensors.content_or_none("y_zero_point", y_zero_point),
+        src.dtype,
+        wei.shape[0],
+    )
+    if not src.size:
+        return empty_result("QLinearConv", src, wei, how, dtypes.numpy_dtype(rounding.dst))
+    with tensors.named("x", "w", "B"):
+        return rounded(product, rounding, src, wei, bias)
+
+
+@tensors.by_content
+def _product(
+    operator: str,
+    src: np.dtype[Any],
+    src_point: Constant | None,
+    wei: np.dtype[Any],
+    wei_point: Constant | None,
+    channels: int,
+    window: tuple[tuple[str, Any], ...],
+) -> CodeProduct:
+    point = tensors.zero_point("x_zero_point", src_point, src, "x")
+    points = tensors.zero_point("w_zero_point", wei_point, wei, "w")
+    points = tensors.per_tensor_or_channel("w_zero_point", points, channels)
+    return code_product(
+        operator,
+        Conv,
+        0,
+        (dtypes.from_numpy(src, "x"), dtypes.from_numpy(wei, "w")),
+        int(tensors.one("x_zero_point", point)),
+        tuple(points.reshape(-1).tolist()),
+        window,
+    )
+
+
+@tensors.by_content
+def _rounding(
+    src_scale: Constant,
+    wei_scale: Constant,
+    dst_scale: Constant,
+    dst_point: Constant | None,
+    src: np.dtype[Any],
+    channels: int,
+) -> Rounding:
+    of_wei = tensors.scale("w_scale", wei_scale.array)
+    factor = tensors.multiplier(
+        tensors.one("x_scale", tensors.scale("x_scale", src_scale.array)),
+        tensors.per_tensor_or_channel("w_scale", of_wei, channels),
+        tensors.one("y_scale", tensors.scale("y_scale", dst_scale.array)),
+    )
+    point, dtype = tensors.dst_point(dst_point, src)
+    zero_point = int(tensors.one("y_zero_point", point))
+    return rounding_by(tuple(factor.reshape(-1).tolist()), dtype, zero_point)

@@ -1,0 +1,223 @@
+"""Conv and ConvTranspose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.errors import ShapeError, UnsupportedError
+from pyonednn_q.onnx import geometry, tensors
+from pyonednn_q.onnx.geometry import Sliding
+from pyonednn_q.onnx.trace import record
+from pyonednn_q.ops.conv import Conv, Deconv
+from pyonednn_q.ops.functional import kept
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pyonednn_q.ops.operator import Operator
+
+Array = np.ndarray[Any, Any]
+Tensor = Any  # NumPy array, CPU tensor with __dlpack__, or buffer
+
+
+def conv(
+    X: Tensor,
+    W: Tensor,
+    B: Tensor = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Iterable[int] | None = None,
+    group: int = 1,
+    kernel_shape: Iterable[int] | None = None,
+    pads: Iterable[int] | None = None,
+    strides: Iterable[int] | None = None,
+) -> Array:
+    """Return ONNX's Conv: Y[n, m] = Σ X · W[m] + B[m].
+
+    Parameters
+    ----------
+    X : (N, C, spatial) tensor of float32, float16 or bfloat16
+        The source, of one to three spatial dimensions.
+    W : (M, C / group, spatial) tensor
+        Of the data type of X.
+    B : (M,) tensor, optional
+        Of that data type.
+    auto_pad : {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"}
+        NOTSET: `pads`. SAME: so that lengths are ceil(length / stride). VALID: none.
+    dilations, strides : sequence of int, optional
+        One per spatial dimension; 1 by default.
+    group : int
+        Of channels.
+    kernel_shape : sequence of int, optional
+        The spatial dims of W.
+    pads : sequence of int, optional
+        The low sides of all spatial dimensions, then the high ones; 0 by default.
+
+    Returns
+    -------
+    (N, M, spatial) ndarray
+        Of the data type of X. Sums are float32's.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument.
+    UnsupportedError
+        No kernel of oneDNN takes it, with the reasons.
+
+    Examples
+    --------
+    >>> X, W = np.ones((1, 1, 4, 4), np.float32), np.ones((1, 1, 3, 3), np.float32)
+    >>> conv(X, W, auto_pad="SAME_UPPER")[0, 0]
+    array([[4., 6., 6., 4.],
+           [6., 9., 9., 6.],
+           [6., 9., 9., 6.],
+           [4., 6., 6., 4.]], dtype=float32)
+    """
+    src = tensors.floats("X", X)
+    wei = tensors.floats("W", W, src)
+    window = (auto_pad, dilations, group, kernel_shape, pads, strides)
+    how = geometry.convolution(("X", "W"), src.shape, wei.shape, *window)
+    bias = tensors.bias("B", B, src.dtype, wei.shape[0])
+    return _of_floats("Conv", Conv, src, wei, bias, how)
+
+
+def conv_transpose(
+    X: Tensor,
+    W: Tensor,
+    B: Tensor = None,
+    *,
+    auto_pad: str = "NOTSET",
+    dilations: Iterable[int] | None = None,
+    group: int = 1,
+    kernel_shape: Iterable[int] | None = None,
+    output_padding: Iterable[int] | None = None,
+    output_shape: Iterable[int] | None = None,
+    pads: Iterable[int] | None = None,
+    strides: Iterable[int] | None = None,
+) -> Array:
+    """Return ONNX's ConvTranspose: the convolution whose gradient spreads X.
+
+    Parameters
+    ----------
+    X : (N, C, spatial) tensor of float32, float16 or bfloat16
+        The source, of one to three spatial dimensions.
+    W : (C, M / group, spatial) tensor
+        Of the data type of X.
+    B : (M,) tensor, optional
+        Of that data type.
+    auto_pad : {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"}
+        SAME: so that lengths are length · stride; also says on which side an odd number of places
+        is padded once more.
+    dilations, group, kernel_shape, pads, strides
+        As of `conv`.
+    output_padding : sequence of int, optional
+        Places that are added at the end of each spatial dimension; 0 by default.
+    output_shape : sequence of int, optional
+        The spatial dims of the result, which `pads` then follow from. Where it is larger than what
+        the kernel reaches, B alone, or 0, stands there.
+
+    Returns
+    -------
+    (N, M, spatial) ndarray
+        Of the data type of X. Sums are float32's.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError, UnsupportedError
+        As `conv` raises them.
+
+    Examples
+    --------
+    >>> X, W = np.ones((1, 1, 2), np.float32), np.ones((1, 1, 3), np.float32)
+    >>> conv_transpose(X, W, strides=[2], output_padding=[1])[0, 0]
+    array([1., 1., 2., 1., 1., 0.], dtype=float32)
+    """
+    src = tensors.floats("X", X)
+    wei = tensors.floats("W", W, src)
+    how = geometry.transposed(
+        src.shape,
+        wei.shape,
+        auto_pad,
+        dilations,
+        group,
+        kernel_shape,
+        output_padding,
+        output_shape,
+        pads,
+        strides,
+    )
+    bias = tensors.bias("B", B, src.dtype, wei.shape[1] * group)
+    dst = _of_floats("ConvTranspose", _deconv_operator, src, wei, bias, how)
+    return _grown(dst, bias, how)
+
+
+def _of_floats(
+    operator: str,
+    make: Callable[..., Operator],
+    src: Array,
+    wei: Array,
+    bias: Array | None,
+    how: Sliding,
+) -> Array:
+    """Return a convolution of floats, by kernels of their data type, or else of float32."""
+    if not src.size:
+        return empty_result(operator, src, wei, how, src.dtype)
+    options = dict(how.options)
+    with tensors.named("X", "W", "B"):
+        made = kept(make, wei, bias, dst=dtypes.from_numpy(src.dtype), **options)
+        try:
+            dst = made(src)
+        except UnsupportedError:
+            if src.dtype == np.float32:
+                raise
+        else:
+            record(operator, ((made, src.shape),))
+            return dst
+        wide = src.astype(np.float32)
+        made = kept(make, wei.astype(np.float32), bias, dst="f32", **options)
+        dst = made(wide).astype(src.dtype)
+    record(operator, ((made, src.shape),), f"computed in float32: no kernel of {src.dtype}")
+    return dst
+
+
+def _deconv_operator(
+    wei: Array,
+    bias: Array | None,
+    *,
+    groups: int,
+    **options: Any,  # noqa: ANN401 - of Deconv
+) -> Operator:
+    """Return a deconvolution of weights (C, M / group, spatial): ours have outputs first."""
+    channels, outputs, *kernel = wei.shape
+    by_group = wei.reshape(groups, channels // groups, outputs, *kernel).swapaxes(1, 2)
+    outputs_first = by_group.reshape(groups * outputs, channels // groups, *kernel)
+    return Deconv(outputs_first, bias, groups=groups, **options)
+
+
+def _grown(dst: Array, bias: Array | None, how: Sliding) -> Array:
+    """Return a result with the places that negative padding adds: what no kernel reaches."""
+    if min(how.lo + how.hi) >= 0:
+        return dst
+    grown = np.zeros((*dst.shape[:2], *how.dst), dst.dtype)
+    if bias is not None:
+        grown += bias.reshape(-1, *(1,) * len(how.dst))
+    starts = (max(-lo, 0) for lo in how.lo)
+    inside = (slice(start, start + n) for start, n in zip(starts, dst.shape[2:], strict=True))
+    at = (slice(None), slice(None), *inside)
+    grown[at] = dst
+    return grown
+
+
+def empty_result(
+    operator: str, src: Array, wei: Array, how: Sliding, dtype: np.dtype[Any]
+) -> Array:
+    """Return the result for a batch of nothing."""
+    if src.shape[0] or not wei.size:
+        raise ShapeError("X" if src.dtype.kind == "f" else "x", str(src.shape), "no empty channel")
+    record(operator, (), "an empty batch")
+    outputs = wei.shape[1] * how.groups if operator == "ConvTranspose" else wei.shape[0]
+    return np.empty((0, outputs, *how.dst), dtype)

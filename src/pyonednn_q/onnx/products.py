@@ -1,0 +1,383 @@
+"""MatMul, Gemm, MatMulInteger and QLinearMatMul."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.argument import broadcast, real, whole
+from pyonednn_q.errors import ShapeError, UnsupportedError
+from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf
+from pyonednn_q.onnx import tensors
+from pyonednn_q.onnx.stack import MatrixStack
+from pyonednn_q.onnx.sums import (
+    CodeProduct,
+    Rounding,
+    code_product,
+    codes_of,
+    rounded,
+    rounding_by,
+    saturated,
+    sums,
+)
+from pyonednn_q.onnx.tensors import Constant
+from pyonednn_q.onnx.trace import record
+from pyonednn_q.ops.dense import MatMul
+from pyonednn_q.ops.functional import kept
+
+Array = np.ndarray[Any, Any]
+Extent = Literal["per_channel", "full"]
+Tensor = Any  # NumPy array, CPU tensor with __dlpack__, or buffer
+
+
+def matmul(A: Tensor, B: Tensor) -> Array:
+    """Return ONNX's MatMul, which is NumPy's: Y = A · B.
+
+    Parameters
+    ----------
+    A : (..., M, K) or (K,) tensor of float32, float16 or bfloat16
+        The left matrix, or a stack of them.
+    B : (..., K, N) or (K,) tensor
+        Of the data type of A. Leading dimensions broadcast against each other.
+
+    Returns
+    -------
+    (..., M, N) ndarray
+        Of the data type of A, without M or N where A or B is a vector. Sums are float32's.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument.
+    UnsupportedError
+        No kernel of oneDNN takes it, with the reasons.
+
+    Examples
+    --------
+    >>> A = np.arange(6, dtype=np.float32).reshape(2, 1, 3)
+    >>> matmul(A, np.ones((3, 2), np.float32)).tolist()
+    [[[3.0, 3.0]], [[12.0, 12.0]]]
+    """
+    a = tensors.floats("A", A)
+    b = tensors.floats("B", B, a)
+    stack = MatrixStack.of(a, b)
+    if stack.is_empty:
+        return stack.zeros("MatMul", a.dtype)
+    dst = _of_floats("MatMul", *stack.matrices(a, b))
+    return dst.reshape(stack.dst)
+
+
+def gemm(
+    A: Tensor,
+    B: Tensor,
+    C: Tensor = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Array:
+    """Return ONNX's Gemm: Y = alpha · A' · B' + beta · C.
+
+    Parameters
+    ----------
+    A : (M, K) tensor of float32, float16 or bfloat16
+        (K, M) with `transA`.
+    B : (K, N) tensor
+        Of the data type of A; (N, K) with `transB`.
+    C : tensor, optional
+        Of that data type; it broadcasts to (M, N).
+    alpha, beta : float
+        Factors; with beta = 0, C is not read.
+    transA, transB : int
+        Whether A or B is transposed: not 0.
+
+    Returns
+    -------
+    (M, N) ndarray
+        Of the data type of A. Sums are float32's.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError, UnsupportedError
+        As `matmul` raises them.
+
+    Examples
+    --------
+    >>> A, B = np.float32([[1, 2]]), np.float32([[3, 4]])
+    >>> gemm(A, B, np.float32([0.5]), alpha=2.0, transB=1)
+    array([[22.5]], dtype=float32)
+    """
+    a = tensors.floats("A", A)
+    b = tensors.floats("B", B, a)
+    turn_a, turn_b = whole("transA", transA), whole("transB", transB)
+    for name, array in (("A", a), ("B", b)):
+        if array.ndim != 2:
+            raise ShapeError(name, str(array.shape), "two dimensions")
+    a, b = (array.T if turned else array for array, turned in ((a, turn_a), (b, turn_b)))
+    stack = MatrixStack.of(a, b)
+    factors = real("alpha", alpha), real("beta", beta)
+    c = None if C is None or factors[1] == 0 else tensors.floats("C", C, a)
+    if c is not None:
+        broadcast("C", c, stack.dst)
+    if stack.is_empty or factors[0] == 0:
+        dst = stack.zeros("Gemm", a.dtype)
+        return dst if c is None else dst + c * a.dtype.type(factors[1])
+    extent: Extent | None = None
+    if c is not None:
+        rows = c.shape[0] if c.ndim == 2 else 1
+        extent = "per_channel" if rows == 1 else "full"
+        dims = stack.dst if extent == "full" else stack.dst[1:]
+        c = broadcast("C", c if extent == "full" else c.reshape(-1), dims)
+        c = np.multiply(c, np.float32(factors[1]), dtype=np.float32)
+    chain = _chain(factors[0], extent)
+    return _of_floats("Gemm", a, b, chain, {} if c is None else {"C": c})
+
+
+def matmul_integer(
+    A: Tensor, B: Tensor, a_zero_point: Tensor = None, b_zero_point: Tensor = None
+) -> Array:
+    """Return ONNX's MatMulInteger: Y = (A − a_zero_point) · (B − b_zero_point).
+
+    Parameters
+    ----------
+    A : (..., M, K) or (K,) tensor of uint8 or int8
+        Codes.
+    B : (..., K, N) or (K,) tensor of uint8 or int8
+        Codes. Leading dimensions broadcast against each other.
+    a_zero_point : scalar, (M,) or (..., M, 1) tensor, optional
+        Of the data type of A, for the tensor or each row; 0 by default.
+    b_zero_point : scalar, (N,) or (..., 1, N) tensor, optional
+        Of the data type of B, for the tensor or each column; 0 by default.
+
+    Returns
+    -------
+    (..., M, N) ndarray of int32
+        Exact; sums beyond 32 bits saturate.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError, UnsupportedError
+        As `matmul` raises them.
+
+    Examples
+    --------
+    >>> A, B = np.uint8([[1, 2], [3, 4]]), np.int8([[1], [2]])
+    >>> matmul_integer(A, B, np.uint8([1, 3]))
+    array([[2],
+           [2]], dtype=int32)
+    """
+    a, b = tensors.codes("A", A), tensors.codes("B", B)
+    stack = MatrixStack.of(a, b)
+    points = _points(
+        stack,
+        ("A", "B"),
+        a.dtype,
+        b.dtype,
+        tensors.content_or_none("a_zero_point", a_zero_point),
+        tensors.content_or_none("b_zero_point", b_zero_point),
+    )
+    if stack.is_empty:
+        return stack.zeros("MatMulInteger", np.dtype(np.int32))
+    return _sums("MatMulInteger", ("A", "B"), stack, a, b, *points).reshape(stack.dst)
+
+
+def qlinear_matmul(
+    a: Tensor,
+    a_scale: Tensor,
+    a_zero_point: Tensor,
+    b: Tensor,
+    b_scale: Tensor,
+    b_zero_point: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor,
+) -> Array:
+    """Return ONNX's QLinearMatMul: y = saturate(rne(f32(acc) · M) + y_zero_point).
+
+    acc is what `matmul_integer` returns; M = f32(f32(a_scale · b_scale) / y_scale), as ONNX Runtime
+    has it. Scales of float16 and bfloat16 become float32 first.
+
+    Parameters
+    ----------
+    a, b
+        As `matmul_integer` takes A and B.
+    a_scale : scalar, (M,) or (..., M, 1) tensor of float32, float16 or bfloat16
+        Real value of one step, above 0, for the tensor or each row.
+    a_zero_point, b_zero_point
+        As of `matmul_integer`.
+    b_scale : scalar, (N,) or (..., 1, N) tensor
+        Real value of one step, for the tensor or each column.
+    y_scale : scalar, (..., M, 1) or (..., 1, N) tensor
+        Real value of one step of the result.
+    y_zero_point : tensor of uint8 or int8
+        Of the shape of y_scale. Its data type is that of the result; None: a's, and 0.
+
+    Returns
+    -------
+    (..., M, N) ndarray
+        Codes of the data type of y_zero_point.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError, UnsupportedError
+        As `matmul` raises them.
+
+    Examples
+    --------
+    >>> a, one, zero = np.uint8([[1, 2], [3, 4]]), np.float32(0.5), np.uint8(0)
+    >>> qlinear_matmul(a, one, zero, a, one, zero, one, np.int8(-1))
+    array([[ 3,  4],
+           [ 7, 10]], dtype=int8)
+    """
+    left, right = tensors.codes("a", a), tensors.codes("b", b)
+    stack = MatrixStack.of(left, right, ("a", "b"))
+    quantization = _quantization(
+        stack,
+        left.dtype,
+        right.dtype,
+        tensors.content("a_scale", a_scale),
+        tensors.content_or_none("a_zero_point", a_zero_point),
+        tensors.content("b_scale", b_scale),
+        tensors.content_or_none("b_zero_point", b_zero_point),
+        tensors.content("y_scale", y_scale),
+        tensors.content_or_none("y_zero_point", y_zero_point),
+    )
+    points, factor, y_point, dtype, rounding = quantization
+    if stack.is_empty:
+        zeros = stack.zeros("QLinearMatMul", np.dtype(np.int32))
+        return codes_of(zeros.reshape(stack.whole), factor, y_point, dtype).reshape(stack.dst)
+    if rounding is not None:
+        product = _product("QLinearMatMul", left, right, *points)
+        with tensors.named("a", "b", "b"):
+            return rounded(product, rounding, *stack.matrices(left, right)).reshape(stack.dst)
+    acc = _sums("QLinearMatMul", ("a", "b"), stack, left, right, *points).reshape(stack.whole)
+    return codes_of(acc, factor, y_point, dtype).reshape(stack.dst)
+
+
+class _Quantization(NamedTuple):
+    """Zero points of both operands, M, zero point and data type of the result.
+
+    rounding: the same, where it is one for the tensor or for each column of one matrix.
+    """
+
+    points: tuple[Array, Array]
+    multiplier: Array
+    dst_point: Array
+    dst: str
+    rounding: Rounding | None
+
+
+@tensors.by_content
+def _quantization(
+    stack: MatrixStack,
+    a: np.dtype[Any],
+    b: np.dtype[Any],
+    a_scale: Constant,
+    a_point: Constant | None,
+    b_scale: Constant,
+    b_point: Constant | None,
+    y_scale: Constant,
+    y_point: Constant | None,
+) -> _Quantization:
+    points = _points(stack, ("a", "b"), a, b, a_point, b_point)
+    dst_points, dtype = tensors.dst_point(y_point, a)
+    dst_point = stack.placed("y_zero_point", dst_points)
+    factor = tensors.multiplier(
+        stack.rows("a_scale", tensors.scale("a_scale", a_scale.array)),
+        stack.columns("b_scale", tensors.scale("b_scale", b_scale.array)),
+        stack.placed("y_scale", tensors.scale("y_scale", y_scale.array)),
+    )
+    is_plain = points[0].size == 1 and dst_point.size == 1 and stack.is_by_column(factor)
+    if not (is_plain and stack.is_by_column(points[1])):
+        return _Quantization(points, factor, dst_point, dtype, None)
+    rounding = rounding_by(tuple(factor.reshape(-1).tolist()), dtype, int(dst_point))
+    return _Quantization(points, factor, dst_point, dtype, rounding)
+
+
+@tensors.by_content
+def _points(
+    stack: MatrixStack,
+    names: tuple[str, str],
+    a: np.dtype[Any],
+    b: np.dtype[Any],
+    a_point: Constant | None,
+    b_point: Constant | None,
+) -> tuple[Array, Array]:
+    rows = tensors.zero_point("a_zero_point", a_point, a, names[0])
+    columns = tensors.zero_point("b_zero_point", b_point, b, names[1])
+    return stack.rows("a_zero_point", rows), stack.columns("b_zero_point", columns)
+
+
+def _sums(
+    operator: str,
+    names: tuple[str, str],
+    stack: MatrixStack,
+    a: Array,
+    b: Array,
+    a_point: Array,
+    b_point: Array,
+) -> Array:
+    """Return exact sums: zero points that differ by row, or between matrices, follow products.
+
+    Σ (a − z) · (b − w) = Σ a · b − z · Σ b − w · Σ a + K · z · w
+    """
+    matrices = stack.matrices(a, b)
+    if a_point.size == 1 and stack.is_by_column(b_point):
+        with tensors.named(*names, names[1]):
+            return sums(_product(operator, a, b, a_point, b_point), *matrices)
+    zero = np.zeros((), np.int32)
+    with tensors.named(*names, names[1]):
+        acc = sums(_product(operator, a, b, zero, zero), *matrices).reshape(stack.whole)
+    a = a.reshape(*stack.lead_a, stack.m, stack.k)
+    b = b.reshape(*stack.lead_b, stack.k, stack.n)
+    z, w = a_point.astype(np.int64), b_point.astype(np.int64)
+    by_column = z * b.sum(axis=-2, dtype=np.int64)[..., None, :]
+    by_row = w * a.sum(axis=-1, dtype=np.int64)[..., None]
+    return saturated(acc.astype(np.int64) - by_column - by_row + stack.k * z * w)
+
+
+def _product(operator: str, a: Array, b: Array, a_point: Array, b_point: Array) -> CodeProduct:
+    return code_product(
+        operator,
+        MatMul,
+        -1,
+        (dtypes.from_numpy(a.dtype), dtypes.from_numpy(b.dtype)),
+        int(a_point.reshape(())),
+        tuple(b_point.reshape(-1).tolist()),
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _chain(alpha: float, extent: Extent | None) -> Chain | None:
+    steps: list[Any] = [] if alpha == 1 else [Affine(alpha, 0.0)]
+    if extent is not None:
+        steps.append(Binary("add", Leaf("C", "f32", extent)))
+    return Chain(*steps) if steps else None
+
+
+def _of_floats(
+    operator: str,
+    src: Array,
+    wei: Array,
+    post: Chain | None = None,
+    operands: dict[str, Array] | None = None,
+) -> Array:
+    """Return a product of floats, by kernels of their data type, or else of float32."""
+    operands = operands or {}
+    with tensors.named("A", "B", "C"):
+        made = kept(MatMul, wei, None, dst=dtypes.from_numpy(src.dtype), post=post)
+        try:
+            dst = made(src, **operands)
+        except UnsupportedError:
+            if src.dtype == np.float32:
+                raise
+        else:
+            record(operator, ((made, src.shape),))
+            return dst
+        made = kept(MatMul, wei.astype(np.float32), None, dst="f32", post=post)
+        dst = made(src.astype(np.float32), **operands).astype(src.dtype)
+    record(operator, ((made, src.shape),), f"computed in float32: no kernel of {src.dtype}")
+    return dst

@@ -1,0 +1,113 @@
+"""Right calls of ONNX's operators: names, callables, arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pyonednn_q as pq
+from support.hostile.right_values import FLOATS, SRC, Calls
+
+_WEI = np.ones((2, 3, 3, 3), np.int8)
+_WINDOW: dict[str, Any] = {
+    "auto_pad": "NOTSET",
+    "dilations": [1, 1],
+    "group": 1,
+    "kernel_shape": [3, 3],
+    "pads": [1, 0, 0, 1],
+    "strides": [2, 1],
+}
+_STEP, _POINT = np.float32(0.5), np.uint8(3)
+_MATRIX = np.arange(12, dtype=np.uint8).reshape(3, 4)
+
+
+def onnx_calls() -> Calls:
+    src, wei = SRC.astype(np.float32), _WEI.astype(np.float32)
+    left, right = _MATRIX.astype(np.float32), _MATRIX.T.astype(np.float32)
+    signed = np.zeros(2, np.int8)
+    steps = np.full(2, 0.5, np.float32)
+    dst = {"y_scale": _STEP, "y_zero_point": _POINT}
+    spread = {**_WINDOW, "output_padding": [0, 0]}
+    return {
+        "onnx.conv": (
+            pq.onnx.conv,
+            {"X": src, "W": wei, "B": np.ones(2, np.float32), **_WINDOW},
+        ),
+        "conv_transpose": (
+            pq.onnx.conv_transpose,
+            {"X": src, "W": wei.swapaxes(0, 1), "B": np.ones(2, np.float32), **spread},
+        ),
+        "conv_integer": (
+            pq.onnx.conv_integer,
+            {"x": SRC, "w": _WEI, "x_zero_point": _POINT, "w_zero_point": signed, **_WINDOW},
+        ),
+        "qlinear_conv": (
+            pq.onnx.qlinear_conv,
+            {
+                "x": SRC,
+                "x_scale": _STEP,
+                "x_zero_point": _POINT,
+                "w": _WEI,
+                "w_scale": steps,
+                "w_zero_point": signed,
+                **dst,
+                "B": np.ones(2, np.int32),
+                **_WINDOW,
+            },
+        ),
+        "onnx.matmul": (pq.onnx.matmul, {"A": left, "B": right}),
+        "gemm": (
+            pq.onnx.gemm,
+            {
+                "A": left,
+                "B": right,
+                "C": left[:, 0],
+                "alpha": 0.5,
+                "beta": 2.0,
+                "transA": 0,
+                "transB": 0,
+            },
+        ),
+        "matmul_integer": (
+            pq.onnx.matmul_integer,
+            {"A": _MATRIX, "B": _MATRIX.T, "a_zero_point": _POINT, "b_zero_point": _MATRIX[:, 0]},
+        ),
+        "qlinear_matmul": (
+            pq.onnx.qlinear_matmul,
+            {
+                "a": _MATRIX,
+                "a_scale": _STEP,
+                "a_zero_point": _POINT,
+                "b": _MATRIX.T,
+                "b_scale": _STEP,
+                "b_zero_point": _POINT,
+                **dst,
+            },
+        ),
+        "quantize_linear": (
+            pq.onnx.quantize_linear,
+            {
+                "x": FLOATS,
+                "y_scale": steps[:1],
+                "y_zero_point": signed[:1],
+                "axis": 0,
+                "block_size": 0,
+                "output_dtype": 3,
+                "precision": 1,
+                "saturate": 1,
+            },
+        ),
+        "dequantize_linear": (
+            pq.onnx.dequantize_linear,
+            {
+                "x": _MATRIX,
+                "x_scale": np.ones((3, 2), np.float32),
+                "x_zero_point": np.zeros((3, 2), np.uint8),
+                "axis": 1,
+                "block_size": 2,
+                "output_dtype": "float16",
+            },
+        ),
+        "dynamic_quantize_linear": (pq.onnx.dynamic_quantize_linear, {"x": FLOATS}),
+    }
