@@ -14,12 +14,15 @@ from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.arrays import Reshaped, as_array
 from pyonednn_q.ops.form import RESIDUAL_LEAF
+from pyonednn_q.ops.on_primitives import OnPrimitives
 from pyonednn_q.ops.operator import Operator
+from pyonednn_q.ops.requantized import Requantized
 from pyonednn_q.predict.plan_model import PlanModel, plan_model
 
 if TYPE_CHECKING:
     from pyonednn_q.ops.form import Form
     from pyonednn_q.ops.planned import Planned
+    from pyonednn_q.ops.ready import Ready
 
 Array = np.ndarray[Any, Any]
 
@@ -77,7 +80,7 @@ class OperatorModel:
         operator, planned = self.operator, self.planned
         source = as_array("src", src)
         # An operator's own way from a caller's arrays to its primitive's.
-        ready = operator._ready_for(source.shape, operator._src_dtype(source))  # noqa: SLF001
+        ready = _ready(operator, source.shape, operator._src_dtype(source))  # noqa: SLF001
         if ready.planned is not planned:
             wanted = "a source of the shape and type that the model is for"
             raise ArgumentError("src", f"{source.dtype} {source.shape}", wanted)
@@ -114,6 +117,8 @@ class RequantizedModel:
     ----------
     operator : Conv, Deconv, InnerProduct or MatMul
         With ``requantize=``.
+    runner : Requantized
+        What makes codes of its sums.
     src_dims : tuple of int
         Of a source.
     products : tuple of OperatorModel
@@ -121,6 +126,7 @@ class RequantizedModel:
     """
 
     operator: Operator
+    runner: Requantized[Operator]
     src_dims: tuple[int, ...]
     products: tuple[OperatorModel, ...]
 
@@ -141,10 +147,9 @@ class RequantizedModel:
         source = as_array("src", src)
         if source.shape != self.src_dims:
             raise ShapeError("src", str(source.shape), f"{self.src_dims}, which the model is for")
-        stage, codes = self.operator._last, self.operator._codes(source, None)  # noqa: SLF001
-        assert stage is not None
-        return stage.stated(
-            codes.values.reshape(source.shape),
+        return self.runner.stated(
+            self.operator,
+            source,
             [functools.partial(_sums, product, self.src_dims) for product in self.products],
         )
 
@@ -214,11 +219,11 @@ def model_of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel | R
     True
     """
     instance("operator", operator, Operator)
-    stage = operator._last  # noqa: SLF001
-    if stage is not None:
-        dims = integers("src_dims", src_dims)
-        return RequantizedModel(operator, dims, tuple(_of(one, dims) for one in stage.products))
-    return _of(operator, integers("src_dims", src_dims))
+    dims, runner = integers("src_dims", src_dims), operator._runner  # noqa: SLF001
+    if isinstance(runner, Requantized):
+        products = tuple(_of(product, dims) for product in runner.products)
+        return RequantizedModel(operator, runner, dims, products)
+    return _of(operator, dims)
 
 
 def _of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel:
@@ -230,3 +235,10 @@ def _of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel:
         raise ArgumentError("operator", f"one on {problem.src.dtype} values", wanted)
     model = plan_model(planned.plan, problem, primitive.impl, runtime.isa(), runtime.version())
     return OperatorModel(operator, planned, model)
+
+
+def _ready(operator: Operator, src_dims: tuple[int, ...], src_dtype: str) -> Ready:
+    """Return what an operator on primitives has ready for a source."""
+    runner = operator._runner  # noqa: SLF001
+    assert isinstance(runner, OnPrimitives)
+    return runner.ready_for(operator, src_dims, src_dtype)
