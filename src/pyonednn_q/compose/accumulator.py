@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.zero_point import wei_sums
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import acc_interval
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -159,7 +158,7 @@ def addend(plan: Plan, problem: DenseProblem, wei: Array, bias: Array | None) ->
         aligned[plan.facts.axis] = -1
         total = total + bias.astype(np.int64).reshape(aligned)
     if plan.facts.src_zero_point:
-        total = total - plan.facts.src_zero_point * wei_sums(problem, wei).astype(np.int64)
+        total = total - plan.facts.src_zero_point * problem.wei_sums(wei).astype(np.int64)
     return total if total.any() else None
 
 

@@ -11,7 +11,6 @@ from pyonednn_q.compose.composer import asks_for_sums, compose
 from pyonednn_q.compose.zero_point import (
     SrcZeroPoint,
     carry_zero_point,
-    meets_everywhere,
     unit_map,
     wrong_with_zero_point,
 )
@@ -174,7 +173,7 @@ class Recipe:
 
     @property
     def _joins_bias(self) -> bool:
-        return not self._is_dynamic and meets_everywhere(self.problem)
+        return not self._is_dynamic and self.problem.meets_everywhere()
 
     @property
     def _plain_wei(self) -> NDArray[np.float64]:
