@@ -118,7 +118,7 @@ def parts(problem: DenseProblem, wei: Array, most: int, *, narrow: bool = True) 
     if int(_loads(np.moveaxis(channels, 0, -1), outputs).max(initial=0)) <= limit:
         return (Part(problem, wei, 0, len(channels)),)
     narrow = narrow and not _has_groups(problem)
-    found = []
+    pieces = []
     for start, stop in _runs((_loads(channel, outputs) for channel in channels), limit):
         blocks = iter((channels[start:stop],))
         if stop - start == 1:
@@ -129,8 +129,8 @@ def parts(problem: DenseProblem, wei: Array, most: int, *, narrow: bool = True) 
             else:
                 taken = np.zeros_like(channels)
                 taken[start:stop] = block
-            found.append(_part(problem, np.moveaxis(taken, 0, axis), start, stop))
-    return tuple(found)
+            pieces.append(_part(problem, np.moveaxis(taken, 0, axis), start, stop))
+    return tuple(pieces)
 
 
 def addend(plan: Plan, problem: DenseProblem, wei: Array, bias: Array | None) -> Array | None:

@@ -244,10 +244,10 @@ def if_generated(
     if form is None:
         return None
     try:
-        made = make(form)
+        result = make(form)
     except Error:  # with these weights, or this chain
         return None
-    return made if classify(implementation(made)) == "jit" else None
+    return result if classify(implementation(result)) == "jit" else None
 
 
 def _of_layouts(asked: Form, problem: ConvProblem | DeconvProblem, arrays: str) -> Iterator[Form]:

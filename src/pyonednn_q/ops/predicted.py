@@ -63,18 +63,18 @@ class OperatorModel:
         NoModelError
             See `KernelModel.run`.
         """
-        dims, given = self._given(src, residual, operands)
-        return self._back(dims, self.arithmetic.run(**given))
+        dims, arrays = self._arrays(src, residual, operands)
+        return self._back(dims, self.arithmetic.run(**arrays))
 
     def bounds(
         self, src: object, *, residual: object = None, **operands: object
     ) -> tuple[Array, Array]:
         """Return the least and the most that a call may return: see `KernelModel.bounds`."""
-        dims, given = self._given(src, residual, operands)
-        lo, hi = self.arithmetic.bounds(**given)
+        dims, arrays = self._arrays(src, residual, operands)
+        lo, hi = self.arithmetic.bounds(**arrays)
         return self._back(dims, lo), self._back(dims, hi)
 
-    def _given(
+    def _arrays(
         self, src: object, residual: object, operands: dict[str, object]
     ) -> tuple[Reshaped, dict[str, Any]]:
         operator, planned = self.operator, self.planned
@@ -95,15 +95,15 @@ class OperatorModel:
         leaves = {name: dims.into(name, as_array(name, one)) for name, one in operands.items()}
         leaves |= codes.operands(ready)
         before = None if residual is None else dims.into("residual", as_array("residual", residual))
-        given: dict[str, Any] = {
+        arrays: dict[str, Any] = {
             "src": values.reshape(planned.src_dims),
             "wei": operator._wei_of(planned.form.asked),  # noqa: SLF001
             "operands": leaves,
             "before": before,
         }
-        given = _in_form(planned.form, given)
-        given["operands"] |= planned.fixed
-        return dims, given
+        arrays = _in_form(planned.form, arrays)
+        arrays["operands"] |= planned.fixed
+        return dims, arrays
 
     def _back(self, dims: Reshaped, dst: Array) -> Array:
         return dims.back(self.planned.form.outward(dst))
@@ -159,23 +159,23 @@ def _sums(model: OperatorModel, src_dims: tuple[int, ...], src: Array) -> Array:
     return (model if src.shape == src_dims else _of(model.operator, src.shape)).run(src)
 
 
-def _in_form(form: Form, given: dict[str, Any]) -> dict[str, Any]:
+def _in_form(form: Form, asked: dict[str, Any]) -> dict[str, Any]:
     """Return arrays of what was asked as a form's primitive has them."""
-    src, dims = form.inward(given["src"]), form.asked.dst.dims
+    src, dims = form.inward(asked["src"]), form.asked.dst.dims
     # Channels that were added to the source meet weights of 0.
     more = [(0, to - have) for to, have in zip(form.problem.src.dims, src.shape, strict=True)]
     leaves = {
         name: form.inward(one) if np.shape(one) == dims else one
-        for name, one in given["operands"].items()
+        for name, one in asked["operands"].items()
     }
-    before = given["before"]
+    before = asked["before"]
     if before is not None:
         before = form.inward(before)
         if form.has_leaf:
             leaves[RESIDUAL_LEAF], before = before, None
     return {
         "src": np.pad(src, more),
-        "wei": form.wei(given["wei"]),
+        "wei": form.wei(asked["wei"]),
         "operands": leaves,
         "before": before,
     }

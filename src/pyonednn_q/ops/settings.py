@@ -109,13 +109,13 @@ class Settings:
         object.__setattr__(self, "dst", dtypes.checked(self.dst, "dst", _STORED))
         self._check_dynamic()
         for name in ("src_q", "dst_q"):
-            found = getattr(self, name)
-            is_source = name == "src_q" and isinstance(found, (Dynamic, SourceLevels))
-            if found is not None and not is_source:
-                instance(name, found, QParams)
-                if found.axis is not None:
+            params = getattr(self, name)
+            is_source = name == "src_q" and isinstance(params, (Dynamic, SourceLevels))
+            if params is not None and not is_source:
+                instance(name, params, QParams)
+                if params.axis is not None:
                     wanted = "one scale for the tensor; per channel it belongs into `post`"
-                    raise ArgumentError(name, f"{found.channels} channels", wanted)
+                    raise ArgumentError(name, f"{params.channels} channels", wanted)
         if self.src_q is not None and self.src_q.dtype not in {"u8", "s8"}:
             raise DTypeError("src_q", self.src_q.dtype, "u8 or s8")
         if self.dst_q is not None and self.dst_q.dtype != self.dst:
@@ -127,16 +127,16 @@ class Settings:
         instance("requantize", name, str)
         # Its own name, not an alias: settings are compared.
         object.__setattr__(self, "requantize", dialect(name).name)
-        for given in ("src_q", "dst_q"):
-            found = getattr(self, given)
-            if not isinstance(found, QParams):
+        for argument in ("src_q", "dst_q"):
+            params = getattr(self, argument)
+            if not isinstance(params, QParams):
                 wanted = "QParams: requantize makes codes of sums of codes"
-                raise ArgumentError(given, type(found).__name__, wanted)
+                raise ArgumentError(argument, type(params).__name__, wanted)
         object.__setattr__(self, "dst", dtypes.checked(self.dst, "dst_q", ("u8", "s8", "s32")))
         if self.post.steps or self.exact_rounding:
-            given = "post" if self.post.steps else "exact_rounding"
+            argument = "post" if self.post.steps else "exact_rounding"
             wanted = "none: with requantize nothing comes between sums and codes"
-            raise ArgumentError(given, str(getattr(self, given)), wanted)
+            raise ArgumentError(argument, str(getattr(self, argument)), wanted)
 
     def _check_dynamic(self) -> None:
         is_dynamic = isinstance(self.src_q, Dynamic)

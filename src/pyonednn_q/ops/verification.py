@@ -227,10 +227,10 @@ class Asked:
                 *lead, *(1,) * (real.ndim - len(lead))
             )
             real = (real * spread).astype(np.float32)
-        found = by_own_range(real, dynamic.dtype, rows)
+        quantized = by_own_range(real, dynamic.dtype, rows)
         ones = (1,) * (values.ndim - len(lead))
-        scale, zero_point = (one.astype(np.float64).reshape(*lead, *ones) for one in found[1:])
-        return _Source(self._laid(real), found.codes, scale, zero_point)
+        scale, zero_point = (one.astype(np.float64).reshape(*lead, *ones) for one in quantized[1:])
+        return _Source(self._laid(real), quantized.codes, scale, zero_point)
 
     def _laid(self, array: Array) -> tuple[Array, ...]:
         """Return an array in the layouts that calls may have."""
