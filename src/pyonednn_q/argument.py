@@ -84,16 +84,16 @@ def function(argument: str, value: object) -> None:
 def applied(argument: str, function: Callable[[Any], Any], value: Any) -> Any:  # noqa: ANN401
     """Return what a caller's function makes of an array or a number: as many numbers, or truths."""
     try:
-        found = np.asarray(function(value))
+        result = np.asarray(function(value))
     except Error:
         raise
     except Exception as error:
         got = f"a function that raises {type(error).__name__}"
         raise ArgumentError(argument, got, "one that takes an array") from error
-    if found.shape != np.shape(value) or found.dtype.kind not in "biuf":
-        got = f"a function that gives {found.dtype} of shape {found.shape}"
+    if result.shape != np.shape(value) or result.dtype.kind not in "biuf":
+        got = f"a function that gives {result.dtype} of shape {result.shape}"
         raise ArgumentError(argument, got, f"numbers of shape {np.shape(value)}")
-    return found
+    return result
 
 
 def whole(argument: str, value: Any, lo: int = -(2**31), hi: int = 2**31 - 1) -> int:  # noqa: ANN401
@@ -166,10 +166,10 @@ def ordered(argument: str, values: object) -> None:
 def items(argument: str, values: object, *kinds: type) -> tuple[Any, ...]:
     """Return the items of a sequence, each an instance of one of `kinds`."""
     wanted = ", ".join(map(operator.attrgetter("__name__"), kinds))
-    found = _listed(argument, values, f"a sequence of {wanted}")
-    for at, item in enumerate(found):
+    listed = _listed(argument, values, f"a sequence of {wanted}")
+    for at, item in enumerate(listed):
         instance(f"{argument}[{at}]", item, *kinds)
-    return tuple(found)
+    return tuple(listed)
 
 
 def named(argument: str, values: object, *kinds: type) -> dict[str, Any]:
@@ -177,26 +177,26 @@ def named(argument: str, values: object, *kinds: type) -> dict[str, Any]:
     if values is None:
         return {}
     try:
-        found: dict[Any, Any] | None = dict(values) if isinstance(values, Mapping) else None
+        mapping: dict[Any, Any] | None = dict(values) if isinstance(values, Mapping) else None
     except Exception:  # of a caller's own mapping
-        found = None
-    if found is None or not all(isinstance(name, str) for name in found):
+        mapping = None
+    if mapping is None or not all(isinstance(name, str) for name in mapping):
         raise ArgumentError(argument, shown(values), "a mapping of names to values")
-    for name, value in found.items():
+    for name, value in mapping.items():
         instance(f"{argument}[{name!r}]", value, *kinds)
-    return found
+    return mapping
 
 
 def path(argument: str, value: Any) -> Path:  # noqa: ANN401
     """Return the name of a file as a path."""
     try:
-        found = Path(os.fspath(value))
-        is_name = b"\0" not in os.fsencode(found)
+        file = Path(os.fspath(value))
+        is_name = b"\0" not in os.fsencode(file)
     except Exception:  # no path, or letters that no file can have in its name
         is_name = False
     if not is_name:
         raise ArgumentError(argument, shown(value), "the name of a file")
-    return found
+    return file
 
 
 def content(argument: str, file: Path) -> str:
@@ -270,12 +270,12 @@ def _listed(argument: str, values: Any, wanted: str) -> list[Any]:  # noqa: ANN4
     if isinstance(values, _NO_SEQUENCE):
         raise ShapeError(argument, shown(values), wanted)
     try:
-        found = list(islice(iter(values), MANY + 1))
+        listed = list(islice(iter(values), MANY + 1))
     except Exception:  # no sequence, or one that breaks
         raise ShapeError(argument, shown(values), wanted) from None
-    if len(found) > MANY:
+    if len(listed) > MANY:
         raise ShapeError(argument, f"more than {MANY} items", wanted)
-    return found
+    return listed
 
 
 _WIDEST = 2**63 - 1

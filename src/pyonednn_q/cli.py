@@ -193,11 +193,11 @@ def _actions(tree: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 def _branches(tree: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     """Return the parsers of a tree's subcommands by name."""
-    found: dict[str, argparse.ArgumentParser] = {}
+    parsers: dict[str, argparse.ArgumentParser] = {}
     for action in tree._actions:  # noqa: SLF001
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            found |= action.choices
-    return found
+            parsers |= action.choices
+    return parsers
 
 
 def _open_streams() -> None:

@@ -255,9 +255,9 @@ def _layers_text(layers: Sequence[Fitted], float32: Execution, int8: Execution) 
         reals = codes if dst_q is None else dst_q.dequantize(codes)
         sqnr = f"{sqnr_db(float32.tensors[index + 1], reals):.1f}"
         for name, (operators, tensors), noise in (("FP32", float32, ""), ("INT8", int8, sqnr)):
-            found = pq.inspect(operators[index], tensors[index].shape)
-            attributes = found.attributes or "none"
-            rows.append([f"{layer.name} {name}", found.implementation, attributes, noise])
+            inspection = pq.inspect(operators[index], tensors[index].shape)
+            attributes = inspection.attributes or "none"
+            rows.append([f"{layer.name} {name}", inspection.implementation, attributes, noise])
     return _table(["layer", "kernel", "attributes (scale:mask)", "SQNR in dB"], rows, left=3)
 
 

@@ -108,17 +108,17 @@ def examine() -> Facts:
             output, complaint = child.communicate()
             ending = f"no answer within {_TIMEOUT_S} s"
     facts: Facts = {}
-    said = []
+    complaints = []
     for line in output.splitlines():
         if line.startswith(_MARK):
             facts |= json.loads(line.removeprefix(_MARK))
         elif "error" in line:  # the library's own words: oneDNN writes them to stdout
-            said.append(line)
+            complaints.append(line)
     if ending:
         facts["failure"] = f"the examination ended with {ending}"
-        said += complaint.strip().splitlines()[-3:]
+        complaints += complaint.strip().splitlines()[-3:]
     if "failure" in facts:
-        facts["failure"] = "\n".join([facts["failure"], *said])
+        facts["failure"] = "\n".join([facts["failure"], *complaints])
     return facts
 
 
@@ -244,8 +244,8 @@ def _examine_here() -> None:
             step()
         except Exception as error:  # whatever is broken is a finding
             if healthy:  # later steps fail for the same cause
-                what = step.__name__.removeprefix("_see_")
-                _note(failure=f"{what}: {type(error).__name__}: {error}")
+                step_name = step.__name__.removeprefix("_see_")
+                _note(failure=f"{step_name}: {type(error).__name__}: {error}")
             healthy = False
 
 

@@ -192,16 +192,16 @@ def from_numpy(dtype: DTypeLike, argument: str = "dtype", wanted: str = "") -> s
     's8'
     """
     try:
-        given = np.dtype(dtype)
+        asked = np.dtype(dtype)
     except Exception:  # whatever NumPy raises for what is no data type
         raise DTypeError(argument, shown(dtype), wanted or _WANTED) from None
-    native = given.newbyteorder("=")
+    native = asked.newbyteorder("=")
     name = _names(has_bf16()).get(native)
     if name is None:
-        raise DTypeError(argument, str(given), wanted or _ADVICE.get(given.name, _WANTED))
-    if native != given:
+        raise DTypeError(argument, str(asked), wanted or _ADVICE.get(asked.name, _WANTED))
+    if native != asked:
         advice = f"native byte order: array.astype({native.name!r})"
-        raise DTypeError(argument, f"{given.name} in foreign byte order", advice)
+        raise DTypeError(argument, f"{asked.name} in foreign byte order", advice)
     return name
 
 

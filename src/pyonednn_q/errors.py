@@ -368,7 +368,7 @@ class LibraryError(Error, ImportError):
         self.tried = tuple(tried)
 
     def __str__(self) -> str:
-        return "\n".join([self.message, *(f"  {what}: {why}" for what, why in self.tried)])
+        return "\n".join([self.message, *(f"  {name}: {why}" for name, why in self.tried)])
 
 
 class ForkedError(Error, RuntimeError):

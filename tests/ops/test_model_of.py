@@ -221,9 +221,10 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_what_was_tuned_into_another_form(name: str) -> None:
     operator, dims = FORMS[name]
-    layer = operator._layer(dims, "u8")
+    runner: Any = operator._runner
+    layer = runner._recipe(operator, dims, "u8", {})
     form = next(one for one in forms(layer.problem, layer.settings.post) if one.name == name)
-    operator._ready.add((dims, "u8"), Ready(layer._formed(form, None)), 0)
+    runner._ready.add((dims, "u8"), Ready(layer._formed(form, None)), 0)
     src = codes(*dims)
     more = {"residual": codes(*form.asked.dst.dims)} if "add" in name else {}
     assert np.array_equal(modelled(operator, dims).run(src, **more), operator(src, **more))

@@ -14,7 +14,7 @@ import numpy as np
 import pyonednn_q as pq
 from pyonednn_q import native
 from pyonednn_q.errors import ForkedError
-from pyonednn_q.ops import functional, operator, ready, tunings
+from pyonednn_q.ops import functional, on_primitives, ready, tunings
 
 Q = {"src_q": pq.QParams(1.0, 0, "u8"), "wei_q": pq.QParams(1.0, 0, "s8")}
 SRC, WEI = np.full((2, 64), 2, np.uint8), np.ones((64, 32), np.int8)
@@ -90,7 +90,7 @@ def test_a_child_forked_while_a_thread_holds_a_lock_does_not_wait(
         if {has_run}:
             assert is_right(pq.MatMul(WEI, **Q)(SRC))
         locks = {{
-            "operator": [op._lock],
+            "operator": [op._runner._lock],
             "cache": [functional._CACHE._lock],
             "tunings": [tunings._LOCK],
             "packing": [packed._lock],
@@ -205,16 +205,16 @@ def test_a_thread_that_forks_holds_its_lock_on_both_sides() -> None:
 
 INTERRUPTED = {
     "prepare": (
-        "operator.Operator._make_ready",
+        "on_primitives.OnPrimitives._make_ready",
         "op = pq.MatMul(WEI, **Q)",
         "op(SRC)",
     ),
     "the same, inside": ("ready.prepare_plan", "op = pq.MatMul(WEI, **Q)", "op(SRC)"),
     "packing": ("native.arrays.pack", "op = pq.MatMul(WEI, **Q)", "op(SRC)"),
-    "a functional call": ("operator.Operator._make_ready", "", "pq.matmul(SRC, WEI, **Q)"),
+    "a functional call": ("on_primitives.OnPrimitives._make_ready", "", "pq.matmul(SRC, WEI, **Q)"),
     "the cache": ("functional._CACHE._shrink", "", "pq.matmul(SRC, WEI, **Q)"),
     "tuning": (
-        "operator.Operator._make_ready",
+        "on_primitives.OnPrimitives._make_ready",
         "op = pq.MatMul(WEI, **Q, tune=True)",
         "op(SRC)",
     ),

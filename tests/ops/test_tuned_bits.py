@@ -13,7 +13,7 @@ from pyonednn_q.native.arrays import empty
 from pyonednn_q.ops import tuning
 from pyonednn_q.ops.ready import Recipe
 from pyonednn_q.ops.tuning import way
-from pyonednn_q.primitive.convolution import laid_out
+from pyonednn_q.primitive.windowed import laid_out
 
 RNG = np.random.default_rng(4)
 SUM = pq.Chain(pq.Sum(1.0), pq.Eltwise("relu"))

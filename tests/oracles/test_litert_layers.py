@@ -111,7 +111,7 @@ def test_a_clip_is_the_fused_activation_of_a_call(
     dtype: str, activation: int, bounds: tuple[float, float]
 ) -> None:
     """RELU, RELU_N1_TO_1 and RELU6 by their numbers in TFLite."""
-    rule = method("conv", dtype, "per_tensor", "reference")
+    rule: Any = method("conv", dtype, "per_tensor", "reference")
     clamped = 0
     for seed in range(8):
         rng = np.random.default_rng([seed, activation])

@@ -19,7 +19,7 @@ from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.tail import Tail
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.native.timing import Budget
-from pyonednn_q.primitive.convolution import Layout
+from pyonednn_q.primitive.windowed import Layout
 
 SHAPES = (
     "conv 2x16x9x8 24x16x3x3 stride=2 padding=1",

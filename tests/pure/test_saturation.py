@@ -11,7 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.primitive.convolution import Layout
 from pyonednn_q.primitive.isa import ISA_ORDER
 from pyonednn_q.primitive.problem import (
     ConvProblem,
@@ -21,6 +20,7 @@ from pyonednn_q.primitive.problem import (
     SoftmaxProblem,
 )
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.primitive.windowed import Layout
 from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
 
 ISAS = ("SSE41", "AVX2", "AVX512_CORE")

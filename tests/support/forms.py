@@ -9,9 +9,9 @@ import numpy as np
 
 import pyonednn_q as pq
 from pyonednn_q.ops.form import Form, forms
+from pyonednn_q.ops.on_primitives import verify
 from pyonednn_q.ops.planned import Planned
 from pyonednn_q.ops.ready import Ready, Recipe
-from pyonednn_q.ops.verification import verify
 
 RNG = np.random.default_rng(4)
 Q: dict[str, Any] = {

@@ -7,6 +7,7 @@ stores a result, and what another runtime's arithmetic is told.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 import pyonednn_q as pq
 from pyonednn_q.dtypes import numpy_dtype
-from pyonednn_q.ops import last_stage, operator, ready
+from pyonednn_q.ops import definition, on_primitives, ready, requantized
 from pyonednn_q.ops.form import Form, forms
 from pyonednn_q.ops.planned import Planned
 from pyonednn_q.ops.weights import Weights
@@ -97,10 +98,11 @@ def made(kind: str, options: Mapping[str, Any]) -> tuple[Any, tuple[int, ...]]:
 
 def of_layer(change: Callable[[Recipe], Recipe]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what changes every layer before it is composed."""
-    asked = operator.Operator._layer
+    usual = on_primitives.OnPrimitives._recipe
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(operator.Operator, "_layer", lambda *args: change(asked(*args)))
+        changed = lambda *args: change(usual(*args))  # noqa: E731
+        patch.setattr(on_primitives.OnPrimitives, "_recipe", changed)
 
     return plant
 
@@ -179,20 +181,20 @@ def of_window(**change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], 
 
 def of_result(store: Callable[[Any, Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what stores the real result of calls itself: f(result in levels, dtype)."""
-    usual = operator.Operator.run_on
+    usual = on_primitives.run_on
 
-    def run_on(self: Any, made: Any, src: Any, *more: Any) -> Any:
-        planned, q = made.planned, self.settings.dst_q
+    def run_on(op: Any, made: Any, src: Any, *more: Any) -> Any:
+        planned, q = made.planned, op.settings.dst_q
         if planned.plan.facts.dst == "f32":
-            return usual(self, made, src, *more)
-        real = replace(self.settings, dst="f32", dst_q=None, self_check=False)
-        other = object.__new__(type(self))
-        other.__setstate__({**self.__getstate__(), "settings": real, "asked": None})
-        levels = other._call(src, *more).astype(np.float64) / q.scale + q.zero_point
-        return store(levels, numpy_dtype(planned.dst.dtype))
+            return usual(op, made, src, *more)
+        real = copy(op)
+        real.settings = replace(op.settings, dst="f32", dst_q=None, self_check=False)
+        real.asked = None
+        levels = real._call(src, *more).astype(np.float64) / q.scale + q.zero_point
+        return store(levels, numpy_dtype(planned.dst.dtype)), None
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(operator.Operator, "run_on", run_on)
+        patch.setattr(on_primitives, "run_on", run_on)
         patch.setattr(Planned, "hot", None)
 
     return plant
@@ -200,13 +202,13 @@ def of_result(store: Callable[[Any, Any], Any]) -> Callable[[pytest.MonkeyPatch]
 
 def of_source(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what changes codes on their way to the primitive."""
-    usual = operator.Operator._codes
+    usual = definition.Definition._codes
 
     def codes(self: Any, src: Any, made: Any) -> Any:
         return change(usual(self, src, made))
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(operator.Operator, "_codes", codes)
+        patch.setattr(definition.Definition, "_codes", codes)
         patch.setattr(Planned, "hot", None)
 
     return plant
@@ -214,12 +216,10 @@ def of_source(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], No
 
 def of_floats(name: str, change: Callable[..., Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what makes codes of float sources otherwise: f(usual, source, how, ...)."""
-    usual = getattr(operator, name)
+    usual = getattr(definition, name)
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        for module in (operator, last_stage):
-            if hasattr(module, name):
-                patch.setattr(module, name, lambda *args: change(usual, *args))
+        patch.setattr(definition, name, lambda *args: change(usual, *args))
 
     return plant
 
@@ -231,7 +231,7 @@ def of_requantizer(**change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPat
     def told(name: str, **given: Any) -> Any:
         return usual(name, **{**given, **{key: make(given[key]) for key, make in change.items()}})
 
-    return lambda patch: patch.setattr(last_stage, "requantizer", told)
+    return lambda patch: patch.setattr(requantized, "requantizer", told)
 
 
 def of_form(name: str, change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:

@@ -10,8 +10,8 @@ from pyonednn_q.argument import one_of, whole
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.tail import Tail
-from pyonednn_q.primitive.convolution import Layout
 from pyonednn_q.primitive.isa import ISA_ORDER
+from pyonednn_q.primitive.windowed import Layout
 
 __all__ = ["LAYOUTS", "Cache", "Case", "Setting", "repro"]
 

@@ -67,23 +67,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print one inspection in full, many as a table; 1 where something is refused."""
-    found: list[tuple[str, str, Inspection | str]] = []
+    inspections: list[tuple[str, str, Inspection | str]] = []
     for word in options.what:
         if word.endswith(".npz"):
             arrays = arrays_of(Path(word))
-            found.append((word, "", inspect(operator_of(arrays), arrays["src"].shape)))
+            inspections.append((word, "", inspect(operator_of(arrays), arrays["src"].shape)))
             continue
         for line in suite.chosen(word, options.filter):
             for precision in options.dtype:
                 case = Case(line.shape, precision, options.tail, options.layout)
-                found.append((line.label, precision.name, _inspected(case)))
+                inspections.append((line.label, precision.name, _inspected(case)))
     if options.json:
-        report.write(json.dumps([_plain(*each) for each in found], indent=1))
-    elif len(found) == 1 and isinstance(found[0][2], Inspection):
-        report.write(str(found[0][2]))
+        report.write(json.dumps([_plain(*each) for each in inspections], indent=1))
+    elif len(inspections) == 1 and isinstance(inspections[0][2], Inspection):
+        report.write(str(inspections[0][2]))
     else:
-        report.write(_table(found).text())
-    return REFUSED if any(isinstance(each[2], str) for each in found) else 0
+        report.write(_table(inspections).text())
+    return REFUSED if any(isinstance(each[2], str) for each in inspections) else 0
 
 
 def _inspected(case: Case) -> Inspection | str:
@@ -95,17 +95,18 @@ def _inspected(case: Case) -> Inspection | str:
     return inspect(trial.way.prepared)
 
 
-def _plain(line: str, dtype: str, found: Inspection | str) -> dict[str, object]:
+def _plain(line: str, dtype: str, inspection: Inspection | str) -> dict[str, object]:
     plain: dict[str, object] = {"line": line, "dtype": dtype}
-    said = {"refused": found} if isinstance(found, str) else json.loads(found.to_json())
-    return {**plain, **said}
+    if isinstance(inspection, str):
+        return {**plain, "refused": inspection}
+    return {**plain, **json.loads(inspection.to_json())}
 
 
-def _table(found: list[tuple[str, str, Inspection | str]]) -> Table:
+def _table(inspections: list[tuple[str, str, Inspection | str]]) -> Table:
     columns = [Column("line"), Column("dtype"), Column("implementation"), Column("attributes")]
     columns += [Column("copies us", right=True), Column("scratchpad", right=True), Column("notes")]
     cells = []
-    for line, dtype, each in found:
+    for line, dtype, each in inspections:
         if isinstance(each, str):
             cells.append([line, dtype, "-", "", "", "", f"refused: {each}"])
             continue

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyonednn_q.bench.progress import Progress
     from pyonednn_q.bench.suite import Line
     from pyonednn_q.bench.tail import Tail
-    from pyonednn_q.primitive.convolution import Layout
+    from pyonednn_q.primitive.windowed import Layout
 
 __all__ = ["Request", "measure"]
 

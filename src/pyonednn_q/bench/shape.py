@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from pyonednn_q.argument import instance, integers, one_of, whole
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.primitive.convolution import laid_out, with_groups
 from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
@@ -32,10 +31,11 @@ from pyonednn_q.primitive.problem import (
 )
 from pyonednn_q.primitive.tensor import TensorSpec, cross
 from pyonednn_q.primitive.window import padding_sides, per_dim
+from pyonednn_q.primitive.windowed import laid_out, with_groups
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from pyonednn_q.primitive.convolution import Layout
+    from pyonednn_q.primitive.windowed import Layout
 
     DenseProblem = ConvProblem | DeconvProblem | InnerProductProblem | MatMulProblem
 

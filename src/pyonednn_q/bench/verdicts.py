@@ -84,33 +84,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print verdicts; 1 where a channel can be wrong."""
-    found: list[_Found] = []
+    judged: list[_Found] = []
     left_out: list[str] = []  # products of two sources
     for word in options.what:
         if word.endswith((".npy", ".npz")):
-            found.append(_of_file(Path(word), options))
+            judged.append(_of_file(Path(word), options))
             continue
         lines = suite.chosen(word, options.filter)
         without = [line.label for line in lines if line.shape.has_two_sources]
         if len(without) == len(lines):
             raise ArgumentError("what", shown(word), "weights that are known beforehand")
         left_out += without
-        found += [
+        judged += [
             _of_shape(line.label, line.shape, options)
             for line in lines
             if not line.shape.has_two_sources
         ]
     if options.json:
-        verdicts = [_plain(each) for each in found]
+        verdicts = [_plain(each) for each in judged]
         document = {"schema": SCHEMA, "verdicts": verdicts, "left_out": left_out}
         report.write(json.dumps(document, indent=1))
-    elif len(found) == 1:
-        report.write(_text(found[0]))
+    elif len(judged) == 1:
+        report.write(_text(judged[0]))
     else:
-        report.write(_table(found).text())
+        report.write(_table(judged).text())
         if left_out:
             report.write(f"without weights that are known beforehand: {', '.join(left_out)}")
-    return 0 if all(each.verdict.is_exact for each in found) else SATURATES
+    return 0 if all(each.verdict.is_exact for each in judged) else SATURATES
 
 
 def _of_shape(name: str, shape: Shape, options: argparse.Namespace) -> _Found:
@@ -188,21 +188,21 @@ def _x(dims: tuple[int, ...]) -> str:
     return "x".join(map(str, dims))
 
 
-def _text(found: _Found) -> str:
-    lines = [found.verdict.text()]
-    if found.counts is not None:
-        each = found.counts
+def _text(judged: _Found) -> str:
+    lines = [judged.verdict.text()]
+    if judged.counts is not None:
+        each = judged.counts
         lines.append(
             f"of this source: {each.wrong} of {each.outputs} sums wrong, by {each.largest} at most"
         )
     return "\n".join(lines)
 
 
-def _table(found: list[_Found]) -> Table:
+def _table(judged: list[_Found]) -> Table:
     columns = [Column("line"), Column("channels", right=True), Column("flagged", right=True)]
     columns += [Column("sums from", right=True), Column("to", right=True), Column("verdict")]
     cells = []
-    for each in found:
+    for each in judged:
         channels = each.verdict.channels
         lo, hi = min(c.lo for c in channels), max(c.hi for c in channels)
         reasons = dict.fromkeys(c.reason for c in channels if c.reason)
@@ -212,14 +212,14 @@ def _table(found: list[_Found]) -> Table:
     return Table(columns, cells)
 
 
-def _plain(found: _Found) -> dict[str, object]:
-    verdict = found.verdict
+def _plain(judged: _Found) -> dict[str, object]:
+    verdict = judged.verdict
     return {
-        "name": found.name,
+        "name": judged.name,
         "problem": verdict.problem.text(),
         "isa": InstructionSet.of(verdict.isa).text(),
         "source": verdict.source,
         "is_exact": verdict.is_exact,
         "channels": [asdict(channel) for channel in verdict.channels],
-        "counts": None if found.counts is None else asdict(found.counts),
+        "counts": None if judged.counts is None else asdict(judged.counts),
     }

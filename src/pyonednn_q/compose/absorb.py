@@ -114,8 +114,8 @@ def move_scale_to_dst(affine: Affine, dst: Dst) -> Outcome:
     if not dst.is_plain:
         return Refusal("dst has a scale or a zero point already")
     if not dst.takes_scale.admits(scale):
-        what = "per channel" if scale.array is not None else "given"
-        return Refusal(f"the scale is {what}, and dst takes " + _plain_text(dst.takes_scale))
+        extent = "per channel" if scale.array is not None else "given"
+        return Refusal(f"the scale is {extent}, and dst takes " + _plain_text(dst.takes_scale))
     if scale.least <= 0.0:
         return Refusal(f"scale {scale} is not above 0")
     if not shift.is_all(0.0):
@@ -202,8 +202,8 @@ def _with(dst: Dst, scale: float, shift: Vec) -> Dst:
 def _no_zero_point(shift: Vec, dst: Dst) -> Refusal | None:
     """Say why a shift cannot be the zero point, or ``None``."""
     if not dst.takes_zero_point.admits(shift):
-        what = "per channel" if shift.array is not None else "given"
-        return Refusal(f"the shift is {what}, and dst takes " + _plain_text(dst.takes_zero_point))
+        extent = "per channel" if shift.array is not None else "given"
+        return Refusal(f"the shift is {extent}, and dst takes " + _plain_text(dst.takes_zero_point))
     if not shift.is_integer:
         return Refusal(f"shift {shift} is not a whole number")
     assert dst.dtype is not None

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.zero_point import wei_sums
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import acc_interval
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -119,7 +118,7 @@ def parts(problem: DenseProblem, wei: Array, most: int, *, narrow: bool = True) 
     if int(_loads(np.moveaxis(channels, 0, -1), outputs).max(initial=0)) <= limit:
         return (Part(problem, wei, 0, len(channels)),)
     narrow = narrow and not _has_groups(problem)
-    found = []
+    pieces = []
     for start, stop in _runs((_loads(channel, outputs) for channel in channels), limit):
         blocks = iter((channels[start:stop],))
         if stop - start == 1:
@@ -130,8 +129,8 @@ def parts(problem: DenseProblem, wei: Array, most: int, *, narrow: bool = True) 
             else:
                 taken = np.zeros_like(channels)
                 taken[start:stop] = block
-            found.append(_part(problem, np.moveaxis(taken, 0, axis), start, stop))
-    return tuple(found)
+            pieces.append(_part(problem, np.moveaxis(taken, 0, axis), start, stop))
+    return tuple(pieces)
 
 
 def addend(plan: Plan, problem: DenseProblem, wei: Array, bias: Array | None) -> Array | None:
@@ -159,7 +158,7 @@ def addend(plan: Plan, problem: DenseProblem, wei: Array, bias: Array | None) ->
         aligned[plan.facts.axis] = -1
         total = total + bias.astype(np.int64).reshape(aligned)
     if plan.facts.src_zero_point:
-        total = total - plan.facts.src_zero_point * wei_sums(problem, wei).astype(np.int64)
+        total = total - plan.facts.src_zero_point * problem.wei_sums(wei).astype(np.int64)
     return total if total.any() else None
 
 

@@ -70,7 +70,7 @@ def line(problem: DenseProblem, attr: Attr, constants: Mapping[str, Vec]) -> str
     if isinstance(problem, MatMulProblem):
         words += ["--wtag=any", f"{cross(problem.src.dims)}:{cross(problem.wei.dims)}"]
         return " ".join(words)
-    if not isinstance(problem, InnerProductProblem):
+    if problem.window is not None:
         words += [f"--stag={_tag(problem.src)}", f"--dtag={_tag(problem.dst)}"]
     words.append(_shapes(problem))
     return " ".join(words)
@@ -86,14 +86,15 @@ def _shapes(problem: ConvProblem | DeconvProblem | InnerProductProblem) -> str:
     batch, ic = problem.src.dims[:2]
     letters = "dhw"[5 - problem.src.ndim :]
     parts = [f"mb{batch}ic{ic}{_each('i', letters, problem.src.dims[2:])}oc{problem.oc}"]
-    if isinstance(problem, InnerProductProblem):
+    window = problem.window
+    if window is None:
         return parts[0]
-    gaps = [dilation - 1 for dilation in problem.dilation]
+    gaps = [dilation - 1 for dilation in window.dilation]
     parts += [
         _each("o", letters, problem.dst.dims[2:]),
-        _each("k", letters, problem.window.kernel),
-        _each("s", letters, problem.stride),
-        _each("p", letters, problem.padding_lo),
+        _each("k", letters, window.kernel),
+        _each("s", letters, window.stride),
+        _each("p", letters, window.padding_lo),
         _each("d", letters, gaps) if any(gaps) else "",
     ]
     return (f"g{problem.groups}" if problem.groups > 1 else "") + "".join(parts)

@@ -345,9 +345,9 @@ def _attributes(
 @lru_cache(maxsize=1024)
 def _structure(names: tuple[str, ...], wei_mask: int, post_ops: tuple[PostOp, ...]) -> Attr:
     """Return the attributes that have these scales and zero points; layers share a few of them."""
-    given: dict[str, Any] = {
+    structures: dict[str, Any] = {
         name: Scale() if name.endswith("_scale") else ZeroPoint() for name in names
     }
-    if "wei_scale" in given:
-        given["wei_scale"] = Scale(wei_mask)
-    return Attr(**given, post_ops=post_ops)
+    if "wei_scale" in structures:
+        structures["wei_scale"] = Scale(wei_mask)
+    return Attr(**structures, post_ops=post_ops)

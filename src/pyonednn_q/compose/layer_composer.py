@@ -15,11 +15,7 @@ from pyonednn_q.compose.zero_point import (
     CARRIERS,
     SrcZeroPoint,
     carry_zero_point,
-    channel_rows,
-    from_channel_rows,
-    meets_everywhere,
     settled,
-    wei_sums,
     wrong_with_zero_point,
 )
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
@@ -28,10 +24,10 @@ from pyonednn_q.expr.fq_forms import CutFakeQuantize, codes
 from pyonednn_q.expr.steps import Affine, Chain
 from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.faults.capability import ACCEPTS
-from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.dense import InnerProductProblem
 from pyonednn_q.primitive.dense_facts import DENSE, PrimitiveFacts, acc_interval
 from pyonednn_q.primitive.isa import Facts
+from pyonednn_q.primitive.windowed import arranged
 from pyonednn_q.quantize.weights import max_abs_range, weight_codes
 
 if TYPE_CHECKING:
@@ -133,7 +129,7 @@ def compose_layer(
     values = arranged(asked, numbers("wei", wei).astype(np.float64))
     if values.shape != asked.wei.dims:
         raise ShapeError("wei", str(values.shape), str(asked.wei.dims))
-    rows = channel_rows(asked, values)
+    rows = asked.channel_rows(values)
     if wei_fq is not None and wei_fq.channels not in {None, len(rows)}:
         raise ShapeError("wei_fq", f"{wei_fq.channels} ranges", f"{len(rows)}, or one for all")
     quantized = weight_codes(rows, wei_fq or max_abs_range(rows, wei_levels))
@@ -141,7 +137,7 @@ def compose_layer(
     draft = _Draft(
         asked=asked,
         src=src_codes(src_fq, asked.src.dtype),
-        wei=from_channel_rows(asked, quantized.codes),
+        wei=asked.from_channel_rows(quantized.codes),
         wei_scale=quantized.scale,
         wei_zero_point=point,
         wei_lost=max(abs(settled(z) - point) for z in quantized.zero_point.values()),
@@ -155,7 +151,7 @@ def compose_layer(
     carried = draft.carry(zero_point, tolerance)
     layer, wrong = draft.layer(carried)
     if wrong and zero_point == "auto":
-        carried = draft.carry("bias" if meets_everywhere(asked) else "map", tolerance)
+        carried = draft.carry("bias" if asked.meets_everywhere() else "map", tolerance)
         layer, _ = draft.layer(carried, f"not by attribute: {', '.join(wrong)}")
     return layer
 
@@ -250,11 +246,11 @@ class _Draft:
 
     def _off_by(self, carried: SrcZeroPoint) -> Vec:
         """Bound what rounded zero points do: first that of the weights, then that of src."""
-        rows = channel_rows(self.asked, self.plain_wei)
+        rows = self.asked.channel_rows(self.plain_wei)
         largest = max(abs(end - carried.value) for end in (self.src.qmin, self.src.qmax))
         off = Vec(self.wei_lost * rows.shape[1] * largest)
         if carried.lost:
-            sums = np.abs(wei_sums(self.asked, self.plain_wei))
+            sums = np.abs(self.asked.wei_sums(self.plain_wei))
             axis = self.asked.dst.ndim - 1 if self.asked.kind == "matmul" else 1
             most = np.moveaxis(sums, axis, 0).reshape(len(rows), -1).max(axis=1, initial=0.0)
             off = off + Vec(abs(carried.lost) * most)

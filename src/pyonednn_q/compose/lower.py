@@ -99,20 +99,20 @@ def lower(steps: Sequence[Step], facts: PrimitiveFacts, policy: Policy | None = 
     before: tuple[PostOp, ...] = ()
     choices: list[Choice] = []
     for taken, step in enumerate(steps):
-        found = _LOWER[type(step)](step, facts)
-        if isinstance(found, str):
-            return Lowered(tuple(carriers), taken, found, tuple(choices))
+        lowered = _LOWER[type(step)](step, facts)
+        if isinstance(lowered, str):
+            return Lowered(tuple(carriers), taken, lowered, tuple(choices))
         choice = None
         if policy is not None:
-            found, choice = choose(step, found, before, facts, policy)
+            lowered, choice = choose(step, lowered, before, facts, policy)
         after = before
-        for carrier in found:
+        for carrier in lowered:
             row = forbidden(Ask(carrier.post_op, after, facts))
             if row is not None:
                 reason = f"{row.id}: {row.effect}; instead: {row.instead}"
                 return Lowered(tuple(carriers), taken, reason, tuple(choices))
             after = (*after, carrier.post_op)
-        carriers.extend(found)
+        carriers.extend(lowered)
         choices += [choice] if choice else []
         before = after
     return Lowered(tuple(carriers), len(steps), "", tuple(choices))
@@ -126,34 +126,34 @@ def _affine(step: Affine, facts: PrimitiveFacts) -> _Found:
     if scale.is_per_tensor and shift.is_per_tensor:
         return [linear(scale, shift)]
     one, zero = Vec(1.0), Vec(0.0)
-    found: list[Carrier] = []
+    carriers: list[Carrier] = []
     if not scale.is_per_tensor:
-        found.append(binary("mul", scale, facts))
+        carriers.append(binary("mul", scale, facts))
     elif not scale.is_all(1.0):
-        found.append(linear(scale, zero))
+        carriers.append(linear(scale, zero))
     if not shift.is_per_tensor:
-        found.append(binary("add", shift, facts))
+        carriers.append(binary("add", shift, facts))
     elif not shift.is_all(0.0):
-        found.append(linear(one, shift))
-    return found
+        carriers.append(linear(one, shift))
+    return carriers
 
 
 def _clip(step: Clip, facts: PrimitiveFacts) -> _Found:
     lo, hi = step.lo, step.hi
     if lo.is_per_tensor and hi.is_per_tensor:
         return [_bounds(lo, hi)]
-    found: list[Carrier] = []
+    carriers: list[Carrier] = []
     for alg, bound, side in (("max", lo, -_INF), ("min", hi, _INF)):
         if bound.is_all(side):
             continue
         if not bound.is_per_tensor:
             # A side that is open in some channels only: the largest number is as good as none.
-            found.append(binary(alg, bound.clamp(Vec(-FLT_MAX), Vec(FLT_MAX)), facts))
+            carriers.append(binary(alg, bound.clamp(Vec(-FLT_MAX), Vec(FLT_MAX)), facts))
         elif alg == "max":
-            found.append(_bounds(bound, Vec(_INF)))
+            carriers.append(_bounds(bound, Vec(_INF)))
         else:
-            found.append(_bounds(Vec(-_INF), bound))
-    return found
+            carriers.append(_bounds(Vec(-_INF), bound))
+    return carriers
 
 
 def _bounds(lo: Vec, hi: Vec) -> Carrier:
@@ -248,8 +248,8 @@ def _few_codes(x: Interval, dtype: str) -> tuple[str, ...]:
     used, codes = hi - lo + 1, greatest - least + 1
     if 2 * used >= codes:
         return ()
-    found = f"results take at most {used} of the {codes} codes of {dtype} ({lo} to {hi})"
-    return (f"{found}: dst_fq, dst_q or dst_scale says what a code is worth",)
+    few = f"results take at most {used} of the {codes} codes of {dtype} ({lo} to {hi})"
+    return (f"{few}: dst_fq, dst_q or dst_scale says what a code is worth",)
 
 
 def through_float32(x: Interval) -> tuple[str, ...]:

@@ -207,10 +207,8 @@ class Plan:
             raise ShapeError("problem", problem.text(), wanted)
         bias: TensorSpec | None = None
         if self.has_bias:
-            channels = self.facts.channels
             lead = problem.dst.ndim - 1 if problem.kind == "matmul" else 0
-            dims = (*(1,) * lead, channels)
-            bias = TensorSpec.dense(dims, self.bias_dtype)
+            bias = TensorSpec.dense((*(1,) * lead, self.facts.channels), self.bias_dtype)
         dst = replace(problem.dst, dtype=self.dst)
         return replace(problem, bias=bias, dst=dst)
 
@@ -296,10 +294,61 @@ class Plan:
         return Plan, tuple(getattr(plain, f.name) for f in fields(plain))
 
     def __str__(self) -> str:
-        return table.text(self)
+        return table.text(self.facts.text(), self.chain, self._rows(), self._verdict())
 
     def _repr_html_(self) -> str:
-        return table.fragment(self)
+        try:
+            options = self.benchdnn()
+        except ArgumentError:  # it has no word for everything
+            options = ""
+        return table.fragment(
+            self.facts.text(),
+            self.chain,
+            self._rows(),
+            self._verdict(),
+            exactness=self.exactness,
+            records=self.records,
+            benchdnn=options,
+        )
+
+    def _rows(self) -> list[table.Row]:
+        """Return name, mask, shape and value of everything that acts, in order."""
+        constants, operands = dict(self.constants), dict(self.operands)
+
+        def of(*names: str) -> list[table.Row]:
+            present = {name: getattr(self.attr, name) for name in names}
+            return [
+                table.attribute(name, value.mask, constants.get(name))
+                for name, value in present.items()
+                if value is not None
+            ]
+
+        rows = of("src_scale", "src_zero_point")
+        if not self.wei_factor.is_all(1.0):
+            rows.append(table.constant("wei factor", self.wei_factor))
+        rows += of("wei_scale", "wei_zero_point")
+        if self.bias is not None:
+            rows.append(table.constant("bias", self.bias, self.bias_dtype))
+        elif self.bias_later is not None:
+            rows.append(("bias", "", "", str(self.bias_later).replace("x", "bias")))
+        for index, op in enumerate(self.post_ops):
+            name = f"post_op_{index}"
+            rows.append(table.post_op(index, op, constants.get(name), operands.get(name)))
+        rows += [*of("dst_scale", "dst_zero_point"), ("store", "", "", self.dst)]
+        if not self.is_whole:
+            rows.append(("left over", "", "", f"{self.leftovers} > {self.facts.dst}"))
+            rows.append(("because", "", "", self.because))
+        if self.sums:
+            point = self.facts.src_zero_point
+            terms = [f"{-point:+d} · Σ wei"] if point else []
+            terms += [] if self.bias is None and self.bias_later is None else ["bias"]
+            rows.append(("added", "", "", f"in s32: {' + '.join(terms)}" if terms else "nothing"))
+        rows += [("chosen", "", "", str(choice)) for choice in self.choices]
+        return rows + [("note", "", "", note) for note in self.notes]
+
+    def _verdict(self) -> str:
+        as_onnx = "the integers of ONNX; " if self.exact_rounding else ""
+        return table.verdict(len(self.post_ops), as_onnx, self.exactness, self.rate, self.cost)
 
     def benchdnn(self, problem: DenseProblem | None = None) -> str:
         """Return the options that make benchdnn run the same types and attributes.

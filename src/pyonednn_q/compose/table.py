@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.vec import Vec, number
 from pyonednn_q.primitive.dense_facts import ACC_MAP
 from pyonednn_q.primitive.post_ops import (
@@ -25,85 +24,48 @@ from pyonednn_q.primitive.post_ops import (
 from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
-    from pyonednn_q.compose.plan import Plan
     from pyonednn_q.compose.record import Record
+    from pyonednn_q.expr.steps import Chain
+    from pyonednn_q.rewrite.rule import Exactness
 
 Row = tuple[str, str, str, str]
 _MAP = "what src's zero point adds up to at each place"
 HEAD: Row = ("", "mask", "shape", "value")
 
 
-def text(plan: Plan) -> str:
-    """Return the plan as a table."""
-    table = indent(Table([Column(name) for name in HEAD], rows(plan)).text(), "  ")
-    return "\n".join([plan.facts.text(), f"chain: {plan.chain}", table, verdict(plan)])
+def text(title: str, chain: Chain, rows: list[Row], verdict: str) -> str:
+    """Return a plan as a table, under what is composed and above what came of it."""
+    table = indent(Table([Column(name) for name in HEAD], rows).text(), "  ")
+    return "\n".join([title, f"chain: {chain}", table, verdict])
 
 
-def rows(plan: Plan) -> list[Row]:
-    """Return name, mask, shape and value of everything that acts, in order."""
-    post_ops = [_post_op(plan, index, op) for index, op in enumerate(plan.post_ops)]
-    return [*_before(plan), *post_ops, *_after(plan)]
-
-
-def verdict(plan: Plan) -> str:
+def verdict(count: int, as_onnx: str, exactness: Exactness, rate: float, cost: float) -> str:
     """Return one line: how many post-ops, how exact, how dear."""
-    count = len(plan.post_ops)
     ops = "no post-op" if count == 0 else f"{count} post-op" + ("s" if count > 1 else "")
-    if plan.exact_rounding:
-        ops += "; the integers of ONNX"
-    rate = f", at most {plan.rate:.3g} of results changed" if plan.rate else ""
-    return f"{ops}; {plan.exactness}{rate}; estimated cost {plan.cost:.2f} of the bare primitive"
+    changed = f", at most {rate:.3g} of results changed" if rate else ""
+    return f"{ops}; {as_onnx}{exactness}{changed}; estimated cost {cost:.2f} of the bare primitive"
 
 
-def _before(plan: Plan) -> list[Row]:
-    rows = [_named(plan, name) for name in ("src_scale", "src_zero_point")]
-    if not plan.wei_factor.is_all(1.0):
-        rows.append(("wei factor", "", _shape(plan.wei_factor), _summary(plan.wei_factor)))
-    rows += [_named(plan, name) for name in ("wei_scale", "wei_zero_point")]
-    if plan.bias is not None:
-        rows.append(("bias", "", _shape(plan.bias), f"{plan.bias_dtype} {_summary(plan.bias)}"))
-    elif plan.bias_later is not None:
-        rows.append(("bias", "", "", str(plan.bias_later).replace("x", "bias")))
-    return [row for row in rows if row[0]]
+def attribute(name: str, mask: int, vec: Vec | None) -> Row:
+    """Return the row of a scale or zero point; None: its value comes with each call."""
+    if vec is None:
+        return (name, str(mask), "1", "of each call")
+    return (name, str(mask), _shape(vec), _summary(vec))
 
 
-def _after(plan: Plan) -> list[Row]:
-    rows = [_named(plan, name) for name in ("dst_scale", "dst_zero_point")]
-    rows = [row for row in rows if row[0]]
-    rows.append(("store", "", "", plan.dst))
-    if not plan.is_whole:
-        rows.append(("left over", "", "", f"{plan.leftovers} > {plan.facts.dst}"))
-        rows.append(("because", "", "", plan.because))
-    if plan.sums:
-        point = plan.facts.src_zero_point
-        terms = [f"{-point:+d} · Σ wei"] if point else []
-        terms += ["bias"] if plan.bias is not None or plan.bias_later is not None else []
-        rows.append(("added", "", "", f"in s32: {' + '.join(terms)}" if terms else "nothing"))
-    rows += [("chosen", "", "", str(choice)) for choice in plan.choices]
-    rows += [("note", "", "", note) for note in plan.notes]
-    return rows
+def constant(name: str, vec: Vec, dtype: str = "") -> Row:
+    """Return the row of a constant that has no mask."""
+    return (name, "", _shape(vec), f"{dtype} {_summary(vec)}".lstrip())
 
 
-def _named(plan: Plan, name: str) -> Row:
-    structure = getattr(plan.attr, name)
-    if structure is None:
-        return ("", "", "", "")
-    if name in plan.later:
-        return (name, str(structure.mask), "1", "of each call")
-    vec = dict(plan.constants)[name]
-    return (name, str(structure.mask), _shape(vec), _summary(vec))
-
-
-def _post_op(plan: Plan, index: int, op: PostOp) -> Row:
-    name = f"post_op_{index}"
+def post_op(index: int, op: PostOp, value: Vec | None, leaf: str | None) -> Row:
+    """Return the row of a post-op, with its constant, or the name of its operand."""
     label = f"{index} {_label(op)}"
-    value = dict(plan.constants).get(name)
-    leaf = dict(plan.operands).get(name)
     if isinstance(op, BinaryPostOp):
-        shape = "x".join(map(str, op.src1.dims))
+        dims = "x".join(map(str, op.src1.dims))
         if value is None:
-            return (label, "", shape, _MAP if leaf == ACC_MAP else f"{leaf} of each call")
-        return (label, "", shape, _summary(value))
+            return (label, "", dims, _MAP if leaf == ACC_MAP else f"{leaf} of each call")
+        return (label, "", dims, _summary(value))
     if isinstance(op, PReluPostOp):
         assert value is not None
         return (label, str(op.mask), _shape(value), _summary(value))
@@ -124,11 +86,12 @@ def _label(op: PostOp) -> str:
 
 
 def _shape(vec: Vec) -> str:
+    """Return how many values there are."""
     return "1" if vec.is_per_tensor else str(vec.channels)
 
 
 def _summary(vec: Vec) -> str:
-    """One value, or how the channels spread."""
+    """Return one value, or how the channels spread."""
     if vec.array is None:
         return number(vec.least)
     median = float(np.median(vec.array))
@@ -163,24 +126,33 @@ _PROMISES = {
 }
 
 
-def fragment(plan: Plan) -> str:
-    """Return the plan as one element of HTML."""
-    promise = escape(_PROMISES[plan.exactness.rank])
+def fragment(
+    title: str,
+    chain: Chain,
+    rows: list[Row],
+    verdict: str,
+    *,
+    exactness: Exactness,
+    records: tuple[Record, ...],
+    benchdnn: str,
+) -> str:
+    """Return a plan as one element of HTML; without benchdnn's options where there are none."""
+    promise = escape(_PROMISES[exactness.rank])
     parts = [
         f"<style>\n{_STYLE}</style>",
-        f"<div><strong>{escape(plan.facts.text())}</strong></div>",
-        f'<div class="chain">chain: <code>{escape(str(plan.chain))}</code></div>',
-        _table(plan),
-        f'<div title="{promise}">{escape(verdict(plan))}</div>',
-        _trace(plan.records),
-        _benchdnn(plan),
+        f"<div><strong>{escape(title)}</strong></div>",
+        f'<div class="chain">chain: <code>{escape(str(chain))}</code></div>',
+        _table(rows),
+        f'<div title="{promise}">{escape(verdict)}</div>',
+        _trace(records),
+        _benchdnn(benchdnn) if benchdnn else "",
     ]
     return '<div class="onednn-plan">\n' + "\n".join(filter(None, parts)) + "\n</div>"
 
 
-def _table(plan: Plan) -> str:
+def _table(rows: list[Row]) -> str:
     head = "".join(f'<th scope="col">{cell}</th>' for cell in HEAD)
-    body = "\n".join(_row(row) for row in rows(plan))
+    body = "\n".join(map(_row, rows))
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 
 
@@ -215,9 +187,5 @@ def _event(record: Record) -> str:
     return f'<div class="event {mark}">' + "<br>".join(lines) + "</div>"
 
 
-def _benchdnn(plan: Plan) -> str:
-    try:
-        options = plan.benchdnn()
-    except ArgumentError:  # it has no word for everything
-        return ""
+def _benchdnn(options: str) -> str:
     return f"<details>\n<summary>benchdnn</summary>\n<pre>{escape(options)}</pre>\n</details>"

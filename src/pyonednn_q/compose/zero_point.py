@@ -27,8 +27,6 @@ from pyonednn_q.argument import one_of
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.vec import Vec, number
 from pyonednn_q.faults import guards
-from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
-from pyonednn_q.primitive.dense import InnerProductProblem
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,80 +36,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.isa import Facts
 
     Array = NDArray[Any]
-
-
-def channel_rows(problem: DenseProblem, wei: Array) -> Array:
-    """Return weights as (output channels, rest); for matmul, columns are channels."""
-    if problem.kind == "matmul":
-        return np.moveaxis(wei, -1, 0).reshape(wei.shape[-1], -1)
-    return wei.reshape(problem.dst.dims[1], -1)
-
-
-def from_channel_rows(problem: DenseProblem, rows: Array) -> Array:
-    """Return weights in the problem's dims; the inverse of `channel_rows`."""
-    dims = problem.wei.dims
-    if problem.kind == "matmul":
-        return np.ascontiguousarray(np.moveaxis(rows.reshape(dims[-1], *dims[:-1]), 0, -1))
-    return rows.reshape(dims)
-
-
-def meets_everywhere(problem: DenseProblem) -> bool:
-    """Tell whether every tap meets the source at every place of dst.
-
-    Examples
-    --------
-    >>> from pyonednn_q.primitive.problem import ConvProblem
-    >>> dims = (1, 8, 9, 9), (8, 8, 3, 3)
-    >>> [meets_everywhere(ConvProblem.of(*dims, padding=padding)) for padding in (0, 1)]
-    [True, False]
-    """
-    if isinstance(problem, (ConvProblem, DeconvProblem)):
-        return all(bool(meets.all()) for meets in _meetings(problem))
-    return isinstance(problem, InnerProductProblem) or max(problem.wei.dims[:-2], default=1) == 1
-
-
-def wei_sums(problem: DenseProblem, wei: Array) -> Array:
-    """Return, in dst's dims, the sum of the weights that meet the source at each place.
-
-    Exact for integers. Dimensions along which it does not change may be 1.
-
-    Examples
-    --------
-    >>> from pyonednn_q.primitive.problem import ConvProblem
-    >>> problem = ConvProblem.of((1, 1, 3), (1, 1, 3), padding=1)
-    >>> wei_sums(problem, np.array([[[1, 2, 4]]])).tolist()
-    [[[6.0, 7.0, 3.0]]]
-    """
-    values = wei.astype(np.float64)
-    if isinstance(problem, (ConvProblem, DeconvProblem)):
-        per_group = problem.ic // problem.groups
-        kernel = problem.window.kernel
-        sums = values.reshape(problem.oc, per_group, *kernel).sum(axis=1)
-        for meets in _meetings(problem):
-            # The first kernel dimension goes, its places come last.
-            sums = np.tensordot(sums, meets.astype(np.float64), axes=(1, 0))
-        return np.asarray(sums[np.newaxis])
-    if isinstance(problem, InnerProductProblem):
-        return np.asarray(values.reshape(1, problem.oc, -1).sum(axis=2))
-    return np.asarray(values.sum(axis=-2, keepdims=True))
-
-
-def _meetings(problem: ConvProblem | DeconvProblem) -> list[Array]:
-    """Return, for every spatial dimension, whether a tap (row) meets the source at a place."""
-    window, meetings = problem.window, []
-    is_conv = isinstance(problem, ConvProblem)
-    for axis, taps in enumerate(window.kernel):
-        length, places = problem.src.dims[2 + axis], problem.dst.dims[2 + axis]
-        stride, low = window.stride[axis], window.padding_lo[axis]
-        reach = np.arange(taps)[:, np.newaxis] * window.dilation[axis]
-        place = np.arange(places)[np.newaxis, :]
-        if is_conv:
-            at, on_grid = place * stride - low + reach, True
-        else:
-            at, rest = np.divmod(place + low - reach, stride)
-            on_grid = rest == 0
-        meetings.append((at >= 0) & (at < length) & on_grid)
-    return meetings
 
 
 Carrier: TypeAlias = Literal["nothing", "attribute", "bias", "map"]
@@ -184,7 +108,7 @@ def carry_zero_point(
         An explicit choice that is not possible.
     """
     one_of("zero_point", by, ("auto", *CARRIERS))
-    everywhere = meets_everywhere(problem)
+    everywhere = problem.meets_everywhere()
     value = settled(value)
     rest = value - round(value)
     lo, hi = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
@@ -211,7 +135,7 @@ def settled(value: float) -> float:
 
 
 def _shift(problem: DenseProblem, wei: NDArray[Any], value: float) -> Vec:
-    return Vec(-value * channel_rows(problem, wei.astype(np.float64)).sum(axis=1))
+    return Vec(-value * problem.channel_rows(wei.astype(np.float64)).sum(axis=1))
 
 
 def unit_map(plan: Plan, problem: DenseProblem, wei: NDArray[Any]) -> NDArray[np.float64]:
@@ -233,7 +157,7 @@ def unit_map(plan: Plan, problem: DenseProblem, wei: NDArray[Any]) -> NDArray[np
     """
     aligned = [1] * plan.facts.ndims
     aligned[plan.facts.axis] = -1
-    return plan.acc_scale.values().reshape(aligned) * wei_sums(problem, wei)
+    return plan.acc_scale.values().reshape(aligned) * problem.wei_sums(wei)
 
 
 def wrong_with_zero_point(

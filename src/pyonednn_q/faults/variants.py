@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pyonednn_q import dtypes
 from pyonednn_q.errors import Error, Variant
 from pyonednn_q.primitive.attr import SCALED, SHIFTED, Attr, Scale, ZeroPoint
-from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.dense_facts import DENSE
 from pyonednn_q.primitive.post_ops import SumPostOp
@@ -115,9 +114,9 @@ def _relaxations(problem: DenseProblem, attr: Attr) -> Iterator[tuple[str, Chang
 def _layouts(problem: DenseProblem) -> Iterator[tuple[str, Change]]:
     if problem.wei.strides is not None:
         yield "packed weights", lambda a: (replace(a[0], wei=_any(a[0].wei)), a[1])
-    if problem.src.ndim > 2 and not isinstance(problem, MatMulProblem):
+    if problem.src.ndim > 2 and problem.row_axis is None:
         yield "channels-last src and dst", _channels_last
-    if isinstance(problem, MatMulProblem):
+    if problem.row_axis is not None:
         yield (
             "row-major src and dst",
             lambda a: (
@@ -203,11 +202,9 @@ def _scales(name: str, problem: DenseProblem, attr: Attr) -> Iterator[tuple[str,
     if scale is None:
         return
     if name == "wei":
-        grouped = isinstance(problem, (ConvProblem, DeconvProblem)) and problem.has_groups
-        last = 1 << problem.wei.ndim - 1
-        mask = last if isinstance(problem, MatMulProblem) else 3 if grouped else 1
-        if scale != Scale(mask) and scale.mask:
-            yield "one wei scale per output channel", _with("wei_scale", Scale(mask))
+        by_channel = Scale(problem.wei_mask)
+        if scale != by_channel and scale.mask:
+            yield "one wei scale per output channel", _with("wei_scale", by_channel)
     if scale != Scale():
         yield f"one {name} scale in f32", _with(f"{name}_scale", Scale())
 

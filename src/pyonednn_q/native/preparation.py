@@ -24,9 +24,9 @@ from pyonednn_q.native.selection import (
 )
 from pyonednn_q.native.trial import try_out
 from pyonednn_q.primitive.attr import Attr, Scale
-from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.problem import MatMulProblem
 from pyonednn_q.primitive.tensor import Operation, TensorSpec
+from pyonednn_q.primitive.windowed import arranged
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def prepare(
         return _empty(problem, attr, wei)
 
     notes = []
-    if bare_nibbles(problem, attr):
+    if isinstance(problem, MatMulProblem) and bare_nibbles(problem, attr):
         attr, attr_values = replace(attr, src_scale=Scale()), {"src_scale": np.float32(1)}
         notes.append("with a source scale of 1: see matmul-bare-nibbles in the guard table")
     selection = select(

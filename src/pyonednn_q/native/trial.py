@@ -20,8 +20,6 @@ from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.steps import Binary, BinaryAlg, Chain, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
-from pyonednn_q.primitive.convolution import ConvProblem
-from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.dense_facts import DENSE
 from pyonednn_q.primitive.post_ops import (
     BinaryPostOp,
@@ -164,20 +162,17 @@ def lost_channels(prepared: Prepared, wei: Array) -> tuple[int, ...]:
 
 def _geometry(problem: DenseProblem) -> Geometry:
     """Return dims and window of a problem, groups of weights behind each other."""
-    src, wei = problem.src.dims, problem.wei.dims
-    if isinstance(problem, MatMulProblem):
-        return Geometry("matmul", src, wei)
-    if isinstance(problem, InnerProductProblem):
-        return Geometry("inner_product", src, wei)
-    spatial = len(src) - 2
+    src, wei, window = problem.src.dims, problem.wei.dims, problem.window
+    if window is None:
+        return Geometry(problem.kind, src, wei)
     return Geometry(
-        "convolution" if isinstance(problem, ConvProblem) else "deconvolution",
+        problem.kind,
         src,
-        (problem.dst.dims[1], *wei[-spatial - 1 :]),
-        problem.stride,
-        tuple(zip(problem.padding_lo, problem.padding_hi, strict=True)),
-        problem.dilation,
-        wei[0] if len(wei) > len(src) else 1,
+        (problem.oc, *wei[2 if problem.has_groups else 1 :]),
+        window.stride,
+        tuple(zip(window.padding_lo, window.padding_hi, strict=True)),
+        window.dilation,
+        problem.groups,
     )
 
 

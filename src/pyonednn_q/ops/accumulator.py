@@ -88,9 +88,9 @@ def _products(
 ) -> Products:
     """Prepare parts: of fewer channels each, or of all where some kernel lacks that."""
     for narrow in (True, False):
-        found = [p for wei in weights for p in parts(problem, wei, most, narrow=narrow)]
+        pieces = [p for wei in weights for p in parts(problem, wei, most, narrow=narrow)]
         try:
-            return tuple((part, prepare(part.problem, wei=part.wei, **options)) for part in found)
+            return tuple((part, prepare(part.problem, wei=part.wei, **options)) for part in pieces)
         except SaturationError:
             raise
         except UnsupportedError:
@@ -105,12 +105,12 @@ def _s8(centred: Array, plan: Plan) -> list[Array]:
         return [centred.astype(np.int8)]
     # Without VNNI, products of u8 with seven bits are exact.
     limits = (-128, 127) if runtime.isa().has_vnni() else (-64, 63)
-    found: list[Array] = []
-    while not found or centred.any():
+    terms: list[Array] = []
+    while not terms or centred.any():
         part = np.clip(centred, *limits)
         centred = centred - part
-        found.append(part.astype(np.int8))
-    return found
+        terms.append(part.astype(np.int8))
+    return terms
 
 
 class Accumulator:
@@ -171,15 +171,15 @@ class Accumulator:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is done otherwise than by one primitive."""
-        found = []
+        notes = []
         if len(self.products) > 1:
-            found.append(
+            notes.append(
                 f"exact s32 sums in {len(self.products)} parts of the input channels: "
                 f"{self.products[0][1].impl} rounds what is beyond 2^24"
             )
         if self.addend is not None:
-            found.append("bias and zero points added to exact s32 sums, as integers")
-        return tuple(found)
+            notes.append("bias and zero points added to exact s32 sums, as integers")
+        return tuple(notes)
 
     def describe(self) -> str:
         """Return a line for each primitive, and one for what is added."""

@@ -115,8 +115,8 @@ class OperatorCache:
         self, make: Make, wei: object, bias: object, options: dict[str, object]
     ) -> Operator:
         """Return the operator ``make(wei, bias, **options)``, made now if it is new."""
-        given = as_array("wei", wei)
-        given_bias = None if bias is None else as_array("bias", bias)
+        wei_array = as_array("wei", wei)
+        bias_array = None if bias is None else as_array("bias", bias)
         key = tuple((name, _frozen(name, value)) for name, value in options.items())
         values = {name: _unchanging(value) for name, value in options.items()}
         with self._lock.held:
@@ -125,12 +125,12 @@ class OperatorCache:
                 # By place, which is theirs while they are kept.
                 as_given = (*options, *map(id, options.values()))
                 self._written[as_given] = known, values
-        found = self._known(make, given, given_bias, known)
-        if found is None:
-            found = self._by_content(make, given, given_bias, known)
+        kept = self._known(make, wei_array, bias_array, known)
+        if kept is None:
+            kept = self._by_content(make, wei_array, bias_array, known)
         with self._lock.held:
             self._shrink()
-        return found
+        return kept
 
     def info(self) -> CacheInfo:
         """Return what the cache holds and did."""
@@ -155,14 +155,14 @@ class OperatorCache:
         call = self._calls.get((make, options, _place(wei), None if bias is None else _place(bias)))
         if call is None:
             return None
-        made, seen = call
+        entry, seen = call
         if not self._is_same(seen[0], wei):
             return None
         if bias is not None and not self._is_same(seen[1], bias):
             return None
         self._hits += 1
-        made.used = next(self._clock)
-        return made.operator
+        entry.used = next(self._clock)
+        return entry.operator
 
     def _is_same(self, seen: _Seen, array: Array) -> bool:
         """Tell whether an array holds what lay there when it was seen, byte by byte."""
@@ -181,21 +181,21 @@ class OperatorCache:
         kept = _kept("wei", wei)
         kept_bias = None if bias is None else _kept("bias", bias)
         key = (make, _digest(kept), None if kept_bias is None else _digest(kept_bias), options.key)
-        made = self._made.get(key)
-        if made is None:
+        entry = self._made.get(key)
+        if entry is None:
             new = _Made(make(kept, kept_bias, **options.values), kept, kept_bias)
             self._misses += 1
-            made = self._made.setdefault(key, new)
+            entry = self._made.setdefault(key, new)
         else:
             self._hits += 1
-        made.used = next(self._clock)
-        seen = [_Seen(wei, made.wei)]
+        entry.used = next(self._clock)
+        seen = [_Seen(wei, entry.wei)]
         place = None
-        if bias is not None and made.bias is not None:
-            seen.append(_Seen(bias, made.bias))
+        if bias is not None and entry.bias is not None:
+            seen.append(_Seen(bias, entry.bias))
             place = _place(bias)
-        self._calls[make, options, _place(wei), place] = made, tuple(seen)
-        return made.operator
+        self._calls[make, options, _place(wei), place] = entry, tuple(seen)
+        return entry.operator
 
     def _shrink(self) -> None:
         excess = len(self._made) - self._limit

@@ -191,7 +191,7 @@ requantize, self_check, tune
             tune=tune,
         )
 
-    def bare(self, wei: Array, groups: int, dtype: str) -> Operator:
+    def bare(self, wei: Array, groups: int, dtype: str) -> Self:
         """Return the same operator for plain products of codes with s8 weights."""
         return type(self)(wei, **self.window, groups=groups, **self.settings.bare(dtype))
 

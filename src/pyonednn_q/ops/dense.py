@@ -167,7 +167,7 @@ requantize, self_check, tune
             tune=tune,
         )
 
-    def bare(self, wei: Array, _groups: int, dtype: str) -> Operator:
+    def bare(self, wei: Array, _groups: int, dtype: str) -> Self:
         """Return the same operator for plain products of codes with s8 weights."""
         return type(self)(wei, **self.settings.bare(dtype))
 

@@ -97,30 +97,30 @@ def _quantized_weights(
     ArgumentError, DTypeError, ShapeError
         What does not fit, by name.
     """
-    given = as_array("wei", wei)
-    if given.dtype != np.float64:
-        dtypes.checked(dtypes.from_numpy(given.dtype, "wei"), "wei", ("f32", "bf16", "f16"))
-    if given.ndim < _PAIR or not given.size:
-        raise ShapeError("wei", str(given.shape), "output channels, and weights for each")
-    values = np.moveaxis(given.astype(np.float64), axis, 0)
+    wei_array = as_array("wei", wei)
+    if wei_array.dtype != np.float64:
+        dtypes.checked(dtypes.from_numpy(wei_array.dtype, "wei"), "wei", ("f32", "bf16", "f16"))
+    if wei_array.ndim < _PAIR or not wei_array.size:
+        raise ShapeError("wei", str(wei_array.shape), "output channels, and weights for each")
+    values = np.moveaxis(wei_array.astype(np.float64), axis, 0)
     rows = values.reshape(len(values), -1)
     if wei_fq is not None:
         instance("wei_fq", wei_fq, FakeQuantize)
-        wei_fq.check_axis("wei_fq", axis % given.ndim - given.ndim)
+        wei_fq.check_axis("wei_fq", axis % wei_array.ndim - wei_array.ndim)
         if wei_fq.channels not in {None, len(rows)}:
             wanted = f"{len(rows)}, or one for all"
             raise ShapeError("wei_fq", f"{wei_fq.channels} ranges", wanted)
-    found = weight_codes(rows, max_abs_range(rows, levels) if wei_fq is None else wei_fq)
-    points = found.zero_point.rint()
-    if abs(found.zero_point - points).greatest > 1e-4:
-        got = f"a range whose 0 is at code {found.zero_point}"
+    quantized = weight_codes(rows, max_abs_range(rows, levels) if wei_fq is None else wei_fq)
+    points = quantized.zero_point.rint()
+    if abs(quantized.zero_point - points).greatest > 1e-4:
+        got = f"a range whose 0 is at code {quantized.zero_point}"
         raise ArgumentError("wei_fq", got, "ranges that have 0 among their levels")
     if not -128.0 <= points.least <= points.greatest <= 127.0:
         raise ArgumentError("wei_fq", f"zero points {points}", "ranges that hold 0")
-    codes = np.moveaxis(found.codes.reshape(values.shape), 0, axis)
+    codes = np.moveaxis(quantized.codes.reshape(values.shape), 0, axis)
     if wei_fq is not None and wei_fq.channels is None:
-        return codes, QParams(found.scale.least, int(points.least), "s8")
-    scales, whole = found.scale.spread(len(rows)), points.spread(len(rows)).astype(np.int64)
+        return codes, QParams(quantized.scale.least, int(points.least), "s8")
+    scales, whole = quantized.scale.spread(len(rows)), points.spread(len(rows)).astype(np.int64)
     return codes, QParams(scales, whole, "s8", axis=axis)
 
 
@@ -134,48 +134,48 @@ def _float_bias(bias: object) -> Array | None:
     """
     if bias is None:
         return None
-    given = as_array("bias", bias)
-    if given.dtype != np.float64 and not dtypes.is_float(dtypes.from_numpy(given.dtype, "bias")):
-        raise DTypeError("bias", str(given.dtype), "real values: f32, bf16, f16 or float64")
+    real = as_array("bias", bias)
+    if real.dtype != np.float64 and not dtypes.is_float(dtypes.from_numpy(real.dtype, "bias")):
+        raise DTypeError("bias", str(real.dtype), "real values: f32, bf16, f16 or float64")
     with np.errstate(over="ignore"):
-        return given.astype(np.float32)
+        return real.astype(np.float32)
 
 
-def _source_params(given: object, dtype: DType) -> QParams | SourceLevels | Dynamic:
+def _source_params(src_q: object, dtype: DType) -> QParams | SourceLevels | Dynamic:
     """Return how a source is quantized, from QParams, a range, a FakeQuantize, or every call's own.
 
     Parameters
     ----------
-    given : QParams, Dynamic, FakeQuantize or (lo, hi)
+    src_q : QParams, Dynamic, FakeQuantize or (lo, hi)
         A FakeQuantize for the tensor; 256 levels with a whole zero point are QParams.
     dtype : {"u8", "s8"}
-        Of the codes, where `given` does not say it.
+        Of the codes, where `src_q` does not say it.
 
     Raises
     ------
     ArgumentError, DTypeError
         Naming ``src_q``.
     """
-    if isinstance(given, (QParams, Dynamic)):
-        return given
-    if isinstance(given, FakeQuantize):
+    if isinstance(src_q, (QParams, Dynamic)):
+        return src_q
+    if isinstance(src_q, FakeQuantize):
         dtype = dtypes.checked(dtype, "src_dtype", ("u8", "s8"))
-        levels = SourceLevels.of(src_codes(given, dtype, "src_q"), dtype)
-        same = given.input_low == given.output_low and given.input_high == given.output_high
+        levels = SourceLevels.of(src_codes(src_q, dtype, "src_q"), dtype)
+        same = src_q.input_low == src_q.output_low and src_q.input_high == src_q.output_high
         has_zero = dtypes.qmin(dtype) <= round(levels.zero_point) <= dtypes.qmax(dtype)
-        found = qparams_from_fq(given, dtype) if same and has_zero else None
-        return found.qparams if given.levels == _LEVELS and found and found.is_exact() else levels
-    return _from_range("src_q", given, dtype)
+        codes = qparams_from_fq(src_q, dtype) if same and has_zero else None
+        return codes.qparams if src_q.levels == _LEVELS and codes and codes.is_exact() else levels
+    return _from_range("src_q", src_q, dtype)
 
 
 def _quantized_store(
-    given: object, dtype: DType | None, post: Chain | None
+    dst_q: object, dtype: DType | None, post: Chain | None
 ) -> tuple[QParams | None, DType | None, Chain | None]:
     """Return ``dst_q``, ``dst`` and ``post`` of an operator, from how its result is quantized.
 
     Parameters
     ----------
-    given : QParams, FakeQuantize, (lo, hi) or None
+    dst_q : QParams, FakeQuantize, (lo, hi) or None
         A FakeQuantize may have any levels and a range for every channel: it joins the chain, whose
         result is then stored as codes, or as the values of those if `dtype` is floating.
     dtype : str or None
@@ -183,24 +183,24 @@ def _quantized_store(
     post : Chain or None
         What stands before.
     """
-    if given is None or isinstance(given, QParams):
-        return given, dtype, post
+    if dst_q is None or isinstance(dst_q, QParams):
+        return dst_q, dtype, post
     if post is not None:
         instance("post", post, Chain)
     stored = "u8" if dtype is None else dtypes.checked(dtype, "dst")
-    if isinstance(given, FakeQuantize):
+    if isinstance(dst_q, FakeQuantize):
         dtypes.checked(stored, "dst", ("u8", "s8", "f32", "bf16", "f16"))
-        cut = dst_codes(given, stored, "dst_q")
-        last = given.chain() if cut is None else Chain(*cut.quantize)
+        cut = dst_codes(dst_q, stored, "dst_q")
+        last = dst_q.chain() if cut is None else Chain(*cut.quantize)
         return None, stored, (post or Chain()) + last
-    return _from_range("dst_q", given, stored), stored, post
+    return _from_range("dst_q", dst_q, stored), stored, post
 
 
-def _from_range(name: str, given: object, dtype: DType) -> QParams:
-    ends = items(name, given, object) if isinstance(given, (tuple, list)) else ()
+def _from_range(name: str, values: object, dtype: DType) -> QParams:
+    ends = items(name, values, object) if isinstance(values, (tuple, list)) else ()
     if len(ends) != _PAIR:
         wanted = "QParams, a FakeQuantize or a range (lo, hi)"
-        raise ArgumentError(name, shown(given), wanted)
+        raise ArgumentError(name, shown(values), wanted)
     lo, hi = ends
     try:
         return qparams_from_range(lo, hi, dtype)

@@ -23,10 +23,11 @@ import numpy as np
 
 from pyonednn_q.errors import Error
 from pyonednn_q.expr.steps import Binary, Chain, Leaf, Sum
-from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem, laid_out
+from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.isa import classify
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.primitive.windowed import laid_out
 from pyonednn_q.saturation.pairing import is_int8
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ Made = TypeVar("Made")
 AS_ASKED = "as asked"
 WHY_IMAGE = "without VNNI a matmul runs on gemm, and a 1x1 convolution up to seven times as fast"
 RESIDUAL_LEAF = "what_the_sum_reads"
-_IMAGE = "1x1 convolution"
+_IMAGE, _INNER = "1x1 convolution", "inner product"
 _MOST_COLUMNS = 1 << 20  # of an image: composing looks at each
 _FEW_CHANNELS = (4, 8, 16)  # what kernels load at once, from the narrowest
 
@@ -79,12 +80,12 @@ class Form:
     @property
     def is_image(self) -> bool:
         """Whether matrices are seen as images of one line."""
-        return self.is_product and isinstance(self.problem, ConvProblem)
+        return self.name == _IMAGE
 
     @property
     def takes_zero_points(self) -> bool:
         """Whether zero points come to it as they come to what was asked."""
-        return not isinstance(self.problem, InnerProductProblem) or not self.is_product
+        return self.name != _INNER
 
     def wei(self, wei: Array) -> Array:
         """Return the weights of what was asked, as this form has them."""
@@ -101,7 +102,7 @@ class Form:
         """Return a source, or a tensor of dst's dims, as this form has it."""
         if not self.is_product:
             return array
-        rows = array if isinstance(self.asked, MatMulProblem) else np.moveaxis(array, 1, -1)
+        rows = np.moveaxis(array, self.asked.channel_axis, -1)
         if self.is_image:
             columns: Array = rows.reshape(self.problem.src.dims[-1], -1).T
             return np.expand_dims(columns, _lines(self.problem.src.ndim))
@@ -139,10 +140,9 @@ class Form:
             return rows.reshape(self.asked.dst.dims)
         if not self.is_product or dst.shape == self.asked.dst.dims:
             return dst
-        if not isinstance(self.asked, ConvProblem):
-            return dst.reshape(self.asked.dst.dims)
-        batch, channels, *lengths = self.asked.dst.dims
-        return np.moveaxis(dst.reshape(batch, *lengths, channels), -1, 1)
+        dims, axis = list(self.asked.dst.dims), self.asked.channel_axis
+        channels = dims.pop(axis)
+        return np.moveaxis(dst.reshape(*dims, channels), -1, axis)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -162,8 +162,7 @@ class Form:
         if not self.is_product:
             return {}
         asked = self.asked
-        is_matmul = isinstance(asked, MatMulProblem)
-        make = TensorSpec.dense if is_matmul else TensorSpec.channels_last
+        make = TensorSpec.channels_last if asked.row_axis is None else TensorSpec.dense
         tensors = {"src": asked.src, "dst": dst}
         dims = {"src": asked.src.dims, "dst": asked.dst.dims}
         return {name: make(dims[name], spec.dtype) for name, spec in tensors.items()}
@@ -188,7 +187,7 @@ def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iter
         yield replace(asked, name="matmul", problem=product)
     inner = None if is_by_row else _as_inner_product(problem)
     if inner is not None:
-        yield replace(asked, name="inner product", problem=inner)
+        yield replace(asked, name=_INNER, problem=inner)
     image = None if is_by_row else _as_convolution(problem)
     if image is not None:
         yield replace(asked, name=_IMAGE, problem=image)
@@ -222,7 +221,7 @@ def faster_form(problem: DenseProblem, chain: Chain, isa: InstructionSet) -> For
     if isa.is_beyond_avx2() or _has_row_leaf(chain):
         return None
     image = _as_convolution(problem) if is_int8(problem) and problem.macs else None
-    is_spatial = isinstance(problem, InnerProductProblem) and problem.src.ndim > 2
+    is_spatial = problem.src.ndim > problem.dst.ndim
     if image is None or image.ic == 1 or is_spatial:  # a row-major image would be copied by NumPy
         return None
     return Form(_IMAGE, problem, image, chain)
@@ -245,10 +244,10 @@ def if_generated(
     if form is None:
         return None
     try:
-        made = make(form)
+        result = make(form)
     except Error:  # with these weights, or this chain
         return None
-    return made if classify(implementation(made)) == "jit" else None
+    return result if classify(implementation(result)) == "jit" else None
 
 
 def _of_layouts(asked: Form, problem: ConvProblem | DeconvProblem, arrays: str) -> Iterator[Form]:
@@ -286,74 +285,40 @@ def _free(spec: TensorSpec) -> TensorSpec:
 
 
 def _as_matmul(problem: DenseProblem) -> MatMulProblem | None:
-    if isinstance(problem, ConvProblem):
-        is_point = max(problem.window.kernel) == 1 == max(problem.stride)
-        padding = max(problem.padding_lo + problem.padding_hi)
-        if not is_point or padding or problem.has_groups or not problem.src.is_channels_last:
-            return None
-    elif isinstance(problem, MatMulProblem):
-        if problem.src.ndim == 2 or not _has_one_matrix(problem):
-            return None
-    elif not isinstance(problem, InnerProductProblem):
+    if problem.product is None or (problem.row_axis is not None and problem.src.ndim == 2):
         return None
-    oc = problem.dst.dims[-1] if isinstance(problem, MatMulProblem) else problem.oc
-    inner = problem.wei.size // oc
-    return MatMulProblem.of(
-        (problem.src.size // inner, inner),
-        (inner, oc),
-        src=problem.src.dtype,
-        wei=problem.wei.dtype,
-        dst=problem.dst.dtype,
-        bias=None if problem.bias is None else problem.bias.dtype,
-    )
+    rows, inner, oc = problem.product
+    return MatMulProblem.of((rows, inner), (inner, oc), **_types(problem))
 
 
 def _as_inner_product(problem: DenseProblem) -> InnerProductProblem | None:
-    if not isinstance(problem, MatMulProblem) or not _has_one_matrix(problem):
+    if problem.product is None or problem.row_axis is None:
         return None
-    inner, oc = problem.wei.dims[-2:]
-    return InnerProductProblem.of(
-        (problem.src.size // inner, inner),
-        oc,
-        src=problem.src.dtype,
-        wei=problem.wei.dtype,
-        dst=problem.dst.dtype,
-        bias=None if problem.bias is None else problem.bias.dtype,
-    )
+    rows, inner, oc = problem.product
+    return InnerProductProblem.of((rows, inner), oc, **_types(problem))
 
 
 def _as_convolution(problem: DenseProblem) -> ConvProblem | None:
-    if isinstance(problem, MatMulProblem):
-        if not _has_one_matrix(problem):
-            return None
-    elif not isinstance(problem, InnerProductProblem):
+    if problem.product is None or problem.window is not None:
         return None
-    oc = problem.dst.dims[-1]
-    inner = problem.wei.size // oc
-    rows = problem.src.size // inner
+    rows, inner, oc = problem.product
     if rows > _MOST_COLUMNS:
         return None
     # Of another rank than what was asked: no dims of the one are dims of the other.
     flat = (1,) * (1 if problem.src.ndim == 4 else 2)
-    return ConvProblem.of(
-        (1, inner, *flat[1:], rows),
-        (oc, inner, *flat),
-        src=problem.src.dtype,
-        wei=problem.wei.dtype,
-        dst=problem.dst.dtype,
-        bias=None if problem.bias is None else problem.bias.dtype,
-    )
+    return ConvProblem.of((1, inner, *flat[1:], rows), (oc, inner, *flat), **_types(problem))
+
+
+def _types(problem: DenseProblem) -> dict[str, Any]:
+    """Return the data types of tensors, as problems are made with."""
+    bias = None if problem.bias is None else problem.bias.dtype
+    types = {name: problem.tensors[name].dtype for name in ("src", "wei", "dst")}
+    return {**types, "bias": bias}
 
 
 def _lines(ndim: int) -> tuple[int, ...]:
     """Return the axes of an image that are 1: all but channels and columns."""
     return (0, *range(2, ndim - 1))
-
-
-def _has_one_matrix(problem: MatMulProblem) -> bool:
-    """Tell whether all of a batch is multiplied by the same weights."""
-    inner, oc = problem.wei.dims[-2:]
-    return problem.wei.size == inner * oc
 
 
 def _has_row_leaf(chain: Chain) -> bool:

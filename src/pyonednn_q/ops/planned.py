@@ -22,9 +22,9 @@ from pyonednn_q.ops.accumulator import Accumulator, accumulator
 from pyonednn_q.ops.arrays import Operands
 from pyonednn_q.ops.form import AS_ASKED, RESIDUAL_LEAF, Form
 from pyonednn_q.ops.staged import Rest
-from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.post_ops import SumPostOp
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.primitive.windowed import arranged
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:

@@ -14,12 +14,15 @@ from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.arrays import Reshaped, as_array
 from pyonednn_q.ops.form import RESIDUAL_LEAF
+from pyonednn_q.ops.on_primitives import OnPrimitives
 from pyonednn_q.ops.operator import Operator
+from pyonednn_q.ops.requantized import Requantized
 from pyonednn_q.predict.plan_model import PlanModel, plan_model
 
 if TYPE_CHECKING:
     from pyonednn_q.ops.form import Form
     from pyonednn_q.ops.planned import Planned
+    from pyonednn_q.ops.ready import Ready
 
 Array = np.ndarray[Any, Any]
 
@@ -60,24 +63,24 @@ class OperatorModel:
         NoModelError
             See `KernelModel.run`.
         """
-        dims, given = self._given(src, residual, operands)
-        return self._back(dims, self.arithmetic.run(**given))
+        dims, arrays = self._arrays(src, residual, operands)
+        return self._back(dims, self.arithmetic.run(**arrays))
 
     def bounds(
         self, src: object, *, residual: object = None, **operands: object
     ) -> tuple[Array, Array]:
         """Return the least and the most that a call may return: see `KernelModel.bounds`."""
-        dims, given = self._given(src, residual, operands)
-        lo, hi = self.arithmetic.bounds(**given)
+        dims, arrays = self._arrays(src, residual, operands)
+        lo, hi = self.arithmetic.bounds(**arrays)
         return self._back(dims, lo), self._back(dims, hi)
 
-    def _given(
+    def _arrays(
         self, src: object, residual: object, operands: dict[str, object]
     ) -> tuple[Reshaped, dict[str, Any]]:
         operator, planned = self.operator, self.planned
         source = as_array("src", src)
         # An operator's own way from a caller's arrays to its primitive's.
-        ready = operator._ready_for(source.shape, operator._src_dtype(source))  # noqa: SLF001
+        ready = _ready(operator, source.shape, operator._src_dtype(source))  # noqa: SLF001
         if ready.planned is not planned:
             wanted = "a source of the shape and type that the model is for"
             raise ArgumentError("src", f"{source.dtype} {source.shape}", wanted)
@@ -92,15 +95,15 @@ class OperatorModel:
         leaves = {name: dims.into(name, as_array(name, one)) for name, one in operands.items()}
         leaves |= codes.operands(ready)
         before = None if residual is None else dims.into("residual", as_array("residual", residual))
-        given: dict[str, Any] = {
+        arrays: dict[str, Any] = {
             "src": values.reshape(planned.src_dims),
             "wei": operator._wei_of(planned.form.asked),  # noqa: SLF001
             "operands": leaves,
             "before": before,
         }
-        given = _in_form(planned.form, given)
-        given["operands"] |= planned.fixed
-        return dims, given
+        arrays = _in_form(planned.form, arrays)
+        arrays["operands"] |= planned.fixed
+        return dims, arrays
 
     def _back(self, dims: Reshaped, dst: Array) -> Array:
         return dims.back(self.planned.form.outward(dst))
@@ -114,6 +117,8 @@ class RequantizedModel:
     ----------
     operator : Conv, Deconv, InnerProduct or MatMul
         With ``requantize=``.
+    runner : Requantized
+        What makes codes of its sums.
     src_dims : tuple of int
         Of a source.
     products : tuple of OperatorModel
@@ -121,6 +126,7 @@ class RequantizedModel:
     """
 
     operator: Operator
+    runner: Requantized[Operator]
     src_dims: tuple[int, ...]
     products: tuple[OperatorModel, ...]
 
@@ -141,10 +147,9 @@ class RequantizedModel:
         source = as_array("src", src)
         if source.shape != self.src_dims:
             raise ShapeError("src", str(source.shape), f"{self.src_dims}, which the model is for")
-        stage, codes = self.operator._last, self.operator._codes(source, None)  # noqa: SLF001
-        assert stage is not None
-        return stage.stated(
-            codes.values.reshape(source.shape),
+        return self.runner.stated(
+            self.operator,
+            source,
             [functools.partial(_sums, product, self.src_dims) for product in self.products],
         )
 
@@ -154,23 +159,23 @@ def _sums(model: OperatorModel, src_dims: tuple[int, ...], src: Array) -> Array:
     return (model if src.shape == src_dims else _of(model.operator, src.shape)).run(src)
 
 
-def _in_form(form: Form, given: dict[str, Any]) -> dict[str, Any]:
+def _in_form(form: Form, asked: dict[str, Any]) -> dict[str, Any]:
     """Return arrays of what was asked as a form's primitive has them."""
-    src, dims = form.inward(given["src"]), form.asked.dst.dims
+    src, dims = form.inward(asked["src"]), form.asked.dst.dims
     # Channels that were added to the source meet weights of 0.
     more = [(0, to - have) for to, have in zip(form.problem.src.dims, src.shape, strict=True)]
     leaves = {
         name: form.inward(one) if np.shape(one) == dims else one
-        for name, one in given["operands"].items()
+        for name, one in asked["operands"].items()
     }
-    before = given["before"]
+    before = asked["before"]
     if before is not None:
         before = form.inward(before)
         if form.has_leaf:
             leaves[RESIDUAL_LEAF], before = before, None
     return {
         "src": np.pad(src, more),
-        "wei": form.wei(given["wei"]),
+        "wei": form.wei(asked["wei"]),
         "operands": leaves,
         "before": before,
     }
@@ -214,11 +219,11 @@ def model_of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel | R
     True
     """
     instance("operator", operator, Operator)
-    stage = operator._last  # noqa: SLF001
-    if stage is not None:
-        dims = integers("src_dims", src_dims)
-        return RequantizedModel(operator, dims, tuple(_of(one, dims) for one in stage.products))
-    return _of(operator, integers("src_dims", src_dims))
+    dims, runner = integers("src_dims", src_dims), operator._runner  # noqa: SLF001
+    if isinstance(runner, Requantized):
+        products = tuple(_of(product, dims) for product in runner.products)
+        return RequantizedModel(operator, runner, dims, products)
+    return _of(operator, dims)
 
 
 def _of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel:
@@ -230,3 +235,10 @@ def _of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel:
         raise ArgumentError("operator", f"one on {problem.src.dtype} values", wanted)
     model = plan_model(planned.plan, problem, primitive.impl, runtime.isa(), runtime.version())
     return OperatorModel(operator, planned, model)
+
+
+def _ready(operator: Operator, src_dims: tuple[int, ...], src_dtype: str) -> Ready:
+    """Return what an operator on primitives has ready for a source."""
+    runner = operator._runner  # noqa: SLF001
+    assert isinstance(runner, OnPrimitives)
+    return runner.ready_for(operator, src_dims, src_dtype)

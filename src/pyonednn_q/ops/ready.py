@@ -11,7 +11,6 @@ from pyonednn_q.compose.composer import asks_for_sums, compose
 from pyonednn_q.compose.zero_point import (
     SrcZeroPoint,
     carry_zero_point,
-    meets_everywhere,
     unit_map,
     wrong_with_zero_point,
 )
@@ -98,12 +97,12 @@ class Recipe:
         UnsupportedError
             No way of several was taken; that of the last.
         """
-        made, settings = self._faster() or self._usual(), self.settings
+        ready, settings = self._faster() or self._usual(), self.settings
         if settings.tune:
-            usual = self._as_arrays_lie(made.planned)
+            usual = self._as_arrays_lie(ready.planned)
             planned = tuned(usual, self._formed, self.problem, settings.post, settings.layout)
-            made = replace(made, planned=planned)
-        return made
+            ready = replace(ready, planned=planned)
+        return ready
 
     def _faster(self) -> Ready | None:
         """Return the form that is always faster, if there is one and a kernel takes it."""
@@ -174,7 +173,7 @@ class Recipe:
 
     @property
     def _joins_bias(self) -> bool:
-        return not self._is_dynamic and meets_everywhere(self.problem)
+        return not self._is_dynamic and self.problem.meets_everywhere()
 
     @property
     def _plain_wei(self) -> NDArray[np.float64]:
@@ -238,8 +237,8 @@ class Recipe:
         if packed is None:
             packed = self.packed[key] = Packed(plan.wei(self.wei))
         # Of a plan of sums, integers carry it.
-        said = [] if plan.sums else self._carried_notes(carried)
-        notes = [*self.notes, *said, *([note] if note else [])]
+        by_zero_point = [] if plan.sums else self._carried_notes(carried)
+        notes = [*self.notes, *by_zero_point, *([note] if note else [])]
         added: dict[str, Array] = {}
         unit: NDArray[np.float32] | None = None
         if carried.by == "map" and not plan.sums:

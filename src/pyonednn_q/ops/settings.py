@@ -112,14 +112,14 @@ class Settings:
         object.__setattr__(self, "dst", dtypes.checked(self.dst, "dst", _STORED))
         self._check_dynamic()
         for name in ("src_q", "dst_q"):
-            found = getattr(self, name)
-            is_source = name == "src_q" and isinstance(found, (Dynamic, SourceLevels))
-            if found is not None and not is_source:
-                instance(name, found, QParams)
-                may = name == "dst_q" and self.requantize is not None
-                if found.axis is not None and not may:
+            params = getattr(self, name)
+            is_source = name == "src_q" and isinstance(params, (Dynamic, SourceLevels))
+            if params is not None and not is_source:
+                instance(name, params, QParams)
+                by_channel = name == "dst_q" and self.requantize is not None
+                if params.axis is not None and not by_channel:
                     wanted = "one scale for the tensor; per channel it belongs into `post`"
-                    raise ArgumentError(name, f"{found.channels} channels", wanted)
+                    raise ArgumentError(name, f"{params.channels} channels", wanted)
         if self.src_q is not None and self.src_q.dtype not in {"u8", "s8"}:
             raise DTypeError("src_q", self.src_q.dtype, "u8 or s8")
         if self.dst_q is not None and self.dst_q.dtype != self.dst:
@@ -131,11 +131,11 @@ class Settings:
         instance("requantize", name, str)
         # Its own name, not an alias: settings are compared.
         object.__setattr__(self, "requantize", dialect(name).name)
-        for given in ("src_q", "dst_q"):
-            found = getattr(self, given)
-            if not isinstance(found, QParams):
+        for argument in ("src_q", "dst_q"):
+            params = getattr(self, argument)
+            if not isinstance(params, QParams):
                 wanted = "QParams: requantize makes codes of sums of codes"
-                raise ArgumentError(given, type(found).__name__, wanted)
+                raise ArgumentError(argument, type(params).__name__, wanted)
         object.__setattr__(self, "dst", dtypes.checked(self.dst, "dst_q", ("u8", "s8", "s32")))
         assert self.dst_q is not None
         if np.ndim(self.dst_q.zero_point) and np.unique(self.dst_q.zero_point).size > 1:

@@ -87,25 +87,26 @@ class Staged:
         self.stages = stages
         self.primitives = tuple(_prepared(stage, allow_reference) for stage in stages)
 
-    def __call__(self, given: Mapping[str, Array], out: Array | None = None) -> Array:
+    def __call__(self, sources: Mapping[str, Array], out: Array | None = None) -> Array:
         """Run all stages.
 
         Parameters
         ----------
-        given : mapping
+        sources : mapping
             Flat arrays by the names that stages give them, `SRC` among them.
         out : ndarray, optional
             Where to store the result, flat and row-major.
         """
-        made = dict(given)
+        values = dict(sources)
         for stage, primitive in zip(self.stages, self.primitives, strict=True):
             inputs = dict(stage.inputs)
             arrays = [
-                _input(made, inputs.get(name), primitive.layout(name)) for name in primitive.inputs
+                _input(values, inputs.get(name), primitive.layout(name))
+                for name in primitive.inputs
             ]
             target = out if stage.output == DST else None
-            made[stage.output] = primitive(*arrays, out=target)
-        return made[DST]
+            values[stage.output] = primitive(*arrays, out=target)
+        return values[DST]
 
     @property
     def nbytes(self) -> int:
@@ -208,12 +209,12 @@ def _prepared(stage: Stage, allow_reference: bool) -> Prepared | Cast:
     return prepare(stage.problem, stage.attr, values=values, allow_reference=allow_reference)
 
 
-def _input(made: Mapping[str, Array], value: str | None, spec: TensorSpec) -> Array:
+def _input(values: Mapping[str, Array], name: str | None, spec: TensorSpec) -> Array:
     """Return a value with its bits read as `spec` says, as a sum may ask; or the number 1."""
     dtype = dtypes.numpy_dtype(spec.dtype)
-    if value is None:
+    if name is None:
         return np.ones(spec.dims, dtype)
-    array = made[value]
+    array = values[name]
     return array if array.dtype == dtype else array.view(dtype)
 
 

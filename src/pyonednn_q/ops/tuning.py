@@ -194,11 +194,11 @@ def calls_of(
     if layout == "dense":
         spec = TensorSpec.dense(spec.dims, spec.dtype)
     src = _laid(place, spec, draw.source(spec.dims, spec.dtype, facts.src_zero_point or 0))
-    given: dict[str, Any] = {}
+    operands: dict[str, Any] = {}
     sums = [step for step in chain if isinstance(step, Sum)]
     if sums:
         read = TensorSpec(problem.dst.dims, sums[0].dtype or facts.dst, problem.dst.strides)
-        given["residual"] = _laid(
+        operands["residual"] = _laid(
             place, read, draw.source(read.dims, read.dtype, sums[0].zero_point)
         )
     extents = {"per_channel": (facts.channels,), "per_tensor": (1,)}
@@ -208,18 +208,18 @@ def calls_of(
             array = draw.operand(dims, leaf.dtype)
             is_full = leaf.extent == "full"
             operand = TensorSpec(dims, leaf.dtype, problem.dst.strides)
-            given[leaf.name] = _laid(place, operand, array) if is_full else array
+            operands[leaf.name] = _laid(place, operand, array) if is_full else array
     stays = (
         layout != "dense"
         or planned.dst.strides == TensorSpec.dense(planned.dst.dims, planned.dst.dtype).strides
     )
-    hot = planned.hot if stays and not given else None
+    hot = planned.hot if stays and not operands else None
 
     def seconds(calls: int) -> float:
         start = time.perf_counter()
         for _ in range(calls):
             if hot is None or hot(src, None, None) is NotImplemented:
-                dst = planned(src, **given)
+                dst = planned(src, **operands)
                 if not stays:
                     np.ascontiguousarray(dst)
         return (time.perf_counter() - start) / calls

@@ -17,7 +17,7 @@ from pyonednn_q.check.draw import Draw, by_own_range, quantized
 from pyonednn_q.check.meaning import Meaning
 from pyonednn_q.check.places import Geometry, Places
 from pyonednn_q.expr.steps import Affine, Binary, Leaf, Sum
-from pyonednn_q.native.trial import compare, lost_channels
+from pyonednn_q.native.trial import compare
 from pyonednn_q.ops.source import OFFSET
 from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.qparams import QParams
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyonednn_q.check.places import Kind
-    from pyonednn_q.ops.operator import Operator
     from pyonednn_q.ops.planned import Planned
-    from pyonednn_q.ops.ready import Ready
     from pyonednn_q.ops.settings import Settings
 
     Run = Callable[["Array", "Array | None", Mapping[str, "Array"]], Iterable["Array"]]
@@ -230,10 +228,10 @@ class Asked:
                 *lead, *(1,) * (real.ndim - len(lead))
             )
             real = (real * spread).astype(np.float32)
-        found = by_own_range(real, dynamic.dtype, rows)
+        quantized = by_own_range(real, dynamic.dtype, rows)
         ones = (1,) * (values.ndim - len(lead))
-        scale, zero_point = (one.astype(np.float64).reshape(*lead, *ones) for one in found[1:])
-        return _Source(self._laid(real), found.codes, scale, zero_point)
+        scale, zero_point = (one.astype(np.float64).reshape(*lead, *ones) for one in quantized[1:])
+        return _Source(self._laid(real), quantized.codes, scale, zero_point)
 
     def _laid(self, array: Array) -> tuple[Array, ...]:
         """Return an array in the layouts that calls may have."""
@@ -266,41 +264,3 @@ class Asked:
                 tap = -place * stride // dilation
             toward = np.take(toward, tap % wei.shape[2 + axis], axis=1 + axis)
         return toward
-
-
-def verify(operator: Operator, asked: Asked, ready: Ready, src_dims: Dims, src_dtype: str) -> None:
-    """Compare what is ready for a shape with what was asked: called, and without Python's frame.
-
-    Parameters
-    ----------
-    operator, asked : Operator and Asked
-        What runs, and as its caller wrote it.
-    ready : Ready
-        What is judged.
-    src_dims, src_dtype
-        Of a source.
-
-    Raises
-    ------
-    SelfCheckError
-        They differ.
-    """
-    planned = ready.planned
-    if planned.primitive.kind == "none":
-        return
-
-    def run(src: Array, residual: Array | None, operands: Mapping[str, Array]) -> Iterator[Array]:
-        yield operator.run_on(ready, src, None, residual, operands)
-        for hot in (planned.hot, *ready.of_floats.values()):
-            dst = NotImplemented if hot is None else hot(src, residual, None)
-            if dst is not NotImplemented:
-                yield dst
-
-    lost: tuple[int, ...] = ()
-    if operator.settings.saturation == "allow":
-        wei = operator._wei_of(planned.form.asked)  # noqa: SLF001 - of what runs
-        lost = lost_channels(planned.primitive, planned.form.wei(wei))
-    try:
-        asked.verify(src_dims, src_dtype, planned, run, lost)
-    finally:
-        operator._hot = None  # noqa: SLF001 - what is judged wrong is not to run

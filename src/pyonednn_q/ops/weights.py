@@ -81,12 +81,12 @@ class Parts:
         """Return a source with its channels repeated, channels last in memory."""
         last = np.moveaxis(np.asarray(src), self.axis, -1)  # a matrix would stay one
         lead = last.shape[:-1]
-        given = last.reshape(math.prod(lead), self.groups, self.channels)
-        wide = aligned((given.shape[0], self.groups, self.widened), src.dtype)
-        wide[..., : self.channels] = given
+        rows = last.reshape(math.prod(lead), self.groups, self.channels)
+        wide = aligned((rows.shape[0], self.groups, self.widened), src.dtype)
+        wide[..., : self.channels] = rows
         at = self.channels
         for start, stop in self.repeated:
-            wide[..., at : at + stop - start] = given[..., start:stop]
+            wide[..., at : at + stop - start] = rows[..., start:stop]
             at += stop - start
         return np.moveaxis(wide.reshape(*lead, self.groups * self.widened), -1, self.axis)
 
@@ -142,17 +142,17 @@ def split(
     """
     rest = np.moveaxis(wei, in_axis, 0).astype(np.int16)
     first = np.clip(rest, *limits)
-    found, repeated = [first], []
+    terms, repeated = [first], []
     rest = rest - first
     while rest.any():
         needed = np.flatnonzero(rest.reshape(len(rest), -1).any(axis=1))
         start, stop = (0, len(rest)) if whole else (int(needed[0]), int(needed[-1]) + 1)
         part = np.clip(rest[start:stop], *limits)
-        found.append(part)
+        terms.append(part)
         repeated.append((start, stop))
         rest = rest.copy()
         rest[start:stop] -= part
-    wide = np.concatenate(found).astype(np.int8)
+    wide = np.concatenate(terms).astype(np.int8)
     return np.ascontiguousarray(np.moveaxis(wide, 0, in_axis)), tuple(repeated)
 
 
@@ -244,12 +244,12 @@ class Weights:
         if dtype not in {"u8", "s8"}:
             raise DTypeError("wei", dtype, "u8 or s8")
         _check_axis(wei, wei_q, axis)
-        found = _as_s8(wei, wei_q, axis)
-        if found.zero_point.is_all(0.0):
-            return found
+        as_s8 = _as_s8(wei, wei_q, axis)
+        if as_s8.zero_point.is_all(0.0):
+            return as_s8
         ends = limits()
-        common = _with_common_point(found, axis, ends) if takes_zero_point else None
-        return common or _in_parts(found, axis, groups, ends)
+        common = _with_common_point(as_s8, axis, ends) if takes_zero_point else None
+        return common or _in_parts(as_s8, axis, groups, ends)
 
 
 def checked_bias(bias: object, channels: int) -> Array:
@@ -347,6 +347,7 @@ def _in_parts(weights: Weights, axis: int, groups: int, limits: tuple[int, int])
     channels = centred.shape[in_axis]
     values, repeated = split(centred, in_axis, limits, whole=is_grouped)
     parts = Parts(src_axis, groups, channels, repeated)
-    said = f"wei - zero_point in {1 + len(repeated)} parts: {parts.widened} input channels a group"
-    note = "; ".join(filter(None, (weights.note, f"{said} instead of {channels}")))
+    widened = f"{parts.widened} input channels a group instead of {channels}"
+    split_note = f"wei - zero_point in {1 + len(repeated)} parts: {widened}"
+    note = "; ".join(filter(None, (weights.note, split_note)))
     return Weights(values, "s8", weights.scale, Vec(0.0), note, parts)

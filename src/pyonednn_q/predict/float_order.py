@@ -23,7 +23,6 @@ from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.evaluate import fma32
 from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, PReluPostOp, SumPostOp
-from pyonednn_q.primitive.problem import MatMulProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -223,10 +222,8 @@ def _scaled(
 def _along_channels(problem: Problem, values: Array) -> Array:
     """Return one value, or one per output channel, as they meet dst."""
     flat = np.asarray(values).astype(F32).ravel()
-    ndim = problem.tensors["dst"].ndim
-    if isinstance(problem, MatMulProblem) or flat.size == 1:
-        return flat
-    return flat.reshape(-1, *[1] * (ndim - 2))
+    behind = problem.tensors["dst"].ndim - 1 - problem.channel_axis
+    return flat.reshape(-1, *[1] * behind)
 
 
 def applied(

@@ -41,7 +41,6 @@ from pyonednn_q.primitive.post_ops import (
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.primitive.problem import MatMulProblem
 from pyonednn_q.saturation.emulation import checked, sums, weighted
 from pyonednn_q.saturation.pairing import summations
 from pyonednn_q.shown import shown
@@ -273,11 +272,7 @@ def features(problem: Problem, attr: Attr) -> frozenset[str]:
 
 def _along(problem: Problem, name: str, value: Scale | ZeroPoint) -> str:
     """Return what is unusual in how many values there are, and of which type."""
-    usual = {0}
-    if name == "wei" and isinstance(problem, MatMulProblem):
-        usual.add(1 << (problem.wei.ndim - 1))
-    elif name == "wei":
-        usual.add(3 if getattr(problem, "has_groups", False) else 1)
+    usual = {0, problem.wei_mask} if name == "wei" else {0}
     words = "" if value.mask in usual else f" of mask {value.mask}"
     if value.dtype != ("f32" if isinstance(value, Scale) else "s32"):
         words += f" of {value.dtype}"
@@ -307,11 +302,10 @@ def _features(problem: Problem, post_op: PostOp) -> Iterator[str]:
 
 def _extent(problem: Problem, dims: tuple[int, ...]) -> str:
     """Return along what an operand varies."""
-    axis = len(dims) - 1 if isinstance(problem, MatMulProblem) else 1
     varies = {at for at, dim in enumerate(dims) if dim > 1}
-    if varies <= {axis}:
+    if varies <= {problem.channel_axis}:
         return "per channel" if varies else "per tensor"
-    if isinstance(problem, MatMulProblem) and varies == {axis - 1}:
+    if varies == {problem.row_axis}:
         return "per row"
     if dims == problem.tensors["dst"].dims:
         return "of a tensor"

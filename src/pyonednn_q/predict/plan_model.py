@@ -28,8 +28,8 @@ from pyonednn_q.compose.accumulator import addend, leaves_32_bits
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.predict.kernel_model import KernelModel, kernel_model
-from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.windowed import arranged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

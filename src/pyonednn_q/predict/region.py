@@ -184,9 +184,7 @@ def _ends(problem: ConvProblem | DeconvProblem) -> Iterator[str]:
         yield "one place of src along the kernel"
     if problem.dst.dims[-1] == 1:
         yield "one column of dst"
-    if isinstance(problem, DeconvProblem) and problem.dst.dims[2:] != problem.window.spread(
-        lengths
-    ):
+    if problem.dst.dims[2:] != problem.least_lengths:
         yield "dst beyond the taps"
 
 
@@ -219,7 +217,7 @@ def _columns(count: int) -> Iterator[str]:
 
 
 def _layouts(problem: Weighted) -> Iterator[str]:
-    layout = _of_matrices if isinstance(problem, MatMulProblem) else _of_images
+    layout = _of_images if problem.row_axis is None else _of_matrices
     for name in ("src", "dst"):
         yield f"{name} {layout(problem.tensors[name])}"
     if problem.wei.strides is not None:  # else packed, as every kernel prefers them

@@ -163,8 +163,8 @@ class Attr:
         """Return what the extension receives, as plain tuples."""
         rows: dict[str, list[Any]] = {"scale": [], "zero_point": []}
         for name, value in self.structures.items():
-            tensor, _, what = name.partition("_")
-            rows[what].append((tensor, value.mask, value.dtype, value.groups))
+            tensor, _, kind = name.partition("_")
+            rows[kind].append((tensor, value.mask, value.dtype, value.groups))
         return {
             "scales": tuple(rows["scale"]),
             "zero_points": tuple(rows["zero_point"]),
@@ -218,10 +218,10 @@ class Attr:
         instance("problem", problem, Operation)
         tensors = problem.tensors
         for argument, value in self.structures.items():
-            name, _, what = argument.partition("_")
+            name, _, kind = argument.partition("_")
             if name not in tensors:
                 wanted = f"None: a {problem.kind} has no {name}"
-                raise ArgumentError(argument, f"a {what.replace('_', ' ')}", wanted)
+                raise ArgumentError(argument, f"a {kind.replace('_', ' ')}", wanted)
             _check_fits(argument, value, tensors[name].dims)
         for index, post_op in enumerate(self.post_ops):
             _check_post_op(f"post_ops[{index}]", post_op, tensors["dst"])

@@ -2,199 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyonednn_q.argument import integers, one_of, whole
+import numpy as np
+
 from pyonednn_q.errors import ShapeError
-from pyonednn_q.primitive.tensor import Operation, TensorSpec, tensor
-from pyonednn_q.primitive.window import Dims, Padding, PerDim, Window, padding_sides, per_dim
+from pyonednn_q.primitive.windowed import WindowedProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy as np
-    from typing_extensions import Self
-
-    from pyonednn_q.dtypes import DType
+    from pyonednn_q.primitive.dense_operation import DenseKind
+    from pyonednn_q.primitive.tensor import TensorSpec
+    from pyonednn_q.primitive.window import Dims, Window
 
     Array = np.ndarray[Any, Any]
 
-Layout = Literal["channels_last", "dense"]
 
-
-def laid_out(dims: Iterable[int], dtype: DType, layout: str) -> TensorSpec:
-    """Return a tensor without gaps, "channels_last" or "dense" (row-major)."""
-    one_of("layout", layout, ("channels_last", "dense"))
-    make = TensorSpec.dense if layout == "dense" else TensorSpec.channels_last
-    return make(dims, dtype)
-
-
-def bias_spec(channels: int, dtype: DType | None) -> TensorSpec | None:
-    """Return a bias of one value per channel, or None."""
-    return None if dtype is None else TensorSpec.dense((channels,), dtype)
-
-
-@dataclass(frozen=True, slots=True)
-class _WindowedProblem(Operation):
-    src: TensorSpec
-    wei: TensorSpec
-    dst: TensorSpec
-    bias: TensorSpec | None
-    stride: Dims
-    dilation: Dims
-    padding_lo: Dims
-    padding_hi: Dims
-
-    def __post_init__(self) -> None:
-        for name in ("stride", "dilation", "padding_lo", "padding_hi"):
-            object.__setattr__(self, name, integers(name, getattr(self, name)))
-        for name in ("src", "wei", "dst"):
-            tensor(name, getattr(self, name))
-        _check_channels(self.src.dims, self.wei.dims)
-        if self.bias is not None:
-            tensor("bias", self.bias)
-            if self.bias.dims != (self.oc,):
-                raise ShapeError(argument="bias", got=str(self.bias.dims), wanted=f"({self.oc},)")
-        if self.dst.ndim != self.src.ndim or self.dst.dims[:2] != (self.src.dims[0], self.oc):
-            wanted = f"({self.src.dims[0]}, {self.oc}, {self.src.ndim - 2} spatial dimensions)"
-            raise ShapeError(argument="dst", got=str(self.dst.dims), wanted=wanted)
-        self._check_lengths()
-
-    def _check_lengths(self) -> None:
-        raise NotImplementedError
-
-    @staticmethod
-    def _lengths(window: Window, lengths: Dims) -> Dims:
-        raise NotImplementedError
-
-    @classmethod
-    def of(
-        cls,
-        src_dims: Iterable[int],
-        wei_dims: Iterable[int],
-        *,
-        src: DType = "u8",
-        wei: DType = "s8",
-        dst: DType = "u8",
-        bias: DType | None = None,
-        stride: PerDim = 1,
-        padding: Padding = 0,
-        dilation: PerDim = 1,
-        groups: int = 1,
-        layout: Layout = "channels_last",
-    ) -> Self:
-        """Return the problem of these dimensions, with the output lengths that follow.
-
-        Parameters
-        ----------
-        src_dims : (N, C, spatial)
-            1 to 3 spatial dimensions.
-        wei_dims : (OC, IC / groups, spatial) or (G, OC/G, IC/G, spatial)
-            Of a deconvolution too. With one dimension more than src, groups come first.
-        src, wei, dst : data type
-            ``"u8"``, ``"uint8"`` or ``np.uint8``; so are all.
-        bias : data type, optional
-            Its data type; None: no bias.
-        stride, dilation : int or sequence of int
-            For all spatial dimensions, or for each. A dilation of 1 is dense.
-        padding : int or sequence
-            For all, for each, or (lo, hi) for each; or all low sides, then all high ones.
-        groups : int
-            Of channels. Where `wei_dims` begin with them, it need not be said.
-        layout : {"channels_last", "dense"}
-            Of src and dst. The weights are packed as the implementation wants them.
-
-        Raises
-        ------
-        ShapeError
-            Dimensions that do not fit each other, or no output.
-        """
-        src_dims, wei_dims = integers("src", src_dims), integers("wei", wei_dims)
-        wei_dims = with_groups(src_dims, wei_dims, whole("groups", groups, lo=1))
-        _check_channels(src_dims, wei_dims)
-        spatial = len(src_dims) - 2
-        lo, hi = padding_sides(padding, spatial)
-        steps, gaps = per_dim("stride", stride, spatial), per_dim("dilation", dilation, spatial)
-        window = Window(wei_dims[-spatial:], steps, gaps, lo, hi)
-        lengths = cls._lengths(window, src_dims[2:])
-        if min(lengths) < 1:
-            reach = f"src with padding {lo}, {hi} to give an output"
-            raise ShapeError(argument="src", got=f"{src_dims}, output {lengths}", wanted=reach)
-        oc = _output_channels(src_dims, wei_dims)
-        return cls(
-            src=laid_out(src_dims, src, layout),
-            wei=TensorSpec(wei_dims, wei),
-            dst=laid_out((src_dims[0], oc, *lengths), dst, layout),
-            bias=bias_spec(oc, bias),
-            stride=steps,
-            dilation=gaps,
-            padding_lo=lo,
-            padding_hi=hi,
-        )
-
-    @property
-    def spatial(self) -> int:
-        """Number of spatial dimensions."""
-        return self.src.ndim - 2
-
-    @property
-    def groups(self) -> int:
-        """Number of groups; 1 for weights without a group dimension."""
-        return self.wei.dims[0] if self.has_groups else 1
-
-    @property
-    def has_groups(self) -> bool:
-        """Whether the weights have a group dimension."""
-        return self.wei.ndim > self.src.ndim
-
-    @property
-    def oc(self) -> int:
-        """Output channels of all groups."""
-        return _output_channels(self.src.dims, self.wei.dims)
-
-    @property
-    def ic(self) -> int:
-        """Input channels of all groups."""
-        return self.src.dims[1]
-
-    @property
-    def macs(self) -> int:
-        """Multiplications; those with padding are counted, as is usual for networks."""
-        # Each element of what the window slides over meets all taps of its group.
-        many, channels = self._slid_over
-        return many.size * (self.wei.size // channels)
-
-    @property
-    def _slid_over(self) -> tuple[TensorSpec, int]:
-        raise NotImplementedError
-
-    @property
-    def is_depthwise(self) -> bool:
-        """Whether every group is one input and one output channel, and there are several."""
-        return self.groups > 1 and self.ic == self.groups == self.oc
-
-    @property
-    def window(self) -> Window:
-        """Kernel, stride, dilation and padding."""
-        kernel = self.wei.dims[-self.spatial :]
-        return Window(kernel, self.stride, self.dilation, self.padding_lo, self.padding_hi)
-
-    def params(self) -> dict[str, Any]:
-        """Return stride, dilation and padding as the extension names them."""
-        return self.window.params()
-
-    def _shown(self) -> dict[str, Any]:
-        shown = {"stride": self.stride} if max(self.stride) > 1 else {}
-        shown |= {"dilation": self.dilation} if max(self.dilation) > 1 else {}
-        if max(self.padding_lo + self.padding_hi) == 0:
-            return shown
-        if self.padding_lo == self.padding_hi:
-            return shown | {"padding": self.padding_lo}
-        return shown | {"padding_lo": self.padding_lo, "padding_hi": self.padding_hi}
-
-
-class ConvProblem(_WindowedProblem):
+class ConvProblem(WindowedProblem):
     """dst[n, oc, o] = Σ src[n, ic, o · stride − lo + k · dilation] · wei[oc, ic, k].
 
     Parameters
@@ -221,7 +44,29 @@ class ConvProblem(_WindowedProblem):
 
     __slots__ = ()
 
-    kind: ClassVar[str] = "convolution"
+    kind: ClassVar[DenseKind] = "convolution"
+
+    @property
+    def product(self) -> tuple[int, int, int] | None:
+        """(M, K, N) of the matrix product over the same memory: of 1x1, channels last."""
+        is_point = max(self.window.kernel) == 1 == max(self.stride)
+        padding = max(self.padding_lo + self.padding_hi)
+        if not is_point or padding or self.has_groups or not self.src.is_channels_last:
+            return None
+        return self.src.size // max(self.ic, 1), self.ic, self.oc
+
+    def spreads(self, axis: int) -> bool:  # noqa: ARG002
+        """Tell whether neighbours in src lie further apart than one in dst: never."""
+        return False
+
+    @property
+    def flat_padding(self) -> tuple[Dims, Dims]:
+        """Its own."""
+        return self.padding_lo, self.padding_hi
+
+    def _at(self, axis: int) -> Array:
+        places, taps = self._steps(axis)
+        return places * self.stride[axis] - self.padding_lo[axis] + taps
 
     @property
     def _slid_over(self) -> tuple[TensorSpec, int]:
@@ -238,7 +83,7 @@ class ConvProblem(_WindowedProblem):
             raise ShapeError(argument="dst", got=str(self.dst.dims), wanted=wanted)
 
 
-class DeconvProblem(_WindowedProblem):
+class DeconvProblem(WindowedProblem):
     """dst[n, oc, i · stride − lo + k · dilation] += src[n, ic, i] · wei[oc, ic, k].
 
     Parameters
@@ -265,7 +110,26 @@ class DeconvProblem(_WindowedProblem):
 
     __slots__ = ()
 
-    kind: ClassVar[str] = "deconvolution"
+    kind: ClassVar[DenseKind] = "deconvolution"
+
+    def spreads(self, axis: int) -> bool:
+        """Tell whether neighbours in src lie further apart than one in dst."""
+        return self.stride[axis] > 1
+
+    @property
+    def flat_padding(self) -> tuple[Dims, Dims]:
+        """The rest of the reach, on both sides."""
+        sides = (self.padding_lo, self.padding_hi)
+        lo, hi = (
+            tuple(reach - 1 - side for reach, side in zip(self.window.reach, one, strict=True))
+            for one in sides
+        )
+        return lo, hi
+
+    def _at(self, axis: int) -> Array:
+        places, taps = self._steps(axis)
+        at, rest = np.divmod(places + self.padding_lo[axis] - taps, self.stride[axis])
+        return np.where(rest == 0, at, -1)
 
     @property
     def _slid_over(self) -> tuple[TensorSpec, int]:
@@ -281,51 +145,3 @@ class DeconvProblem(_WindowedProblem):
             least = self.window.spread(self.src.dims[2:])
             wanted = f"spatial dimensions {least}, or up to stride - 1 more"
             raise ShapeError(argument="dst", got=str(self.dst.dims), wanted=wanted)
-
-
-def _check_channels(src: Dims, wei: Dims) -> None:
-    if not 3 <= len(src) <= 5:
-        raise ShapeError(argument="src", got=str(src), wanted="(N, C, 1 to 3 spatial dimensions)")
-    if not len(src) <= len(wei) <= len(src) + 1:
-        wanted = f"{len(src)} dimensions, or {len(src) + 1} with groups"
-        raise ShapeError(argument="wei", got=str(wei), wanted=wanted)
-    if min(wei) < 1:
-        raise ShapeError(argument="wei", got=str(wei), wanted="no empty dimension")
-    groups = wei[0] if len(wei) > len(src) else 1
-    ic = wei[-(len(src) - 1)]
-    if src[1] != groups * ic:
-        wanted = f"{groups} groups of {ic} channels" if groups > 1 else f"{ic} channels"
-        raise ShapeError(argument="src", got=str(src), wanted=f"{wanted}, as in wei {wei}")
-
-
-def with_groups(src: Dims, wei: Dims, groups: int) -> Dims:
-    """Return the dimensions of the weights with their groups in front, where there are any."""
-    if len(wei) > len(src) and groups not in (1, wei[0]):
-        raise ShapeError("groups", str(groups), f"{wei[0]}, as in wei {wei}, or nothing")
-    if groups == 1 or len(wei) != len(src):
-        return wei
-    if wei[0] % groups:
-        raise ShapeError("groups", str(groups), f"one that divides {wei[0]} output channels")
-    return (groups, wei[0] // groups, *wei[1:])
-
-
-def arranged(problem: Operation, wei: Array) -> Array:
-    """Return weights in the problem's dims, where groups lead, if they came as `Conv` takes them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> problem = ConvProblem.of((1, 4, 5, 5), (6, 2, 3, 3), groups=2)
-    >>> problem.wei.dims, arranged(problem, np.ones((6, 2, 3, 3))).shape
-    ((2, 3, 2, 3, 3), (2, 3, 2, 3, 3))
-    """
-    if not isinstance(problem, (ConvProblem, DeconvProblem)) or not problem.has_groups:
-        return wei
-    dims = problem.wei.dims
-    # Whoever takes them says what else may come.
-    as_conv = getattr(wei, "shape", None) == (problem.oc, *dims[2:])
-    return wei.reshape(dims) if as_conv else wei
-
-
-def _output_channels(src: Dims, wei: Dims) -> int:
-    return wei[0] * wei[1] if len(wei) > len(src) else wei[0]

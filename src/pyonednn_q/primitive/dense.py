@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from pyonednn_q.argument import integers, whole
 from pyonednn_q.errors import ShapeError
-from pyonednn_q.primitive.convolution import Layout, bias_spec, laid_out
-from pyonednn_q.primitive.tensor import Operation, TensorSpec, tensor
+from pyonednn_q.primitive.dense_operation import DenseKind, DenseOperation
+from pyonednn_q.primitive.tensor import TensorSpec, tensor
+from pyonednn_q.primitive.windowed import Layout, bias_spec, laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyonednn_q.dtypes import DType
 
+    Array = np.ndarray[Any, Any]
+
 Dims = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class InnerProductProblem(Operation):
+class InnerProductProblem(DenseOperation):
     """dst[n, oc] = Σ src[n, ic, s] · wei[oc, ic, s].
 
     No implementation takes a zero point; `MatMulProblem` does.
@@ -41,7 +47,7 @@ class InnerProductProblem(Operation):
         Anything that does not fit.
     """
 
-    kind: ClassVar[str] = "inner_product"
+    kind: ClassVar[DenseKind] = "inner_product"
 
     src: TensorSpec
     wei: TensorSpec
@@ -99,9 +105,9 @@ class InnerProductProblem(Operation):
         )
 
     @property
-    def oc(self) -> int:
-        """Output channels."""
-        return self.wei.dims[0]
+    def product(self) -> tuple[int, int, int]:
+        """(M, K, N) of the matrix product over the same memory."""
+        return self.src.dims[0], self.wei.size // self.oc, self.oc
 
     @property
     def macs(self) -> int:
@@ -110,7 +116,7 @@ class InnerProductProblem(Operation):
 
 
 @dataclass(frozen=True, slots=True)
-class MatMulProblem(Operation):
+class MatMulProblem(DenseOperation):
     """dst[..., m, n] = Σ src[..., m, k] · wei[..., k, n].
 
     Parameters
@@ -127,7 +133,7 @@ class MatMulProblem(Operation):
         Anything that does not fit.
     """
 
-    kind: ClassVar[str] = "matmul"
+    kind: ClassVar[DenseKind] = "matmul"
 
     src: TensorSpec
     wei: TensorSpec
@@ -183,6 +189,45 @@ class MatMulProblem(Operation):
         )
 
     @property
+    def channel_axis(self) -> int:
+        """The axis of columns."""
+        return self.dst.ndim - 1
+
+    @property
+    def row_axis(self) -> int:
+        """The axis of rows."""
+        return self.dst.ndim - 2
+
+    @property
+    def wei_mask(self) -> int:
+        """The mask of a value for each column of wei."""
+        return 1 << (self.wei.ndim - 1)
+
+    @property
+    def product(self) -> tuple[int, int, int] | None:
+        """(M, K, N) of the matrix product over the same memory, if all batches have one wei."""
+        if not self.meets_everywhere():
+            return None
+        return math.prod(self.src.dims[:-1]), self.k, self.n
+
+    def channel_rows(self, wei: Array) -> Array:
+        """Return weights as (columns, rest)."""
+        return np.moveaxis(wei, -1, 0).reshape(wei.shape[-1], -1)
+
+    def from_channel_rows(self, rows: Array) -> Array:
+        """Return weights in the problem's dims; the inverse of `channel_rows`."""
+        dims = self.wei.dims
+        return np.ascontiguousarray(np.moveaxis(rows.reshape(dims[-1], *dims[:-1]), 0, -1))
+
+    def meets_everywhere(self) -> bool:
+        """Tell whether all of a batch is multiplied by the same weights."""
+        return max(self.wei.dims[:-2], default=1) == 1
+
+    def wei_sums(self, wei: Array) -> Array:
+        """Return the sum of each column."""
+        return np.asarray(wei.astype(np.float64).sum(axis=-2, keepdims=True))
+
+    @property
     def m(self) -> int:
         """Rows of src and dst."""
         return self.src.dims[-2]
@@ -196,6 +241,11 @@ class MatMulProblem(Operation):
     def n(self) -> int:
         """Columns of wei and dst."""
         return self.wei.dims[-1]
+
+    @property
+    def oc(self) -> int:
+        """Columns, which are the output channels."""
+        return self.n
 
     @property
     def macs(self) -> int:

@@ -13,9 +13,10 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.interval import ANYTHING, Interval
 from pyonednn_q.expr.steps import Extent, Leaf
 from pyonednn_q.expr.vec import Vec, VecLike, constant
-from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem, arranged
+from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.isa import Facts
+from pyonednn_q.primitive.windowed import arranged
 from pyonednn_q.qparams import mask_from_axis
 from pyonednn_q.shown import shown
 

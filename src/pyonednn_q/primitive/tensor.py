@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyonednn_q.dtypes import DType
+    from pyonednn_q.primitive.window import Window
 
 MAX_NDIM = 12
 _MAX_BYTES = 2**63 - 1
@@ -241,6 +242,36 @@ class Operation:
 
     kind: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Any]]  # set by dataclass
+
+    @property
+    def channel_axis(self) -> int:
+        """The axis of channels in src and dst."""
+        return 1
+
+    @property
+    def row_axis(self) -> int | None:
+        """The axis of rows, which only a matmul has."""
+        return None
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the weights have a group dimension."""
+        return False
+
+    @property
+    def groups(self) -> int:
+        """Number of groups; 1 for weights without a group dimension."""
+        return 1
+
+    @property
+    def window(self) -> Window | None:
+        """Kernel, stride, dilation and padding, where a kernel slides over src."""
+        return None
+
+    @property
+    def wei_mask(self) -> int:
+        """The mask of a value for each output channel of the weights."""
+        return 0b11 if self.has_groups else 0b1
 
     @property
     def tensors(self) -> dict[str, TensorSpec]:

@@ -20,14 +20,14 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.primitive.convolution import arranged
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.primitive.problem import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.tensor import Operation
+from pyonednn_q.primitive.windowed import arranged
 from pyonednn_q.requantize import statement
 from pyonednn_q.requantize.value import Requantizer
 from pyonednn_q.saturation.pairing import EXACT, Pairing, Summation, Weighted, is_int8, summations
-from pyonednn_q.saturation.pairs import cuts, reached, runs, walk
+from pyonednn_q.saturation.pairs import cuts, runs, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,17 +45,6 @@ def sources(problem: Weighted, src: Array, way: Summation) -> Iterator[Array]:
             yield values[:, :, part]
 
 
-def assembled(problem: Weighted, sums: Array) -> Array:
-    """Return sums of (batch, groups, outputs per group, positions) in dst's dimensions."""
-    if isinstance(problem, MatMulProblem):
-        by_row: Array = np.moveaxis(sums[0], -1, -2).reshape(problem.dst.dims)
-        return by_row
-    if isinstance(problem, InnerProductProblem):
-        return np.ascontiguousarray(sums[0, 0].T)
-    whole: Array = sums.reshape(problem.dst.dims)
-    return whole
-
-
 def _whole_sources(problem: Weighted, src: Array, pairing: Pairing) -> Iterator[Array]:
     if isinstance(problem, MatMulProblem):
         every = np.broadcast_to(src, (*problem.batch, problem.m, problem.k))
@@ -70,7 +59,7 @@ def _of_window(problem: Windowed, src: Array, pairing: Pairing) -> Iterator[Arra
     # One zero behind the end of each dimension: index -1 finds it.
     padded = np.pad(src, [(0, 0), (0, 0)] + [(0, 1)] * problem.spatial)
     split = padded.reshape(src.shape[0], problem.groups, -1, *padded.shape[2:])
-    places = [reached(problem, axis) for axis in range(problem.spatial)]
+    places = [problem.reached(axis) for axis in range(problem.spatial)]
 
     def at(tap: int) -> Array:
         taps = np.unravel_index(tap, problem.window.kernel)
@@ -228,7 +217,7 @@ def _plain(problem: Weighted, src: Array, wei: Array, way: Summation) -> Array:
             part += _left_out(run.wei, x.astype(np.int32))
         total = part if total is None else total + part
     assert total is not None
-    return assembled(problem, total)
+    return problem.assembled(total)
 
 
 def _left_out(wei: Array, src: Array) -> Array:

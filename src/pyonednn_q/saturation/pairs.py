@@ -25,19 +25,17 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import whole
 from pyonednn_q.errors import DTypeError, ShapeError
 from pyonednn_q.primitive.problem import (
-    ConvProblem,
-    DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.saturation.pairing import EXACT, Pairing, Weighted, summations
+from pyonednn_q.saturation.pairing import EXACT, Pairing, Weighted, Windowed, summations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyonednn_q.primitive.isa import InstructionSet
     from pyonednn_q.primitive.problem import Problem
-    from pyonednn_q.saturation.pairing import Summation, Windowed
+    from pyonednn_q.saturation.pairing import Summation
 
 Array = np.ndarray[Any, Any]
 
@@ -75,19 +73,6 @@ def walk(problem: Windowed, pairing: Pairing) -> list[Array]:
     if pairing is Pairing.TAPS:
         return [taps]
     return list(taps[:, None])
-
-
-def reached(problem: Windowed, axis: int) -> Array:
-    """Return which source each output sees through each tap, along one dimension; -1: none."""
-    outputs = np.arange(problem.dst.dims[2 + axis])[:, None]
-    taps = np.arange(problem.window.kernel[axis])[None] * problem.dilation[axis]
-    stride, lo = problem.stride[axis], problem.padding_lo[axis]
-    if isinstance(problem, ConvProblem):
-        at, hit = outputs * stride - lo + taps, np.array(True)
-    else:
-        ahead = outputs + lo - taps
-        at, hit = ahead // stride, ahead % stride == 0
-    return np.where(hit & (at >= 0) & (at < problem.src.dims[2 + axis]), at, -1)
 
 
 def _whole_runs(problem: Weighted, wei: Array, way: Summation) -> list[Stretch]:
@@ -197,9 +182,9 @@ def inexact_channels(
     problem: Weighted, wei: Array, way: Summation, source: tuple[int, int]
 ) -> Array:
     """Tell which output channels some source within (lo, hi) makes inexact."""
-    if way.halved:
+    if way.halved and isinstance(problem, Windowed):
         return _with_odd_weights(problem, wei)
-    flagged = np.zeros(channels_of(problem), np.bool_)
+    flagged = np.zeros(problem.oc, np.bool_)
     for pairs in reachable_pairs(problem, wei, way, source):
         flagged |= by_channel(problem, np.asarray(pairs.saturates.any(axis=-1)))
     return flagged
@@ -234,43 +219,16 @@ def reachable_pairs(
         index = np.stack([run.places[0:-1:2], run.places[1::2]], axis=-1)
         lowest = np.minimum(first * lo, first * hi) + np.minimum(second * lo, second * hi)
         highest = np.maximum(first * lo, first * hi) + np.maximum(second * lo, second * hi)
-        together = _are_seen_together(problem, index)
+        together = problem.meets_together(index)
         yield Pairs(lowest[..., together], highest[..., together], index[together])
 
 
 def by_channel(problem: Weighted, flags: Array) -> Array:
     """Return (groups, outputs) flags per output channel; a matmul's column counts in any batch."""
-    if isinstance(problem, MatMulProblem):
-        return np.asarray(flags.any(axis=0))
-    return np.asarray(flags.reshape(-1))
+    return np.asarray(flags.reshape(-1, problem.oc).any(axis=0))
 
 
-def channels_of(problem: Weighted) -> int:
-    """Return how many output channels, or columns, there are."""
-    return problem.n if isinstance(problem, MatMulProblem) else problem.oc
-
-
-def _seen_taps(problem: ConvProblem | DeconvProblem) -> Array:
-    """Tell which taps of the kernel any output sees inside the source."""
-    axes = [(reached(problem, axis) >= 0).any(axis=0) for axis in range(problem.spatial)]
-    return np.asarray(np.all(np.meshgrid(*axes, indexing="ij"), axis=0))
-
-
-def _with_odd_weights(problem: Weighted, wei: Array) -> Array:
+def _with_odd_weights(problem: Windowed, wei: Array) -> Array:
     """Tell which output channels have an odd weight that is used."""
-    assert isinstance(problem, (ConvProblem, DeconvProblem))
-    odd = (wei % 2 == 1) & _seen_taps(problem)
-    return np.asarray(odd.reshape(problem.oc, -1).any(axis=1))
-
-
-def _are_seen_together(problem: Weighted, index: Array) -> Array:
-    """Tell of each pair of weights whether some output sees both of their taps inside."""
-    if not isinstance(problem, (ConvProblem, DeconvProblem)):
-        return np.ones(len(index), np.bool_)
-    kernel = problem.window.kernel
-    places = np.unravel_index(index % int(np.prod(kernel)), kernel)
-    together = np.ones(len(index), np.bool_)
-    for axis, place in enumerate(places):
-        inside = reached(problem, axis) >= 0
-        together &= (inside[:, place[:, 0]] & inside[:, place[:, 1]]).any(axis=0)
-    return together
+    odd = (wei % 2 == 1) & problem.taps_seen
+    return np.asarray(problem.channel_rows(odd).any(axis=1))

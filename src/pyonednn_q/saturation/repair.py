@@ -17,7 +17,6 @@ import numpy as np
 
 from pyonednn_q.argument import flag, instance, items, numbers, one_of
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.primitive.problem import MatMulProblem
 from pyonednn_q.saturation.pairs import SAFE, inexact_channels
 from pyonednn_q.saturation.verdict import saturation
 from pyonednn_q.shown import shown
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
     from pyonednn_q.primitive.isa import InstructionSet
     from pyonednn_q.primitive.problem import Problem
-    from pyonednn_q.saturation.pairing import Weighted
     from pyonednn_q.saturation.verdict import Verdict
 
 Array = np.ndarray[Any, Any]
@@ -113,13 +111,13 @@ def repair(
     one_of("how", how, _HOW)
     one_of("where", where, _WHERE)
     verdict = saturation(problem, wei, isa, impl=impl, src_range=src_range)
-    by_channel = _channels_first(verdict.problem, np.asarray(wei, np.float64))
+    by_channel = verdict.problem.channel_rows(np.asarray(wei, np.float64))
     ideal = by_channel
     if unrounded is not None:
         real_wei = numbers("unrounded", unrounded).astype(np.float64)
         if real_wei.shape != wei.shape or not np.isfinite(real_wei).all():
             raise ArgumentError("unrounded", f"shape {real_wei.shape}", f"numbers of {wei.shape}")
-        ideal = _channels_first(verdict.problem, real_wei)
+        ideal = verdict.problem.channel_rows(real_wei)
     needed = np.zeros(len(by_channel), np.bool_)
     needed[list(verdict.flagged)] = where == "needed"
     needed |= where == "all"
@@ -252,7 +250,7 @@ def _least(verdict: Verdict) -> Array:
 
 
 def _inexact(verdict: Verdict, codes: Array) -> Array:
-    wei = _channels_back(verdict.problem, codes).astype(np.int8)
+    wei = verdict.problem.from_channel_rows(codes).astype(np.int8)
     flags = [inexact_channels(verdict.problem, wei, way, verdict.source) for way in verdict.ways]
     return np.asarray(np.any(flags, axis=0))
 
@@ -268,7 +266,7 @@ def _report(
     changed = np.flatnonzero((codes != before).any(axis=1) | (factor != 1))
     real = codes * factor[:, None]
     return Repair(
-        wei=_channels_back(verdict.problem, codes).astype(np.int8).reshape(dims),
+        wei=verdict.problem.from_channel_rows(codes).astype(np.int8).reshape(dims),
         factor=factor,
         changed=tuple(int(channel) for channel in changed),
         sqnr=tuple(_sqnr(ideal[channel], real[channel]) for channel in changed),
@@ -284,19 +282,3 @@ def _sqnr(ideal: Array, actual: Array) -> float:
     if lost == 0:
         return float("inf")
     return 10 * float(np.log10(power / lost))
-
-
-def _channels_first(problem: Weighted, wei: Array) -> Array:
-    """Return weights as (output channel, the rest)."""
-    if isinstance(problem, MatMulProblem):
-        return np.asarray(np.moveaxis(wei, -1, 0).reshape(problem.n, -1))
-    return np.asarray(wei.reshape(problem.oc, -1))
-
-
-def _channels_back(problem: Weighted, table: Array) -> Array:
-    """Return weights in the problem's dimensions."""
-    dims = problem.wei.dims
-    if isinstance(problem, MatMulProblem):
-        return np.ascontiguousarray(np.moveaxis(table.reshape(problem.n, *dims[:-1]), 0, -1))
-    whole: Array = table.reshape(dims)
-    return whole

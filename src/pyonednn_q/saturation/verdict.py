@@ -30,14 +30,12 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, integers, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.primitive.isa import InstructionSet
-from pyonednn_q.primitive.problem import MatMulProblem
 from pyonednn_q.primitive.tensor import Operation
 from pyonednn_q.saturation.emulation import checked, sums
 from pyonednn_q.saturation.pairing import EXACT, summations
 from pyonednn_q.saturation.pairs import (
     HI,
     LO,
-    channels_of,
     inexact_channels,
     reachable_pairs,
 )
@@ -163,8 +161,8 @@ def saturation(
     dense, wei = checked(problem, wei)
     source = _range(dense, src_range)
     ways = summations(dense, isa, impl, src_zero_point=src_zero_point)
-    lows, highs = np.zeros((2, channels_of(dense)), np.int64)
-    odd, pairs = np.zeros((2, channels_of(dense)), np.bool_)
+    lows, highs = np.zeros((2, dense.oc), np.int64)
+    odd, pairs = np.zeros((2, dense.oc), np.bool_)
     for way in ways:
         flagged = inexact_channels(dense, wei, way, source)
         if way.halved:
@@ -252,8 +250,7 @@ def counts(
 
 
 def _count(problem: Weighted, error: Array) -> Counts:
-    axis = error.ndim - 1 if isinstance(problem, MatMulProblem) else 1
-    others = tuple(dim for dim in range(error.ndim) if dim != axis)
+    others = tuple(dim for dim in range(error.ndim) if dim != problem.channel_axis)
     per_channel = tuple(int(count) for count in np.count_nonzero(error, axis=others))
     return Counts(error.size, sum(per_channel), per_channel, int(np.abs(error).max(initial=0)))
 
@@ -277,7 +274,6 @@ def _range(problem: Weighted, src_range: tuple[int, int] | None) -> tuple[int, i
 
 def _per_channel(problem: Weighted, values: Array, most: Any) -> Array:  # noqa: ANN401 - a ufunc's reduction
     if values.shape[-1] == 0:
-        return np.zeros(channels_of(problem), np.int64)
-    over_pairs = most(values, axis=-1)
-    over_batches = most(over_pairs, axis=0) if isinstance(problem, MatMulProblem) else over_pairs
-    return np.asarray(over_batches).reshape(-1)
+        return np.zeros(problem.oc, np.int64)
+    # A matmul has a row for each batch.
+    return np.asarray(most(most(values, axis=-1).reshape(-1, problem.oc), axis=0))

@@ -11,14 +11,12 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.primitive.problem import (
-    ConvProblem,
-    DeconvProblem,
     InnerProductProblem,
     MatMulProblem,
 )
 from pyonednn_q.saturation.emulation import sums
 from pyonednn_q.saturation.pairing import EXACT
-from pyonednn_q.saturation.pairs import reachable_pairs, reached
+from pyonednn_q.saturation.pairs import reachable_pairs
 
 if TYPE_CHECKING:
     from pyonednn_q.saturation.pairing import Summation, Weighted, Windowed
@@ -65,9 +63,8 @@ def of_odd_weight(
     problem: Weighted, wei: Array, way: Summation, source: tuple[int, int], channel: int
 ) -> Witness | None:
     """Return a source that makes a lost bit of the channel's weights count."""
-    assert isinstance(problem, (ConvProblem, DeconvProblem))
     ((group, _),) = _rows(problem, channel)
-    weights = wei.reshape(problem.oc, -1)[channel]
+    weights = problem.channel_rows(wei)[channel]
     for index in np.flatnonzero(weights % 2 == 1):
         view = _seen(problem, group, channel, np.array([index]))
         witness = None if view is None else _shown(problem, wei, way, source, view)
@@ -89,8 +86,6 @@ def _rows(problem: Weighted, channel: int) -> list[tuple[int, int]]:
     """Return (group, output) of a channel in a run's weights; a matmul has one per batch."""
     if isinstance(problem, MatMulProblem):
         return [(group, channel) for group in range(math.prod(problem.batch))]
-    if isinstance(problem, InnerProductProblem):
-        return [(0, channel)]
     return [divmod(channel, problem.oc // problem.groups)]
 
 
@@ -108,7 +103,8 @@ def _seen(problem: Weighted, group: int, channel: int, index: Array) -> _OutputV
             tuple((*of_wei, int(k), channel) for k in index),
             tuple((*of_src, 0, int(k)) for k in index),
         )
-    dims = problem.wei.dims[1:] if isinstance(problem, InnerProductProblem) else _sum_dims(problem)
+    # The weights of one output channel.
+    dims = problem.wei.dims[2 if problem.has_groups else 1 :]
     places = [tuple(int(i) for i in np.unravel_index(int(at), dims)) for at in index]
     if isinstance(problem, InnerProductProblem):
         in_wei = tuple((channel, *place) for place in places)
@@ -121,7 +117,7 @@ def _seen_in_window(
 ) -> _OutputView | None:
     outputs, inputs = [], []
     for axis in range(problem.spatial):
-        at = reached(problem, axis)[:, [place[1 + axis] for place in places]]
+        at = problem.reached(axis)[:, [place[1 + axis] for place in places]]
         inside = np.flatnonzero((at >= 0).all(axis=1))
         if not len(inside):
             return None
@@ -136,10 +132,6 @@ def _seen_in_window(
             (0, first + place[0], *(int(at[n]) for at in inputs)) for n, place in enumerate(places)
         ),
     )
-
-
-def _sum_dims(problem: Windowed) -> _Place:
-    return (problem.ic // problem.groups, *problem.window.kernel)
 
 
 def _shown(

@@ -20,7 +20,7 @@ from pyonednn_q.primitive.problem import (
 from pyonednn_q.primitive.tensor import TensorSpec
 
 Dims: TypeAlias = tuple[int, ...]
-Condition: TypeAlias = Callable[[Problem, Attr], bool]
+Condition: TypeAlias = Callable[[Any, Attr], bool]  # the problem: of the row's kinds
 Cases: TypeAlias = list[tuple[Problem, Attr]]
 # A condition, what matches it, and what stands beside that and does not.
 Border: TypeAlias = tuple[Condition, Cases, Cases]

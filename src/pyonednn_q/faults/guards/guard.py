@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyonednn_q.primitive.attr import Attr
@@ -60,7 +60,8 @@ class Guard:
     impl : str or None
         Regular expression searched in the implementation's name. None: all, reference loops too.
     condition : callable
-        Takes problem and attributes; exact where the fault is understood, otherwise wider.
+        Takes a problem of one of the kinds, and attributes; exact where the fault is understood,
+        otherwise wider.
     effect : str
         What goes wrong, in words.
     remedy : str
@@ -75,7 +76,7 @@ class Guard:
     isas: Callable[[InstructionSet], bool]
     kinds: tuple[str, ...]
     impl: str | None
-    condition: Callable[[Problem, Attr], bool]
+    condition: Callable[[Any, Attr], bool]  # the problem of one of the kinds
     effect: str
     remedy: str
     source: str
@@ -97,6 +98,6 @@ class Guard:
         return self.since <= facts.version and is_before and self.isas(facts.isa)
 
     def strikes(self, problem: Problem, attr: Attr, impl: str) -> bool:
-        """Tell whether implementation `impl` has this fault on the problem, where there is one."""
+        """Tell whether implementation `impl` has this fault on a problem of the row's kinds."""
         is_impl = not impl or self.impl is None or re.search(self.impl, impl) is not None
         return is_impl and self.condition(problem, attr)

@@ -55,11 +55,9 @@ def s32_in_float32(problem: Problem, attr: Attr) -> bool:
     return stored == "s32"
 
 
-def s32_maxima(problem: Problem, attr: Attr) -> bool:
+def s32_maxima(problem: PoolingProblem, attr: Attr) -> bool:
     """Match maxima of s32 stored as s32."""
-    if not isinstance(problem, PoolingProblem) or problem.alg != "max":
-        return False
-    return problem.src.dtype == problem.dst.dtype == "s32"
+    return problem.alg == "max" and problem.src.dtype == problem.dst.dtype == "s32"
 
 
 def _reads_s32(attr: Attr, stored: str) -> bool:

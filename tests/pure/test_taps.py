@@ -7,12 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.zero_point import (
-    channel_rows,
-    from_channel_rows,
-    meets_everywhere,
-    wei_sums,
-)
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.primitive.problem import (
     ConvProblem,
@@ -54,11 +48,11 @@ def agrees(problem: Any, rng: np.random.Generator) -> bool:
     wei = rng.integers(-5, 6, problem.wei.dims).astype(np.int8)
     ones = np.ones(problem.src.dims)
     want = reduction(problem)(ones, wei.astype(np.float64))
-    np.testing.assert_array_equal(np.broadcast_to(wei_sums(problem, wei), want.shape), want)
-    rows = channel_rows(problem, wei)
+    np.testing.assert_array_equal(np.broadcast_to(problem.wei_sums(wei), want.shape), want)
+    rows = problem.channel_rows(wei)
     assert rows.shape[0] == problem.dst.dims[-1 if problem.kind == "matmul" else 1]
-    np.testing.assert_array_equal(from_channel_rows(problem, rows), wei)
-    if meets_everywhere(problem):
+    np.testing.assert_array_equal(problem.from_channel_rows(rows), wei)
+    if problem.meets_everywhere():
         aligned = [1] * want.ndim
         aligned[-1 if problem.kind == "matmul" else 1] = -1
         same = np.broadcast_to(rows.astype(float).sum(axis=1).reshape(aligned), want.shape)
@@ -66,7 +60,7 @@ def agrees(problem: Any, rng: np.random.Generator) -> bool:
     else:
         taps = reduction(problem)(ones, np.ones(problem.wei.dims))
         assert taps.min() < taps.max() or taps.min() < rows.shape[1]
-    return meets_everywhere(problem)
+    return bool(problem.meets_everywhere())
 
 
 def test_windows() -> None:
@@ -85,4 +79,4 @@ def test_products(problem: Any) -> None:
 
 
 def test_a_batch_of_weights_has_no_one_sum() -> None:
-    assert [meets_everywhere(problem) for problem in PLAIN] == [True, True, True, False]
+    assert [problem.meets_everywhere() for problem in PLAIN] == [True, True, True, False]

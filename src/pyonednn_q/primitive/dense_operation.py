@@ -1,0 +1,95 @@
+"""DenseOperation: what the problems with weights share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from pyonednn_q.primitive.tensor import Operation
+
+if TYPE_CHECKING:
+    from pyonednn_q.primitive.tensor import TensorSpec
+
+    Array = np.ndarray[Any, Any]
+
+
+DenseKind: TypeAlias = Literal["convolution", "deconvolution", "inner_product", "matmul"]
+
+
+class DenseOperation(Operation):
+    """Base of the problems whose results are sums of products of src and wei.
+
+    Here is what holds where each output channel has a row of weights, and meets them all at every
+    place; problems that are otherwise say so.
+    """
+
+    __slots__ = ()
+
+    kind: ClassVar[DenseKind]
+    src: TensorSpec
+    wei: TensorSpec
+    dst: TensorSpec
+    bias: TensorSpec | None
+
+    @property
+    def oc(self) -> int:
+        """Output channels."""
+        return self.wei.dims[0]
+
+    @property
+    def product(self) -> tuple[int, int, int] | None:
+        """(M, K, N) of the one matrix product over the same memory; None where there is none."""
+        return None
+
+    def channel_rows(self, wei: Array) -> Array:
+        """Return weights as (output channels, rest).
+
+        Examples
+        --------
+        >>> from pyonednn_q.primitive.problem import MatMulProblem
+        >>> problem = MatMulProblem.of((4, 3), (3, 2))
+        >>> problem.channel_rows(np.arange(6).reshape(3, 2)).tolist()
+        [[0, 2, 4], [1, 3, 5]]
+        """
+        return wei.reshape(self.oc, -1)
+
+    def from_channel_rows(self, rows: Array) -> Array:
+        """Return weights in the problem's dims; the inverse of `channel_rows`."""
+        return rows.reshape(self.wei.dims)
+
+    def meets_everywhere(self) -> bool:
+        """Tell whether every tap meets the source at every place of dst."""
+        return True
+
+    def meets_together(self, index: Array) -> Array:
+        """Tell of rows of weights whether some place of dst meets the source through all of them.
+
+        Parameters
+        ----------
+        index : (rows, any) ndarray of int
+            Weights of one output channel, as `channel_rows` numbers them.
+        """
+        return np.ones(len(index), np.bool_)
+
+    def wei_sums(self, wei: Array) -> Array:
+        """Return, in dst's dims, the sum of the weights that meet the source at each place.
+
+        Exact for integers. Dimensions along which it does not change may be 1.
+
+        Examples
+        --------
+        >>> from pyonednn_q.primitive.problem import ConvProblem
+        >>> problem = ConvProblem.of((1, 1, 3), (1, 1, 3), padding=1)
+        >>> problem.wei_sums(np.array([[[1, 2, 4]]])).tolist()
+        [[[6.0, 7.0, 3.0]]]
+        """
+        sums = self.channel_rows(wei.astype(np.float64)).sum(axis=1)
+        return np.asarray(sums.reshape(1, self.oc))
+
+    def assembled(self, sums: Array) -> Array:
+        """Return sums of (images, groups, outputs of a group, places) in dst's dims.
+
+        Rows of a matrix are places, and batches of a matmul are groups.
+        """
+        return np.asarray(np.moveaxis(sums[0], -1, -2).reshape(self.dst.dims))

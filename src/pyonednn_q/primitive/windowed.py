@@ -1,0 +1,329 @@
+"""WindowedProblem: what convolution and deconvolution share, and the dims of their weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pyonednn_q.argument import integers, one_of, whole
+from pyonednn_q.errors import ShapeError
+from pyonednn_q.primitive.dense_operation import DenseOperation
+from pyonednn_q.primitive.tensor import TensorSpec, tensor
+from pyonednn_q.primitive.window import Dims, Padding, PerDim, Window, padding_sides, per_dim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from typing_extensions import Self
+
+    from pyonednn_q.dtypes import DType
+    from pyonednn_q.primitive.tensor import Operation
+
+    Array = np.ndarray[Any, Any]
+
+Layout = Literal["channels_last", "dense"]
+
+
+def laid_out(dims: Iterable[int], dtype: DType, layout: str) -> TensorSpec:
+    """Return a tensor without gaps, "channels_last" or "dense" (row-major)."""
+    one_of("layout", layout, ("channels_last", "dense"))
+    make = TensorSpec.dense if layout == "dense" else TensorSpec.channels_last
+    return make(dims, dtype)
+
+
+def bias_spec(channels: int, dtype: DType | None) -> TensorSpec | None:
+    """Return a bias of one value per channel, or None."""
+    return None if dtype is None else TensorSpec.dense((channels,), dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedProblem(DenseOperation):
+    """What convolution and deconvolution share: see those."""
+
+    src: TensorSpec
+    wei: TensorSpec
+    dst: TensorSpec
+    bias: TensorSpec | None
+    stride: Dims
+    dilation: Dims
+    padding_lo: Dims
+    padding_hi: Dims
+
+    def __post_init__(self) -> None:
+        for name in ("stride", "dilation", "padding_lo", "padding_hi"):
+            object.__setattr__(self, name, integers(name, getattr(self, name)))
+        for name in ("src", "wei", "dst"):
+            tensor(name, getattr(self, name))
+        _check_channels(self.src.dims, self.wei.dims)
+        if self.bias is not None:
+            tensor("bias", self.bias)
+            if self.bias.dims != (self.oc,):
+                raise ShapeError(argument="bias", got=str(self.bias.dims), wanted=f"({self.oc},)")
+        if self.dst.ndim != self.src.ndim or self.dst.dims[:2] != (self.src.dims[0], self.oc):
+            wanted = f"({self.src.dims[0]}, {self.oc}, {self.src.ndim - 2} spatial dimensions)"
+            raise ShapeError(argument="dst", got=str(self.dst.dims), wanted=wanted)
+        self._check_lengths()
+
+    def _check_lengths(self) -> None:
+        raise NotImplementedError
+
+    @staticmethod
+    def _lengths(window: Window, lengths: Dims) -> Dims:
+        raise NotImplementedError
+
+    @classmethod
+    def of(
+        cls,
+        src_dims: Iterable[int],
+        wei_dims: Iterable[int],
+        *,
+        src: DType = "u8",
+        wei: DType = "s8",
+        dst: DType = "u8",
+        bias: DType | None = None,
+        stride: PerDim = 1,
+        padding: Padding = 0,
+        dilation: PerDim = 1,
+        groups: int = 1,
+        layout: Layout = "channels_last",
+    ) -> Self:
+        """Return the problem of these dimensions, with the output lengths that follow.
+
+        Parameters
+        ----------
+        src_dims : (N, C, spatial)
+            1 to 3 spatial dimensions.
+        wei_dims : (OC, IC / groups, spatial) or (G, OC/G, IC/G, spatial)
+            Of a deconvolution too. With one dimension more than src, groups come first.
+        src, wei, dst : data type
+            ``"u8"``, ``"uint8"`` or ``np.uint8``; so are all.
+        bias : data type, optional
+            Its data type; None: no bias.
+        stride, dilation : int or sequence of int
+            For all spatial dimensions, or for each. A dilation of 1 is dense.
+        padding : int or sequence
+            For all, for each, or (lo, hi) for each; or all low sides, then all high ones.
+        groups : int
+            Of channels. Where `wei_dims` begin with them, it need not be said.
+        layout : {"channels_last", "dense"}
+            Of src and dst. The weights are packed as the implementation wants them.
+
+        Raises
+        ------
+        ShapeError
+            Dimensions that do not fit each other, or no output.
+        """
+        src_dims, wei_dims = integers("src", src_dims), integers("wei", wei_dims)
+        wei_dims = with_groups(src_dims, wei_dims, whole("groups", groups, lo=1))
+        _check_channels(src_dims, wei_dims)
+        spatial = len(src_dims) - 2
+        lo, hi = padding_sides(padding, spatial)
+        steps, gaps = per_dim("stride", stride, spatial), per_dim("dilation", dilation, spatial)
+        window = Window(wei_dims[-spatial:], steps, gaps, lo, hi)
+        lengths = cls._lengths(window, src_dims[2:])
+        if min(lengths) < 1:
+            reach = f"src with padding {lo}, {hi} to give an output"
+            raise ShapeError(argument="src", got=f"{src_dims}, output {lengths}", wanted=reach)
+        oc = _output_channels(src_dims, wei_dims)
+        return cls(
+            src=laid_out(src_dims, src, layout),
+            wei=TensorSpec(wei_dims, wei),
+            dst=laid_out((src_dims[0], oc, *lengths), dst, layout),
+            bias=bias_spec(oc, bias),
+            stride=steps,
+            dilation=gaps,
+            padding_lo=lo,
+            padding_hi=hi,
+        )
+
+    @property
+    def spatial(self) -> int:
+        """Number of spatial dimensions."""
+        return self.src.ndim - 2
+
+    @property
+    def groups(self) -> int:
+        """Number of groups; 1 for weights without a group dimension."""
+        return self.wei.dims[0] if self.has_groups else 1
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the weights have a group dimension."""
+        return self.wei.ndim > self.src.ndim
+
+    @property
+    def oc(self) -> int:
+        """Output channels of all groups."""
+        return _output_channels(self.src.dims, self.wei.dims)
+
+    @property
+    def ic(self) -> int:
+        """Input channels of all groups."""
+        return self.src.dims[1]
+
+    @property
+    def macs(self) -> int:
+        """Multiplications; those with padding are counted, as is usual for networks."""
+        # Each element of what the window slides over meets all taps of its group.
+        many, channels = self._slid_over
+        return many.size * (self.wei.size // channels)
+
+    @property
+    def _slid_over(self) -> tuple[TensorSpec, int]:
+        raise NotImplementedError
+
+    def reached(self, axis: int) -> Array:
+        """Return which source each place of dst meets through each tap; -1: none.
+
+        Parameters
+        ----------
+        axis : int
+            Spatial dimension, counted from 0.
+
+        Returns
+        -------
+        (places, taps) ndarray of int
+            Indices along the dimension of src.
+        """
+        at = self._at(axis)
+        return np.where((at >= 0) & (at < self.src.dims[2 + axis]), at, -1)
+
+    def _at(self, axis: int) -> Array:
+        """Return where each place of dst looks through each tap, which may lie outside of src."""
+        raise NotImplementedError
+
+    def _steps(self, axis: int) -> tuple[Array, Array]:
+        """Return places of dst as a column, and how far its taps reach as a row."""
+        places = np.arange(self.dst.dims[2 + axis])[:, np.newaxis]
+        return places, np.arange(self.window.kernel[axis])[np.newaxis] * self.dilation[axis]
+
+    @property
+    def taps_seen(self) -> Array:
+        """Whether some place of dst meets the source through a tap, in the kernel's dims."""
+        axes = [(self.reached(axis) >= 0).any(axis=0) for axis in range(self.spatial)]
+        return np.asarray(np.all(np.meshgrid(*axes, indexing="ij"), axis=0))
+
+    def meets_everywhere(self) -> bool:
+        """Tell whether every tap meets the source at every place of dst.
+
+        Examples
+        --------
+        >>> from pyonednn_q.primitive.problem import ConvProblem
+        >>> dims = (1, 8, 9, 9), (8, 8, 3, 3)
+        >>> [ConvProblem.of(*dims, padding=padding).meets_everywhere() for padding in (0, 1)]
+        [True, False]
+        """
+        return all(bool((self.reached(axis) >= 0).all()) for axis in range(self.spatial))
+
+    def meets_together(self, index: Array) -> Array:
+        """Tell of rows of weights whether some place of dst meets the source through all."""
+        kernel = self.window.kernel
+        together = np.ones(len(index), np.bool_)
+        for axis, taps in enumerate(np.unravel_index(index % math.prod(kernel), kernel)):
+            met = self.reached(axis) >= 0
+            together &= met[:, taps].all(axis=2).any(axis=0)
+        return together
+
+    def wei_sums(self, wei: Array) -> Array:
+        """Return, in dst's dims, the sum of the weights that meet the source at each place."""
+        per_group = self.ic // self.groups
+        taps = wei.astype(np.float64).reshape(self.oc, per_group, *self.window.kernel)
+        sums = taps.sum(axis=1)
+        for axis in range(self.spatial):
+            # The first kernel dimension goes, its places come last.
+            met = (self.reached(axis) >= 0).astype(np.float64)
+            sums = np.tensordot(sums, met, axes=(1, 1))
+        return np.asarray(sums[np.newaxis])
+
+    def assembled(self, sums: Array) -> Array:
+        """Return sums of (images, groups, outputs of a group, places) in dst's dims."""
+        return sums.reshape(self.dst.dims)
+
+    @property
+    def least_lengths(self) -> Dims:
+        """Spatial dimensions of dst that the window gives: the least of those that may be."""
+        return self._lengths(self.window, self.src.dims[2:])
+
+    def spreads(self, axis: int) -> bool:
+        """Tell whether neighbours in src lie further apart than one in dst."""
+        raise NotImplementedError
+
+    @property
+    def flat_padding(self) -> tuple[Dims, Dims]:
+        """Low and high padding of the convolution of stride 1 that meets the same places."""
+        raise NotImplementedError
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Whether every group is one input and one output channel, and there are several."""
+        return self.groups > 1 and self.ic == self.groups == self.oc
+
+    @property
+    def window(self) -> Window:
+        """Kernel, stride, dilation and padding."""
+        kernel = self.wei.dims[-self.spatial :]
+        return Window(kernel, self.stride, self.dilation, self.padding_lo, self.padding_hi)
+
+    def params(self) -> dict[str, Any]:
+        """Return stride, dilation and padding as the extension names them."""
+        return self.window.params()
+
+    def _shown(self) -> dict[str, Any]:
+        shown = {"stride": self.stride} if max(self.stride) > 1 else {}
+        shown |= {"dilation": self.dilation} if max(self.dilation) > 1 else {}
+        if max(self.padding_lo + self.padding_hi) == 0:
+            return shown
+        if self.padding_lo == self.padding_hi:
+            return shown | {"padding": self.padding_lo}
+        return shown | {"padding_lo": self.padding_lo, "padding_hi": self.padding_hi}
+
+
+def _check_channels(src: Dims, wei: Dims) -> None:
+    if not 3 <= len(src) <= 5:
+        raise ShapeError(argument="src", got=str(src), wanted="(N, C, 1 to 3 spatial dimensions)")
+    if not len(src) <= len(wei) <= len(src) + 1:
+        wanted = f"{len(src)} dimensions, or {len(src) + 1} with groups"
+        raise ShapeError(argument="wei", got=str(wei), wanted=wanted)
+    if min(wei) < 1:
+        raise ShapeError(argument="wei", got=str(wei), wanted="no empty dimension")
+    groups = wei[0] if len(wei) > len(src) else 1
+    ic = wei[-(len(src) - 1)]
+    if src[1] != groups * ic:
+        wanted = f"{groups} groups of {ic} channels" if groups > 1 else f"{ic} channels"
+        raise ShapeError(argument="src", got=str(src), wanted=f"{wanted}, as in wei {wei}")
+
+
+def with_groups(src: Dims, wei: Dims, groups: int) -> Dims:
+    """Return the dimensions of the weights with their groups in front, where there are any."""
+    if len(wei) > len(src) and groups not in (1, wei[0]):
+        raise ShapeError("groups", str(groups), f"{wei[0]}, as in wei {wei}, or nothing")
+    if groups == 1 or len(wei) != len(src):
+        return wei
+    if wei[0] % groups:
+        raise ShapeError("groups", str(groups), f"one that divides {wei[0]} output channels")
+    return (groups, wei[0] // groups, *wei[1:])
+
+
+def arranged(problem: Operation, wei: Array) -> Array:
+    """Return weights in the problem's dims, where groups lead, if they came as `Conv` takes them.
+
+    Examples
+    --------
+    >>> from pyonednn_q.primitive.problem import ConvProblem
+    >>> problem = ConvProblem.of((1, 4, 5, 5), (6, 2, 3, 3), groups=2)
+    >>> problem.wei.dims, arranged(problem, np.ones((6, 2, 3, 3))).shape
+    ((2, 3, 2, 3, 3), (2, 3, 2, 3, 3))
+    """
+    if not problem.has_groups:
+        return wei
+    dims = problem.tensors["wei"].dims
+    # Whoever takes them says what else may come.
+    as_conv = getattr(wei, "shape", None) == (dims[0] * dims[1], *dims[2:])
+    return wei.reshape(dims) if as_conv else wei
+
+
+def _output_channels(src: Dims, wei: Dims) -> int:
+    return wei[0] * wei[1] if len(wei) > len(src) else wei[0]
