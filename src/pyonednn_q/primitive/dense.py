@@ -107,12 +107,12 @@ class InnerProductProblem(DenseOperation):
     @property
     def product(self) -> tuple[int, int, int]:
         """(M, K, N) of the matrix product over the same memory."""
-        return self.src.dims[0], self.wei.size // self.oc, self.oc
+        return self.src.dims[0], self.terms, self.oc
 
     @property
     def macs(self) -> int:
         """Multiplications."""
-        return self.dst.size * (self.wei.size // self.oc)
+        return self.dst.size * self.terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +192,16 @@ class MatMulProblem(DenseOperation):
     def channel_axis(self) -> int:
         """The axis of columns."""
         return self.dst.ndim - 1
+
+    @property
+    def terms(self) -> int:
+        """How many products a result is the sum of."""
+        return self.k
+
+    @property
+    def wei_channel_axis(self) -> int:
+        """The axis of the rows of wei, which are the input channels."""
+        return self.wei.ndim - 2
 
     @property
     def row_axis(self) -> int:

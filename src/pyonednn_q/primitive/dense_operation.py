@@ -38,6 +38,16 @@ class DenseOperation(Operation):
         return self.wei.dims[0]
 
     @property
+    def terms(self) -> int:
+        """How many products a result is the sum of, where all taps meet the source."""
+        return self.wei.size // self.oc if self.oc else 0
+
+    @property
+    def wei_channel_axis(self) -> int:
+        """The axis of input channels in wei: those of a group, where there are groups."""
+        return 2 if self.has_groups else 1
+
+    @property
     def product(self) -> tuple[int, int, int] | None:
         """(M, K, N) of the one matrix product over the same memory; None where there is none."""
         return None
