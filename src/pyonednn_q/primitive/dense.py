@@ -10,7 +10,7 @@ import numpy as np
 
 from pyonednn_q.argument import integers, whole
 from pyonednn_q.errors import ShapeError
-from pyonednn_q.primitive.dense_operation import DenseKind, DenseOperation
+from pyonednn_q.primitive.dense_operation import DenseKind, DenseOperation, numeric
 from pyonednn_q.primitive.tensor import TensorSpec, tensor
 from pyonednn_q.primitive.windowed import Layout, bias_spec, laid_out
 
@@ -222,11 +222,12 @@ class MatMulProblem(DenseOperation):
 
     def channel_rows(self, wei: Array) -> Array:
         """Return weights as (columns, rest)."""
-        return np.moveaxis(wei, -1, 0).reshape(wei.shape[-1], -1)
+        wei = self._wei(wei)
+        return np.moveaxis(wei, -1, 0).reshape(self.n, wei.size // max(self.n, 1))
 
     def from_channel_rows(self, rows: Array) -> Array:
         """Return weights in the problem's dims; the inverse of `channel_rows`."""
-        dims = self.wei.dims
+        dims, rows = self.wei.dims, numeric("rows", rows, self.wei.size)
         return np.ascontiguousarray(np.moveaxis(rows.reshape(dims[-1], *dims[:-1]), 0, -1))
 
     def meets_everywhere(self) -> bool:
@@ -235,7 +236,13 @@ class MatMulProblem(DenseOperation):
 
     def wei_sums(self, wei: Array) -> Array:
         """Return the sum of each column."""
-        return np.asarray(wei.astype(np.float64).sum(axis=-2, keepdims=True))
+        return np.asarray(self._wei(wei).astype(np.float64).sum(axis=-2, keepdims=True))
+
+    def _wei(self, wei: object) -> Array:
+        array = numeric("wei", wei, self.wei.size)
+        if array.shape != self.wei.dims:
+            raise ShapeError("wei", str(array.shape), str(self.wei.dims))
+        return array
 
     @property
     def m(self) -> int:
