@@ -23,8 +23,8 @@ import numpy as np
 import pyonednn_q as pq
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.suite import find
+from pyonednn_q.cpu import cpu_name
 from pyonednn_q.native import runtime
-from pyonednn_q.native.runtime import cpu_name
 from pyonednn_q.native.timing import Budget, interleaved
 from pyonednn_q.ops.gain import ratios_of
 from pyonednn_q.ops.tuning import calls_of, way

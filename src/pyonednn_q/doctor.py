@@ -169,8 +169,9 @@ def _note(**facts: str) -> None:
 
 def _see_python() -> None:
     from pyonednn_q import __version__
+    from pyonednn_q.cpu import cpu_name
 
-    _note(package=f"pyonednn_q {__version__} in {Path(__file__).parent}", cpu=_cpu_name())
+    _note(package=f"pyonednn_q {__version__} in {Path(__file__).parent}", cpu=cpu_name())
     _note(python=f"{platform.python_version()} {platform.machine()}, {sys.executable}")
 
 
@@ -220,16 +221,6 @@ def _see_trial() -> None:
     prepared = prepare(problem, wei=wei, allow_reference=True)
     right = np.array_equal(prepared(src), src.astype(np.int64) @ wei.astype(np.int64))
     _note(trial=f"{'right' if right else 'WRONG'}: u8*s8 matmul by {prepared.impl}")
-
-
-def _cpu_name() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown"
 
 
 _STEPS: tuple[Callable[[], None], ...] = (

@@ -27,9 +27,9 @@ from pyonednn_q.bench.precision import FLOATS, Precision
 from pyonednn_q.bench.probe import Limits
 from pyonednn_q.bench.row import OURS, Row
 from pyonednn_q.bench.summary import Ratio, paired_ratio, total_ratio
+from pyonednn_q.cpu import cpu_name
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
-from pyonednn_q.native.runtime import cpu_name
 from pyonednn_q.shown import shown
 
 __all__ = ["SCHEMA", "Run", "Total", "joined", "json_schema", "metadata"]

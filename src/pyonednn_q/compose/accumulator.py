@@ -84,7 +84,7 @@ class Part:
         """Return the channels of a source that this part takes."""
         if self.problem.src.dims == src.shape:
             return src
-        along = -1 if self.problem.kind == "matmul" else 1
+        along = self.problem.channel_axis
         return np.moveaxis(np.moveaxis(src, along, 0)[self.start : self.stop], 0, along)
 
 
@@ -111,13 +111,13 @@ def parts(problem: DenseProblem, wei: Array, most: int, *, narrow: bool = True) 
     >>> [(part.start, part.stop) for part in found]
     [(0, 657), (657, 1000)]
     """
-    axis = _channel_axis(problem)
+    axis = problem.wei_channel_axis
     channels = np.moveaxis(wei, axis, 0)
-    outputs = channels.ndim - 1 if problem.kind == "matmul" else axis
+    outputs = axis if problem.row_axis is None else channels.ndim - 1
     limit = (most - 1) // CODES
     if int(_loads(np.moveaxis(channels, 0, -1), outputs).max(initial=0)) <= limit:
         return (Part(problem, wei, 0, len(channels)),)
-    narrow = narrow and not _has_groups(problem)
+    narrow = narrow and not problem.has_groups
     pieces = []
     for start, stop in _runs((_loads(channel, outputs) for channel in channels), limit):
         blocks = iter((channels[start:stop],))
@@ -173,18 +173,6 @@ def leaves_32_bits(plan: Plan, problem: DenseProblem, wei: Array, bias: Array | 
     return least < -(2**31) or max(acc.hi.greatest, (acc.hi + shift).greatest) >= 2**31
 
 
-def _channel_axis(problem: DenseProblem) -> int:
-    """Return the axis of weights that the input channels of a group lie on."""
-    if problem.kind == "matmul":
-        return problem.wei.ndim - 2
-    return 2 if _has_groups(problem) else 1
-
-
-def _has_groups(problem: DenseProblem) -> bool:
-    is_windowed = problem.kind in {"convolution", "deconvolution"}
-    return is_windowed and problem.wei.ndim > problem.dst.ndim
-
-
 def _loads(wei: Array, outputs: int) -> Array:
     """Return Σ|wei| over all but the leading `outputs` axes."""
     sizes = np.abs(wei.astype(np.int16))
@@ -218,7 +206,7 @@ def _part(problem: DenseProblem, wei: Array, start: int, stop: int) -> Part:
     if wei.shape == problem.wei.dims:
         return Part(problem, wei, start, stop)
     dims = list(problem.src.dims)
-    dims[-1 if problem.kind == "matmul" else 1] = stop - start
+    dims[problem.channel_axis] = stop - start
     is_last = problem.src == TensorSpec.channels_last(problem.src.dims, problem.src.dtype)
     lie = TensorSpec.channels_last if is_last else TensorSpec.dense
     spec = TensorSpec(wei.shape, problem.wei.dtype)

@@ -251,8 +251,8 @@ class _Draft:
         off = Vec(self.wei_lost * rows.shape[1] * largest)
         if carried.lost:
             sums = np.abs(self.asked.wei_sums(self.plain_wei))
-            axis = self.asked.dst.ndim - 1 if self.asked.kind == "matmul" else 1
-            most = np.moveaxis(sums, axis, 0).reshape(len(rows), -1).max(axis=1, initial=0.0)
+            by_channel = np.moveaxis(sums, self.asked.channel_axis, 0).reshape(len(rows), -1)
+            most = by_channel.max(axis=1, initial=0.0)
             off = off + Vec(abs(carried.lost) * most)
         return off * self.folded_scale
 
@@ -261,13 +261,13 @@ def _check_axes(
     problem: DenseProblem, wei_fq: FakeQuantize | None, dst_fq: FakeQuantize | None
 ) -> None:
     """Refuse ranges in a tensor's rank that are not along its output channels."""
-    is_matmul = problem.kind == "matmul"
     if wei_fq is not None:
         # Grouped weights have one dimension more; their ranges may come as of weights without it.
         of_groups = (1 - problem.wei.ndim,) if problem.wei.ndim > problem.src.ndim else ()
-        wei_fq.check_axis("wei_fq", -1 if is_matmul else -problem.wei.ndim, *of_groups)
+        axis = -problem.wei.ndim if problem.row_axis is None else -1
+        wei_fq.check_axis("wei_fq", axis, *of_groups)
     if dst_fq is not None:
-        dst_fq.check_axis("dst_fq", -1 if is_matmul else 1 - problem.dst.ndim)
+        dst_fq.check_axis("dst_fq", problem.channel_axis - problem.dst.ndim)
 
 
 def _affine(cut: CutFakeQuantize) -> Affine:

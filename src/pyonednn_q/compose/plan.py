@@ -207,7 +207,7 @@ class Plan:
             raise ShapeError("problem", problem.text(), wanted)
         bias: TensorSpec | None = None
         if self.has_bias:
-            lead = problem.dst.ndim - 1 if problem.kind == "matmul" else 0
+            lead = 0 if problem.row_axis is None else problem.channel_axis
             bias = TensorSpec.dense((*(1,) * lead, self.facts.channels), self.bias_dtype)
         dst = replace(problem.dst, dtype=self.dst)
         return replace(problem, bias=bias, dst=dst)

@@ -86,7 +86,7 @@ def read_problem(tables: Tables) -> DenseProblem:
     options["bias"] = "f32" if _has_bias(tables.top) else None
     with at("", _SHAPE_KEYS):
         problem = _MAKE[tables.kind](tables, options)
-    channels = problem.dst.dims[_axis(problem)]
+    channels = problem.oc
     if channels > _MOST_CHANNELS:
         raise ShapeError("wei.dims", f"{channels} output channels", f"at most {_MOST_CHANNELS}")
     return problem
@@ -95,7 +95,7 @@ def read_problem(tables: Tables) -> DenseProblem:
 def read_facts(tables: Tables, problem: DenseProblem) -> PrimitiveFacts:
     """Return the facts of the problem: scales, zero points and bias."""
     src, wei, dst = tables.src, tables.wei, tables.dst
-    channels = problem.dst.dims[_axis(problem)]
+    channels = problem.oc
     bias, unit = _bias(tables.top, channels)
     with at("", KEYS):
         facts = PrimitiveFacts.of(
@@ -112,10 +112,6 @@ def read_facts(tables: Tables, problem: DenseProblem) -> PrimitiveFacts:
     if not facts.is_int8:
         return facts
     return replace(facts, wei_has_min=wei.flag("has_min", default=True))
-
-
-def _axis(problem: DenseProblem) -> int:
-    return problem.dst.ndim - 1 if problem.kind == "matmul" else 1
 
 
 def _zero_point(table: DescriptionTable) -> int | None:

@@ -16,11 +16,9 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import platform
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -43,7 +41,6 @@ __all__ = [
     "Lock",
     "buffer_statistics",
     "clear_buffers",
-    "cpu_name",
     "limit_buffers",
 ]
 
@@ -270,18 +267,6 @@ def _renew() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
-
-
-@functools.cache
-def cpu_name() -> str:
-    """Return the model of the CPU, as the kernel tells it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or "unknown"
 
 
 if TYPE_CHECKING:

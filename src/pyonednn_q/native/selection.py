@@ -130,9 +130,7 @@ def _load(problem: Problem, attr: Attr, wei: np.ndarray[Any, Any] | None) -> flo
     if wei is not None and attr.wei_zero_point is None:
         acc = acc_interval(problem, wei)
         return (acc.hi - acc.lo).greatest / _CODES
-    dims = problem.wei.dims
-    products = dims[-2] if problem.kind == "matmul" else problem.wei.size / problem.dst.dims[1]
-    return _CODES * products
+    return _CODES * problem.terms
 
 
 OUT_OF_MEMORY = "out_of_memory"  # a status of the library

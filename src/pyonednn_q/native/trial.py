@@ -207,7 +207,7 @@ def _meaning(
     bias: Any,  # noqa: ANN401
     values: Mapping[str, Any],
 ) -> Meaning:
-    axis = problem.dst.ndim - 1 if problem.kind == "matmul" else 1
+    axis = problem.channel_axis
     for name in _POINTS:
         point = getattr(attr, name)
         if point is not None and point.mask:

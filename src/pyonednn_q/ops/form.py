@@ -90,11 +90,10 @@ class Form:
     def wei(self, wei: Array) -> Array:
         """Return the weights of what was asked, as this form has them."""
         if self.is_product:
-            is_matmul = isinstance(self.asked, MatMulProblem)
-            rows = wei.reshape(wei.shape[-2:]).T if is_matmul else np.moveaxis(wei, 1, -1)
-            of_channels = rows.reshape(len(rows), -1)
-            matrix = of_channels.T if self.problem.kind == "matmul" else of_channels
-            return np.ascontiguousarray(matrix).reshape(self.problem.wei.dims)
+            # What rows of channels-last sources are multiplied by: channels last, too.
+            last = wei if self.asked.row_axis is not None else np.moveaxis(wei, 1, -1)
+            rows = self.asked.channel_rows(last)
+            return np.ascontiguousarray(self.problem.from_channel_rows(rows))
         more = [(0, to - have) for to, have in zip(self.problem.wei.dims, wei.shape, strict=True)]
         return np.pad(wei, more) if self.problem.wei.dims != self.asked.wei.dims else wei
 

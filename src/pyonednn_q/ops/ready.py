@@ -262,8 +262,8 @@ class Recipe:
         return Ready(planned, unit)
 
     def _later(self, params: Dynamic) -> str:
-        is_batched = self.problem.kind == "matmul" and max(self.wei.shape[:-2], default=1) > 1
-        return "per_row_of_batch" if is_batched and params.extent == "per_row" else params.extent
+        one_wei = self.problem.product is not None
+        return params.extent if one_wei or params.extent != "per_row" else "per_row_of_batch"
 
     def _carried_notes(self, carried: SrcZeroPoint) -> list[str]:
         if carried.by == "nothing":

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pyonednn_q.argument import checked_fields, content
 from pyonednn_q.argument import path as as_path
 from pyonednn_q.compose.codec import parsed
+from pyonednn_q.cpu import cpu_name
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.native import runtime
-from pyonednn_q.native.runtime import Lock, cpu_name
+from pyonednn_q.native.runtime import Lock
 from pyonednn_q.ops.form import forms
 from pyonednn_q.ops.gain import Tuning
 from pyonednn_q.ops.tuning import rounds_alike, tune, way

@@ -55,8 +55,9 @@ class ConvProblem(WindowedProblem):
             return None
         return self.src.size // max(self.ic, 1), self.ic, self.oc
 
-    def spreads(self, axis: int) -> bool:  # noqa: ARG002
+    def spreads(self, axis: int) -> bool:
         """Tell whether neighbours in src lie further apart than one in dst: never."""
+        super().spreads(axis)  # which refuses other axes
         return False
 
     @property
@@ -111,10 +112,6 @@ class DeconvProblem(WindowedProblem):
     __slots__ = ()
 
     kind: ClassVar[DenseKind] = "deconvolution"
-
-    def spreads(self, axis: int) -> bool:
-        """Tell whether neighbours in src lie further apart than one in dst."""
-        return self.stride[axis] > 1
 
     @property
     def flat_padding(self) -> tuple[Dims, Dims]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pyonednn_q.argument import integers, whole
 from pyonednn_q.errors import ShapeError
-from pyonednn_q.primitive.dense_operation import DenseKind, DenseOperation
+from pyonednn_q.primitive.dense_operation import DenseKind, DenseOperation, numeric
 from pyonednn_q.primitive.tensor import TensorSpec, tensor
 from pyonednn_q.primitive.windowed import Layout, bias_spec, laid_out
 
@@ -107,12 +107,12 @@ class InnerProductProblem(DenseOperation):
     @property
     def product(self) -> tuple[int, int, int]:
         """(M, K, N) of the matrix product over the same memory."""
-        return self.src.dims[0], self.wei.size // self.oc, self.oc
+        return self.src.dims[0], self.terms, self.oc
 
     @property
     def macs(self) -> int:
         """Multiplications."""
-        return self.dst.size * (self.wei.size // self.oc)
+        return self.dst.size * self.terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +194,16 @@ class MatMulProblem(DenseOperation):
         return self.dst.ndim - 1
 
     @property
+    def terms(self) -> int:
+        """How many products a result is the sum of."""
+        return self.k
+
+    @property
+    def wei_channel_axis(self) -> int:
+        """The axis of the rows of wei, which are the input channels."""
+        return self.wei.ndim - 2
+
+    @property
     def row_axis(self) -> int:
         """The axis of rows."""
         return self.dst.ndim - 2
@@ -212,11 +222,12 @@ class MatMulProblem(DenseOperation):
 
     def channel_rows(self, wei: Array) -> Array:
         """Return weights as (columns, rest)."""
-        return np.moveaxis(wei, -1, 0).reshape(wei.shape[-1], -1)
+        wei = self._wei(wei)
+        return np.moveaxis(wei, -1, 0).reshape(self.n, wei.size // max(self.n, 1))
 
     def from_channel_rows(self, rows: Array) -> Array:
         """Return weights in the problem's dims; the inverse of `channel_rows`."""
-        dims = self.wei.dims
+        dims, rows = self.wei.dims, numeric("rows", rows, self.wei.size)
         return np.ascontiguousarray(np.moveaxis(rows.reshape(dims[-1], *dims[:-1]), 0, -1))
 
     def meets_everywhere(self) -> bool:
@@ -225,7 +236,13 @@ class MatMulProblem(DenseOperation):
 
     def wei_sums(self, wei: Array) -> Array:
         """Return the sum of each column."""
-        return np.asarray(wei.astype(np.float64).sum(axis=-2, keepdims=True))
+        return np.asarray(self._wei(wei).astype(np.float64).sum(axis=-2, keepdims=True))
+
+    def _wei(self, wei: object) -> Array:
+        array = numeric("wei", wei, self.wei.size)
+        if array.shape != self.wei.dims:
+            raise ShapeError("wei", str(array.shape), str(self.wei.dims))
+        return array
 
     @property
     def m(self) -> int:

@@ -209,7 +209,6 @@ class PrimitiveFacts:
         Other parameters are those of the class.
         """
         instance("problem", problem, *DENSE)
-        axis = problem.dst.ndim - 1 if problem.kind == "matmul" else 1
         is_int8 = dtypes.is_integer(problem.wei.dtype)
         one_of("src_later", src_later, ("", "per_tensor", *_ROW_EXTENTS))
         interval, has_min = ANYTHING, is_int8
@@ -222,7 +221,7 @@ class PrimitiveFacts:
             has_min = bool((wei == dtypes.qmin(problem.wei.dtype)).any())
         return cls(
             kind=problem.kind,
-            channels=problem.dst.dims[axis],
+            channels=problem.oc,
             src=problem.src.dtype,
             wei=problem.wei.dtype,
             dst=problem.dst.dtype,
@@ -318,26 +317,17 @@ def acc_interval(
         src_range = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
     least, greatest = (end - src_zero_point for end in src_range)
     values = wei.astype(np.float64) - wei_zero_point
-    if problem.kind == "matmul":
-        # (..., K, N): columns are channels, and a batch of weights shares one chain.
-        rows = np.moveaxis(values, -1, 0)
-        low, high = _sums(rows, least, greatest, keep=rows.ndim - 1)
-        low, high = low.reshape(len(rows), -1).min(axis=1), high.reshape(len(rows), -1).max(axis=1)
-    else:
-        dims = wei.shape
-        grouped = problem.kind != "inner_product" and len(dims) > problem.dst.ndim
-        rows = values.reshape(dims[0] * dims[1] if grouped else dims[0], -1)
-        low, high = _sums(rows, least, greatest, keep=1)
+    # A batch of a matmul's weights shares one chain.
+    rows = problem.channel_rows(values).reshape(problem.oc, -1, max(problem.terms, 1))
+    low, high = _sums(rows, least, greatest)
     whole_points = float(src_zero_point).is_integer() and float(wei_zero_point).is_integer()
     return Interval(Vec(low), Vec(high), integer=whole_points)
 
 
-def _sums(
-    rows: NDArray[Any], least: float, greatest: float, keep: int
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def _sums(rows: NDArray[Any], least: float, greatest: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the ends of each channel's sums, for (channels, batches, terms) weights."""
     one, other = rows * least, rows * greatest
-    axes = tuple(range(keep, rows.ndim))
     # With 0 among the possible products, as padding makes it, every bound holds for parts too.
-    low = np.minimum(np.minimum(one, other), 0.0).sum(axis=axes)
-    high = np.maximum(np.maximum(one, other), 0.0).sum(axis=axes)
-    return low, high
+    low = np.minimum(np.minimum(one, other), 0.0).sum(axis=2)
+    high = np.maximum(np.maximum(one, other), 0.0).sum(axis=2)
+    return low.min(axis=1, initial=0.0), high.max(axis=1, initial=0.0)

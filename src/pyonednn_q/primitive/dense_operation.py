@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from pyonednn_q import dtypes
+from pyonednn_q.argument import instance
+from pyonednn_q.errors import DTypeError, ShapeError
 from pyonednn_q.primitive.tensor import Operation
 
 if TYPE_CHECKING:
@@ -38,6 +41,16 @@ class DenseOperation(Operation):
         return self.wei.dims[0]
 
     @property
+    def terms(self) -> int:
+        """How many products a result is the sum of, where all taps meet the source."""
+        return self.wei.size // self.oc if self.oc else 0
+
+    @property
+    def wei_channel_axis(self) -> int:
+        """The axis of input channels in wei: those of a group, where there are groups."""
+        return 2 if self.has_groups else 1
+
+    @property
     def product(self) -> tuple[int, int, int] | None:
         """(M, K, N) of the one matrix product over the same memory; None where there is none."""
         return None
@@ -52,11 +65,12 @@ class DenseOperation(Operation):
         >>> problem.channel_rows(np.arange(6).reshape(3, 2)).tolist()
         [[0, 2, 4], [1, 3, 5]]
         """
-        return wei.reshape(self.oc, -1)
+        wei = numeric("wei", wei, self.wei.size)
+        return wei.reshape(self.oc, wei.size // max(self.oc, 1))
 
     def from_channel_rows(self, rows: Array) -> Array:
         """Return weights in the problem's dims; the inverse of `channel_rows`."""
-        return rows.reshape(self.wei.dims)
+        return numeric("rows", rows, self.wei.size).reshape(self.wei.dims)
 
     def meets_everywhere(self) -> bool:
         """Tell whether every tap meets the source at every place of dst."""
@@ -70,7 +84,7 @@ class DenseOperation(Operation):
         index : (rows, any) ndarray of int
             Weights of one output channel, as `channel_rows` numbers them.
         """
-        return np.ones(len(index), np.bool_)
+        return np.ones(len(indices(index)), np.bool_)
 
     def wei_sums(self, wei: Array) -> Array:
         """Return, in dst's dims, the sum of the weights that meet the source at each place.
@@ -84,7 +98,7 @@ class DenseOperation(Operation):
         >>> problem.wei_sums(np.array([[[1, 2, 4]]])).tolist()
         [[[6.0, 7.0, 3.0]]]
         """
-        sums = self.channel_rows(wei.astype(np.float64)).sum(axis=1)
+        sums = self.channel_rows(wei).astype(np.float64).sum(axis=1)
         return np.asarray(sums.reshape(1, self.oc))
 
     def assembled(self, sums: Array) -> Array:
@@ -92,4 +106,35 @@ class DenseOperation(Operation):
 
         Rows of a matrix are places, and batches of a matmul are groups.
         """
+        sums = numeric("sums", sums, self.dst.size)
+        if sums.ndim != 4 or len(sums) != 1:
+            raise ShapeError("sums", str(sums.shape), "(1, groups, outputs of a group, places)")
         return np.asarray(np.moveaxis(sums[0], -1, -2).reshape(self.dst.dims))
+
+
+def numeric(argument: str, values: object, size: int) -> Array:
+    """Return an array of so many numbers; refuse anything else.
+
+    Raises
+    ------
+    ArgumentError, DTypeError, ShapeError
+        Naming the argument.
+    """
+    instance(argument, values, np.ndarray)
+    array = np.asarray(values)  # of no subclass: a matrix would stay one
+    if array.dtype.kind not in "biuf":
+        dtypes.from_numpy(array.dtype, argument)
+    if array.size != size or not array.ndim:
+        raise ShapeError(argument, str(array.shape), f"{size} values")
+    return array
+
+
+def indices(index: object) -> Array:
+    """Return rows of indices; refuse anything else."""
+    instance("index", index, np.ndarray)
+    array = np.asarray(index)
+    if array.dtype.kind not in "iu":
+        raise DTypeError("index", str(array.dtype), "int64")
+    if array.ndim != 2:
+        raise ShapeError("index", str(array.shape), "(rows, any)")
+    return array.astype(np.int64)

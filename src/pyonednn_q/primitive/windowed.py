@@ -10,7 +10,7 @@ import numpy as np
 
 from pyonednn_q.argument import integers, one_of, whole
 from pyonednn_q.errors import ShapeError
-from pyonednn_q.primitive.dense_operation import DenseOperation
+from pyonednn_q.primitive.dense_operation import DenseOperation, indices, numeric
 from pyonednn_q.primitive.tensor import TensorSpec, tensor
 from pyonednn_q.primitive.window import Dims, Padding, PerDim, Window, padding_sides, per_dim
 
@@ -188,6 +188,7 @@ class WindowedProblem(DenseOperation):
         (places, taps) ndarray of int
             Indices along the dimension of src.
         """
+        axis = whole("axis", axis, lo=0, hi=self.spatial - 1)
         at = self._at(axis)
         return np.where((at >= 0) & (at < self.src.dims[2 + axis]), at, -1)
 
@@ -221,6 +222,7 @@ class WindowedProblem(DenseOperation):
     def meets_together(self, index: Array) -> Array:
         """Tell of rows of weights whether some place of dst meets the source through all."""
         kernel = self.window.kernel
+        index = indices(index)
         together = np.ones(len(index), np.bool_)
         for axis, taps in enumerate(np.unravel_index(index % math.prod(kernel), kernel)):
             met = self.reached(axis) >= 0
@@ -230,8 +232,8 @@ class WindowedProblem(DenseOperation):
     def wei_sums(self, wei: Array) -> Array:
         """Return, in dst's dims, the sum of the weights that meet the source at each place."""
         per_group = self.ic // self.groups
-        taps = wei.astype(np.float64).reshape(self.oc, per_group, *self.window.kernel)
-        sums = taps.sum(axis=1)
+        taps = numeric("wei", wei, self.wei.size).astype(np.float64)
+        sums = taps.reshape(self.oc, per_group, *self.window.kernel).sum(axis=1)
         for axis in range(self.spatial):
             # The first kernel dimension goes, its places come last.
             met = (self.reached(axis) >= 0).astype(np.float64)
@@ -240,7 +242,7 @@ class WindowedProblem(DenseOperation):
 
     def assembled(self, sums: Array) -> Array:
         """Return sums of (images, groups, outputs of a group, places) in dst's dims."""
-        return sums.reshape(self.dst.dims)
+        return numeric("sums", sums, self.dst.size).reshape(self.dst.dims)
 
     @property
     def least_lengths(self) -> Dims:
@@ -249,7 +251,7 @@ class WindowedProblem(DenseOperation):
 
     def spreads(self, axis: int) -> bool:
         """Tell whether neighbours in src lie further apart than one in dst."""
-        raise NotImplementedError
+        return self.window.stride[whole("axis", axis, lo=0, hi=self.spatial - 1)] > 1
 
     @property
     def flat_padding(self) -> tuple[Dims, Dims]:
