@@ -87,6 +87,9 @@ _ROOMS = (
     "requantize",
 )
 
+# Needs a package of that name, and is imported when it is first asked for by name.
+_WITH_FRAMEWORK = ("torch",)
+
 # Names that stood here before rooms had faces of their own; they go with 0.2.
 _MOVED = {
     "compose": "Layer Plan",
@@ -119,7 +122,7 @@ def __getattr__(name: str) -> object:
             value = "0+uninstalled"
     elif name in _HOME:
         value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    elif name in _ROOMS:
+    elif name in _ROOMS or name in _WITH_FRAMEWORK:
         value = import_module(f"{__name__}.{name}")
     else:
         return _moved(name)
