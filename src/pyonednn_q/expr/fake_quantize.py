@@ -10,7 +10,11 @@ Seen as a quantizer and a dequantizer, with ``S_i = (ih-il)/n``, ``Z_i = -il/S_i
 
 Of the orders, ``core`` is the definition, bracket by bracket. ``fma`` is OpenVINO's CPU node and
 ``subgraph`` its fused elementwise code: the same real function, rounded otherwise: codes differ
-next to a tie.
+next to a tie. ``cpu`` is what that node computes for ranges of any shape: ``fma`` for one value or
+one for each channel, along dimension 1, and ``core`` for others, as measured of 2026.4; those along
+one inner dimension it refuses. ``nncf`` is the training tool's::
+
+    s = n/(ih - il);  round((clamp(x, il, il + (ih - il)) - il)*s - round(-il*s))/s
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Round, Step
 from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.shown import shown
 
-FqOrder: TypeAlias = Literal["core", "fma", "subgraph"]
+FqOrder: TypeAlias = Literal["core", "fma", "subgraph", "cpu", "nncf"]
 Array: TypeAlias = NDArray[Any]
 
 
@@ -54,13 +58,15 @@ def fake_quantize(
         follows the definition.
     levels : int
         Number of levels that the range is divided into, at least 2.
-    order : {"core", "fma", "subgraph"}
-        Which roundings; the last two need input_low < input_high and round as float32 does.
+    order : {"core", "fma", "subgraph", "cpu", "nncf"}
+        Which roundings; all but "core" need input_low < input_high and round as float32 does.
+        "nncf" has no output range but the input range.
 
     Returns
     -------
     ndarray
-        Same shape and float type as x. NaN stays NaN in "core", becomes output_high in the others.
+        Same shape and float type as x. NaN stays NaN in "core" and
+        "nncf", becomes output_high in the others.
 
     Examples
     --------
@@ -70,18 +76,25 @@ def fake_quantize(
     value = numbers("x", x)
     kind = np.float64 if value.dtype == np.float64 and order == "core" else np.float32
     count = whole("levels", levels, lo=2)
-    one_of("order", order, tuple(_ORDERS))
+    one_of("order", order, (*_ORDERS, "cpu"))
     names = ("input_low", "input_high", "output_low", "output_high")
-    ranges = []
+    ranges: list[Array] = []
+    shapes: list[tuple[int, ...]] = []
     with np.errstate(over="ignore"):
         value = value.astype(kind)
         range_ends = (input_low, input_high, output_low, output_high)
         for name, ends in zip(names, range_ends, strict=True):
-            ranges.append(broadcast(name, numbers(name, ends).astype(kind), value.shape))
+            end = numbers(name, ends).astype(kind)
+            shapes.append(end.shape)
+            ranges.append(broadcast(name, end, value.shape))
             if not np.isfinite(ranges[-1]).all():
                 raise ArgumentError(name, "a value that is not finite", "finite ranges")
     if order != "core" and not (ranges[0] < ranges[1]).all():
         raise ArgumentError("input_low", "an empty or reversed range", f"low < high in {order!r}")
+    if order == "cpu":
+        order = _on_cpu(shapes, value.ndim)
+    if order == "nncf" and not all((ranges[i] == ranges[i + 2]).all() for i in (0, 1)):
+        raise ArgumentError("output_low", "another range than that of inputs", "the same in 'nncf'")
     with np.errstate(all="ignore"):
         result = _ORDERS[order](value, ranges, np.asarray(kind(count - 1)))
     return np.broadcast_to(result, value.shape)
@@ -109,7 +122,25 @@ def _subgraph(x: Array, ranges: list[Array], n: Array) -> Array:
     return fma32(osc, level, ol)
 
 
-_ORDERS = {"core": _core, "fma": _fma, "subgraph": _subgraph}
+def _nncf(x: Array, ranges: list[Array], n: Array) -> Array:
+    low, width = ranges[0], ranges[1] - ranges[0]
+    scale = n / width
+    point = np.rint(-low * scale)
+    return np.asarray(np.rint((np.clip(x, low, low + width) - low) * scale - point) / scale)
+
+
+def _on_cpu(shapes: list[tuple[int, ...]], ndim: int) -> FqOrder:
+    """Return the order of OpenVINO's CPU node for ranges of these shapes."""
+    along = {ndim - at for s in shapes for at, size in enumerate(reversed(s), start=1) if size != 1}
+    if along <= {1}:
+        return "fma"
+    if len(along) == 1 and 1 < min(along) < ndim - 1:
+        got = f"ranges along dimension {min(along)} alone"
+        raise ArgumentError("input_low", got, "others: OpenVINO's CPU node refuses them")
+    return "core"
+
+
+_ORDERS = {"core": _core, "fma": _fma, "subgraph": _subgraph, "nncf": _nncf}
 _MAX_LEVELS = 65536
 Constant: TypeAlias = "VecLike | ArrayLike"
 
