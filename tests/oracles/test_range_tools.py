@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.expr.fake_quantize import fake_quantize
+from pyonednn_q.expr.fq_orders import fake_quantize
 from pyonednn_q.quantize import fq_from_range, qparams_by, tune_range
 
 RNG = np.random.default_rng(17)

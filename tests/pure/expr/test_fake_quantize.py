@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.fake_quantize import FakeQuantize, FqOrder, fake_quantize
+from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
 from pyonednn_q.expr.steps import Affine, Chain, Clip, Round
 
 Array = np.ndarray[Any, Any]
