@@ -65,6 +65,47 @@ print(difference_report(tflite, onnx, ties=tie_mask(acc, **scales)).text())
 `tie_mask` says which sums lie half way between two codes: the other 125 are what two roundings
 cost. Of an operator and somebody else's codes,
 `pq.explain_difference` says which dialect gives them: [inspect.md](inspect.md).
+
+## A fused clamp, and a scale for each channel
+
+With `requantize=`, `post` may be one clip: a fused activation, which clamps the codes at its ends,
+rounded half away, as TFLite does for RELU6 (0 to 6), RELU_N1_TO_1 and RELU; or one of SNPS-Caffe's
+Saturate modes, whose bounds are codes. `dst_q` may have a scale for each channel of the result
+(SNPS-Caffe's per_channel_scale_output):
+
+```python
+import numpy as np
+import pyonednn_q as pq
+from pyonednn_q.requantize.quantizers import SATURATE_MODES
+
+rng = np.random.default_rng(0)
+wei, src = rng.integers(-20, 30, (2, 8)).astype(np.int8).T, rng.integers(0, 99, (3, 8), np.uint8)
+layer = {"src_q": pq.QParams(0.05, 9, "u8"), "wei_q": pq.QParams(0.03, 0, "s8")}
+for title, post in (("as it is", None), ("RELU6", pq.Chain(pq.Clip(0.0, 6.0)))):
+    q = pq.QParams(0.04, -100, "s8")
+    codes = pq.matmul(src, wei, **layer, dst_q=q, post=post, requantize="tflite_2step")
+    print(f"{title:14}", codes.tolist())
+for name, mode in SATURATE_MODES.items():
+    step = 2.0**-8
+    ends = [end and end * step for end in (mode["lo"], mode["hi"])]
+    post = None if None in ends else pq.Chain(pq.Clip(*ends))
+    q = pq.QParams(step, 0, mode["dst_dtype"])
+    result = pq.matmul(src, wei, **layer, dst_q=q, post=post, requantize="caffe2")
+    print(f"{name:14}", result[0].tolist(), result.dtype)
+q = pq.QParams([0.04, 0.2], 0, "s8", axis=-1)
+print("by channel    ", pq.matmul(src, wei, **layer, dst_q=q, requantize="caffe2")[0].tolist())
+```
+
+```text
+as it is       [[-128, 81], [-128, 42], [-128, 127]]
+RELU6          [[-100, 50], [-100, 42], [-100, 50]]
+None           [-402, 1852] int32
+Signed         [-402, 1852] int32
+Unsigned       [0, 1852] int32
+Signed_8bit    [-128, 127] int8
+Unsigned_8bit  [0, 255] uint8
+by channel     [-39, 36]
+```
 """
 METHODS_HEAD = """
 ## Who uses which
@@ -78,7 +119,7 @@ part: each cell agrees to the last output with its own rule and with no other.
 SNPS_HEAD = """
 SNPS-Caffe's Saturate modes are types and bounds of a requantizer:
 `requantizer(name, **saturate_mode("Signed"), ...)` keeps sums within 12 bits
-(`requantize.frameworks.SATURATE_MODES`).
+(`requantize.quantizers.SATURATE_MODES`); of a call, a type and a clip, as above.
 
 SNPS-Caffe's own table for its TFLite method, which the kernels above do not follow:
 """

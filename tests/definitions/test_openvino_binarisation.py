@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from pyonednn_q.expr.evaluate import evaluate, evaluate_f32
-from pyonednn_q.expr.fake_quantize import FakeQuantize, FqOrder, fake_quantize
+from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import binarising_threshold
+from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
 from pyonednn_q.expr.steps import Affine
 from pyonednn_q.expr.vec import Vec
 from support.definitions import rational

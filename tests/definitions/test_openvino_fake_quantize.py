@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.expr.fake_quantize import FakeQuantize, FqOrder, fake_quantize
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
 from support.definitions import openvino_oracle, rational
 
 LEVELS = openvino_oracle.LEVELS
@@ -53,6 +55,48 @@ def test_the_points_tell_the_orders_apart(pair: tuple[str, str], levels: int) ->
     x = rational.beside_ties(*bounds[:2], levels, (600,), seed=levels)
     one, other = (rational.apply(rational.ORDERS[name], x, bounds, levels) for name in pair)
     assert (one != other).any()
+
+
+SHAPES: dict[tuple[int, ...], FqOrder] = {
+    (): "fma",
+    (3, 1, 1): "fma",
+    (1, 3, 1, 1): "fma",
+    (4,): "core",
+    (2, 1, 1, 1): "core",
+    (3, 5, 1): "core",
+    (1, 3, 5, 4): "core",
+    SHAPE: "core",
+}
+
+
+def shaped(shape: tuple[int, ...]) -> tuple[Any, ...]:
+    rng = np.random.default_rng(len(shape))
+    low = rng.uniform(-2.0, -0.1, shape).astype(np.float32)
+    high = rng.uniform(0.1, 3.0, shape).astype(np.float32)
+    return low, high, np.float32(-1.0), np.float32(2.5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_order_of_the_cpu_node_follows_from_the_shape(shape: tuple[int, ...]) -> None:
+    bounds = shaped(shape)
+    x = rational.beside_ties(bounds[0], bounds[1], 16, SHAPE, seed=3)
+    got = fake_quantize(x, *bounds, levels=16, order="cpu")
+    want = rational.apply(rational.ORDERS[SHAPES[shape]], x, bounds, 16)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_the_cpu_node_refuses_ranges_along_an_inner_dimension() -> None:
+    with pytest.raises(ArgumentError, match=r"^input_low: got ranges along dimension 2 alone"):
+        fake_quantize(np.zeros(SHAPE), *shaped((5, 1)), levels=16, order="cpu")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_order_is_openvinos_where_it_is_installed(shape: tuple[int, ...]) -> None:
+    pytest.importorskip("openvino")
+    bounds = shaped(shape)
+    x = rational.beside_ties(bounds[0], bounds[1], 16, SHAPE, seed=4)
+    theirs = openvino_oracle.answer("fma", x, bounds, 16)
+    np.testing.assert_array_equal(fake_quantize(x, *bounds, levels=16, order="cpu"), theirs)
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda c: f"{c['name']}, {c['levels']} levels")

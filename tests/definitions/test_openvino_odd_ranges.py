@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.fake_quantize import FakeQuantize, FqOrder, fake_quantize
+from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
 from support.definitions import rational
 
 INF = float("inf")

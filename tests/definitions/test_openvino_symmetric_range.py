@@ -14,8 +14,9 @@ import pytest
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.evaluate import evaluate, evaluate_f32
-from pyonednn_q.expr.fake_quantize import FakeQuantize, FqOrder
+from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import codes, fq_params
+from pyonednn_q.expr.fq_orders import FqOrder
 from pyonednn_q.expr.steps import Chain
 from pyonednn_q.expr.vec import Vec
 

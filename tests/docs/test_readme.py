@@ -49,6 +49,7 @@ SHOWN = [
     for page in (
         "README.md",
         "docs/calls.md",
+        "docs/dialects.md",
         "docs/fake_quantize.md",
         "docs/from_onnx.md",
         "docs/from_openvino.md",

@@ -13,6 +13,7 @@ from pyonednn_q.ops.conv import Conv
 from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.qparams import QParams
 from pyonednn_q.requantize import DIALECTS
+from pyonednn_q.requantize.catalogue import DialectName
 from pyonednn_q.requantize.quantizers import SATURATE_MODES
 
 pytestmark = pytest.mark.executed
@@ -24,7 +25,7 @@ SCALES = np.array([0.1, 0.2, 0.05, 0.3, 0.15, 0.07])
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_each_channel_may_have_a_scale_of_its_own(name: Any) -> None:
+def test_each_channel_may_have_a_scale_of_its_own(name: DialectName) -> None:
     """As six calls, each with the scale of one channel."""
     whole = Conv(
         WEI, **Q, dst_q=QParams(SCALES, 0, "s8", axis=1), requantize=name, self_check=True
@@ -46,14 +47,22 @@ def test_channels_of_a_product_are_its_last_dimension() -> None:
 @pytest.mark.parametrize("name", ["tflite_2step", "onnxruntime", "caffe2", "onednn"])
 @pytest.mark.parametrize("dtype", ["u8", "s8"])
 @pytest.mark.parametrize("bounds", [(0.0, 6.0), (-1.0, 1.0), (0.0, np.inf), (-np.inf, 2.49)])
-def test_a_clip_clamps_codes(name: Any, dtype: str, bounds: tuple[float, float]) -> None:
+def test_a_clip_clamps_codes(name: DialectName, dtype: str, bounds: tuple[float, float]) -> None:
     scale, point = 0.05, 20
     dst_q = QParams(scale, point, dtype)
     plain = Conv(WEI, **Q, dst_q=dst_q, requantize=name)(SRC).astype(int)
     clipped = Conv(
         WEI, **Q, dst_q=dst_q, requantize=name, post=Chain(Clip(*bounds)), self_check=True
     )(SRC)
-    by_hand = {0.0: 20, 6.0: 140, -1.0: 0, 1.0: 40, 2.49: 70, np.inf: 999, -np.inf: -999}
+    by_hand: dict[float, int] = {
+        0.0: 20,
+        6.0: 140,
+        -1.0: 0,
+        1.0: 40,
+        2.49: 70,
+        np.inf: 999,
+        -np.inf: -999,
+    }
     np.testing.assert_array_equal(clipped, np.clip(plain, by_hand[bounds[0]], by_hand[bounds[1]]))
     assert (clipped != plain).any()
 

@@ -7,13 +7,14 @@ so that each cell speaks for its rule and against all others.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import pyonednn_q as pq
 from pyonednn_q.requantize import requantizer
+from pyonednn_q.requantize.catalogue import DialectName
 from pyonednn_q.requantize.method import VECTOR, Method, which_method
 from support.oracles import litert, litert_layers
 from support.oracles.judgement import Judgement
@@ -126,7 +127,7 @@ def test_a_clip_is_the_fused_activation_of_a_call(
             wei_q=pq.QParams(float(layer.wei_scale[0]), layer.wei_zero_point, dtype),
             dst_q=pq.QParams(float(layer.dst_scale), layer.dst_zero_point, dtype),
             post=pq.Chain(pq.Clip(*bounds)),
-            requantize=rule.dialect,
+            requantize=cast(DialectName, rule.dialect),
             self_check=True,
         )
         got = call(layer.src)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.expr.fq_orders import fake_quantize
 from pyonednn_q.quantize import fq_from_range, qparams_by, tune_range
 
 RNG = np.random.default_rng(17)
@@ -15,6 +16,33 @@ CASES = 200
 LOW = (-np.abs(RNG.normal(size=(CASES, 4))) * 10.0 ** RNG.integers(-4, 4, (CASES, 1))).astype(F)
 HIGH = (np.abs(RNG.normal(size=(CASES, 4))) * 10.0 ** RNG.integers(-4, 4, (CASES, 1))).astype(F)
 HIGH[::7, 0] = LOW[::7, 0] = 0.0  # a channel of nothing but zeros
+
+
+@pytest.mark.filterwarnings("ignore")  # torch leaves files open when it loads what it compiled
+@pytest.mark.parametrize("levels", [256, 255, 16, 4])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_values_are_quantized_in_the_tools_order(levels: int, compiled: bool) -> None:
+    reference = pytest.importorskip(
+        "nncf.torch.quantization.reference", reason="NNCF with torch is not installed"
+    )
+    torch = pytest.importorskip("torch")
+    # In float32 high - low and low + (high - low) are exact.
+    low = np.array([[-1.3125], [-(2.0**-10)], [0.0], [-7.0]], F)
+    width = np.array([[2.125], [1.0], [6.0], [0.5]], F) - low
+    ties = low + width * ((RNG.integers(0, levels, (4, 4000)) + F(0.5)) / F(levels - 1)).astype(F)
+    x = np.where(RNG.random(ties.shape) < 0.5, ties, RNG.normal(0, 3, ties.shape)).astype(F)
+    ours = fake_quantize(x, low, low + width, low, low + width, levels=levels, order="nncf")
+    if compiled:
+        functions = pytest.importorskip("nncf.torch.quantization.extensions")
+        try:
+            forward = functions.QuantizedFunctionsCPU.get("Quantize_forward")
+            theirs = forward(*map(torch.from_numpy, (x, low, width)), levels).numpy()
+        except Exception as error:  # a compiler is needed
+            pytest.skip(f"NNCF's kernels do not compile here: {type(error).__name__}")
+    else:
+        by_numpy = reference.ReferenceQuantize(reference.ReferenceBackendType.NUMPY)
+        theirs = by_numpy.forward(x.copy(), low, width, levels)
+    np.testing.assert_array_equal(ours, theirs)
 
 
 def tools_parameters(lo: Any, hi: Any, bits: int, half: bool, **config: Any) -> Any:

@@ -1,4 +1,4 @@
-"""FakeQuantize: OpenVINO's operator, and the orders in which runtimes compute it.
+"""FakeQuantize: OpenVINO's operator, with constants, as a value.
 
     n = levels - 1
     x <= il -> ol;  x > ih -> oh;  else  round((x - il)/(ih - il)*n)/n*(oh - ol) + ol
@@ -7,109 +7,25 @@ Seen as a quantizer and a dequantizer, with ``S_i = (ih-il)/n``, ``Z_i = -il/S_i
 ``S_o = (oh-ol)/n``, ``Z_o = -ol/S_o``::
 
     q = clamp(round(x/S_i + Z_i), 0, n)          y = (q - Z_o)*S_o
-
-Of the orders, ``core`` is the definition, bracket by bracket. ``fma`` is OpenVINO's CPU node and
-``subgraph`` its fused elementwise code: the same real function, rounded otherwise: codes differ
-next to a tie.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyonednn_q.argument import broadcast, numbers, one_of, real, whole
+from pyonednn_q.argument import numbers, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.expr.evaluate import fma32
+from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Round, Step
 from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.shown import shown
 
-FqOrder: TypeAlias = Literal["core", "fma", "subgraph"]
 Array: TypeAlias = NDArray[Any]
 
-
-def fake_quantize(
-    x: ArrayLike,
-    input_low: ArrayLike,
-    input_high: ArrayLike,
-    output_low: ArrayLike,
-    output_high: ArrayLike,
-    *,
-    levels: int,
-    order: FqOrder = "core",
-) -> Array:
-    """FakeQuantize of arrays, in the float type of x.
-
-    Parameters
-    ----------
-    x : array_like
-        Real values, of any shape, float32 or float64. Anything else is converted to float32.
-    input_low, input_high, output_low, output_high : array_like
-        Ends of the ranges in real units, which broadcast to x. An empty input range (low == high)
-        is a threshold: x at most the range gives output_low, above it output_high. A reversed one
-        follows the definition.
-    levels : int
-        Number of levels that the range is divided into, at least 2.
-    order : {"core", "fma", "subgraph"}
-        Which roundings; the last two need input_low < input_high and round as float32 does.
-
-    Returns
-    -------
-    ndarray
-        Same shape and float type as x. NaN stays NaN in "core", becomes output_high in the others.
-
-    Examples
-    --------
-    >>> fake_quantize(np.float32([-1, 0.2, 9]), 0, 1, 0, 255, levels=256).tolist()
-    [0.0, 51.0, 255.0]
-    """
-    value = numbers("x", x)
-    kind = np.float64 if value.dtype == np.float64 and order == "core" else np.float32
-    count = whole("levels", levels, lo=2)
-    one_of("order", order, tuple(_ORDERS))
-    names = ("input_low", "input_high", "output_low", "output_high")
-    ranges = []
-    with np.errstate(over="ignore"):
-        value = value.astype(kind)
-        range_ends = (input_low, input_high, output_low, output_high)
-        for name, ends in zip(names, range_ends, strict=True):
-            ranges.append(broadcast(name, numbers(name, ends).astype(kind), value.shape))
-            if not np.isfinite(ranges[-1]).all():
-                raise ArgumentError(name, "a value that is not finite", "finite ranges")
-    if order != "core" and not (ranges[0] < ranges[1]).all():
-        raise ArgumentError("input_low", "an empty or reversed range", f"low < high in {order!r}")
-    with np.errstate(all="ignore"):
-        result = _ORDERS[order](value, ranges, np.asarray(kind(count - 1)))
-    return np.broadcast_to(result, value.shape)
-
-
-def _core(x: Array, ranges: list[Array], n: Array) -> Array:
-    il, ih, ol, oh = ranges
-    level = np.rint((x - il) / (ih - il) * n)
-    inside = level / n * (oh - ol) + ol
-    return np.where(x <= np.minimum(il, ih), ol, np.where(x > np.maximum(il, ih), oh, inside))
-
-
-def _fma(x: Array, ranges: list[Array], n: Array) -> Array:
-    il, ih, ol, oh = ranges
-    isc, ish, osc = n / (ih - il), (-il * n) / (ih - il), (oh - ol) / n
-    # fmin, then fmax: the vector instructions return the bound when x is NaN.
-    level = np.rint(fma32(isc, np.fmax(np.fmin(x, ih), il), ish))
-    return fma32(osc, level, ol)
-
-
-def _subgraph(x: Array, ranges: list[Array], n: Array) -> Array:
-    il, ih, ol, oh = ranges
-    isc, osc = n / (ih - il), (oh - ol) / n
-    level = np.rint(np.fmax(np.fmin(x, ih), il) * isc - il * isc)
-    return fma32(osc, level, ol)
-
-
-_ORDERS = {"core": _core, "fma": _fma, "subgraph": _subgraph}
 _MAX_LEVELS = 65536
 Constant: TypeAlias = "VecLike | ArrayLike"
 

@@ -14,7 +14,8 @@ from pyonednn_q.compose.layer_composer import compose_layer
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.explain import presets
-from pyonednn_q.expr.fake_quantize import FakeQuantize, fake_quantize
+from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fq_orders import fake_quantize
 from pyonednn_q.expr.steps import Binary, Chain
 from pyonednn_q.primitive.problem import ConvProblem
 from support.definitions.runs import by_formula, result

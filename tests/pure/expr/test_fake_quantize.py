@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.fake_quantize import FakeQuantize, FqOrder, fake_quantize
+from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
 from pyonednn_q.expr.steps import Affine, Chain, Clip, Round
 
 Array = np.ndarray[Any, Any]
@@ -118,6 +119,16 @@ class TestOrders:
         nan = np.array([np.nan], np.float32)
         for order in self.ORDERS[1:]:
             assert fake_quantize(nan, 0, 1, 0, 255, levels=256, order=order) == 255.0
+
+    def test_the_training_tool_subtracts_a_whole_zero_point(self) -> None:
+        """0 stays 0 where it is no level; by the definition it moves."""
+        x, ends = np.array([0.0, -1.0, 3.0], np.float32), (-0.0015, 1.0)
+        got = fake_quantize(x, *ends, *ends, levels=256, order="nncf")
+        step = np.float32(1.0015) / np.float32(255)
+        assert got.tolist() == pytest.approx([0.0, 0.0, 255 * step], abs=1e-6)
+        assert fake_quantize(x, *ends, *ends, levels=256)[0] != 0.0
+        with pytest.raises(ArgumentError, match=r"^output_low: got another range"):
+            fake_quantize(x, *ends, 0, 255, levels=256, order="nncf")
 
     @pytest.mark.parametrize(
         ("x", "wanted"), [(-2.0, 0), (-0.5, 191), (0.5, 64), (2.0, 255), (1.0, 0), (-1.0, 0)]

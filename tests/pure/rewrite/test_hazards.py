@@ -10,7 +10,8 @@ import pytest
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.evaluate import evaluate
-from pyonednn_q.expr.fake_quantize import FakeQuantize, fake_quantize
+from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fq_orders import fake_quantize
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, PRelu, Round
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.catalogue import Normal, normalise

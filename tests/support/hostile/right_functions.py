@@ -14,7 +14,7 @@ from pyonednn_q.bench import benchdnn, compare, report, shape, suite
 from pyonednn_q.bench.run import Run
 from pyonednn_q.explain import description, presets, source
 from pyonednn_q.explain.report import Report
-from pyonednn_q.expr import evaluate, fake_quantize, fq_forms, fq_qparams
+from pyonednn_q.expr import evaluate, fq_forms, fq_orders, fq_qparams
 from pyonednn_q.native import passes as native_requantize
 from pyonednn_q.native import runtime
 from pyonednn_q.predict import difference, kernel_model, plan_model
@@ -75,7 +75,7 @@ def algebra_calls() -> Calls:
         ),
         "max_abs_range": (weights.max_abs_range, {"rows": np.ones((2, 3)), "levels": 255}),
         "fake_quantize": (
-            fake_quantize.fake_quantize,
+            fq_orders.fake_quantize,
             {"x": FLOATS, **ends, "levels": 256, "order": "core"},
         ),
         "qparams_from_fq": (
