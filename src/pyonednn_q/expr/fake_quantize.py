@@ -39,8 +39,8 @@ class FakeQuantize:
     input_low, input_high : float or array_like
         Range that is divided into levels: one value, or one for each channel, as (C,) or in the
         rank of the tensor, (1, C, 1, 1) for an activation and (C, 1, 1, 1) for weights. low < high
-        in every channel. Only with two levels may it be empty in every channel: then it is a
-        threshold (x above it gives output_high).
+        in every channel. Or it is empty in every channel: then it is a threshold (x above it gives
+        output_high, else output_low), whatever the levels, as the definition has it.
     output_low, output_high : float or array_like
         What the first and the last level become; any order.
     levels : int
@@ -55,8 +55,9 @@ class FakeQuantize:
     Raises
     ------
     ArgumentError
-        For the forms that have no place in a chain: a range that is empty (with more than two
-        levels), reversed, not finite, or too narrow for its levels in float64.
+        For the forms that have no place in a chain: a range that is empty in some channels,
+        reversed (`fake_quantize` follows the definition there: levels that jump back), not finite,
+        or too narrow for its levels in float64.
     ShapeError
         Constants with more than one dimension that is not 1, or with channels in different places.
 
@@ -102,12 +103,7 @@ class FakeQuantize:
     def _refuse_degenerate(self) -> None:
         low, high = self.input_low, self.input_high
         if self.is_threshold:
-            if self.levels == 2:
-                return
-            got = f"an empty range, both ends {low}"
-            raise ArgumentError(
-                "input_low", got, "input_low < input_high (or levels=2: a threshold)"
-            )
+            return
         width = high - low
         if width.least < 0.0:
             got = f"a reversed range, width {width.first(lambda w: w < 0)}"
@@ -143,6 +139,8 @@ class FakeQuantize:
         top, axis = _with_axis("high", high)
         if not top.is_finite:
             raise ArgumentError("high", str(top), "finite numbers")
+        if top.is_all(0.0):
+            raise ArgumentError("high", "0, an empty range", "numbers above 0")
         low = -top if levels % 2 else _below_zero(top, levels)
         ends: tuple[Constant, Constant] = low, top
         if axis is not None:

@@ -189,13 +189,13 @@ def pure_scale(fq: FakeQuantize, *, tolerance: float = 1e-3) -> Vec | None:
 
 
 def binarising_threshold(fq: FakeQuantize) -> Vec | None:
-    """Return the threshold above which a two-level FakeQuantize gives output_high, or ``None``.
+    """Return the threshold above which a FakeQuantize of two values gives output_high, or ``None``.
 
     Only outputs 0 and 1 (either way round) make it binarising. With a range that is not empty the
     threshold is its middle, and the middle itself goes down, as the tie goes to even.
     """
     instance("fq", fq, FakeQuantize)
-    if fq.levels != 2:
+    if fq.levels != 2 and not fq.is_threshold:
         return None
     low, high = fq.output_low.values(), fq.output_high.values()
     if not (np.isin(low, (0.0, 1.0)) & (high == 1.0 - low)).all():

@@ -191,7 +191,6 @@ class TestValue:
         assert str(self.FQ) == "fake_quantize(x, [[0, -1], 1] -> [0, 255], 256 levels)"
 
     REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
-        (lambda: FakeQuantize(0, 0, 0, 1, 3), "empty range, both ends 0.*or levels=2"),
         (lambda: FakeQuantize([0, 0], [1, 0], 0, 1), "empty range, width 0 in channel 1"),
         (lambda: FakeQuantize([0, 0], [1, -1], 0, 1), "reversed range, width -1 in channel 1"),
         (lambda: FakeQuantize(0, float("inf"), 0, 1), "input_high: got inf"),

@@ -143,12 +143,17 @@ def test_reversed_division_is_not_a_scale() -> None:
 
 
 @pytest.mark.parametrize("levels", [3, 256])
-def test_empty_range_is_refused_early(levels: int) -> None:
+def test_empty_range_is_a_threshold(levels: int) -> None:
     """Hazard 7: il == ih gave NaN parameters."""
-    with pytest.raises(ArgumentError, match=r"input_low.*empty range.*levels=2"):
-        FakeQuantize(0.5, 0.5, 0, 255, levels)
-    x = np.array([0.25, 0.5, 0.75], np.float32)
-    assert fake_quantize(x, 0.5, 0.5, 0, 255, levels=levels).tolist() == [0, 0, 255]
+    fq = FakeQuantize(0.5, 0.5, 0, 255, levels)
+    x = np.array([[0.25, 0.5, 0.75]], np.float32)
+    assert fake_quantize(x, 0.5, 0.5, 0, 255, levels=levels).tolist() == [[0, 0, 255]]
+    for found in (fq(x), fq.evaluate_f32(x), evaluate(fq.chain(), x)):
+        assert found.tolist() == [[0, 0, 255]]
+    with pytest.raises(ArgumentError, match="scale_in: got a threshold"):
+        _ = fq.scale_in
+    with pytest.raises(ArgumentError, match="empty range, width 0 in channel 1"):
+        FakeQuantize([0, 0], [1, 0], 0, 255, levels)
 
 
 def test_reversed_range_is_refused_early() -> None:
