@@ -113,3 +113,21 @@ def test_both_ways_are_drawn() -> None:
         found["auto_pad"] += "auto_pad" in drawn["attributes"]
         found[f"{drawn['x'].ndim - 2}-d"] += 1
     assert min(found[name] for name in ("per channel", "groups", "auto_pad", "1-d", "3-d")) > 5
+
+
+def test_scales_are_multiplied_before_they_are_divided() -> None:
+    """Sums beside ties, where f32(f32(x · w) / y) and f32(x · f32(w / y)) part."""
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(300):
+        x_scale, w_scale = rng.uniform(0.01, 1, 2).astype(np.float32)
+        acc = int(rng.integers(3, 200))
+        y_scale = np.float32(float(x_scale) * float(w_scale) * acc / 2.5)
+        first, second = x_scale * w_scale / y_scale, x_scale * (w_scale / y_scale)
+        sums = np.array([[acc]], np.int64)
+        wanted = meaning.codes(sums, first, 0, np.uint8)
+        found += int((wanted != meaning.codes(sums, second, 0, np.uint8)).any())
+        zero, a, b = np.uint8(0), np.array([[acc]], np.uint8), np.array([[1]], np.uint8)
+        y = pq.onnx.qlinear_matmul(a, x_scale, zero, b, w_scale, zero, y_scale, zero)
+        np.testing.assert_array_equal(y, wanted)
+    assert found > 10
