@@ -308,7 +308,7 @@ def test_one_call_of_each_prints_what_the_page_says() -> None:
     with contextlib.redirect_stdout(printed):
         exec(code, {})
     assert printed.getvalue() == output
-    assert len(output.splitlines()) == 15
+    assert len(output.splitlines()) == 17
 
 
 def test_what_the_primitives_do_not_take_is_refused() -> None:

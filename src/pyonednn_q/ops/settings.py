@@ -156,7 +156,7 @@ class Settings:
         ArgumentError
             Anything but one clip of the whole tensor, or one that leaves no code.
         """
-        if not self.post.steps:
+        if self.requantize is None or not self.post.steps:
             return None, None
         wanted = "none, or one Clip per tensor: with requantize no more comes behind sums"
         clip = self.post.steps[0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pyonednn_q.expr.steps import Clip
 from pyonednn_q.requantize import requantizer, statement
 from support.calls.call import Call, Meaning
 
@@ -23,6 +25,19 @@ class Codes:
     def options(self) -> Mapping[str, Any]:
         """Those of the call."""
         return self.call.options
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The codes of a fused clip's ends: in float32, halves away from zero, as TFLite has it."""
+        call = self.call
+        clips = [step for step in call.post if isinstance(step, Clip)]
+        if not clips:
+            return -np.inf, np.inf
+        assert call.dst_q is not None
+        scale, point = np.float32(call.dst_q.scale), int(np.max(call.dst_q.zero_point))
+        with np.errstate(over="ignore"):
+            lo, hi = (float(np.float32(end.least) / scale) for end in (clips[0].lo, clips[0].hi))
+        return _half_away(lo) + point, _half_away(hi) + point
 
     def meaning(self) -> Meaning:
         """Return the codes that the dialect makes of the exact sums: no other is right."""
@@ -44,4 +59,11 @@ class Codes:
             axis=-1 if call.kind == "matmul" else 1,
         )
         codes = statement.apply(acc, made)
+        codes = np.clip(codes.astype(np.float64), *self.ends).astype(codes.dtype)
         return Meaning(codes, codes, codes)
+
+
+def _half_away(value: float) -> float:
+    if not math.isfinite(value):
+        return value
+    return math.copysign(math.floor(abs(value) + 0.5), value)

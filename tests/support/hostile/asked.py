@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.expr.steps import Binary, Chain, Leaf, Sum
+from pyonednn_q.expr.steps import Binary, Chain, Clip, Leaf, Sum
 from pyonednn_q.requantize import dialect
 from support.calls.call import Call
 from support.calls.codes import Codes
@@ -83,6 +83,8 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call | Rows | Codes:
     call = call.but(in_parts=not call.exact_rounding and not is_bitwise)
     if rule is not None:
         require(dynamic is None, "a dialect for a range that each call finds")
+    elif call.dst_q is not None:
+        require(call.dst_q.axis is None, f"dst_q along {call.dst_q.axis}")
     _check_bias(call)
     if call.bias is not None and call.bias.dtype != np.int32:
         # A bias of real units is one of float32, whichever float it came in.
@@ -101,12 +103,27 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call | Rows | Codes:
 
 def _in_another_runtime(call: Call, rule: Any) -> Codes:
     require(isinstance(rule, str) and dialect(rule), f"requantize={rule!r}")
-    require(call.src_q is not None and call.dst_q is not None, "sums that are not of codes")
-    nothing_between = not len(call.post) and not call.exact_rounding
-    require(nothing_between, "steps between sums and codes")
+    dst_q = call.dst_q
+    require(call.src_q is not None and dst_q is not None, "sums that are not of codes")
+    assert dst_q is not None
+    if dst_q.axis is not None:
+        is_matmul = call.kind == "matmul"
+        require(dst_q.axis == (-1 if is_matmul else 1), f"dst_q along {dst_q.axis}")
+        channels = call.wei.shape[-1 if is_matmul else 0]
+        require(dst_q.channels == channels, f"dst_q of {dst_q.channels} channels")
+        require(len(set(np.ravel(dst_q.zero_point))) == 1, "zero points that differ")
+    between = list(call.post)
+    one_clip = len(between) == 1 and isinstance(between[0], Clip) and not between[0].channels
+    require(not between or one_clip, "steps between sums and codes")
+    require(not between or not np.ndim(dst_q.scale), "a clip of channels' own codes")
+    require(not call.exact_rounding, "steps between sums and codes")
     is_real = call.bias is not None and call.bias.dtype.kind == "f"
     require(not is_real or rule.startswith("onednn"), "a bias of real units")
-    return Codes(call, rule)
+    codes = Codes(call, rule)
+    lo, hi = codes.ends
+    store = np.iinfo(numpy_dtype(dst_q.dtype))
+    require(lo <= store.max and hi >= store.min, "a clip that leaves no code")
+    return codes
 
 
 def _in_codes(call: Call) -> Call:
@@ -145,7 +162,7 @@ def _params(name: str, value: Any) -> Any:
     if given["axis"] is None:
         require(not (scale.ndim or points.ndim), f"{name} of several values and no axis")
     else:
-        require(name == "wei_q", f"{name} along {given['axis']!r}")
+        require(name != "src_q", f"{name} along {given['axis']!r}")
     return value.make()
 
 
