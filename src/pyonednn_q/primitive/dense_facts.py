@@ -310,6 +310,8 @@ def acc_interval(
     [[-510, 0], [255, 1785]] whole
     """
     instance("wei", wei, np.ndarray)
+    if wei.dtype.kind in "OcmMSUT":
+        raise DTypeError("wei", str(wei.dtype), "real numbers")
     wei = arranged(problem, wei)
     if wei.shape != problem.wei.dims:
         raise ShapeError("wei", str(wei.shape), str(problem.wei.dims))

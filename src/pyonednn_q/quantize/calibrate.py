@@ -58,7 +58,8 @@ def estimator(
         Width of the codes that "histogram", "kl", "mse" and "octav" count the error of, 2 to 16.
     precision : int
         Significant bits of each value that "percentile", "three_sigma", "histogram", "kl", "mse"
-        and "octav" keep, 4 to 53: quantiles are right within 2^-precision of themselves.
+        and "octav" keep, 4 to 53: quantiles are right within 2^-precision of themselves
+        (of 2.2e-308 where they are below that).
 
     Raises
     ------

@@ -194,8 +194,9 @@ def mse_threshold(
     largest = _largest(sizes)
     qmax = float(2 ** (bits - 1) - 1 if signed else 2**bits - 1)
     errors = []
+    sizes = sizes / largest  # squares of what is far from 1 leave float64
     for part in range(1, _GRID + 1):
-        step = largest * part / _GRID / qmax
+        step = part / _GRID / qmax
         codes = np.minimum(np.rint(sizes / step), qmax)
         errors.append(float((often * np.square(sizes - codes * step)).sum()))
     return largest * (int(np.argmin(errors)) + 1) / _GRID
