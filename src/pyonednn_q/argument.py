@@ -76,8 +76,8 @@ def flag(argument: str, value: object) -> None:
 
 
 def function(argument: str, value: object) -> None:
-    """Refuse what cannot be called, and classes."""
-    if not callable(value) or isinstance(value, type):
+    """Refuse what cannot be called."""
+    if not callable(value):
         raise ArgumentError(argument, shown(value), "a function")
 
 

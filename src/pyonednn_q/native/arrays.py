@@ -12,6 +12,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.native.runtime import Lock
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -280,7 +281,10 @@ def zero_point_values(name: str, value: object, dtype: str, tensor_dtype: str) -
 
 
 def _numbers(name: str, value: object) -> Array:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, RecursionError):  # ragged rows, a list within itself
+        raise ArgumentError(name, shown(value), "numbers, in rows of equal length") from None
     if array.dtype.kind not in "iuf" and not isinstance(value, np.ndarray):
         raise ArgumentError(name, type(value).__name__, "numbers")
     if array.dtype.kind in "OSUMmcb":

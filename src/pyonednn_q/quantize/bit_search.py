@@ -201,6 +201,8 @@ def search_bits(
     function("evaluate", evaluate)
     if log is not None:
         function("log", log)
+        if isinstance(log, type):  # what its instances take is no business of ours
+            raise ArgumentError("log", f"the class {log.__name__}", "a function")
     count = whole("trials", trials, lo=1, hi=10**6)
     heat = real("temperature", temperature)
     chance = np.random.default_rng(whole("seed", seed, lo=0))

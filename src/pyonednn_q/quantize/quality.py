@@ -167,6 +167,7 @@ def _cut_and_spread(real: Array, q: QParams | None) -> tuple[float, float]:
         dims = [1] * real.ndim
         dims[q.axis] = -1
         scale, point = scale.reshape(dims), point.reshape(dims)
-    steps = real / scale + point
+    with np.errstate(over="ignore"):
+        steps = real / scale + point
     beyond = (steps > dtypes.qmax(q.dtype) + 0.5) | (steps < dtypes.qmin(q.dtype) - 0.5)
     return float(beyond.mean()), spread
