@@ -128,8 +128,17 @@ def test_kernels_have_no_answer_for_empty_or_reversed_ranges(ends: tuple[Any, An
             fake_quantize(HALF, *ends, 0, 1, levels=256, order=order)
 
 
-@pytest.mark.parametrize("ends", [(0.5, 0.5), (1.0, -1.0), ([0.0, 1.0], [1.0, 1.0])])
+@pytest.mark.parametrize("levels", [2, 3, 256])
+def test_a_chain_may_have_a_threshold(levels: int) -> None:
+    """Both ends alike: output_low up to there, output_high above, at any levels."""
+    x, ranges = around(0.5, 0.5), (0.5, 0.5, -1.0, 2.0)
+    want = rational.apply(rational.core, x, ranges, levels)
+    np.testing.assert_array_equal(FakeQuantize(*ranges, levels)(x), want)
+    assert set(want) == {-1.0, 2.0}
+
+
+@pytest.mark.parametrize("ends", [(1.0, -1.0), ([0.0, 1.0], [1.0, 1.0])])
 def test_no_chain_is_made_of_them(ends: tuple[Any, Any]) -> None:
-    """As a step of a chain they are refused early: only two levels may have a threshold."""
+    """As a step of a chain they are refused early: it can neither fall nor jump in one channel."""
     with pytest.raises(ArgumentError, match=r"input_low.*(empty|reversed) range"):
         FakeQuantize(*ends, 0, 1, 256)

@@ -56,8 +56,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         cost = measured(f"{target}[demo]", environment, Path(name))
     print(
-        f"{Path(target).absolute().name}[demo] on {cost.runtime}: install {cost.install_s:.0f} s, download "
-        f"{cost.download_mb:.0f} MB, disk {cost.disk_mb:.0f} MB, demo {cost.demo_s:.0f} s"
+        f"{Path(target).absolute().name}[demo] on {cost.runtime}: install {cost.install_s:.0f} s, "
+        f"download {cost.download_mb:.0f} MB, disk {cost.disk_mb:.0f} MB, demo {cost.demo_s:.0f} s"
     )
     seconds = cost.install_s + cost.demo_s
     if seconds > options.most_seconds or cost.disk_mb > options.most_mb:
