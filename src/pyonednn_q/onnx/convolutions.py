@@ -150,7 +150,7 @@ def conv_transpose(
         pads,
         strides,
     )
-    bias = tensors.bias("B", B, src.dtype, wei.shape[1] * group)
+    bias = tensors.bias("B", B, src.dtype, wei.shape[1] * how.groups)
     dst = _of_floats("ConvTranspose", _deconv_operator, src, wei, bias, how)
     return _grown(dst, bias, how)
 

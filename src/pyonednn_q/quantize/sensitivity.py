@@ -15,6 +15,7 @@ import numpy as np
 from pyonednn_q.argument import function, integers, numbers, real, whole
 from pyonednn_q.errors import ArgumentError, Error, ShapeError
 from pyonednn_q.quantize.integer_weights import integer_weights
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -107,8 +108,9 @@ def hutchinson_trace(
     """
     function("hvp", hvp)
     dims = integers("shape", shape)
-    if min(dims, default=1) < 1 or np.prod(dims, dtype=float) > 2.0**31:
-        raise ShapeError("shape", str(dims), "dims of at least 1")
+    # NumPy's arrays have 32 dimensions at the most, or 64.
+    if len(dims) > 32 or min(dims, default=1) < 1 or np.prod(dims, dtype=float) > 2.0**31:
+        raise ShapeError("shape", shown(dims), "up to 32 dims of at least 1, for 2^31 numbers")
     most = whole("probes", probes, lo=1)
     share = real("tolerance", tolerance)
     signs = np.random.default_rng(whole("seed", seed, lo=0))
