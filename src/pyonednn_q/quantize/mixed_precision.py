@@ -93,6 +93,7 @@ def source_bits(
     (8, 4)
     """
     one_of("widths", widths, _WIDTHS)
+    wei_bits = whole("wei_bits", wei_bits, lo=1, hi=64)
     may = integers("allowed", allowed)
     if not may:
         raise ArgumentError("allowed", "no widths", "at least one")
