@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import integers, items, named, numbers, one_of, real
+from pyonednn_q.argument import integers, items, named, numbers, one_of, real, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.shown import shown
 
