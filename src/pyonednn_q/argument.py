@@ -358,8 +358,9 @@ def fits(value: object, hint: Any) -> bool:  # noqa: ANN401 - an annotation
     if origin is Mapping and isinstance(value, Mapping):
         return all(fits(key, inner[0]) and fits(one, inner[1]) for key, one in value.items())
     if hint in (int, float):
-        is_number = isinstance(value, (int, hint)) and not isinstance(value, bool)
-        return is_number and (isinstance(value, float) or _is_wide_enough(value, hint))
+        kind = type(value)  # an object may say that it is of another class
+        is_number = issubclass(kind, (int, hint)) and not issubclass(kind, bool)
+        return is_number and (issubclass(kind, float) or _is_wide_enough(value, hint))
     if hint in (Any, None, type(None)):
         return hint is Any or value is None
     return isinstance(value, origin or hint)
