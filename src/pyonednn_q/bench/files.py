@@ -67,6 +67,7 @@ def read_toml(name: str, text: str, kind: type[T], wanted: str) -> T:
 
 def _read(name: str, text: str, kind: type[T], language: str, wanted: str) -> T:
     instance(name, text, str)
+    text = str.__str__(text)  # of a subclass, msgspec takes none
     decode: Callable[..., Any] = (msgspec.json if language == "JSON" else msgspec.toml).decode
     try:
         value: T = decode(text, type=kind)

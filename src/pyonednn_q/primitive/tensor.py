@@ -116,6 +116,7 @@ class TensorSpec:
             Negative or overlapping strides, or strides that are no multiple of the item.
         """
         instance("argument", argument, str)
+        argument = argument or "array"
         instance(argument, array, np.ndarray)
         name = dtypes.from_numpy(array.dtype, argument)
         if any(step % array.itemsize for step in array.strides):

@@ -100,7 +100,7 @@ def size_ratio(bits: Mapping[str, int], weights: Mapping[str, int]) -> float:
     widths, counts = named("bits", bits, int), named("weights", weights, int)
     if set(widths) != set(counts) or not widths or min(counts.values()) < 1:
         raise ArgumentError("weights", shown(counts), f"of layers {shown(tuple(widths))}")
-    size: int = sum(widths[n] * counts[n] for n in widths)
+    size = sum(whole("bits", widths[n], lo=0) * counts[n] for n in widths)
     return float(size / (32 * sum(counts.values())))
 
 

@@ -347,13 +347,20 @@ def channel_moments(
             raise ShapeError("batches", f"{rows.shape[1]} channels", f"{mean.size}, as before")
         if not count:
             mean, squares = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
-        here = rows.mean(axis=0)
-        apart = here - mean
         both = count + len(rows)
-        squares += np.square(rows - here).sum(axis=0) + np.square(apart) * (
-            count * len(rows) / both
-        )
-        mean += apart * (len(rows) / both)
+        with np.errstate(over="ignore", invalid="ignore"):
+            here = rows.mean(axis=0)
+            apart = here - mean
+            squares += np.square(rows - here).sum(axis=0) + np.square(apart) * (
+                count * len(rows) / both
+            )
+            mean += apart * (len(rows) / both)
+        if not (np.isfinite(mean).all() and np.isfinite(squares).all()):
+            raise ArgumentError(
+                "batches",
+                "values up to " + shown(float(np.abs(rows).max())),
+                "numbers whose squares are finite",
+            )
         count, seen = both, seen + len(values)
         if most is not None and seen >= most:
             break
