@@ -20,7 +20,7 @@ import torch
 from torch.ao.nn import quantized
 from torch.ao.nn.intrinsic import quantized as fused
 
-from pyonednn_q.argument import instance, one_of
+from pyonednn_q.argument import instance, one_of, real, whole
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.steps import Chain, Eltwise
 from pyonednn_q.onnx import dequantize_linear
@@ -91,34 +91,9 @@ def _options(
 
 
 @_quantized_layer.register_fake
-def _traced(
-    x: Any,  # noqa: ANN401
-    wei: Any,  # noqa: ANN401
-    wei_scale: Any,  # noqa: ANN401
-    bias: Any,  # noqa: ANN401
-    src_scale: float,
-    src_zero_point: int,
-    dst_scale: float,
-    dst_zero_point: int,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int,
-    relu: bool,
-    saturation: str,
-) -> Any:  # noqa: ANN401
+def _traced(x: Any, wei: Any, *others: Any) -> Any:  # noqa: ANN401
     """Return a tensor of the result's shape, without values."""
-    del (
-        wei_scale,
-        bias,
-        src_scale,
-        src_zero_point,
-        dst_scale,
-        dst_zero_point,
-        groups,
-        relu,
-        saturation,
-    )
+    stride, padding, dilation = others[6:9]  # as in _SCHEMA
     if wei.dim() == 2:
         return x.new_empty((*x.shape[:-1], wei.shape[0]))
     lengths = [
@@ -163,7 +138,10 @@ class QuantizedLayer(torch.nn.Module):
         if weight.dtype != torch.qint8:
             raise DTypeError("layer", f"weights of {weight.dtype}", "torch.qint8")
         self.saturation = one_of("saturation", saturation, ("refuse", "allow"))
-        self.src_scale, self.src_zero_point = float(src_scale), int(src_zero_point)
+        self.src_scale = real("src_scale", src_scale)
+        if self.src_scale <= 0.0:
+            raise ArgumentError("src_scale", shown(src_scale), "a number above 0")
+        self.src_zero_point = whole("src_zero_point", src_zero_point, lo=0, hi=255)
         self.dst_scale, self.dst_zero_point = float(layer.scale), int(layer.zero_point)
         self.relu = "ReLU" in type(layer).__name__
         codes = weight.int_repr()

@@ -358,7 +358,7 @@ def channel_moments(
         if not (np.isfinite(mean).all() and np.isfinite(squares).all()):
             raise ArgumentError(
                 "batches",
-                "values up to " + shown(float(np.abs(rows).max())),
+                f"values up to {np.abs(rows).max():g}",
                 "numbers whose squares are finite",
             )
         count, seen = both, seen + len(values)
