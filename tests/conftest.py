@@ -64,6 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--hostile-calls", type=int, default=2000, help="hostile calls; 0: until it is stopped"
     )
     parser.addoption("--hostile-seed", type=int, default=0, help="first seed of the hostile run")
+    parser.addoption("--hostile-models", type=int, default=1000, help="models tampered with")
     parser.addoption(
         "--stress-seconds", type=float, default=60.0, help="of threads whose memory is measured"
     )

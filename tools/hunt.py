@@ -299,7 +299,10 @@ def _hunt_all(asked: argparse.Namespace) -> int:
         for what, count in tally.refused.items():
             kinds[what] += count
     print("\n".join(f"refused {count:7} {what}" for what, count in kinds.most_common()))
-    return 1 if any(tally.findings for tally in tallies) else 0
+    # Once more, at the end, where a long log is read.
+    wrong = [f"WRONG {tally.isa} {found}" for tally in tallies for found in tally.findings]
+    print("\n".join(wrong) or "nothing wrong")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

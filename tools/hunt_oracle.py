@@ -252,3 +252,17 @@ def _spread(sample: Sample, src: Array, wei: Array) -> Array:
 def _all_of_two(spatial: Iterator[slice]) -> tuple[slice, ...]:
     """Return the index of those places of every channel of every image."""
     return (slice(None), slice(None), *spatial)
+
+
+_MARGIN = 4096  # bytes around an array, and its alignment
+
+
+def amid_other_bytes(array: Array) -> Array:
+    """Copy an array to where other bytes lie before and behind it: a kernel may read them."""
+    steps = zip(array.shape, array.strides, strict=True)
+    span = array.itemsize + sum((length - 1) * stride for length, stride in steps)
+    around = np.full(span + 3 * _MARGIN, 0x55, np.uint8)
+    first = _MARGIN + -around.ctypes.data % _MARGIN
+    copy: Array = np.ndarray(array.shape, array.dtype, around, first, array.strides)
+    copy[...] = array
+    return copy

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pyonednn_q as pq
-from hunt_oracle import Array, InexactError, PostOp, Sample, expected
+from hunt_oracle import Array, InexactError, PostOp, Sample, amid_other_bytes, expected
 from hunt_sample import draw
 from pyonednn_q import native
 from pyonednn_q.dtypes import numpy_dtype
@@ -20,6 +20,7 @@ from pyonednn_q.errors import (
     SaturationError,
 )
 from pyonednn_q.native import runtime, selection
+from pyonednn_q.native.arrays import in_layout
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp, SumPostOp
@@ -253,7 +254,8 @@ def _prepared(
     )
     out = call.empty()
     out[...] = arrays.get("dst", _UNWRITTEN)
-    return call(*(arrays[name] for name in call.inputs), out=out), call.impl
+    inputs = (in_layout(arrays[name], call.layout(name)) for name in call.inputs)
+    return call(*map(amid_other_bytes, inputs), out=out), call.impl
 
 
 def _other(rng: Rng, problem: Problem, attr: Attr) -> str | None:

@@ -141,6 +141,9 @@ Worth knowing:
   and 0.0749339536 code 1 becomes 1, while its real value is 0.3 of a code.
 - ONNX Runtime's add keeps zero points inside the rounding and fuses its multiply-adds, b's product
   first; its local mean adds the zero point before it rounds, its global mean after.
+- LiteRT's three kernel sets compute a mean over the image in three ways: one output in twenty
+  differs between its reference and XNNPACK, one in seven between its reference and its optimised
+  kernel, which rounds the zero point's share before the sum joins it.
 - XNNPACK's leaky ReLU has 8-bit multipliers: one output in eleven differs from the interpreter's.
 - TPU-MLIR's add on BM168x shifts each product, not their sum: 3 · 77 / 2^7 + 124 · 90 / 2^8 is 46,
   not 45.

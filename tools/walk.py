@@ -4,9 +4,10 @@
     python tools/walk.py --nouns        # and the classes that took part, by name
 
 Each walk runs once, with everything imported before: calls, distinct functions (how many of those
-are comprehensions and generators, and how many dataclasses wrote), the files they are in, how often
-a call leads from one file or room to another, and the nouns: classes of the package that are made,
-or of which a method runs. Python 3.12 and later make no functions of list comprehensions.
+are properties, comprehensions and generators, and how many dataclasses wrote), the files they are
+in, how often a call leads from one file or room to another, and the nouns: classes of the package
+that are made, or of which a method runs. Python 3.12 and later make no functions of list
+comprehensions.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import dataclass, field
+from inspect import getattr_static
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -27,17 +29,18 @@ if TYPE_CHECKING:
 
 PACKAGE = "pyonednn_q"
 HEAD = (
-    *("walk", "calls", "functions", "comprehensions", "of dataclasses"),
+    *("walk", "calls", "functions", "properties", "comprehensions", "of dataclasses"),
     *("files", "to another file", "to another room", "nouns"),
 )
 
 
 @dataclass
 class Walk:
-    """One call, followed. `nouns`: names of classes; `functions`: by their code."""
+    """One call, followed. `nouns`: names of classes; `functions`, `properties`: by their code."""
 
     calls: int = 0
     functions: set[CodeType] = field(default_factory=set)
+    properties: set[CodeType] = field(default_factory=set)
     files: set[str] = field(default_factory=set)
     files_left: int = 0
     rooms_left: int = 0
@@ -75,13 +78,15 @@ class Walk:
         kind = of if isinstance(of, type) else type(of)
         if kind.__module__.startswith(PACKAGE):
             self.nouns.add(kind.__name__)
+        if isinstance(getattr_static(kind, frame.f_code.co_name, None), property):
+            self.properties.add(frame.f_code)
 
     def cells(self) -> tuple[int, ...]:
         """Return the numbers, in the order of `HEAD`."""
         # What is written for a dataclass has no file; what has no name of its own is in brackets.
         written = sum(code.co_filename == "<string>" for code in self.functions)
         nameless = sum(code.co_name.endswith(("comp>", "genexpr>")) for code in self.functions)
-        made = (len(self.functions), nameless, written)
+        made = (len(self.functions), len(self.properties), nameless, written)
         left = (self.files_left, self.rooms_left)
         return (self.calls, *made, len(self.files), *left, len(self.nouns))
 

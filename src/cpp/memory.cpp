@@ -64,6 +64,24 @@ std::string dims_text(const Dims& dims) {
     return text + (dims.size() == 1 ? ",)" : ")");
 }
 
+std::size_t reach_of(const Dims& dims, const Dims& strides, std::size_t bits) {
+    dnnl_dim_t last = 1, part = 0;
+    bool is_sound = dims.size() == strides.size();
+    for (std::size_t i = 0; i < dims.size() && is_sound; ++i) {
+        if (dims[i] == 0) return 0;
+        is_sound = dims[i] > 0 && strides[i] >= 0 &&
+                   !__builtin_mul_overflow(dims[i] - 1, strides[i], &part) &&
+                   !__builtin_add_overflow(last, part, &last);
+    }
+    is_sound = is_sound && !__builtin_mul_overflow(last, static_cast<dnnl_dim_t>(bits), &part);
+    if (!is_sound) {
+        throw ArgumentFault("LayoutError", "strides",
+                            dims_text(strides) + " of dims " + dims_text(dims),
+                            "one for each, none negative, and all within memory");
+    }
+    return static_cast<std::size_t>((part + 7) / 8);
+}
+
 TensorSpec tensor_from_python(const py::handle& boundary) {
     const auto row = py::cast<py::tuple>(boundary);
     TensorSpec spec;

@@ -83,4 +83,8 @@ TensorSpec tensor_from_python(const py::handle& boundary);
 
 std::string dims_text(const Dims& dims);
 
+// Bytes from the first element to the last, strides in elements of so many bits. Throws LayoutError
+// where that is more than memory can have.
+std::size_t reach_of(const Dims& dims, const Dims& strides, std::size_t bits);
+
 } // namespace pq

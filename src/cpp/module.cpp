@@ -16,6 +16,8 @@ PYBIND11_MODULE(_core, m) {
     pq::register_memory(m);
     pq::register_compare(m);
     pq::register_primitive(m);
+    pq::register_pass(m);
+    pq::register_program(m);
     pq::register_requantize(m);
     pq::register_quantize(m);
     pq::register_cast(m);

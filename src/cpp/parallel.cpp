@@ -3,6 +3,7 @@
 #include "runtime.hpp"
 #include "threads.hpp"
 
+#include <cstring>
 #include <pthread.h>
 
 namespace pq {
@@ -35,6 +36,15 @@ void run_in_parallel(std::size_t count, std::size_t grain, Spans::Work work, con
         }
     }
     if (count > 0) work(context, 0, count);
+}
+
+void copy_bytes(const void* from, void* to, std::size_t nbytes) {
+    constexpr std::size_t grain = std::size_t{32} << 10U;
+    auto* const target = static_cast<char*>(to);
+    const auto* const source = static_cast<const char*>(from);
+    in_parallel(nbytes, grain, [&](std::size_t begin, std::size_t end) {
+        std::memcpy(target + begin, source + begin, end - begin);
+    });
 }
 
 } // namespace pq

@@ -18,4 +18,7 @@ void in_parallel(std::size_t count, std::size_t grain, const Work& work) {
     run_in_parallel(count, grain, call, &work);
 }
 
+// memcpy, in pieces where that pays.
+void copy_bytes(const void* from, void* to, std::size_t nbytes);
+
 } // namespace pq

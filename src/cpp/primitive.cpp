@@ -51,16 +51,12 @@ py::object refused() {
 
 // More than any primitive has: sources, operands of 32 post-ops, dst.
 constexpr std::size_t most_slots = 64;
-// Bytes of a residual for one thread.
-constexpr std::size_t residual_grain = std::size_t{32} << 10U;
-
 } // namespace
 
 Prepared::Prepared(const Candidate& candidate, const std::vector<std::string>& per_call,
                    Bound bound, const Arrays& arrays)
     : bound_(std::move(bound)), scratchpad_(scratchpad_layout(candidate)),
       reads_dst_(has_sum(candidate.attr())) {
-    apply_num_threads();
     std::vector<std::string> needed = attribute_arguments(candidate.attr());
     for (const auto& [name, layout] : candidate.problem().tensors)
         needed.push_back(name);
@@ -77,14 +73,21 @@ Prepared::Prepared(const Candidate& candidate, const std::vector<std::string>& p
     for (const auto& [name, memory] : bound_)
         bound_arguments_.push_back({argument(name, candidate.attr()), memory->object()});
 
-    dnnl_primitive_t created = nullptr;
-    PQ_CALL(primitive_create, &created, candidate.desc());
-    primitive_.reset(created);
+    primitive_ = make_primitive(candidate.desc());
 }
 
-std::unique_ptr<Frame> Prepared::make_frame() {
+std::unique_ptr<Frame> Prepared::make_frame() const {
     AlignedBuffer scratchpad(scratchpad_.nbytes());
-    MemoryObject scratchpad_memory = make_memory(scratchpad_, scratchpad.data());
+    void* const at = scratchpad.data();
+    return frame_over(std::move(scratchpad), at);
+}
+
+std::unique_ptr<Frame> Prepared::frame_in(void* scratchpad) const {
+    return frame_over(AlignedBuffer(0), scratchpad);
+}
+
+std::unique_ptr<Frame> Prepared::frame_over(AlignedBuffer scratchpad, void* at) const {
+    MemoryObject scratchpad_memory = make_memory(scratchpad_, at);
     auto frame = std::make_unique<Frame>(Frame{{},
                                                std::vector<void*>(slots_.size()),
                                                std::move(scratchpad),
@@ -94,7 +97,7 @@ std::unique_ptr<Frame> Prepared::make_frame() {
     for (const Slot& slot : slots_) {
         // The scratchpad pointer stands in until the call sets its own; it is never executed with.
         const Layout& seen = slot.copied() ? slot.outside : slot.inner;
-        frame->slots.push_back(make_memory(seen, frame->scratchpad.data()));
+        frame->slots.push_back(make_memory(seen, at));
         frame->inside.push_back(make_inside(slot));
         const Inside* const inside = frame->inside.back().get();
         const dnnl_memory_t memory = inside ? inside->memory.object() : frame->slots.back().get();
@@ -111,7 +114,7 @@ std::map<std::string, Layout> Prepared::copied() const {
     return found;
 }
 
-const Slot* Prepared::overlapping(void* const* data) const {
+const Slot* Prepared::overlapping(void* const* data, bool may_be_in_place) const {
     const Slot& dst = slots_.back();
     const char* dst_begin = static_cast<const char*>(data[slots_.size() - 1]);
     for (std::size_t i = 0; i + 1 < slots_.size(); ++i) {
@@ -119,7 +122,8 @@ const Slot* Prepared::overlapping(void* const* data) const {
         if (begin >= dst_begin + dst.extent || dst_begin >= begin + slots_[i].extent) continue;
         // In place is safe where each element is read before it is written: the same elements in
         // the same places, read by a post-op.
-        const bool in_place = begin == dst_begin && slots_[i].extent == dst.extent &&
+        const bool in_place = may_be_in_place && begin == dst_begin &&
+                              slots_[i].extent == dst.extent &&
                               slots_[i].strides_bytes == dst.strides_bytes &&
                               slots_[i].name.compare(0, 8, "post_op_") == 0;
         if (!in_place) return &slots_[i];
@@ -190,26 +194,23 @@ std::unique_ptr<Frame> Prepared::frame_for(void* const* data) {
     apply_num_threads();
     std::unique_ptr<Frame> frame = pool_.take();
     if (!frame) frame = make_frame();
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-        if (frame->data[i] == data[i]) continue;
-        frame->data[i] = nullptr; // unknown, should the library refuse
-        PQ_CALL(memory_set_data_handle, frame->slots[i].get(), data[i]);
-        frame->data[i] = data[i];
-    }
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+        set_data(*frame, i, data[i]);
     return frame;
+}
+
+void Prepared::set_data(Frame& frame, std::size_t slot, void* data) const {
+    if (frame.data[slot] == data) return;
+    frame.data[slot] = nullptr; // unknown, should the library refuse
+    PQ_CALL(memory_set_data_handle, frame.slots[slot].get(), data);
+    frame.data[slot] = data;
 }
 
 bool Prepared::execute_once(void* const* data, const void* residual, const FloatCodes* codes) {
     // Whoever calls keeps the arrays alive; nothing of Python is touched until the GIL is back.
     const GilReleased released;
     if (codes != nullptr && !codes->make()) return false;
-    if (residual != nullptr) {
-        auto* const to = static_cast<char*>(data[inputs()]);
-        const auto* const from = static_cast<const char*>(residual);
-        in_parallel(slots_.back().extent, residual_grain, [&](std::size_t begin, std::size_t end) {
-            std::memcpy(to + begin, from + begin, end - begin);
-        });
-    }
+    if (residual != nullptr) copy_bytes(residual, data[inputs()], slots_.back().extent);
     std::unique_ptr<Frame> frame = frame_for(data);
     execute(*frame);
     pool_.give_back(std::move(frame));
@@ -245,10 +246,10 @@ py::object Prepared::run_into(void** data, PyObject* residual, PyObject* out,
 
     auto dst = is_new ? new_dst() : py::reinterpret_borrow<py::object>(out);
     data[last] = py::detail::array_proxy(dst.ptr())->data;
-    if (!is_new && overlapping(data) != nullptr) return refused();
     const char* before = has_residual ? py::detail::array_proxy(residual)->data : nullptr;
     const char* const begin = static_cast<const char*>(data[last]);
     if (before == begin) before = nullptr; // it is dst
+    if (!is_new && overlapping(data, before == nullptr) != nullptr) return refused();
     if (before != nullptr && before < begin + slot.extent && begin < before + slot.extent)
         return refused();
     return execute_once(data, before, codes) ? dst : refused();

@@ -50,15 +50,26 @@ public:
 
     std::size_t frames() const { return pool_.size(); }
 
+    // For whoever runs it among others, in memory of its own (program.hpp): arguments in the order
+    // of a call, dst last.
+    const std::vector<Slot>& slots() const { return slots_; }
+    bool reads_dst() const { return reads_dst_; }
+    std::size_t scratchpad_bytes() const { return scratchpad_.nbytes(); }
+    // A frame whose scratchpad is somebody else's memory.
+    std::unique_ptr<Frame> frame_in(void* scratchpad) const;
+    void set_data(Frame& frame, std::size_t slot, void* data) const;
+    void execute(const Frame& frame) const;
+
 private:
-    std::unique_ptr<Frame> make_frame();
+    std::unique_ptr<Frame> make_frame() const;
+    std::unique_ptr<Frame> frame_over(AlignedBuffer scratchpad, void* at) const;
     // A frame with its pointers set (one a slot), from the pool or new.
     std::unique_ptr<Frame> frame_for(void* const* data);
     // The slot whose array overlaps dst in a way that would change the result, or null.
-    const Slot* overlapping(void* const* data) const;
+    // Operands may be dst itself, unless something is copied there first.
+    const Slot* overlapping(void* const* data, bool may_be_in_place = true) const;
     std::vector<void*> checked(const py::handle& arrays) const;
     py::object new_dst() const;
-    void execute(const Frame& frame) const;
     void copy(const Frame& frame, std::shared_ptr<const Reorder> Slot::* way) const;
     // `residual`: of the size of dst, to which it is copied first, or null. `codes` are made before
     // anything is written; false, and nothing is run, where values have none.

@@ -22,12 +22,6 @@ PrimitiveDesc make_desc(const Layout& from, const Layout& to) {
     return PrimitiveDesc(created);
 }
 
-Primitive make_primitive(const_dnnl_primitive_desc_t desc) {
-    dnnl_primitive_t created = nullptr;
-    PQ_CALL(primitive_create, &created, desc);
-    return Primitive(created);
-}
-
 } // namespace
 
 Reorder::Reorder(const Layout& from, const Layout& to)

@@ -9,6 +9,8 @@ void register_errors();
 void register_runtime(py::module_& m);
 void register_memory(py::module_& m);
 void register_primitive(py::module_& m);
+void register_pass(py::module_& m);
+void register_program(py::module_& m);
 void register_requantize(py::module_& m);
 void register_quantize(py::module_& m);
 void register_cast(py::module_& m);

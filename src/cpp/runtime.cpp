@@ -1,11 +1,14 @@
 #include "runtime.hpp"
 
 #include "errors.hpp"
+#include "threads.hpp"
 
 #include <array>
 #include <atomic>
 #include <mutex>
 #include <pthread.h>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #if defined(__x86_64__)
@@ -83,6 +86,22 @@ dnnl_stream_t stream() {
         own.reset(created);
     }
     return own.get();
+}
+
+Primitive make_primitive(const_dnnl_primitive_desc_t desc) {
+    dnnl_primitive_t created = nullptr;
+    dnnl_status_t status = dnnl_success;
+    const auto make = [&] {
+        apply_num_threads();
+        status = lib().primitive_create(&created, desc);
+    };
+    try {
+        std::thread(make).join();
+    } catch (const std::system_error&) { // no thread to be had
+        make();
+    }
+    check(status, "dnnl_primitive_create");
+    return Primitive(created);
 }
 
 py::dict version() {

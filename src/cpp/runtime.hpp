@@ -11,6 +11,11 @@ dnnl_engine_t engine();
 // This thread's stream, created at first use and destroyed with the thread.
 dnnl_stream_t stream();
 
+// A new primitive, made in a thread of its own: where the library fails to generate code, it keeps
+// the error for as long as the thread lives, and what it makes there afterwards may lack kernels
+// without a word (uxlfoundation/oneDNN#5907, open in all releases up to 3.13).
+Primitive make_primitive(const_dnnl_primitive_desc_t desc);
+
 // To be called once, when the extension is loaded.
 void watch_for_forks();
 

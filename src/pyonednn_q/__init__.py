@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyonednn_q import expr as expr
     from pyonednn_q import inspection as inspection
     from pyonednn_q import native as native
+    from pyonednn_q import network as network
     from pyonednn_q import onnx as onnx
     from pyonednn_q import ops as ops
     from pyonednn_q import predict as predict
@@ -79,6 +80,7 @@ _ROOMS = (
     "expr",
     "inspection",
     "native",
+    "network",
     "onnx",
     "ops",
     "predict",

@@ -13,7 +13,7 @@ import math
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import islice
 from pathlib import Path
@@ -31,6 +31,7 @@ __all__ = [
     "check_fields",
     "checked_fields",
     "content",
+    "each",
     "fits",
     "flag",
     "function",
@@ -52,6 +53,7 @@ Kind = TypeVar("Kind")
 MANY = 1 << 20  # items of a sequence: whoever passes more passes something without an end
 _BEYOND_F32 = 2.0**128 - 2.0**103  # the least number that float32 rounds to infinity
 _NO_SEQUENCE = (str, bytes, bytearray, AbstractSet, Mapping)
+_INTEGERS = "a sequence of integers"
 _ARRAYS = ("__array__", "__array_interface__", "__array_struct__", "__dlpack__")
 
 
@@ -98,7 +100,7 @@ def applied(argument: str, function: Callable[[Any], Any], value: Any) -> Any:  
 
 def whole(argument: str, value: Any, lo: int = -(2**31), hi: int = 2**31 - 1) -> int:  # noqa: ANN401
     """Return `value` as an int from `lo` to `hi`."""
-    number = _index(value)
+    number = value if type(value) is int else _index(value)
     if number is None or not lo <= number <= hi:
         raise ArgumentError(argument, shown(value), f"an integer from {lo} to {hi}")
     return number
@@ -146,12 +148,12 @@ def integers(argument: str, values: Iterable[Any]) -> tuple[int, ...]:
         A value is not an integer (a float is not, even a whole one), or not one of 64 bits; or the
         values have no order.
     """
-    numbers = []
-    for value in _listed(argument, values, "a sequence of integers"):
-        number = _index(value)
-        if number is None:
-            raise ShapeError(argument, shown(values), "a sequence of integers")
-        numbers.append(number)
+    numbers = values if type(values) is tuple else _listed(argument, values, _INTEGERS)
+    if not {*map(type, numbers)} <= {int}:
+        indices = [_index(value) for value in numbers]
+        if None in indices:
+            raise ShapeError(argument, shown(values), _INTEGERS)
+        numbers = [index for index in indices if index is not None]
     if numbers and not -(2**63) <= min(numbers) <= max(numbers) < 2**63:
         raise ShapeError(argument, shown(tuple(numbers)), "integers of 64 bits")
     return tuple(numbers)
@@ -160,13 +162,16 @@ def integers(argument: str, values: Iterable[Any]) -> tuple[int, ...]:
 def ordered(argument: str, values: object) -> None:
     """Refuse sets and mappings, whose elements come in no order that a caller gave."""
     if isinstance(values, (AbstractSet, Mapping)):
-        raise ShapeError(argument, shown(values), "a sequence of integers")
+        raise ShapeError(argument, shown(values), _INTEGERS)
 
 
 def items(argument: str, values: object, *kinds: type) -> tuple[Any, ...]:
     """Return the items of a sequence, each an instance of one of `kinds`."""
     wanted = ", ".join(map(operator.attrgetter("__name__"), kinds))
-    listed = _listed(argument, values, f"a sequence of {wanted}")
+    # What says that it is a tuple may be anything.
+    listed: Any = values
+    if type(values) is not tuple:
+        listed = _listed(argument, values, f"a sequence of {wanted}")
     for at, item in enumerate(listed):
         instance(f"{argument}[{at}]", item, *kinds)
     return tuple(listed)
@@ -248,6 +253,17 @@ def numbers(argument: str, value: object, kinds: str = "iuf") -> Array:
         wanted = "booleans" if kinds == "b" else "numbers" if "f" in kinds else "integers"
         raise ArgumentError(argument, got, wanted)
     return array
+
+
+def each(argument: str, values: Iterable[Kind]) -> Iterator[Kind]:
+    """Give the items of an iterable, which need not end; what it raises is wrong with it."""
+    try:
+        yield from values
+    except Error:
+        raise
+    except Exception as error:
+        got = f"{shown(values)}, which raises {type(error).__name__}"
+        raise ArgumentError(argument, got, "an iterable to read") from error
 
 
 def broadcast(argument: str, array: Array, shape: tuple[int, ...]) -> Array:

@@ -30,9 +30,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyonednn_q import __version__
 from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.models import model_arguments
+from pyonednn_q.shown import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from _typeshed import SupportsWrite
 
     from pyonednn_q.primitive.isa import Facts
 
@@ -49,7 +53,8 @@ class Command(NamedTuple):
 _COMMANDS = {
     "doctor": Command("which oneDNN is used, whether it works, and what to do if not", "doctor"),
     "explain": Command(
-        "how a layer becomes attributes and post-ops of oneDNN, and why", "explain.main"
+        "how a layer, or an ONNX model, becomes attributes and post-ops of oneDNN, and why",
+        "explain.main",
     ),
     "inspect": Command(
         "which kernels run, in which layouts, with which copies around", "bench.inspections"
@@ -63,12 +68,23 @@ _COMMANDS = {
     ),
     "demo": Command("classify handwritten digits in FP32 and INT8, and compare the two", "demo"),
     "bench": Command(
-        "measure INT8 against FP32: known networks or your own shapes", "bench.command"
+        "measure INT8 against FP32: known networks, your own shapes, an ONNX model", "bench.command"
     ),
     "compare": Command(
         "compare two runs of bench: what became slower, what faster", "bench.compare"
     ),
+    "run": Command("run an ONNX model on arrays", "models.run_model"),
+    "diff": Command(
+        "which node of an ONNX model differs from onnxruntime's first, and by which arithmetic",
+        "models.diff_model",
+    ),
     "completion": Command("print what makes a shell complete this command", ""),
+}
+
+# What takes models, too: who adds the arguments for those, and the module that runs one.
+_OF_MODELS = {
+    "explain": ("add_explain", "explain_model"),
+    "bench": ("add_bench", "bench_model"),
 }
 
 UNUSABLE = 2
@@ -105,7 +121,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Error, OSError, SubprocessError) as error:  # of a child that takes too long, too
         code = UNUSABLE
         with suppress(OSError):
-            print(f"pyonednn-q {command}".rstrip() + f": {error}", file=sys.stderr)
+            line = printable(str(error))
+            print(f"pyonednn-q {command}".rstrip() + f": {line}", file=sys.stderr)
     else:
         return code
     _drop_output()
@@ -120,9 +137,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
     command : str, optional
         Only this subcommand has its arguments, so that what the others need is not imported.
     """
-    tree = argparse.ArgumentParser(
-        prog="pyonednn-q", description="INT8 primitives of oneDNN", epilog=_CODES
-    )
+    tree = _Parser(prog="pyonednn-q", description="INT8 primitives of oneDNN", epilog=_CODES)
     tree.add_argument("--version", action="version", version=f"pyonednn_q {__version__}")
     commands = tree.add_subparsers(dest="command", metavar="COMMAND")
     for name, (purpose, module) in _COMMANDS.items():
@@ -138,7 +153,16 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
         room = import_module(f"pyonednn_q.{module}")
         branch.description = room.__doc__
         room.add_arguments(branch)
+        if name in _OF_MODELS:
+            getattr(model_arguments, _OF_MODELS[name][0])(branch)
     return tree
+
+
+class _Parser(argparse.ArgumentParser):
+    """Lets a help that cannot be written fail; argparse drops what an unbuffered stream raises."""
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        (file or sys.stderr).write(message)
 
 
 _COMPLETION = """\
@@ -165,6 +189,12 @@ def _run(command: str, options: argparse.Namespace) -> int:
     if command == "completion":
         print(_completion(options.shell))
         return 0
+    if command in _OF_MODELS:
+        if model_arguments.is_model(options):
+            model_room = import_module(f"pyonednn_q.models.{_OF_MODELS[command][1]}")
+            done: int = model_room.run(options)
+            return done
+        model_arguments.refuse_without_model(options)
     room = import_module(f"pyonednn_q.{_COMMANDS[command].module}")
     # explain and native are siblings, and those never import each other: this is above both.
     extras = {"here": _facts_here} if command == "explain" else {}

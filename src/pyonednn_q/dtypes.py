@@ -77,6 +77,8 @@ def checked(name: object, argument: str = "dtype", allowed: Collection[str] = NA
     >>> checked("u8"), checked(np.uint8), checked("uint8"), checked(np.dtype("int8"))
     ('u8', 'u8', 'u8', 's8')
     """
+    if type(name) is str and name in allowed:
+        return name
     short = _short(name)
     if short not in allowed:
         raise DTypeError(argument, shown(name), f"one of {', '.join(allowed)}")

@@ -226,17 +226,13 @@ def mask_from_axis(
     if not -ndims <= axis < ndims:
         raise ArgumentError(argument="axis", got=str(axis), wanted=f"one of {ndims} dimensions")
     positive = axis % ndims
-    if not _is_grouped(kind, groups, arg):
+    if groups > 1 and kind not in ("convolution", "deconvolution"):
+        raise ArgumentError(argument="groups", got=str(groups), wanted=f"1 for a {kind}")
+    if groups == 1 or arg != "wei":
         return 1 << positive
     if positive != 0:
         raise ArgumentError(argument="axis", got=str(axis), wanted="0 in grouped weights")
     return 0b11
-
-
-def _is_grouped(kind: str, groups: int, arg: str) -> bool:
-    if groups > 1 and kind not in ("convolution", "deconvolution"):
-        raise ArgumentError(argument="groups", got=str(groups), wanted=f"1 for a {kind}")
-    return groups > 1 and arg == "wei"
 
 
 def _scales(value: object) -> Array:

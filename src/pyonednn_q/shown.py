@@ -77,6 +77,24 @@ def shortened(text: object, length: int) -> str:
     return whole[: length - tail - len(_CUT)] + _CUT + whole[len(whole) - tail :]
 
 
+def printable(text: str) -> str:
+    r"""Return a text on one line, whose other unprintable characters are written as escapes.
+
+    Names in files are anybody's: a terminal does what such characters say.
+
+    Examples
+    --------
+    >>> print(printable("conv\x1b[31m 1\n2"))
+    conv\x1b[31m 1 2
+    """
+    if text.isprintable():
+        return text
+    line = " ".join(text.split())
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in line
+    )
+
+
 def _one(name: str) -> str:
     return f"{'an' if name[:1] in 'AEIOaeio' else 'a'} {shortened(name, _LETTERS)}"
 

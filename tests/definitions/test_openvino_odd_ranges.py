@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.compose.layer_composer import compose_layer
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
-from support.definitions import rational
+from pyonednn_q.primitive.problem import ConvProblem
+from pyonednn_q.quantize.weights import weight_codes
+from support.definitions import openvino_oracle, rational
 
 INF = float("inf")
 LEVELS = (2, 3, 16, 255, 256, 65536)
@@ -128,17 +132,94 @@ def test_kernels_have_no_answer_for_empty_or_reversed_ranges(ends: tuple[Any, An
             fake_quantize(HALF, *ends, 0, 1, levels=256, order=order)
 
 
+# One value, and one of each kind for each channel: plain, empty, reversed, outputs reversed too.
+ODD: dict[str, Any] = {
+    "empty": (0.5, 0.5, -1.0, 2.0),
+    "reversed": (1.3, -0.7, 0.0, 255.0),
+    "both reversed": (1.3, -0.7, 5.0, -3.0),
+    "outputs reversed": (-1.3, 2.1, 5.0, -3.0),
+    "all in one": (
+        [-1.0, 0.25, 1.3, 2.0, 0.0],
+        [2.0, 0.25, -0.7, -2.0, 0.0],
+        [0.0, -1.0, 0.0, 5.0, 3.0],
+        [255.0, 7.0, 255.0, -3.0, -3.0],
+    ),
+}
+
+
+def made(ranges: Any, levels: int) -> FakeQuantize:
+    """The value with its ranges as float32 holds them, so that both precisions see the same."""
+    low, high, first, last = (np.asarray(end, np.float32).astype(np.float64) for end in ranges)
+    return FakeQuantize(low, high, first, last, levels)
+
+
+def odd_inputs(ranges: Any, levels: int, width: int) -> Any:
+    low, high = (
+        np.broadcast_to(np.asarray(end, np.float32)[..., None], (5, 1))
+        if np.ndim(end)
+        else np.full((5, 1), end, np.float32)
+        for end in ranges[:2]
+    )
+    least, greatest = np.minimum(low, high), np.maximum(low, high)
+    spread = rational.beside_ties(least, greatest + (least == greatest), levels, (2, 5, width), 7)
+    ends = np.concatenate([np.nextafter(e, np.float32(side)) for e in (low, high)
+                           for side in (-np.inf, np.inf)] + [low, high], axis=1)  # fmt: skip
+    return np.concatenate([spread, np.broadcast_to(ends, (2, 5, 6))], axis=2)
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("name", ODD)
+def test_the_value_follows_the_definition_in_any_order_of_ends(name: str, levels: int) -> None:
+    """Per tensor and per channel, every bit; in float64: tests/pure/expr/test_fake_quantize.py."""
+    fq = made(ODD[name], levels)
+    x = odd_inputs(ODD[name], levels, 60)
+    ranges = tuple(np.reshape(end, (-1, 1)) for end in ODD[name])
+    want = rational.apply(rational.core, x, ranges, levels)
+    np.testing.assert_array_equal(fq.evaluate_f32(x), want)
+    last = np.moveaxis(x, 1, -1)
+    np.testing.assert_array_equal(fq.evaluate_f32(last, axis=-1), np.moveaxis(want, 1, -1))
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("name", ODD)
+def test_the_value_is_openvinos_where_it_is_installed(name: str, levels: int) -> None:
+    pytest.importorskip("openvino")
+    x = odd_inputs(ODD[name], levels, 500)
+    ranges = openvino_oracle.along_channels(ODD[name], x.ndim)
+    want = openvino_oracle.answer("core", x, ranges, levels)
+    fq = made(ODD[name], levels)
+    np.testing.assert_array_equal(fq.evaluate_f32(x), want)
+
+
+def test_weights_may_have_any_ranges() -> None:
+    """They are constants: their codes are the levels that the definition gives them."""
+    ranges = tuple(np.reshape(end, -1) for end in ODD["all in one"])
+    low, high = np.array([-1.0, -1.0, -1.0, -1.0, -1.0]), np.array([1.0, 1.5, 1.0, 1.0, 1.0])
+    fq = made((*ranges[:2], low, high), 256)
+    rows = odd_inputs(ODD["all in one"], 256, 60)[0].astype(np.float64)
+    found = weight_codes(rows, fq)
+    real = (found.codes - found.zero_point.values()[:, None]) * found.scale.values()[:, None]
+    assert np.abs(real - fq(rows, axis=0)).max() < 1e-12
+
+
 @pytest.mark.parametrize("levels", [2, 3, 256])
 def test_a_chain_may_have_a_threshold(levels: int) -> None:
     """Both ends alike: output_low up to there, output_high above, at any levels."""
     x, ranges = around(0.5, 0.5), (0.5, 0.5, -1.0, 2.0)
     want = rational.apply(rational.core, x, ranges, levels)
-    np.testing.assert_array_equal(FakeQuantize(*ranges, levels)(x), want)
+    np.testing.assert_array_equal(evaluate(FakeQuantize(*ranges, levels).chain(), x), want)
     assert set(want) == {-1.0, 2.0}
 
 
 @pytest.mark.parametrize("ends", [(1.0, -1.0), ([0.0, 1.0], [1.0, 1.0])])
 def test_no_chain_is_made_of_them(ends: tuple[Any, Any]) -> None:
-    """As a step of a chain they are refused early: it can neither fall nor jump in one channel."""
-    with pytest.raises(ArgumentError, match=r"input_low.*(empty|reversed) range"):
-        FakeQuantize(*ends, 0, 1, 256)
+    """A chain can neither fall nor jump in one channel: refused with the channel."""
+    fq = FakeQuantize(*ends, 0, 255, 256)
+    with pytest.raises(ArgumentError, match=r"^input_low: got an? (empty|reversed) range"):
+        fq.chain()
+    problem = ConvProblem.of((1, 2, 5, 5), (2, 2, 1, 1))
+    plain = FakeQuantize(-1.0, 1.55, -1.0, 1.55)
+    for name in ("src_fq", "dst_fq") if fq.channels is None else ("dst_fq",):
+        asked: dict[str, Any] = {"src_fq": plain, "dst_fq": plain, name: fq}
+        with pytest.raises(ArgumentError, match=rf"^{name}: got an? (empty|reversed) range"):
+            compose_layer(problem, np.ones((2, 2, 1, 1)), **asked)

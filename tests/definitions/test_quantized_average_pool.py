@@ -92,6 +92,43 @@ def test_a_mean_of_a_list_of_dimensions() -> None:
         quantized.mean(np.zeros((0, 2), np.uint8), (0,), **options)
 
 
+@pytest.mark.parametrize("dtype", ["s8", "u8"])
+@pytest.mark.parametrize("dialect", ["tflite_optimised", "xnnpack"])
+def test_a_mean_over_an_image_is_its_kernels_own(dialect: str, dtype: str) -> None:
+    rng, (lo, hi) = np.random.default_rng(len(dialect)), operators.LIMITS[dtype]
+    differ = 0
+    for channels in (3, 16, 20, 39):
+        src_q, dst_q = operators.drawn(rng, dtype, 2)
+        src = rng.integers(lo, hi + 1, (2, channels, 5, 3)).astype(numpy_dtype(dtype))
+        got = quantized.mean(src, src_q=src_q, dst_q=dst_q, dialect=dialect)
+        wanted = [
+            operators.mean_of_image(
+                src[at].ravel().tolist(),
+                src_q,
+                dst_q,
+                dialect,
+                is_last=at[1] >= channels // 16 * 16,
+            )
+            for at in np.ndindex(2, channels)
+        ]
+        assert got.ravel().tolist() == wanted
+        differ += int((got != quantized.mean(src, src_q=src_q, dst_q=dst_q)).sum())
+    assert differ > 0
+
+
+def test_other_means_of_the_optimised_kernels_are_those_of_the_reference() -> None:
+    rng = np.random.default_rng(3)
+    src = rng.integers(-128, 128, (2, 20, 5, 3)).astype(np.int8)
+    options: dict[str, Any] = {"src_q": QParams(0.3, 7, "s8"), "dst_q": QParams(0.1, -9, "s8")}
+    for shape, axes in (((2, 20, 5, 3), (1, 2)), ((2, 20, 5, 3), (3,)), ((2, 20, 15), (2,))):
+        x = src.reshape(shape)
+        one, other = (
+            quantized.mean(x, axes, dialect=dialect, **options)
+            for dialect in ("tflite", "tflite_optimised")
+        )
+        assert np.array_equal(one, other)
+
+
 def test_what_does_not_fit_is_refused() -> None:
     q, other = QParams(0.5, 3, "s8"), QParams(0.25, 3, "s8")
     src = np.zeros((1, 1, 4, 4), np.int8)

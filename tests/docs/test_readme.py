@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ BLOCKS = [
 ]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-PEERS = ("onnx", "onnxruntime", "openvino", "torch")
+PEERS = ("onnx", "onnxruntime", "openvino", "tensorboard", "torch")
 
 
 def skip_without(code: str) -> None:
@@ -30,9 +32,14 @@ def skip_without(code: str) -> None:
             pytest.skip(f"{package} is not installed: pip install .[peers]")
 
 
-def run(*arguments: str) -> str:
+def run(*arguments: str, folder: Path | None = None) -> str:
     done = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=folder,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -54,6 +61,7 @@ SHOWN = [
         "docs/from_onnx.md",
         "docs/from_openvino.md",
         "docs/from_torch.md",
+        "docs/networks.md",
         "docs/onnx_operators.md",
         "docs/quantize.md",
     )
@@ -75,6 +83,26 @@ def test_pages_show_what_its_examples_print(block: str, shown: str, flags: tuple
         return [line for line in lines.splitlines() if not own.search(line)]
 
     assert common(printed) == common(shown)
+
+
+def test_commands_on_a_model_do_what_the_page_says(tmp_path: Path) -> None:
+    """On the model of the page: they find nothing wrong, write their files, print what is shown."""
+    for package in ("onnx", "onnxruntime"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    page = (ROOT / "docs" / "from_onnx.md").read_text()
+    (block, *_) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (console,) = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    run("-c", block + 'onnx.save(model, "model.onnx"); np.savez("x.npz", x=x)', folder=tmp_path)
+    commands = [part.partition("\n") for part in console.split("$ ")[1:]]
+    assert {line.split()[1] for line, _, _ in commands} == {"explain", "run", "diff", "bench"}
+    for line, _, shown in commands:
+        program, *words = shlex.split(line, comments=True)
+        assert program == "pyonednn-q"
+        printed = run("-m", "pyonednn_q", *words, folder=tmp_path)
+        written = [each for flag, each in pairwise(words) if flag in {"--html", "--output"}]
+        assert all((tmp_path / name).stat().st_size for name in written)
+        assert bool(printed) == ("--output" not in words)
+        assert shown in {"", printed}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)

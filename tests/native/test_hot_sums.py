@@ -10,7 +10,7 @@ import pytest
 from pyonednn_q import Conv, MatMul, QParams, matmul
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.errors import AliasError, ArgumentError, DTypeError
-from pyonednn_q.expr.steps import Chain, Eltwise, Sum
+from pyonednn_q.expr.steps import Binary, Chain, Eltwise, Leaf, Sum
 from pyonednn_q.native import prepare, runtime
 from pyonednn_q.ops.planned import prepare_plan
 from pyonednn_q.primitive.attr import Attr
@@ -173,3 +173,26 @@ def test_a_sum_of_nothing_needs_what_python_says() -> None:
         planned(src)
     out = np.full((2, 8), 7, np.float32)
     assert np.array_equal(planned(src, out=out), MatMul(wei, **q)(src))
+
+
+def test_an_operand_that_is_out_is_not_overwritten_by_a_residual() -> None:
+    """A sum's residual is copied to `out` before the operand there is read."""
+    rng = np.random.default_rng(3)
+    wei = rng.integers(-9, 10, (4, 3, 1, 1)).astype(np.int8)
+    src = rng.integers(0, 9, (1, 3, 2, 5)).astype(np.uint8)
+    post = Chain(Binary("mul", Leaf("r")), Sum())
+    one = QParams(1.0, 0, "u8"), QParams(1.0, 0, "s8")
+    op = Conv(wei, src_q=one[0], wei_q=one[1], post=post)
+    r, before = (
+        rng.integers(-9, 10, (1, 2, 5, 4)).astype(np.float32).transpose(0, 3, 1, 2)
+        for _ in range(2)
+    )
+    acc = np.einsum("nchw,oc->nohw", src.astype(np.float32), wei[:, :, 0, 0].astype(np.float32))
+    want = acc * r + before
+    np.testing.assert_array_equal(op(src, r=r, residual=before), want)
+    for _ in range(2):  # once through Python, and once without
+        with pytest.raises(AliasError, match=r"^r: got memory that overlaps dst"):
+            op(src, r=r, residual=before, out=r)
+    # In place without a residual beside it: `out` is the operand, and what the sum reads.
+    want = acc * r + r
+    np.testing.assert_array_equal(op(src, r=r, out=r), want)

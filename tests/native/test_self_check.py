@@ -19,7 +19,7 @@ from pyonednn_q.native import runtime
 from pyonednn_q.native.trial import compare
 from support import unguarded
 from support.calls.draw import random_call
-from support.children import child, run_child
+from support.children import TWO_THREADS, child, run_child
 from support.fault import MEASURED, Fault, filled
 from support.faults import FAULTS
 from support.isa import LIMIT_VARIABLE, reason_row_is_unavailable
@@ -54,7 +54,7 @@ def test_a_wrong_kernel_is_caught(fault: Fault) -> None:
     assert found is not None
     arrays, values = filled(fault)
     work = (unguarded.self_checked, found[0], fault.problem, fault.attr, arrays, values)
-    said = run_child(*work, environment=environment | {"MALLOC_PERTURB_": "85"})
+    said = run_child(*work, environment=environment | {"MALLOC_PERTURB_": "85"} | TWO_THREADS)
     is_caught = said.crashed or "self_check: " in said.value or "runtime_error" in said.value
     if not (is_caught or is_measured):
         pytest.skip(f"{fault.row}: not shown by oneDNN {facts.version}")

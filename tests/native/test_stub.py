@@ -24,7 +24,7 @@ SPELLINGS = (
     (r"pyonednn_q\._core\.|collections\.abc\.|numpy\.typing\.", ""),
     (r"numpy\.", "np."),
 )
-LOOSE = ("dict", "tuple", "np.dtype")  # pybind11 does not know of what
+LOOSE = ("dict", "list", "tuple", "np.dtype")  # pybind11 does not know of what
 PLAIN = ("same_bytes", "hot_call", "hot_call_with_residual", "_hot", "__init_subclass__")
 Signature = tuple[list[tuple[str, str]], list[str], str]
 

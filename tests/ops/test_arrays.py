@@ -12,7 +12,7 @@ from pyonednn_q.errors import AliasError, ArgumentError, DTypeError, LayoutError
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf, Round, Sum
 from pyonednn_q.ops.conv import Conv
 from pyonednn_q.ops.dense import MatMul
-from pyonednn_q.ops.functional import conv
+from pyonednn_q.ops.functional import conv, deconv
 from pyonednn_q.ops.settings import Layout
 from pyonednn_q.qparams import QParams
 from support import foreign
@@ -279,3 +279,13 @@ def test_tensors_that_claim_more_than_memory() -> None:
             conv(SRC, claimed.view(np.int8), **Q)
     with pytest.raises(ShapeError, match="dimensions up to 2147483647"):
         MatMul(np.ones((4, 4), np.int8), **Q)(np.broadcast_to(one[0, 0], (2**40, 4)))
+
+
+@pytest.mark.parametrize("name", ["stride", "dilation"])
+def test_a_window_beyond_32_bits(name: str) -> None:
+    """One tap in one place: any step would do, but the library divides by zero."""
+    src, wei = np.ones((1, 8, 1, 1), np.uint8), np.ones((5, 8, 1, 1), np.int8)
+    options: dict[str, Any] = {**Q, name: 2**40}
+    for function in (conv, deconv):
+        with pytest.raises(ShapeError, match=f"{name}.*values up to 2147483647"):
+            function(src, wei, **options)

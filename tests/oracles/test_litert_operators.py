@@ -163,30 +163,69 @@ def test_average_and_max_pool(dtype: str, kernel: int, stride: int, padding: int
             agree(op, [(last(x), q)], (last(ours), q), options, options_of="Pool2D")
 
 
+MEANS = {"tflite": "reference", "tflite_optimised": "optimised", "xnnpack": "xnnpack"}
+
+
+def agree_on_mean(
+    x: Array, axes: tuple[int, ...], src_q: QParams, dst_q: QParams, dialect: str
+) -> Array:
+    """Compare means of (N, C, H, W), which the runtime has channels last."""
+    ours = quantized.mean(x, axes, src_q=src_q, dst_q=dst_q, dialect=dialect)
+    where = [(0, 3, 1, 2)[axis] for axis in axes]
+    agree(
+        "MEAN",
+        [(last(x), src_q)],
+        (last(ours), dst_q),
+        {"keepDims": True},
+        constants=(Tensor.of(np.array(where), "s32"),),
+        options_of="Reducer",
+        resolvers=(MEANS[dialect],),
+    )
+    return ours
+
+
 @dtypes
-@pytest.mark.parametrize("axes", [(1, 2), (2,), (1, 3), (0, 1, 2, 3)])
+@pytest.mark.parametrize("axes", [(2, 3), (3, 2), (3,), (2, 1), (0, 1, 2, 3)])
 def test_mean_of_other_scales(dtype: str, axes: tuple[int, ...]) -> None:
-    """The reference kernels; the optimised ones round the zero point's share on its own."""
-    for seed in range(12):
+    """Images of up to two whole vectors of channels, and what these leave over."""
+    differ = dict.fromkeys(MEANS, 0)
+    for seed in range(40):
         rng = np.random.default_rng([seed, len(axes), axes[0]])
         lo, hi = LIMITS[dtype]
-        dims = (2, *(int(n) for n in rng.integers(1, 9, 2)), 5)
+        dims = (2, *(int(n) for n in rng.integers((1, 1, 1), (40, 9, 9))))
         x = rng.integers(lo, hi + 1, dims).astype("i1" if dtype == "s8" else "u1")
         step = np.float32(rng.uniform(0.01, 1.0))
         scales = (step, step if seed == 0 else np.float32(step * rng.uniform(0.1, 3.0)))
         src_q, dst_q = (
             QParams(float(scale), int(rng.integers(lo, hi + 1)), dtype) for scale in scales
         )
-        ours = quantized.mean(x, axes, src_q=src_q, dst_q=dst_q)
-        agree(
-            "MEAN",
-            [(x, src_q)],
-            (ours, dst_q),
-            {"keepDims": True},
-            constants=(Tensor.of(np.array(axes), "s32"),),
-            options_of="Reducer",
-            resolvers=("reference",),
-        )
+        by = {dialect: agree_on_mean(x, axes, src_q, dst_q, dialect) for dialect in MEANS}
+        for dialect, codes in by.items():
+            differ[dialect] += int((codes != by["tflite"]).sum())
+    assert (differ["tflite_optimised"] > 0) == (set(axes) == {2, 3})
+    assert differ["xnnpack"] > 0 or len(axes) == 4
+
+
+@dtypes
+def test_mean_next_to_a_tie(dtype: str) -> None:
+    """Where the float32 roundings of factor and shift decide."""
+    rng, (lo, hi) = np.random.default_rng(5), LIMITS[dtype]
+    for _ in range(150):
+        height, width = (int(n) for n in rng.integers(2, 9, 2))
+        n = height * width
+        src_scale = np.float32(rng.uniform(0.01, 1.0))
+        dst_scale = np.float32(src_scale * rng.uniform(0.1, 3.0))
+        src_q = QParams(float(src_scale), int(rng.integers(lo, hi + 1)), dtype)
+        dst_q = QParams(float(dst_scale), (lo + hi + 1) // 2, dtype)
+        sums = np.arange(lo * n, hi * n + 1)
+        real = (sums - n * src_q.zero_point) * float(src_scale) / float(dst_scale) / n
+        off = np.abs(real - np.floor(real) - 0.5)
+        nearest = int(sums[np.argmin(np.where(np.abs(real) < 120, off, 1.0))])
+        codes = np.full(n, nearest // n)
+        codes[: nearest % n] += 1
+        x = codes.reshape(1, 1, height, width).astype("i1" if dtype == "s8" else "u1")
+        for dialect in MEANS:
+            agree_on_mean(x, (2, 3), src_q, dst_q, dialect)
 
 
 @dtypes

@@ -112,3 +112,18 @@ def test_sigmoid_and_softmax(dtype: str) -> None:
         assert int((ask("QLinearSigmoid", inputs) != ours).sum()) == 0
         ours = quantized.softmax(x, src_q=q, dst_q=unit, **ORT)
         assert int((ask("QLinearSoftmax", inputs, axis=1, opset=13) != ours).sum()) == 0
+
+
+@dtypes
+def test_softmax_by_a_table_at_any_scale(dtype: str) -> None:
+    """Its 1 / s is rounded down to a whole number; beyond float32 there is no integer."""
+    rng = np.random.default_rng(5)
+    lo, hi = LIMITS[dtype]
+    for _ in range(40):
+        length = int(rng.integers(1, 70))
+        q = QParams(np.float32(rng.uniform(0.005, 0.3)), int(rng.integers(lo, hi)), dtype)
+        dst_q = QParams(np.float32(rng.uniform(0.002, 0.02)), lo, dtype)
+        x = rng.integers(lo, hi + 1, (20, length)).astype(numpy_dtype(dtype))
+        ours = quantized.softmax(x, src_q=q, dst_q=dst_q, axis=1, dialect="onnxruntime_table")
+        answer = ask("QLinearSoftmax", unary(x, q, dst_q), axis=1, opset=13)
+        assert int((answer != ours).sum()) == 0

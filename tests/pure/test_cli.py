@@ -172,10 +172,11 @@ def test_a_closed_standard_input_says_nothing(folder: Path) -> None:
     ["explain --list", "explain relu --json", "bench", "completion zsh", "bench --help"],
 )
 def test_a_full_device_and_a_reader_that_leaves_are_no_success(line: str, folder: Path) -> None:
-    done = shell(f"pq {line} > /dev/full", folder)
-    assert done.returncode == 2
-    assert "No space left on device" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    for buffering in ("", "PYTHONUNBUFFERED=1 "):
+        done = shell(f"{buffering}pq {line} > /dev/full", folder)
+        assert done.returncode == 2
+        assert "No space left on device" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
     done = shell(f"set -o pipefail; pq {line} | head -0", folder)
     assert done.returncode in {0, 141}  # 0: it was done before its reader was gone
     assert done.stderr == ""

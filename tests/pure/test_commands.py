@@ -33,8 +33,8 @@ def flags(command: str) -> list[str]:
 
 def test_every_command_is_there() -> None:
     assert set(COMMANDS) == {
-        "doctor", "explain", "inspect", "saturation", "why", "demo", "bench", "compare",
-        "completion",
+        "doctor", "explain", "inspect", "saturation", "why", "demo", "bench", "compare", "run",
+        "diff", "completion",
     }  # fmt: skip
 
 

@@ -44,6 +44,8 @@ def test_examples(name: str, source: str) -> None:
         if package not in PEERS:
             raise
         pytest.skip(f"{name} needs {package}")
+    for package in PEERS.intersection(re.findall(r">>> (?:from|import) (\w+)", source)):
+        pytest.importorskip(package)
     result = doctest.testmod(module)
     assert result.failed == 0
     # One that stands where nobody looks for it would never be run.

@@ -276,3 +276,10 @@ def test_versions_agree() -> None:
 def test_cmake_lists_every_source() -> None:
     listed = re.findall(r"src/cpp/(\w+\.cpp)", (ROOT / "CMakeLists.txt").read_text())
     assert sorted(listed) == sorted(path.name for path in (ROOT / "src/cpp").glob("*.cpp"))
+
+
+def test_mutants_that_count_as_equivalent_are_of_lines_that_are_there() -> None:
+    listed = tomllib.loads((ROOT / "tests" / "mutants_equivalent.toml").read_text())["mutant"]
+    for mutant in listed:
+        lines = map(str.strip, (PACKAGE / mutant["file"]).read_text().splitlines())
+        assert mutant["before"] in lines, mutant["file"]

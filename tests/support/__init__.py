@@ -22,6 +22,7 @@ unguarded                  what the library computes when nobody stops it
 sum_cases, pair_machine    sums that saturate, and the instruction that makes them
 kernel_*, region_cases      what kernel models are compared with kernels on
 isa, children, threads     levels to skip by, processes with a level of their own, threads at once
+in_bf16                    layers in bf16, for processes that have it and that have not
 fake_library               libraries that look like oneDNN or do not, made with a compiler
 lives, frames              memory that stays behind; functions of Python that a call enters
 bench_runs                 runs of bench that were made up

@@ -14,6 +14,9 @@ from unittest.mock import patch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+TWO_THREADS = {"OMP_NUM_THREADS": "2"}
+"""Some faults show only where threads share the work."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

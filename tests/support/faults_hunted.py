@@ -10,6 +10,7 @@ from pyonednn_q.primitive.post_ops import BinaryPostOp
 from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem, Problem
 from pyonednn_q.primitive.tensor import TensorSpec
 from support.fault import Fault
+from support.fault_problems import by_bf16, compared_with, few_columns, one_tap
 from support.guard_cases_hunted import (
     OUTSIDE,
     SUM_F32,
@@ -135,4 +136,10 @@ HUNTED_FAULTS = [
         for batch, m in (((2, 3), 1), ((2, 2), 1))
     ),
     Fault("operand-in-avx2-vnni", ALL, ragged(19), multiplied(19), since=(3, 8, 0)),
+    Fault("conv-f32-by-bf16", ALL, by_bf16("u8")),
+    *(Fault("conv-few-columns-stored-narrow", level, few_columns(5)) for level in (VNNI, AVX512)),
+    *(
+        Fault("deconv-1x1-comparison", level, one_tap(), compared_with(1, 8, 1, 1))
+        for level in (VNNI, AVX512)
+    ),
 ]

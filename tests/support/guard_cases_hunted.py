@@ -9,6 +9,7 @@ from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.post_ops import SumPostOp
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem, MatMulProblem, Problem
 from pyonednn_q.primitive.tensor import TensorSpec
+from support.fault_problems import by_bf16, compared_with, few_columns, one_tap
 from support.guard_cases import (
     AMX,
     AVX2,
@@ -292,9 +293,35 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for k, dtype in ((100, "u8"), (33, "bf16"))
     ),
     ("matmul-half-wei-scale", M2, HALF, (3, 13, 0), AMX, MATMUL_AMX),
+    *(
+        ("conv-f32-by-bf16", by_bf16(dst), PLAIN, NEW, isa, "brg_conv_fwd:avx512_core")
+        for dst in ("u8", "s8", "s32", "bf16")
+        for isa in (AVX512, VNNI, AMX)
+    ),
+    *(
+        ("conv-few-columns-stored-narrow", few_columns(oc), PLAIN, version, VNNI, CONV_VNNI)
+        for version in (OLD, NEW)
+        for oc in (1, 5, 16)
+    ),
+    *(
+        ("deconv-1x1-comparison", one_tap(), compared_with(*dims), OLD, isa, impl)
+        for dims in ((1, 1, 1, 1), (1, 8, 1, 1))
+        for isa, impl in (
+            (VNNI, "jit_1x1_deconvolution:undef+jit_int8_1x1:avx512_core_vnni"),
+            (AVX512, "jit_1x1_deconvolution:undef+jit_int8_1x1:avx512_core"),
+        )
+    ),
 ]
 
 HUNTED_RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
+    (by_bf16("f32"), PLAIN, NEW, VNNI, "brg_conv_fwd:avx512_core"),
+    (by_bf16("u8"), PLAIN, NEW, VNNI, "ref:any"),
+    (few_columns(17), PLAIN, NEW, VNNI, CONV_VNNI),
+    (few_columns(5, "s32"), PLAIN, NEW, VNNI, CONV_VNNI),
+    (few_columns(5, stride=2), PLAIN, NEW, VNNI, CONV_VNNI),
+    (few_columns(5, padding=1), PLAIN, NEW, VNNI, CONV_VNNI),
+    (one_tap(), compared_with(1, 1, 1, 1), NEW, VNNI, "jit_1x1_deconvolution:undef"),
+    (one_tap(), binary(1, 8, 1, 1), OLD, VNNI, "jit_1x1_deconvolution:undef"),
     (depthwise_f32(7), SUM_F32, NEW, "SSE41", "jit:sse41"),
     (depthwise_f32(7), SUM_F32, NEW, AVX2, "jit_dw:avx2"),
     (depthwise_f32(7), PLAIN, NEW, "SSE41", "jit_dw:sse41"),

@@ -183,14 +183,15 @@ def of_result(store: Callable[[Any, Any], Any]) -> Callable[[pytest.MonkeyPatch]
     """Return what stores the real result of calls itself: f(result in levels, dtype)."""
     usual = on_primitives.run_on
 
-    def run_on(op: Any, made: Any, src: Any, *more: Any) -> Any:
+    def run_on(op: Any, made: Any, src: Any, out: Any, residual: Any, operands: Any) -> Any:
         planned, q = made.planned, op.settings.dst_q
         if planned.plan.facts.dst == "f32":
-            return usual(op, made, src, *more)
+            return usual(op, made, src, out, residual, operands)
         real = copy(op)
         real.settings = replace(op.settings, dst="f32", dst_q=None, self_check=False)
         real.asked = None
-        levels = real._call(src, *more).astype(np.float64) / q.scale + q.zero_point
+        values = real(src, out=out, residual=residual, **operands)
+        levels = values.astype(np.float64) / q.scale + q.zero_point
         return store(levels, numpy_dtype(planned.dst.dtype)), None
 
     def plant(patch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hunt_oracle import amid_other_bytes
 from pyonednn_q import native
-from pyonednn_q.errors import KnownWrongError, OneDNNError, ReferenceKernelError, SelfCheckError
+from pyonednn_q.errors import (
+    KnownWrongError,
+    OneDNNError,
+    ReferenceKernelError,
+    SelfCheckError,
+    UnsupportedError,
+)
 from pyonednn_q.faults import guards
 from pyonednn_q.native import Prepared, preparation, runtime, trial
 from pyonednn_q.native import arrays as native_arrays
@@ -52,11 +59,17 @@ def candidates(problem: Problem, attr: Attr) -> Iterator[tuple[Any, str]]:
 
 
 def struck(row: str, problem: Problem, attr: Attr) -> tuple[int, str] | None:
-    """Return place and name of the first implementation that a row of the guard table matches."""
+    """Return place and name of the first implementation that a row of the guard table matches.
+
+    None where no implementation takes the problem, or none of those that do is meant.
+    """
     guard = next(guard for guard in guards.GUARDS if guard.id == row)
-    for place, (_, impl) in enumerate(candidates(problem, attr)):
-        if guard.matches(problem, attr, runtime.facts(), impl):
-            return place, impl
+    try:
+        for place, (_, impl) in enumerate(candidates(problem, attr)):
+            if guard.matches(problem, attr, runtime.facts(), impl):
+                return place, impl
+    except UnsupportedError:
+        pass
     return None
 
 
@@ -87,7 +100,8 @@ def _run(
     dst = native_arrays.empty(specs["dst"])
     # A sum reads dst. Beyond the end of a short array lies whatever was there.
     dst[...] = arrays.get("dst", np.zeros((), dst.dtype))
-    core.run(*(native_arrays.in_layout(arrays[name], specs[name]) for name in inputs), dst)
+    placed = (native_arrays.in_layout(arrays[name], specs[name]) for name in inputs)
+    core.run(*map(amid_other_bytes, placed), dst)
     return np.array(dst)
 
 

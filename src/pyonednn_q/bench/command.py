@@ -1,4 +1,4 @@
-"""``pyonednn-q bench``: measure suites or single problems.
+"""``pyonednn-q bench``: measure suites, single problems, or an ONNX model.
 
 pyonednn-q bench                          list the suites
 pyonednn-q bench resnet50                 FP32 against INT8, layer by layer
@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="*",
-        metavar="SUITE|PROBLEM",
-        help="a suite, a .toml file, or a problem; check, and suites behind it, to check them",
+        metavar="SUITE|PROBLEM|MODEL",
+        help="a suite, a .toml file, a problem, an .onnx file; or check, and suites behind it",
     )
     _add_what(parser.add_argument_group("what to measure"))
     _add_how(parser.add_argument_group("how"))

@@ -6,7 +6,7 @@ Tables are sorted by a click, or by Enter, on a heading. Plots are SVG, see `dra
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 
 from pyonednn_q.argument import instance
@@ -17,7 +17,7 @@ from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.summary import Ratio
 from pyonednn_q.tables import Column, Table
 
-__all__ = ["html"]
+__all__ = ["document", "html", "wide"]
 
 _STYLE = """
 :root { color-scheme: light dark; --line: rgba(128,128,128,.35); --c0: #4477aa; --c1: #d9596a;
@@ -99,13 +99,29 @@ def html(run: Run) -> str:
     instance("run", run, Run)
     suites = dict.fromkeys(row.suite for row in run.rows if row.suite)
     title = "pyonednn-q bench" + (f": {', '.join(suites)}" if suites else "")
-    parts = [f'<p class="doubt">{escape(doubt)}</p>' for doubt in run.warnings]
-    for heading, part in _parts(run):
-        parts.append(f"<h2>{escape(heading)}</h2>\n{part}")
+    return document(title, report.where(run), _parts(run), run.warnings)
+
+
+def document(
+    title: str, where: str, parts: Iterable[tuple[str, str]], doubts: Iterable[str] = ()
+) -> str:
+    """Return a page of parts in the look of all of them.
+
+    Parameters
+    ----------
+    title, where : str
+        What was measured, and where.
+    parts : iterable of (str, str)
+        Heading, and what stands below it: HTML.
+    doubts : iterable of str
+        What makes the numbers doubtful.
+    """
+    written = [f'<p class="doubt">{escape(doubt)}</p>' for doubt in doubts]
+    written += [f"<h2>{escape(heading)}</h2>\n{part}" for heading, part in parts]
     return _PAGE.format(
         title=escape(title),
-        where=escape(report.where(run)),
-        parts="\n".join(parts),
+        where=escape(where),
+        parts="\n".join(written),
         style=_STYLE,
         script=_SCRIPT,
     )
@@ -121,11 +137,11 @@ def _parts(run: Run) -> Iterator[tuple[str, str]]:
             yield f"Times faster than {run.baselines[0]} ({where})", bars
     totals = _totals(run)
     if totals is not None:
-        yield "Whole suites", _wide(totals)
-    yield "Lines", _wide(report.rows(run, verbose=True))
+        yield "Whole suites", wide(totals)
+    yield "Lines", wide(report.rows(run, verbose=True))
     steps = ladder(run, report.time)
     if steps is not None:
-        yield "By instruction set", _wide(steps)
+        yield "By instruction set", wide(steps)
     for where, setting in settings.items():
         rows = [row for row in measured if row.setting == setting]
         if run.limits_of(rows[0]) is not None:
@@ -142,7 +158,8 @@ def _where(row: Row) -> str:
     return ", ".join(filter(None, [row.isa, threads, row.cache]))
 
 
-def _wide(table: Table) -> str:
+def wide(table: Table) -> str:
+    """Return a table that scrolls where it is wider than the page."""
     return f'<div class="wide">\n{table.html()}\n</div>'
 
 

@@ -77,7 +77,7 @@ def rows(run: Run, *, verbose: bool = False) -> Table:
     """Return the rows as a table; verbose: with every column, and intervals."""
     columns: list[tuple[Column, Cell]] = [
         (Column("line"), lambda _, row: row.name),
-        (Column("problem"), lambda _, row: row.problem if row.line else ""),
+        (Column("problem"), lambda _, row: row.problem if row.name != row.problem else ""),
         (Column("dtype"), lambda _, row: row.dtype),
     ]
     columns += [
@@ -107,7 +107,8 @@ def rows(run: Run, *, verbose: bool = False) -> Table:
     columns.append((Column("implementation"), _implementation))
     cells = [[cell(run, row) for _, cell in columns] for row in run.rows]
     table = Table([column for column, _ in columns], cells)
-    return table if any(row.line for row in run.rows) else table.without("problem")
+    named = any(row.name != row.problem for row in run.rows)
+    return table if named else table.without("problem")
 
 
 def _without_repeats(table: Table) -> Table:

@@ -159,6 +159,7 @@ def parse(name: str, text: str) -> Suite:
         Naming the suite and the line.
     """
     instance("name", name, str)
+    name = name or "text"
     form = read_toml(name, text, _SuiteForm, _SUITE)
     lines = tuple(_line(name, entry) for entry in form.lines)
     line_names = [line.label for line in lines]

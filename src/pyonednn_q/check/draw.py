@@ -130,7 +130,7 @@ class Draw:
             lo, hi = dtypes.qmin(dtype), min(dtypes.qmax(dtype), _WIDE)
             lo = max(lo, -_WIDE)
         sizes = np.geomspace((hi - lo) / 128, hi - lo, _LOUD)[np.minimum(style, _LOUD - 1)]
-        least, greatest = np.maximum(zero_point - sizes, lo), np.minimum(zero_point + sizes, hi)
+        least, greatest = (np.clip(zero_point + ends, lo, hi) for ends in (-sizes, sizes))
         uniform = least + self._rng.random(dims) * (greatest - least)
         signs = np.where(np.asarray(1.0 if toward is None else toward) < 0, -1, 1)
         most = np.where(signs * (_LOUD - style + 0.5) > 0, hi, lo)

@@ -63,17 +63,13 @@ def left_end(facts: PrimitiveFacts) -> tuple[Acc, tuple[Step, ...]]:
     return Acc(facts.acc, scale, bias, takes, accepts.bias, because), ()
 
 
-def right_end(facts: PrimitiveFacts, *, open_to_more: bool) -> Dst:
-    """Return the store; `open_to_more` lets it take a scale and a zero point.
+@cache
+def right_end(dtype: str, kind: str | None = None) -> Dst:
+    """Return the store; of a kind of primitives, it takes a scale and a zero point if that does.
 
     Only an integer dst takes them: for a float one, a scale is refused by newer versions, and
     a linear post-op does the same.
     """
-    return _store(facts.dst, facts.kind if open_to_more else None)
-
-
-@cache
-def _store(dtype: str, kind: str | None) -> Dst:
     if kind is None or not dtypes.is_integer(dtype):
         return Dst(dtype)
     accepts = ACCEPTS[kind]

@@ -54,6 +54,7 @@ _VALUES = (
     Option,
 )
 _FORMS = {"Vec": Vec, "Chain": Chain, "Step": Step}
+_FOLLOWS = {"Plan": ("notes",)}  # what texts once held of it, and what follows from the rest
 _FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _CLASSES: dict[str, type] = {cls.__name__: cls for cls in (*_STEPS, *_VALUES, *POST_OPS)}
 
@@ -133,7 +134,8 @@ def _value(plain: Any, classes: Mapping[str, type]) -> Any:  # noqa: ANN401 - an
     if not isinstance(plain, dict):
         return plain
     name = str(plain.get("is"))
-    fields = {key: _value(item, classes) for key, item in plain.items() if key != "is"}
+    ignored = ("is", *_FOLLOWS.get(name, ()))
+    fields = {key: _value(item, classes) for key, item in plain.items() if key not in ignored}
     if name == "float" and str(fields.get("value")) in _FLOATS:
         return _FLOATS[str(fields["value"])]
     if name == "Vec" and fits(fields.get("value"), float | tuple[float, ...]):

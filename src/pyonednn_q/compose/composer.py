@@ -11,11 +11,13 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from pyonednn_q.argument import flag, instance, one_of
 from pyonednn_q.compose.absorb import RIGHT_END, Left, Rewritten, left_end, right_end, split_left
 from pyonednn_q.compose.accumulator import CODES
 from pyonednn_q.compose.exact import exact_form
-from pyonednn_q.compose.lower import Lowered, lower, store_notes
+from pyonednn_q.compose.lower import Lowered, lower
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
@@ -111,8 +113,12 @@ def compose(
     if asks_for_sums(chain, facts):
         return _sums(chain, facts, policy, exact_rounding=exact_rounding)
     _check(facts)
-    form = exact_form(chain, facts) if exact_rounding else _rewritten(chain, facts, policy, rules)
-    left = split_left(form, facts)
+    # Constants that leave float64 are infinite, and then refused.
+    with np.errstate(over="ignore", invalid="ignore"):
+        form = (
+            exact_form(chain, facts) if exact_rounding else _rewritten(chain, facts, policy, rules)
+        )
+        left = split_left(form, facts)
     steps = (*_known_later(facts), *left.steps, *form.steps)
     # Without rules nothing is chosen either; the exact form's bits are promised.
     chosen: Policy | None = "bitwise" if exact_rounding else policy
@@ -123,7 +129,7 @@ def compose(
     leftovers, dst = Chain(), form.dst
     if lowered.reason:
         leftovers, dst = Chain(*steps[lowered.taken :], *_store_steps(dst)), Dst(facts.dst)
-    attr, constants = _attributes(facts, left, dst, lowered, scales)
+    attr, constants, operands = _attributes(facts, left, dst, lowered, scales)
     return Plan(
         facts=facts,
         chain=chain,
@@ -131,11 +137,7 @@ def compose(
         exact_rounding=exact_rounding,
         attr=attr,
         constants=constants,
-        operands=tuple(
-            (f"post_op_{index}", carrier.leaf)
-            for index, carrier in enumerate(lowered.carriers)
-            if carrier.leaf is not None
-        ),
+        operands=operands,
         wei_factor=left.wei_factor,
         bias=None if facts.bias_later or left.shift.is_all(0.0) else left.shift.narrow(),
         bias_later=Affine(left.bias_scale, left.shift) if facts.bias_later else None,
@@ -146,7 +148,6 @@ def compose(
         rate=form.trace.rate,
         trace=form.trace,
         choices=lowered.choices,
-        notes=store_notes(chain, facts),
     )
 
 
@@ -257,8 +258,8 @@ def _check_chain(chain: Chain, facts: PrimitiveFacts) -> None:
         raise ShapeError("chain", f"constants of {chain.channels} channels", wanted)
     taken = {ACC_MAP} if facts.acc_map else set()
     taken |= {SRC_SCALE, SRC_ZERO_POINT} if facts.src_later else set()
-    operands = [step.operand for step in chain if isinstance(step, Binary)]
-    for operand in operands:
+    for step in chain:
+        operand = step.operand if isinstance(step, Binary) else None
         if isinstance(operand, Leaf) and operand.name in taken:
             got = f"a leaf called {operand.name!r}"
             raise ArgumentError("chain", got, "another name: the primitive has an operand of it")
@@ -266,11 +267,13 @@ def _check_chain(chain: Chain, facts: PrimitiveFacts) -> None:
 
 def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleSet) -> Rewritten:
     acc, prefix = left_end(facts)
-    store = _quantizing(facts)
-    items: tuple[Item, ...] = (acc, *prefix, *chain, *store, right_end(facts, open_to_more=False))
+    point = float(facts.dst_zero_point)
+    is_plain = facts.dst_scale == 1.0 and point == 0.0
+    store = () if is_plain else (Affine(_ONE / Vec(facts.dst_scale), point),)
+    items: tuple[Item, ...] = (acc, *prefix, *chain, *store, right_end(facts.dst))
     items, trace = rewrite(items, rules, policy)
     if len(rules) and len(items) > 2:
-        items = (*items[:-1], right_end(facts, open_to_more=True))
+        items = (*items[:-1], right_end(facts.dst, facts.kind))
         items, further = rewrite(items, RIGHT_END, policy)
         trace = trace + further
     first, last = items[0], items[-1]
@@ -278,12 +281,6 @@ def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleS
     assert isinstance(first, Acc)
     assert isinstance(last, Dst)
     return Rewritten(first, steps, last, trace)
-
-
-def _quantizing(facts: PrimitiveFacts) -> tuple[Step, ...]:
-    if facts.dst_scale == 1.0 and facts.dst_zero_point == 0:
-        return ()
-    return (Affine(_ONE / Vec(facts.dst_scale), float(facts.dst_zero_point)),)
 
 
 def _store_steps(dst: Dst) -> tuple[Step, ...]:
@@ -312,7 +309,8 @@ def _lowered(
 
 def _attributes(
     facts: PrimitiveFacts, left: Left, dst: Dst, lowered: Lowered, scales: Scales
-) -> tuple[Attr, tuple[tuple[str, Vec], ...]]:
+) -> tuple[Attr, tuple[tuple[str, Vec], ...], tuple[tuple[str, str], ...]]:
+    """Return the attributes; and by the names of run-time values, constants and leaves."""
     wei_scale, src_scale = left.wei_scale, _ONE
     if scales == "separate" and facts.is_int8:
         src_scale = Vec(facts.src_scale).narrow()
@@ -321,25 +319,32 @@ def _attributes(
         if problem:
             raise ArgumentError("scales", "'separate'", f"'folded': {problem}")
     wei_scale = wei_scale.narrow()
-    scalings = ("src_scale", src_scale), ("wei_scale", wei_scale), ("dst_scale", Vec(dst.scale))
-    points = (
-        ("src_zero_point", facts.src_zero_point),
-        ("wei_zero_point", facts.wei_zero_point),
-        ("dst_zero_point", dst.zero_point or None),
-    )
-    constants = [(name, vec) for name, vec in scalings if not vec.is_all(1.0)]
-    constants += [(name, Vec(float(z))) for name, z in points if z is not None]
-    names = tuple(name for name, _ in constants)
+    given: dict[str, Vec | int | None] = {
+        "src_scale": src_scale,
+        "wei_scale": wei_scale,
+        "dst_scale": Vec(dst.scale),
+        "src_zero_point": facts.src_zero_point,
+        "wei_zero_point": facts.wei_zero_point,
+        "dst_zero_point": dst.zero_point or None,
+    }
+    constants, operands = {}, {}
+    for name, value in given.items():
+        if isinstance(value, Vec):
+            if not value.is_all(1.0):
+                constants[name] = value
+        elif value is not None:
+            constants[name] = Vec(float(value))
+    names = tuple(constants)
     if facts.src_later == "per_tensor":
         names = (SRC_SCALE, *names)
-        constants = [(name, vec) for name, vec in constants if name != SRC_ZERO_POINT]
+        constants.pop(SRC_ZERO_POINT, None)
     attr = _structure(names, facts.wei_mask(wei_scale), lowered.post_ops)
-    constants += [
-        (f"post_op_{index}", carrier.value)
-        for index, carrier in enumerate(lowered.carriers)
-        if carrier.value is not None
-    ]
-    return attr, tuple(constants)
+    for index, carrier in enumerate(lowered.carriers):
+        if carrier.value is not None:
+            constants[f"post_op_{index}"] = carrier.value
+        if carrier.leaf is not None:
+            operands[f"post_op_{index}"] = carrier.leaf
+    return attr, tuple(constants.items()), tuple(operands.items())
 
 
 @lru_cache(maxsize=1024)

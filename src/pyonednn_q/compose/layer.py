@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyonednn_q import dtypes
 from pyonednn_q.argument import check_fields, numbers
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.compose.zero_point import SrcZeroPoint, unit_map
@@ -66,7 +67,7 @@ class Layer:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        wei = np.array(self.wei)
+        wei = numbers("wei", self.wei, "iu").copy()
         wei.flags.writeable = False
         object.__setattr__(self, "wei", wei)
 
@@ -101,7 +102,9 @@ class Layer:
             The layer stores integers and no FakeQuantize says what they stand for.
         """
         if self.dst is None:
-            values = numbers("dst", dst, "iufV")
+            values = numbers("dst", dst, "iufV")  # V: bf16
+            if values.dtype.kind == "V":
+                dtypes.from_numpy(values.dtype, "dst")
             if values.dtype.kind in "iu":
                 wanted = "float values: the layer has no dst_fq that says what integers stand for"
                 raise ArgumentError("dst", str(values.dtype), wanted)

@@ -134,16 +134,25 @@ def compose_layer(
         raise ShapeError("wei_fq", f"{wei_fq.channels} ranges", f"{len(rows)}, or one for all")
     quantized = weight_codes(rows, wei_fq or max_abs_range(rows, wei_levels))
     point = _wei_zero_point(quantized.zero_point, asked, tolerance)
+    src = src_codes(src_fq, asked.src.dtype)
+    dst = dst_codes(dst_fq, asked.dst.dtype)
+    stored: tuple[Step, ...] = () if dst is None else dst.quantize
+    if dst is None and dst_fq is not None:
+        stored = dst_fq.chain().steps
+    (worth,) = src.dequantize
+    assert isinstance(worth, Affine)
     draft = _Draft(
         asked=asked,
-        src=src_codes(src_fq, asked.src.dtype),
+        src=src,
+        src_scale=worth.scale.least,
+        src_zero_point=-worth.shift.least / worth.scale.least,
         wei=asked.from_channel_rows(quantized.codes),
         wei_scale=quantized.scale,
         wei_zero_point=point,
         wei_lost=max(abs(settled(z) - point) for z in quantized.zero_point.values()),
         bias=_bias(bias, len(rows)),
-        chain=(Chain() if chain is None else chain) + Chain(*_stored(dst_fq, asked.dst.dtype)),
-        dst=dst_codes(dst_fq, asked.dst.dtype),
+        chain=Chain(*(() if chain is None else chain.steps), *stored),
+        dst=dst,
         process=process,
         policy=policy,
         strict=strict,
@@ -162,6 +171,8 @@ class _Draft:
 
     asked: DenseProblem
     src: CutFakeQuantize
+    src_scale: float
+    src_zero_point: float
     wei: NDArray[np.int8]
     wei_scale: Vec
     wei_zero_point: int
@@ -172,14 +183,6 @@ class _Draft:
     process: Facts | None
     policy: Policy
     strict: bool
-
-    @property
-    def src_scale(self) -> float:
-        return _affine(self.src).scale.least
-
-    @property
-    def src_zero_point(self) -> float:
-        return -_affine(self.src).shift.least / self.src_scale
 
     @property
     def folded_scale(self) -> Vec:
@@ -197,8 +200,9 @@ class _Draft:
     def layer(self, carried: SrcZeroPoint, note: str = "") -> tuple[Layer, tuple[str, ...]]:
         """Return the layer, and the rows of the guard table that its zero point brings up."""
         problem, wei = self.asked, self.wei
-        notes = [] if carried.by == "nothing" else [_carried_text(carried)]
-        notes += [note] if note else []
+        notes = [note] if note else []
+        if carried.by != "nothing":
+            notes.insert(0, f"source zero point {carried.value:.6g} by {carried.by}")
         has_attribute = carried.attribute is not None
         if has_attribute and not ACCEPTS[problem.kind].src_zero_point:
             assert isinstance(problem, InnerProductProblem)
@@ -247,7 +251,7 @@ class _Draft:
     def _off_by(self, carried: SrcZeroPoint) -> Vec:
         """Bound what rounded zero points do: first that of the weights, then that of src."""
         rows = self.asked.channel_rows(self.plain_wei)
-        largest = max(abs(end - carried.value) for end in (self.src.qmin, self.src.qmax))
+        largest = max(abs(self.src.qmin - carried.value), abs(self.src.qmax - carried.value))
         off = Vec(self.wei_lost * rows.shape[1] * largest)
         if carried.lost:
             sums = np.abs(self.asked.wei_sums(self.plain_wei))
@@ -270,13 +274,6 @@ def _check_axes(
         dst_fq.check_axis("dst_fq", problem.channel_axis - problem.dst.ndim)
 
 
-def _affine(cut: CutFakeQuantize) -> Affine:
-    """Return how codes become real values."""
-    (step,) = cut.dequantize
-    assert isinstance(step, Affine)
-    return step
-
-
 def src_codes(fq: FakeQuantize, dtype: str, argument: str = "src_fq") -> CutFakeQuantize:
     """Return how a source becomes codes, and what those are worth."""
     if dtype not in {"u8", "s8"}:
@@ -296,17 +293,8 @@ def dst_codes(
     return None if fq is None or dtypes.is_float(dtype) else _fitting(argument, fq, dtype)
 
 
-def _stored(fq: FakeQuantize | None, dtype: str) -> tuple[Step, ...]:
-    """Return the steps from the chain's value to the one that is stored."""
-    cut = dst_codes(fq, dtype)
-    if fq is None or cut is None:
-        return () if fq is None else fq.chain().steps
-    return cut.quantize
-
-
 def _fitting(argument: str, fq: FakeQuantize, dtype: str) -> CutFakeQuantize:
-    if fq.is_threshold:
-        raise ArgumentError(argument, "a threshold", "a range with input_low < input_high")
+    fq.check_levels(argument)
     cut = codes(fq, signed=dtype == "s8")
     if cut.qmin < dtypes.qmin(dtype) or cut.qmax > dtypes.qmax(dtype):
         count = dtypes.qmax(dtype) - dtypes.qmin(dtype) + 1
@@ -337,7 +325,3 @@ def _wei_zero_point(exact: Vec, problem: DenseProblem, tolerance: float) -> int:
     got = f"a range whose 0 is at code {exact.first(lambda z: z != 0.0)}"
     wanted = "a symmetric one (FakeQuantize(-high, high, -high, high, 255))"
     raise ArgumentError("wei_fq", got, f"{wanted}; only a matmul takes a whole one per tensor")
-
-
-def _carried_text(carried: SrcZeroPoint) -> str:
-    return f"source zero point {carried.value:.6g} by {carried.by}"

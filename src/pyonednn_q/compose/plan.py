@@ -11,6 +11,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import check_fields, instance, numbers, one_of, real
 from pyonednn_q.compose import benchdnn, codec, table
 from pyonednn_q.compose.choice import Choice, cost
+from pyonednn_q.compose.lower import store_notes
 from pyonednn_q.compose.record import Record, records
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf
@@ -77,8 +78,6 @@ class Plan:
     sums : bool
         The primitive stores bare s32 sums of codes. The zero points of its facts, and `bias`, whole
         numbers with dst's zero point among them, are added to those as integers.
-    notes : tuple of str
-        What a caller should know of what is stored.
     """
 
     facts: PrimitiveFacts
@@ -99,7 +98,6 @@ class Plan:
     trace: Trace | tuple[Record, ...] = field(compare=False, repr=False)
     choices: tuple[Choice, ...] = ()
     sums: bool = False
-    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -110,6 +108,11 @@ class Plan:
         """The trace as text: what was rewritten, what was refused, and why."""
         # Written when somebody asks: numbers as text cost as much as composing.
         return records(self.trace) if isinstance(self.trace, Trace) else self.trace
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a caller should know of what is stored."""
+        return () if self.sums else store_notes(self.chain, self.facts)
 
     @property
     def post_ops(self) -> tuple[PostOp, ...]:
@@ -139,8 +142,9 @@ class Plan:
             leaves[SRC_SCALE] = self.facts.row_scale
         for name in self.later:
             leaves[name] = Leaf(name, "f32" if name == SRC_SCALE else "s32", "per_tensor")
-        operands = [step.operand for step in self.chain if isinstance(step, Binary)]
-        leaves |= {leaf.name: leaf for leaf in operands if isinstance(leaf, Leaf)}
+        for step in self.chain:
+            if isinstance(step, Binary) and isinstance(step.operand, Leaf):
+                leaves[step.operand.name] = step.operand
         return tuple(leaves.values())
 
     @property
@@ -157,8 +161,7 @@ class Plan:
         An `acc_map` in units of the accumulator is to be multiplied by it before it is passed.
         """
         constants, one = dict(self.constants), Vec(1.0)
-        scales = constants.get("src_scale", one), constants.get("wei_scale", one)
-        return self.wei_factor * scales[0] * scales[1]
+        return self.wei_factor * constants.get("src_scale", one) * constants.get("wei_scale", one)
 
     @property
     def cost(self) -> float:
@@ -209,8 +212,7 @@ class Plan:
         if self.has_bias:
             lead = 0 if problem.row_axis is None else problem.channel_axis
             bias = TensorSpec.dense((*(1,) * lead, self.facts.channels), self.bias_dtype)
-        dst = replace(problem.dst, dtype=self.dst)
-        return replace(problem, bias=bias, dst=dst)
+        return replace(problem, bias=bias, dst=replace(problem.dst, dtype=self.dst))
 
     def wei(self, wei: NDArray[Any]) -> Array:
         """Return the weights to prepare with: multiplied by `wei_factor`, in their own type.
@@ -284,8 +286,7 @@ class Plan:
 
     def explain(self) -> str:
         """Return every rewrite with its identity and label, every refusal and choice with why."""
-        lines = [line for record in self.records for line in record.lines()]
-        lines = lines or ["nothing was rewritten"]
+        lines = [line for one in self.records for line in one.lines()] or ["nothing was rewritten"]
         return "\n".join(lines + [f"chosen for {choice}" for choice in self.choices])
 
     def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
@@ -383,7 +384,7 @@ class Plan:
 def _check_values(plan: Plan) -> None:
     """Refuse a plan whose values are not those that its attributes declare."""
     real("rate", plan.rate)
-    names = sorted((*plan.later, *(name for name, _ in (*plan.constants, *plan.operands))))
+    names = sorted((*plan.later, *dict(plan.constants), *dict(plan.operands)))
     if names != sorted(plan.attr.names):
         wanted = ", ".join(plan.attr.names) or "none"
         raise ArgumentError("constants", f"values for {', '.join(names) or 'none'}", wanted)

@@ -108,19 +108,19 @@ def carry_zero_point(
         An explicit choice that is not possible.
     """
     one_of("zero_point", by, ("auto", *CARRIERS))
-    everywhere = problem.meets_everywhere()
     value = settled(value)
     rest = value - round(value)
     lo, hi = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
     can_snap = abs(rest) <= tolerance and lo <= round(value) <= hi
     if can_snap and by in {"auto", "attribute"}:
         carrier: Carrier = "attribute" if round(value) else "nothing"
-        if everywhere and rest:
+        if rest and problem.meets_everywhere():
             return SrcZeroPoint(value, carrier, _shift(problem, wei, rest))
         return SrcZeroPoint(value, carrier, lost=rest)
     if by == "attribute":
         wanted = f"a whole number from {lo} to {hi} for it; 'bias' or 'map' take any"
         raise ArgumentError("zero_point", f"'attribute' for {number(value)}", wanted)
+    everywhere = problem.meets_everywhere()
     if by == "bias" and not everywhere:
         wanted = "'map': some taps miss the source at some places"
         raise ArgumentError("zero_point", "'bias'", wanted)
@@ -164,7 +164,9 @@ def wrong_with_zero_point(
     plan: Plan, problem: DenseProblem, process: Facts | None
 ) -> tuple[str, ...]:
     """Return the ids of the guards that match with the source's zero point, and not without."""
-    whole, without = plan.problem(problem), replace(plan.attr, src_zero_point=None)
-    fine = {guard.id for guard in guards.matching(whole, without, process, "")}
+    whole = plan.problem(problem)
     rows = guards.matching(whole, plan.attr, process, "")
-    return tuple(guard.id for guard in rows if guard.id not in fine)
+    if not rows:
+        return ()
+    without = guards.matching(whole, replace(plan.attr, src_zero_point=None), process, "")
+    return tuple(guard.id for guard in rows if guard not in without)

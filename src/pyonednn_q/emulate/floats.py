@@ -216,6 +216,28 @@ def _softmax(x: Quantized, axis: int, beta: float) -> Array:
     return np.asarray(powers / powers.sum(axis=axis, keepdims=True))
 
 
+def _softmax_table(dst_q: Encoding, x: Quantized, axis: int, beta: float) -> Array:
+    """Add exponentials of a table, as large as float32 lets their sum be; 1 / s is a whole number.
+
+    The table is of float32, made in float64; onnxruntime's QLinearSoftmax, since 1.18.
+    """
+    below = x.codes.astype(np.int64) - x.codes.max(axis=axis, keepdims=True)
+    step = float(np.float32(x.scale) * np.float32(beta))
+    largest = np.finfo(np.float32).max / np.float32(x.codes.shape[axis])
+    room = max(0.0, float(np.log(np.float64(largest))) - _HEAD_ROOM)
+    table = np.exp(np.arange(-255, 1) * step + room).astype(np.float32)
+    powers = np.moveaxis(table[below + 255], axis, -1)
+    total = np.add.accumulate(powers, axis=-1, dtype=np.float32)[..., -1:]
+    steps = np.floor(np.float32(1) / np.float32(dst_q.scale))
+    with np.errstate(over="ignore"):
+        real = np.rint(powers * steps / total)
+    # What leaves float32 has no integer: the least of 32 bits, and the zero point may wrap it.
+    whole = np.where(np.isfinite(real), real, np.iinfo(np.int32).min).astype(np.int64)
+    return dst_q.stored(np.moveaxis(whole + dst_q.zero_point, -1, axis).astype(np.int32))
+
+
+_HEAD_ROOM = 5  # in the exponent
+
 _EVERY = "tflite", "onnxruntime", "caffe2", "tpu_mlir"
 
 BIAS_ADD: Dialects = {
@@ -242,6 +264,10 @@ SIGMOID: Dialects = {
 
 SOFTMAX: Dialects = {
     **through_floats(_softmax, *_EVERY),
+    "onnxruntime_table": Arithmetic(
+        "a table of f32 exponentials, their sum one by one, even(y · floor(1 / s)) + z",
+        _softmax_table,
+    ),
     "onednn": Arithmetic(
         "f32(x · s_src · beta) by a reorder, softmax, fma(v, 1 / s_dst, z), even", onednn.softmax
     ),

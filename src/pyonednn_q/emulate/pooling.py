@@ -19,7 +19,7 @@ from pyonednn_q.emulate.operands import (
     encoding,
     plain,
 )
-from pyonednn_q.emulate.rescale import searched, two_step
+from pyonednn_q.emulate.rescale import searched, two_step, two_step_up
 from pyonednn_q.emulate.windows import Pooling
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.requantize.multiplier import (
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
 
 Array = np.ndarray[Any, Any]
+
+_VECTOR = 16  # channels that LiteRT's optimised mean takes at a time
 
 
 def average_pool(
@@ -102,13 +104,15 @@ def mean(
     Parameters
     ----------
     src : tensor
-        Codes of src_q's data type, of any rank.
+        Codes of src_q's data type, of any rank; (N, C, H, W) where the spatial dimensions of images
+        are another kernel's than other dimensions.
     axes : sequence of int, optional
         Dimensions that are averaged over; the spatial ones, from the third on, by default.
     src_q, dst_q : QParams
         Scale, zero point and data type of src and of the result: per tensor, u8 or s8.
     dialect : str
-        tflite, the MEAN operator of its reference kernels.
+        tflite, the MEAN operator of its reference kernels, tflite_optimised (with keep_dims and on
+        one thread, which decides where its vectors begin) or xnnpack.
 
     Raises
     ------
@@ -200,6 +204,28 @@ def _mean(dst_q: Encoding, x: Quantized, axes: tuple[int, ...]) -> Array:
         sums, (int(multiplier) << left) // n, int(exponent) - left
     )
     return dst_q.stored(scaled + dst_q.zero_point)
+
+
+def _mean_optimised(dst_q: Encoding, x: Quantized, axes: tuple[int, ...]) -> Array:
+    """Sum the codes as they are, and round the share of the zero point on its own."""
+    if x.codes.ndim != 4 or {axis % 4 for axis in axes} != {2, 3}:
+        return _mean(dst_q, x, axes)
+    f32, (_, channels, height, width) = np.float32, x.codes.shape
+    factor = float(f32(x.scale) / (f32(height * width) * f32(dst_q.scale)))
+    share = f32(x.zero_point) * f32(x.scale) / f32(dst_q.scale)
+    shift = dst_q.zero_point - int(share + np.copysign(f32(0.5), share))
+    sums = x.codes.astype(np.int64).sum(axis=axes, keepdims=True)
+    whole = channels - channels % _VECTOR
+    parts = two_step_up(sums[:, :whole], factor), two_step(sums[:, whole:], factor)
+    return dst_q.stored(np.concatenate(parts, axis=1) + shift)
+
+
+def _mean_xnnpack(dst_q: Encoding, x: Quantized, axes: tuple[int, ...]) -> Array:
+    f32, n = np.float32, math.prod(x.codes.shape[axis] for axis in axes)
+    factor = f32(x.scale) / f32(dst_q.scale) * (f32(1) / f32(n))
+    shift = f32(dst_q.zero_point) - f32(x.zero_point * n) * factor
+    sums = x.codes.astype(np.int64).sum(axis=axes, keepdims=True)
+    return dst_q.stored(np.rint(sums.astype(f32) * factor + shift))
 
 
 def _onnxruntime(dst_q: Encoding, x: Quantized, pooling: Pooling, whole: bool) -> Array:
@@ -307,7 +333,17 @@ AVERAGE_POOL: Dialects = {
 MEAN: Dialects = {
     "tflite": Arithmetic(
         "sum of x times s_src / s_dst / n by D2, n divided into the 31-bit multiplier, whole "
-        "numbers, + z",
+        "numbers, + z: the reference kernel",
         _mean,
+    ),
+    "tflite_optimised": Arithmetic(
+        "over both spatial dimensions of an image, in f32: sum of codes · s_src / (n · s_dst) by "
+        "U2, of the last channels, up to 15, by D2, + z_dst − half away(z_src · s_src / s_dst); "
+        "else as tflite",
+        _mean_optimised,
+    ),
+    "xnnpack": Arithmetic(
+        "f32: q = s_src / s_dst · (1 / n), even(sum of codes · q + (z_dst − n · z_src · q))",
+        _mean_xnnpack,
     ),
 }

@@ -131,16 +131,19 @@ def _store(dst: DescriptionTable, facts: PrimitiveFacts) -> tuple[Chain, Chain]:
     fq = fake_quantize(table, facts.channels)
     table.end()
     if not dtypes.is_integer(facts.dst):
-        return fq.chain(), Chain()
+        with at(table.here):
+            return fq.chain(), Chain()
     least, greatest = dtypes.qmin(facts.dst), dtypes.qmax(facts.dst)
     lowest, highest = fq.output_low, fq.output_low + float(fq.levels - 1)
     if quantizes_to(fq) and lowest.least >= least and highest.greatest <= greatest:
-        return fq.chain(), Chain()
+        with at(table.here):
+            return fq.chain(), Chain()
     if fq.levels > greatest - least + 1:
         wanted = f"at most {greatest - least + 1}: dst is {facts.dst}"
         raise ArgumentError(table.path("levels"), str(fq.levels), wanted)
     if fq.is_threshold:
         raise ArgumentError(table.here, str(fq), "outputs 0 and 1, or a float dst")
+    fq.check_levels(table.path("input_low"))
     return _levels(fq, signed=least < 0)
 
 

@@ -1,6 +1,7 @@
 """``pyonednn-q explain``: how a layer becomes attributes and post-ops, and why.
 
-LAYER is a preset, a TOML or JSON file, or - for standard input. docs/explain.md has all keys.
+LAYER is a preset, a TOML or JSON file, or - for standard input; docs/explain.md has all keys. Or it
+is an ONNX model, whose nodes are told one by one: docs/from_onnx.md.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace, *, here: Callable[[], Facts]) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("layer", nargs="?", metavar="LAYER", help="preset, file, or -")
+    parser.add_argument("layer", nargs="?", metavar="LAYER", help="preset, file, - or model")
     parser.add_argument("--list", action="store_true", help="list the presets")
     parser.add_argument("--show", action="store_true", help="print the description, as TOML")
     parser.add_argument("--policy", choices=POLICIES, help="which rewrites may fire")

@@ -85,7 +85,7 @@ def fake_quantize(table: DescriptionTable, channels: int) -> FakeQuantize:
                 wanted = "nothing beside symmetric, which says both ends"
                 raise ArgumentError(table.path(key), "a value", wanted)
         high = table.vec("symmetric", channels)
-        with at(table.here, dict.fromkeys(("input_low", "input_high"), "symmetric")):
+        with at(table.here, dict.fromkeys(("high", "input_low", "input_high"), "symmetric")):
             symmetric = FakeQuantize.symmetric(high, levels)
         low, high = symmetric.input_low, symmetric.input_high
     first, last = (
@@ -155,7 +155,9 @@ def _alg(alg: str, table: DescriptionTable, _: int) -> Step:
 
 
 def _fake_quantize(table: DescriptionTable, channels: int) -> Chain:
-    return fake_quantize(table, channels).chain()
+    fq = fake_quantize(table, channels)
+    with at(table.here):
+        return fq.chain()
 
 
 _VALUES: dict[str, BinaryAlg] = {

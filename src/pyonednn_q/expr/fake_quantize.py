@@ -1,7 +1,11 @@
 """FakeQuantize: OpenVINO's operator, with constants, as a value.
 
     n = levels - 1
-    x <= il -> ol;  x > ih -> oh;  else  round((x - il)/(ih - il)*n)/n*(oh - ol) + ol
+    x <= min(il, ih) -> ol;  x > max(il, ih) -> oh
+    else  round((x - il)/(ih - il)*n)/n*(oh - ol) + ol
+
+With il == ih that is a threshold. With il > ih it jumps: from ol at ih to the last level, down to
+the first at il, and up to oh; it can be computed, but no steps of a chain do that.
 
 Seen as a quantizer and a dequantizer, with ``S_i = (ih-il)/n``, ``Z_i = -il/S_i``,
 ``S_o = (oh-ol)/n``, ``Z_o = -ol/S_o``::
@@ -38,9 +42,9 @@ class FakeQuantize:
     ----------
     input_low, input_high : float or array_like
         Range that is divided into levels: one value, or one for each channel, as (C,) or in the
-        rank of the tensor, (1, C, 1, 1) for an activation and (C, 1, 1, 1) for weights. low < high
-        in every channel. Or it is empty in every channel: then it is a threshold (x above it gives
-        output_high, else output_low), whatever the levels, as the definition has it.
+        rank of the tensor, (1, C, 1, 1) for an activation and (C, 1, 1, 1) for weights. Any order,
+        in any channel: the value computes the definition. Only what reads levels needs low < high
+        (`has_levels`), and a chain that or a threshold.
     output_low, output_high : float or array_like
         What the first and the last level become; any order.
     levels : int
@@ -55,9 +59,7 @@ class FakeQuantize:
     Raises
     ------
     ArgumentError
-        For the forms that have no place in a chain: a range that is empty in some channels,
-        reversed (`fake_quantize` follows the definition there: levels that jump back), not finite,
-        or too narrow for its levels in float64.
+        A range that is not finite, or too wide or too narrow for its levels in float64.
     ShapeError
         Constants with more than one dimension that is not 1, or with channels in different places.
 
@@ -98,22 +100,10 @@ class FakeQuantize:
         object.__setattr__(self, "axis", axis)
         object.__setattr__(self, "levels", _levels(levels))
         _ = self.channels
-        self._refuse_degenerate()
-
-    def _refuse_degenerate(self) -> None:
-        low, high = self.input_low, self.input_high
-        if self.is_threshold:
-            return
-        width = high - low
-        if width.least < 0.0:
-            got = f"a reversed range, width {width.first(lambda w: w < 0)}"
-            raise ArgumentError("input_low", got, "input_low < input_high in every channel")
-        if width.least == 0.0:
-            got = f"an empty range, width {width.first(lambda w: w == 0)}"
-            raise ArgumentError("input_low", got, "input_low < input_high in every channel")
-        with np.errstate(over="ignore"):
-            usable = width.is_finite and (Vec(1.0) / width * float(self.levels)).is_finite
-        if not usable:
+        with np.errstate(over="ignore", divide="ignore"):
+            width = self.input_high - self.input_low
+            per_unit = self.levels / np.abs(width.values())
+        if not width.is_finite or np.isinf(per_unit[width.values() != 0.0]).any():
             got = f"a range of width {width}"
             raise ArgumentError("input_high", got, "one that float64 can divide into levels")
 
@@ -139,8 +129,8 @@ class FakeQuantize:
         top, axis = _with_axis("high", high)
         if not top.is_finite:
             raise ArgumentError("high", str(top), "finite numbers")
-        if top.is_all(0.0):
-            raise ArgumentError("high", "0, an empty range", "numbers above 0")
+        if top.least <= 0.0:
+            raise ArgumentError("high", top.first(lambda t: t <= 0), "numbers above 0")
         low = -top if levels % 2 else _below_zero(top, levels)
         ends: tuple[Constant, Constant] = low, top
         if axis is not None:
@@ -190,21 +180,50 @@ class FakeQuantize:
         return self.input_low == self.input_high
 
     @property
+    def has_levels(self) -> bool:
+        """Whether input_low < input_high in every channel: x is cut to it and rounded to levels."""
+        return (self.input_high - self.input_low).least > 0.0
+
+    def check_levels(self, argument: str) -> None:
+        """Refuse a FakeQuantize whose input range is empty or reversed in a channel.
+
+        Parameters
+        ----------
+        argument : str
+            What it came as, for the message.
+
+        Raises
+        ------
+        ArgumentError
+            Saying which of these, and where.
+        """
+        if self.has_levels:
+            return
+        width = self.input_high - self.input_low
+        if self.is_threshold:
+            got = "a threshold"
+        elif width.least < 0.0:
+            got = f"a reversed range, width {width.first(lambda w: w < 0)}"
+        else:
+            got = f"an empty range, width {width.first(lambda w: w == 0)}"
+        raise ArgumentError(argument, got, "input_low < input_high in every channel")
+
+    @property
     def scale_in(self) -> Vec:
         """S_i, the width of one level of the input."""
-        self._need_levels("scale_in")
+        self.check_levels("scale_in")
         return (self.input_high - self.input_low) / float(self.levels - 1)
 
     @property
     def zero_in(self) -> Vec:
         """Z_i, the (real) level of input 0."""
-        self._need_levels("zero_in")
+        self.check_levels("zero_in")
         return -self.input_low * self.levels_per_unit
 
     @property
     def levels_per_unit(self) -> Vec:
         """1/S_i, computed as n/(ih - il): the scale into levels, with one rounding less."""
-        self._need_levels("levels_per_unit")
+        self.check_levels("levels_per_unit")
         return Vec(float(self.levels - 1)) / (self.input_high - self.input_low)
 
     @property
@@ -217,26 +236,32 @@ class FakeQuantize:
         """Z_o, the (real) level that becomes 0."""
         return -self.output_low / self.scale_out
 
-    def _need_levels(self, name: str) -> None:
-        if self.is_threshold:
-            raise ArgumentError(name, "a threshold", "a range with input_low < input_high")
-
     def chain(self) -> Chain:
         """Write the same function as steps: clip, into levels, round, out of levels.
 
         Steps that do nothing are left out. Exact in real arithmetic, up to the float64 rounding of
         the constants. Several values are one per channel of what the chain runs on: it does not
         know `axis`, which layers compare with their own (`check_axis`).
+
+        Raises
+        ------
+        ArgumentError
+            The input range is reversed in a channel; or it is empty in some but not in all, and
+            there are more than two levels.
         """
-        if self.is_threshold:
+        width = self.input_high - self.input_low
+        # Of two levels, too: the upper one begins above the middle, whose tie goes down.
+        if self.is_threshold or (self.levels == 2 and width.least == 0.0):
+            middle = self.input_low + width * 0.5
             out_of = Affine(self.output_high - self.output_low, self.output_low)
-            return Chain(Binary("gt", self.input_low), *_unless_identity(out_of))
+            return Chain(Binary("gt", middle), *_unless_identity(out_of))
         return Chain(
             *self.quantize_steps(), *_unless_identity(Affine(self.scale_out, self.output_low))
         )
 
     def quantize_steps(self) -> tuple[Step, ...]:
         """Return the steps from x to the level q in 0..n."""
+        self.check_levels("input_low")
         into = Affine(self.levels_per_unit, self.zero_in)
         return (Clip(self.input_low, self.input_high), *_unless_identity(into), Round())
 

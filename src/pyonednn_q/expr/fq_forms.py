@@ -40,7 +40,7 @@ def fq_params(fq: FakeQuantize, *, signed: bool = False, tolerance: float = 1e-4
     Parameters
     ----------
     fq : FakeQuantize
-        Not a threshold, and with an output range that is not empty.
+        With levels (`has_levels`), and with an output range that is not empty.
     signed : bool
         Subtract Z_0 = levels/2 from the codes. Refused where Z_0 is odd or not whole: moving an odd
         number into a round turns ties the other way (round(0.5) is 0, round(0.5 + 127) - 127 is 1).
@@ -54,6 +54,7 @@ def fq_params(fq: FakeQuantize, *, signed: bool = False, tolerance: float = 1e-4
     (Vec(1), Vec(0), True)
     """
     tolerance = _checked(fq, tolerance)
+    fq.check_levels("fq")
     flag("signed", signed)
     offset = 0
     if signed:
@@ -103,6 +104,7 @@ def codes(fq: FakeQuantize, *, signed: bool = False) -> CutFakeQuantize:
     clip(x, -4, 3) > x > round(x)
     """
     instance("fq", fq, FakeQuantize)
+    fq.check_levels("fq")
     flag("signed", signed)
     low, n = fq.output_low, fq.levels - 1
     offset = fq.levels // 2 if signed else 0
@@ -153,7 +155,7 @@ def scale_alone(fq: FakeQuantize, dtype: str, *, tolerance: float = 1e-4) -> Vec
     tolerance = _checked(fq, tolerance)
     dtype = dtypes.checked(dtype)
     lo, hi = dtypes.qmin(dtype), dtypes.qmax(dtype)
-    if fq.is_threshold or fq.levels != hi - lo + 1:
+    if not fq.has_levels or fq.levels != hi - lo + 1:
         return None
     ends = ((fq.zero_in, -lo), (fq.output_low, lo), (fq.output_high, hi))
     if all(_is_near(vec, float(value), tolerance) for vec, value in ends):
@@ -167,7 +169,7 @@ def dequantizes_from(fq: FakeQuantize, *, tolerance: float = 0.0) -> str | None:
     On such codes the FakeQuantize rounds nothing: it is an affine map, clamped to its range.
     """
     tolerance = _checked(fq, tolerance)
-    if fq.is_threshold or not _is_near(fq.scale_in, 1.0, tolerance):
+    if not fq.has_levels or not _is_near(fq.scale_in, 1.0, tolerance):
         return None
     if not _is_near_integer(fq.input_low, tolerance):
         return None
@@ -181,7 +183,7 @@ def pure_scale(fq: FakeQuantize, *, tolerance: float = 1e-3) -> Vec | None:
     below the tolerance (in units of the range) in every channel.
     """
     tolerance = _checked(fq, tolerance)
-    if fq.is_threshold or _has_zero(fq.scale_out):
+    if not fq.has_levels or _has_zero(fq.scale_out):
         return None
     width_in, width_out = fq.input_high - fq.input_low, fq.output_high - fq.output_low
     off = abs(fq.output_low / width_out - fq.input_low / width_in)
@@ -195,7 +197,7 @@ def binarising_threshold(fq: FakeQuantize) -> Vec | None:
     threshold is its middle, and the middle itself goes down, as the tie goes to even.
     """
     instance("fq", fq, FakeQuantize)
-    if fq.levels != 2 and not fq.is_threshold:
+    if not fq.is_threshold and (fq.levels != 2 or (fq.input_high - fq.input_low).least < 0.0):
         return None
     low, high = fq.output_low.values(), fq.output_high.values()
     if not (np.isin(low, (0.0, 1.0)) & (high == 1.0 - low)).all():

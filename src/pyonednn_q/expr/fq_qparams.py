@@ -87,6 +87,7 @@ def qparams_from_fq(
         )
     first = 0 if lo == 0 else -(fq.levels // 2)
     if side == "input":
+        fq.check_levels("fq")
         scale, zero = fq.scale_in, fq.zero_in
     else:
         scale = fq.scale_out

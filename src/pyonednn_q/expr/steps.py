@@ -307,13 +307,22 @@ class Chain:
             else:
                 raise ArgumentError("steps", type(step).__name__, "steps or chains")
         object.__setattr__(self, "steps", tuple(flat))
-        _count_channels(flat)
+        _ = self.channels  # which all must have, or none
         _check_readings(flat)
 
     @property
     def channels(self) -> int | None:
         """How many channels the constants have, or ``None`` if all are per tensor."""
-        return _count_channels(self.steps)
+        count: int | None = None
+        for index, step in enumerate(self.steps):
+            channels = step.channels
+            if channels is None or channels == count:
+                continue
+            if count is not None:
+                name = f"steps[{index}]"
+                raise ShapeError(name, f"{channels} channels", f"{count} as before it")
+            count = channels
+        return count
 
     def __add__(self, other: Chain) -> Chain:
         if not isinstance(other, Chain):
@@ -337,19 +346,6 @@ class Chain:
 
     def __str__(self) -> str:
         return " > ".join(map(str, self.steps)) or "x"
-
-
-def _count_channels(steps: Iterable[Step]) -> int | None:
-    count: int | None = None
-    for index, step in enumerate(steps):
-        channels = step.channels
-        if channels is None or channels == count:
-            continue
-        if count is not None:
-            name = f"steps[{index}]"
-            raise ShapeError(name, f"{channels} channels", f"{count} as before it")
-        count = channels
-    return count
 
 
 def _check_readings(steps: Iterable[Step]) -> None:

@@ -63,7 +63,12 @@ class Vec:
             _set(self, "least", value.least)
             _set(self, "greatest", value.greatest)
         elif isinstance(value, bool) or not isinstance(value, (float, int)):
-            _fill_channels(self, _as_channels(value))
+            raw = numbers("value", value)
+            if raw.ndim > 1 or raw.size == 0:
+                wanted = "one value, or one value per channel (1-D)"
+                raise ShapeError("value", f"shape {raw.shape}", wanted)
+            # A copy, always: the caller keeps the right to write into what it passed.
+            _fill_channels(self, np.array(raw, dtype=np.float64).reshape(-1))
         else:
             _fill(self, real("value", value, infinite=True, wide=True))
 
@@ -117,22 +122,24 @@ class Vec:
         """Apply a NumPy function to every channel."""
         argument.function("function", function)
         if self.array is None:
-            return _scalar(float(argument.applied("function", function, self.least)))
+            return Vec(float(argument.applied("function", function, self.least)))
         return _channels(argument.applied("function", function, self.array))
 
     def rint(self) -> Vec:
         """Nearest whole numbers, ties to even; infinities stay."""
         if self.array is None:
-            return _scalar(nearest_whole(self.least))
-        return _ended(np.rint(self.array), nearest_whole(self.least), nearest_whole(self.greatest))
+            return Vec(nearest_whole(self.least))
+        return _channels(
+            np.rint(self.array), nearest_whole(self.least), nearest_whole(self.greatest)
+        )
 
     def narrow(self) -> Vec:
         """Round every channel to the nearest float32 value (beyond its range: infinite)."""
         if self.array is None:
-            return _scalar(nearest_float32(self.least))
+            return Vec(nearest_float32(self.least))
         with np.errstate(over="ignore", under="ignore"):
             array = self.array.astype(np.float32).astype(np.float64)
-        return _ended(array, nearest_float32(self.least), nearest_float32(self.greatest))
+        return _channels(array, nearest_float32(self.least), nearest_float32(self.greatest))
 
     def first(self, condition: Callable[[Any], Any]) -> str:
         """Name the first channel that meets a condition, for a reason that a reader can act on."""
@@ -180,14 +187,14 @@ class Vec:
                 return _channels(self.least / divisor.array)
             return _channels(np.divide(*_paired(self.array, divisor.array)))
         if self.array is None:
-            return _scalar(self.least / by)
+            return Vec(self.least / by)
         ends = (self.least / by, self.greatest / by)
-        return _ended(self.array / by, *(ends if by > 0.0 else reversed(ends)))
+        return _channels(self.array / by, *(ends if by > 0.0 else reversed(ends)))
 
     def __neg__(self) -> Vec:
         if self.array is None:
-            return _scalar(-self.least)
-        return _ended(-self.array, -self.greatest, -self.least)
+            return Vec(-self.least)
+        return _channels(-self.array, -self.greatest, -self.least)
 
     def __abs__(self) -> Vec:
         if self.least >= 0.0:
@@ -204,7 +211,7 @@ class Vec:
         if self.greatest <= right.least:
             return right
         ends = max(self.least, right.least), max(self.greatest, right.greatest)
-        return _ended(np.maximum(_row(self), _row(right)), *ends)
+        return _channels(np.maximum(_row(self), _row(right)), *ends)
 
     def minimum(self, other: VecLike) -> Vec:
         """Return the smaller value of each channel."""
@@ -216,7 +223,7 @@ class Vec:
         if self.least >= right.greatest:
             return right
         ends = min(self.least, right.least), min(self.greatest, right.greatest)
-        return _ended(np.minimum(_row(self), _row(right)), *ends)
+        return _channels(np.minimum(_row(self), _row(right)), *ends)
 
     def scaled(self, scale: Vec) -> Vec:
         """Scale the bound of a range: 0*x is 0 for every x, so 0 times an open bound is 0."""
@@ -301,14 +308,6 @@ def number(value: float) -> str:
     return text.removesuffix(".0")
 
 
-def _as_channels(value: bool | Sequence[float] | NDArray[Any]) -> Float64:
-    raw = numbers("value", value)
-    if raw.ndim > 1 or raw.size == 0:
-        raise ShapeError("value", f"shape {raw.shape}", "one value, or one value per channel (1-D)")
-    # A copy, always: the caller keeps the right to write into what it passed.
-    return np.array(raw, dtype=np.float64).reshape(-1)
-
-
 def _fill(vec: Vec, value: float) -> None:
     if value != value:  # noqa: PLR0124 - the cheapest NaN test
         raise ArgumentError("value", "NaN", "a number")
@@ -332,23 +331,12 @@ def _fill_channels(vec: Vec, array: Float64) -> None:
     _set(vec, "greatest", greatest)
 
 
-def _scalar(value: float) -> Vec:
+def _channels(array: Float64, least: float = math.nan, greatest: float = math.nan) -> Vec:
+    """Make a Vec, perhaps with ends that went through a monotone function as the others did."""
     vec = Vec.__new__(Vec)
-    _fill(vec, value)
-    return vec
-
-
-def _channels(array: Float64) -> Vec:
-    vec = Vec.__new__(Vec)
-    _fill_channels(vec, array)
-    return vec
-
-
-def _ended(array: Float64, least: float, greatest: float) -> Vec:
-    """Make a Vec whose ends are known: they went through a monotone function as the others did."""
     if not least < greatest:
-        return _channels(array)  # all equal, or not a number
-    vec = Vec.__new__(Vec)
+        _fill_channels(vec, array)  # the ends are not known, or all channels are equal
+        return vec
     array.flags.writeable = False
     _set(vec, "array", array)
     _set(vec, "least", least)
@@ -358,19 +346,19 @@ def _ended(array: Float64, least: float, greatest: float) -> Vec:
 
 def _plus(vec: Vec, term: float) -> Vec:
     if vec.array is None:
-        return _scalar(vec.least + term)
-    return _ended(vec.array + term, vec.least + term, vec.greatest + term)
+        return Vec(vec.least + term)
+    return _channels(vec.array + term, vec.least + term, vec.greatest + term)
 
 
 def _times(vec: Vec, factor: float) -> Vec:
     if vec.array is None:
-        return _scalar(vec.least * factor)
+        return Vec(vec.least * factor)
     with np.errstate(over="ignore", invalid="ignore"):  # what is infinite says so
         product = vec.array * factor
     if 0.0 < factor < _INF:
-        return _ended(product, vec.least * factor, vec.greatest * factor)
+        return _channels(product, vec.least * factor, vec.greatest * factor)
     if -_INF < factor < 0.0:
-        return _ended(product, vec.greatest * factor, vec.least * factor)
+        return _channels(product, vec.greatest * factor, vec.least * factor)
     return _channels(product)
 
 

@@ -28,7 +28,7 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from pyonednn_q.ops.operator import Operator
 
-__all__ = ["NEEDED", "arrays_of", "operator_of"]
+__all__ = ["NEEDED", "arrays_of", "named_arrays", "operator_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -45,13 +45,20 @@ _KEYS = (*NEEDED, "theirs", "dst_scale", *_POINTS, "bias", "op", *_WINDOW, "relu
 _UNREADABLE = (ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
-def arrays_of(file: Path, needed: tuple[str, ...] = NEEDED) -> dict[str, Array]:
-    """Return the arrays of a file, those that are needed among them.
+def named_arrays(file: Path, *, max_bytes: int | None = None) -> dict[str, Array]:
+    """Return all arrays of a file that numpy.savez wrote, by name.
+
+    Parameters
+    ----------
+    file : Path
+        The file.
+    max_bytes : int, optional
+        That they may take together, unpacked.
 
     Raises
     ------
     ArgumentError
-        Not what numpy.savez writes, an unknown name in it, or a name that is missing.
+        Not what numpy.savez writes, or more than is allowed.
     OSError
         It cannot be read.
     """
@@ -61,11 +68,28 @@ def arrays_of(file: Path, needed: tuple[str, ...] = NEEDED) -> dict[str, Array]:
             if isinstance(loaded, np.ndarray):
                 raise ArgumentError(str(file), "one array", "arrays by name, as numpy.savez writes")
             with loaded:
-                arrays = {name: np.asarray(loaded[name]) for name in loaded.files}
+                total = sum(each.file_size for each in loaded.zip.infolist())
+                if max_bytes is not None and total > max_bytes:
+                    wanted = f"at most {max_bytes} bytes of arrays"
+                    raise ArgumentError(str(file), f"{total} bytes", wanted)
+                return {name: np.asarray(loaded[name]) for name in loaded.files}
     except (MemoryError, NotImplementedError, *_UNREADABLE) as problem:
         if isinstance(problem, Error):
             raise
         raise ArgumentError(str(file), shown(str(problem)), "what numpy.savez writes") from None
+
+
+def arrays_of(file: Path, needed: tuple[str, ...] = NEEDED) -> dict[str, Array]:
+    """Return the arrays of a layer's file, those that are needed among them.
+
+    Raises
+    ------
+    ArgumentError
+        Not what numpy.savez writes, an unknown name in it, or a name that is missing.
+    OSError
+        It cannot be read.
+    """
+    arrays = named_arrays(file)
     for name in arrays:
         one_of("a name in the file", name, _KEYS)
     for name in needed:

@@ -7,12 +7,15 @@ import os
 import pickle
 import re
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.errors import Error
 from pyonednn_q.native import child, runtime
 from pyonednn_q.native.arrays import pack
 from pyonednn_q.native.selection import first_candidate, named
@@ -23,9 +26,11 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.attr import Attr
     from pyonednn_q.primitive.problem import Problem
 
+Question: TypeAlias = "tuple[Problem, Attr, str]"
+
 _MADE = re.compile(r"^onednn_verbose,(?:v1,)?(?:primitive,)?create:cache_(?:miss|hit),.*$")
 _TENSOR = re.compile(r"\b(src|wei|bia|dst)(?:0)?:\w+:\w*:blocked:(\w+):")
-_FOUND = "pyonednn_q,found"
+_FOUND, _NEXT = "pyonednn_q,found", "pyonednn_q,next"
 _NAMES = {"bia": "bias"}
 _CODE = "from pyonednn_q.native.creation import serve; serve()"
 
@@ -63,8 +68,31 @@ def creation(problem: Problem, attr: Attr, impl: str) -> Creation:
 
     A process of its own makes it again; that takes a few tenths of a second.
     """
-    question = pickle.dumps((problem, attr, impl, runtime.get_num_threads()))
-    log = child.log(_CODE, question, "dispatch,profile_create")
+    return creations([(problem, attr, impl)])[0]
+
+
+def creations(questions: Sequence[Question]) -> list[Creation]:
+    """Return the same for several primitives, of which one process makes all.
+
+    Parameters
+    ----------
+    questions : sequence of (Problem, Attr, str)
+        Problems with the implementations that they run on.
+    """
+    answers: dict[Question, Creation] = {}
+    waiting = list(dict.fromkeys(questions))
+    while waiting:
+        question = pickle.dumps((waiting, runtime.get_num_threads()))
+        # Before the first is what the library says of itself.
+        _, *parts = child.log(_CODE, question, "dispatch,profile_create").split(_NEXT)
+        # One of which a process dies ends it: the others are asked of another.
+        parts = parts or [""]
+        answers |= {one: _read(log, one[2]) for one, log in zip(waiting, parts, strict=False)}
+        waiting = waiting[len(parts) :]
+    return [answers[one] for one in questions]
+
+
+def _read(log: str, impl: str) -> Creation:
     before, marker, after = log.partition(_FOUND)
     primitives = [line for line in after.splitlines() if _MADE.match(line)]
     # The last one: packing what it needs made other primitives before it.
@@ -73,10 +101,17 @@ def creation(problem: Problem, attr: Attr, impl: str) -> Creation:
 
 
 def serve() -> None:
-    """Make the primitive that standard input asks for. What a child process runs."""
-    problem, attr, impl, threads = pickle.load(sys.stdin.buffer)
+    """Make the primitives that standard input asks for. What a child process runs."""
+    questions, threads = pickle.load(sys.stdin.buffer)
     if runtime.get_num_threads() != threads:
         runtime.set_num_threads(threads)
+    for question in questions:
+        os.write(1, f"\n{_NEXT}\n".encode())
+        with suppress(Error):
+            _make(*question)
+
+
+def _make(problem: Problem, attr: Attr, impl: str) -> None:
     candidate = first_candidate(problem, attr)
     while named(candidate) != impl:
         if not candidate.next():

@@ -137,7 +137,12 @@ def ranges(values: Array, rows: int = 1) -> tuple[NDArray[np.float32], NDArray[n
 
 
 def quantize(
-    values: Array, scales: NDArray[np.float32], zero_points: NDArray[np.int32], dtype: str
+    values: Array,
+    scales: NDArray[np.float32],
+    zero_points: NDArray[np.int32],
+    dtype: str,
+    *,
+    out: Array | None = None,
 ) -> Array:
     """Return codes, which lie in memory as the values do.
 
@@ -149,6 +154,8 @@ def quantize(
         float32 scales, normal numbers above 0; and int32 zero points in the range of `dtype`.
     dtype : str
         Data type of the codes: "u8" or "s8".
+    out : ndarray, optional
+        Of that type, which lies as the values do: written and returned.
 
     Raises
     ------
@@ -157,11 +164,17 @@ def quantize(
     """
     order = memory_order(values) or tuple(range(values.ndim))
     lying = values.transpose(order)
-    codes = aligned(lying.shape, dtypes.numpy_dtype(dtype))
+    stored = dtypes.numpy_dtype(dtype)
+    target = None if out is None or memory_order(out) != order else out.transpose(order)
+    codes = aligned(lying.shape, stored) if target is None else target
     if not runtime.core.quantize(lying, scales, zero_points, codes):
         raise ArgumentError("src", "NaN", "numbers")
     result: Array = codes.transpose(inverse(order))
-    return result
+    if out is None:
+        return result
+    if target is None:
+        np.copyto(out, result)
+    return out
 
 
 def requantize(acc: Array, requantizer: Requantizer, *, out: Array | None = None) -> Array:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyonednn_q.argument import flag, instance, items, named, one_of
-from pyonednn_q.errors import ArgumentError
+from pyonednn_q.errors import ArgumentError, OneDNNError
 from pyonednn_q.faults.guards.products import bare_nibbles
 from pyonednn_q.native import arrays
 from pyonednn_q.native.arrays import Packed, pack
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from pyonednn_q._core import Memory
+    from pyonednn_q._core import Prepared as CorePrepared
     from pyonednn_q.primitive.problem import Problem
 
+_NO_CODE = "runtime_error"  # a status: the library failed to generate what it had offered
 _OPERAND = re.compile(r"^post_op_\d+(_wei|_bias)?$")
 
 
@@ -126,25 +128,54 @@ def prepare(
     if isinstance(problem, MatMulProblem) and bare_nibbles(problem, attr):
         attr, attr_values = replace(attr, src_scale=Scale()), {"src_scale": np.float32(1)}
         notes.append("with a source scale of 1: see matmul-bare-nibbles in the guard table")
-    selection = select(
-        problem, attr, allow_reference=allow_reference, implementation=implementation
-    )
-    notes += [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
-    with memory_for(problem, attr):
-        bound = bind(selection, problem, attr, attr_values, wei, bias)
     array = wei.array if isinstance(wei, Packed) else wei
-    notes += _sum_notes(problem, attr, selection.impl, array, bias, attr_values, saturation)
-    needed = (*tensors, *attr.runtime_names(problem))
-    inputs = tuple(name for name in needed if name not in bound and name != "dst")
+    made: tuple[CorePrepared, dict[str, Memory], tuple[str, ...]] | None = None
+    broken: list[str] = []
+    while made is None:
+        selection = select(
+            problem,
+            attr,
+            allow_reference=allow_reference,
+            implementation=implementation,
+            broken=broken,
+        )
+        sum_notes = _sum_notes(problem, attr, selection.impl, array, bias, attr_values, saturation)
+        with memory_for(problem, attr):
+            bound = bind(selection, problem, attr, attr_values, wei, bias)
+            made = _made(selection, problem, attr, bound, array_specs, broken)
+    core, bound, inputs = made
+    notes += [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
+    notes += sum_notes
     specs = {name: array_specs.get(name) or spec_of(selection, name) for name in (*inputs, "dst")}
-    with memory_for(problem, attr):
-        core = new_core(selection, inputs, bound, array_specs)
     prepared = Prepared(problem, attr, selection, inputs, bound, specs, core, tuple(notes))
     if saturation == "refuse" and "wei" in inputs and may_saturate(problem, selection.impl):
         prepared.check_wei_of_each_call()
     if self_check:
         try_out(prepared, array, bias, attr_values)
     return prepared
+
+
+def _made(
+    selection: Selection,
+    problem: Problem,
+    attr: Attr,
+    bound: dict[str, Memory],
+    array_specs: Mapping[str, TensorSpec],
+    broken: list[str],
+) -> tuple[CorePrepared, dict[str, Memory], tuple[str, ...]] | None:
+    """Return the extension's half, its constants and what each call brings.
+
+    None, and one more in `broken`, where the library fails to generate its code.
+    """
+    needed = (*problem.tensors, *attr.runtime_names(problem))
+    inputs = tuple(name for name in needed if name not in bound and name != "dst")
+    try:
+        return new_core(selection, inputs, bound, array_specs), bound, inputs
+    except OneDNNError as error:
+        if error.status != _NO_CODE:
+            raise
+        broken.append(selection.impl)
+        return None
 
 
 def _sum_notes(

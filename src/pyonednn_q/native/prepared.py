@@ -89,9 +89,9 @@ class Prepared(HotCallable, hot=True):
         self.skipped = selection.skipped if selection else ()
         self.inputs = items("inputs", inputs, str)
         self.notes = items("notes", notes, str)
-        missing = [name for name in (*self.inputs, "dst") if name not in specs]
-        if missing:
-            raise ArgumentError("specs", f"none of {missing[0]!r}", "one of each array of a call")
+        for name in (*self.inputs, "dst"):
+            if name not in specs:
+                raise ArgumentError("specs", f"none of {name!r}", "one of each array of a call")
         self.copies = dict.fromkeys((*inputs, "dst"), 0)
         self._selection = selection
         self._bound = named("bound", bound, object)
@@ -226,6 +226,11 @@ class Prepared(HotCallable, hot=True):
             rows=rows,
             unit=unit,
         )
+
+    @property
+    def core(self) -> CorePrepared | None:
+        """The extension's half, for a `Program`; None where dst is empty."""
+        return self._core
 
     def seen_as(self, specs: Mapping[str, TensorSpec]) -> Prepared:
         """Return the same primitive for arrays that lie otherwise; as `arrays` of `prepare`."""

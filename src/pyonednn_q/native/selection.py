@@ -39,7 +39,7 @@ from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from pyonednn_q._core import Candidate
     from pyonednn_q.primitive.problem import Problem
@@ -53,7 +53,7 @@ def may_saturate(problem: Problem, impl: str) -> bool:
     """Tell whether there are weights that this implementation does not sum exactly here."""
     if "wei" not in problem.tensors or classify(impl) == "reference":
         return False
-    types = {problem.tensors[name].dtype for name in ("src", "wei")}
+    types = {problem.tensors["src"].dtype, problem.tensors["wei"].dtype}
     return types <= {"u8", "s8"} and not runtime.isa().has_vnni(impl)
 
 
@@ -81,7 +81,7 @@ def inexact_weights(
         f"{NOT_EXACT}: without VNNI, pairs of products exceed 16 bits, or odd weights lose "
         "a bit"
     )
-    text = f"{problem.text()} {attr.text()}".rstrip()
+    text = _text(problem, attr)
     return SaturationError(
         "refused", "checking the weights", text, f"{detail}; {_ADVICE}", channels=channels
     )
@@ -183,14 +183,16 @@ def first_candidate(problem: Problem, attr: Attr) -> Candidate:
         # Where oneDNN counts in 32 bits, larger ones divide by zero or never return.
         if max(spec.dims) > _LONGEST:
             raise ShapeError(name, str(spec.dims), f"dimensions up to {_LONGEST}")
-    text = f"{problem.text()} {attr.text()}".rstrip()
+    for name in ("stride", "dilation", "padding_lo", "padding_hi"):
+        if max(getattr(problem, name, ()), default=0) > _LONGEST:
+            raise ShapeError(name, str(getattr(problem, name)), f"values up to {_LONGEST}")
     try:
-        return runtime.core.Candidate(problem.boundary(), attr.boundary(), text)
+        return runtime.core.Candidate(problem.boundary(), attr.boundary())
     except UnsupportedError as error:
         raise UnsupportedError(
             error.status,
             error.call,
-            text,
+            _text(problem, attr),
             explain=partial(child.why, problem, attr),
             suggest=partial(nearest, problem, attr, _runs),
         ) from None
@@ -198,7 +200,7 @@ def first_candidate(problem: Problem, attr: Attr) -> Candidate:
         if error.call == "dnnl_engine_create":
             raise library.no_engine(error.status) from None
         kind = OutOfMemoryError if error.status == OUT_OF_MEMORY else OneDNNError
-        raise kind(error.status, error.call, text, error.detail) from None
+        raise kind(error.status, error.call, _text(problem, attr), error.detail) from None
 
 
 @contextmanager
@@ -218,7 +220,7 @@ def memory_for(problem: Problem, attr: Attr) -> Iterator[None]:
             raise
         call = error.call if isinstance(error, OneDNNError) else ""
         sizes = (f"{name} of {spec.nbytes:,} bytes" for name, spec in problem.tensors.items())
-        text = f"{problem.text()} {attr.text()}".rstrip()
+        text = _text(problem, attr)
         raise OutOfMemoryError(OUT_OF_MEMORY, call, text, ", ".join(sizes)) from error
 
 
@@ -258,8 +260,11 @@ def select(
     *,
     allow_reference: bool = False,
     implementation: str | None = None,
+    broken: Collection[str] = (),
 ) -> Selection:
     """Return the first implementation that may be trusted, or that of a name if it may be.
+
+    Those in `broken` are passed over: the library failed to generate their code.
 
     Raises
     ------
@@ -283,6 +288,8 @@ def select(
         if matched:
             why = "; ".join(f"{guard.id}: {guard.effect}" for guard in matched)
             skipped.append(Skipped(impl, why, tuple(guard.id for guard in matched)))
+        elif impl in broken:
+            skipped.append(Skipped(impl, "the library failed to generate its code"))
         elif kind == "reference" and not allow_reference:
             skipped.append(Skipped(impl, "a reference loop, up to 80 000 times slower"))
         elif implementation not in {None, impl}:
@@ -298,7 +305,7 @@ def select(
 
 
 def _nothing_left(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) -> UnsupportedError:
-    text = f"{problem.text()} {attr.text()}".rstrip()
+    text = _text(problem, attr)
     rows = tuple(dict.fromkeys(row for entry in skipped for row in entry.guards))
     explain = partial(_reasons, problem, attr, skipped)
     suggest = partial(nearest, problem, attr, _runs)
@@ -312,6 +319,11 @@ def _nothing_left(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) ->
     return KnownWrongError(
         "refused", call, text, detail, guards=rows, explain=explain, suggest=suggest
     )
+
+
+def _text(problem: Problem, attr: Attr) -> str:
+    """Return what was asked for, for a message."""
+    return f"{problem.text()} {attr.text()}".rstrip()
 
 
 def _runs(problem: Problem, attr: Attr) -> str | None:

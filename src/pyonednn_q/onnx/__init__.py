@@ -1,29 +1,41 @@
-"""onnx: ONNX's operators, by ONNX's names, argument orders and arithmetic. Needs no package onnx.
+"""onnx: ONNX's operators, by ONNX's names, argument orders and arithmetic, and its models.
 
 Products run on oneDNN's primitives, and what none takes is refused; `trace` says what ran.
-`pyonednn_q.onnx.backend` runs models, with the package onnx.
+Operators need no package onnx. Models do: `load` reads one that may come from anywhere, `fuse`
+makes a list of calls of it, `Model` runs that. ONNX's own tests drive `pyonednn_q.onnx.backend`.
 """
 
 from __future__ import annotations
 
+from pyonednn_q.onnx.calibration import Calibration, calibrate
 from pyonednn_q.onnx.code_convolutions import conv_integer, qlinear_conv
 from pyonednn_q.onnx.convolutions import conv, conv_transpose
+from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.linear import dequantize_linear, dynamic_quantize_linear, quantize_linear
+from pyonednn_q.onnx.model import Model
+from pyonednn_q.onnx.model_reader import load
+from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.onnx.products import gemm, matmul, matmul_integer, qlinear_matmul
 from pyonednn_q.onnx.trace import Call, trace
 
 __all__ = [
+    "Calibration",
     "Call",
+    "Model",
+    "calibrate",
     "conv",
     "conv_integer",
     "conv_transpose",
     "dequantize_linear",
     "dynamic_quantize_linear",
+    "fuse",
     "gemm",
+    "load",
     "matmul",
     "matmul_integer",
     "qlinear_conv",
     "qlinear_matmul",
     "quantize_linear",
+    "save",
     "trace",
 ]

@@ -155,10 +155,11 @@ class OnnxBackend(Backend):
             onnx.checker.check_model(model)
         except onnx.checker.ValidationError as error:
             raise ArgumentError("model", shortened(str(error), 200), "a valid model") from None
-        return cls._made(model)
+        return cls.unchecked(model)
 
     @staticmethod
-    def _made(model: onnx.ModelProto) -> OnnxModel:
+    def unchecked(model: onnx.ModelProto) -> OnnxModel:
+        """Return a model ready to run that `onnx.checker` need not see."""
         try:
             return OnnxModel(model)
         except (NotImplementedError, RuntimeError, TypeError, ValueError, KeyError) as error:
@@ -204,7 +205,7 @@ class OnnxBackend(Backend):
         found = [helper.make_empty_tensor_value_info(name) for name in node.output]
         graph = helper.make_graph([node], "node", given, found)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-        return cls._made(model).run(named)
+        return cls.unchecked(model).run(named)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:

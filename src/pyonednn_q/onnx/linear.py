@@ -159,7 +159,7 @@ def dequantize_linear(
             raise ShapeError("x_zero_point", str(point.shape), f"{scales.shape}, as x_scale has")
         _check_float8(kind, "x_zero_point", point)
         real = real - grid.spread(point.astype(wide))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         product = real.astype(np.float32) * grid.spread(scales.astype(np.float32))
         return np.asarray(product.astype(stored.dtype))
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import integers, items, whole
+from pyonednn_q.argument import whole
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.float_layer import FloatLayer
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.settings import Settings
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
-from pyonednn_q.primitive.window import padding_sides, per_dim
+from pyonednn_q.primitive.window import kept, padding_sides, per_dim
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -65,9 +64,9 @@ class _Windowed(Operator):
     ) -> None:
         self.groups = whole("groups", groups, lo=1)
         self.window = {
-            "stride": _kept("stride", stride),
-            "padding": _kept("padding", padding),
-            "dilation": _kept("dilation", dilation),
+            "stride": kept("stride", stride),
+            "padding": kept("padding", padding),
+            "dilation": kept("dilation", dilation),
         }
         wei_array = as_array("wei", wei)
         self._check_wei_dims(wei_array)
@@ -217,14 +216,6 @@ requantize, self_check, tune
             groups=self.groups,
             **self.window,
         )
-
-
-def _kept(name: str, value: Any) -> Any:  # noqa: ANN401 - one number, a row, or a table
-    """Return a part of a window as its caller wrote it, of numbers and tuples of them."""
-    if not isinstance(value, Iterable):
-        return value
-    rows = items(name, value, object)
-    return tuple(integers(name, row) if isinstance(row, Iterable) else row for row in rows)
 
 
 class Conv(_Windowed):

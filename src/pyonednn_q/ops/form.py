@@ -17,15 +17,13 @@ result in each call; that is timed with the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.errors import Error
 from pyonednn_q.expr.steps import Binary, Chain, Leaf, Sum
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
-from pyonednn_q.primitive.isa import classify
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.primitive.windowed import laid_out
 from pyonednn_q.saturation.pairing import is_int8
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.isa import InstructionSet
 
 Array = np.ndarray[Any, Any]
-Made = TypeVar("Made")
 
 AS_ASKED = "as asked"
 WHY_IMAGE = "without VNNI a matmul runs on gemm, and a 1x1 convolution up to seven times as fast"
@@ -209,6 +206,8 @@ def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iter
 def faster_form(problem: DenseProblem, chain: Chain, isa: InstructionSet) -> Form | None:
     """Return the form that is faster than what was asked wherever it was measured, if there is one.
 
+    It looks at neither weights nor kernels: generated code need not take it.
+
     Parameters
     ----------
     problem, chain : problem and Chain
@@ -216,37 +215,15 @@ def faster_form(problem: DenseProblem, chain: Chain, isa: InstructionSet) -> For
     isa : InstructionSet
         The instruction set.
     """
+    # What a window slides over is an image already.
     # With AVX512 and no VNNI, nobody has measured it yet.
-    if isa.is_beyond_avx2() or _has_row_leaf(chain):
+    if problem.window is not None or isa.is_beyond_avx2() or _has_row_leaf(chain):
         return None
     image = _as_convolution(problem) if is_int8(problem) and problem.macs else None
     is_spatial = problem.src.ndim > problem.dst.ndim
     if image is None or image.ic == 1 or is_spatial:  # a row-major image would be copied by NumPy
         return None
     return Form(_IMAGE, problem, image, chain)
-
-
-def if_generated(
-    form: Form | None, make: Callable[[Form], Made], implementation: Callable[[Made], str]
-) -> Made | None:
-    """Return what `make` makes of a form, if there is one and generated code runs it.
-
-    Parameters
-    ----------
-    form : Form or None
-        Of `faster_form`, which looks at neither weights nor kernels.
-    make : callable
-        f(form), which may raise an error of ours.
-    implementation : callable
-        f(what was made): the library's name of what runs it.
-    """
-    if form is None:
-        return None
-    try:
-        result = make(form)
-    except Error:  # with these weights, or this chain
-        return None
-    return result if classify(implementation(result)) == "jit" else None
 
 
 def _of_layouts(asked: Form, problem: ConvProblem | DeconvProblem, arrays: str) -> Iterator[Form]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pyonednn_q.argument import integers
+from pyonednn_q.errors import ShapeError
 from pyonednn_q.native.runtime import HotCallable
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.definition import Definition
@@ -94,7 +95,9 @@ class Operator(HotCallable, Definition, hot=True):
             A shape that no implementation takes, with the reasons.
         """
         # Arrays that fit the last primitive as they are went straight there.
-        return self._call(src, out, residual, operands)
+        dst, hot = self._runner(self, as_array("src", src), out, residual, operands)
+        self._hot = hot or self._hot
+        return cast("Array", dst if out is None else out)
 
     def prepare(self, src_dims: Dims, src_dtype: DType | None = None) -> Planned:
         """Make the primitive for a shape ahead of its first call, and return it.
@@ -109,7 +112,10 @@ class Operator(HotCallable, Definition, hot=True):
         if src_dtype is None:
             src_q = self.settings.src_q
             src_dtype = src_q.dtype if src_q else self.weights.dtype
-        return self._runner.prepare(self, integers("src_dims", src_dims), src_dtype)
+        dims = integers("src_dims", src_dims)
+        if min(dims, default=0) < 0:
+            raise ShapeError("src_dims", str(dims), "no negative dimension")
+        return self._runner.prepare(self, dims, src_dtype)
 
     def clear(self) -> None:
         """Let go of primitives and packed weights; calls that come make them again."""
@@ -150,8 +156,3 @@ class Operator(HotCallable, Definition, hot=True):
     def __repr__(self) -> str:
         dims = " x ".join(map(str, self.weights.values.shape))
         return f"<{type(self).__name__} {dims} of {self.weights.dtype}, {len(self.shapes)} ready>"
-
-    def _call(self, src: object, out: Any, residual: object, operands: dict[str, Any]) -> Array:  # noqa: ANN401
-        dst, hot = self._runner(self, as_array("src", src), out, residual, operands)
-        self._hot = hot or self._hot
-        return cast("Array", dst if out is None else out)

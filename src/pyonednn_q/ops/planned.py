@@ -51,7 +51,7 @@ def prepare_plan(
     implementation: str | None = None,
     arrays: Mapping[str, TensorSpec] | None = None,
 ) -> Planned:
-    """Prepare a plan's primitive, and the primitives of what it leaves over.
+    """Prepare a plan's primitive, and those of what it leaves over.
 
     Parameters
     ----------
@@ -71,16 +71,10 @@ def prepare_plan(
     allow_reference, saturation, implementation, arrays
         As in `prepare`.
 
-    Returns
-    -------
-    Planned
-
     Raises
     ------
-    ArgumentError, DTypeError, ShapeError
-        A bad argument, by name.
-    UnsupportedError
-        As `prepare` raises it.
+    ArgumentError, DTypeError, ShapeError, UnsupportedError
+        A bad argument, by name; or as `prepare` raises it.
     """
     instance("plan", plan, Plan)
     facts, whole = plan.facts, plan.problem(problem)
@@ -137,6 +131,8 @@ class Planned(HotCallable, hot=True):
         The primitive that carries it; and as called with arrays of the dims that were asked.
     inputs : tuple of str or None
         What its inputs are, by leaf; None if more runs than the primitive.
+    carries_sum : bool
+        Whether the primitive adds to what dst holds.
     form : Form
         How what was asked is put to the primitive.
     leaves : tuple of str
@@ -191,15 +187,15 @@ class Planned(HotCallable, hot=True):
             if name != SRC
         )
         self._read = _read(plan, form, operands)
-        self._carries_sum = any(isinstance(op, SumPostOp) for op in plan.post_ops)
-        is_alone = not (rest or form.has_leaf) and (self._read is None or self._carries_sum)
+        self.carries_sum = any(isinstance(op, SumPostOp) for op in plan.post_ops)
+        is_alone = not (rest or form.has_leaf) and (self._read is None or self.carries_sum)
         self.inputs = (SRC, *(leaf for leaf, _ in self._inputs)) if is_alone else None
         self._is_bare = is_alone and not self.leaves and self._read is None
         # Not itself, which would keep its memory until the garbage collector comes.
         self._row_major: Planned | None = None
         self._stays: bool | None = None
         if is_alone and not self.leaves:
-            self._hot = self.seen.hot_with_residual if self._carries_sum else self.seen.hot
+            self._hot = self.seen.hot_with_residual if self.carries_sum else self.seen.hot
 
     def __call__(
         self,
@@ -217,18 +213,15 @@ class Planned(HotCallable, hot=True):
         src : ndarray
             Of the dims and data type of the problem; any strides.
         out : ndarray, optional
-            Written in place and returned. If the chain has a Sum and no residual is given, it must
-            hold what the Sum reads.
+            Written in place and returned. Without a residual, it holds what a Sum reads.
         residual : ndarray, optional
-            What a Sum reads, left as it is: of dst's dims, and of dst's data type or the one that
-            the Sum names.
+            What a Sum reads, left as it is: of dst's dims, and its data type or the Sum's.
         **operands : ndarray
             The chain's leaves, by name: of dst's dims, one value per channel, or one value.
 
         Returns
         -------
         ndarray
-            dst.
 
         Raises
         ------
@@ -273,6 +266,12 @@ class Planned(HotCallable, hot=True):
         a call takes operands, or more runs than the primitive.
         """
         return self._hot
+
+    @property
+    def reads(self) -> tuple[str, ...] | None:
+        """What `seen` reads beside dst, a residual that is an operand too; None if more runs."""
+        leaves = (RESIDUAL if leaf == RESIDUAL_LEAF else leaf for leaf, _ in self._inputs)
+        return (SRC, *leaves) if self._rest is None else None
 
     @property
     def nbytes(self) -> int:
@@ -324,8 +323,8 @@ class Planned(HotCallable, hot=True):
         """What a caller should know: what was decided, what was passed over, what is left over."""
         because = (f"left over: {self.plan.because}",) if self.plan.because else ()
         done = () if self._rest is None else self._rest.notes
-        own = (*self.decided, *self.plan.notes, *self.primitive.notes, *done, *because)
-        return (*own, *self.form.notes)
+        own = (*self.plan.notes, *self.primitive.notes, *done, *because, *self.form.notes)
+        return (*self.decided, *own)
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -365,23 +364,24 @@ class Planned(HotCallable, hot=True):
         dtype = dtypes.from_numpy(array.dtype, name)
         dst = self.plan.facts.dst
         # Bits may be read as another type, but only as one of the same size.
-        sizes = [dtypes.numpy_dtype(one).itemsize for one in (self._read, dst)]
-        wanted = {self._read, dst} if sizes[0] == sizes[1] else {self._read}
+        wanted = {self._read, dst} if dtypes.bits(self._read) == dtypes.bits(dst) else {self._read}
         if dtype not in wanted:
             raise DTypeError(name, dtype, f"{' or '.join(sorted(wanted))}, as the Sum reads it")
         return checked(name, array, replace(self.dst, dtype=dtype))
 
     def _check_out(self, out: Array, read: Mapping[str, Array], before: Array | None) -> None:
         """Refuse an `out` that cannot take the result, before anything is written to it."""
-        if before is not None and before is not out:
-            read = {**read, "residual": before}
+        read = read if before is None or before is out else {**read, "residual": before}
         for name, array in read.items():
             instance(name, array, np.ndarray)
-        check_out(checked("out", out, self.dst), read, [name for name in read if name != "src"])
+        # Where a sum's residual is copied to `out` first, nothing else may lie there.
+        is_copied = self.carries_sum and "residual" in read
+        in_place = ["residual"] if is_copied else [name for name in read if name != "src"]
+        check_out(checked("out", out, self.dst), read, in_place)
 
     def _target(self, out: Array | None, before: Array | None) -> Array | None:
         """Return where the primitive stores: holding what its sum reads, if it has one."""
-        if not self._carries_sum or before is out:
+        if not self.carries_sum or before is out:
             return out
         assert before is not None
         dst = self.primitive.empty("dst") if out is None else out
@@ -393,6 +393,7 @@ def _read(plan: Plan, form: Form, operands: Operands) -> str | None:
     """Return the type of what a Sum reads, or its leaf; ``None`` without either."""
     if form.has_leaf:
         return operands.leaves[RESIDUAL_LEAF].dtype
-    # All Sums of a chain read the same.
-    sums = [step for step in plan.chain if isinstance(step, Sum)]
-    return (sums[0].dtype or plan.facts.dst) if sums else None
+    for step in plan.chain:
+        if isinstance(step, Sum):  # all of a chain read the same
+            return step.dtype or plan.facts.dst
+    return None

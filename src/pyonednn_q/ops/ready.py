@@ -14,15 +14,16 @@ from pyonednn_q.compose.zero_point import (
     unit_map,
     wrong_with_zero_point,
 )
-from pyonednn_q.errors import ArgumentError, KnownWrongError, UnsupportedError
+from pyonednn_q.errors import ArgumentError, Error, KnownWrongError, UnsupportedError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.native import Packed, runtime
-from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form, if_generated
+from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form
 from pyonednn_q.ops.planned import Planned, prepare_plan
 from pyonednn_q.ops.staged import Quantizer, SourceLevels
 from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.primitive.dense_facts import ACC_MAP, PrimitiveFacts, acc_interval
+from pyonednn_q.primitive.isa import classify
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 
@@ -106,15 +107,17 @@ class Recipe:
 
     def _faster(self) -> Ready | None:
         """Return the form that is always faster, if there is one and a kernel takes it."""
-        if self._is_dynamic or self.implementation is not None:
+        if self.settings.dynamic is not None or self.implementation is not None:
             return None
-        layer = replace(self, notes=(*self.notes, WHY_IMAGE))
-        planned = if_generated(
-            faster_form(self.problem, self.settings.post, runtime.isa()),
-            lambda form: layer._formed(form, None),  # noqa: SLF001 - of this class
-            lambda planned: planned.primitive.impl,
-        )
-        return None if planned is None else Ready(planned)
+        form = faster_form(self.problem, self.settings.post, runtime.isa())
+        if form is None:
+            return None
+        try:
+            layer = replace(self, notes=(*self.notes, WHY_IMAGE))
+            planned = layer._formed(form, None)  # noqa: SLF001 - of this class
+        except Error:  # with these weights, or this chain
+            return None
+        return Ready(planned) if classify(planned.primitive.impl) == "jit" else None
 
     def _formed(self, form: Form, implementation: str | None, *, apart: bool = False) -> Planned:
         """Return the same in another form, or on another implementation; with its own weights."""
@@ -141,9 +144,12 @@ class Recipe:
         UnsupportedError
             No way of several was taken; that of the last.
         """
-        carried = self._carried(self.settings.zero_point)
+        settings = self.settings
+        carried = self._carried(settings.zero_point)
         plan = self._plan(carried)
-        if carried.attribute is None or not self._may_compensate:
+        may_round = settings.policy != "bitwise" and not settings.exact_rounding
+        may_compensate = settings.zero_point == "auto" and may_round
+        if carried.attribute is None or not may_compensate:
             return self._prepared(plan, carried)
         wrong = wrong_with_zero_point(plan, self.problem, runtime.facts())
         if not wrong:
@@ -162,18 +168,8 @@ class Recipe:
             raise reason from None
 
     @property
-    def _may_compensate(self) -> bool:
-        settings = self.settings
-        may_round = settings.policy != "bitwise" and not settings.exact_rounding
-        return settings.zero_point == "auto" and may_round
-
-    @property
-    def _is_dynamic(self) -> bool:
-        return isinstance(self.settings.src_q, Dynamic)
-
-    @property
     def _joins_bias(self) -> bool:
-        return not self._is_dynamic and self.problem.meets_everywhere()
+        return self.settings.dynamic is None and self.problem.meets_everywhere()
 
     @property
     def _plain_wei(self) -> NDArray[np.float64]:
@@ -243,7 +239,7 @@ class Recipe:
         unit: NDArray[np.float32] | None = None
         if carried.by == "map" and not plan.sums:
             exact = unit_map(plan, self.problem, self._plain_wei)
-            if self._is_dynamic:
+            if settings.dynamic is not None:
                 unit = _in_f32(exact)
             else:
                 whole = _in_f32(-carried.value * exact)
@@ -268,7 +264,7 @@ class Recipe:
     def _carried_notes(self, carried: SrcZeroPoint) -> list[str]:
         if carried.by == "nothing":
             return []
-        point = "of each call" if self._is_dynamic else f"{carried.value:g}"
+        point = f"{carried.value:g}" if self.settings.dynamic is None else "of each call"
         off = f", off by {abs(carried.lost):.3g} of a level" if carried.lost else ""
         return [f"source zero point {point} by {carried.by}{off}"]
 

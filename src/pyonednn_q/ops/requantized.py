@@ -26,6 +26,7 @@ from pyonednn_q.native.arrays import check_out, lie_alike, memory_order
 from pyonednn_q.native.passes import requantize
 from pyonednn_q.ops.arrays import as_output
 from pyonednn_q.ops.shapes import Shapes
+from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.qparams import QParams
 from pyonednn_q.requantize import requantizer
 from pyonednn_q.requantize.statement import apply
@@ -168,7 +169,8 @@ class Requantized(Generic[BareT]):
         if definition.asked is not None and self._ready.get(src_dims) is None:
             params = definition.settings.src_q
             assert params is not None
-            zeros = np.zeros(src_dims, dtypes.numpy_dtype(params.dtype))
+            src = TensorSpec.dense(src_dims, params.dtype)  # which refuses what no array can be
+            zeros = np.zeros(src.dims, dtypes.numpy_dtype(params.dtype))
             self(definition, zeros, None, None, {})
         return self.products[0].prepare(src_dims)
 

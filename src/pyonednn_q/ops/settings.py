@@ -165,9 +165,10 @@ class Settings:
         if len(self.post.steps) > 1 or not plain or np.ndim(self.dst_q.scale):
             raise ArgumentError("post", str(self.post), wanted)
         assert isinstance(clip, Clip)
-        scale, point = np.float32(self.dst_q.scale), int(np.max(self.dst_q.zero_point))
+        point = int(np.max(self.dst_q.zero_point))
         least, greatest = dtypes.qmin(self.dst), dtypes.qmax(self.dst)
         with np.errstate(over="ignore"):
+            scale = np.float32(self.dst_q.scale)
             ends = np.array([clip.lo.least, clip.hi.least], np.float32) / scale
         lo, hi = np.clip(round_real(ends, "half_away_from_zero") + point, least - 1, greatest + 1)
         if lo > greatest or hi < least:

@@ -65,8 +65,7 @@ class ConvProblem(WindowedProblem):
         """Its own."""
         return self.padding_lo, self.padding_hi
 
-    def _at(self, axis: int) -> Array:
-        places, taps = self._steps(axis)
+    def _at(self, axis: int, places: Array, taps: Array) -> Array:
         return places * self.stride[axis] - self.padding_lo[axis] + taps
 
     @property
@@ -123,8 +122,7 @@ class DeconvProblem(WindowedProblem):
         )
         return lo, hi
 
-    def _at(self, axis: int) -> Array:
-        places, taps = self._steps(axis)
+    def _at(self, axis: int, places: Array, taps: Array) -> Array:
         at, rest = np.divmod(places + self.padding_lo[axis] - taps, self.stride[axis])
         return np.where(rest == 0, at, -1)
 

@@ -215,9 +215,9 @@ class PrimitiveFacts:
         if is_int8:
             interval = Interval(integer=True)
         if wei is not None and is_int8:
-            points = {"src_zero_point": src_zero_point, "wei_zero_point": wei_zero_point}
-            src, other = (whole(name, 0 if z is None else z) for name, z in points.items())
-            interval = acc_interval(problem, wei, src, other)
+            src_point = 0 if src_zero_point is None else whole("src_zero_point", src_zero_point)
+            wei_point = 0 if wei_zero_point is None else whole("wei_zero_point", wei_zero_point)
+            interval = acc_interval(problem, wei, src_point, wei_point)
             has_min = bool((wei == dtypes.qmin(problem.wei.dtype)).any())
         return cls(
             kind=problem.kind,
@@ -317,7 +317,7 @@ def acc_interval(
         raise ShapeError("wei", str(wei.shape), str(problem.wei.dims))
     if src_range is None:
         src_range = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
-    least, greatest = (end - src_zero_point for end in src_range)
+    least, greatest = src_range[0] - src_zero_point, src_range[1] - src_zero_point
     values = wei.astype(np.float64) - wei_zero_point
     # A batch of a matmul's weights shares one chain.
     rows = problem.channel_rows(values).reshape(problem.oc, -1, max(problem.terms, 1))

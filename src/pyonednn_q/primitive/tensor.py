@@ -131,6 +131,21 @@ class TensorSpec:
         return len(self.dims)
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether its bytes from the first to the last element hold more than its elements."""
+        return self.nbytes * 8 > self.size * dtypes.bits(self.dtype)
+
+    def lies_as(self, other: TensorSpec) -> bool:
+        """Tell whether elements are where those of a tensor of the same dims are.
+
+        Both have strides; those of dimensions of 1 may be any.
+        """
+        if self.strides is None or other.strides is None:
+            return False
+        steps = zip(self.dims, self.strides, other.strides, strict=True)
+        return all(dim == 1 or step == wanted for dim, step, wanted in steps)
+
+    @property
     def size(self) -> int:
         """Number of elements."""
         product = 1
@@ -146,8 +161,9 @@ class TensorSpec:
         """
         elements = self.size
         if self.strides is not None and elements:
-            steps = zip(self.dims, self.strides, strict=True)
-            elements = 1 + sum((dim - 1) * step for dim, step in steps)
+            elements = 1
+            for dim, step in zip(self.dims, self.strides, strict=True):
+                elements += (dim - 1) * step
         return (elements * dtypes.bits(self.dtype) + 7) // 8
 
     @property
@@ -201,7 +217,7 @@ def _packed(dims: tuple[int, ...], order: Iterable[int]) -> tuple[int, ...]:
 def _canonical(dims: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
     """`strides`, where a dimension of 1 has the stride it has in a tensor without gaps."""
     ndim = len(dims)
-    packed = [_packed(dims, order) for order in (range(ndim), _channels_last_order(ndim))]
+    packed = _packed(dims, range(ndim)), _packed(dims, _channels_last_order(ndim))
     if strides in packed:
         return strides
     for known in packed:
@@ -222,7 +238,9 @@ def _check_strides(dims: tuple[int, ...], strides: tuple[int, ...]) -> None:
     if 0 in dims:
         return
     needed = 1
-    for step, dim in sorted(pair for pair in zip(strides, dims, strict=True) if pair[1] > 1):
+    for step, dim in sorted(zip(strides, dims, strict=True)):
+        if dim == 1:  # its stride addresses nothing
+            continue
         if step < needed:
             wanted = f"strides at which elements of {dims} do not overlap"
             raise LayoutError(argument="strides", got=str(strides), wanted=wanted)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from pyonednn_q.argument import integers, items
 from pyonednn_q.errors import ShapeError
@@ -117,9 +118,20 @@ def padding_sides(value: Padding, count: int) -> tuple[Dims, Dims]:
         flat = integers("padding", sides)
         pairs: list[Dims] = list(zip(flat[:count], flat[count:], strict=True))
     else:
-        each = (side if isinstance(side, Iterable) else (side, side) for side in sides)
-        pairs = [integers("padding", side) for side in each]
+        pairs = []
+        for side in sides:
+            pair = side if isinstance(side, Iterable) else (side, side)
+            pairs.append(integers("padding", pair))
     if len(pairs) != count or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
         wanted = f"0 or more: one value, {count}, (lo, hi) for each dimension, or {2 * count}"
         raise ShapeError("padding", shown(value), wanted)
-    return tuple(lo for lo, _ in pairs), tuple(hi for _, hi in pairs)
+    lo, hi = zip(*pairs, strict=True) if pairs else ((), ())
+    return lo, hi
+
+
+def kept(name: str, value: Any) -> Any:  # noqa: ANN401 - one number, a row, or a table
+    """Return a part of a window as its caller wrote it, of numbers and tuples of them."""
+    if not isinstance(value, Iterable):
+        return value
+    rows = items(name, value, object)
+    return tuple(integers(name, row) if isinstance(row, Iterable) else row for row in rows)

@@ -66,6 +66,8 @@ class WindowedProblem(DenseOperation):
             wanted = f"({self.src.dims[0]}, {self.oc}, {self.src.ndim - 2} spatial dimensions)"
             raise ShapeError(argument="dst", got=str(self.dst.dims), wanted=wanted)
         self._check_lengths()
+        if self.dst.size and not self.src.size:
+            raise ShapeError("src", str(self.src.dims), "elements: there is a result to compute")
 
     def _check_lengths(self) -> None:
         raise NotImplementedError
@@ -189,17 +191,14 @@ class WindowedProblem(DenseOperation):
             Indices along the dimension of src.
         """
         axis = whole("axis", axis, lo=0, hi=self.spatial - 1)
-        at = self._at(axis)
+        places = np.arange(self.dst.dims[2 + axis])[:, np.newaxis]
+        taps = np.arange(self.window.kernel[axis])[np.newaxis] * self.dilation[axis]
+        at = self._at(axis, places, taps)
         return np.where((at >= 0) & (at < self.src.dims[2 + axis]), at, -1)
 
-    def _at(self, axis: int) -> Array:
-        """Return where each place of dst looks through each tap, which may lie outside of src."""
+    def _at(self, axis: int, places: Array, taps: Array) -> Array:
+        """Return where places of dst look through taps that reach so far: in src, or outside."""
         raise NotImplementedError
-
-    def _steps(self, axis: int) -> tuple[Array, Array]:
-        """Return places of dst as a column, and how far its taps reach as a row."""
-        places = np.arange(self.dst.dims[2 + axis])[:, np.newaxis]
-        return places, np.arange(self.window.kernel[axis])[np.newaxis] * self.dilation[axis]
 
     @property
     def taps_seen(self) -> Array:

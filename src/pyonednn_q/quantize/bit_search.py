@@ -228,11 +228,21 @@ def search_bits(
             best = widths
         done.append(SearchTrial(number, dict(widths), score, size_ratio(widths, weights), top))
         if log is not None:
-            log(done[-1])
+            _told(log, done[-1])
         heated = heat * (1.0 - number / count)
         if score >= at or (heated > 0.0 and chance.random() < math.exp((score - at) / heated)):
             now, at = widths, score
     return BitSearch(dict(best), done[-1].best, tuple(done))
+
+
+def _told(log: Callable[[SearchTrial], object], trial: SearchTrial) -> None:
+    try:
+        log(trial)
+    except Error:
+        raise
+    except Exception as error:
+        got = f"a function that raises {type(error).__name__}"
+        raise ArgumentError("log", got, "one that takes a trial") from error
 
 
 def _score(evaluate: Callable[[dict[str, int]], float], bits: dict[str, int]) -> float:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyonednn_q.argument import flag, function, instance, named, one_of, whole
+from pyonednn_q.argument import each, flag, function, instance, named, one_of, whole
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.quantize.distribution import DISTRIBUTIONS, Distribution, checked_percent
 from pyonednn_q.quantize.estimator import Estimator
@@ -204,15 +204,19 @@ def _updated(name: str, state: Estimator, tensor: Any) -> None:  # noqa: ANN401
         raise type(error)(argument, error.got, error.wanted) from None
 
 
+def _length(batches: Any) -> int | None:  # noqa: ANN401
+    """Return how many batches there are; None: nobody knows (torch's loaders of streams raise)."""
+    try:
+        return len(batches)
+    except Exception:
+        return None
+
+
 def _shown_progress(
     batches: Iterable[Batch], limit: int | None, *, progress: bool
 ) -> Iterator[Batch]:
-    try:
-        iterator = iter(batches)
-    except TypeError:
-        raise ArgumentError("batches", shown(batches), "an iterable") from None
-    count = getattr(batches, "__len__", None)
-    total = min(filter(None, (limit, count() if count else None)), default=None)
+    iterator = each("batches", batches)
+    total = min(filter(None, (limit, _length(batches))), default=None)
     start = drawn = time.monotonic()
     done = 0
     while limit is None or done < limit:

@@ -275,7 +275,8 @@ def codes_by_factors(src: ArrayLike, wei: ArrayLike, bias: ArrayLike) -> FactorC
     src_factor = quantization_factor(src)
     wei_factor = quantization_factor(wei, "weights")
     real = numbers("bias", bias).astype(np.float64)
-    whole = np.rint(real * src_factor * wei_factor)
+    with np.errstate(over="ignore"):
+        whole = np.rint(real * src_factor * wei_factor)
     if not (np.abs(whole) < 2.0**31).all():
         raise ArgumentError("bias", "values beyond 32 bits, or not finite", "a smaller bias")
     src_codes, wei_codes = (

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import numbers, real, whole
+from pyonednn_q.argument import each, numbers, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -332,13 +331,9 @@ def channel_moments(
     """
     axis = whole("axis", axis)
     most = None if samples is None else whole("samples", samples, lo=1)
-    try:
-        rest = iter(batches)
-    except TypeError:
-        raise ArgumentError("batches", shown(batches), "an iterable") from None
     seen = count = 0
     mean, squares = np.zeros(0), np.zeros(0)
-    for batch in rest:
+    for batch in each("batches", batches):
         values = _finite("batches", batch)
         if not values.size or not -values.ndim <= axis < values.ndim:
             raise ShapeError("batches", f"shape {values.shape}", f"values along a dimension {axis}")

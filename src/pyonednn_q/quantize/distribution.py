@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q.argument import real, whole
+from pyonednn_q.argument import items, real, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.estimator import Estimator
 from pyonednn_q.quantize.histogram_search import searched_range
@@ -173,9 +173,10 @@ def checked_percent(percent: object) -> tuple[float, float]:
         Anything but two numbers from 0 to 100, the first below the second.
     """
     wanted = "two numbers from 0 to 100, the first below the second"
-    if not isinstance(percent, (tuple, list)) or len(percent) != 2:
+    ends = items("percent", percent, object)
+    if len(ends) != 2:
         raise ArgumentError("percent", shown(percent), wanted)
-    low, high = (real("percent", end) for end in percent)
+    low, high = (real("percent", end) for end in ends)
     if not 0.0 <= low < high <= 100.0:
         raise ArgumentError("percent", shown(percent), wanted)
     return low, high

@@ -120,6 +120,7 @@ def fq_from_range(
     for name, value in {**flags, "strict_zero": strict_zero, "unify_zero": unify_zero}.items():
         flag(name, value)
     least, greatest = _ends(lo, hi)
+    bits = whole("bits", bits, lo=2, hi=16)
     first, last = level_range(bits, narrow=narrow)
     levels = last - first + 1
     if not symmetric:
@@ -130,14 +131,14 @@ def fq_from_range(
         return FakeQuantize(low, high, low, high, levels)
     if signed is not None:
         flag("signed", signed)
+    if half_range and bits < 3:
+        raise ArgumentError("half_range", f"{bits} bits", "at least 3")
     count = 2 ** (bits - 1) if half_range else levels
     high = _floored(greatest, floor)
     low = np.zeros_like(high)
     if signed or (least < 0.0).any():
         low = -high if narrow else -high * np.float32(count / (count - 2))
     if half_range:
-        if bits < 3:
-            raise ArgumentError("half_range", f"{bits} bits", "at least 3")
         stretch = np.float32((levels - 1) / (count - 1))
         low, high = low * stretch, high * stretch
     return FakeQuantize(low, high, low, high, levels)

@@ -102,8 +102,8 @@ class QuantizationTarget:
         for name in ("agnostic", "linked", "fused"):
             object.__setattr__(self, name, items(name, getattr(self, name), str))
         for name in ("quantized", "weights"):
-            pairs = [_pair(name, pair) for pair in items(name, getattr(self, name), tuple, list)]
-            object.__setattr__(self, name, tuple(pairs))
+            pairs = [items(name, pair, object) for pair in items(name, getattr(self, name), object)]
+            object.__setattr__(self, name, tuple(_pair(name, pair) for pair in pairs))
 
 
 def _pair(name: str, pair: Sequence[object]) -> tuple[str, object]:

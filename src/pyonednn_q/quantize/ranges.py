@@ -105,6 +105,8 @@ def scales_and_points(
     with np.errstate(over="ignore"):
         low, high = (numbers("src", end).astype(np.float32) for end in (lo, hi))
     low = broadcast("lo", low, high.shape) if high.ndim else low
+    if not low.size:
+        raise ArgumentError("lo", "no values", "the ends of at least one range")
     qmin, qmax = dtypes.qmin(dtype), dtypes.qmax(dtype)
     with np.errstate(over="ignore"):
         if symmetric:

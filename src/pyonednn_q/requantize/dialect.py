@@ -132,7 +132,9 @@ def requantizer(
             raise
         # The caller gave scales.
         src, wei, dst = scales
-        got = f"scales whose src · wei / dst is up to {float(np.max(src * wei / dst)):.4g}"
+        with np.errstate(over="ignore"):
+            most = float(np.max(src * wei / dst))
+        got = f"scales whose src · wei / dst is up to {most:.4g}"
         wanted = f"smaller ones, for which {name} has integers"
         raise ArgumentError("src_scale", got, wanted) from None
 

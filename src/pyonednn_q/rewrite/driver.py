@@ -192,7 +192,8 @@ def weight(items: Sequence[Item]) -> int:
     """Cost of the items as post-ops."""
     total = 0
     for item in items:
-        total += _WEIGHT[type(item)](item)
+        cost = _WEIGHT[type(item)]
+        total += cost if isinstance(cost, int) else cost(item)
     return total
 
 
@@ -255,28 +256,20 @@ def _prelu_weight(step: PRelu) -> int:
     return _part(step.slope)
 
 
-def _one(_: Item) -> int:
-    return PER_TENSOR
-
-
-def _nothing(_: Item) -> int:
-    return 0
-
-
 def _grain(vec: Vec) -> int:
     if vec.array is None:
         return int(not vec.least.is_integer())
     return int(np.count_nonzero(np.rint(vec.array) != vec.array))
 
 
-_WEIGHT: dict[type, Callable[[Any], int]] = {
+_WEIGHT: dict[type, int | Callable[[Any], int]] = {
     Affine: _affine_weight,
     Clip: _clip_weight,
-    Round: _one,
-    Eltwise: _one,
+    Round: PER_TENSOR,
+    Eltwise: PER_TENSOR,
     PRelu: _prelu_weight,
-    Sum: _one,
+    Sum: PER_TENSOR,
     Binary: _binary_weight,
-    Acc: _nothing,
-    Dst: _nothing,
+    Acc: 0,
+    Dst: 0,
 }

@@ -71,10 +71,6 @@ class Acc:
         """What is known of x0."""
         return affine(self.scale, self.shift, self.interval)
 
-    def holding(self, scale: Vec, shift: Vec) -> Acc:
-        """Return the same end with another scale and shift."""
-        return Acc(self.interval, scale, shift, self.takes_scale, self.takes_shift, self.because)
-
     def __str__(self) -> str:
         return str(Affine(self.scale, self.shift)).replace("x", "acc")
 

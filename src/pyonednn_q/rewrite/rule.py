@@ -317,9 +317,12 @@ class Trace:
     @property
     def exactness(self) -> Exactness:
         """The weakest promise made; levels of bounded rewrites add up."""
-        promises = [event.rule.exactness for event in self.events if event.after is not None]
-        rank = max((exactness.rank for exactness in promises), default=BITWISE.rank)
-        return Exactness(rank, sum(exactness.levels for exactness in promises))
+        rank, levels = BITWISE.rank, 0
+        for event in self.events:
+            if event.after is not None:
+                rank = max(rank, event.rule.exactness.rank)
+                levels += event.rule.exactness.levels
+        return Exactness(rank, levels)
 
     @property
     def rate(self) -> float:

@@ -21,6 +21,7 @@ AVX2: 1 of 3 output channels saturates
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -158,9 +159,37 @@ def saturation(
     ArgumentError, DTypeError, ShapeError
         Naming the argument.
     """
+    (verdict,) = saturations(
+        problem, wei, [isa], impl=impl, src_range=src_range, src_zero_point=src_zero_point
+    )
+    return verdict
+
+
+def saturations(
+    problem: Problem,
+    wei: Array,
+    isas: Iterable[InstructionSet | str],
+    *,
+    impl: str | None = None,
+    src_range: tuple[int, int] | None = None,
+    src_zero_point: bool | None = None,
+) -> list[Verdict]:
+    """Return the same for several machines: those that sum alike are looked at once."""
     dense, wei = checked(problem, wei)
     source = _range(dense, src_range)
-    ways = summations(dense, isa, impl, src_zero_point=src_zero_point)
+    known: dict[tuple[Summation, ...], tuple[ChannelVerdict, ...]] = {}
+    verdicts = []
+    for isa in isas:
+        ways = summations(dense, isa, impl, src_zero_point=src_zero_point)
+        if ways not in known:
+            known[ways] = _channels(dense, wei, ways, source)
+        verdicts.append(Verdict(dense, InstructionSet.of(isa), source, ways, known[ways]))
+    return verdicts
+
+
+def _channels(
+    dense: Weighted, wei: Array, ways: tuple[Summation, ...], source: tuple[int, int]
+) -> tuple[ChannelVerdict, ...]:
     lows, highs = np.zeros((2, dense.oc), np.int64)
     odd, pairs = np.zeros((2, dense.oc), np.bool_)
     for way in ways:
@@ -173,8 +202,7 @@ def saturation(
             lows = np.minimum(lows, _per_channel(dense, pair.lo, np.min))
             highs = np.maximum(highs, _per_channel(dense, pair.hi, np.max))
     rows = zip(map(_reason, pairs, odd), lows.tolist(), highs.tolist(), strict=True)
-    channels = tuple(ChannelVerdict(at, *row) for at, row in enumerate(rows))
-    return Verdict(dense, InstructionSet.of(isa), source, ways, channels)
+    return tuple(ChannelVerdict(at, *row) for at, row in enumerate(rows))
 
 
 def witness(verdict: Verdict, wei: Array, channel: int) -> Witness | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -169,8 +170,13 @@ def test_both_peaks_are_said_and_how_the_second_is_made() -> None:
     assert "that are computed, none of padding" in text
 
 
-def test_problems_that_were_typed_in_are_shown_once() -> None:
-    typed = [replace(each, line="", suite="") for each in ROWS[:2]]
+@pytest.mark.parametrize(
+    "unnamed",
+    [{"line": "", "suite": ""}, {"line": "ip 8x64 64x64"}],
+    ids=["typed in", "of a suite"],
+)
+def test_problems_without_a_name_are_shown_once(unnamed: dict[str, Any]) -> None:
+    typed = [replace(each, **unnamed) for each in ROWS[:2]]
     head, first, second = lines(report.text(run(*typed)))[2:5]
     assert "problem" not in head
     assert first.startswith("ip 8x64 64x64  f32")

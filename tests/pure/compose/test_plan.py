@@ -71,6 +71,17 @@ def test_other_json_is_refused(text: str) -> None:
         Plan.from_json(text)
 
 
+def test_json_that_holds_notes_is_read() -> None:
+    """Texts once held them; they follow from the chain and the facts."""
+    plan = compose(Chain(Clip(0, 1)), FACTS)
+    text = json.loads(plan.to_json())
+    text["value"]["notes"] = ["something that was said once"]
+    read = Plan.from_json(json.dumps(text))
+    assert read == plan
+    assert read.notes == plan.notes
+    assert "codes of u8" in plan.notes[0]
+
+
 def test_plans_of_different_constants_differ() -> None:
     assert compose(Chain(Affine(2.0)), FACTS) != compose(Chain(Affine(3.0)), FACTS)
 

@@ -154,7 +154,7 @@ WRONG: list[tuple[object, type[Exception], str]] = [
     (
         chain({"step": "fake_quantize", "symmetric": -1}),
         ArgumentError,
-        r"chain\[0\].symmetric: got a reversed range",
+        r"chain\[0\].symmetric: got -1; wanted numbers above 0",
     ),
     ({**MATMUL, "stride": 1}, ArgumentError, "stride: got an unknown key"),
     ({**MATMUL, "wei": {"dims": [4, 5]}}, ShapeError, "wei.dims: .*3 rows"),

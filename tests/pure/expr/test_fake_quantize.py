@@ -13,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.expr import fq_forms
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
+from pyonednn_q.expr.fq_qparams import qparams_from_fq
 from pyonednn_q.expr.steps import Affine, Chain, Clip, Round
+from pyonednn_q.expr.vec import Vec
 
 Array = np.ndarray[Any, Any]
 LEVELS = (2, 3, 15, 16, 255, 256, 65535, 65536)
@@ -57,7 +60,9 @@ dyadic = st.integers(-64, 64).map(lambda v: v / 8)
 
 class TestMeaning:
     @pytest.mark.parametrize("levels", [2, 3, 5, 17, 257, 65])
-    @given(low=dyadic, size=st.sampled_from([0.5, 1.0, 4.0]), out=dyadic, span=dyadic)
+    @given(
+        low=dyadic, size=st.sampled_from([0.5, 1.0, 4.0, 0.0, -0.5, -4.0]), out=dyadic, span=dyadic
+    )
     def test_float64_is_exact_on_dyadic_ranges(
         self, levels: int, low: float, size: float, out: float, span: float
     ) -> None:
@@ -191,22 +196,70 @@ class TestValue:
         assert str(self.FQ) == "fake_quantize(x, [[0, -1], 1] -> [0, 255], 256 levels)"
 
     REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
-        (lambda: FakeQuantize([0, 0], [1, 0], 0, 1), "empty range, width 0 in channel 1"),
-        (lambda: FakeQuantize([0, 0], [1, -1], 0, 1), "reversed range, width -1 in channel 1"),
         (lambda: FakeQuantize(0, float("inf"), 0, 1), "input_high: got inf"),
         (lambda: FakeQuantize(0, 1, 0, float("nan")), "NaN"),
         (lambda: FakeQuantize(0, 5e-324, 0, 1), "width 5e-324"),
         (lambda: FakeQuantize(0, 1e-306, 0, 1), "width 1e-306"),  # 256 / 1e-306 is infinite
+        (lambda: FakeQuantize([0, 1], [1e-306, 1], 0, 1), r"width \[1e-306, 0\]"),
+        (lambda: FakeQuantize(1e-306, 0, 0, 1), "width -1e-306"),
         (lambda: FakeQuantize(-1.7e308, 1.7e308, 0, 1), "input_high"),
         (lambda: FakeQuantize(0, 1, 0, 1, 1), "levels: got 1"),
         (lambda: FakeQuantize(0, 1, 0, 1, 65537), "levels: got 65537"),
         (lambda: FakeQuantize(0, 1, 0, 1, cast("Any", 2.5)), "levels: got 2.5"),
         (lambda: FakeQuantize([0, 1], [2, 3, 4], 0, 1), "input_high: got 3 channels"),
         (lambda: FakeQuantize.symmetric(1, 2), "two levels have no zero"),
-        (lambda: FakeQuantize(1, 1, 0, 1, 2).scale_in, "scale_in: got a threshold"),
+        (lambda: FakeQuantize.symmetric([1, -2]), "high: got -2 in channel 1"),
+        (lambda: FakeQuantize.symmetric(0), "high: got 0; wanted numbers above 0"),
     )
 
     @pytest.mark.parametrize(("make", "problem"), REFUSED)
     def test_degenerate_forms_are_refused(self, make: Callable[[], object], problem: str) -> None:
         with pytest.raises(ArgumentError, match=problem):
             make()
+
+    NO_LEVELS: tuple[tuple[FakeQuantize, str], ...] = (
+        (FakeQuantize(1, 1, 0, 1, 2), "a threshold"),
+        (FakeQuantize([0, 0], [1, 0], 0, 1), "an empty range, width 0 in channel 1"),
+        (FakeQuantize([0, 0], [1, -1], 0, 1), "a reversed range, width -1 in channel 1"),
+    )
+
+    @pytest.mark.parametrize(("fq", "problem"), NO_LEVELS)
+    def test_what_reads_levels_says_that_there_are_none(
+        self, fq: FakeQuantize, problem: str
+    ) -> None:
+        readers: dict[str, Callable[[], object]] = {
+            "scale_in": lambda: fq.scale_in,
+            "zero_in": lambda: fq.zero_in,
+            "levels_per_unit": lambda: fq.levels_per_unit,
+            "input_low": fq.quantize_steps,
+            "fq": lambda: fq_forms.fq_params(fq),
+            "wei_fq": lambda: fq.check_levels("wei_fq"),
+        }
+        assert not fq.has_levels
+        for name, read in readers.items():
+            with pytest.raises(ArgumentError, match=f"^{name}: got {problem}; wanted input_low <"):
+                read()
+        for read in (
+            lambda: fq_forms.codes(fq),
+            lambda: qparams_from_fq(fq, "u8", side="input"),
+        ):
+            with pytest.raises(ArgumentError, match=f"^fq: got {problem}; wanted input_low <"):
+                read()
+        assert fq_forms.scale_alone(fq, "u8") is None
+        assert fq_forms.dequantizes_from(fq) is None
+        assert fq_forms.pure_scale(fq) is None
+
+    @pytest.mark.parametrize("ends", [([0.0, 1.0], [1.0, 1.0]), ([0.0, 1.0], [0.0, -1.0])])
+    def test_no_chain_is_made_of_ranges_that_are_odd_in_some_channels(
+        self, ends: tuple[Any, Any]
+    ) -> None:
+        with pytest.raises(ArgumentError, match=r"^input_low: got (an empty|a reversed) range"):
+            FakeQuantize(*ends, 0, 1, 256).chain()
+
+    def test_two_levels_are_a_threshold_in_every_channel(self) -> None:
+        fq = FakeQuantize([0.0, 1.0], [3.0, 1.0], [0.0, 5.0], [1.0, -2.0], 2)
+        x = np.array([[1.5, 1.75, 1.0], [1.0, 1.25, -9.0]])
+        assert fq(x, axis=0).tolist() == [[0.0, 1.0, 0.0], [5.0, -2.0, 5.0]]
+        assert np.array_equal(evaluate(fq.chain(), x, axis=0), fq(x, axis=0))
+        assert fq_forms.binarising_threshold(FakeQuantize([0, 1], [3, 1], 0, 1, 2)) == Vec([1.5, 1])
+        assert fq_forms.binarising_threshold(FakeQuantize(1, 0, 0, 1, 2)) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -265,6 +266,27 @@ def test_progress_is_shown_on_what_takes_long(
     assert capsys.readouterr().err == ""
 
 
+class Stream:
+    """Batches whose number nobody knows, as torch's loaders of streams say it."""
+
+    def __len__(self) -> int:
+        raise TypeError
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(DATA)
+
+
+def test_a_stream_has_no_length() -> None:
+    states = collect(lambda x: {"x": x}, Stream())
+    assert states["x"].range() == collect(lambda x: {"x": x}, list(DATA))["x"].range()
+
+
+def gone() -> Iterator[np.ndarray]:
+    yield DATA
+    msg = "the disk is gone"
+    raise OSError(msg)
+
+
 def test_what_does_not_fit_is_refused_by_name() -> None:
     state = estimator()
     with pytest.raises(ArgumentError, match=r"^range: got an estimator without values"):
@@ -290,6 +312,9 @@ def test_what_does_not_fit_is_refused_by_name() -> None:
         estimator("moving_average", rate=0)
     with pytest.raises(ArgumentError, match=r"^batches: got none"):
         collect(lambda x: {"x": x}, [])
+    with pytest.raises(ArgumentError, match=r"^batches: got .*, which raises OSError") as raised:
+        collect(lambda x: {"x": x}, gone())
+    assert str(raised.value.__cause__) == "the disk is gone"
     with pytest.raises(ArgumentError, match=r"^run: got no tensor 'y'"):
         collect(lambda x: {"x": x}, [DATA], {"y": estimator()})
     with pytest.raises(ArgumentError, match=r"^x: batch: got values that are not finite"):

@@ -254,7 +254,7 @@ def test_moments_of_channels_far_from_zero_and_of_images() -> None:
 def test_moments_that_are_none() -> None:
     cases: list[tuple[Any, str]] = [
         ([], "^batches: got none"),
-        (7, "^batches: got 7; wanted an iterable"),
+        (7, "^batches: got 7, which raises TypeError; wanted an iterable"),
         ([[[np.inf]]], "^batches: got values that are not finite"),
         ([[1.0]], r"^batches: got shape \(1,\)"),
         ([np.ones((2, 3)), np.ones((2, 4))], "^batches: got 4 channels; wanted 3, as before"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -179,7 +180,7 @@ def test_a_shift_beside_a_whole_number_is_taken_as_it(shift: Any, whole: Any) ->
     acc = Acc(scale=Vec(0.5), shift=Vec(shift), takes_scale=Takes.PER_CHANNEL, because="so")
     stored = affine.snap_shift_before_round(acc, Dst("u8"))
     assert isinstance(stored, Rewrite)
-    assert stored.items == (acc.holding(Vec(0.5), Vec(whole)), Dst("u8"))
+    assert stored.items == (replace(acc, shift=Vec(whole)), Dst("u8"))
     for sign in (1.0, -1.0):
         after = affine.snap_shift_after_clipped_round(Round(), Clip(0, 9), Affine(sign, shift))
         assert isinstance(after, Rewrite)

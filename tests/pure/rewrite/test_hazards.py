@@ -152,16 +152,20 @@ def test_empty_range_is_a_threshold(levels: int) -> None:
         assert found.tolist() == [[0, 0, 255]]
     with pytest.raises(ArgumentError, match="scale_in: got a threshold"):
         _ = fq.scale_in
+    mixed = FakeQuantize([0, 0.5], [1, 0.5], 0, 255, levels)
+    assert mixed([[1, 0.5], [2, 0.75]]).tolist() == [[255, 0], [255, 255]]
     with pytest.raises(ArgumentError, match="empty range, width 0 in channel 1"):
-        FakeQuantize([0, 0], [1, 0], 0, 255, levels)
+        mixed.chain()
 
 
-def test_reversed_range_is_refused_early() -> None:
+def test_reversed_range_never_becomes_a_chain() -> None:
     """Hazard 8: il > ih had four behaviours: falling levels, or one level for all."""
-    with pytest.raises(ArgumentError, match="reversed range, width -2"):
-        FakeQuantize(1, -1, 0, 255)
     x = np.array([-2, -0.5, 0.5, 2], np.float32)
-    assert fake_quantize(x, 1, -1, 0, 255, levels=256).tolist() == [0, 191, 64, 255]
+    fq = FakeQuantize(1, -1, 0, 255)
+    for found in (fake_quantize(x, 1, -1, 0, 255, levels=256), fq(x), fq.evaluate_f32(x)):
+        assert found.tolist() == [0, 191, 64, 255]
+    with pytest.raises(ArgumentError, match="reversed range, width -2"):
+        fq.chain()
 
 
 def test_threshold_is_the_threshold() -> None:

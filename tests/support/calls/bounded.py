@@ -64,12 +64,17 @@ class Bounded:
         return Bounded(value, error, np.where(above | below, bound, self.size))
 
     def round(self, later: F64 | float = 0.0) -> Bounded:
-        """Return the nearest whole number; shifts of size `later` may move before it."""
+        """Return the nearest whole number; shifts of size `later` may move before it.
+
+        Where it was whole before, the round may be left out, and what follows be folded with the
+        terms that made it: their size remains.
+        """
         moved = np.where(np.asarray(later) > 0, ROUNDINGS * UNIT * (self.size + later), 0.0)
         room = self.error + moved + SNAPPED
         value = np.rint(self.value)
         lo, hi = np.rint(self.value - room), np.rint(self.value + room)
-        return Bounded.of(value, np.maximum(hi - value, value - lo))
+        size = np.where(value == self.value, np.maximum(self.size, np.abs(value)), np.abs(value))
+        return Bounded.of(value, np.maximum(hi - value, value - lo), size)
 
     def slope_below(self, slope: F64) -> Bounded:
         """Return x where x >= 0, slope · x elsewhere."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from pyonednn_q.expr.steps import Chain, Clip
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
+from pyonednn_q.qparams import QParams
 from support.calls.bounded import Bounded
 from support.calls.steps import Around, run
 from support.oracle_convolution import convolve, deconvolve
@@ -26,7 +27,6 @@ from support.oracle_numbers import INTEGER_RANGES, convert, convert_ends, numpy_
 from support.oracle_tracked import grid, summed
 
 if TYPE_CHECKING:
-    from pyonednn_q.qparams import QParams
     from support.oracle_tracked import F64
 
 Array = np.ndarray[Any, Any]
@@ -139,8 +139,8 @@ class Call:
         value = self._sums(src - point, wei - points)
         if not self.in_parts:
             return Bounded.of(value)
-        whole = np.abs(self._sums(src, wei - points))
-        return Bounded.of(value, size=np.maximum(np.abs(value), whole + np.abs(whole - value)))
+        whole = self._sums(src, wei - points)
+        return Bounded.of(value, size=np.abs(whole) + np.abs(whole - value))
 
     def _sums(self, src: F64, wei: F64) -> F64:
         if self.kind == "matmul":
@@ -173,20 +173,20 @@ class Call:
         """
         assert self.src_q is not None
         assert self.wei_q is not None
-        assert self.dst_q is not None
+        dst_q = QParams(1.0, 0, self.dtype) if self.dst_q is None else self.dst_q
         wei_scale = np.asarray(self.wei_q.scale, np.float64).astype(np.float32)
-        multiplier = np.float32(self.src_q.scale) * wei_scale / np.float32(self.dst_q.scale)
+        multiplier = np.float32(self.src_q.scale) * wei_scale / np.float32(dst_q.scale)
         bias = np.zeros(1) if self.bias is None else self.bias.astype(np.float64)
         total = (acc.value + around.channels(bias)).astype(np.float32)
         levels = np.rint(total * around.channels(multiplier.reshape(-1)))
-        step = float(self.dst_q.scale)
+        step = float(dst_q.scale)
         for clip in self.post:
             ends: tuple[Any, Any] = (0.0, np.inf)  # of a relu
             if isinstance(clip, Clip):
                 ends = (clip.lo.values(), clip.hi.values())
             lo, hi = (around.channels(np.rint(np.asarray(end) / step)) for end in ends)
             levels = np.clip(levels, lo, hi)
-        return Bounded.of(levels.astype(np.float64) + float(self.dst_q.zero_point))
+        return Bounded.of(levels.astype(np.float64) + float(dst_q.zero_point))
 
 
 @dataclass(frozen=True, eq=False)

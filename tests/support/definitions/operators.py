@@ -11,7 +11,16 @@ from fractions import Fraction
 import numpy as np
 
 from pyonednn_q.qparams import QParams
-from support.definitions.requantization import bounded, f32, f64, half_away, q31, search, two_step
+from support.definitions.requantization import (
+    bounded,
+    f32,
+    f64,
+    half_away,
+    q31,
+    search,
+    two_step,
+    two_step_up,
+)
 
 LIMITS = {"s8": (-128, 127), "u8": (0, 255)}
 
@@ -152,6 +161,22 @@ def mean(
         return bounded(half_away(value), LIMITS[q.dtype])
     product = f32(f32(Fraction(x)) * f32(scale(src_q) / f32(scale(q) * count)))
     return code(round(product) if dialect == "onnxruntime" else half_away(product), q)
+
+
+def mean_of_image(
+    codes: list[int], src_q: QParams, q: QParams, dialect: str, *, is_last: bool
+) -> int:
+    """LiteRT's MEAN over an image's codes of a channel, one of the last up to 15 or before them."""
+    n, point = len(codes), int(src_q.zero_point)
+    if dialect == "xnnpack":
+        factor = f32(f32(scale(src_q) / scale(q)) * f32(Fraction(1, n)))
+        shift = f32(int(q.zero_point) - f32(n * point * factor))
+        return bounded(round(f32(f32(sum(codes) * factor) + shift)), LIMITS[q.dtype])
+    factor = f32(scale(src_q) / f32(n * scale(q)))
+    scaled = (two_step if is_last else two_step_up)(sum(codes), *q31(factor))
+    share = f32(f32(point * scale(src_q)) / scale(q))
+    nearest = int(f32(share + Fraction(1 if share > 0 else -1, 2)))
+    return code(scaled - nearest, q)
 
 
 def leaky_relu(x: int, alpha: Fraction, src_q: QParams, q: QParams, dialect: str) -> int:

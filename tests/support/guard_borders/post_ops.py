@@ -1,14 +1,15 @@
-"""On which post-ops faults show, and where they end."""
+"""On which post-ops and types of results faults show, and where they end."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from pyonednn_q.faults.guards import products
+from pyonednn_q.faults.guards import products, windows
 from pyonednn_q.primitive.post_ops import PReluPostOp, SumPostOp
 from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem, ReorderProblem
 from pyonednn_q.primitive.tensor import TensorSpec
+from support.fault_problems import by_bf16, compared_with, few_columns, one_tap
 from support.guard_borders.make import (
     DST,
     PLAIN,
@@ -261,6 +262,35 @@ BORDERS: list[Border] = [
             (mean(), after(times(0.0, 2.0**31 - 1))),
             (mean("f32"), after(times(0.0, 2.0**31))),
             (mean("s8", "max"), after(times(0.0, 2.0**31))),
+        ],
+    ),
+    (
+        windows.compared_product_of_one_tap,
+        [(one_tap(), compared_with(*dims)) for dims in ((1, 1, 1, 1), (1, 8, 1, 1))],
+        [
+            (one_tap(), PLAIN),
+            (deconv((1, 8, 2, 5), (8, 8, 1, 2)), compared_with(1, 1, 1, 1)),  # two taps
+            (conv((1, 8, 2, 5), (8, 8, 1, 1)), compared_with(1, 1, 1, 1)),
+        ],
+    ),
+    (
+        windows.float_by_bf16_stored_otherwise,
+        [(by_bf16(dst), PLAIN) for dst in ("u8", "s8", "s32", "bf16")],
+        [
+            (by_bf16("f32"), PLAIN),
+            (conv((1, 8, 6, 6), (8, 8, 3, 3), "bf16", wei="bf16", dst="u8"), PLAIN),
+            (conv((1, 8, 6, 6), (8, 8, 3, 3), "f32", wei="f32", dst="u8"), PLAIN),
+        ],
+    ),
+    (
+        windows.few_columns_stored_narrow,
+        [(few_columns(oc, dst), PLAIN) for oc in (1, 5, 16) for dst in ("u8", "s8", "bf16")],
+        [
+            (few_columns(17), PLAIN),
+            (few_columns(5, "s32"), PLAIN),
+            (few_columns(5, stride=2), PLAIN),
+            (few_columns(5, padding=1), PLAIN),
+            (conv((1, 16, 9), (5, 16, 2), stride=3, padding=((2, 0),)), PLAIN),  # two taps
         ],
     ),
 ]

@@ -47,7 +47,9 @@ def of_floats(
     rows = np.moveaxis(wei.astype(np.float64), axis, 0)
     largest = np.abs(rows.reshape(len(rows), -1)).max(axis=1)
     scale = np.where(largest > 0, largest, 1.0) / (levels // 2)
-    codes = np.rint(rows / scale.reshape(-1, *(1,) * (rows.ndim - 1)))
+    # As FakeQuantize has it: levels are counted, and ties rounded, from the lowest one on.
+    steps = rows / scale.reshape(-1, *(1,) * (rows.ndim - 1))
+    codes = np.rint(steps + levels // 2) - levels // 2
     named = {"scale": scale, "zero_point": 0, "dtype": "s8", "axis": 0}
     settings["wei_q"] = Made(QParams, (), {**named, "axis": axis})
     if bias is not None:

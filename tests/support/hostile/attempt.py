@@ -121,7 +121,7 @@ class Attempt:
         first = one(*tensors, *self.positional, **call)
         if not self.twice:
             return [first]
-        kept = np.array(first, copy=True)
+        kept = np.array(getattr(first, "array", first), copy=True)  # of support.foreign, too
         return [kept, one(*tensors, *self.positional, **call)]
 
 

@@ -169,7 +169,7 @@ NASTY: tuple[Callable[[], Any], ...] = (
     lambda: np.full((2, 2), 1e300), lambda: np.ones((1,) * 32),
     lambda: np.ma.masked_array([1, 2], [False, True]), lambda: np.asmatrix([[1, 2]]),
     lambda: np.arange(3)[::-1], lambda: np.broadcast_to(np.int8(1), (2**40,)),
-    lambda: np.broadcast_to(np.float32(1), (2**20, 2**25)), lambda: np.zeros(3, ">f4"),
+    lambda: np.broadcast_to(np.float32(1), (2**25, 2**20)), lambda: np.zeros(3, ">f4"),
     lambda: np.zeros((2, 3), np.longdouble), lambda: np.array([1, 2], np.int8),
     lambda: np.random.default_rng(0), lambda: np.array([2**63], np.uint64),
     lambda: np.zeros(3, "V3"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import pyonednn_q as pq
-from support.hostile import right_functions, right_onnx, right_ranges, right_values
+from support.hostile import right_functions, right_network, right_onnx, right_ranges, right_values
 from support.hostile.right_values import CHAIN
 
 # Bases and enumerations of Python's own, and errors that nobody else raises.
@@ -21,10 +22,13 @@ NOT_CALLED = {
     # Results, which nobody makes by hand; their methods are called.
     *(
         "BufferStatistics",
+        "Compiled",
         "DifferenceReport",
         "Dialect",
         "Estimator",
         "BitAssignment",
+        "Calibration",
+        "NetworkCalibration",
         "BitSearch",
         "IntegerWeights",
         "LayerSettings",
@@ -53,6 +57,8 @@ ROOMS = (
     right_functions.readers_calls,
     right_functions.quantized_calls,
     right_onnx.onnx_calls,
+    right_network.network_calls,
+    right_onnx.onnx_models,
     right_ranges.range_calls,
     right_ranges.weight_calls,
     right_ranges.width_calls,
@@ -94,9 +100,10 @@ def right_calls() -> tuple[RightCall, ...]:
 def public_names() -> set[str]:
     """Return the names of the package and of the faces of its rooms."""
     rooms = set(pq._ROOMS)
-    return (set(pq.__all__) - rooms - {"__version__"}).union(
+    names = (set(pq.__all__) - rooms - {"__version__"}).union(
         *(getattr(pq, room).__all__ for room in rooms)
     )
+    return names if find_spec("onnx") else names - set(right_onnx.OF_MODELS)
 
 
 def _subclasses(kind: type) -> set[type]:

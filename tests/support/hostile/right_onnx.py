@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ _WINDOW: dict[str, Any] = {
     "strides": [2, 1],
 }
 _STEP, _POINT = np.float32(0.5), np.uint8(3)
+# Names that need the package onnx.
+OF_MODELS = ("load", "fuse", "Model", "save")
 _MATRIX = np.arange(12, dtype=np.uint8).reshape(3, 4)
 
 
@@ -111,3 +114,50 @@ def onnx_calls() -> Calls:
         ),
         "dynamic_quantize_linear": (pq.onnx.dynamic_quantize_linear, {"x": FLOATS}),
     }
+
+
+def onnx_models() -> Calls:
+    """Return calls of models, where the package onnx is."""
+    if find_spec("onnx") is None:
+        return {}
+    from support.hostile.models import valid_models
+
+    data = valid_models()[1]
+    limits = {"max_bytes": 1 << 20, "max_nodes": 1000, "max_elements": 1 << 20}
+    graph = pq.onnx.load(data)
+    options = {"exact_rounding": True, "keep_rounding": False}
+    return {
+        "save": (pq.onnx.save, {"graph": graph, "file": "saved.onnx"}),
+        "load": (pq.onnx.load, {"model": data, "dims": {}, **limits}),
+        "fuse": (pq.onnx.fuse, {"graph": graph, **options, "floats": {"dense": "f32"}}),
+        "onnx.calibrate": (
+            pq.onnx.calibrate,
+            {
+                "graph": pq.onnx.load(_float_model()),
+                "batches": [FLOATS],
+                "estimators": pq.quantize.estimator,
+                "floats": {"dense": "bf16"},
+                "wei_bits": 7,
+            },
+        ),
+        "Model": (pq.onnx.Model, {"graph": pq.onnx.fuse(graph)}),
+    }
+
+
+def _float_model() -> bytes:
+    import onnx
+
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        layers (float[1, 3, 6, 6] x) => (float[1, 2] y)
+        <float[2, 3, 1, 1] w = {1.0, -2.0, 3.0, 4.0, 0.5, 0.25},
+         float[2, 2] v = {1.0, 2.0, 3.0, 4.0}>
+        {
+            [conv] c = Conv (x, w)
+            r = Relu (c)
+            m = GlobalAveragePool (r)
+            f = Flatten (m)
+            [dense] y = MatMul (f, v)
+        }
+    """)
+    return bytes(model.SerializeToString())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +36,8 @@ def with_out(attempt: Attempt, rng: Rng) -> None:
     out = np.zeros(_dims(attempt, rng), numpy_dtype(dtype))
     residual = attempt.call.get("residual")
     if isinstance(residual, np.ndarray) and residual.shape == out.shape and rng.random() < 0.6:
-        out[...] = residual.astype(out.dtype)
+        with contextlib.suppress(ValueError, TypeError):  # texts and records are no numbers
+            out[...] = residual.astype(out.dtype)
         del attempt.call["residual"]
     if rng.random() < 0.5 and out.ndim > 1:
         out = one_of(rng, list(LAYOUTS.values()))(out)

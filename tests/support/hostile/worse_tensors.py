@@ -45,6 +45,8 @@ def another_dtype(attempt: Attempt, rng: Rng) -> bool:
 @worse
 def other_dims(attempt: Attempt, rng: Rng) -> bool:
     def change(x: Array) -> Array:
+        # What an earlier change left of it may have no dimension.
+        row = np.atleast_1d(x)
         axis = int(rng.integers(max(x.ndim, 1)))
         head: tuple[Any, ...] = (slice(None),) * axis
         nothing, less = (
@@ -54,11 +56,11 @@ def other_dims(attempt: Attempt, rng: Rng) -> bool:
         changes: tuple[Callable[[], Any], ...] = (
             lambda: x[None],
             lambda: x[..., None],
-            lambda: x[0] if x.ndim else x.reshape(1),
+            lambda: row[0] if len(row) and x.ndim else x.reshape(-1),
             lambda: x.reshape(-1),
-            lambda: x[nothing],
-            lambda: x[less],
-            lambda: np.concatenate([x, x], axis=axis),
+            lambda: row[nothing],
+            lambda: row[less],
+            lambda: np.concatenate([row, row], axis=axis),
             lambda: x.T,
             lambda: x.reshape(x.shape + (1,) * int(rng.integers(1, 30 - x.ndim))),
         )

@@ -72,13 +72,13 @@ MUTANTS = (
     ),
     Mutant(
         "absorb_affine_in_acc",
-        "acc.holding(scale, acc.shift), Affine(_ONE, affine.shift)",
-        "acc.holding(scale, acc.shift), Affine(affine.scale, affine.shift)",
+        "replace(acc, scale=scale), Affine(_ONE, affine.shift)",
+        "replace(acc, scale=scale), Affine(affine.scale, affine.shift)",
     ),
     Mutant(
         "absorb_affine_in_acc",
-        "acc.holding(scale, shift),)",
-        "acc.holding(scale, acc.shift),)",
+        "replace(acc, scale=scale, shift=shift),)",
+        "replace(acc, scale=scale),)",
     ),
     Mutant(
         "drop_before_constant",
@@ -137,8 +137,8 @@ MUTANTS = (
     ),
     Mutant(
         "snap_shift_before_round",
-        "affine.holding(affine.scale, whole)",
-        "affine.holding(whole, affine.shift)",
+        "replace(affine, shift=whole)",
+        "replace(affine, scale=whole)",
     ),
     Mutant("snap_shift_after_round", "or not is_noise(shift, whole)", ""),
     Mutant(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from pyonednn_q.faults.guards.convolution import CONVOLUTION_GUARDS
 from pyonednn_q.faults.guards.deconvolution import DECONVOLUTION_GUARDS
 from pyonednn_q.faults.guards.dense import DENSE_GUARDS
-from pyonednn_q.faults.guards.guard import Guard
+from pyonednn_q.faults.guards.guard import Guard, traits
 from pyonednn_q.faults.guards.plain import PLAIN_GUARDS
 from pyonednn_q.faults.guards.post_ops import POST_OP_GUARDS
 
@@ -61,7 +61,8 @@ def matching(problem: Problem, attr: Attr, facts: Facts | None, impl: str) -> tu
         Empty: nothing wrong is known, and the implementation may run.
     """
     rows = _rows_in(facts, problem.kind)
-    return tuple(guard for guard in rows if guard.strikes(problem, attr, impl))
+    has = traits(problem, attr)
+    return tuple(guard for guard in rows if guard.strikes(problem, attr, impl, has))
 
 
 @lru_cache(maxsize=64)

@@ -322,4 +322,32 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         remedy="the next implementation, which AMX would not make faster",
         source="measured: 3.13.2, AMX, every shape tried; 3.7.2 offers no kernel",
     ),
+    Guard(
+        id="conv-f32-by-bf16",
+        since=AFTER_3_7,
+        until=None,
+        isas=any_isa,
+        kinds=(*CONV, *DECONV),
+        impl=r"brg",
+        condition=windows.float_by_bf16_stored_otherwise,
+        effect="nearly all values are wrong",
+        remedy="an f32 dst, or src and weights of one type",
+        source="measured: 3.13.2, AVX512_CORE_BF16, its kernels for AVX-512 and AVX2, every shape "
+        "tried, 3x3 and 1x1, 2-D and 3-D, into u8, s8, s32 and bf16; f32 was right, with bias, sum "
+        "and operand, too, and so is matmul; AVX2, 3.7.2 and, into u8, 3.12.1 offer no kernel",
+    ),
+    Guard(
+        id="conv-few-columns-stored-narrow",
+        since=FLOOR,
+        until=None,
+        isas=InstructionSet.has_avx512,
+        kinds=CONV,
+        impl=r"brg_conv_fwd:(?!.*amx).*512",
+        condition=windows.few_columns_stored_narrow,
+        effect="values of a column come from uninitialised memory, from two threads on",
+        remedy="the next implementation, or an s32 or f32 dst",
+        source="measured: 3.7.2 and 3.13.2, AVX512_CORE and AVX512_CORE_VNNI, two threads, 1-D, 5 "
+        "output channels: 10 of 2250 windows, 3 columns out; from 1 to 16 output channels, u8, s8 "
+        "and bf16; 17 and more, s32 and f32 were right, and so is one thread",
+    ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyonednn_q.faults.guards import windows
 from pyonednn_q.faults.guards.guard import (
     AFTER_3_7,
+    BEFORE_3_13,
     DECONV,
     FLOOR,
     STRIDED,
@@ -86,5 +87,18 @@ DECONVOLUTION_GUARDS: tuple[Guard, ...] = (
         source="measured: 3.7.2 and 3.13.2, all levels, kernel 1 at stride 3, 2 at stride 4; "
         "on AVX2 208 and 204 of 220 problems, and none of 192 with a kernel one shorter; the AMX "
         "kernel was right",
+    ),
+    Guard(
+        id="deconv-1x1-comparison",
+        since=FLOOR,
+        until=BEFORE_3_13,
+        isas=InstructionSet.has_avx512,
+        kinds=DECONV,
+        impl=r"jit_1x1_deconvolution",
+        condition=windows.compared_product_of_one_tap,
+        effect="a crash",
+        remedy="the next implementation, or the comparison outside",
+        source="measured: 3.7.2, AVX512_CORE and AVX512_CORE_VNNI, one channel's and a single "
+        "operand, u8 and s32 dst; sums and products with such operands were right; 3.13.2 is right",
     ),
 )

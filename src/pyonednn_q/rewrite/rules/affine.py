@@ -10,6 +10,8 @@ shift in levels of the rounding beside it. Wider tolerances are in `rounding`, u
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pyonednn_q.expr.evaluate import evaluate
@@ -96,10 +98,10 @@ def absorbed(acc: Acc, affine: Affine) -> tuple[Acc] | tuple[Acc, Affine] | Refu
         return folded
     scale, shift = folded
     if acc.takes_shift.admits(shift) or shift == acc.shift:
-        return (acc.holding(scale, shift),)
+        return (replace(acc, scale=scale, shift=shift),)
     if moved.is_all(1.0) or not acc.shift.is_all(0.0):
         return Refusal(acc.because or f"the primitive takes no shift {shift}")
-    return (acc.holding(scale, acc.shift), Affine(_ONE, affine.shift))
+    return (replace(acc, scale=scale), Affine(_ONE, affine.shift))
 
 
 @rule(
@@ -248,7 +250,7 @@ def _snapped(affine: Affine | Acc, *window: Item) -> Outcome:
     off = abs(shift - whole).greatest
     snapped: Item = Affine(affine.scale, whole)
     if isinstance(affine, Acc):
-        snapped = affine.holding(affine.scale, whole)
+        snapped = replace(affine, shift=whole)
     items = tuple(snapped if item is affine else item for item in window)
     return Rewrite(items, f"shift {shift} taken as {whole}, off by {number(off)} levels")
 

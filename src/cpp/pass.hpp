@@ -1,0 +1,42 @@
+// Steps of a program that are passes of our own over memory, for what lies between primitives.
+#pragma once
+
+#include "common.hpp"
+
+#include <functional>
+#include <vector>
+
+namespace pq {
+
+// Immutable once made; safe to run from many threads at once.
+struct Pass {
+    struct Tensor {
+        std::size_t extent = 0; // bytes from its first to its last
+        std::size_t item = 1;   // bytes of an element, of which its place is a multiple
+    };
+
+    std::vector<Tensor> tensors;                   // dst last
+    std::function<void(char* const* tensors)> run; // needs no GIL
+};
+
+// Of rows without gaps. Throws ShapeError, naming an argument, where that is none or more than
+// memory can have.
+std::size_t bytes_of_floats(const char* argument, std::size_t rows, std::size_t columns);
+
+// codes = clamp(rne(x / scale) + zero_point), each operation in float32, of `count` values without
+// gaps. Its run throws ArgumentError where a value is NaN. All three throw ShapeError, LayoutError
+// or ArgumentError of what no memory holds, or would be no codes.
+Pass quantize_pass(std::size_t count, float scale, std::int32_t zero_point, bool is_signed);
+
+// dst[i] = table[src[i]], or table[256 · first[i] + second[i]] of two sources: bytes, in an index
+// space of any dims, where strides of sources may be 0. strides: of each source, and of dst, whose
+// elements lie apart from each other.
+Pass lookup_pass(std::vector<std::uint8_t> table, const Dims& dims,
+                 const std::vector<Dims>& strides);
+
+// y = (x - mean) / sqrt(variance + epsilon) · gain + shift of float32 rows without gaps, each of as
+// many columns as gain and shift have values.
+Pass layer_norm_pass(std::size_t rows, float epsilon, std::vector<float> gain,
+                     std::vector<float> shift);
+
+} // namespace pq

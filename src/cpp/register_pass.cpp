@@ -1,0 +1,34 @@
+#include "errors.hpp"
+#include "pass.hpp"
+#include "rooms.hpp"
+
+namespace pq {
+
+namespace {
+
+Pass quantize_from_python(std::size_t count, float scale, std::int32_t zero_point,
+                          const std::string& dtype) {
+    if (dtype != "u8" && dtype != "s8")
+        throw ArgumentFault("DTypeError", "dtype", dtype, "u8 or s8");
+    return quantize_pass(count, scale, zero_point, dtype == "s8");
+}
+
+Pass lookup_from_python(const py::bytes& table, const Dims& dims,
+                        const std::vector<Dims>& strides) {
+    const auto entries = static_cast<std::string_view>(table);
+    return lookup_pass({entries.begin(), entries.end()}, dims, strides);
+}
+
+} // namespace
+
+void register_pass(py::module_& m) {
+    py::class_<Pass>(m, "Pass", "A pass of our own over memory, as a step of a program.");
+    m.def("quantize_pass", &quantize_from_python, py::arg("count"), py::arg("scale"),
+          py::arg("zero_point"), py::arg("dtype"), "Codes of float32 values without gaps.");
+    m.def("lookup_pass", &lookup_from_python, py::arg("table"), py::arg("dims"), py::arg("strides"),
+          "Bytes by a table, of one source or two.");
+    m.def("layer_norm_pass", &layer_norm_pass, py::arg("rows"), py::arg("epsilon"), py::arg("gain"),
+          py::arg("shift"), "Rows of float32 values normalized, of as many columns as gain.");
+}
+
+} // namespace pq

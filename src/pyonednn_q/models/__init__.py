@@ -1,0 +1,1 @@
+"""models: what the command line does with ONNX models: explain, bench, run and diff."""

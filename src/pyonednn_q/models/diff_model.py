@@ -1,0 +1,106 @@
+"""``pyonednn-q diff``: which node of an ONNX model differs from onnxruntime's first, and why.
+
+Every node runs on what onnxruntime computed before it, so that each difference is the node's own;
+where a value differs, arithmetics that have a name are tried until one gives all of onnxruntime's.
+Then the whole model runs on the inputs, and its outputs are compared.
+
+pyonednn-q diff model.onnx --input x.npz
+
+The exit code is 0 if every difference is explained, and 1 if one is not.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pyonednn_q.models.model_arguments import add_input, add_model
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pyonednn_q.models.node_difference import NodeDifference
+
+__all__ = ["add_arguments", "run"]
+
+SCHEMA = 1
+NOT_EXPLAINED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_model(parser)
+    add_input(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON instead")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what differs; 1 where nothing explains it."""
+    from pyonednn_q.bench import report
+    from pyonednn_q.models.model_file import arrays_of, inputs_of, read
+    from pyonednn_q.models.node_difference import compared, differences
+    from pyonednn_q.models.peer_sessions import onnxruntime_values
+
+    arrays = None if options.input is None else arrays_of(options.input)
+    file = read(options.model, options, arrays)
+    inputs = inputs_of(file.graph.inputs, arrays, options.seed)
+    outputs = file.model.run(inputs)
+    nodes = file.model.graph.nodes
+    wanted = {name for node in nodes for name in (*node.reads, *node.outputs)}
+    theirs = onnxruntime_values(file.graph, inputs, wanted)
+    found = list(differences(file.model, inputs, theirs))
+    ends = [compared(name, array, theirs[name]) for name, array in outputs.items()]
+    if options.json:
+        first = next((each.name for each in found if each.differs), None)
+        document = {
+            "schema": SCHEMA,
+            "nodes": len(nodes),
+            "first": first,
+            "compared": [each.plain() for each in found],
+            "outputs": [
+                {"name": e.name, "values": e.values, "equal": e.equal, "largest": e.largest}
+                for e in ends
+            ],
+        }
+        report.write(json.dumps(document, indent=1))
+    else:
+        report.write(_text(len(nodes), found, ends))
+    return NOT_EXPLAINED if any(each.unexplained for each in found) else 0
+
+
+def _text(count: int, found: list[NodeDifference], ends: list[NodeDifference]) -> str:
+    from pyonednn_q.shown import printable
+    from pyonednn_q.tables import Column, Table
+
+    differing = [each for each in found if each.differs]
+    exact = len(found) - len(differing)
+    lines = [f"{count} nodes, {len(found)} beside onnxruntime: {exact} equal in every bit"]
+    if differing:
+        first = differing[0]
+        arithmetic = first.arithmetic or "unexplained"
+        lines.append(f"first that differs: {printable(first.name)}, {arithmetic}")
+        columns = [Column("node"), Column("how"), Column("values", right=True)]
+        columns += [Column(name, right=True) for name in ("differ", "by at most", "unexplained")]
+        columns.append(Column("arithmetic"))
+        cells = [
+            [
+                each.name,
+                each.how,
+                str(each.values),
+                str(each.values - each.equal),
+                f"{each.largest:.4g}",
+                str(each.unexplained),
+                ": ".join(filter(None, [each.arithmetic or "none", each.words])),
+            ]
+            for each in differing
+        ]
+        lines += ["", Table(columns, [list(map(printable, row)) for row in cells]).text()]
+    lines.append("")
+    for each in ends:
+        apart = f"{each.values - each.equal} differ, by at most {each.largest:.4g}"
+        same = "all equal" if not each.differs else apart
+        lines.append(
+            f"output {printable(each.name)} of the whole model: {each.values} values, {same}"
+        )
+    lines.append("differences are in codes, of floats in last places of the largest value")
+    return "\n".join(lines)

@@ -1,0 +1,182 @@
+"""How far float32 may be from a fused node's values: a bound for each, whatever order sums have.
+
+Values are computed in float64 along the nodes that it stands for, and beside each goes how far
+any computation in float32 may be from it: a rounding is off by no more than u = 2^-24 of its
+result, and a sum of K products in any order by no more than gamma(K) = K u / (1 - K u) of the sum
+of their magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, 3.1 and 3.5), to which
+comes what its terms are off by. Functions whose error nobody documents have no bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pyonednn_q.errors import Error
+from pyonednn_q.models.real_values import computed, dequantized, wide
+from pyonednn_q.onnx.fused_node import is_mover
+
+if TYPE_CHECKING:
+    from pyonednn_q.onnx.fused_node import FusedNode
+    from pyonednn_q.onnx.graph import GraphNode
+
+__all__ = ["ROUNDING", "FloatBound", "bounds_of", "float_bound", "values_of"]
+
+Array = np.ndarray[Any, Any]
+Values = dict[str, Array]
+
+ROUNDING = 2.0**-24
+_TINY = 2.0**-126  # below it float32 is coarser; some runtimes have 0 there
+# Of integers, exact; and of floats, with as many products as `_terms` says.
+_EXACT_SUMS = {"ConvInteger", "MatMulInteger"}
+_SUMS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
+_MEANS = {"AveragePool", "GlobalAveragePool", "ReduceMean"}
+# |f(a) - f(b)| <= |a - b|, and nothing is rounded.
+_STEPS = {"Abs", "Clip", "Identity", "Max", "MaxPool", "Min", "Neg", "Relu"}
+_MORE = 4  # roundings of a product beside its sum: of both scales, of itself, of a bias
+
+
+class FloatBound(NamedTuple):
+    """What a node computes, and how far float32 may be from it.
+
+    Attributes
+    ----------
+    values : ndarray of float64
+        Of its output.
+    apart : ndarray of float64 or None
+        For each. None: a function on the way has no bound.
+    function : str
+        The first of those.
+    """
+
+    values: Array
+    apart: Array | None
+    function: str = ""
+
+
+def float_bound(
+    node: FusedNode, name: str, values: Values, opsets: Mapping[str, int]
+) -> FloatBound | None:
+    """Return the values of a node's float output, and how far float32 may be from them.
+
+    Parameters
+    ----------
+    node : FusedNode
+        The node.
+    name : str
+        The output.
+    values : dict of str to ndarray
+        What it reads, and constants of the nodes that it stands for.
+    opsets : mapping of str to int
+        Of the model.
+
+    Returns
+    -------
+    FloatBound or None
+        None where the nodes that it stands for cannot be computed one by one.
+    """
+    own = {each: wide(array) for each, array in values.items()}
+    apart: dict[str, Array | float] = {}
+    function = ""
+    try:
+        for part in node.parts:
+            results = values_of(part, own, opsets)
+            bounds = None if function else bounds_of(part, own, apart, results, opsets)
+            function = function or ("" if bounds is not None else part.kind)
+            own.update(zip(part.outputs, results, strict=False))
+            apart.update(zip(part.outputs, bounds or [], strict=False))
+        exact = np.asarray(own[name], np.float64)
+        if function:
+            return FloatBound(exact, None, function)
+        return FloatBound(exact, np.broadcast_to(np.asarray(apart[name]), exact.shape) + _TINY)
+    except (Error, ValueError, KeyError, TypeError, IndexError):
+        return None
+
+
+def values_of(part: GraphNode, own: Values, opsets: Mapping[str, int]) -> list[Array]:
+    """Return the outputs of a node, of floats in float64."""
+    if part.kind == "DequantizeLinear":
+        return [dequantized(part, own)]
+    if part.kind in {"DynamicQuantizeLinear", "Cast"}:  # which say float32
+        narrow = {name: _narrow(own[name]) for name in part.inputs if name}
+        return [wide(each) for each in computed(part, narrow, opsets)]
+    return computed(part, own, opsets)
+
+
+def bounds_of(
+    part: GraphNode,
+    own: Values,
+    apart: Mapping[str, Array | float],
+    results: list[Array],
+    opsets: Mapping[str, int],
+) -> list[Any] | None:
+    """Return bounds of each output of a node; None where there is none."""
+    off = [apart.get(name, 0.0) for name in part.inputs]
+    size = np.abs(np.asarray(results[0], np.float64))
+    first = off[0] if off else 0.0
+    found: list[Any] | None = None
+    match part.kind:
+        case "DequantizeLinear":
+            found = [ROUNDING * size]
+        case "DynamicQuantizeLinear" if not np.any(first):
+            found = [0.0, 0.0, 0.0]  # float32 by definition, of what is the same
+        case "Cast":
+            found = [first + ROUNDING * size] if results[0].dtype.kind == "f" else None
+        case "Add" | "Sub":
+            found = [off[0] + off[1] + ROUNDING * (size + off[0] + off[1])]
+        case "Mul":
+            a, b = (np.abs(own[name].astype(np.float64)) for name in part.inputs)
+            moved = a * off[1] + b * off[0] + off[0] * off[1]
+            found = [moved + ROUNDING * (size + moved)]
+        case "LeakyRelu" if abs(float(part.attributes.get("alpha", 0.01))) <= 1:
+            found = [first + ROUNDING * (size + first)]
+        case kind if kind in _EXACT_SUMS and not any(map(np.any, off)):
+            found = [0.0]
+        case kind if kind in _SUMS | _MEANS:
+            found = _of_sum(part, own, off, opsets)
+        case kind if kind in _STEPS or is_mover(kind, part.attributes):
+            most = max((float(np.max(each, initial=0.0)) for each in off), default=0.0)
+            found = [most] * len(results)
+    return found
+
+
+def _of_sum(
+    part: GraphNode, own: Values, off: list[Any], opsets: Mapping[str, int]
+) -> list[Any] | None:
+    if any(float(part.attributes.get(name, 1)) < 0 for name in ("alpha", "beta")):
+        return None
+    names = [name for name in part.inputs if name]
+    places = dict(zip(part.inputs, off, strict=True))
+    sizes = {name: np.abs(own[name].astype(np.float64)) for name in names}
+    floats = [name for name in names if own[name].dtype.kind == "f"]
+    (inner,) = computed(part, {**own, **{n: sizes[n] for n in floats}}, opsets)[:1]
+    wider = {n: sizes[n] + places[n] for n in floats}
+    (outer,) = computed(part, {**own, **wider}, opsets)[:1]
+    count = _terms(part, own) + _MORE
+    return [outer - inner + count * ROUNDING / (1 - count * ROUNDING) * outer]
+
+
+def _terms(part: GraphNode, own: Values) -> int:
+    """Return the number of terms of each sum, or more."""
+    src = own[part.inputs[0]].shape
+    match part.kind:
+        case "GlobalAveragePool":
+            return prod(src[2:])
+        case "ReduceMean":
+            return prod(src)
+        case "AveragePool":
+            return prod(part.attributes["kernel_shape"])
+        case "Gemm":
+            return int(src[0 if part.attributes.get("transA", 0) else 1])
+        case "MatMul":
+            return int(src[-1])
+    wei = own[part.inputs[1]].shape
+    groups = int(part.attributes.get("group", 1))
+    return prod(wei[1:]) if part.kind == "Conv" else wei[0] // groups * prod(wei[2:])
+
+
+def _narrow(array: Array) -> Array:
+    return array.astype(np.float32) if array.dtype == np.float64 else array

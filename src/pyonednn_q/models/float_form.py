@@ -1,0 +1,205 @@
+"""The FP32 form of a quantized model: weights and tensors as floats, quantizers left out.
+
+A quantizer whose least code is 0 may have been the only ReLU: behind what can be negative it leaves
+one. Other limits go with it. Sums of codes of dynamic quantizers become products of floats; scales
+behind them go into the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.errors import UnsupportedError
+from pyonednn_q.onnx.graph import GraphNode, OnnxGraph, ValueInfo
+from pyonednn_q.onnx.linear import dequantize_linear
+from pyonednn_q.onnx.qdq_form import qdq_form
+from pyonednn_q.onnx.quantizers import GraphView
+from pyonednn_q.onnx.shape_inference import inferred
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["float_form"]
+
+Array = np.ndarray[Any, Any]
+_CODES = ("uint8", "int8")
+_INTEGER = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
+_OWN_DOMAINS = {"", "com.microsoft"}  # of operators that compute with floats, too
+# What is negative now and then: quantizers take the ReLU behind it.
+_SIGNED = {"Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul", "Mul", "Sub"}
+_OF_CODES = ("QLinear", "Integer", "Quantize", "QAttention", "QGemm", "QMoE", "NBits")
+
+
+def float_form(graph: OnnxGraph) -> OnnxGraph:
+    """Return the FP32 form of a graph.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        As `onnx.load` returns it. Codes that are inputs or outputs become float32.
+
+    Raises
+    ------
+    UnsupportedError
+        An operator on codes whose float operator is not known.
+    """
+    form = _FloatForm(qdq_form(graph))
+    return form.result()
+
+
+class _FloatForm:
+    """Nodes and constants of the new graph, while they are made."""
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        self._graph = graph
+        self._view = GraphView(graph)
+        self._nodes: list[GraphNode] = []
+        self._constants: dict[str, Array] = dict(graph.constants)
+        self._same: dict[str, str] = {}  # tensors that are others now
+        self._weights: dict[str, str] = {}  # of products that were sums of codes
+        self._makers: dict[str, str] = {}  # what computes a tensor
+
+    def result(self) -> OnnxGraph:
+        graph = self._graph
+        for node in graph.nodes:
+            inputs = tuple(self._same.get(name, name) for name in node.inputs)
+            self._add(replace(node, inputs=inputs))
+        self._name_outputs()
+        ends = MappingProxyType({n: self._input(n, info) for n, info in graph.inputs.items()})
+        nodes = tuple(self._nodes)
+        read = {name for node in nodes for name in node.inputs} | set(graph.outputs)
+        constants = MappingProxyType({n: each for n, each in self._constants.items() if n in read})
+        tensors = inferred(nodes, constants, ends, graph.outputs, graph.opsets)
+        outputs = {name: tensors.get(name, info) for name, info in graph.outputs.items()}
+        return OnnxGraph(nodes, constants, ends, MappingProxyType(outputs), graph.opsets, tensors)
+
+    def _name_outputs(self) -> None:
+        """Give outputs that are other tensors now their names again."""
+        names: dict[str, str] = {}
+        for name in self._graph.outputs:
+            source = self._same.get(name, name)
+            if source == name:
+                continue
+            if source in self._makers and source not in names and source not in self._graph.outputs:
+                names[source] = name
+            else:
+                self._put(GraphNode(name, "Identity", (source,), (name,)))
+        self._nodes = [
+            replace(
+                node,
+                inputs=tuple(names.get(each, each) for each in node.inputs),
+                outputs=tuple(names.get(each, each) for each in node.outputs),
+            )
+            for node in self._nodes
+        ]
+
+    def _input(self, name: str, info: ValueInfo) -> ValueInfo:
+        is_codes = info.dtype in _CODES and any(
+            node.kind == "DequantizeLinear" for node in self._view.readers.get(name, [])
+        )
+        return ValueInfo("float32", info.dims) if is_codes else info
+
+    def _add(self, node: GraphNode) -> None:
+        change = _CHANGES.get(node.kind)
+        if change is not None:
+            change(self, node)
+        elif node.domain not in _OWN_DOMAINS or any(word in node.operator for word in _OF_CODES):
+            why = f"no float operator is known for {node.kind}"
+            raise UnsupportedError("refused", "making the FP32 form", node.name, why)
+        elif not (node.kind == "Mul" and self._scales(node)):
+            self._put(node)
+
+    def _dequantize(self, node: GraphNode) -> None:
+        if all(name in self._constants for name in node.inputs if name):
+            known = [self._constants[name] for name in node.inputs if name]
+            real = dequantize_linear(*known, **node.attributes)
+            self._constants[node.outputs[0]] = real.astype(np.float32, copy=False)
+        else:
+            self._same[node.outputs[0]] = node.inputs[0]
+
+    def _quantize(self, node: GraphNode) -> None:
+        point = self._constants.get(node.input(2), np.zeros(1, np.uint8))
+        maker = self._makers.get(node.inputs[0], "")
+        if (
+            maker in _SIGNED
+            and point.dtype in _CODES
+            and (point == np.iinfo(point.dtype).min).all()
+        ):
+            name = node.outputs[0]
+            self._put(
+                GraphNode(node.name, "Relu", node.inputs[:1], (name,), {}, "", node.originals)
+            )
+        else:
+            self._same[node.outputs[0]] = node.inputs[0]
+
+    def _put(self, node: GraphNode) -> None:
+        self._nodes.append(node)
+        self._makers.update((name, node.kind) for name in node.outputs)
+
+    def _dynamic(self, node: GraphNode) -> None:
+        self._same[node.outputs[0]] = node.inputs[0]
+        for name, value in zip(node.outputs[1:], (np.float32(1), np.uint8(0)), strict=False):
+            self._constants[name] = np.asarray(value)
+
+    def _integer(self, node: GraphNode) -> None:
+        wei = self._constants.get(node.inputs[1])
+        if wei is None:
+            why = "its weights are computed"
+            raise UnsupportedError("refused", "making the FP32 form", node.name, why)
+        point = self._constants.get(node.input(3), np.zeros((), wei.dtype))
+        real = wei.astype(np.float32) - _by_channel(point.astype(np.float32), wei, node)
+        name = f"{node.outputs[0]}:weights"
+        self._constants[name] = real
+        self._weights[node.outputs[0]] = name
+        inputs = (node.inputs[0], name)
+        self._put(replace(node, operator=_INTEGER[node.operator], inputs=inputs))
+
+    def _cast(self, node: GraphNode) -> None:
+        if node.inputs[0] in self._weights:
+            self._same[node.outputs[0]] = node.inputs[0]
+        else:
+            self._put(node)
+
+    def _scales(self, node: GraphNode) -> bool:
+        """Put scales into weights, or multiply two constants; tell whether that was done."""
+        known = [self._constants.get(name) for name in node.inputs]
+        if known[0] is not None and known[1] is not None:
+            self._constants[node.outputs[0]] = np.asarray(known[0] * known[1])
+            return True
+        for at in (0, 1):
+            product, scale = node.inputs[at], known[1 - at]
+            name = self._weights.get(product)
+            if name is None or scale is None or self._view.reads(product) != 1:
+                continue
+            wei = self._constants[name]
+            maker = next(each for each in reversed(self._nodes) if product in each.outputs)
+            if scale.size not in {1, wei.shape[-1 if maker.operator == "MatMul" else 0]}:
+                continue
+            self._constants[name] = wei * _by_channel(scale.astype(np.float32), wei, maker)
+            self._same[node.outputs[0]] = product
+            del self._weights[product]
+            return True
+        return False
+
+
+def _by_channel(values: Array, wei: Array, node: GraphNode) -> Array:
+    """Return one value, or one of each output channel, so that it broadcasts over weights."""
+    if values.size == 1:
+        return values.reshape(())
+    dims = [1] * wei.ndim
+    dims[-1 if node.operator.startswith("MatMul") else 0] = -1
+    return values.reshape(dims)
+
+
+_CHANGES: dict[str, Callable[[_FloatForm, GraphNode], None]] = {
+    "DequantizeLinear": _FloatForm._dequantize,  # noqa: SLF001 - its own
+    "QuantizeLinear": _FloatForm._quantize,  # noqa: SLF001
+    "DynamicQuantizeLinear": _FloatForm._dynamic,  # noqa: SLF001
+    "MatMulInteger": _FloatForm._integer,  # noqa: SLF001
+    "ConvInteger": _FloatForm._integer,  # noqa: SLF001
+    "Cast": _FloatForm._cast,  # noqa: SLF001
+}

@@ -1,0 +1,187 @@
+"""The graph of a model as SVG: each node below those that it reads, long ways around the others.
+
+A node stands on the row behind the last of its sources. A way over several rows passes one free
+place in each of them, so that no node lies on it; where it is longer than `_LONGEST` rows, it runs
+beside the graph. Rows are put in order by where their neighbours stand, a few times down and up.
+Nothing takes longer than in proportion to nodes, ways and `_LONGEST`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+
+from pyonednn_q.shown import shortened
+
+__all__ = ["Box", "drawing"]
+
+_WIDTH, _HEIGHT = 188.0, 40.0  # of a box
+_ACROSS, _DOWN = 204.0, 74.0  # from one to the next
+_NARROW = 26.0  # what a way takes that passes a row
+_LONGEST = 24  # rows that a way passes one by one
+_SWEEPS = 4
+_LETTERS = 26
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A node to draw.
+
+    Attributes
+    ----------
+    title, line : str
+        What stands in it: what it is, and its name.
+    look : str
+        A class of CSS.
+    tip : str
+        What is said where the pointer rests on it.
+    reads : tuple of int
+        Indices of the boxes that it reads, all before it.
+    """
+
+    title: str
+    line: str
+    look: str
+    tip: str
+    reads: tuple[int, ...]
+
+
+def drawing(boxes: Sequence[Box]) -> str:
+    """Return an SVG element; group number i has the attribute ``data-at="i"``.
+
+    Parameters
+    ----------
+    boxes : sequence of Box
+        Each behind those that it reads.
+    """
+    rows = _Rows(boxes)
+    xs = rows.places()
+    left = min(xs, default=0.0) - _WIDTH / 2
+    ways = rows.long_ways
+    right = max(xs, default=0.0) + _WIDTH / 2 + 14.0 * len(ways)
+    width, height = right - left + 24, rows.count * _DOWN + 24
+    at = [(xs[i] - left + 12, rows.row[i] * _DOWN + 12) for i in range(len(rows.row))]
+    parts = [_way([at[i] for i in path]) for path in rows.paths]
+    edge = right - left + 12
+    parts += [
+        _beside(at[src], at[dst], edge - 14.0 * index) for index, (src, dst) in enumerate(ways)
+    ]
+    parts += [_box(index, box, *at[index]) for index, box in enumerate(boxes)]
+    return (
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" '
+        f'role="group" aria-label="graph">{"".join(parts)}</svg>'
+    )
+
+
+class _Rows:
+    """Which row each place is on, and their order: boxes first, then where ways pass."""
+
+    def __init__(self, boxes: Sequence[Box]) -> None:
+        self.row: list[int] = []
+        for box in boxes:
+            self.row.append(1 + max((self.row[src] for src in box.reads), default=-1))
+        _near_their_readers(boxes, self.row)
+        self._boxes = len(boxes)
+        self.paths: list[list[int]] = []
+        self.long_ways: list[tuple[int, int]] = []
+        for dst, box in enumerate(boxes):
+            for src in dict.fromkeys(box.reads):
+                if self.row[dst] - self.row[src] > _LONGEST:
+                    self.long_ways.append((src, dst))
+                else:
+                    self.paths.append(self._path(src, dst))
+        self.count = 1 + max(self.row, default=-1)
+        self._above: list[list[int]] = [[] for _ in self.row]
+        self._below: list[list[int]] = [[] for _ in self.row]
+        for path in self.paths:
+            for upper, lower in pairwise(path):
+                self._above[lower].append(upper)
+                self._below[upper].append(lower)
+
+    def _path(self, src: int, dst: int) -> list[int]:
+        passed = range(self.row[src] + 1, self.row[dst])
+        first = len(self.row)
+        self.row.extend(passed)
+        return [src, *range(first, len(self.row)), dst]
+
+    def places(self) -> list[float]:
+        """Return the middle of each place, across."""
+        order: list[list[int]] = [[] for _ in range(self.count)]
+        for place, row in enumerate(self.row):
+            order[row].append(place)
+        xs = [0.0] * len(self.row)
+        for members in order:
+            self._spread(members, xs, lambda _: 0.0)
+        for _ in range(_SWEEPS):
+            for members in order[1:]:
+                self._spread(members, xs, self._mean(self._above, xs))
+            for members in reversed(order[:-1]):
+                self._spread(members, xs, self._mean(self._below, xs))
+        return xs
+
+    @staticmethod
+    def _mean(neighbours: list[list[int]], xs: list[float]) -> Callable[[int], float]:
+        def wanted(place: int) -> float:
+            near = neighbours[place]
+            return sum(xs[each] for each in near) / len(near) if near else xs[place]
+
+        return wanted
+
+    def _spread(self, members: list[int], xs: list[float], wanted: Callable[[int], float]) -> None:
+        """Put a row's members near where each wants to be, none on another."""
+        wishes = {place: wanted(place) for place in members}
+        members.sort(key=lambda place: wishes[place])
+        edge, off = 0.0, 0.0
+        for index, place in enumerate(members):
+            half = (_ACROSS if place < self._boxes else _NARROW) / 2
+            xs[place] = wishes[place] if index == 0 else max(wishes[place], edge + half)
+            edge = xs[place] + half
+            off += wishes[place] - xs[place]
+        for place in members:
+            xs[place] += off / len(members)
+
+
+def _near_their_readers(boxes: Sequence[Box], row: list[int]) -> None:
+    """Move boxes that read nothing down to the row before the first that reads them."""
+    first: dict[int, int] = {}
+    for dst, box in enumerate(boxes):
+        for src in box.reads:
+            first[src] = min(first.get(src, row[dst]), row[dst])
+    for index, box in enumerate(boxes):
+        if not box.reads and index in first:
+            row[index] = first[index] - 1
+
+
+def _way(points: list[tuple[float, float]]) -> str:
+    (x, top), last = points[0], len(points) - 1
+    y = top + _HEIGHT
+    words = [f"M{x:.1f} {y:.1f}"]
+    for index, (to, row) in enumerate(points[1:], 1):
+        end = row if index == last else row + _HEIGHT / 2
+        bend = (end - y) / 2
+        words.append(f"C{x:.1f} {y + bend:.1f} {to:.1f} {end - bend:.1f} {to:.1f} {end:.1f}")
+        x, y = to, end
+    return f'<path class="way" d="{"".join(words)}"/>'
+
+
+def _beside(src: tuple[float, float], dst: tuple[float, float], x: float) -> str:
+    (x0, y0), (x1, y1) = src, dst
+    begin, end = y0 + _HEIGHT, y1
+    curve = f"C{x:.1f} {begin + 20:.1f} {x:.1f} {begin:.1f} {x:.1f} {begin + 40:.1f}"
+    back = f"C{x:.1f} {end:.1f} {x:.1f} {end - 20:.1f} {x1:.1f} {end:.1f}"
+    return f'<path class="way" d="M{x0:.1f} {begin:.1f}{curve}L{x:.1f} {end - 40:.1f}{back}"/>'
+
+
+def _box(index: int, box: Box, x: float, y: float) -> str:
+    return (
+        f'<g class="box {box.look}" data-at="{index}" tabindex="0" role="button" '
+        f'aria-label="{escape(shortened(box.tip, 200))}">'
+        f"<title>{escape(box.tip)}</title>"
+        f'<rect x="{x - _WIDTH / 2:.1f}" y="{y:.1f}" width="{_WIDTH:.0f}" '
+        f'height="{_HEIGHT:.0f}" rx="5"/>'
+        f'<text x="{x:.1f}" y="{y + 16:.1f}">{escape(shortened(box.title, _LETTERS))}</text>'
+        f'<text class="name" x="{x:.1f}" y="{y + 31:.1f}">'
+        f"{escape(shortened(box.line, _LETTERS))}</text></g>"
+    )

@@ -1,0 +1,112 @@
+"""A model's file, made ready to run, and arrays for its inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pyonednn_q import onnx
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.inspection.layer_file import named_arrays
+from pyonednn_q.models.model_arguments import dims_of
+from pyonednn_q.shown import shown
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from pyonednn_q.onnx.graph import OnnxGraph, ValueInfo
+
+__all__ = ["ModelFile", "inputs_of", "read"]
+
+Array = np.ndarray[Any, Any]
+_MOST_BYTES = 1 << 32  # of the inputs
+_CODES = ("uint8", "int8")
+
+
+class ModelFile(NamedTuple):
+    """A model as it was read, and what runs of it.
+
+    Attributes
+    ----------
+    path : Path
+        Its file.
+    graph : OnnxGraph
+        Its nodes.
+    model : Model
+        The same, fused and prepared.
+    """
+
+    path: Path
+    graph: OnnxGraph
+    model: onnx.Model
+
+
+def read(
+    path: Path, options: argparse.Namespace, arrays: Mapping[str, Array] | None = None
+) -> ModelFile:
+    """Read, fuse and prepare a model.
+
+    Parameters
+    ----------
+    path : Path
+        Its file.
+    options : Namespace
+        Of the command line, with `dims` and `exact_rounding`.
+    arrays : mapping of str to ndarray, optional
+        Inputs, whose dims are those of the model where it leaves them open.
+
+    Raises
+    ------
+    Error
+        Not a model that can be read or run: see `onnx.load` and `onnx.Model`.
+    """
+    dims = {name: array.shape for name, array in (arrays or {}).items()}
+    graph = onnx.load(path, dims={**dims, **dims_of(options.dims)})
+    fused = onnx.fuse(graph, exact_rounding=options.exact_rounding)
+    return ModelFile(path, graph, onnx.Model(fused))
+
+
+def arrays_of(file: Path) -> dict[str, Array]:
+    """Return the arrays of a file by name; no more than 4 GiB of them."""
+    arrays = named_arrays(file, max_bytes=_MOST_BYTES)
+    if not arrays:
+        raise ArgumentError(str(file), "no arrays", "the model's inputs by name")
+    return arrays
+
+
+def inputs_of(
+    inputs: Mapping[str, ValueInfo], given: Mapping[str, Array] | None, seed: int
+) -> dict[str, Array]:
+    """Return arrays for a model's inputs: those of a file, or random ones.
+
+    Random floats are normal with deviation 1, u8 and s8 uniform over all codes, bool either; other
+    integers, which may be indices, are 0.
+
+    Raises
+    ------
+    ArgumentError
+        A file that has other names than the model.
+    """
+    if given is not None:
+        if set(given) != set(inputs):
+            raise ArgumentError("--input", shown(sorted(given)), shown(sorted(inputs)))
+        return dict(given)
+    rng = np.random.default_rng(seed)
+    return {name: _random(rng, name, info) for name, info in inputs.items()}
+
+
+def _random(rng: np.random.Generator, name: str, info: ValueInfo) -> Array:
+    assert info.dims is not None  # of an input they are always known
+    if info.dtype in {"float16", "float32", "float64"}:
+        return rng.normal(0, 1, info.dims).astype(info.dtype)
+    if info.dtype in _CODES:
+        codes = np.iinfo(info.dtype)
+        return rng.integers(codes.min, codes.max + 1, info.dims).astype(info.dtype)
+    if info.dtype == "bool":
+        return rng.integers(0, 2, info.dims).astype(np.bool_)
+    if info.dtype.startswith(("int", "uint")) and hasattr(np, info.dtype):
+        return np.zeros(info.dims, info.dtype)
+    raise ArgumentError("--input", f"nothing, for {shown(name)} of {info.dtype}", "a file with it")

@@ -1,0 +1,124 @@
+"""A model told: every node of it, as text, as JSON or as a page of HTML."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyonednn_q.bench.progress import Progress
+from pyonednn_q.models.node_report import NodeReport, of_nodes
+from pyonednn_q.native import runtime
+from pyonednn_q.onnx.fused_node import FusedGraph
+from pyonednn_q.shown import printable, shortened
+from pyonednn_q.tables import Column, Table
+
+if TYPE_CHECKING:
+    from pyonednn_q.models.model_file import ModelFile
+
+__all__ = ["SCHEMA", "ModelReport"]
+
+SCHEMA = 1
+_WIDE = 40  # characters of a name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelReport:
+    """What there is to tell about a model.
+
+    Attributes
+    ----------
+    title : str
+        Its file's name.
+    summary : str
+        How many nodes and tensors it has, and its ends.
+    graph : FusedGraph
+        What runs.
+    nodes : tuple of NodeReport
+        Of each node of that.
+    """
+
+    title: str
+    summary: str
+    graph: FusedGraph
+    nodes: tuple[NodeReport, ...]
+
+    @classmethod
+    def of(cls, file: ModelFile) -> ModelReport:
+        """Tell all nodes of a model."""
+        graph = file.model.graph
+        progress = Progress(len(graph.nodes))
+        progress.phase("asking the library what it refused")
+        nodes = []
+        for each in of_nodes(graph):
+            nodes.append(each)
+            progress.tick()
+        progress.clear()
+        return cls(file.path.name, str(file.graph), graph, tuple(nodes))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many nodes run in each way."""
+        return dict(Counter(each.how for each in self.nodes))
+
+    def about(self) -> list[str]:
+        """Return what is said above the nodes, line by line."""
+        originals = {name for each in self.nodes for name in each.originals}
+        counts = ", ".join(f"{count} {how}" for how, count in self.counts.items())
+        isa, version = runtime.isa().text(), ".".join(map(str, runtime.version()))
+        where = f"oneDNN {version}, {isa}, {runtime.threading_runtime()}"
+        return [
+            self.summary,
+            f"{len(originals)} nodes of the model are {len(self.nodes)} calls: {counts}",
+            f"{where}, {runtime.get_num_threads()} threads",
+        ]
+
+    def text(self, *, trace: bool = False) -> str:
+        """Return a table of all nodes; with `trace`, all of each node behind it."""
+        parts = [*map(printable, (self.title, *self.about())), "", self._table().text()]
+        if trace:
+            for at, each in enumerate(self.nodes, 1):
+                parts += ["", f"{at} {printable(each.name)}"]
+                parts += [f"  {word:<15} {printable(text)}" for word, text in each.lines()]
+                if each.plan is not None:
+                    lines = (*str(each.plan).splitlines(), *each.plan.explain().splitlines())
+                    parts += [f"    {line}" for line in lines]
+        else:
+            parts += ["", "--trace tells all of each node, --html draws the graph"]
+        return "\n".join(parts)
+
+    def json(self) -> str:
+        """Return all of it as JSON; `Plan.from_json` reads what stands under plan."""
+        content: dict[str, Any] = {
+            "schema": SCHEMA,
+            "title": self.title,
+            "summary": self.summary,
+            "library": ".".join(map(str, runtime.version())),
+            "isa": runtime.isa().text(),
+            "runtime": runtime.threading_runtime(),
+            "threads": runtime.get_num_threads(),
+            "counts": self.counts,
+            "nodes": [each.plain() for each in self.nodes],
+        }
+        return json.dumps(content, indent=2, ensure_ascii=False)
+
+    def _table(self) -> Table:
+        names = ("node", "operators", "how", "post-ops", "exactness", "saturates")
+        columns = [Column("", right=True), *map(Column, names)]
+        columns += [Column("implementation"), Column("why not INT8")]
+        cells = [
+            [
+                str(at),
+                shortened(each.name, _WIDE),
+                " + ".join(each.operators),
+                each.how,
+                ", ".join(op.partition(":")[0] for op in each.post_ops) or "-",
+                each.exactness or "-",
+                each.saturates or ("never" if each.saturation else "-"),
+                each.implementation or "-",
+                each.why or "-",
+            ]
+            for at, each in enumerate(self.nodes, 1)
+        ]
+        return Table(columns, [list(map(printable, row)) for row in cells])

@@ -1,0 +1,364 @@
+"""What a model takes, node by node and whole, beside its FP32 form and other runtimes.
+
+Whole models take turns in one process, each called from Python on the same arrays. A layer has a
+row of the time that it takes in its place in the network, with the caches as they are there, and so
+has its like in the FP32 form.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pyonednn_q.bench import probe
+from pyonednn_q.bench.precision import Precision
+from pyonednn_q.bench.progress import Progress
+from pyonednn_q.bench.row import OURS, Rival, Row
+from pyonednn_q.bench.run import Run, metadata
+from pyonednn_q.errors import ArgumentError, Error, UnsupportedError
+from pyonednn_q.models.float_form import float_form
+from pyonednn_q.models.float_network import float_network
+from pyonednn_q.models.peer_sessions import ready
+from pyonednn_q.models.timed_form import TimedForm, node_samples
+from pyonednn_q.native import runtime
+from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, interleaved
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.shown import shortened
+
+if TYPE_CHECKING:
+    from pyonednn_q.models.model_file import ModelFile
+    from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
+    from pyonednn_q.onnx.graph import OnnxGraph
+
+__all__ = ["WHOLE", "ModelTimes", "NodeTime", "measure"]
+
+Array = np.ndarray[Any, Any]
+WHOLE = "whole model"
+_INT8, _F32 = Precision("u8", "s8", "u8"), Precision("f32", "f32", "f32")
+_IN_PLACE = "in place"
+_REST_S = 0.005  # after which the threads of the runtime before no longer wait for work by spinning
+
+
+class NodeTime(NamedTuple):
+    """What a node took in its place.
+
+    Attributes
+    ----------
+    name, how : str
+        Of the node.
+    us : float
+        Median microseconds.
+    calls_python : bool
+        Whether a function of Python runs for it, between primitives.
+    """
+
+    name: str
+    how: str
+    us: float
+    calls_python: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTimes:
+    """What was measured of a model.
+
+    Attributes
+    ----------
+    title : str
+        The model's file.
+    run : Run
+        Rows: of the whole model in INT8 and FP32, with other runtimes as rivals; and of each layer,
+        in both.
+    nodes : tuple of NodeTime
+        Every node of the INT8 model, in order.
+    refused : tuple of (str, str)
+        What was not measured, and why.
+    memory : str
+        What the INT8 network takes beside its weights, in words.
+    """
+
+    title: str
+    run: Run
+    nodes: tuple[NodeTime, ...]
+    refused: tuple[tuple[str, str], ...]
+    memory: str
+
+    @property
+    def shares(self) -> dict[str, tuple[int, float]]:
+        """How many nodes run in each way, and microseconds of them together; the longest first."""
+        found: dict[str, tuple[int, float]] = {}
+        for node in self.nodes:
+            way = f"{node.how}, by Python" if node.calls_python else node.how
+            count, us = found.get(way, (0, 0.0))
+            found[way] = count + 1, us + node.us
+        return dict(sorted(found.items(), key=lambda each: -each[1][1]))
+
+
+def measure(
+    file: ModelFile,
+    inputs: Mapping[str, Array],
+    peers: Sequence[str],
+    budget: Budget,
+    threads: int,
+) -> ModelTimes:
+    """Measure a model.
+
+    Parameters
+    ----------
+    file : ModelFile
+        The model.
+    inputs : mapping of str to ndarray
+        What it runs on.
+    peers : sequence of str
+        Other runtimes.
+    budget : Budget
+        How long to measure each whole model.
+    threads : int
+        Of every runtime.
+
+    Raises
+    ------
+    Error
+        The model cannot be compiled to a network.
+    """
+    progress = Progress(5)
+    refused: list[tuple[str, str]] = []
+    with runtime.threads(threads):
+        progress.phase("probing the machine")
+        limits = probe.probe((_INT8, _F32), lambda: None)
+        progress.tick()
+        progress.phase("making all forms ready")
+        model = file.model
+        forms = [TimedForm.of(_INT8.name, file.graph, model.graph, model.network(), inputs)]
+        floats = _float_form(file.graph, inputs, refused)
+        forms += [] if floats is None else [floats]
+        ready_peers = _peers(forms, peers, inputs, threads, refused)
+        progress.tick()
+        progress.phase("whole models, in turn")
+        whole = _whole(forms, ready_peers, budget, refused, threads)
+        progress.tick()
+        progress.phase("node by node, in their places")
+        samples = node_samples(forms)
+        progress.tick()
+        layers = _layers(forms, samples, file, threads)
+        progress.clear()
+        limits = probe.at_least(limits, layers)
+    about = metadata() | {peer: _version(peer) for peer in peers}
+    rows = (*_summed(whole, layers), *layers)
+    run = Run(about, ((("", threads), limits),), (), rows)
+    first = forms[0]
+    pythonic = first.pythonic
+    nodes = tuple(
+        NodeTime(
+            node.name,
+            node.how,
+            float(np.median(samples[first.dtype].get(node.output, [0.0]))),  # 0: a view
+            node.output in pythonic,
+        )
+        for node in first.graph.nodes
+    )
+    compiled = first.compiled
+    memory = (
+        f"tensors between nodes {compiled.arena_bytes} bytes, "
+        f"scratchpad {compiled.scratchpad_bytes} bytes"
+    )
+    return ModelTimes(file.path.name, run, nodes, tuple(refused), memory)
+
+
+def _float_form(
+    graph: OnnxGraph, inputs: Mapping[str, Array], refused: list[tuple[str, str]]
+) -> TimedForm | None:
+    """Return the FP32 form of a model, ready to run, if there is one."""
+    try:
+        source = float_form(graph)
+        found = float_network(source)
+        given = {
+            name: np.asarray(array, source.inputs[name].dtype) for name, array in inputs.items()
+        }
+        return TimedForm.of(_F32.name, source, found.graph, found.network, given)
+    except Error as error:
+        refused.append((f"{OURS} FP32", shortened(str(error), 200)))
+        return None
+
+
+def _peers(
+    forms: Sequence[TimedForm],
+    peers: Sequence[str],
+    inputs: Mapping[str, Array],
+    threads: int,
+    refused: list[tuple[str, str]],
+) -> dict[tuple[str, str], Callable[[], object]]:
+    """Return calls of other runtimes, by dtype of the form and name."""
+    calls: dict[tuple[str, str], Callable[[], object]] = {}
+    for form in forms:
+        given = {
+            name: np.asarray(array, form.source.inputs[name].dtype)
+            for name, array in inputs.items()
+        }
+        for peer in peers:
+            try:
+                calls[form.dtype, peer] = ready(peer, form.source, given, threads)
+            except (UnsupportedError, ArgumentError) as error:
+                refused.append((f"{peer} {form.dtype}", shortened(str(error), 200)))
+    return calls
+
+
+def _whole(
+    forms: Sequence[TimedForm],
+    peers: Mapping[tuple[str, str], Callable[[], object]],
+    budget: Budget,
+    refused: Sequence[tuple[str, str]],
+    threads: int,
+) -> list[Row]:
+    """Return a row of each form as a whole, with the other runtimes as rivals."""
+    calls = [*(form.call for form in forms), *peers.values()]
+    timed = interleaved([_seconds(call) for call in calls], budget, taken_again=TAKEN_AGAIN)
+    ours, theirs = timed[: len(forms)], dict(zip(peers, timed[len(forms) :], strict=True))
+    rows = []
+    for form, own in zip(forms, ours, strict=True):
+        rivals = [Rival(OURS, "call", own.calls, own.samples_us, "", own.disturbed)]
+        rivals += [
+            Rival(peer, "call", each.calls, each.samples_us, "", each.disturbed)
+            for (dtype, peer), each in theirs.items()
+            if dtype == form.dtype
+        ]
+        rivals += [
+            Rival(name.partition(" ")[0], "call", 0, (), why)
+            for name, why in refused
+            if name.endswith(f" {form.dtype}")
+        ]
+        row = _row(WHOLE, WHOLE, form.dtype, own.samples_us, threads)
+        row = replace(row, calls=own.calls, taken_again=own.taken_again, disturbed=own.disturbed)
+        rows.append(replace(row, cache="warm", suite="", rivals=tuple(rivals)))
+    return rows
+
+
+def _seconds(call: Callable[[], object]) -> Callable[[int], float]:
+    def seconds(count: int) -> float:
+        time.sleep(_REST_S)
+        call()  # the caches are its own again
+        start = time.perf_counter()
+        for _ in range(count):
+            call()
+        return (time.perf_counter() - start) / count
+
+    return seconds
+
+
+def _layers(
+    forms: Sequence[TimedForm],
+    samples: Mapping[str, Mapping[str, list[float]]],
+    file: ModelFile,
+    threads: int,
+) -> list[Row]:
+    """Return rows of the layers, INT8 and FP32 side by side."""
+    first = forms[0]
+    likes = {} if len(forms) < 2 else _by_original(forms[1].graph)
+    rows = []
+    for node in first.graph.nodes:
+        own = samples[first.dtype].get(node.output)
+        if not isinstance(node.operator, Operator) or own is None:
+            continue
+        rows.append(_layer_row(node, node.name, first.graph, own, file, threads))
+        like = next((likes[name] for name in _layer_names(node) if name in likes), None)
+        theirs = None if like is None else samples[_F32.name].get(like.output)
+        if like is not None and theirs is not None:
+            row = _layer_row(like, node.name, forms[1].graph, theirs, file, threads)
+            rows.append(replace(row, problem=rows[-1].problem))
+    return rows
+
+
+def _layer_names(node: FusedNode) -> tuple[str, ...]:
+    """Return names of the model's nodes that multiply, of those that a layer stands for."""
+    kinds = ("Conv", "ConvTranspose", "Gemm", "MatMul", "ConvInteger", "MatMulInteger")
+    return tuple(name for part in node.parts if part.operator in kinds for name in part.originals)
+
+
+def _by_original(graph: FusedGraph) -> dict[str, FusedNode]:
+    layers = [node for node in graph.nodes if isinstance(node.operator, Operator)]
+    return {name: node for node in layers for name in _layer_names(node)}
+
+
+def _layer_row(
+    node: FusedNode,
+    name: str,
+    graph: FusedGraph,
+    samples: Sequence[float],
+    file: ModelFile,
+    threads: int,
+) -> Row:
+    assert isinstance(node.operator, Operator)
+    info = graph.tensors[node.inputs[0]]
+    assert info.dims is not None
+    planned = node.operator.prepare(info.dims)
+    problem = planned.form.asked
+    src, wei, dst = problem.src, problem.wei, problem.dst
+    precision = Precision(src.dtype, wei.dtype, planned.dst.dtype)
+    operands = sum(_nbytes(graph, each) for each in node.operands.values())
+    text = " ".join([problem.kind, *("x".join(map(str, each.dims)) for each in (src, wei, dst))])
+    row = _row(name, text, precision.name, samples, threads)
+    return replace(
+        row,
+        suite=file.path.name,
+        ops=2 * problem.macs,
+        padded_ops=2 * problem.macs,
+        nbytes=max(src.nbytes + wei.nbytes + planned.dst.nbytes + operands, 1),
+        impl=planned.primitive.impl,
+        attributes=planned.primitive.attr.text(),
+        notes=tuple(planned.after),
+    )
+
+
+def _nbytes(graph: FusedGraph, name: str) -> int:
+    info = graph.tensors.get(name)
+    if info is None or info.dims is None:
+        return 0
+    return int(np.prod(info.dims)) * np.dtype(info.dtype).itemsize
+
+
+def _row(name: str, problem: str, dtype: str, samples: Sequence[float], threads: int) -> Row:
+    return Row(
+        suite="",
+        line=name,
+        times=1,
+        problem=problem,
+        dtype=dtype,
+        tail="none",
+        layout="channels_last",
+        isa="",
+        threads=threads,
+        cache=_IN_PLACE,
+        ops=0,
+        nbytes=1,
+        padded_ops=0,
+        impl="",
+        attributes="",
+        notes=(),
+        calls=1,
+        samples_us=tuple(samples),
+        sqnr_db=None,
+        ours="",
+        benchdnn="",
+        refused="",
+    )
+
+
+def _summed(whole: Sequence[Row], layers: Sequence[Row]) -> list[Row]:
+    """Return the rows of whole models with the operations and bytes of their layers."""
+    found = []
+    for row in whole:
+        is_float = row.dtype == _F32.name
+        own = [each for each in layers if (each.dtype == _F32.name) == is_float]
+        ops, nbytes = sum(each.ops for each in own), sum(each.nbytes for each in own)
+        found.append(replace(row, ops=ops, padded_ops=ops, nbytes=max(nbytes, 1)))
+    return found
+
+
+def _version(peer: str) -> str:
+    from importlib.metadata import version
+
+    return version(peer)

@@ -1,0 +1,304 @@
+"""How each node of a model differs from another runtime's values, and which arithmetic says so.
+
+Every node runs on the other runtime's values of what it reads, so that a difference is its own.
+Arithmetics are tried until one gives all of theirs:
+
+layers                the dialects and roundings of `explain_difference`
+operations on codes   the dialects of `emulate`
+both                  values beside a tie, of the last rounding or of one on the way, where the
+                      order of float32's roundings decides
+floats                both as near to float64's values as any order of roundings is: `float_bound`
+functions of floats   none has a bound that is documented: the distances are told, and not judged
+
+What none of them gives is unexplained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import emulate
+from pyonednn_q.errors import Error
+from pyonednn_q.inspection import explain_difference
+from pyonednn_q.models.float_bounds import float_bound
+from pyonednn_q.models.tie_reach import by_ties
+from pyonednn_q.onnx.fused_node import CodeOperation
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.shown import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyonednn_q.onnx import Model
+    from pyonednn_q.onnx.fused_node import FusedNode
+
+__all__ = ["NodeDifference", "compared", "differences"]
+
+Array = np.ndarray[Any, Any]
+Values = dict[str, Array]
+
+_TIES = "float32 at ties"
+_SUMS = "float32, in another order"
+_FUNCTIONS = "float32, another approximation"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDifference:
+    """What a node computes beside another runtime, on its values.
+
+    Attributes
+    ----------
+    name, how, output : str
+        Of the node; the tensor that was compared.
+    values, equal : int
+        How many there are, and how many are equal bit for bit.
+    largest : float
+        The greatest difference: in codes of integers, in units in the last place of the largest
+        value of floats.
+    arithmetic : str
+        The name of what gives theirs: empty where all are equal, or where nothing does.
+    words : str
+        What that is; or what is known where nothing gives all.
+    unexplained : int
+        How many of the values nothing gives.
+    """
+
+    name: str
+    how: str
+    output: str
+    values: int
+    equal: int
+    largest: float
+    arithmetic: str = ""
+    words: str = ""
+    unexplained: int = 0
+
+    @property
+    def differs(self) -> bool:
+        """Whether a value differs."""
+        return self.equal < self.values
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return asdict(self)
+
+
+def differences(
+    model: Model, inputs: Mapping[str, Array], theirs: Mapping[str, Array]
+) -> Iterator[NodeDifference]:
+    """Yield what each node computes, in order, of those whose tensors the other runtime has.
+
+    Parameters
+    ----------
+    model : Model
+        Ours.
+    inputs, theirs : mapping of str to ndarray
+        The inputs of both, and the other runtime's tensors.
+    """
+    values = {**model.graph.constants, **inputs, **theirs}
+    for node, call in zip(model.graph.nodes, model.calls, strict=True):
+        if any(name not in values for name in node.reads) or node.output not in theirs:
+            continue
+        ours = call(values)
+        for name, array in zip(node.outputs, ours, strict=True):
+            if name in theirs:
+                yield _difference(node, name, array, values, model.graph.opsets)
+
+
+def compared(name: str, ours: Array, theirs: Array) -> NodeDifference:
+    """Compare two arrays, and look for no arithmetic."""
+    apart, unit = _apart(ours, theirs)
+    largest = float(apart.max(initial=0.0)) / unit
+    equal = int(apart.size - np.count_nonzero(apart))
+    return NodeDifference(name, "", name, apart.size, equal, largest)
+
+
+def _apart(ours: Array, theirs: Array) -> tuple[Array, float]:
+    """Return |ours − theirs|, infinite where one alone is no number, and the unit to tell it in."""
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return np.full(theirs.shape, np.inf), 1.0
+    if ours.dtype.kind not in "fc":
+        is_number = ours.dtype.kind in "iu"
+        wide = (ours.astype(np.int64), theirs.astype(np.int64)) if is_number else (ours, theirs)
+        apart = np.abs(wide[0] - wide[1]) if is_number else wide[0] != wide[1]
+        return np.asarray(apart, np.float64), 1.0
+    with np.errstate(all="ignore"):
+        same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
+        gap = np.abs(ours.astype(np.float64) - theirs.astype(np.float64))
+        apart = np.where(same, 0.0, np.where(np.isfinite(gap), gap, np.inf))
+        finite = np.abs(theirs[np.isfinite(theirs)])
+        unit = float(np.spacing(finite.max())) if finite.size else 0.0
+    return apart, unit or 1.0
+
+
+def _difference(
+    node: FusedNode, name: str, ours: Array, values: Values, opsets: Mapping[str, int]
+) -> NodeDifference:
+    theirs = values[name]
+    apart, unit = _apart(ours, theirs)
+    steps = apart / unit
+    equal = int(apart.size - np.count_nonzero(apart))
+    told: tuple[str, str, int] = ("", "", 0)
+    if equal < apart.size:
+        told = _told(node, name, ours, theirs, steps, values, opsets)
+    largest = float(steps.max(initial=0.0))
+    return NodeDifference(node.name, node.how, name, apart.size, equal, largest, *told)
+
+
+def _told(
+    node: FusedNode,
+    name: str,
+    ours: Array,
+    theirs: Array,
+    steps: Array,
+    values: Values,
+    opsets: Mapping[str, int],
+) -> tuple[str, str, int]:
+    """Return the name of an arithmetic, its words, and how many values it does not give."""
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        have = f"ours {ours.dtype}{list(ours.shape)}, theirs {theirs.dtype}{list(theirs.shape)}"
+        return "", have, theirs.size
+    if ours.dtype.kind == "f":
+        return _of_floats(node, name, (ours, theirs), steps, values, opsets)
+    known = ""
+    if isinstance(node.operator, Operator):
+        found, known = _of_layer(node, node.operator, theirs, values)
+        if found:
+            return found, known, 0
+    if isinstance(node.operator, CodeOperation):
+        for dialect, words in _dialects(node, node.operator, theirs, values):
+            return dialect, words, 0
+    allowed = by_ties(node, values, opsets)
+    near = steps <= (0.0 if allowed is None else allowed)
+    far = int(np.count_nonzero(~near))
+    if not far:
+        return _TIES, "each differing value, or one that it is made of, lies beside a half", 0
+    count = int(np.count_nonzero(near & (steps > 0)))
+    also = f"{count} lie beside a half, {far} do not"
+    return "", "; ".join(filter(None, [known, also])), far
+
+
+def _of_floats(
+    node: FusedNode,
+    name: str,
+    both: tuple[Array, Array],
+    steps: Array,
+    values: Values,
+    opsets: Mapping[str, int],
+) -> tuple[str, str, int]:
+    """Return the same of floats: beside their bound, or their distances where there is none."""
+    words = f"up to {steps.max():.1f} units in the last place of the largest value"
+    lost = int(np.count_nonzero(~np.isfinite(steps)))
+    found = float_bound(node, name, values, opsets)
+    if found is None or found.apart is None or both[0].dtype.itemsize < np.float32().itemsize:
+        why = "its nodes" if found is None else found.function or str(both[0].dtype)
+        told = f"{words}; {why} has no documented error"
+        if found is not None and not lost:
+            unit = _apart(*both)[1]
+            ours, theirs = (float(np.abs(each - found.values).max()) / unit for each in both)
+            told += f": from float64's value ours are {ours:.1f} apart, theirs {theirs:.1f}"
+        return ("" if lost else _FUNCTIONS), told, lost
+    with np.errstate(all="ignore"):
+        gaps = [np.abs(each.astype(np.float64) - found.values) for each in both]
+        far = (steps > 0) & ~((gaps[0] <= found.apart) & (gaps[1] <= found.apart))
+        most = np.max(np.where(far | (steps == 0), 0, np.maximum(*gaps) / found.apart))
+    count = int(np.count_nonzero(far))
+    if count:
+        return "", f"{words}; {count} beyond what any order of roundings gives", count
+    return _SUMS, f"{words}, {most:.0%} of what roundings in any order may be off by", 0
+
+
+def _of_layer(
+    node: FusedNode, operator: Operator, theirs: Array, values: Values
+) -> tuple[str, str]:
+    """Return the arithmetic that gives all codes of a layer, or what is known of them."""
+    operands: dict[str, Any] = {leaf: values[name] for leaf, name in node.operands.items()}
+    try:
+        why = explain_difference(operator, values[node.inputs[0]], theirs, **operands)
+    except Error as error:  # dynamic sources, weights of floats, results that are no codes
+        return "", f"no arithmetic was tried: {shown(str(error))}"
+    if why.is_explained:
+        best = why.explained_by[0]
+        return str(best), best.words
+    best = max(why.agreements, key=lambda each: each.equal)
+    return "", f"{best} gives {best.equal} of {why.outputs}"
+
+
+def _dialects(
+    node: FusedNode, what: CodeOperation, theirs: Array, values: Values
+) -> Iterator[tuple[str, str]]:
+    """Yield the dialects of an operation that give all of theirs, onnxruntime's first."""
+    call = _EMULATED.get(what.operator)
+    if call is None or what.post.steps or what.dst_q is None or None in what.srcs_q:
+        return
+    name, run = call
+    srcs = [values[each] for each in node.inputs]
+    table = emulate.ARITHMETIC[name]
+    for dialect in sorted(table, key=lambda each: not each.startswith("onnxruntime")):
+        try:
+            codes = run(what, srcs, dialect)
+        except (Error, ValueError):  # a dialect that has no such operation
+            continue
+        if codes.shape == theirs.shape and np.array_equal(codes, theirs):
+            yield f"{name} of {dialect}", table[dialect]
+
+
+def _binary(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
+    a_q, b_q = what.srcs_q
+    assert a_q is not None
+    assert b_q is not None
+    assert what.dst_q is not None
+    return emulate.add(*srcs, a_q=a_q, b_q=b_q, dst_q=what.dst_q, dialect=dialect)
+
+
+def _unary(
+    function: Callable[..., Array], **names: str
+) -> Callable[[CodeOperation, list[Array], str], Array]:
+    def run(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
+        given = {
+            ours: what.attributes[theirs]
+            for ours, theirs in names.items()
+            if theirs in what.attributes
+        }
+        q = {"src_q": what.srcs_q[0], "dst_q": what.dst_q}
+        return function(*srcs, **q, dialect=dialect, **given)
+
+    return run
+
+
+def _softmax(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
+    q: Any = {"src_q": what.srcs_q[0], "dst_q": what.dst_q}
+    axis = int(what.attributes.get("axis", -1)) % srcs[0].ndim
+    return emulate.softmax(*srcs, **q, axis=axis, dialect=dialect)
+
+
+def _average(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
+    given = what.attributes
+    if given.get("auto_pad", "NOTSET") != "NOTSET" or given.get("ceil_mode", 0):
+        raise ValueError(what.operator)
+    kernel = tuple(given.get("kernel_shape", srcs[0].shape[2:]))
+    pads = tuple(given.get("pads", (0,) * 2 * len(kernel)))
+    q: Any = {"src_q": what.srcs_q[0], "dst_q": what.dst_q}
+    return emulate.average_pool(
+        srcs[0],
+        kernel,
+        stride=tuple(given.get("strides", (1,) * len(kernel))),
+        padding=tuple(zip(pads[: len(kernel)], pads[len(kernel) :], strict=True)),
+        count_padding=bool(given.get("count_include_pad", 0)),
+        dialect=dialect,
+        **q,
+    )
+
+
+_EMULATED: dict[str, tuple[str, Callable[[CodeOperation, list[Array], str], Array]]] = {
+    "Add": ("add", _binary),
+    "Sigmoid": ("sigmoid", _unary(emulate.sigmoid)),
+    "Softmax": ("softmax", _softmax),
+    "LeakyRelu": ("leaky_relu", _unary(emulate.leaky_relu, alpha="alpha")),
+    "AveragePool": ("average_pool", _average),
+    "GlobalAveragePool": ("average_pool", _average),
+}

@@ -1,0 +1,108 @@
+"""``pyonednn-q run``: run an ONNX model on arrays.
+
+Inputs come from a file that numpy.savez wrote, by their names; outputs go to another. Dims that the
+model leaves open are those of the inputs.
+
+pyonednn-q run model.onnx --input x.npz --output y.npz
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.models.model_arguments import add_input, add_model
+from pyonednn_q.shown import printable, shown
+from pyonednn_q.tables import Column, Table
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+__all__ = ["add_arguments", "run"]
+
+Array = np.ndarray[Any, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_model(parser)
+    add_input(parser)
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write outputs by name there, a .npz file (default: print what they are)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the model; write its outputs, or print a line for each."""
+    from pyonednn_q.bench import report
+    from pyonednn_q.models.model_file import arrays_of, inputs_of, read
+
+    output: Path | None = options.output
+    if output is not None and not output.absolute().parent.is_dir():
+        raise ArgumentError("--output", shown(str(output)), "a name in a folder that exists")
+    arrays = None if options.input is None else arrays_of(options.input)
+    file = read(options.model, options, arrays)
+    inputs = inputs_of(file.graph.inputs, arrays, options.seed)
+    outputs = file.model.run(inputs)
+    if output is not None:
+        _write(output, outputs)
+    else:
+        report.write(_table(outputs).text())
+    return 0
+
+
+def _write(path: Path, outputs: Mapping[str, Array]) -> None:
+    """Write a file whole or not at all; what is no ordinary file is written as it is."""
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            _save(stream, outputs)
+        return
+    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=".", suffix=".npz")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            _save(stream, outputs)
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def _save(stream: Any, outputs: Mapping[str, Array]) -> None:  # noqa: ANN401 - a binary stream
+    import zipfile
+
+    # numpy.savez takes names as keywords: a model may have one called "file".
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, array in outputs.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+
+
+def _table(outputs: Mapping[str, Array]) -> Table:
+    columns = [Column("output"), Column("type"), Column("dims")]
+    columns += [Column(name, right=True) for name in ("least", "mean", "greatest")]
+    cells = [
+        [name, str(a.dtype), "x".join(map(str, a.shape)), *_ends(a)] for name, a in outputs.items()
+    ]
+    return Table(columns, [list(map(printable, row)) for row in cells])
+
+
+def _ends(array: Array) -> list[str]:
+    if not array.size or array.dtype.kind not in "biuf":
+        return ["-", "-", "-"]
+    values = array.astype(np.float64)
+    with np.errstate(all="ignore"):
+        return [f"{each:.6g}" for each in (values.min(), values.mean(), values.max())]

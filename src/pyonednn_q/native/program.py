@@ -1,0 +1,149 @@
+"""Program: steps in a row over one block of memory, in one call of the extension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyonednn_q.errors import ShapeError
+from pyonednn_q.native import runtime
+from pyonednn_q.native.prepared import Prepared
+from pyonednn_q.primitive.tensor import cross
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyonednn_q._core import Pass as CorePass
+    from pyonednn_q._core import Program as CoreProgram
+    from pyonednn_q.native.arrays import Array
+    from pyonednn_q.primitive.tensor import TensorSpec
+    from pyonednn_q.qparams import QParams
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A pass of C++ over memory: what lies between primitives and is none.
+
+    Attributes
+    ----------
+    core : _core.Pass
+        The extension's half.
+    text : str
+        What it does.
+    """
+
+    core: CorePass
+    text: str
+
+    @classmethod
+    def quantize(cls, count: int, params: QParams) -> Pass:
+        """Return codes of `count` float32 values without gaps, as `passes.quantize` has them."""
+        scale, zero_point = float(params.scale), int(params.zero_point)
+        core = runtime.core.quantize_pass(count, scale, zero_point, params.dtype)
+        return cls(core, f"{count} values to {params.dtype}")
+
+    @classmethod
+    def look_up(cls, table: Array, dims: Sequence[int], *strides: Sequence[int]) -> Pass:
+        """Return dst = table[src], or table[first, second], by the codes' bytes.
+
+        Parameters
+        ----------
+        table : (256,) or (256, 256) ndarray of 8 bits
+            The byte of dst for each byte of a source.
+        dims : sequence of int
+            Of the index space.
+        *strides : sequence of int
+            Of each source, 0 where it is the same along a dimension, and of dst, which has no 0.
+        """
+        core = runtime.core.lookup_pass(table.tobytes(), list(dims), [list(s) for s in strides])
+        return cls(core, f"table of {'x'.join(map(str, table.shape))} for {cross(dims)}")
+
+    @classmethod
+    def layer_norm(cls, rows: int, epsilon: float, gain: Array, shift: Array) -> Pass:
+        """Return float32 rows without gaps, normalized: one of `gain` and `shift` a column."""
+        core = runtime.core.layer_norm_pass(rows, epsilon, gain.tolist(), shift.tolist())
+        return cls(core, f"normalization of {rows} rows of {gain.size}")
+
+
+Place: TypeAlias = tuple[int, int]
+"""Where a tensor begins: buffer (0 the arena, 1 and on the arrays of a call), and byte in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedStep:
+    """What runs, and where its tensors lie.
+
+    Attributes
+    ----------
+    runs : Prepared, Pass or callable
+        A primitive; a pass; or f(*arrays), which writes its last array and keeps none.
+    places : tuple of Place
+        Of what it reads, in order, and of dst.
+    residual : Place or None
+        Copied to dst before it runs.
+    specs : tuple of TensorSpec
+        Of a function's arrays.
+    """
+
+    runs: Prepared | Pass | Callable[..., object]
+    places: tuple[Place, ...]
+    residual: Place | None
+    specs: tuple[TensorSpec, ...]
+
+    def boundary(self) -> tuple[Any, ...]:
+        """Return it as the extension takes it."""
+        specs = [spec.boundary() for spec in self.specs]
+        runs: object = self.runs
+        if isinstance(self.runs, Pass):
+            runs, specs = self.runs.core, []
+        if isinstance(self.runs, Prepared):
+            runs, specs = self.runs.core, []
+            if runs is None:
+                raise ShapeError("dst", "an empty result", "at least one element")
+        return runs, list(self.places), self.residual, specs
+
+
+class Program:
+    """Steps that run in one call, safe from many threads at once.
+
+    Parameters
+    ----------
+    steps : sequence of PlacedStep
+        In the order in which they run.
+    arena_bytes : int
+        Of the block that their results share.
+    inputs, outputs : sequence of TensorSpec
+        The arrays of a call, in the layouts that they must have.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[PlacedStep],
+        arena_bytes: int,
+        inputs: Sequence[TensorSpec],
+        outputs: Sequence[TensorSpec],
+    ) -> None:
+        arrays = [spec.boundary() for spec in (*inputs, *outputs)]
+        rows = [step.boundary() for step in steps]
+        self._core: CoreProgram = runtime.core.Program(rows, arena_bytes, arrays, len(inputs))
+        # Which keep what the extension's halves point to.
+        self.steps = tuple(steps)
+
+    def run(self, *arrays: Array) -> None:
+        """Run on inputs, and into outputs."""
+        self._core.run(*arrays)
+
+    def run_timed(self, *arrays: Array) -> list[float]:
+        """Run, and return the seconds that each step took in its place."""
+        return self._core.run_timed(*arrays)
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of what lies between steps, of one call at a time."""
+        return self._core.arena_bytes
+
+    @property
+    def scratchpad_bytes(self) -> int:
+        """Bytes that primitives need beside their arguments, of one call at a time."""
+        return self._core.scratchpad_bytes

@@ -1,0 +1,46 @@
+"""network: operators that feed each other, compiled to one program over one block of memory.
+
+Tensors between operators stay quantized, and lie channels last; no Python runs between
+primitives. `calibrate` makes one of float operators.
+"""
+
+from __future__ import annotations
+
+from pyonednn_q.network.calibration import NetworkCalibration, calibrate
+from pyonednn_q.network.compiled import Compiled
+from pyonednn_q.network.graph import Network, Node
+from pyonednn_q.network.moves import Lookup, Repeat, Slice, Transpose
+from pyonednn_q.network.operations import (
+    Concat,
+    Convert,
+    Dequantize,
+    Pool,
+    PythonCall,
+    Quantize,
+    Reshape,
+)
+from pyonednn_q.network.rows import CodeMatMul, LayerNorm, Softmax
+from pyonednn_q.network.sequence import sequential
+
+__all__ = [
+    "CodeMatMul",
+    "Compiled",
+    "Concat",
+    "Convert",
+    "Dequantize",
+    "LayerNorm",
+    "Lookup",
+    "Network",
+    "NetworkCalibration",
+    "Node",
+    "Pool",
+    "PythonCall",
+    "Quantize",
+    "Repeat",
+    "Reshape",
+    "Slice",
+    "Softmax",
+    "Transpose",
+    "calibrate",
+    "sequential",
+]

@@ -1,0 +1,298 @@
+"""calibrate: a network of float operators and samples of its inputs to an INT8 network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from statistics import median
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import flag, function, instance, whole
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.native import Prepared
+from pyonednn_q.network.accuracy_loop import Floats, float_types, turned_back, usual_wei_bits
+from pyonednn_q.network.graph import Network, Node
+from pyonednn_q.network.quantized_network import is_layer, quantized_network
+from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.quantize.calibrate import collect, estimator
+from pyonednn_q.quantize.quality import quality
+from pyonednn_q.shown import shortened, shown
+from pyonednn_q.tables import Column, Table
+
+if TYPE_CHECKING:
+    from pyonednn_q.network.compiled import Compiled
+    from pyonednn_q.quantize.estimator import Estimator
+
+Array = np.ndarray[Any, Any]
+Values = dict[str, Array]
+
+_ROUNDS = 21
+_PRECISIONS = {"f32": "FP32", "bf16": "BF16"}  # of weights
+
+
+def calibrate(
+    network: Network,
+    batches: Iterable[Any],
+    *,
+    estimators: Callable[[], Estimator] = estimator,
+    floats: Floats = (),
+    wei_bits: int | None = None,
+) -> NetworkCalibration:
+    """Find the ranges of a float network's tensors, and make an INT8 network of it.
+
+    Parameters
+    ----------
+    network : Network
+        Of operators with float32 weights and what lies between them. Batch norms and activations
+        are steps of chains, additions are Sums.
+    batches : iterable of (mapping of str to array_like, or array_like)
+        Inputs by name; or the input, of a network that has one. Read once; the first stays, to
+        compare results on.
+    estimators : callable
+        What makes an `Estimator` of each tensor's range; min-max unless said.
+    floats : iterable of str, or mapping of str to {"f32", "bf16"}
+        Operators that stay in floats, by the names of their results: f32 unless said.
+    wei_bits : int, optional
+        Of the weights, which get a scale for each output channel: 8; or 7, which processors
+        without VNNI multiply exactly. None: what this one does.
+
+    Returns
+    -------
+    NetworkCalibration
+
+    Raises
+    ------
+    ArgumentError
+        No batches; no operator of float32 weights; a name that is none's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyonednn_q as pq
+    >>> from pyonednn_q.network import calibrate, sequential
+    >>> wei = np.ones((2, 3), np.float32)
+    >>> net = sequential(pq.InnerProduct(wei), pq.Eltwise("relu"), pq.InnerProduct(wei[:, :2]))
+    >>> images = [np.eye(3, dtype=np.float32)]
+    >>> found = calibrate(net, images)
+    >>> found.ranges["innerproduct1"]
+    (1.0, 1.0)
+    >>> found.network(images[0])["innerproduct2"].round(3).tolist()[0]
+    [2.0, 2.0]
+    """
+    instance("network", network, Network)
+    function("estimators", estimators)
+    bits = usual_wei_bits() if wei_bits is None else whole("wei_bits", wei_bits, lo=2, hi=8)
+    if not any(is_layer(node) for node in network.nodes):
+        raise ArgumentError("network", "no operator of float32 weights", "one at least")
+    everything = _with_all(network)
+    first: list[tuple[Values, Values]] = []
+
+    def run(batch: Any) -> Values:  # noqa: ANN401
+        inputs = _inputs(network, batch)
+        values = {**inputs, **everything(*inputs.values())}
+        if not first:
+            first.append((inputs, values))
+        return {name: each for name, each in values.items() if each.dtype == np.float32}
+
+    states = collect(run, batches, estimators)
+    ends = {name: (float(each.range()[0]), float(each.range()[1])) for name, each in states.items()}
+    return NetworkCalibration(network, ends, *first[0], floats=floats, wei_bits=bits)
+
+
+class NetworkCalibration:
+    """A float network, the ranges of its tensors, and which of its operators are INT8.
+
+    Parameters
+    ----------
+    float_network : Network
+        Of float32 operators.
+    ranges : mapping of str to (lo, hi)
+        Of its float32 tensors, in their units.
+    inputs, values : mapping of str to ndarray
+        One batch, and what the float network makes of it: every tensor.
+    floats : iterable of str, or mapping of str to {"f32", "bf16"}
+        Operators that stay in floats, by the names of their results; f32 unless said.
+    wei_bits : int
+        Of the weights.
+
+    Attributes
+    ----------
+    network : Network
+        Of INT8 operators, with inputs and outputs of floats as before.
+    float_network, ranges
+        As given.
+    floats : mapping of str to str
+        Data types of the operators that stay in floats.
+    layers : tuple of str
+        Results of all operators that may become INT8, in order.
+    """
+
+    def __init__(
+        self,
+        float_network: Network,
+        ranges: Mapping[str, tuple[float, float]],
+        inputs: Values,
+        values: Values,
+        *,
+        floats: Floats = (),
+        wei_bits: int = 8,
+    ) -> None:
+        self.float_network = float_network
+        self.ranges = MappingProxyType(dict(ranges))
+        self.layers = tuple(node.dst for node in float_network.nodes if is_layer(node))
+        self.floats = MappingProxyType(float_types(floats, self.layers))
+        self._inputs, self._values, self._wei_bits = inputs, values, wei_bits
+        self._quantized = quantized_network(float_network, self.ranges, self.floats, wei_bits)
+        self.network = self._quantized.network
+
+    def with_floats(self, floats: Floats) -> NetworkCalibration:
+        """Return the same with other operators in floats.
+
+        Parameters
+        ----------
+        floats : iterable of str, or mapping of str to {"f32", "bf16"}
+            Names of their results; f32 unless said.
+        """
+        bits = self._wei_bits
+        return NetworkCalibration(
+            self.float_network,
+            self.ranges,
+            self._inputs,
+            self._values,
+            floats=floats,
+            wei_bits=bits,
+        )
+
+    def sensitivity(self) -> dict[str, float]:
+        """Return the SQNR of the outputs if a layer alone is INT8, in dB, the worst layer first."""
+        lost = {}
+        for layer in self.layers:
+            alone = self.with_floats(name for name in self.layers if name != layer).network
+            results = alone(*self._inputs.values())
+            lost[layer] = min(quality(self._values[n], y).sqnr for n, y in results.items())
+        return dict(sorted(lost.items(), key=lambda each: each[1]))
+
+    def within(
+        self, metric: Callable[[Network], float], least: float, *, dtype: str = "f32"
+    ) -> NetworkCalibration:
+        """Turn back operators to floats, the most sensitive first, until a metric is good enough.
+
+        Parameters
+        ----------
+        metric : callable
+            From a `Network` to a number that is higher where it is better: a share of right
+            answers.
+        least : float
+            What it must reach.
+        dtype : {"f32", "bf16"}
+            Of the operators that are turned back.
+
+        Returns
+        -------
+        NetworkCalibration
+            With the fewest operators in floats, in the order of `sensitivity`, that reaches it.
+
+        Raises
+        ------
+        ArgumentError
+            Not even the float network does.
+        """
+
+        def make(floats: Mapping[str, str]) -> Network:
+            return self.with_floats(floats).network
+
+        order = self.sensitivity
+        found = turned_back(self.layers, self.floats, make, metric, least, dtype, order)
+        return self.with_floats(found)
+
+    def summary(self, *, times: bool = False) -> str:
+        """Return a table, a line for each node that runs: how, exactness, SQNR, time.
+
+        SQNR, in dB, of the node's result against the float network's, errors of the nodes before it
+        included, on the first batch of the calibration. Under the table it says why operators run
+        in floats.
+
+        Parameters
+        ----------
+        times : bool
+            Measure as well: median microseconds of each node in its place in the network, and in
+            the float network.
+        """
+        flag("times", times)
+        arrays = tuple(self._inputs.values())
+        compiled, wide = (_compiled(n, self._inputs) for n in (self.network, self.float_network))
+        values = {**self._inputs, **_with_all(self.network)(*arrays)}
+        taken = [_medians(each, arrays) for each in (compiled, wide)] if times else []
+        heads = ("nodes", "how", "implementation", "exactness")
+        numbers = ("SQNR dB", "us", "FP32 us") if times else ("SQNR dB",)
+        rows = []
+        impls = {s.node: s.runs.impl for s in compiled.steps if isinstance(s.runs, Prepared)}
+        running = {step.node for step in compiled.steps}
+        for node in self.network.nodes:
+            if node.dst not in running:
+                continue
+            real = self._quantized.reals.get(node.dst, node.dst)
+            q = self._quantized.qparams.get(node.dst)
+            sqnr = "-"
+            if real in self._values and real not in self._inputs:
+                result = values[node.dst] if q is None else q.dequantize(values[node.dst])
+                sqnr = f"{quality(self._values[real], result).sqnr:.1f}"
+            cells = [
+                _how(node, q is not None),
+                impls.get(node.dst, "-"),
+                self._exactness(node, values),
+            ]
+            measured = [
+                f"{t.get(n, 0.0):.1f}" for t, n in zip(taken, (node.dst, real), strict=False)
+            ]
+            rows.append([shortened(node.dst, 40), *cells, sqnr, *measured])
+        columns = [*map(Column, heads), *(Column(name, right=True) for name in numbers)]
+        whys = [f"{name}: {why}" for name, why in self._quantized.whys.items()]
+        return "\n".join([Table(columns, rows).text(), *whys])
+
+    def _exactness(self, node: Node, values: Values) -> str:
+        if not isinstance(node.runs, Operator):
+            return "-"
+        return str(node.runs.plan(values[node.srcs[0]].shape).exactness)
+
+    def __repr__(self) -> str:
+        return f"<NetworkCalibration of {len(self.layers)} layers, {len(self.floats)} in floats>"
+
+
+def _with_all(network: Network) -> Network:
+    """Return the network with all tensors as outputs."""
+    return Network(network.inputs, network.nodes, [node.dst for node in network.nodes])
+
+
+def _inputs(network: Network, batch: Any) -> Values:  # noqa: ANN401
+    if not isinstance(batch, Mapping):
+        if len(network.inputs) != 1:
+            raise ArgumentError("batches", "arrays", f"inputs by name: {shown(network.inputs)}")
+        batch = dict.fromkeys(network.inputs, batch)
+    if set(batch) != set(network.inputs):
+        raise ArgumentError("batches", shown(sorted(batch)), shown(sorted(network.inputs)))
+    arrays = {name: as_array(f"batches[{shown(name)}]", batch[name]) for name in network.inputs}
+    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+def _compiled(network: Network, inputs: Values) -> Compiled:
+    return network.compile({name: TensorSpec.of(array, name) for name, array in inputs.items()})
+
+
+def _medians(compiled: Compiled, arrays: tuple[Array, ...]) -> dict[str, float]:
+    samples = [compiled.times(*arrays) for _ in range(_ROUNDS)]
+    return {name: median(each[name] for each in samples) for name in samples[0]}
+
+
+def _how(node: Node, is_codes: bool) -> str:
+    what = node.runs
+    if isinstance(what, Operator):
+        return f"{_PRECISIONS.get(what.weights.dtype, 'INT8')} {what.kind}"
+    name = type(what).__name__
+    if name in {"Quantize", "Dequantize", "Convert"}:
+        return "quantizer" if name != "Convert" else "converted"
+    return f"codes moved, {name}" if is_codes else f"floats, {name}"

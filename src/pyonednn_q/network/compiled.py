@@ -1,0 +1,197 @@
+"""Compiled: a network for inputs of one shape, as one program over one block of memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.native import Prepared
+from pyonednn_q.native.arrays import allocator, checked, in_layout
+from pyonednn_q.native.program import Pass, PlacedStep, Program
+from pyonednn_q.network.arena import Lifetime, arranged
+from pyonednn_q.network.lowering import natural
+
+if TYPE_CHECKING:
+    from pyonednn_q.native.program import Place
+    from pyonednn_q.network.lowering import Lowering, ProgramStep
+    from pyonednn_q.primitive.tensor import TensorSpec
+
+Array = np.ndarray[Any, Any]
+
+
+class Compiled:
+    """A network ready for inputs of one shape: safe from many threads, which share its weights.
+
+    Attributes
+    ----------
+    inputs, outputs : dict of str to TensorSpec
+        What a call takes and returns.
+    steps : tuple of ProgramStep
+        What runs, in order.
+    tensors : dict of str to TensorSpec
+        Of all that lies between them.
+    """
+
+    def __init__(
+        self, lowering: Lowering, inputs: tuple[str, ...], outputs: tuple[str, ...]
+    ) -> None:
+        taken = set(inputs)
+        written = [_output(lowering, name, taken) for name in outputs]
+        self.steps = tuple(lowering.steps)
+        self.tensors = dict(lowering.specs)
+        self.inputs = {name: self.tensors[name] for name in inputs}
+        self.outputs = {name: each[1] for name, each in zip(outputs, written, strict=True)}
+        arrays = {name: at for at, name in enumerate((*inputs, *(each[0] for each in written)), 1)}
+        places, arena_bytes, in_place = _placed(lowering, arrays)
+        steps = [self._step(step, places, step.writes in in_place) for step in self.steps]
+        self._program = Program(
+            steps, arena_bytes, list(self.inputs.values()), list(self.outputs.values())
+        )
+        self._new = [allocator(spec) for spec in self.outputs.values()]
+
+    def __call__(self, *arrays: Array) -> dict[str, Array]:
+        """Run on arrays in the order of the network's inputs; return results by name.
+
+        Parameters
+        ----------
+        *arrays : ndarray
+            Of the dims and data types of `inputs`. Those in other layouts are copied first.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the input.
+        """
+        ready = self._ready(arrays)
+        results = [new() for new in self._new]
+        self._program.run(*ready, *results)
+        return dict(zip(self.outputs, results, strict=True))
+
+    def times(self, *arrays: Array) -> dict[str, float]:
+        """Run once, and return the microseconds of each node in its place."""
+        results = [new() for new in self._new]
+        seconds = self._program.run_timed(*self._ready(arrays), *results)
+        total: dict[str, float] = {}
+        for step, took in zip(self.steps, seconds, strict=True):
+            total[step.node] = total.get(step.node, 0.0) + took * 1e6
+        return total
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of all that lies between nodes, of one call at a time."""
+        return self._program.arena_bytes
+
+    @property
+    def scratchpad_bytes(self) -> int:
+        """Bytes that primitives need beside their arguments, of one call at a time."""
+        return self._program.scratchpad_bytes
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes it takes beside weights."""
+        own = (s.runs.nbytes for s in self.steps if isinstance(s.runs, Prepared))
+        return self.arena_bytes + self.scratchpad_bytes + sum(own)
+
+    def describe(self) -> str:
+        """Return a line for every step: its node, what runs, and where it writes."""
+        lines = [f"{step.writes}: {_text(step)}" for step in self.steps]
+        memory = f"arena {self.arena_bytes} bytes, scratchpad {self.scratchpad_bytes}"
+        return "\n".join([*lines, memory])
+
+    def __repr__(self) -> str:
+        return f"<Compiled {len(self.steps)} steps, arena {self.arena_bytes} bytes>"
+
+    def _ready(self, arrays: tuple[Array, ...]) -> list[Array]:
+        if len(arrays) != len(self.inputs):
+            wanted = f"{len(self.inputs)}: {', '.join(self.inputs)}"
+            raise ArgumentError("arrays", str(len(arrays)), wanted)
+        given = zip(self.inputs.items(), arrays, strict=True)
+        return [in_layout(checked(name, array, spec), spec) for (name, spec), array in given]
+
+    def _step(self, step: ProgramStep, places: dict[str, Place], is_in_place: bool) -> PlacedStep:
+        names = (*step.reads, step.writes)
+        residual = None if step.residual is None or is_in_place else places[step.residual]
+        at = tuple(places[name] for name in names)
+        return PlacedStep(step.runs, at, residual, tuple(self.tensors[name] for name in names))
+
+
+def _output(at: Lowering, name: str, taken: set[str]) -> tuple[str, TensorSpec]:
+    """Return the tensor in whose memory an output lies, an array of its own, and how it lies."""
+    root, offset = at.home(name)
+    is_whole = offset == 0 and at.specs[root].nbytes == at.specs[name].nbytes
+    spec = at.specs[name]
+    if root in taken or not is_whole:
+        at.node = name
+        # No copy from gaps to the same gaps: see the guard reorder-of-gaps-alike.
+        spec = natural(spec.dims, spec.dtype) if spec.has_gaps else spec
+        root = at.copied(name, spec)
+    taken.add(root)
+    return root, spec
+
+
+def _lifetimes(at: Lowering) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the first and the last step that touches each tensor with memory of its own."""
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for index, step in enumerate(at.steps):
+        for name in (*step.reads, step.writes, *filter(None, [step.residual])):
+            root = at.home(name)[0]
+            first.setdefault(root, index)
+            last[root] = index
+    return first, last
+
+
+def _placed(at: Lowering, arrays: dict[str, int]) -> tuple[dict[str, Place], int, frozenset[str]]:
+    """Return where every tensor begins, the arena's bytes, and results that lie on a residual."""
+    first, last = _lifetimes(at)
+    merged: dict[str, str] = {}
+    for index, step in enumerate(at.steps):
+        if step.residual is None:
+            continue
+        root, offset = at.home(step.residual)
+        if _may_lie_on(at, step, root, offset, arrays, last[root] == index):
+            while root in merged:
+                root = merged[root]
+            merged[step.writes] = root
+            last[root] = max(last[root], last[step.writes])
+    sizes: dict[str, int] = {}
+    for name, spec in at.specs.items():
+        root, offset = at.home(name)
+        sizes[root] = max(sizes.get(root, 0), offset + spec.nbytes)
+    lifetimes = [
+        Lifetime(root, sizes[root], first[root], last[root])
+        for root in first
+        if root not in arrays and root not in merged
+    ]
+    offsets, total = arranged(lifetimes)
+    places: dict[str, Place] = {}
+    for name in at.specs:
+        root, offset = at.home(name)
+        while root in merged:
+            root = merged[root]
+        if root in arrays:
+            places[name] = arrays[root], offset
+        elif root in offsets:
+            places[name] = 0, offsets[root] + offset
+    return places, total, frozenset(merged)
+
+
+def _may_lie_on(
+    at: Lowering, step: ProgramStep, root: str, offset: int, arrays: dict[str, int], is_last: bool
+) -> bool:
+    """Tell whether a result may take its residual's memory: whole, its own, and read no more."""
+    assert step.residual is not None
+    is_free = is_last and offset == 0 and root not in arrays and step.writes not in arrays
+    is_read = any(at.home(name)[0] == root for name in step.reads)
+    whole = at.specs[root].nbytes == at.specs[step.residual].nbytes == at.specs[step.writes].nbytes
+    return is_free and not is_read and whole
+
+
+def _text(step: ProgramStep) -> str:
+    if isinstance(step.runs, Prepared):
+        return f"{step.runs.problem.text()} on {step.runs.impl}"
+    if isinstance(step.runs, Pass):
+        return step.runs.text
+    return "a function of Python"

@@ -1,0 +1,257 @@
+"""Network: operators and other operations that feed each other, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import instance, items, named
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.native.arrays import memory_order
+from pyonednn_q.network.compiled import Compiled
+from pyonednn_q.network.lowering import Lowering
+from pyonednn_q.network.moves import Lookup, Repeat, Slice, Transpose
+from pyonednn_q.network.operations import (
+    Concat,
+    Convert,
+    Dequantize,
+    Pool,
+    PythonCall,
+    Quantize,
+    Reshape,
+)
+from pyonednn_q.network.rows import CodeMatMul, LayerNorm, Softmax
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.ops.shapes import Shapes
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.shown import shown
+
+if TYPE_CHECKING:
+    from pyonednn_q.ops.planned import Planned
+
+Array = np.ndarray[Any, Any]
+OPERATIONS = (
+    Pool, Reshape, Concat, Quantize, Dequantize, Convert, Lookup, Transpose, Slice, Repeat,
+    CodeMatMul, Softmax, LayerNorm, PythonCall,
+)  # fmt: skip
+_OF_SEVERAL = (Concat, Lookup, CodeMatMul, PythonCall)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation of a network.
+
+    Parameters
+    ----------
+    dst : str
+        Name of its result; no other tensor has it.
+    runs : operator, or an operation of this room
+        What it does: a Pool, a Lookup, a Concat, a PythonCall.
+    src : str or tuple of str
+        Tensors that it reads, in order; kept as a tuple.
+    residual : str, optional
+        What a Sum of an operator's chain reads.
+    operands : mapping of str to str
+        Tensors by the names of leaves of an operator's chain.
+    """
+
+    dst: str
+    runs: Any
+    src: str | tuple[str, ...]
+    residual: str | None = None
+    operands: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        instance("dst", self.dst, str)
+        instance("runs", self.runs, Operator, *OPERATIONS)
+        src: tuple[str, ...] = (
+            (self.src,) if isinstance(self.src, str) else items("src", self.src, str)
+        )
+        object.__setattr__(self, "src", src)
+        object.__setattr__(self, "operands", named("operands", self.operands, str))
+        if self.residual is not None:
+            instance("residual", self.residual, str)
+        is_operator = isinstance(self.runs, Operator)
+        if not src or (len(src) > 1 and not isinstance(self.runs, _OF_SEVERAL)):
+            raise ArgumentError("src", shown(self.src), "one tensor")
+        if not is_operator and (self.residual is not None or self.operands):
+            raise ArgumentError("residual", "a tensor", "none: only operators have chains")
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """All tensors that it reads."""
+        more = () if self.residual is None else (self.residual,)
+        return (*self.srcs, *more, *self.operands.values())
+
+    @property
+    def srcs(self) -> tuple[str, ...]:
+        """Its sources."""
+        return (self.src,) if isinstance(self.src, str) else self.src
+
+
+class Network:
+    """Nodes in an order in which each reads what is there. Safe from many threads at once.
+
+    Parameters
+    ----------
+    inputs : sequence of str
+        Names of what a call brings.
+    nodes : sequence of Node
+        What is computed.
+    outputs : sequence of str
+        Names of what a call returns.
+
+    Raises
+    ------
+    ArgumentError
+        A tensor that nothing makes before it is read, or that two make.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyonednn_q as pq
+    >>> from pyonednn_q.network import Network, Node, Pool
+    >>> q = pq.QParams(0.5, 0, "u8")
+    >>> wei = np.ones((2, 1, 1, 1), np.int8)
+    >>> conv = pq.Conv(wei, src_q=q, wei_q=pq.QParams(1.0, 0, "s8"), dst_q=q)
+    >>> nodes = [Node("y", conv, "x"), Node("z", Pool("max", 2, stride=2), "y")]
+    >>> net = Network(["x"], nodes, ["z"])
+    >>> x = np.arange(4, dtype=np.uint8).reshape(1, 1, 2, 2)
+    >>> net(x)["z"].ravel().tolist()
+    [3, 3]
+    """
+
+    def __init__(self, inputs: Any, nodes: Any, outputs: Any) -> None:  # noqa: ANN401 - sequences
+        self.inputs: tuple[str, ...] = items("inputs", inputs, str)
+        self.nodes: tuple[Node, ...] = items("nodes", nodes, Node)
+        self.outputs: tuple[str, ...] = items("outputs", outputs, str)
+        known = set(self.inputs)
+        if len(known) != len(self.inputs):
+            raise ArgumentError("inputs", shown(self.inputs), "names that differ")
+        for node in self.nodes:
+            for name in node.reads:
+                if name not in known:
+                    got = f"{shown(name)}, which {shown(node.dst)} reads"
+                    raise ArgumentError("nodes", got, "an input, or the result of a node before")
+            if node.dst in known:
+                raise ArgumentError("dst", shown(node.dst), "a name that no other tensor has")
+            known.add(node.dst)
+        for name in self.outputs:
+            if name not in known:
+                raise ArgumentError("outputs", shown(name), "a tensor of the network")
+        self._compiled: Shapes[tuple[TensorSpec, ...], Compiled] = Shapes()
+
+    def compile(self, specs: Mapping[str, TensorSpec]) -> Compiled:
+        """Return the program for inputs of certain dims, data types and layouts.
+
+        Parameters
+        ----------
+        specs : mapping of str to TensorSpec
+            Of every input, with strides. Operators read sources where they lie if they are
+            channels last.
+
+        Returns
+        -------
+        Compiled
+            Kept as what operators keep for their shapes is, and returned again for the same inputs.
+        """
+        given = named("specs", specs, TensorSpec)
+        if set(given) != set(self.inputs):
+            raise ArgumentError("specs", shown(sorted(given)), f"{', '.join(self.inputs)}")
+        key = tuple(given[name] for name in self.inputs)
+        for name, spec in zip(self.inputs, key, strict=True):
+            if spec.strides is None or not spec.size:
+                raise ShapeError(name, str(spec), "a definite layout, and elements")
+        found = self._compiled.get(key)
+        if found is None:
+            inputs = dict(zip(self.inputs, key, strict=True))
+            lowering = Lowering(inputs, {node.dst for node in self.nodes})
+            for node in self._needed():
+                lowering.node = node.dst
+                if isinstance(node.runs, Operator):
+                    _lower_operator(lowering, node, node.runs)
+                else:
+                    node.runs.lower(lowering, node.dst, node.srcs)
+            found = Compiled(lowering, self.inputs, self.outputs)
+            found = self._compiled.add(key, found, found.nbytes)
+        return found
+
+    def _needed(self) -> list[Node]:
+        """Return the nodes that outputs depend on."""
+        read = set(self.outputs)
+        found = []
+        for node in reversed(self.nodes):
+            if node.dst in read:
+                read.update(node.reads)
+                found.append(node)
+        return found[::-1]
+
+    def __call__(self, *arrays: Array) -> dict[str, Array]:
+        """Run on arrays in the order of `inputs`; return results by name."""
+        if len(arrays) != len(self.inputs):
+            raise ArgumentError("arrays", str(len(arrays)), f"{len(self.inputs)}: {self.inputs}")
+        specs = {}
+        for name, array in zip(self.inputs, arrays, strict=True):
+            spec = TensorSpec.of(array, name)
+            if memory_order(array) is None:
+                spec = TensorSpec.dense(spec.dims, spec.dtype)
+            specs[name] = spec
+        return self.compile(specs)(*arrays)
+
+
+def _lower_operator(at: Lowering, node: Node, operator: Operator) -> None:
+    """Add an operator's primitive; or the operator, where more runs than that."""
+    (src,) = node.srcs
+    spec = at.specs[src]
+    # Of a dynamic source each call makes codes.
+    is_dynamic = operator.settings.dynamic is not None
+    planned = operator.prepare(spec.dims, None if is_dynamic else spec.dtype)
+    is_primitive = operator.settings.requantize is None
+    reads = _reads(at, node, planned, spec) if is_primitive else None
+    if reads is None:
+        _lower_call(at, node, operator, planned)
+        return
+    before = node.residual if planned.carries_sum else None
+    dst = planned.dst
+    if before is not None:
+        before = at.in_layout(before, TensorSpec(dst.dims, at.specs[before].dtype, dst.strides))
+    at.add(planned.seen, reads, node.dst, dst, before)
+
+
+def _reads(at: Lowering, node: Node, planned: Planned, spec: TensorSpec) -> tuple[str, ...] | None:
+    """Return what a primitive reads, in the layouts that it takes; None: more than it runs."""
+    wanted = planned.seen.layout("src")
+    if planned.reads is None or wanted.dims != spec.dims or wanted.dtype != spec.dtype:
+        return None
+    tensors = {"src": at.in_layout(node.srcs[0], wanted)}
+    others = dict(node.operands)
+    if node.residual is not None and not planned.carries_sum:
+        others["residual"] = node.residual
+    for leaf, name in others.items():
+        operand = at.specs[name]
+        if leaf not in planned.reads or operand.dims != planned.dst.dims:
+            return None
+        tensors[leaf] = at.in_layout(
+            name, TensorSpec(operand.dims, operand.dtype, planned.dst.strides)
+        )
+    if set(planned.reads) != set(tensors):
+        return None
+    return tuple(tensors[leaf] for leaf in planned.reads)
+
+
+def _lower_call(at: Lowering, node: Node, operator: Operator, planned: Planned) -> None:
+    names = list(node.operands)
+    has_residual = node.residual is not None
+
+    def run(*arrays: Array) -> None:
+        src, *more, dst = arrays
+        residual = more.pop(0) if has_residual else None
+        operands = dict(zip(names, more, strict=True))
+        np.copyto(dst, operator(src, residual=residual, **operands))
+
+    params = operator.settings.dst_q
+    dtype = planned.dst.dtype if params is None else params.dtype
+    at.add(run, node.reads, node.dst, replace(planned.dst, dtype=dtype))

@@ -1,0 +1,132 @@
+"""Lowering: what a network's nodes become: steps, and tensors with layouts and homes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyonednn_q.native import Prepared, prepare
+from pyonednn_q.primitive.problem import ReorderProblem
+from pyonednn_q.primitive.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    from pyonednn_q.native.program import Pass
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStep:
+    """What runs, what it reads and what it writes.
+
+    Attributes
+    ----------
+    node : str
+        The node that it belongs to, by the name of its result.
+    runs : Prepared, Pass or callable
+        A primitive; a pass; or f(*arrays), which writes its last array and keeps none.
+    reads : tuple of str
+        Tensors, in the order of its arguments.
+    writes : str
+        Its dst.
+    residual : str or None
+        A tensor that dst holds before it runs.
+    """
+
+    node: str
+    runs: Prepared | Pass | Callable[..., Any]
+    reads: tuple[str, ...]
+    writes: str
+    residual: str | None = None
+
+
+class Lowering:
+    """Steps in the making, and what is known of the tensors between them.
+
+    Attributes
+    ----------
+    steps : list of ProgramStep
+        In the order in which they run.
+    specs : dict of str to TensorSpec
+        Dims, data type and layout of every tensor.
+    """
+
+    def __init__(self, inputs: dict[str, TensorSpec], names: Collection[str]) -> None:
+        self.steps: list[ProgramStep] = []
+        self.specs = dict(inputs)
+        self.node = ""
+        self._homes: dict[str, tuple[str, int]] = {name: (name, 0) for name in inputs}
+        self._names = {*inputs, *names}  # of the network's own tensors
+
+    def add(
+        self,
+        runs: Prepared | Pass | Callable[..., Any],
+        reads: tuple[str, ...],
+        writes: str,
+        spec: TensorSpec,
+        residual: str | None = None,
+    ) -> None:
+        """Add a step whose result is a new tensor."""
+        self._name(writes, spec, (writes, 0))
+        self.steps.append(ProgramStep(self.node, runs, reads, writes, residual))
+
+    def write(
+        self, runs: Prepared | Pass | Callable[..., Any], reads: tuple[str, ...], into: str
+    ) -> None:
+        """Add a step that writes a tensor which is there."""
+        self.steps.append(ProgramStep(self.node, runs, reads, into))
+
+    def reserve(self, name: str, spec: TensorSpec) -> None:
+        """Make a tensor that several steps write."""
+        self._name(name, spec, (name, 0))
+
+    def view(self, name: str, of: str, spec: TensorSpec, offset: int = 0) -> None:
+        """Make a tensor over the memory of another, from a byte of it on."""
+        root, begins = self._homes[of]
+        self._name(name, spec, (root, begins + offset))
+
+    def home(self, name: str) -> tuple[str, int]:
+        """Return the tensor whose memory it lies in, and the byte where it begins."""
+        return self._homes[name]
+
+    def in_layout(self, name: str, wanted: TensorSpec) -> str:
+        """Return a tensor of the same values in a layout: itself, or a copy that a step makes."""
+        spec = self.specs[name]
+        wanted = replace(wanted, dtype=spec.dtype)
+        if wanted.strides is None or spec.strides == wanted.strides:
+            return name
+        if spec.lies_as(wanted):
+            seen = self.fresh(name)
+            self.view(seen, name, wanted)
+            return seen
+        return self.copied(name, wanted)
+
+    def without_gaps(self, name: str) -> str:
+        """Return a tensor of the same values whose elements lie side by side, in any order."""
+        spec = self.specs[name]
+        if not spec.has_gaps:
+            return name
+        return self.copied(name, natural(spec.dims, spec.dtype))
+
+    def copied(self, name: str, wanted: TensorSpec) -> str:
+        """Return a new tensor of the same values, in a layout and a data type."""
+        copy = self.fresh(name)
+        self.add(prepare(ReorderProblem(self.specs[name], wanted)), (name,), copy, wanted)
+        return copy
+
+    def fresh(self, name: str) -> str:
+        """Return a name that no tensor has."""
+        at = 1
+        while f"{name} ({at})" in self._names:
+            at += 1
+        self._names.add(f"{name} ({at})")
+        return f"{name} ({at})"
+
+    def _name(self, name: str, spec: TensorSpec, home: tuple[str, int]) -> None:
+        self.specs[name] = spec
+        self._homes[name] = home
+
+
+def natural(dims: tuple[int, ...], dtype: str) -> TensorSpec:
+    """Return the layout of a tensor that nothing else asks for: images have channels last."""
+    layout = TensorSpec.channels_last if len(dims) > 3 else TensorSpec.dense
+    return layout(dims, dtype)

@@ -1,0 +1,196 @@
+"""What nodes compute on rows: products of two tensors of codes, softmax, normalization."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import instance, real, whole
+from pyonednn_q.dtypes import F32_WHOLE
+from pyonednn_q.errors import ArgumentError, DTypeError, Error, SaturationError, ShapeError
+from pyonednn_q.native import prepare
+from pyonednn_q.native.program import Pass
+from pyonednn_q.native.selection import may_saturate
+from pyonednn_q.network.moves import known
+from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
+from pyonednn_q.primitive.dense import MatMulProblem
+from pyonednn_q.primitive.post_ops import EltwisePostOp
+from pyonednn_q.primitive.problem import SoftmaxProblem
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.qparams import QParams
+
+if TYPE_CHECKING:
+    from pyonednn_q.native import Prepared
+    from pyonednn_q.network.lowering import Lowering
+
+Array = np.ndarray[Any, Any]
+_HALF = 128  # of 256 codes
+
+
+@dataclass(frozen=True, slots=True)
+class CodeMatMul:
+    """The matrix product of two tensors of codes, rounded as ONNX's QLinearMatMul rounds.
+
+        dst = saturate(rne(f32(acc) · M) + dst_zero_point),  M = f32(f32(src · wei) / dst) of scales
+
+    Parameters
+    ----------
+    src_q, wei_q, dst_q : QParams
+        Of whole tensors, of u8 or s8. The sums of up to 258 products of any codes are exact in
+        float32; longer rows are refused.
+    """
+
+    src_q: QParams
+    wei_q: QParams
+    dst_q: QParams
+
+    def __post_init__(self) -> None:
+        for name in ("src_q", "wei_q", "dst_q"):
+            q = getattr(self, name)
+            instance(name, q, QParams)
+            if q.channels is not None or q.dtype not in {"u8", "s8"}:
+                raise ArgumentError(name, str(q), "of a tensor, of u8 or s8")
+
+    def takes(self, src: tuple[int, ...], wei: tuple[int, ...]) -> bool:
+        """Tell whether a kernel takes sources of these dims, exactly."""
+        try:
+            self._primitive(src, wei)
+        except Error:
+            return False
+        return True
+
+    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add its primitive, behind a pass that makes its second source s8."""
+        if len(src) != 2:
+            raise ArgumentError("src", f"{len(src)} tensors", "2")
+        first, second = (at.specs[name] for name in src)
+        for spec, q in ((first, self.src_q), (second, self.wei_q)):
+            if spec.dtype != q.dtype:
+                raise DTypeError("src", spec.dtype, q.dtype)
+        product = self._primitive(first.dims, second.dims)
+        rows = at.in_layout(src[0], TensorSpec.dense(first.dims, first.dtype))
+        columns = at.in_layout(src[1], TensorSpec.dense(second.dims, second.dtype))
+        if second.dtype == "u8":
+            turned = at.fresh(src[1])
+            dense = TensorSpec.dense(second.dims, "s8")
+            strides = known(at.specs[columns]), known(dense)
+            table = np.arange(256).astype(np.uint8) ^ np.uint8(_HALF)
+            at.add(Pass.look_up(table, second.dims, *strides), (columns,), turned, dense)
+            columns = turned
+        reads = []
+        for name, of in ((rows, "src"), (columns, "wei")):
+            seen = at.fresh(name)
+            at.view(seen, name, product.layout(of))
+            reads.append(seen)
+        result = at.fresh(dst)
+        at.add(product, tuple(reads), result, product.layout("dst"))
+        dims = (*first.dims[:-1], second.dims[-1])
+        at.view(dst, result, TensorSpec.dense(dims, self.dst_q.dtype))
+
+    def _primitive(self, src: tuple[int, ...], wei: tuple[int, ...]) -> Prepared:
+        if len(src) < 2 or src[:-2] != wei[:-2] or src[-1] != wei[-2]:
+            raise ShapeError("src", f"{src} and {wei}", "(..., M, K) and (..., K, N)")
+        if src[-1] * 255**2 > F32_WHOLE:
+            raise ShapeError("src", f"rows of {src[-1]}", f"at most {F32_WHOLE // 255**2}")
+        stack = (prod(src[:-2]),)
+        problem = MatMulProblem(
+            TensorSpec.dense(stack + src[-2:], self.src_q.dtype),
+            TensorSpec.dense(stack + wei[-2:], "s8"),
+            TensorSpec.dense((*stack, src[-2], wei[-1]), self.dst_q.dtype),
+            None,
+        )
+        scale = np.float32(self.src_q.scale) * np.float32(self.wei_q.scale)
+        moved = _HALF if self.wei_q.dtype == "u8" else 0
+        points = {
+            "src_zero_point": int(self.src_q.zero_point),
+            "wei_zero_point": int(self.wei_q.zero_point) - moved,
+            "dst_zero_point": int(self.dst_q.zero_point),
+        }
+        declared: Any = {name: ZeroPoint() for name, point in points.items() if point}
+        attr = Attr(
+            wei_scale=Scale(),
+            post_ops=(EltwisePostOp("round"),),
+            **declared,
+        )
+        values: dict[str, object] = {"wei_scale": scale / np.float32(self.dst_q.scale)}
+        values |= {name: np.int32(point) for name, point in points.items() if point}
+        prepared = prepare(problem, attr, values=values)
+        if may_saturate(problem, prepared.impl):
+            detail = "two tensors of any codes: only a CPU with VNNI adds their products exactly"
+            raise SaturationError("refused", "preparing", problem.text(), detail)
+        return prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """exp(x) / Σ exp(x) of float32 values along an axis.
+
+    Parameters
+    ----------
+    axis : int
+        Counted from the end when negative.
+    """
+
+    axis: int = -1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", whole("axis", self.axis))
+
+    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add its primitive."""
+        (name,) = src
+        spec = _floats(at, name)
+        dense = TensorSpec.dense(spec.dims, "f32")
+        softmax = prepare(SoftmaxProblem(dense, dense, self.axis))
+        at.add(softmax, (at.in_layout(name, dense),), dst, softmax.layout("dst"))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LayerNorm:
+    """(x - mean) / sqrt(variance + epsilon) · gain + shift of float32 values over the last axes.
+
+    Parameters
+    ----------
+    gain, shift : ndarray of float32
+        Of the dims over which mean and variance are taken.
+    epsilon : float
+        Added to the variance, not below 0.
+    """
+
+    gain: Array
+    shift: Array
+    epsilon: float = 1e-5
+
+    def __post_init__(self) -> None:
+        for name in ("gain", "shift"):
+            array = getattr(self, name)
+            instance(name, array, np.ndarray)
+            if array.dtype != np.float32:
+                raise DTypeError(name, str(array.dtype), "float32")
+        if self.gain.shape != self.shift.shape or not self.gain.size:
+            raise ShapeError("shift", str(self.shift.shape), f"{self.gain.shape}, as gain")
+        epsilon = real("epsilon", self.epsilon)
+        if epsilon < 0:
+            raise ArgumentError("epsilon", str(epsilon), "0 or more")
+        object.__setattr__(self, "epsilon", epsilon)
+
+    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add our pass over memory."""
+        (name,) = src
+        spec = _floats(at, name)
+        if spec.dims[-self.gain.ndim :] != self.gain.shape:
+            raise ShapeError("gain", str(self.gain.shape), f"the last dimensions of {spec.dims}")
+        dense = TensorSpec.dense(spec.dims, "f32")
+        rows = spec.size // self.gain.size
+        normal = Pass.layer_norm(rows, self.epsilon, self.gain.ravel(), self.shift.ravel())
+        at.add(normal, (at.in_layout(name, dense),), dst, dense)
+
+
+def _floats(at: Lowering, name: str) -> TensorSpec:
+    spec = at.specs[name]
+    if spec.dtype != "f32":
+        raise DTypeError("src", spec.dtype, "f32")
+    return spec

@@ -1,0 +1,69 @@
+"""sequential: operators and operations one behind the other, as a network."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from pyonednn_q.argument import instance
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.steps import Chain, Step, Sum
+from pyonednn_q.network.graph import OPERATIONS, Network, Node
+from pyonednn_q.network.quantized_network import with_chain
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.shown import shown
+
+
+def sequential(*layers: Any) -> Network:  # noqa: ANN401 - operators, operations, steps
+    """Return a network of layers, each of which reads the one before.
+
+    Parameters
+    ----------
+    *layers : operator, operation of this room, or step
+        A step, as an activation, or a batch norm as an Affine, joins the chain of the float
+        operator before it.
+
+    Returns
+    -------
+    Network
+        From ``"x"`` to the last layer. Names are those of classes, counted: ``"conv1"``,
+        ``"pool1"``, ``"conv2"``.
+
+    Raises
+    ------
+    ArgumentError
+        No layers; a step without a float operator before it, or one that reads another tensor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyonednn_q as pq
+    >>> from pyonednn_q.network import Pool
+    >>> wei = np.ones((4, 1, 3, 3), np.float32)
+    >>> net = sequential(pq.Conv(wei, padding=1), pq.Eltwise("relu"), Pool("max", 2, stride=2))
+    >>> [node.dst for node in net.nodes], net.outputs
+    (['conv1', 'pool1'], ('pool1',))
+    """
+    what: list[Any] = []
+    for at, layer in enumerate(layers):
+        name = f"layers[{at}]"
+        instance(name, layer, Operator, Step, *OPERATIONS)
+        if not isinstance(layer, Step):
+            what.append(layer)
+            continue
+        before = what[-1] if what else None
+        has_chain = isinstance(before, Operator) and before.settings.src_q is None
+        if not isinstance(before, Operator) or not has_chain or isinstance(layer, Sum):
+            raise ArgumentError(name, shown(layer), "a step of one tensor behind a float operator")
+        what[-1] = with_chain(before, before.settings.post + Chain(layer))
+    if not what:
+        raise ArgumentError("layers", "none", "one at least")
+    counts: Counter[str] = Counter()
+    nodes: list[Node] = []
+    src = "x"
+    for runs in what:
+        kind = type(runs).__name__.lower()
+        counts[kind] += 1
+        nodes.append(Node(f"{kind}{counts[kind]}", runs, src))
+        src = nodes[-1].dst
+    return Network(["x"], nodes, [src])

@@ -1,0 +1,348 @@
+"""calibrate: an FP32 model and samples of its inputs to an INT8 model, and what that costs.
+
+Ranges come from estimators that see every tensor while the float model runs. Quantizers go where
+codes are read, and `fuse` makes layers of that: batch norms, activations and additions join their
+chains. Layers that cost too much accuracy are turned back to floats, one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from statistics import median
+from time import perf_counter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.argument import (
+    flag,
+    function,
+    instance,
+    named,
+    whole,
+)
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.network.accuracy_loop import Floats, float_types, turned_back, usual_wei_bits
+from pyonednn_q.onnx.fusion import fuse
+from pyonednn_q.onnx.graph import OnnxGraph
+from pyonednn_q.onnx.model import Model
+from pyonednn_q.onnx.qdq_form import qdq_form
+from pyonednn_q.onnx.quantized_form import (
+    codes_name,
+    layers_of,
+    quantized_form,
+    with_norms_as_layers,
+)
+from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.calibrate import collect, estimator
+from pyonednn_q.quantize.quality import quality
+from pyonednn_q.shown import shortened, shown
+from pyonednn_q.tables import Column, Table
+
+if TYPE_CHECKING:
+    from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
+    from pyonednn_q.quantize.estimator import Estimator
+
+Array = np.ndarray[Any, Any]
+Values = dict[str, Array]
+
+_ROUNDS = 21
+
+
+def calibrate(
+    graph: OnnxGraph,
+    batches: Iterable[Any],
+    *,
+    estimators: Callable[[], Estimator] = estimator,
+    floats: Floats = (),
+    wei_bits: int | None = None,
+) -> Calibration:
+    """Find the ranges of a float model's tensors, and make an INT8 model of it.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        Of floats, as `load` returns it.
+    batches : iterable of (mapping of str to array_like, or array_like)
+        Inputs by name; or the input, of a model that has one. In the model's dims. Read once; the
+        first stays, to compare results on.
+    estimators : callable
+        What makes an `Estimator` of each tensor's range; min-max unless said.
+    floats : iterable of str, or mapping of str to {"f32", "bf16"}
+        Names of layers that stay in floats: f32 unless said. What follows them, up to what other
+        layers read as codes, stays with them.
+    wei_bits : int, optional
+        Of the weights, which get a scale for each output channel: 8; or 7, which processors
+        without VNNI multiply exactly. None: what this one does.
+
+    Returns
+    -------
+    Calibration
+
+    Raises
+    ------
+    ArgumentError
+        No batches; a model with quantizers, or without layers; a name that is no layer's.
+    """
+    instance("graph", graph, OnnxGraph)
+    function("estimators", estimators)
+    bits = usual_wei_bits() if wei_bits is None else whole("wei_bits", wei_bits, lo=2, hi=8)
+    plain = qdq_form(graph)
+    if any(node.kind in {"QuantizeLinear", "DequantizeLinear"} for node in plain.nodes):
+        raise ArgumentError("graph", "quantizers", "a model of floats; `fuse` takes quantized ones")
+    if not layers_of(plain):
+        raise ArgumentError("graph", "no layer of constant weights", "one at least")
+    names = [*plain.inputs, *(name for node in plain.nodes for name in node.outputs if name)]
+    reals = [name for name in names if name in plain.tensors and _is_real(plain, name)]
+    seen = {name: plain.tensors[name] for name in reals if name not in plain.inputs}
+    observed = Model(fuse(replace(plain, outputs=MappingProxyType({**seen, **plain.outputs}))))
+    first: list[tuple[Values, Values]] = []
+
+    def run(batch: Any) -> Values:  # noqa: ANN401
+        given = _inputs(plain, batch)
+        found = {**given, **observed.run(given)}
+        if not first:
+            first.append((given, found))
+        return {name: found[name] for name in reals}
+
+    states = collect(run, batches, estimators)
+    ends = {name: (float(each.range()[0]), float(each.range()[1])) for name, each in states.items()}
+    return Calibration(with_norms_as_layers(plain), ends, *first[0], floats=floats, wei_bits=bits)
+
+
+class Calibration:
+    """A float model, the ranges of its tensors, and which of its layers are INT8.
+
+    Parameters
+    ----------
+    float_graph : OnnxGraph
+        Without quantizers.
+    ranges : mapping of str to (lo, hi)
+        Of its real tensors, in their units.
+    inputs, values : mapping of str to ndarray
+        One batch, and what the float model makes of it: every tensor.
+    floats : iterable of str, or mapping of str to {"f32", "bf16"}
+        Names of layers that stay in floats; f32 unless said.
+    wei_bits : int
+        Of the weights.
+
+    Attributes
+    ----------
+    graph : OnnxGraph
+        With quantizers, as `fuse` takes it.
+    float_graph, ranges
+        As given.
+    floats : mapping of str to str
+        Data types of the layers that stay in floats.
+    layers : tuple of str
+        Names of all layers, in order.
+    """
+
+    def __init__(
+        self,
+        float_graph: OnnxGraph,
+        ranges: Mapping[str, tuple[float, float]],
+        inputs: Values,
+        values: Values,
+        *,
+        floats: Floats = (),
+        wei_bits: int = 8,
+    ) -> None:
+        self.float_graph = float_graph
+        self.ranges = MappingProxyType(dict(ranges))
+        self.layers = tuple(node.name for node in layers_of(float_graph))
+        self.floats = MappingProxyType(float_types(floats, self.layers))
+        self._inputs, self._values, self._wei_bits = inputs, values, wei_bits
+        self.graph = quantized_form(
+            float_graph, self.ranges, frozenset(self.floats), wei_bits=wei_bits
+        )
+
+    def model(self, *, exact_rounding: bool = False) -> Model:
+        """Return the INT8 model; its `network()` runs it in one call.
+
+        Parameters
+        ----------
+        exact_rounding : bool
+            As of `fuse`.
+        """
+        return Model(self._fused(exact_rounding=exact_rounding))
+
+    def with_floats(self, floats: Floats) -> Calibration:
+        """Return the same with other layers in floats.
+
+        Parameters
+        ----------
+        floats : iterable of str, or mapping of str to {"f32", "bf16"}
+            Their names; f32 unless said.
+        """
+        return Calibration(
+            self.float_graph,
+            self.ranges,
+            self._inputs,
+            self._values,
+            floats=floats,
+            wei_bits=self._wei_bits,
+        )
+
+    def sensitivity(self) -> dict[str, float]:
+        """Return the SQNR of the outputs if a layer alone is INT8, in dB, the worst layer first."""
+        found = {}
+        for layer in self.layers:
+            alone = self.with_floats(name for name in self.layers if name != layer).model()
+            found[layer] = self._output_sqnr(alone)
+        return dict(sorted(found.items(), key=lambda each: each[1]))
+
+    def within(
+        self, metric: Callable[[Model], float], least: float, *, dtype: str = "f32"
+    ) -> Calibration:
+        """Turn back layers to floats, the most sensitive first, until a metric is good enough.
+
+        Parameters
+        ----------
+        metric : callable
+            From a `Model` to a number that is higher where it is better: a share of right answers.
+        least : float
+            What it must reach.
+        dtype : {"f32", "bf16"}
+            Of the layers that are turned back.
+
+        Returns
+        -------
+        Calibration
+            With the fewest layers in floats, in the order of `sensitivity`, that reaches it.
+
+        Raises
+        ------
+        ArgumentError
+            Not even the float model does.
+        """
+
+        def make(floats: Mapping[str, str]) -> Model:
+            return self.with_floats(floats).model()
+
+        order = self.sensitivity
+        found = turned_back(self.layers, self.floats, make, metric, least, dtype, order)
+        return self.with_floats(found)
+
+    def summary(self, *, times: bool = False) -> str:
+        """Return a table, a line for each node: how it runs, plan, exactness, SQNR, time.
+
+        SQNR, in dB, of the node's result against the float model's, errors of the nodes before it
+        included, on the first batch of the calibration. Under the table it says why layers run in
+        floats.
+
+        Parameters
+        ----------
+        times : bool
+            Measure as well: microseconds of each layer with its chain by itself, and of the same
+            layer in float32.
+        """
+        flag("times", times)
+        fused = self._fused()
+        outputs = {name: fused.tensors[name] for node in fused.nodes for name in node.outputs}
+        seen = Model(replace(fused, outputs=MappingProxyType({**outputs, **fused.outputs})))
+        values = {**self._inputs, **seen.run(self._inputs)}
+        reals = codes_name(self.graph.nodes)
+        rows = []
+        for node in seen.graph.nodes:
+            name = reals.get(node.output, node.output)
+            sqnr = "-"
+            if name in self._values and name not in self.float_graph.inputs:
+                q = fused.qparams.get(node.output)
+                result = values[node.output] if q is None else q.dequantize(values[node.output])
+                sqnr = f"{quality(self._values[name], result).sqnr:.1f}"
+            measured = _times(node, values) if times else []
+            rows.append([*_described(node, values), sqnr, *measured])
+        heads = ("nodes", "how", "runs", "implementation", "exactness")
+        columns = [Column(name) for name in heads]
+        numbers = ("SQNR dB", "us", "FP32 us") if times else ("SQNR dB",)
+        columns += [Column(name, right=True) for name in numbers]
+        whys = [
+            f"{node.name}: {node.why}"
+            for node in seen.graph.nodes
+            if any(part.name in self.layers for part in node.parts) and node.why
+        ]
+        return "\n".join([Table(columns, rows).text(), *whys])
+
+    def __repr__(self) -> str:
+        return f"<Calibration of {len(self.layers)} layers, {len(self.floats)} in floats>"
+
+    def _fused(self, *, exact_rounding: bool = False) -> FusedGraph:
+        return fuse(
+            self.graph, exact_rounding=exact_rounding, keep_rounding=False, floats=self.floats
+        )
+
+    def _output_sqnr(self, model: Model) -> float:
+        found = model.run(self._inputs)
+        return min(quality(self._values[name], each).sqnr for name, each in found.items())
+
+
+def _is_real(graph: OnnxGraph, name: str) -> bool:
+    return graph.tensors[name].dtype == "float32" and name not in graph.constants
+
+
+def _inputs(graph: OnnxGraph, batch: Any) -> Values:  # noqa: ANN401
+    if not isinstance(batch, Mapping):
+        if len(graph.inputs) != 1:
+            raise ArgumentError("batches", "arrays", f"inputs by name: {shown(list(graph.inputs))}")
+        batch = dict.fromkeys(graph.inputs, batch)
+    given = named("batches", batch, object)
+    return {name: as_array(f"batches[{shown(name)}]", array) for name, array in given.items()}
+
+
+def _described(node: FusedNode, values: Values) -> list[str]:
+    name = shortened(", ".join(node.originals) or node.output, 40)
+    exactness = implementation = "-"
+    if isinstance(node.operator, Operator):
+        planned = node.operator.prepare(values[node.inputs[0]].shape)
+        exactness, implementation = str(planned.plan.exactness), planned.seen.impl
+    return [name, node.how, shortened(str(node), 40), implementation, exactness]
+
+
+def _times(node: FusedNode, values: Values) -> list[str]:
+    if not isinstance(node.operator, Operator):
+        return ["-", "-"]
+    own, twin = node.operator, _float_twin(node.operator)
+    if twin is None:
+        return ["-", "-"]
+    src = values[node.inputs[0]]
+    operands = {leaf: values[name] for leaf, name in node.operands.items()}
+    q = own.settings.src_q
+    reals = (q.dequantize(src) if isinstance(q, QParams) else src).astype(np.float32)
+    if own.weights.dtype == "bf16":
+        src = src.astype(dtypes.numpy_dtype("bf16"))
+    floats = {leaf: each.astype(np.float32) for leaf, each in operands.items()}
+    pair = _medians(lambda: own(src, **operands), lambda: twin(reals, **floats))
+    return [f"{1e6 * seconds:.1f}" for seconds in pair]
+
+
+def _medians(*calls: Callable[[], Any]) -> list[float]:
+    """Return the median seconds of calls that take turns, each behind one that is not timed."""
+    samples: list[list[float]] = [[] for _ in calls]
+    for _ in range(_ROUNDS):
+        for call, seconds in zip(calls, samples, strict=True):
+            call()
+            start = perf_counter()
+            call()
+            seconds.append(perf_counter() - start)
+    return [median(each) for each in samples]
+
+
+def _float_twin(operator: Operator) -> Operator | None:
+    """Return the layer that computes the same of float32, of weights that are what codes mean."""
+    weights = operator.weights
+    if weights.parts is not None:
+        return None
+    wei = weights.values.astype(np.float32)
+    if operator.settings.src_q is not None:
+        wei = np.moveaxis(wei, operator.axis, -1)
+        wei = wei * weights.scale.spread(wei.shape[-1]).astype(np.float32)
+        wei = np.ascontiguousarray(np.moveaxis(wei, -1, operator.axis))
+    groups = {"groups": operator.groups} if operator.window else {}
+    make: Callable[..., Operator] = type(operator)
+    return make(wei, operator.bias, **operator.window, **groups, post=operator.settings.post)

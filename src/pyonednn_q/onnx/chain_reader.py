@@ -1,0 +1,327 @@
+"""Nodes behind a layer as the steps of its chain, until something else reads the values.
+
+What rounds to codes on the way, as quantizers between a layer and an addition do, is part of the
+chain: rounding and its limits are steps, so every value is what the model says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.steps import (
+    Affine,
+    Binary,
+    BinaryAlg,
+    Chain,
+    Clip,
+    Eltwise,
+    Leaf,
+    PRelu,
+    Round,
+    Step,
+    Sum,
+)
+from pyonednn_q.onnx.graph import GraphNode
+from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
+from pyonednn_q.qparams import QParams
+
+Array = np.ndarray[Any, Any]
+
+_PLAIN: Mapping[str, Callable[[Mapping[str, Any]], Step]] = {
+    "Relu": lambda _: Eltwise("relu"),
+    "LeakyRelu": lambda given: Eltwise("relu", given.get("alpha", 0.01)),
+    "Elu": lambda given: Eltwise("elu", given.get("alpha", 1.0)),
+    "Sigmoid": lambda _: Eltwise("logistic"),
+    "Tanh": lambda _: Eltwise("tanh"),
+    "Softplus": lambda _: Eltwise("soft_relu", 1.0),
+    "Mish": lambda _: Eltwise("mish"),
+    "HardSwish": lambda _: Eltwise("hardswish", 1 / 6, 0.5),
+    "HardSigmoid": lambda given: Eltwise(
+        "hardsigmoid", given.get("alpha", 0.2), given.get("beta", 0.5)
+    ),
+    "Gelu": lambda given: Eltwise(
+        "gelu_tanh" if given.get("approximate") == "tanh" else "gelu_erf"
+    ),
+    "Neg": lambda _: Affine(-1.0),
+    "Abs": lambda _: Eltwise("abs"),
+}
+_ARITHMETIC = ("Add", "Sub", "Mul", "Div")
+_MOST_STEPS = 32  # oneDNN's post-ops
+
+
+@dataclass
+class LayerTail:
+    """What follows a layer: the steps, what they read, where the values go.
+
+    Attributes
+    ----------
+    value : str
+        The tensor that the last node of the chain makes: codes with `dst_q`, real values without.
+    dst_q : QParams or None
+        Of the codes.
+    steps : list of Step
+        In order.
+    operands : dict of str to str
+        Names of tensors by leaf, and of codes that a Sum reads as ``"residual"``.
+    parts : list of GraphNode
+        The nodes that it stands for.
+    residual : CodeTensor or None
+        What a Sum reads, and the tensor of its real values.
+    """
+
+    value: str
+    dst_q: QParams | None = None
+    steps: list[Step] = field(default_factory=list)
+    operands: dict[str, str] = field(default_factory=dict)
+    parts: list[GraphNode] = field(default_factory=list)
+    residual: CodeTensor | None = None
+
+    @property
+    def post(self) -> Chain:
+        """The chain."""
+        return Chain(*self.steps)
+
+
+class ChainReader:
+    """Reads chains of a graph.
+
+    Parameters
+    ----------
+    view : GraphView
+        Of the graph.
+    keep_rounding : bool
+        Whether quantizers on the way round; else they only limit.
+    """
+
+    def __init__(self, view: GraphView, *, keep_rounding: bool = True) -> None:
+        self._view = view
+        self._keep_rounding = keep_rounding
+
+    def tail(
+        self, value: str, axis: int, *, operands: bool = True, stores: bool = True
+    ) -> LayerTail:
+        """Return what follows a tensor of real values.
+
+        Parameters
+        ----------
+        value : str
+            The tensor.
+        axis : int
+            Of its channels.
+        operands : bool
+            Whether steps may read other tensors, and round on the way.
+        stores : bool
+            Whether values may be stored as codes; else the chain ends where they are quantized.
+        """
+        tail = LayerTail(value)
+        while len(tail.steps) < _MOST_STEPS:
+            if self._gate(tail):
+                continue
+            node = self._view.only_reader(tail.value)
+            if node is None:
+                break
+            if node.kind == "QuantizeLinear":
+                is_stored = stores and self._store(node, tail)
+                if not is_stored or not operands or not self._pass(tail, axis):
+                    break
+            elif not self._step(node, tail, axis, operands=operands):
+                break
+        self._settle(tail)
+        return tail
+
+    def _store(self, node: GraphNode, tail: LayerTail) -> bool:
+        codes = self._view.quantizer(node)
+        if codes is None or codes.q.axis is not None or node.inputs[0] != tail.value:
+            return False
+        tail.dst_q, tail.value = codes.q, codes.name
+        tail.parts.append(node)
+        return True
+
+    def _pass(self, tail: LayerTail, axis: int) -> bool:
+        """Go on behind codes that only the next step of the chain reads."""
+        back = self._view.only_reader(tail.value)
+        if back is None or back.kind != "DequantizeLinear":
+            return False
+        codes, store = self._view.quantizer(back), tail.dst_q
+        if codes is None or store is None or codes.q != store:
+            return False
+        ahead = LayerTail(back.outputs[0], steps=list(tail.steps), operands=dict(tail.operands))
+        ahead.residual = tail.residual
+        ahead.steps += _rounded(store) if self._keep_rounding else _limited(store)
+        reader = self._view.only_reader(ahead.value)
+        if reader is None or not self._step(reader, ahead, axis, operands=True):
+            return False
+        tail.value, tail.dst_q = ahead.value, None
+        tail.steps, tail.operands, tail.residual = ahead.steps, ahead.operands, ahead.residual
+        tail.parts += [back, *ahead.parts]
+        return True
+
+    def _gate(self, tail: LayerTail) -> bool:
+        """Take x · sigmoid(x) and x · hardsigmoid(x), which read x twice."""
+        readers = self._view.readers.get(tail.value, [])
+        if tail.dst_q is not None or len(readers) != 2 or self._view.reads(tail.value) != 2:
+            return False
+        gate, product = sorted(readers, key=lambda each: each.kind == "Mul")
+        is_gate = gate.kind in {"Sigmoid", "HardSigmoid"} and product.kind == "Mul"
+        if not is_gate or self._view.only_reader(gate.outputs[0]) is not product:
+            return False
+        if set(product.inputs) != {tail.value, gate.outputs[0]}:
+            return False
+        alpha, beta = gate.attributes.get("alpha", 0.2), gate.attributes.get("beta", 0.5)
+        is_soft = gate.kind == "Sigmoid"
+        tail.steps.append(Eltwise("swish", 1.0) if is_soft else Eltwise("hardswish", alpha, beta))
+        tail.parts += [gate, product]
+        tail.value = product.outputs[0]
+        return True
+
+    def _step(self, node: GraphNode, tail: LayerTail, axis: int, *, operands: bool) -> bool:
+        """Add the step that a node is, if it is one."""
+        if any(node.outputs[1:]) or node.domain:
+            return False
+        try:
+            steps = self._constant_step(node, tail.value, axis)
+        except ArgumentError:  # constants that no step takes: not finite, lo above hi
+            return False
+        if steps is None:
+            if not operands or not self._operand(node, tail):
+                return False
+        else:
+            tail.steps += steps
+        tail.value = node.outputs[0]
+        tail.parts.append(node)
+        return True
+
+    def _constant_step(self, node: GraphNode, value: str, axis: int) -> list[Step] | None:
+        if node.kind in _PLAIN:
+            return [_PLAIN[node.kind](node.attributes)]
+        if node.inputs[0] == value and node.kind in {"Clip", "PRelu", "BatchNormalization"}:
+            readers = {"Clip": self._clip, "PRelu": self._prelu}
+            return readers.get(node.kind, self._batch_norm)(node, value, axis)
+        if node.kind not in _ARITHMETIC or len(node.inputs) != 2 or len(set(node.inputs)) != 2:
+            return None
+        is_left = node.inputs[0] == value
+        other = node.inputs[1 if is_left else 0]
+        array = self._view.float_constant(other)
+        constant = self._by_channel(array, value, axis)
+        if constant is None or self._view.dims(node.outputs[0]) != self._view.dims(value):
+            return None
+        if node.kind == "Add":
+            return [Affine(1.0, constant)]
+        if node.kind == "Sub":
+            return [Affine(1.0, -constant) if is_left else Affine(-1.0, constant)]
+        if node.kind == "Mul":
+            return [Affine(constant)]
+        return [Affine(1.0 / constant)] if is_left and np.all(constant) else None
+
+    def _clip(self, node: GraphNode, _value: str, _axis: int) -> list[Step] | None:
+        bounds = []
+        for at, name in enumerate(("min", "max"), 1):
+            limit = -math.inf if name == "min" else math.inf
+            if name in node.attributes:  # before opset 11
+                limit = node.attributes[name]
+            elif node.input(at):
+                known = self._view.float_constant(node.input(at))
+                if known is None or known.size != 1:
+                    return None
+                limit = float(known.reshape(()))
+            bounds.append(limit)
+        if bounds == [-math.inf, math.inf]:
+            return []
+        return [Clip(*bounds)]
+
+    def _prelu(self, node: GraphNode, value: str, axis: int) -> list[Step] | None:
+        slope = self._by_channel(self._view.float_constant(node.input(1)), value, axis)
+        return None if slope is None else [PRelu(slope)]
+
+    def _batch_norm(self, node: GraphNode, _value: str, axis: int) -> list[Step] | None:
+        known = [self._view.float_constant(node.input(at)) for at in range(1, 5)]
+        if axis != 1 or node.attributes.get("training_mode", 0):
+            return None
+        if any(each is None or each.ndim != 1 for each in known):
+            return None
+        gain, shift, mean, variance = (np.asarray(each, np.float64) for each in known)
+        scale = gain / np.sqrt(
+            variance + np.float64(np.float32(node.attributes.get("epsilon", 1e-5)))
+        )
+        return [Affine(scale, shift - mean * scale)]
+
+    def _by_channel(self, array: Array | None, value: str, axis: int) -> Array | None:
+        """Return a constant that broadcasts along channels as a vector, or as one number."""
+        dims = self._view.dims(value)
+        if array is None or dims is None or array.ndim > len(dims):
+            return None
+        if array.size == 1:
+            return np.asarray(array, np.float64).reshape(())
+        shape = (1,) * (len(dims) - array.ndim) + array.shape
+        axis %= len(dims)
+        if shape[axis] != dims[axis] or math.prod(shape) != shape[axis]:
+            return None
+        return np.asarray(array, np.float64).reshape(-1)
+
+    def _operand(self, node: GraphNode, tail: LayerTail) -> bool:
+        """Add a step that reads another tensor of the same dims."""
+        if node.kind not in {"Add", "Mul", "Sub"} or len(set(node.inputs)) != 2:
+            return False
+        is_left = node.inputs[0] == tail.value
+        other = node.inputs[1 if is_left else 0]
+        dims, same = self._view.dims(tail.value), self._view.dims(other)
+        if dims is None or dims != same or self._view.dtype(other) != "float32":
+            return False
+        if other in self._view.constants or self._view.float_constant(other) is not None:
+            return False
+        codes = self._view.dequantized(other)
+        is_sum = node.kind == "Add" and tail.residual is None
+        if is_sum and codes is not None and codes.q.axis is None:
+            q = codes.q
+            tail.steps.append(Sum(float(q.scale), int(q.zero_point), q.dtype))
+            tail.residual, tail.operands["residual"] = codes, codes.name
+            return True
+        if node.kind == "Sub" and not is_left:
+            tail.steps.append(Affine(-1.0))
+        name = f"operand{len(tail.operands)}"
+        is_sub = node.kind == "Sub" and is_left
+        alg: BinaryAlg = "mul" if node.kind == "Mul" else "sub" if is_sub else "add"
+        tail.steps.append(Binary(alg, Leaf(name)))
+        tail.operands[name] = other
+        return True
+
+    @staticmethod
+    def _settle(tail: LayerTail) -> None:
+        """Let a Sum read codes only where the result has codes: oneDNN wants the same width."""
+        if tail.residual is None or tail.dst_q is not None:
+            if tail.dst_q is not None:
+                same = tail.dst_q.dtype
+                tail.steps = [
+                    Sum(each.scale, each.zero_point)
+                    if isinstance(each, Sum) and each.dtype == same
+                    else each
+                    for each in tail.steps
+                ]
+            return
+        name = f"operand{len(tail.operands)}"
+        tail.steps = [
+            Binary("add", Leaf(name)) if isinstance(each, Sum) else each for each in tail.steps
+        ]
+        del tail.operands["residual"]
+        tail.operands[name] = tail.residual.node.outputs[0]
+
+
+def _rounded(q: QParams) -> list[Step]:
+    """Return the steps of quantizing and dequantizing, as ONNX rounds."""
+    scale, point = float(q.scale), int(q.zero_point)
+    lo, hi = dtypes.qmin(q.dtype) - point, dtypes.qmax(q.dtype) - point
+    return [Affine(1.0 / scale), Round(), Clip(lo, hi), Affine(scale)]
+
+
+def _limited(q: QParams) -> list[Step]:
+    """Return the limits of quantizing: a relu may be nothing but that."""
+    scale, point = float(q.scale), int(q.zero_point)
+    lo, hi = dtypes.qmin(q.dtype) - point, dtypes.qmax(q.dtype) - point
+    return [Clip(lo * scale, hi * scale)]

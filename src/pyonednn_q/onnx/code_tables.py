@@ -1,0 +1,95 @@
+"""Operations on codes as tables: all values of a function of one code or two, by its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.network import Lookup
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedNode
+from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
+from pyonednn_q.onnx.pools import onnx_numbers
+
+if TYPE_CHECKING:
+    from pyonednn_q.qparams import QParams
+
+Array = np.ndarray[Any, Any]
+Run = Callable[[dict[str, Array]], tuple[Array, ...]]
+
+# Each element of the result is made of the elements of the sources in its place.
+_ELEMENTWISE = frozenset(
+    {
+        "Abs", "Add", "Celu", "Clip", "DequantizeLinear", "Div", "Elu", "Erf", "Exp", "Gelu",
+        "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Max", "Min", "Mish", "Mul", "Neg", "PRelu",
+        "Pow", "QuantizeLinear", "Reciprocal", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign",
+        "Sqrt", "Sub", "Tanh",
+    }
+)  # fmt: skip
+
+
+def table_of(node: FusedNode, call: Run, constants: Mapping[str, Array]) -> Lookup | None:
+    """Return what an operation makes of all codes, or of all pairs of codes.
+
+    Parameters
+    ----------
+    node : FusedNode
+        A CodeOperation.
+    call : callable
+        What runs it on values by name: the table holds what it returns.
+    constants : mapping of str to ndarray
+        Of the graph.
+
+    Returns
+    -------
+    Lookup or None
+        None: an element of the result depends on more than one of each source, or on its place.
+    """
+    what = node.operator
+    assert isinstance(what, CodeOperation)
+    names = tuple(dict.fromkeys(node.inputs))
+    if not 1 <= len(names) <= 2 or not _is_of_bytes(what):
+        return None
+    read = {name for part in node.parts for name in part.inputs if name in constants}
+    if any(part.domain or part.kind not in _ELEMENTWISE for part in node.parts):
+        return None
+    if any(constants[name].size != 1 for name in read):
+        return None
+    params = dict(zip(node.inputs, what.srcs_q, strict=True))
+    axes = np.eye(len(names), dtype=int) * 255 + 1  # (256, 1) and (1, 256)
+    given = {n: codes(params[n]).reshape(axes[at]) for at, n in enumerate(names)}
+    (found,) = call({**constants, **given})
+    return Lookup(found.reshape((256,) * len(names)))
+
+
+def requantized(src_q: QParams, dst_q: QParams) -> Lookup:
+    """Return codes that mean the same numbers, as far as codes can."""
+    real = dequantize_linear(codes(src_q), *onnx_numbers(src_q))
+    return Lookup(quantize_linear(real, *onnx_numbers(dst_q)))
+
+
+def composed(table: Lookup, *before: Lookup | None) -> Lookup:
+    """Return a table of one source for a table whose sources are looked up in that same one.
+
+    Parameters
+    ----------
+    table : Lookup
+        Of one source or two.
+    *before : Lookup or None
+        What gives each of them; None: it is the source.
+    """
+    own = np.arange(256)
+    index = [own if each is None else each.table.view(np.uint8) for each in before]
+    return Lookup(table.table[tuple(index)])
+
+
+def codes(q: QParams | None) -> Array:
+    """Return all codes in the order of their bytes."""
+    assert q is not None
+    every = np.arange(256).astype(np.uint8)
+    return every if q.dtype == "u8" else every.view(np.int8)
+
+
+def _is_of_bytes(what: CodeOperation) -> bool:
+    return all(q is not None and q.dtype in {"u8", "s8"} for q in (*what.srcs_q, what.dst_q))

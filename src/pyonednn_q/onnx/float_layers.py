@@ -1,0 +1,72 @@
+"""Layers of float weights on primitives of f32 or bf16, with what follows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.onnx.chain_reader import ChainReader
+from pyonednn_q.onnx.fused_node import FusedNode
+from pyonednn_q.onnx.graph import GraphNode
+from pyonednn_q.onnx.layer_reader import NoLayer, weights_of
+from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
+from pyonednn_q.ops.dense import InnerProduct
+from pyonednn_q.qparams import QParams
+from pyonednn_q.shown import shortened
+
+Array = np.ndarray[Any, Any]
+
+_ONE = QParams(1.0, 0, "s8")  # of floats: nothing is scaled
+
+
+def float_layer(
+    view: GraphView, chains: ChainReader, node: GraphNode, dtype: str = "f32"
+) -> FusedNode | NoLayer:
+    """Return a layer of float weights with what follows up to quantizers, or why there is none.
+
+    Parameters
+    ----------
+    view : GraphView
+        Of the graph.
+    chains : ChainReader
+        Of the same.
+    node : GraphNode
+        Of a kind of `LAYERS`.
+    dtype : {"f32", "bf16"}
+        Of weights and source. Products are summed, and the chain computed, in float32 either way.
+    """
+    src, wei = node.inputs[:2]
+    known = view.constants.get(wei)
+    if view.dtype(src) != "float32" or known is None or known.dtype != np.float32:
+        return NoLayer("a source or weights that are not float32, or weights that are computed")
+    tensors = (CodeTensor(src, _ONE, node), CodeTensor(wei, _ONE, node))
+    try:
+        weights = weights_of(node.kind, view, node, *tensors)
+        if isinstance(weights, NoLayer):
+            return weights
+        values = weights.codes
+        if weights.make is InnerProduct:  # of Gemm, alone with a factor
+            values = values * np.float32(node.attributes.get("alpha", 1.0))
+        values = values.astype(dtypes.numpy_dtype(dtype), copy=False)
+        bias = _bias(view, node)
+        tail = chains.tail(node.outputs[0], weights.axis, stores=False)
+        operator = weights.make(values, bias, dst="f32", post=tail.post, **weights.options)
+    except Error as error:
+        return NoLayer(shortened(str(error), 300))
+    own = (node, *tail.parts)
+    return FusedNode(node.name, operator, (src,), tail.operands, (tail.value,), own)
+
+
+def _bias(view: GraphView, node: GraphNode) -> Array | None:
+    name = node.input(2)
+    if not name:
+        return None
+    values = view.constants[name].reshape(-1) if name in view.constants else None
+    channels = (view.dims(node.outputs[0]) or (0, 0))[1]
+    if values is None or values.size not in {1, channels}:
+        raise ArgumentError("bias", "values that are computed", "constants")
+    beta = node.attributes.get("beta", 1.0) if node.kind == "Gemm" else 1.0
+    return np.asarray(np.broadcast_to(values, (channels,)) * np.float32(beta), np.float32)

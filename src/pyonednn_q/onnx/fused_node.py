@@ -1,0 +1,200 @@
+"""What a model becomes: a list of nodes, each one call, and nothing that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from pyonednn_q.expr.steps import Chain
+from pyonednn_q.onnx.graph import GraphNode, ValueInfo
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.shown import shortened
+from pyonednn_q.tables import Column, Table
+
+if TYPE_CHECKING:
+    from pyonednn_q.qparams import QParams
+
+_PRECISIONS = {"f32": "FP32", "bf16": "BF16"}  # of weights
+_WIDE = 60  # characters of a cell; nodes have all of it
+
+Array = np.ndarray[Any, Any]
+
+# Where all codes mean the same numbers, these give codes of their source: nothing is computed.
+MOVERS = frozenset(
+    {
+        "Concat", "DepthToSpace", "Flatten", "Gather", "GlobalMaxPool", "MaxPool", "Reshape",
+        "Slice", "SpaceToDepth", "Split", "Squeeze", "Transpose", "Unsqueeze",
+    }
+)  # fmt: skip
+
+
+def is_mover(operator: str, attributes: Mapping[str, Any]) -> bool:
+    """Tell whether an operator of ONNX moves or picks values, whatever they are."""
+    is_nearest = operator == "Resize" and attributes.get("mode", "nearest") == "nearest"
+    return operator in MOVERS or is_nearest
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CodeOperation:
+    """An operation between layers, from codes to codes: dst = quantize(post(f(real values))).
+
+    Attributes
+    ----------
+    operator : str
+        ONNX's name of f: ``"MaxPool"``, ``"Concat"``, ``"Add"``, ``"QuantizeLinear"``.
+    attributes : mapping
+        ONNX's.
+    srcs_q : tuple of (QParams or None)
+        Of each input of the node; None where it holds real values, or is a shape.
+    dst_q : QParams or None
+        None: real values.
+    post : Chain
+        Steps behind f.
+    constants : mapping of int to ndarray
+        ONNX's inputs that are constants, by their places: a shape, bounds, scales of a Resize. The
+        node's inputs are the others, in order.
+    """
+
+    operator: str
+    attributes: Mapping[str, Any]
+    srcs_q: tuple[QParams | None, ...]
+    dst_q: QParams | None
+    post: Chain
+    constants: Mapping[int, Array]
+
+    @property
+    def moves_codes(self) -> bool:
+        """Whether codes are moved or picked, and nothing is computed."""
+        moves = is_mover(self.operator, self.attributes)
+        same = all(each is None or each == self.dst_q for each in self.srcs_q)
+        return moves and same and self.dst_q is not None and not self.post.steps
+
+    def __repr__(self) -> str:
+        return f"<CodeOperation {self}>"
+
+    def __str__(self) -> str:
+        steps = f" > {self.post}" if self.post.steps else ""
+        return f"{self.operator}{steps}"
+
+
+Operation: TypeAlias = Operator | CodeOperation | GraphNode
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FusedNode:
+    """One call, and what of the model it stands for.
+
+    Attributes
+    ----------
+    name : str
+        Of the first node that it stands for.
+    operator : Conv, Deconv, InnerProduct, MatMul, CodeOperation or GraphNode
+        What runs. A GraphNode runs as ONNX has it, and `why` says why.
+    inputs : tuple of str
+        Tensors, in the operator's order: of a layer the source alone, which one of bf16 weights
+        rounds to bf16 first.
+    operands : mapping of str to str
+        Tensors of a layer's chain: ``"residual"``, which a Sum reads, and leaves by name.
+    outputs : tuple of str
+        Tensors; of a layer one.
+    parts : tuple of GraphNode
+        The nodes that it stands for, in order, quantizers among them; together they compute the
+        same.
+    why : str
+        Why it does not run on codes, and what would change that; empty where it does.
+    """
+
+    name: str
+    operator: Operation
+    inputs: tuple[str, ...]
+    operands: Mapping[str, str]
+    outputs: tuple[str, ...]
+    parts: tuple[GraphNode, ...]
+    why: str = ""
+
+    @property
+    def output(self) -> str:
+        """The first output."""
+        return self.outputs[0]
+
+    @property
+    def originals(self) -> tuple[str, ...]:
+        """Names of the model's nodes that it stands for, each once."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.originals))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """All tensors that it reads."""
+        return (*filter(None, self.inputs), *self.operands.values())
+
+    @property
+    def how(self) -> str:
+        """How it runs, in some words."""
+        if isinstance(self.operator, GraphNode):
+            return "reference"
+        if isinstance(self.operator, CodeOperation):
+            if self.operator.operator in {"QuantizeLinear", "DequantizeLinear"}:
+                return "quantizer"
+            return "codes moved" if self.operator.moves_codes else "codes computed"
+        return f"{_PRECISIONS.get(self.operator.weights.dtype, 'INT8')} {self.operator.kind}"
+
+    def __repr__(self) -> str:
+        return f"<FusedNode {self.name}: {self}, {self.how}>"
+
+    def __str__(self) -> str:
+        what = self.operator
+        if isinstance(what, GraphNode):
+            return what.kind
+        if isinstance(what, CodeOperation):
+            return str(what)
+        steps = what.settings.post
+        return f"{type(what).__name__}{f' > {steps}' if steps.steps else ''}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FusedGraph:
+    """A model as a list of calls.
+
+    Attributes
+    ----------
+    nodes : tuple of FusedNode
+        Each behind those whose outputs it reads.
+    constants : mapping of str to ndarray
+        What nodes, and the nodes that they stand for, read and none computes.
+    inputs, outputs : mapping of str to ValueInfo
+        The model's.
+    tensors : mapping of str to ValueInfo
+        Type and dims of what nodes read and write, where they are known.
+    qparams : mapping of str to QParams
+        What the codes of a tensor mean.
+    opsets : mapping of str to int
+        Versions of operators, by domain.
+    """
+
+    nodes: tuple[FusedNode, ...]
+    constants: Mapping[str, Array]
+    inputs: Mapping[str, ValueInfo]
+    outputs: Mapping[str, ValueInfo]
+    tensors: Mapping[str, ValueInfo]
+    qparams: Mapping[str, QParams]
+    opsets: Mapping[str, int]
+
+    def __repr__(self) -> str:
+        return f"<FusedGraph of {len(self.nodes)} nodes>"
+
+    def report(self) -> str:
+        """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""
+        rows = [
+            [
+                shortened(", ".join(node.originals), _WIDE),
+                shortened(str(node), _WIDE),
+                node.how,
+                node.why or "-",
+            ]
+            for node in self.nodes
+        ]
+        columns = [Column(name) for name in ("nodes", "runs", "how", "why not INT8")]
+        return Table(columns, rows).text()

@@ -1,0 +1,341 @@
+"""fuse: a quantized model to the list of calls that compute it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.argument import flag, instance, named, one_of
+from pyonednn_q.expr.steps import Chain
+from pyonednn_q.network.accuracy_loop import FLOAT_TYPES, float_type
+from pyonednn_q.onnx.chain_reader import ChainReader
+from pyonednn_q.onnx.dynamic_layers import DYNAMIC_LAYERS, dynamic_layer
+from pyonednn_q.onnx.float_layers import float_layer
+from pyonednn_q.onnx.fused_node import MOVERS, CodeOperation, FusedGraph, FusedNode, is_mover
+from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
+from pyonednn_q.onnx.layer_reader import LAYERS, LayerReader, NoLayer
+from pyonednn_q.onnx.qdq_form import qdq_form
+from pyonednn_q.onnx.quantizers import GraphView
+from pyonednn_q.qparams import QParams
+from pyonednn_q.shown import shown
+
+Array = np.ndarray[Any, Any]
+
+CODE_OPERATIONS = frozenset(
+    {
+        "Add", "AveragePool", "Clip", "Div", "Gelu", "GlobalAveragePool", "HardSigmoid",
+        "HardSwish", "LeakyRelu", "MatMul", "Mul", "PRelu", "ReduceMean", "Relu", "Resize",
+        "Sigmoid", "Softmax", "Sub", "Tanh", *MOVERS,
+    }
+)  # fmt: skip
+_QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def fuse(
+    graph: OnnxGraph,
+    *,
+    exact_rounding: bool = False,
+    keep_rounding: bool = True,
+    floats: Mapping[str, str] = _NONE,
+) -> FusedGraph:
+    """Return the calls that a model becomes.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        As `load` returns it: with QLinear nodes, or with nodes between quantizers.
+    exact_rounding : bool
+        Of the layers: round before a zero point is added, as ONNX does. Without it codes differ by
+        one where a value lies on a tie and the zero point is odd.
+    keep_rounding : bool
+        Round within a chain where the model has quantizers there, as between a convolution and the
+        addition behind it. False: such values are limited to what codes hold, and stay float32:
+        faster, and no further from the float model, but other codes than the model says.
+    floats : mapping of str to {"f32", "bf16"}
+        Layers of float weights, by name, that run as primitives of that type with what follows
+        them, and not as ONNX has them. Without instructions for bf16 it is f32, and the node says
+        so.
+
+    Returns
+    -------
+    FusedGraph
+        Layers with all that follows them, operations on codes between them, and the nodes that run
+        as they are, each with its reason.
+    """
+    instance("graph", graph, OnnxGraph)
+    flag("exact_rounding", exact_rounding)
+    flag("keep_rounding", keep_rounding)
+    types = named("floats", floats, str)
+    for name, dtype in types.items():
+        one_of(f"floats[{shown(name)}]", dtype, FLOAT_TYPES)
+    view = GraphView(qdq_form(graph))
+    layers = LayerReader(view, exact_rounding=exact_rounding, keep_rounding=keep_rounding)
+    return _Fusion(view, layers, types).result()
+
+
+class _Fusion:
+    """The nodes while they are found: layers first, then operations on codes, then the rest."""
+
+    def __init__(self, view: GraphView, layers: LayerReader, floats: Mapping[str, str]) -> None:
+        self._floats = floats
+        self._graph = view.graph
+        self._view = view
+        self._layers = layers
+        self._chains = ChainReader(self._view)
+        self._nodes: dict[int, FusedNode] = {}  # by the place of what they end with
+        self._constants: dict[str, Array] = dict(view.graph.constants)
+        self._why: dict[int, str] = {}
+
+    def result(self) -> FusedGraph:
+        graph = self._graph
+        # From the back: of two layers that meet in an addition, the later one takes it.
+        for node in reversed(graph.nodes):
+            if node.kind in {*LAYERS, *DYNAMIC_LAYERS} and not self._view.is_taken(node):
+                self._add_layer(node)
+        for node in graph.nodes:
+            if node.kind in CODE_OPERATIONS and not self._view.is_taken(node):
+                self._add_operation(node)
+        for node in graph.nodes:
+            if not self._view.is_taken(node):
+                self._add_single(node)
+        self._fold()
+        nodes = self._needed()
+        names = {name for node in nodes for name in node.reads} | set(graph.outputs)
+        return FusedGraph(
+            nodes=tuple(nodes),
+            constants=_only(self._constants, names | _read_by_parts(nodes)),
+            inputs=graph.inputs,
+            outputs=graph.outputs,
+            tensors=_only(graph.tensors, names | {n for each in nodes for n in each.outputs}),
+            qparams=MappingProxyType(_qparams(nodes)),
+            opsets=graph.opsets,
+        )
+
+    def _put(self, fused: FusedNode, own: tuple[GraphNode, ...]) -> None:
+        self._nodes[self._view.take(own)] = fused
+
+    def _add_layer(self, node: GraphNode) -> None:
+        found = self._layer(node)
+        if isinstance(found, NoLayer):
+            self._why[id(node)] = found.why
+            return
+        at = next(index for index, part in enumerate(found.parts) if part is node)
+        # Quantizers before it may serve others, too.
+        self._put(found, found.parts[at:])
+
+    def _layer(self, node: GraphNode) -> FusedNode | NoLayer:
+        if node.kind in DYNAMIC_LAYERS:
+            return dynamic_layer(self._view, node)
+        if node.name not in self._floats:
+            return self._layers.fused(node)
+        dtype, why = float_type(self._floats[node.name])
+        layer = float_layer(self._view, self._chains, node, dtype)
+        return layer if isinstance(layer, NoLayer) else replace(layer, why=why)
+
+    def _add_operation(self, node: GraphNode) -> None:
+        view = self._view
+        if node.domain or (any(node.outputs[1:]) and node.kind != "Split"):
+            return
+        if view.dtype(node.inputs[0]) in {"uint8", "int8"}:
+            self._add_mover(node)
+            return
+        if node.kind == "Split":
+            self._add_split(node)
+            return
+        srcs: list[str] = []
+        srcs_q: list[QParams | None] = []
+        constants: dict[int, Array] = {}
+        before: list[GraphNode] = []
+        for at, name in enumerate(node.inputs):
+            codes = view.dequantized(name)
+            if name in view.constants:
+                constants[at] = view.constants[name]
+            elif codes is not None and codes.q.axis is None:
+                srcs.append(codes.name)
+                srcs_q.append(codes.q)
+                before.append(codes.node)
+            elif name:
+                return
+        if not srcs:
+            return
+        tail = self._chains.tail(node.outputs[0], 1, operands=False)
+        if tail.dst_q is None:
+            return
+        operation = CodeOperation(
+            node.kind, node.attributes, tuple(srcs_q), tail.dst_q, tail.post, _frozen(constants)
+        )
+        own = (node, *tail.parts)
+        fused = FusedNode(node.name, operation, tuple(srcs), _NONE, (tail.value,), (*before, *own))
+        self._put(fused, own)
+
+    def _add_mover(self, node: GraphNode) -> None:
+        """Add what moves codes that no quantizer stands beside."""
+        if not is_mover(node.kind, node.attributes):
+            return
+        view = self._view
+        q = self._meaning(node.inputs[0])
+        srcs = [name for name in node.inputs if name and name not in view.constants]
+        constants = {
+            at: view.constants[name]
+            for at, name in enumerate(node.inputs)
+            if name in view.constants
+        }
+        if q is None or any(self._meaning(name) != q for name in srcs):
+            return
+        operation = CodeOperation(
+            node.kind, node.attributes, (q,) * len(srcs), q, Chain(), _frozen(constants)
+        )
+        fused = FusedNode(node.name, operation, tuple(srcs), _NONE, node.outputs, (node,))
+        self._put(fused, (node,))
+
+    def _add_split(self, node: GraphNode) -> None:
+        """Add a Split of codes whose parts all mean what the whole means."""
+        view = self._view
+        codes = view.dequantized(node.inputs[0])
+        readers = [view.only_reader(name) for name in node.outputs]
+        stores = [each for each in readers if each is not None and each.kind == "QuantizeLinear"]
+        lengths = node.input(1)
+        if (
+            codes is None
+            or len(stores) < len(readers)
+            or (lengths and lengths not in view.constants)
+        ):
+            return
+        known = [view.quantizer(each) for each in stores]
+        if any(each is None or each.q != codes.q for each in known):
+            return
+        constants = {1: view.constants[lengths]} if lengths else {}
+        operation = CodeOperation(
+            "Split", node.attributes, (codes.q,), codes.q, Chain(), _frozen(constants)
+        )
+        outputs = tuple(each.outputs[0] for each in stores)
+        own = (node, *stores)
+        parts = (codes.node, *own)
+        self._put(FusedNode(node.name, operation, (codes.name,), _NONE, outputs, parts), own)
+
+    def _meaning(self, name: str) -> QParams | None:
+        """Return what codes mean, by the quantizer that made them, or by those that read them."""
+        node = self._view.producer.get(name)
+        while node is not None and is_mover(node.kind, node.attributes):
+            name = node.inputs[0]
+            node = self._view.producer.get(name)
+        if node is not None and node.kind == "QuantizeLinear":
+            codes = self._view.quantizer(node)
+            return None if codes is None or codes.q.axis is not None else codes.q
+        return None
+
+    def _add_single(self, node: GraphNode) -> None:
+        view = self._view
+        if node.kind in _QUANTIZERS:
+            codes = view.quantizer(node)
+            if codes is not None and codes.q.axis is None:
+                is_store = node.kind == "QuantizeLinear"
+                srcs_q = (None if is_store else codes.q,)
+                dst_q = codes.q if is_store else None
+                known = {at: view.constants[node.input(at)] for at in (1, 2) if node.input(at)}
+                operation = CodeOperation(
+                    node.kind, node.attributes, srcs_q, dst_q, Chain(), _frozen(known)
+                )
+                fused = FusedNode(
+                    node.name, operation, node.inputs[:1], _NONE, node.outputs, (node,)
+                )
+                self._put(fused, (node,))
+                return
+        why = self._why.get(id(node)) or self._reason(node)
+        fused = FusedNode(node.name, node, node.inputs, _NONE, node.outputs, (node,), why)
+        self._put(fused, (node,))
+
+    def _fold(self) -> None:
+        """Replace quantizers of constants by what they give, where somebody reads that."""
+        found = [
+            (place, node)
+            for place, node in self._nodes.items()
+            if node.parts[0].kind == "DequantizeLinear"
+            and len(node.parts) == 1
+            and all(name in self._view.constants for name in node.parts[0].inputs if name)
+        ]
+        read = {name for node in self._nodes.values() for name in node.reads}
+        for place, node in found:
+            is_read = node.output in read or node.output in self._graph.outputs
+            real = self._view.float_constant(node.output) if is_read else None
+            if real is not None:
+                self._constants[node.output] = real
+            if real is not None or not is_read:
+                del self._nodes[place]
+
+    def _reason(self, node: GraphNode) -> str:
+        """Say why a node runs as ONNX has it, and what would change that."""
+        if node.kind in _QUANTIZERS:
+            return "scales that are no f32 constants of u8 or s8: one for the tensor would do"
+        if node.kind not in CODE_OPERATIONS:
+            return f"no operation on codes is known for {node.kind}"
+        floats = [
+            name
+            for name in node.inputs
+            if name and name not in self._view.constants and not self._view.dequantized(name)
+        ]
+        if floats and is_mover(node.kind, node.attributes):
+            return f"it moves floats, {floats[0]}, and computes nothing"
+        if floats:
+            return f"a float source, {floats[0]}: quantize it"
+        reader = self._view.only_reader(node.outputs[0])
+        if reader is None:
+            return "a float result that several read, or the caller: quantize it"
+        return f"a float result for {reader.kind} {reader.name}: quantize it"
+
+    def _needed(self) -> list[FusedNode]:
+        """Return the nodes whose outputs are read, each behind those that it reads."""
+        makers = {name: node for node in self._nodes.values() for name in node.outputs if name}
+        order: list[FusedNode] = []
+        done: set[int] = set()
+        todo = [
+            (makers[name], False) for name in reversed(list(self._graph.outputs)) if name in makers
+        ]
+        while todo:
+            node, is_ready = todo.pop()
+            if id(node) in done:
+                continue
+            if is_ready:
+                done.add(id(node))
+                order.append(node)
+                continue
+            todo.append((node, True))
+            todo += [
+                (makers[name], False)
+                for name in reversed(node.reads)
+                if name in makers and id(makers[name]) not in done
+            ]
+        return order
+
+
+def _read_by_parts(nodes: list[FusedNode]) -> set[str]:
+    return {name for node in nodes for part in node.parts for name in part.inputs}
+
+
+def _qparams(nodes: list[FusedNode]) -> dict[str, QParams]:
+    known: dict[str, QParams] = {}
+    for node in nodes:
+        what = node.operator
+        if isinstance(what, GraphNode):
+            continue
+        dst_q = what.dst_q if isinstance(what, CodeOperation) else what.settings.dst_q
+        if dst_q is not None:
+            known.update(dict.fromkeys(filter(None, node.outputs), dst_q))
+        srcs_q: Any = what.srcs_q if isinstance(what, CodeOperation) else (what.settings.src_q,)
+        for name, q in zip(node.inputs, srcs_q, strict=True):
+            if isinstance(q, QParams):
+                known.setdefault(name, q)
+    return known
+
+
+def _only(values: Mapping[str, Any], names: set[str]) -> Mapping[str, Any]:
+    return MappingProxyType({name: each for name, each in values.items() if name in names})
+
+
+def _frozen(values: dict[int, Array]) -> Mapping[int, Array]:
+    return MappingProxyType(values)

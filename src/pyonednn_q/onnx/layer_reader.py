@@ -1,0 +1,265 @@
+"""Conv, ConvTranspose, Gemm and MatMul of dequantized tensors as operators, with what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyonednn_q.errors import Error
+from pyonednn_q.onnx import geometry
+from pyonednn_q.onnx.chain_reader import ChainReader, LayerTail
+from pyonednn_q.onnx.fused_node import FusedNode
+from pyonednn_q.onnx.graph import GraphNode
+from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
+from pyonednn_q.ops.conv import Conv, Deconv
+from pyonednn_q.ops.dense import InnerProduct, MatMul
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.qparams import QParams
+from pyonednn_q.shown import shortened
+
+Array = np.ndarray[Any, Any]
+
+LAYERS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+
+
+class NoLayer(NamedTuple):
+    """Why a node is no INT8 layer, and what would make it one."""
+
+    why: str
+
+
+class LayerWeights(NamedTuple):
+    """CodeTensor as an operator takes them, what they mean, and how operator and chain see them."""
+
+    make: Callable[..., Operator]
+    codes: Array
+    q: QParams
+    axis: int  # of the channels of the result
+    options: Mapping[str, Any]
+
+
+class LayerReader:
+    """Makes operators of a graph's layers.
+
+    Parameters
+    ----------
+    view : GraphView
+        Of the graph.
+    exact_rounding : bool
+        As of the operators.
+    keep_rounding : bool
+        As of `ChainReader`.
+    """
+
+    def __init__(self, view: GraphView, *, exact_rounding: bool, keep_rounding: bool) -> None:
+        self._view = view
+        self._chains = ChainReader(view, keep_rounding=keep_rounding)
+        self._exact_rounding = exact_rounding
+
+    def fused(self, node: GraphNode) -> FusedNode | NoLayer:
+        """Return a layer with all that follows, or why there is none."""
+        src = self._view.dequantized(node.inputs[0])
+        wei = self._view.dequantized(node.inputs[1])
+        if src is None:
+            return self._no_source(node)
+        if wei is None or wei.name not in self._view.constants:
+            have = "weights that are computed" if wei is not None else "weights of floats"
+            return NoLayer(f"{have}: quantize constant ones to 8 bits")
+        if src.q.axis is not None:
+            return NoLayer("a source with a scale per channel: one for the tensor would do")
+        try:
+            weights = weights_of(node.kind, self._view, node, src, wei)
+        except Error as error:
+            return NoLayer(shortened(str(error), 300))
+        if isinstance(weights, NoLayer):
+            return weights
+        bias, parts, value = self._bias(node, src, wei, weights)
+        if isinstance(bias, NoLayer):
+            return bias
+        tail = self._chains.tail(value, weights.axis)
+        try:
+            operator = self._operator(src, weights, bias, tail)
+        except Error as error:
+            return NoLayer(shortened(str(error), 300))
+        before = [src.node, wei.node, *self._makers(node, 2)]
+        if tail.residual is not None:
+            before.append(tail.residual.node)
+        own = (*before, node, *parts, *tail.parts)
+        return FusedNode(node.name, operator, (src.name,), tail.operands, (tail.value,), tuple(own))
+
+    def _operator(
+        self, src: CodeTensor, weights: LayerWeights, bias: Array | None, tail: LayerTail
+    ) -> Operator:
+        given = {
+            "src_q": src.q,
+            "wei_q": weights.q,
+            "dst_q": tail.dst_q,
+            "post": tail.post,
+            **weights.options,
+        }
+        exact = self._exact_rounding and tail.dst_q is not None
+        return weights.make(weights.codes, bias, exact_rounding=exact, **given)
+
+    def _no_source(self, node: GraphNode) -> NoLayer:
+        name = node.inputs[0]
+        maker = self._view.producer.get(name)
+        if maker is not None and maker.kind == "DequantizeLinear":
+            dtype = self._view.dtype(maker.inputs[0])
+            if dtype not in {"uint8", "int8"}:
+                return NoLayer(f"source codes of {dtype}: u8 or s8 would do")
+            return NoLayer("scales of the source that are no f32 constants for the tensor")
+        made_by = "the model's input" if maker is None else f"{maker.kind} {maker.name}"
+        return NoLayer(f"a float source, from {made_by}: quantize it")
+
+    def _makers(self, node: GraphNode, first: int) -> list[GraphNode]:
+        """Return the quantizers of a node's constants."""
+        made = [self._view.producer.get(name) for name in node.inputs[first:]]
+        return [each for each in made if each is not None and each.kind == "DequantizeLinear"]
+
+    def _bias(
+        self, node: GraphNode, src: CodeTensor, wei: CodeTensor, weights: LayerWeights
+    ) -> tuple[Array | NoLayer | None, list[GraphNode], str]:
+        """Return the bias, the nodes that add it, and the tensor that has it."""
+        value = node.outputs[0]
+        channels = _channels(weights)
+        if node.input(2):
+            beta = node.attributes.get("beta", 1.0) if node.kind == "Gemm" else 1.0
+            bias = self._acc_bias(node, src, wei, channels) if beta == 1.0 else None
+            if bias is None:
+                real = self._view.float_constant(node.input(2))
+                if real is None:
+                    return NoLayer("a bias that is computed: a constant would do"), [], value
+                if real.size not in {1, channels} or real.shape[-1:] not in {(channels,), (1,), ()}:
+                    have = f"a bias of shape {real.shape}"
+                    return NoLayer(f"{have}: one value for each channel would do"), [], value
+                values = np.broadcast_to(real.reshape(-1), (channels,))
+                bias = (values * np.float64(beta)).astype(np.float32)
+            return bias, [], value
+        return None, [], value
+
+    def _acc_bias(
+        self, node: GraphNode, src: CodeTensor, wei: CodeTensor, channels: int
+    ) -> Array | None:
+        """Return a bias of codes in units of the accumulator, if that is what its scale says."""
+        made = self._view.producer.get(node.input(2))
+        if made is None or made.kind != "DequantizeLinear" or node.attributes.get("alpha", 1) != 1:
+            return None
+        codes, scale = (self._view.constants.get(made.input(at)) for at in (0, 1))
+        point = self._view.constants.get(made.input(2)) if made.input(2) else np.int32(0)
+        if codes is None or scale is None or point is None or np.any(point):
+            return None
+        if codes.dtype != np.int32 or codes.shape != (channels,):
+            return None
+        unit = np.float32(src.q.scale) * np.asarray(wei.q.scale, np.float32).reshape(-1)
+        have = scale.reshape(-1)
+        same = unit.size == have.size or 1 in {unit.size, have.size}
+        # They may be rounded once more than ours.
+        if not same or not np.all(np.abs(have - unit) <= np.spacing(unit)):
+            return None
+        return codes
+
+
+def weights_of(
+    kind: str, view: GraphView, node: GraphNode, src: CodeTensor, wei: CodeTensor
+) -> LayerWeights | NoLayer:
+    """Return the weights of a layer of a kind of `LAYERS`, as its operator takes them."""
+    return _READERS[kind](view, node, src, wei)
+
+
+def _channels(weights: LayerWeights) -> int:
+    return int(weights.codes.shape[-1] if weights.make is MatMul else weights.codes.shape[0])
+
+
+def _convolution(
+    view: GraphView, node: GraphNode, src: CodeTensor, wei: CodeTensor
+) -> LayerWeights | NoLayer:
+    dims, codes = view.dims(src.name), view.constants[wei.name]
+    if dims is None:
+        return NoLayer("a source whose dims are not known")
+    how = geometry.convolution(("X", "W"), dims, codes.shape, **_window(node))
+    if wei.q.axis not in {None, 0}:
+        return _wrong_axis(wei, 0)
+    return LayerWeights(Conv, codes, wei.q, 1, dict(how.options))
+
+
+def _deconvolution(
+    view: GraphView, node: GraphNode, src: CodeTensor, wei: CodeTensor
+) -> LayerWeights | NoLayer:
+    dims, codes = view.dims(src.name), view.constants[wei.name]
+    if dims is None:
+        return NoLayer("a source whose dims are not known")
+    given = _window(node)
+    for name in ("output_padding", "output_shape"):
+        given[name] = node.attributes.get(name)
+    how = geometry.transposed(dims, codes.shape, **given)
+    if min(how.lo + how.hi) < 0:
+        return NoLayer("places beyond what the kernel reaches: pads of at least output_padding")
+    if wei.q.axis not in {None, 1}:
+        return _wrong_axis(wei, 1)
+    channels, outputs, *kernel = codes.shape
+    by_group = codes.reshape(how.groups, channels // how.groups, outputs, *kernel).swapaxes(1, 2)
+    outputs_first = by_group.reshape(how.groups * outputs, channels // how.groups, *kernel)
+    q = wei.q
+    if q.axis is not None:
+        scale, point = (np.tile(each, how.groups) for each in (q.scale, q.zero_point))
+        q = QParams(scale, point, q.dtype, axis=0)
+    return LayerWeights(Deconv, outputs_first, q, 1, dict(how.options))
+
+
+def _gemm(
+    view: GraphView, node: GraphNode, _src: CodeTensor, wei: CodeTensor
+) -> LayerWeights | NoLayer:
+    codes = view.constants[wei.name]
+    given = node.attributes
+    alpha, is_transposed = given.get("alpha", 1.0), bool(given.get("transB", 0))
+    if given.get("transA", 0):
+        return NoLayer("transA: transpose the source before it is quantized")
+    if not alpha > 0:
+        return NoLayer(f"alpha {alpha}: a positive one would do")
+    axis = 0 if is_transposed else 1
+    if codes.ndim != 2 or (wei.q.axis is not None and wei.q.axis % 2 != axis):
+        return _wrong_axis(wei, axis)
+    q = wei.q
+    scale = np.asarray(q.scale) * alpha
+    own = QParams(scale, q.zero_point, q.dtype, axis=None if q.axis is None else 0)
+    return LayerWeights(InnerProduct, codes if is_transposed else codes.T, own, 1, {})
+
+
+def _matmul(
+    view: GraphView, _node: GraphNode, src: CodeTensor, wei: CodeTensor
+) -> LayerWeights | NoLayer:
+    codes, dims = view.constants[wei.name], view.dims(src.name)
+    if codes.ndim != 2 or dims is None or len(dims) < 2:
+        return NoLayer(f"weights of {codes.ndim} dims: 2 would do")
+    if wei.q.axis is not None and wei.q.axis % 2 != 1:
+        return _wrong_axis(wei, 1)
+    q = (
+        wei.q
+        if wei.q.axis is None
+        else QParams(wei.q.scale, wei.q.zero_point, wei.q.dtype, axis=-1)
+    )
+    return LayerWeights(MatMul, codes, q, -1, {})
+
+
+def _window(node: GraphNode) -> dict[str, Any]:
+    names = ("dilations", "kernel_shape", "pads", "strides")
+    given: dict[str, Any] = {name: node.attributes.get(name) for name in names}
+    given["auto_pad"] = node.attributes.get("auto_pad", "NOTSET")
+    given["group"] = node.attributes.get("group", 1)
+    return given
+
+
+def _wrong_axis(wei: CodeTensor, axis: int) -> NoLayer:
+    return NoLayer(f"scales along axis {wei.q.axis} of the weights: axis {axis} would do")
+
+
+_READERS: Mapping[
+    str, Callable[[GraphView, GraphNode, CodeTensor, CodeTensor], LayerWeights | NoLayer]
+] = {
+    "Conv": _convolution,
+    "ConvTranspose": _deconvolution,
+    "Gemm": _gemm,
+    "MatMul": _matmul,
+}

@@ -1,0 +1,201 @@
+"""Model: a fused graph that runs node by node, each as one call on NumPy arrays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.argument import instance, named
+from pyonednn_q.errors import ArgumentError, DTypeError, Error, ShapeError
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
+from pyonednn_q.onnx.graph import Dims, GraphNode
+from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
+from pyonednn_q.onnx.pools import onnx_numbers, pool
+from pyonednn_q.onnx.products import qlinear_matmul
+from pyonednn_q.onnx.program import as_network
+from pyonednn_q.onnx.reference_call import reference_call
+from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.shown import shortened, shown
+
+if TYPE_CHECKING:
+    from pyonednn_q.network import Network
+
+Array = np.ndarray[Any, Any]
+Values = dict[str, Array]
+
+
+class Model:
+    """A fused graph that is ready to run.
+
+    Parameters
+    ----------
+    graph : FusedGraph
+        As `fuse` returns it. A layer that no kernel takes here is replaced by the nodes that it
+        stands for, with the reason.
+
+    Attributes
+    ----------
+    graph : FusedGraph
+        What runs.
+    calls : tuple of callable
+        One for each node of it: from values by name, among them constants, to the outputs.
+
+    Raises
+    ------
+    UnsupportedError
+        Nodes that neither we nor `onnx.reference` know.
+    """
+
+    def __init__(self, graph: FusedGraph) -> None:
+        instance("graph", graph, FusedGraph)
+        nodes = tuple(each for node in graph.nodes for each in _prepared(node, graph))
+        self.graph = replace(graph, nodes=nodes)
+        self.calls = tuple(_call(node, graph.opsets) for node in nodes)
+        self._reads = Counter(name for node in nodes for name in node.reads)
+        self._reads.update(list(graph.outputs))
+
+    def run(self, inputs: Mapping[str, Any]) -> Values:
+        """Return the outputs of the model by name.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array_like
+            Of the dims and types that the model has for them.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the input.
+        """
+        values: Values = {**self.graph.constants, **self._checked(inputs)}
+        left = Counter(self._reads)
+        for node, call in zip(self.graph.nodes, self.calls, strict=True):
+            outputs = call(values)
+            values.update((name, each) for name, each in zip(node.outputs, outputs, strict=True))
+            left.subtract(node.reads)
+            for name in node.reads:  # memory for those that come
+                if left[name] <= 0 and name not in self.graph.constants:
+                    values.pop(name, None)
+        return {name: values[name] for name in self.graph.outputs}
+
+    def network(self) -> Network:
+        """Return the same as a network: compiled for its dims, one call runs all of it.
+
+        Raises
+        ------
+        UnsupportedError
+            A tensor between nodes of a type that oneDNN has not, or of dims that are not known.
+        """
+        return as_network(self.graph, self.calls)
+
+    def report(self) -> str:
+        """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""
+        return self.graph.report()
+
+    def _checked(self, inputs: Mapping[str, Any]) -> Values:
+        known = named("inputs", inputs, object)
+        wanted = self.graph.inputs
+        if set(known) != set(wanted):
+            raise ArgumentError("inputs", shown(sorted(known)), shown(sorted(wanted)))
+        found: Values = {}
+        for name, info in wanted.items():
+            argument = f"inputs[{shown(name)}]"
+            array = as_array(argument, known[name])
+            if array.dtype.name != info.dtype:
+                raise DTypeError(argument, str(array.dtype), info.dtype)
+            if array.shape != info.dims:
+                raise ShapeError(argument, str(array.shape), str(info.dims))
+            found[name] = array
+        return found
+
+
+def _prepared(node: FusedNode, graph: FusedGraph) -> tuple[FusedNode, ...]:
+    """Return a node, or what it stands for if no kernel takes it."""
+    if not isinstance(node.operator, Operator):
+        return (node,)
+    try:
+        node.operator.prepare(_dims(node.inputs[0], graph))
+    except Error as error:
+        why = f"{type(error).__name__}: {shortened(str(error), 300)}"
+        parts = [part for part in node.parts if part.outputs[0] not in graph.constants]
+        return tuple(
+            FusedNode(
+                part.name, part, part.inputs, MappingProxyType({}), part.outputs, (part,), why
+            )
+            for part in parts
+        )
+    return (node,)
+
+
+def _dims(name: str, graph: FusedGraph) -> Dims:
+    info = graph.tensors.get(name)
+    return () if info is None or info.dims is None else info.dims
+
+
+def _call(node: FusedNode, opsets: Mapping[str, int]) -> Callable[[Values], tuple[Array, ...]]:
+    what = node.operator
+    if isinstance(what, GraphNode):
+        return reference_call(what, opsets)
+    if isinstance(what, CodeOperation):
+        return _operation(node, what, opsets)
+
+    narrow = dtypes.numpy_dtype("bf16") if what.weights.dtype == "bf16" else None
+
+    def layer(values: Values) -> tuple[Array, ...]:
+        operands = {name: values[tensor] for name, tensor in node.operands.items()}
+        src = values[node.inputs[0]]
+        return (what(src if narrow is None else src.astype(narrow), **operands),)
+
+    return layer
+
+
+def _operation(
+    node: FusedNode, what: CodeOperation, opsets: Mapping[str, int]
+) -> Callable[[Values], tuple[Array, ...]]:
+    if what.operator == "MatMul" and len(what.srcs_q) == 2 and not what.post.steps:
+        return lambda values: (_product(what, *(values[name] for name in node.inputs)),)
+    if what.operator in {"QuantizeLinear", "DequantizeLinear"}:
+        run = quantize_linear if what.operator == "QuantizeLinear" else dequantize_linear
+        rest = [what.constants[at] for at in sorted(what.constants)]
+        return lambda values: (run(values[node.inputs[0]], *rest),)
+    if (pooled := pool(what)) is not None:
+        return lambda values: (pooled(values[node.inputs[0]]),)
+    if what.moves_codes:
+        (moved,) = [part for part in node.parts if part.operator == what.operator]
+        return _moving(node, what, moved, opsets)
+    calls = [(part, reference_call(part, opsets)) for part in node.parts]
+
+    def by_definition(values: Values) -> tuple[Array, ...]:
+        own = dict(values)
+        for part, call in calls:
+            own.update(zip(part.outputs, call(own), strict=True))
+        return (own[node.output],)
+
+    return by_definition
+
+
+def _moving(
+    node: FusedNode, what: CodeOperation, part: GraphNode, opsets: Mapping[str, int]
+) -> Callable[[Values], tuple[Array, ...]]:
+    """Return a call that gives a node of real values the codes instead."""
+    call = reference_call(part, opsets)
+    places = [at for at, name in enumerate(part.inputs) if name and at not in what.constants]
+
+    def moving(values: Values) -> tuple[Array, ...]:
+        own = {part.inputs[at]: each for at, each in what.constants.items()}
+        own |= {part.inputs[at]: values[name] for at, name in zip(places, node.inputs, strict=True)}
+        return call(own)
+
+    return moving
+
+
+def _product(what: CodeOperation, a: Array, b: Array) -> Array:
+    a_q, b_q, y_q = (*what.srcs_q, what.dst_q)
+    return qlinear_matmul(a, *onnx_numbers(a_q), b, *onnx_numbers(b_q), *onnx_numbers(y_q))

@@ -1,0 +1,291 @@
+"""load: bytes of a model, which nobody vouches for, to a checked `OnnxGraph`.
+
+Nothing is allocated beyond what the bytes account for: fields are counted before they are parsed, a
+tensor's dims are held against the data that came with it, and files beside the model are read as
+long as tensors are. Nothing here recurs, and nothing takes longer than in proportion to the bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import integers, named, path, whole
+from pyonednn_q.errors import ArgumentError, LibraryError
+from pyonednn_q.onnx.external_data import ExternalData
+from pyonednn_q.onnx.graph import GraphNode, OnnxGraph, ValueInfo
+from pyonednn_q.onnx.shape_inference import inferred
+from pyonednn_q.onnx.tensor_reader import TensorReader, refused
+from pyonednn_q.onnx.wire import count_fields, fields_of
+from pyonednn_q.shown import install, shortened, shown
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
+Array = np.ndarray[Any, Any]
+Dims = tuple[int, ...]
+
+_FIELDS_A_NODE = 20  # on average, of as many nodes as there may be: seconds to count
+_SMALL = 1 << 12  # bytes of constants that decide over shapes, which the checker sees
+
+
+def load(
+    model: Any,  # noqa: ANN401 - a path, bytes or a ModelProto
+    *,
+    dims: Mapping[str, Any] | None = None,
+    max_bytes: int = 1 << 31,
+    max_nodes: int = 100_000,
+    max_elements: int = 1 << 28,
+) -> OnnxGraph:
+    """Read an ONNX model that may come from anywhere.
+
+    Parameters
+    ----------
+    model : path, bytes or ModelProto
+        Only a model with a path may have external data, in files of its own directory or below.
+    dims : mapping, optional
+        Lengths that the model leaves open: of a symbol, ``{"batch": 1}``, or all of an input,
+        ``{"x": (1, 3, 224, 224)}``.
+    max_bytes : int
+        Of the model, and of its external data over all tensors.
+    max_nodes : int
+        Of its graph.
+    max_elements : int
+        Of each tensor that it holds or computes.
+
+    Returns
+    -------
+    OnnxGraph
+        Constants that Constant nodes had are among the others. Initializers that are inputs, too,
+        are constants.
+
+    Raises
+    ------
+    ArgumentError
+        Not a valid model; more than is allowed; dims that stay open; external data elsewhere.
+    UnsupportedError
+        Subgraphs, functions of the model's own, sparse tensors, sequences, text: by name.
+    LibraryError
+        The package onnx is not installed.
+
+    Examples
+    --------
+    >>> from onnx import helper
+    >>> x, y = (helper.make_tensor_value_info(name, 1, ["batch", 4]) for name in "xy")
+    >>> nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    >>> graph = load(helper.make_model(helper.make_graph(nodes, "g", [x], [y])), dims={"batch": 2})
+    >>> print(*graph.nodes, graph.tensors["y"])
+    y = Relu(x) float32[2, 4]
+    """
+    limits = {"max_bytes": max_bytes, "max_nodes": max_nodes, "max_elements": max_elements}
+    max_bytes, max_nodes, max_elements = (
+        whole(name, value, lo=1, hi=1 << 40) for name, value in limits.items()
+    )
+    fixed = named("dims", dims, object)
+    proto, directory = _parsed(model, max_bytes, max_nodes)
+    reader = TensorReader(ExternalData(directory, max_bytes), max_elements)
+    try:
+        graph = _graph(proto, reader, fixed, max_nodes)
+    except UnicodeDecodeError:
+        raise ArgumentError("model", "names that are not UTF-8", "an ONNX model") from None
+    for name, info in graph.tensors.items():
+        reader.check_elements(name, info.dims or ())
+    return graph
+
+
+def _parsed(model: Any, max_bytes: int, max_nodes: int) -> tuple[ModelProto, Path | None]:  # noqa: ANN401
+    try:
+        import onnx
+    except ImportError:
+        message = f"models need the package onnx: {install('onnx')}"
+        raise LibraryError(message) from None
+    if isinstance(model, onnx.ModelProto):
+        if model.ByteSize() > max_bytes:
+            raise _too_long(model.ByteSize(), max_bytes)
+        return model, None
+    directory = None
+    if not isinstance(model, (bytes, bytearray, memoryview)):
+        file = path("model", model)
+        model, directory = _file_bytes(file, max_bytes), file.resolve().parent
+    data = bytes(model)
+    if len(data) > max_bytes:
+        raise _too_long(len(data), max_bytes)
+    count_fields(data, fields_of(onnx.ModelProto.DESCRIPTOR), _FIELDS_A_NODE * max_nodes)
+    try:
+        return onnx.ModelProto.FromString(data), directory
+    except Exception as error:  # of protobuf, whose package is none of ours
+        raise ArgumentError("model", shortened(str(error), 150), "an ONNX model") from None
+
+
+def _file_bytes(file: Path, max_bytes: int) -> bytes:
+    try:
+        # A pipe must not block.
+        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, "rb") as opened:  # noqa: PTH123 - of a handle
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise ArgumentError("model", shown(str(file)), "an ordinary file")
+            if found.st_size > max_bytes:
+                raise _too_long(found.st_size, max_bytes)
+            return opened.read(max_bytes + 1)
+    except OSError as error:
+        raise ArgumentError("model", shortened(str(error), 150), "a file to read") from None
+
+
+def _too_long(nbytes: int, max_bytes: int) -> ArgumentError:
+    return ArgumentError("model", f"{nbytes} bytes", f"at most max_bytes = {max_bytes}")
+
+
+def _graph(
+    proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_nodes: int
+) -> OnnxGraph:
+    source = proto.graph
+    if len(source.node) > max_nodes:
+        raise ArgumentError("model", f"{len(source.node)} nodes", f"at most {max_nodes}")
+    if len(proto.functions):
+        names = ", ".join(shown(each.name) for each in proto.functions[:5])
+        raise refused("inline them", f"functions of the model's own: {names}")
+    if len(source.sparse_initializer):
+        raise refused("make them dense", "sparse initializers")
+    constants = {each.name: reader.array(each) for each in source.initializer}
+    read = [(each, _node(each, reader)) for each in source.node]
+    _check(proto)
+    nodes = []
+    for _, node in read:
+        if node.kind == "Constant":
+            constants[node.outputs[0]] = _constant(node)
+        else:
+            nodes.append(node)
+    for kind, values in (("inputs", source.input), ("outputs", source.output)):
+        if len({each.name for each in values}) < len(values):
+            raise ArgumentError("model", f"{kind} of one name", f"{kind} of different names")
+    open_inputs = [each for each in source.input if each.name not in constants]
+    inputs = {each.name: _value_info(each, fixed) for each in open_inputs}
+    for name in fixed:
+        if name not in inputs and not any(name in _symbols(each) for each in open_inputs):
+            raise ArgumentError("dims", shown(name), f"inputs or symbols of {shown(list(inputs))}")
+    opsets = {
+        ("" if each.domain == "ai.onnx" else each.domain): each.version
+        for each in proto.opset_import
+    }
+    outputs = tuple(each.name for each in source.output)
+    tensors = inferred(nodes, constants, inputs, outputs, opsets)
+    unknown = ValueInfo("", None)
+    frozen = MappingProxyType
+    return OnnxGraph(
+        nodes=tuple(nodes),
+        constants=frozen(constants),
+        inputs=frozen(inputs),
+        outputs=frozen({name: tensors.get(name, unknown) for name in outputs}),
+        opsets=frozen(opsets),
+        tensors=tensors,
+    )
+
+
+def _node(proto: NodeProto, reader: TensorReader) -> GraphNode:
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    kind = f"{domain}.{proto.op_type}" if domain else proto.op_type
+    attributes: dict[str, Any] = {}
+    argument = f"node {shown(proto.name)}, {shown(kind)}"
+    for each in proto.attribute:
+        if each.name in attributes:
+            raise ArgumentError(argument, f"{each.name} twice", "each attribute once")
+        attributes[each.name] = reader.attribute(kind, each)
+    outputs = tuple(proto.output)
+    if not any(outputs):
+        raise ArgumentError(argument, "no output", "at least one")
+    name = proto.name or next(filter(None, outputs))
+    frozen = MappingProxyType(attributes)
+    return GraphNode(
+        name, proto.op_type, tuple(proto.input), outputs, frozen, domain, originals=(name,)
+    )
+
+
+def _constant(node: GraphNode) -> Array:
+    known = {
+        "value": None,
+        "value_float": np.float32,
+        "value_floats": np.float32,
+        "value_int": np.int64,
+        "value_ints": np.int64,
+    }
+    ((name, value),) = node.attributes.items() if len(node.attributes) == 1 else (("", None),)
+    if name not in known:
+        raise refused("numbers do", f"Constant {shown(node.name)} of {name or 'several values'}")
+    array = value if name == "value" else np.array(value, known[name])
+    assert isinstance(array, np.ndarray)
+    array.flags.writeable = False
+    return array
+
+
+def _check(proto: ModelProto) -> None:
+    """Let onnx check the model without its large constants, of which it would ask for nothing."""
+    import onnx
+    import onnx.checker
+
+    source = proto.graph
+    skeleton = onnx.ModelProto(ir_version=proto.ir_version)
+    skeleton.opset_import.extend(proto.opset_import)
+    graph = skeleton.graph
+    graph.name = source.name
+    graph.node.extend(source.node)
+    graph.input.extend(source.input)
+    graph.output.extend(source.output)
+    for each in graph.output:
+        if each.type.WhichOneof("value") == "tensor_type":
+            each.type.tensor_type.shape.SetInParent()  # which is inferred, whether there is one
+    known = {each.name for each in source.input}
+    for each in source.initializer:
+        if each.ByteSize() <= _SMALL and each.data_location != onnx.TensorProto.EXTERNAL:
+            graph.initializer.append(each)
+        elif each.name not in known:
+            known.add(each.name)
+            info = onnx.helper.make_tensor_value_info(each.name, each.data_type, each.dims)
+            graph.input.append(info)
+        else:  # twice, or an input of models of version 3
+            continue
+    try:
+        onnx.checker.check_model(skeleton)
+    except Exception as error:  # of onnx, whatever it is
+        raise ArgumentError("model", shortened(str(error), 200), "a valid ONNX model") from None
+
+
+def _value_info(proto: Any, fixed: dict[str, Any]) -> ValueInfo:  # noqa: ANN401 - ValueInfoProto
+    kind = proto.type.WhichOneof("value")
+    if kind != "tensor_type":
+        raise refused("tensors do", f"input {shown(proto.name)} that is a {kind}")
+    tensor = proto.type.tensor_type
+    argument = f"dims of {shown(proto.name)}"
+    if proto.name in fixed:
+        dims = integers(argument, fixed[proto.name])
+        if tensor.HasField("shape") and len(dims) != len(tensor.shape.dim):
+            raise ArgumentError(argument, str(dims), f"{len(tensor.shape.dim)} of them")
+    else:
+        wanted = f"fixed ones: dims={{{shown(proto.name)}: (...)}}"
+        if not tensor.HasField("shape"):
+            raise ArgumentError(argument, "none", wanted)
+        if len(tensor.shape.dim) > 32:
+            raise ArgumentError(argument, f"{len(tensor.shape.dim)} dims", "at most 32")
+        dims = tuple(_length(argument, each, fixed, wanted) for each in tensor.shape.dim)
+    if any(not 0 <= length < 1 << 40 for length in dims):
+        raise ArgumentError(argument, shown(dims), "lengths of at least 0")
+    return ValueInfo(TensorReader.dtype(argument, tensor.elem_type).name, dims)
+
+
+def _length(argument: str, dim: Any, fixed: dict[str, Any], wanted: str) -> int:  # noqa: ANN401
+    kind = dim.WhichOneof("value")
+    if kind == "dim_value":
+        return int(dim.dim_value)
+    if kind == "dim_param" and dim.dim_param in fixed:
+        return whole(f"dims[{shown(dim.dim_param)}]", fixed[dim.dim_param], lo=1)
+    raise ArgumentError(argument, shown(dim.dim_param) if kind else "open ones", wanted)
+
+
+def _symbols(proto: Any) -> set[str]:  # noqa: ANN401 - ValueInfoProto
+    return {dim.dim_param for dim in proto.type.tensor_type.shape.dim if dim.dim_param}

@@ -1,0 +1,90 @@
+"""save: an `OnnxGraph` as an ONNX model, for other runtimes and for `load`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import instance, path
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.onnx.graph import OnnxGraph
+from pyonednn_q.onnx.shape_inference import node_proto
+
+if TYPE_CHECKING:
+    from pyonednn_q.onnx.graph import ValueInfo
+
+_IR_VERSION = 10  # has all types that a graph may have, and is no newer than the runtimes
+_MOST_BYTES = (1 << 31) - 1  # of protobuf
+
+
+def save(graph: OnnxGraph, file: str | os.PathLike[str]) -> None:
+    """Write a graph as an ONNX model.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        As `load` returns it, or a `Calibration` has it.
+    file : path
+        Is overwritten.
+
+    Raises
+    ------
+    ArgumentError
+        More than protobuf takes: 2 GB.
+    """
+    instance("graph", graph, OnnxGraph)
+    target = path("file", file)
+    target.write_bytes(model_bytes(graph))
+
+
+def model_bytes(graph: OnnxGraph, outputs: Iterable[str] = ()) -> bytes:
+    """Return a graph as an ONNX model, with more of its tensors as outputs.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        As `onnx.load` returns it.
+    outputs : iterable of str
+        Names of tensors of it, which are returned behind its own outputs.
+
+    Raises
+    ------
+    ArgumentError
+        More than protobuf takes.
+    """
+    from onnx import helper, numpy_helper
+
+    read = {name for node in graph.nodes for name in node.inputs} | set(graph.outputs)
+    constants = [
+        numpy_helper.from_array(np.asarray(array), name)
+        for name, array in graph.constants.items()
+        if name in read
+    ]
+    more = [name for name in dict.fromkeys(outputs) if name not in graph.outputs]
+    proto = helper.make_graph(
+        [node_proto(node) for node in graph.nodes],
+        "graph",
+        [_value(name, info) for name, info in graph.inputs.items()],
+        [
+            *(_value(name, info) for name, info in graph.outputs.items()),
+            *map(helper.make_empty_tensor_value_info, more),
+        ],
+        constants,
+    )
+    imports = [helper.make_opsetid(domain, version) for domain, version in graph.opsets.items()]
+    model = helper.make_model(proto, opset_imports=imports, ir_version=_IR_VERSION)
+    if model.ByteSize() > _MOST_BYTES:
+        raise ArgumentError("model", f"{model.ByteSize()} bytes", f"at most {_MOST_BYTES}")
+    return bytes(model.SerializeToString())
+
+
+def _value(name: str, info: ValueInfo) -> Any:  # noqa: ANN401 - ValueInfoProto
+    from onnx import helper
+
+    if not info.dtype:  # a model need not say what it returns
+        return helper.make_empty_tensor_value_info(name)
+    number = helper.np_dtype_to_tensor_dtype(np.dtype(info.dtype))
+    return helper.make_tensor_value_info(name, number, info.dims)

@@ -1,0 +1,264 @@
+"""What operations on codes become in a network: operations of the network, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.errors import UnsupportedError
+from pyonednn_q.network import (
+    CodeMatMul,
+    Concat,
+    Dequantize,
+    LayerNorm,
+    Pool,
+    Quantize,
+    Repeat,
+    Reshape,
+    Slice,
+    Softmax,
+    Transpose,
+)
+from pyonednn_q.onnx.code_tables import requantized
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode, is_mover
+from pyonednn_q.onnx.graph import Dims, GraphNode
+
+if TYPE_CHECKING:
+    from pyonednn_q.qparams import QParams
+
+_SOFTMAX_OF_ONE_AXIS = 13  # the opset; before, it was one of all axes from there on
+_POOLS = frozenset({"AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"})
+_RESHAPES = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
+
+
+def operations_of(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
+    """Return operations of a network that do the same, one after the other; empty: none do."""
+    if what.post.steps:
+        return ()
+    if what.operator == "QuantizeLinear":
+        is_float = graph.tensors[node.inputs[0]].dtype == "float32"
+        dst_q = _plain(what.dst_q)
+        return (Quantize(dst_q),) if is_float and dst_q is not None else ()
+    if what.operator == "DequantizeLinear":
+        is_float = graph.tensors[node.output].dtype == "float32"
+        src_q = _plain(what.srcs_q[0])
+        return (Dequantize(src_q),) if is_float and src_q is not None else ()
+    if what.operator == "MatMul":
+        return _product(what, node, graph)
+    if what.operator == "Softmax":
+        return _softmax(what, graph)
+    if what.operator in {"AveragePool", "GlobalAveragePool", "ReduceMean"}:
+        return _mean(what, node, graph)
+    return _moved(what, node, graph) if is_mover(what.operator, what.attributes) else ()
+
+
+def _moved(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
+    """Return what moves codes, and gives them their new meaning where that changes."""
+    dst_q = _plain(what.dst_q)
+    srcs_q = [_plain(each) for each in what.srcs_q]
+    if dst_q is None:
+        return ()
+    tables = [None if q is None or q == dst_q else requantized(q, dst_q) for q in srcs_q]
+    if None in srcs_q:
+        return ()
+    if what.operator == "Concat":
+        return (Concat(int(what.attributes["axis"]), tuple(tables)),)
+    moves = _moves(what, node, graph)
+    return moves if not moves or tables[0] is None else (*moves, tables[0])
+
+
+def parts_of(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> list[Slice]:
+    """Return the parts of a Split of codes."""
+    axis = int(what.attributes.get("axis", 0))
+    parts, start = [], 0
+    for name in node.outputs:
+        length = dims_of(name, graph)[axis]
+        parts.append(Slice(axis, start, length))
+        start += length
+    return parts
+
+
+def _product(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
+    params = [_plain(q) for q in (*what.srcs_q, what.dst_q)]
+    if len(params) != 3 or len(node.inputs) != 2:
+        return ()
+    src_q, wei_q, dst_q = params
+    if src_q is None or wei_q is None or dst_q is None:
+        return ()
+    product = CodeMatMul(src_q, wei_q, dst_q)
+    dims = [dims_of(name, graph) for name in node.inputs]
+    return (product,) if product.takes(dims[0], dims[1]) else ()
+
+
+def _softmax(what: CodeOperation, graph: FusedGraph) -> tuple[Any, ...]:
+    src_q, dst_q = _plain(what.srcs_q[0]), _plain(what.dst_q)
+    if src_q is None or dst_q is None or graph.opsets.get("", 0) < _SOFTMAX_OF_ONE_AXIS:
+        return ()
+    known = Softmax(int(what.attributes.get("axis", -1)))
+    return Dequantize(src_q), known, Quantize(dst_q)
+
+
+def float_operation(what: GraphNode, graph: FusedGraph) -> Any:  # noqa: ANN401 - an operation
+    """Return what a node of computed tensors does: moves or pools its values, or normalizes floats.
+
+    The mean of floats is one of another order of sums than NumPy's.
+    """
+    if what.domain:
+        return None
+    if what.kind in _POOLS:
+        return _float_pool(what, graph)
+    if what.kind == "Concat":
+        return Concat(int(what.attributes["axis"]))
+    if what.kind in _RESHAPES:
+        return Reshape(dims_of(what.outputs[0], graph))
+    if what.kind == "LayerNormalization":
+        return _layer_norm(what, graph)
+    return _transpose(what.attributes, what.outputs[0], graph) if what.kind == "Transpose" else None
+
+
+def _float_pool(what: GraphNode, graph: FusedGraph) -> Pool | None:
+    if graph.tensors[what.outputs[0]].dtype != "float32" or any(what.outputs[1:]):
+        return None
+    if what.kind in {"GlobalMaxPool", "GlobalAveragePool"}:
+        return Pool("max" if what.kind == "GlobalMaxPool" else "avg_include_padding")
+    if not _has_window(what, what.kind):
+        return None
+    if what.kind == "MaxPool":
+        return _window("max", what.attributes)
+    whole = what.attributes.get("count_include_pad", 0)
+    return _window("avg_include_padding" if whole else "avg_exclude_padding", what.attributes)
+
+
+def _layer_norm(what: GraphNode, graph: FusedGraph) -> LayerNorm | None:
+    gain = graph.constants.get(what.input(1))
+    shift = graph.constants.get(what.input(2))
+    src = dims_of(what.inputs[0], graph)
+    axis = what.attributes.get("axis", -1) % len(src)
+    if gain is None or gain.dtype != np.float32 or gain.shape != src[axis:]:
+        return None
+    if what.input(2) and (shift is None or shift.shape != gain.shape):
+        return None
+    if any(what.outputs[1:]) or what.attributes.get("stash_type", 1) != 1:
+        return None
+    shift = np.zeros_like(gain) if shift is None else shift
+    return LayerNorm(gain, shift, float(what.attributes.get("epsilon", 1e-5)))
+
+
+def _transpose(attributes: Mapping[str, Any], output: str, graph: FusedGraph) -> Transpose:
+    reverse = range(len(dims_of(output, graph)))[::-1]
+    return Transpose(tuple(attributes.get("perm", reverse)))
+
+
+def _moves(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
+    """Return what moves codes of one tensor, whatever they mean."""
+    if what.operator in _RESHAPES:
+        return (Reshape(dims_of(node.output, graph)),)
+    if what.operator == "Transpose":
+        return (_transpose(what.attributes, node.output, graph),)
+    if what.operator == "Resize":
+        return _repeat(what, dims_of(node.inputs[0], graph), dims_of(node.output, graph))
+    if what.operator == "Slice":
+        return _slices(what, dims_of(node.inputs[0], graph))
+    if what.operator == "GlobalMaxPool":
+        return (Pool("max"),)
+    return (_window("max", what.attributes),) if _has_window(what, "MaxPool") else ()
+
+
+def _repeat(what: CodeOperation, src: Dims, dst: Dims) -> tuple[Any, ...]:
+    """Return a Resize by whole factors whose nearest element is the one that is enlarged."""
+    known = {"mode", "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a"}
+    given = what.attributes
+    mode = given.get("coordinate_transformation_mode", "half_pixel")
+    nearest = given.get("nearest_mode", "round_prefer_floor")
+    is_own = (mode == "asymmetric" and nearest == "floor") or (
+        mode in {"half_pixel", "half_pixel_symmetric"} and nearest.startswith("round_")
+    )
+    if set(given) - known - {"exclude_outside", "extrapolation_value"} or not is_own:
+        return ()
+    if len(src) != len(dst) or any(after % before for before, after in zip(src, dst, strict=True)):
+        return ()
+    times = tuple(after // before for before, after in zip(src, dst, strict=True))
+    scales = what.constants.get(2)
+    if scales is not None and scales.size and scales.tolist() != list(times):
+        return ()
+    return (Repeat(times),)
+
+
+def _slices(what: CodeOperation, src: Dims) -> tuple[Any, ...]:
+    if not {1, 2} <= set(what.constants):
+        return ()
+    starts, ends = (what.constants[at].ravel().tolist() for at in (1, 2))
+    axes = what.constants[3].ravel().tolist() if 3 in what.constants else range(len(starts))
+    steps = what.constants[4].ravel().tolist() if 4 in what.constants else [1] * len(starts)
+    found = []
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        if step < 1:
+            return ()
+        indices = range(src[axis])[start:end:step]
+        if not indices:
+            return ()
+        found.append(Slice(axis, indices.start, len(indices), step))
+    return tuple(found)
+
+
+def _plain(q: QParams | None) -> QParams | None:
+    """Return what is of a whole tensor of 8 bits."""
+    is_plain = q is not None and q.channels is None and q.dtype in {"u8", "s8"}
+    return q if is_plain else None
+
+
+def _mean(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
+    """Return a mean of codes: their sum is exact, where ONNX adds real values."""
+    src_q, dst_q = _plain(what.srcs_q[0]), _plain(what.dst_q)
+    if src_q is None or dst_q is None:
+        return ()
+    if what.operator == "GlobalAveragePool":
+        pool = Pool("avg_include_padding")
+    elif _has_window(what, "AveragePool"):
+        whole = bool(what.attributes.get("count_include_pad", 0))
+        alg = "avg_include_padding" if whole else "avg_exclude_padding"
+        pool = _window(alg, what.attributes)
+    elif what.operator == "ReduceMean" and _is_over_places(what, dims_of(node.inputs[0], graph)):
+        pool = Pool("avg_include_padding")
+    else:
+        return ()
+    means = (pool,) if src_q == dst_q else (Dequantize(src_q), pool, Quantize(dst_q))
+    keeps = what.operator != "ReduceMean" or what.attributes.get("keepdims", 1)
+    return means if keeps else (*means, Reshape(dims_of(node.output, graph)))
+
+
+def _is_over_places(what: CodeOperation, src: Dims) -> bool:
+    """Tell whether a mean is one over all dimensions but of batch and channels."""
+    given = what.constants[1].ravel() if 1 in what.constants else what.attributes.get("axes", ())
+    return len(src) > 2 and sorted(axis % len(src) for axis in given) == [*range(2, len(src))]
+
+
+def _has_window(what: CodeOperation | GraphNode, operator: str) -> bool:
+    """Tell whether it is a pool of that name, of windows that are all whole."""
+    known = {"kernel_shape", "strides", "pads", "dilations", "storage_order", "count_include_pad"}
+    given = what.attributes
+    others = set(given) - known - {"auto_pad", "ceil_mode"}
+    usual = given.get("auto_pad", "NOTSET") == "NOTSET" and not given.get("ceil_mode", 0)
+    return what.operator == operator and usual and not others
+
+
+def _window(alg: str, attributes: Mapping[str, Any]) -> Pool:
+    kernel = tuple(attributes["kernel_shape"])
+    pads = tuple(attributes.get("pads", (0,) * 2 * len(kernel)))
+    return Pool(
+        alg,
+        kernel,
+        stride=tuple(attributes.get("strides", (1,) * len(kernel))),
+        padding=tuple(zip(pads[: len(kernel)], pads[len(kernel) :], strict=True)),
+        dilation=tuple(attributes.get("dilations", (1,) * len(kernel))),
+    )
+
+
+def dims_of(name: str, graph: FusedGraph) -> Dims:
+    """Return the dims of a tensor; UnsupportedError where they are not known."""
+    info = graph.tensors.get(name)
+    if info is None or info.dims is None:
+        raise UnsupportedError("refused", "making a network", name, "its dims are not known")
+    return info.dims

@@ -1,0 +1,64 @@
+"""MaxPool and AveragePool on codes, for which `onnx.reference` takes seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.emulate.pooling import max_pool
+from pyonednn_q.emulate.windows import Pooling
+from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
+
+if TYPE_CHECKING:
+    from pyonednn_q.onnx.fused_node import CodeOperation
+    from pyonednn_q.qparams import QParams
+
+Array = np.ndarray[Any, Any]
+
+
+def pool(what: CodeOperation) -> Callable[[Array], Array] | None:
+    """Return a function from codes to codes, of windows without dilation and of whole ones only.
+
+    A mean is that of ONNX's definition, in float32: of the real values that the codes stand for.
+    Returns None for any other operation.
+
+    Parameters
+    ----------
+    what : CodeOperation
+        Of one source.
+    """
+    given = what.attributes
+    is_plain = (
+        given.get("auto_pad", "NOTSET") == "NOTSET"
+        and not given.get("ceil_mode", 0)
+        and set(given.get("dilations", ())) <= {1}
+        and not what.post.steps
+        and "kernel_shape" in given
+    )
+    if not is_plain or what.operator not in {"MaxPool", "AveragePool"}:
+        return None
+    kernel = given["kernel_shape"]
+    stride, pads = given.get("strides", 1), given.get("pads", 0)
+    if what.operator == "MaxPool":
+        if not what.moves_codes:
+            return None
+        return lambda src: max_pool(src, kernel, stride=stride, padding=pads, dialect="onednn")
+    whole = bool(given.get("count_include_pad", 0))
+    src_q, dst_q = onnx_numbers(what.srcs_q[0]), onnx_numbers(what.dst_q)
+
+    def mean(src: Array) -> Array:
+        windows = Pooling(src.shape, kernel, stride, pads)
+        sums = windows.sums(dequantize_linear(src, *src_q))
+        count = np.float32(windows.size) if whole else windows.counts(src.shape).astype(np.float32)
+        return quantize_linear(np.asarray(sums / count, np.float32), *dst_q)
+
+    return mean
+
+
+def onnx_numbers(q: QParams | None) -> tuple[Array, Array]:
+    """Return scale and zero point as ONNX has them."""
+    assert q is not None
+    point = np.asarray(q.zero_point).astype(np.uint8 if q.dtype == "u8" else np.int8)
+    return np.asarray(q.scale, np.float32), point

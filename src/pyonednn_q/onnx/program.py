@@ -1,0 +1,133 @@
+"""program: a fused model as a network, which runs in one call over one block of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count, islice
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.errors import DTypeError, UnsupportedError
+from pyonednn_q.network import Convert, Lookup, Network, Node, PythonCall
+from pyonednn_q.network.lowering import natural
+from pyonednn_q.onnx.code_tables import composed, table_of
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
+from pyonednn_q.onnx.graph import GraphNode
+from pyonednn_q.onnx.operations import dims_of, float_operation, operations_of, parts_of
+from pyonednn_q.ops.operator import Operator
+from pyonednn_q.primitive.tensor import TensorSpec
+
+Array = np.ndarray[Any, Any]
+Values = dict[str, Array]
+Run = Callable[[Values], tuple[Array, ...]]
+Tables = dict[str, tuple[str, Lookup]]  # what is looked up: in which tensor, and how
+
+
+def as_network(graph: FusedGraph, calls: tuple[Run, ...]) -> Network:
+    """Return a network of the same tensors, by the same names.
+
+    Parameters
+    ----------
+    graph : FusedGraph
+        Every node in it is prepared here, or one that runs as ONNX has it.
+    calls : tuple of callable
+        What runs each node on arrays: for those that are no operation of a network.
+
+    Raises
+    ------
+    UnsupportedError
+        A tensor between nodes of a type that oneDNN has not, or of dims that are not known.
+    """
+    nodes: list[Node] = []
+    tables: Tables = {}
+    names = set(graph.tensors).union(graph.inputs, *(node.outputs for node in graph.nodes))
+    for node, call in zip(graph.nodes, calls, strict=True):
+        nodes += _nodes(node, call, graph, names, tables)
+    outputs = [name for name in graph.outputs if name not in graph.constants]
+    return Network(list(graph.inputs), nodes, outputs)
+
+
+def _nodes(
+    node: FusedNode, call: Run, graph: FusedGraph, taken: set[str], tables: Tables
+) -> list[Node]:
+    computed = [name for name in node.reads if name not in graph.constants]
+    what = node.operator
+    if isinstance(what, Operator) and len(computed) == len(node.reads):
+        operands = {leaf: name for leaf, name in node.operands.items() if leaf != "residual"}
+        residual = node.operands.get("residual")
+        if what.weights.dtype != "bf16":
+            return [Node(node.output, what, node.inputs, residual, operands)]
+        (narrow,) = _free(node.output, 1, taken)
+        layer = Node(node.output, what, narrow, residual, operands)
+        return [Node(narrow, Convert("bf16"), node.inputs), layer]
+    if isinstance(what, CodeOperation) and len(computed) == len(node.inputs):
+        if (table := table_of(node, call, graph.constants)) is not None:
+            return [_looked_up(node, table, tables)]
+        if what.operator == "Split" and what.moves_codes:
+            parts = zip(node.outputs, parts_of(what, node, graph), strict=True)
+            return [Node(name, part, node.inputs) for name, part in parts]
+        operations = operations_of(what, node, graph)
+        if operations:
+            names = _free(node.output, len(operations) - 1, taken)
+            reads = (node.inputs, *((name,) for name in names))
+            row = zip((*names, node.output), operations, reads, strict=True)
+            return [Node(dst, operation, src) for dst, operation, src in row]
+    is_concat = isinstance(what, GraphNode) and what.kind == "Concat"
+    if isinstance(what, GraphNode) and computed == list(node.inputs[: None if is_concat else 1]):
+        operation = float_operation(what, graph)
+        if operation is not None:
+            return [Node(node.output, operation, tuple(computed))]
+    return _of_python(node, call, computed, graph)
+
+
+def _free(name: str, number: int, taken: set[str]) -> tuple[str, ...]:
+    """Return so many names that no tensor has, and take them."""
+    free = (each for at in count(1) if (each := f"{name} ({at})") not in taken)
+    names = tuple(islice(free, number))
+    taken.update(names)
+    return names
+
+
+def _looked_up(node: FusedNode, table: Lookup, tables: Tables) -> Node:
+    """Return a node of one pass, which looks up in the first tensor that all of it comes from."""
+    names = tuple(dict.fromkeys(node.inputs))
+    roots = {tables[name][0] if name in tables else name for name in names}
+    if len(roots) == 1:
+        known = (tables.get(name) for name in names)
+        table = composed(table, *(None if each is None else each[1] for each in known))
+        names = (roots.pop(),)
+        tables[node.output] = (names[0], table)
+    return Node(node.output, table, names)
+
+
+def _of_python(node: FusedNode, call: Run, computed: list[str], graph: FusedGraph) -> list[Node]:
+    nodes = []
+    for index, name in enumerate(node.outputs):
+        if name:
+            function = _one(call, index, computed, graph.constants)
+            nodes.append(Node(name, PythonCall(function, _spec(name, graph)), tuple(computed)))
+    return nodes
+
+
+def _one(
+    call: Run, index: int, names: list[str], constants: Mapping[str, Array]
+) -> Callable[..., Array]:
+    """Return a call on arrays that gives one of a node's outputs."""
+
+    def run(*arrays: Array) -> Array:
+        return call({**constants, **dict(zip(names, arrays, strict=True))})[index]
+
+    return run
+
+
+def _spec(name: str, graph: FusedGraph) -> TensorSpec:
+    dims = dims_of(name, graph)
+    try:
+        dtype = dtypes.from_numpy(np.dtype(graph.tensors[name].dtype), name)
+    except (DTypeError, TypeError):
+        got = graph.tensors[name].dtype
+        detail = f"oneDNN has no tensors of {got}"
+        raise UnsupportedError("refused", "making a network", name, detail) from None
+    return natural(dims, dtype)

@@ -1,0 +1,322 @@
+"""Nodes of codes as the float nodes that they mean, between DequantizeLinear and QuantizeLinear.
+
+QLinearConv(x, ...) is QuantizeLinear(Conv(DequantizeLinear(x), ...)); what fuses one form then
+fuses both. A bias of QLinearConv, QGemm counts in units of the accumulator: its scale is
+f32(x_scale · w_scale). A FakeQuantize of OpenVINO is both quantizers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fq_qparams import qparams_from_fq
+from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
+from pyonednn_q.onnx.linear import quantize_linear
+from pyonednn_q.onnx.reference_call import reference_call
+from pyonednn_q.onnx.shape_inference import inferred
+
+Array = np.ndarray[Any, Any]
+
+_MICROSOFT = "com.microsoft."
+_UNARY = {
+    "QLinearSigmoid": "Sigmoid",
+    "QLinearLeakyRelu": "LeakyRelu",
+    "QLinearSoftmax": "Softmax",
+    "QLinearGlobalAveragePool": "GlobalAveragePool",
+    "QLinearAveragePool": "AveragePool",
+}
+_BINARY = {"QLinearAdd": "Add", "QLinearMul": "Mul"}
+_RESHAPES = ("Reshape", "Squeeze", "Transpose", "Unsqueeze")  # of constants: as many values
+_THEIRS = ("channels_last", "opset")  # attributes of their operators that ONNX's have not
+
+
+def qdq_form(graph: OnnxGraph) -> OnnxGraph:
+    """Return a graph whose nodes of codes are written as float nodes between quantizers.
+
+    Identity and Dropout are left out; quantized constants are codes, and reshaped ones constants.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        As `load` returns it.
+    """
+    rewriter = _Rewriter(graph)
+    for node in graph.nodes:
+        rewriter.add(node)
+    nodes, constants = tuple(rewriter.nodes), MappingProxyType(rewriter.constants)
+    tensors = inferred(nodes, constants, graph.inputs, graph.outputs, graph.opsets)
+    known = {**graph.outputs, **{n: tensors[n] for n in graph.outputs if n in tensors}}
+    return OnnxGraph(nodes, constants, graph.inputs, MappingProxyType(known), graph.opsets, tensors)
+
+
+class _Rewriter:
+    """The nodes and constants of the new graph, while they are made."""
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        self.nodes: list[GraphNode] = []
+        self.constants: dict[str, Array] = dict(graph.constants)
+        self._outputs = set(graph.outputs)
+        self._opsets = graph.opsets
+        self._same: dict[str, str] = {}  # outputs of nodes that change nothing
+        self._taken = {*graph.constants, *graph.inputs, *graph.tensors}
+        self._taken.update(name for node in graph.nodes for name in node.outputs)
+
+    def add(self, node: GraphNode) -> None:
+        """Add a node as it is, or what it means."""
+        inputs = tuple(self._same.get(name, name) for name in node.inputs)
+        node = _with(node, inputs=inputs)
+        if node.kind in {"Identity", "Dropout"} and self._is_left_out(node):
+            self._same[node.outputs[0]] = inputs[0]
+            return
+        if node.kind == "QuantizeLinear" and all(name in self.constants for name in inputs):
+            self.constants[node.outputs[0]] = _codes(node, self.constants)
+            return
+        if node.kind in _RESHAPES and all(name in self.constants for name in inputs):
+            found = reference_call(node, self._opsets)(self.constants)[0]
+            found.flags.writeable = False
+            self.constants[node.outputs[0]] = found
+            return
+        lower = _FORMS.get(node.kind)
+        if lower is None or not self._is_plain(node):
+            self.nodes.append(node)
+        else:
+            lower(self, node)
+
+    def _is_left_out(self, node: GraphNode) -> bool:
+        is_training = bool(self.constants.get(node.input(2), np.bool_(False)).any())
+        others = any(node.outputs[1:])
+        return not (node.outputs[0] in self._outputs or is_training or others)
+
+    @staticmethod
+    def _is_plain(node: GraphNode) -> bool:
+        return not node.attributes.get("channels_last", 0)
+
+    def name(self, node: GraphNode, part: str) -> str:
+        """Return a name that no tensor has."""
+        base = name = f"{node.outputs[0]}:{part}"
+        count = 1
+        while name in self._taken:
+            count += 1
+            name = f"{base}{count}"
+        self._taken.add(name)
+        return name
+
+    def real(self, node: GraphNode, at: int, part: str, axis: int | None = None) -> str:
+        """Return the real values of codes, scale and zero point at an index of inputs."""
+        name = self.name(node, part)
+        inputs = (node.input(at), node.input(at + 1), node.input(at + 2))
+        attributes = {} if axis is None else {"axis": axis}
+        self.new(node, "DequantizeLinear", inputs, name, attributes)
+        return name
+
+    def bias(self, node: GraphNode, at: int, scales: tuple[str, str], alpha: float = 1.0) -> str:
+        """Return the real values of an s32 bias; empty where there is none."""
+        if not node.input(at):
+            return ""
+        known = [self.constants.get(name) for name in scales]
+        if known[0] is None or known[1] is None:
+            return ""
+        values = np.float32(alpha) * known[0].reshape(-1) * known[1].reshape(-1)
+        scale = self.name(node, "bias scale")
+        self.constants[scale] = np.asarray(values if values.size > 1 else values.reshape(()))
+        real = self.name(node, "bias")
+        self.new(node, "DequantizeLinear", (node.input(at), scale), real, {"axis": 0})
+        return real
+
+    def end(
+        self,
+        node: GraphNode,
+        operator: str,
+        inputs: tuple[str, ...],
+        dst: tuple[str, str],
+        **attributes: Any,  # noqa: ANN401
+    ) -> None:
+        """Add the float node, and the quantizer of its result if there is a scale."""
+        inputs = inputs if inputs[-1] else inputs[:-1]
+        result = self.name(node, "real") if dst[0] else node.outputs[0]
+        self.new(node, operator, inputs, result, attributes)
+        if dst[0]:
+            self.new(node, "QuantizeLinear", (result, *dst), node.outputs[0], {})
+
+    def new(
+        self,
+        node: GraphNode,
+        operator: str,
+        inputs: tuple[str, ...],
+        output: str,
+        attributes: Mapping[str, Any],
+    ) -> None:
+        """Add a node in the place of one that there was."""
+        inputs = inputs if inputs[-1] else inputs[:-1]
+        frozen = MappingProxyType(dict(attributes))
+        made = GraphNode(
+            f"{node.name}:{operator}", operator, inputs, (output,), frozen, "", node.originals
+        )
+        self.nodes.append(made)
+
+    def can_scale_bias(self, node: GraphNode, at: int, scales: tuple[str, str]) -> bool:
+        """Tell whether the scales of a bias are known, or there is no bias."""
+        return not node.input(at) or all(name in self.constants for name in scales)
+
+
+def _conv(rewriter: _Rewriter, node: GraphNode) -> None:
+    scales = (node.input(1), node.input(4))
+    if not rewriter.can_scale_bias(node, 8, scales):
+        rewriter.nodes.append(node)
+        return
+    reals = (rewriter.real(node, 0, "x"), rewriter.real(node, 3, "w", 0))
+    inputs = (*reals, rewriter.bias(node, 8, scales))
+    rewriter.end(node, "Conv", inputs, (node.input(6), node.input(7)), **node.attributes)
+
+
+def _matmul(rewriter: _Rewriter, node: GraphNode) -> None:
+    wei = rewriter.constants.get(node.input(3))
+    scale = rewriter.constants.get(node.input(4))
+    if wei is None or scale is None or scale.ndim > 1:
+        is_scalar = scale is not None and scale.size == 1
+        if not is_scalar:
+            rewriter.nodes.append(node)
+            return
+    axis = None if wei is None else wei.ndim - 1
+    inputs = (rewriter.real(node, 0, "a"), rewriter.real(node, 3, "b", axis))
+    rewriter.end(node, "MatMul", inputs, (node.input(6), node.input(7)))
+
+
+def _gemm(rewriter: _Rewriter, node: GraphNode) -> None:
+    scales = (node.input(1), node.input(4))
+    if not rewriter.can_scale_bias(node, 6, scales):
+        rewriter.nodes.append(node)
+        return
+    attributes = dict(node.attributes)
+    axis = 0 if attributes.get("transB", 0) else 1
+    reals = (rewriter.real(node, 0, "a"), rewriter.real(node, 3, "b", axis))
+    inputs = (*reals, rewriter.bias(node, 6, scales, attributes.get("alpha", 1.0)))
+    rewriter.end(node, "Gemm", inputs, (node.input(7), node.input(8)), **attributes)
+
+
+def _unary(rewriter: _Rewriter, node: GraphNode) -> None:
+    attributes = {name: each for name, each in node.attributes.items() if name not in _THEIRS}
+    dst = (node.input(3), node.input(4))
+    rewriter.end(node, _UNARY[node.operator], (rewriter.real(node, 0, "x"),), dst, **attributes)
+
+
+def _binary(rewriter: _Rewriter, node: GraphNode) -> None:
+    inputs = (rewriter.real(node, 0, "a"), rewriter.real(node, 3, "b"))
+    rewriter.end(node, _BINARY[node.operator], inputs, (node.input(6), node.input(7)))
+
+
+def _concat(rewriter: _Rewriter, node: GraphNode) -> None:
+    places = range(2, len(node.inputs), 3)
+    inputs = tuple(rewriter.real(node, at, f"x{at // 3}") for at in places)
+    rewriter.end(node, "Concat", inputs, (node.input(0), node.input(1)), **node.attributes)
+
+
+def _fake_quantize(rewriter: _Rewriter, node: GraphNode) -> None:
+    """Write a FakeQuantize as quantizers, if its range goes in as it comes out and holds a 0."""
+    ranges = [rewriter.constants.get(name) for name in node.inputs[1:5]]
+    quantizer = _fq_quantizer(ranges, node.attributes.get("levels", 256))
+    values = rewriter.constants.get(node.inputs[0])
+    if quantizer is None or not _fits(quantizer, values, ranges[0]):
+        rewriter.nodes.append(node)
+        return
+    q = quantizer
+    scale, point = rewriter.name(node, "scale"), rewriter.name(node, "zero point")
+    rewriter.constants[scale], rewriter.constants[point] = q.scale, q.point
+    codes = rewriter.name(node, "codes")
+    attributes = {} if q.axis is None else {"axis": q.axis}
+    if values is None:
+        rewriter.new(node, "QuantizeLinear", (node.inputs[0], scale, point), codes, {})
+    else:
+        lo, hi = ranges[0], ranges[1]
+        assert lo is not None
+        assert hi is not None
+        clipped = np.clip(values, lo, hi).astype(np.float32)
+        rewriter.constants[codes] = quantize_linear(clipped, q.scale, q.point, **attributes)
+    rewriter.new(node, "DequantizeLinear", (codes, scale, point), node.outputs[0], attributes)
+
+
+def _fits(quantizer: _FqQuantizer, values: Array | None, lo: Array | None) -> bool:
+    """Tell whether quantizers do the same to a tensor: a constant, or one that is computed."""
+    axis = quantizer.axis
+    if values is None:
+        return axis is None and not quantizer.is_part
+    if values.dtype != np.float32 or not np.isfinite(values).all():
+        return False
+    is_along = axis is not None and lo is not None and lo.ndim == values.ndim
+    return axis is None or (is_along and values.shape[axis] == quantizer.scale.size)
+
+
+class _FqQuantizer(NamedTuple):
+    """What a FakeQuantize does, as ONNX's quantizers take it; whether it has not all codes."""
+
+    scale: Array
+    point: Array
+    axis: int | None
+    is_part: bool
+
+
+def _fq_quantizer(ranges: list[Array | None], levels: int) -> _FqQuantizer | None:
+    known = [each for each in ranges if each is not None and each.dtype == np.float32]
+    if len(known) < 4 or not 3 <= levels <= 256:
+        return None
+    try:
+        known = list(np.broadcast_arrays(*known))
+    except ValueError:
+        return None
+    along = [axis for axis, length in enumerate(known[0].shape) if length > 1]
+    if len(along) > 1 or not (
+        np.array_equal(known[0], known[2]) and np.array_equal(known[1], known[3])
+    ):
+        return None
+    lo, hi = (each.reshape(-1) if along else float(each.reshape(())) for each in known[:2])
+    try:
+        fq = FakeQuantize(lo, hi, lo, hi, levels=levels)
+        is_signed = levels < 256 or bool(along)
+        found = qparams_from_fq(fq, "s8" if is_signed else "u8", axis=0)
+    except ArgumentError:
+        return None
+    if not found.is_exact():
+        return None
+    dtype = np.int8 if is_signed else np.uint8
+    scale = np.asarray(found.qparams.scale, np.float32)
+    point = np.asarray(found.qparams.zero_point).astype(dtype)
+    if along and not scale.ndim:  # all channels agree
+        scale, point = (np.full(known[0].size, each) for each in (scale, point))
+    return _FqQuantizer(scale, point, along[0] if along else None, levels < 256)
+
+
+def _codes(node: GraphNode, constants: Mapping[str, Array]) -> Array:
+    found = quantize_linear(*(constants[name] for name in node.inputs), **node.attributes)
+    found.flags.writeable = False
+    return found
+
+
+def _with(node: GraphNode, inputs: tuple[str, ...]) -> GraphNode:
+    if inputs == node.inputs:
+        return node
+    return GraphNode(
+        node.name,
+        node.operator,
+        inputs,
+        node.outputs,
+        node.attributes,
+        node.domain,
+        node.originals,
+    )
+
+
+_FORMS: Mapping[str, Callable[[_Rewriter, GraphNode], None]] = {
+    "QLinearConv": _conv,
+    "QLinearMatMul": _matmul,
+    "org.openvinotoolkit.FakeQuantize": _fake_quantize,
+    f"{_MICROSOFT}QGemm": _gemm,
+    f"{_MICROSOFT}QLinearConcat": _concat,
+    **{f"{_MICROSOFT}{name}": _unary for name in _UNARY},
+    **{f"{_MICROSOFT}{name}": _binary for name in _BINARY},
+}

@@ -1,0 +1,309 @@
+"""Float graphs between quantizers: which tensors become codes, and the graph that has them.
+
+A tensor becomes codes where a layer reads it, itself or through operations on codes. What follows a
+layer and belongs to its chain stays real, and so does what only float nodes read. Tensors that are
+moved to each other (pools, Concat, reshapes) share one scale, so that codes are moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.network.quantized_network import shared_ranges
+from pyonednn_q.onnx.fused_node import is_mover
+from pyonednn_q.onnx.fusion import CODE_OPERATIONS
+from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
+from pyonednn_q.onnx.layer_reader import LAYERS
+from pyonednn_q.onnx.quantizers import GraphView
+from pyonednn_q.quantize.integer_weights import integer_weights
+from pyonednn_q.quantize.ranges import qparams_from_range
+
+Array = np.ndarray[Any, Any]
+Ends = Mapping[str, tuple[float, float]]
+
+_ACTIVATIONS = frozenset(
+    {
+        "BatchNormalization", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu",
+        "Mish", "PRelu", "Relu", "Sigmoid", "Softplus", "Tanh",
+    }
+)  # fmt: skip
+_LEAST_OPSET = 13  # from which DequantizeLinear has an axis
+
+
+class QuantizerPlacement:
+    """Which tensors of a float graph become codes, if all layers but some do.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        Of floats, as `qdq_form` returns it.
+    floats : frozenset of str
+        Names of layers that stay in floats.
+
+    Attributes
+    ----------
+    layers : tuple of GraphNode
+        Those with constant weights that become INT8.
+    tensors : tuple of str
+        Real tensors that become codes, in the graph's order.
+    reals : frozenset of str
+        Tensors that are there as floats, too: inputs, and results of layers that stay in floats.
+    """
+
+    def __init__(self, graph: OnnxGraph, floats: frozenset[str]) -> None:
+        self._graph = graph
+        self._floats = floats
+        self._view = GraphView(graph)
+        layers = layers_of(graph)
+        self.layers = tuple(node for node in layers if node.name not in floats)
+        self._followers: set[int] = set()
+        self._narrow = {id(node) for node in self.layers}
+        self._float_results: set[str] = set()
+        inside, residuals = self._chains(layers)
+        self.reals = frozenset({*graph.inputs, *self._float_results})
+        wanted = {node.inputs[0] for node in self.layers} | residuals
+        taken = {id(node) for node in layers}
+        for node in reversed(graph.nodes):
+            is_operation = node.kind in CODE_OPERATIONS and id(node) not in taken
+            if is_operation and node.outputs[0] in wanted - inside and not self.is_in_chain(node):
+                wanted |= {name for name in node.inputs if self._is_real(name)}
+        order = [*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]
+        self.tensors = tuple(n for n in order if n in wanted - inside and self._is_real(n))
+
+    def _is_real(self, name: str) -> bool:
+        return bool(name) and name not in self._graph.constants and self._dtype(name) == "float32"
+
+    def _dtype(self, name: str) -> str:
+        return self._view.dtype(name)
+
+    def is_in_chain(self, node: GraphNode) -> bool:
+        """Tell whether a node belongs to the chain of a layer."""
+        return id(node) in self._followers
+
+    def reads_floats(self, node: GraphNode) -> bool:
+        """Tell whether a node reads the floats of a tensor that is there in both forms."""
+        if id(node) in self._narrow:
+            return False
+        is_float_layer = node.name in self._floats or self.is_in_chain(node)
+        return is_float_layer or not any(name in self.tensors for name in node.outputs)
+
+    def _chains(self, layers: tuple[GraphNode, ...]) -> tuple[set[str], set[str]]:
+        """Return tensors within the chains of layers, and what additions of INT8 ones read."""
+        narrow = {id(node) for node in self.layers}
+        inside: set[str] = set()
+        residuals: set[str] = set()
+        for layer in reversed(layers):  # the later of two that meet takes the addition
+            value, is_open = layer.outputs[0], True
+            while is_open:
+                steps = self._next(value)
+                others = {
+                    name
+                    for node in steps
+                    for name in node.inputs
+                    if self._is_real(name) and name not in {value, *steps[0].outputs}
+                }
+                if not steps or id(steps[-1]) in self._followers or (others and residuals & others):
+                    break
+                if others:
+                    if len(others) > 1 or steps[-1].kind not in {"Add", "Sub", "Mul"}:
+                        break
+                    if id(layer) in narrow:
+                        residuals |= others
+                self._followers |= {id(node) for node in steps}
+                if id(layer) in narrow:
+                    self._narrow |= {id(node) for node in steps}
+                inside |= {value, *(node.outputs[0] for node in steps[:-1])}
+                value = steps[-1].outputs[0]
+                is_open = not others or self._is_activation_behind(value)
+            if id(layer) not in narrow:
+                self._float_results.add(value)
+        return inside, residuals
+
+    def _is_activation_behind(self, value: str) -> bool:
+        steps = self._next(value)
+        return bool(steps) and all(node.kind in _ACTIVATIONS for node in steps)
+
+    def _next(self, value: str) -> list[GraphNode]:
+        """Return the nodes of the step behind a value that nothing else reads."""
+        readers = self._view.readers.get(value, [])
+        if value in self._graph.outputs:
+            return []
+        if len(readers) == 2 and self._view.reads(value) == 2:
+            gate, product = sorted(readers, key=lambda node: node.kind == "Mul")
+            is_gate = gate.kind in {"Sigmoid", "HardSigmoid"} and product.kind == "Mul"
+            reads_gate = is_gate and gate.outputs[0] in product.inputs
+            return [gate, product] if reads_gate and self._view.reads(gate.outputs[0]) == 1 else []
+        if len(readers) != 1 or self._view.reads(value) != 1:
+            return []
+        (node,) = readers
+        if node.kind in _ACTIVATIONS:
+            return [node] if node.inputs[0] == value else []
+        if node.kind not in {"Add", "Sub", "Mul", "Div"}:
+            return []
+        (other,) = [name for name in node.inputs if name != value] or [""]
+        if other in self._graph.constants:
+            return [node]
+        same = bool(other) and self._view.dims(other) == self._view.dims(value)
+        return [node] if same and node.kind in {"Add", "Mul"} else []
+
+    def shared(self, ranges: Ends) -> dict[str, tuple[float, float]]:
+        """Return the range of every tensor, one for those that are moved to each other."""
+        groups = [
+            (*node.inputs, *node.outputs)
+            for node in self._graph.nodes
+            if is_mover(node.kind, node.attributes) or node.kind == "AveragePool"
+        ]
+        return shared_ranges(self.tensors, groups, ranges)
+
+
+def with_norms_as_layers(graph: OnnxGraph) -> OnnxGraph:
+    """Return a graph whose batch norms that follow no layer are convolutions of single channels.
+
+    They then are INT8 with the activation behind them, as in networks that normalize what they
+    concatenate. gain = scale / sqrt(var + epsilon); weights are gain, the bias is b - mean · gain.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        Of floats, as `qdq_form` returns it.
+    """
+    placement = QuantizerPlacement(graph, frozenset())
+    constants: dict[str, Array] = dict(graph.constants)
+    taken = {*graph.constants, *graph.inputs, *graph.tensors}
+    nodes = []
+    for node in graph.nodes:
+        dims = graph.tensors[node.inputs[0]].dims if node.inputs[0] in graph.tensors else None
+        known = [graph.constants.get(name) for name in node.inputs[1:]]
+        is_open = dims is None or len(dims) < 3 or any(node.outputs[1:])
+        if node.kind != "BatchNormalization" or placement.is_in_chain(node) or is_open:
+            nodes.append(node)
+            continue
+        if any(each is None or each.ndim != 1 for each in known):
+            nodes.append(node)
+            continue
+        scale, shift, mean, var = (np.asarray(each, np.float64) for each in known)
+        gain = scale / np.sqrt(var + np.float64(np.float32(node.attributes.get("epsilon", 1e-5))))
+        names = [_new(f"{node.outputs[0]}:{part}", taken) for part in ("gain", "shift")]
+        assert dims is not None
+        wei = gain.reshape(-1, *(1,) * (len(dims) - 1))
+        constants[names[0]] = wei.astype(np.float32)
+        constants[names[1]] = (shift - mean * gain).astype(np.float32)
+        attributes = MappingProxyType({"group": len(gain)})
+        inputs = (node.inputs[0], *names)
+        nodes.append(replace(node, operator="Conv", inputs=inputs, attributes=attributes))
+    return replace(graph, nodes=tuple(nodes), constants=MappingProxyType(constants))
+
+
+def layers_of(graph: OnnxGraph) -> tuple[GraphNode, ...]:
+    """Return the layers of a float graph whose weights are constants."""
+    return tuple(
+        node
+        for node in graph.nodes
+        if node.kind in LAYERS and node.inputs[1] in graph.constants and len(node.outputs) == 1
+    )
+
+
+def quantized_form(
+    graph: OnnxGraph, ranges: Ends, floats: frozenset[str], *, wei_bits: int
+) -> OnnxGraph:
+    """Return a float graph with quantizers, for `fuse`.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        Of floats, as `qdq_form` returns it.
+    ranges : mapping of str to (lo, hi)
+        Of every real tensor that may become codes.
+    floats : frozenset of str
+        Names of layers that stay in floats.
+    wei_bits : int
+        8; or 7, which CPUs without VNNI multiply exactly.
+    """
+    if graph.opset < _LEAST_OPSET:
+        wanted = f"at least {_LEAST_OPSET}: onnx.version_converter.convert_version"
+        raise ArgumentError("graph", f"opset {graph.opset}", wanted)
+    placement = QuantizerPlacement(graph, floats)
+    constants: dict[str, Array] = dict(graph.constants)
+    taken = {*graph.constants, *graph.inputs, *graph.tensors}
+    layers = {id(node) for node in placement.layers}
+    renamed: dict[str, str] = {}
+    quantizers: dict[str, tuple[GraphNode, GraphNode]] = {}
+    for name, (lo, hi) in placement.shared(ranges).items():
+        q = qparams_from_range(lo, hi, "u8")
+        names = {
+            part: _new(f"{name}:{part}", taken) for part in ("scale", "point", "codes", "real")
+        }
+        constants[names["scale"]] = np.asarray(np.float32(q.scale))
+        constants[names["point"]] = np.asarray(q.zero_point, np.uint8).reshape(())
+        numbers = names["scale"], names["point"]
+        into = _node("QuantizeLinear", (name, *numbers), names["codes"])
+        back = _node("DequantizeLinear", (names["codes"], *numbers), names["real"])
+        quantizers[name], renamed[name] = (into, back), names["real"]
+    nodes: list[GraphNode] = [each for name in graph.inputs for each in quantizers.get(name, ())]
+    for node in graph.nodes:
+        inputs = tuple(renamed.get(name, name) for name in node.inputs)
+        if id(node) in layers:
+            wei, axis = node.inputs[1], _axis(node, constants[node.inputs[1]])
+            real, back = _weights(wei, axis, constants, taken, wei_bits)
+            nodes.append(back)
+            inputs = (inputs[0], real, *inputs[2:])
+        elif placement.reads_floats(node):
+            pairs = zip(node.inputs, inputs, strict=True)
+            inputs = tuple(name if name in placement.reals else real for name, real in pairs)
+        nodes.append(replace(node, inputs=inputs))
+        nodes += [each for name in node.outputs for each in quantizers.get(name, ())]
+    return replace(graph, nodes=tuple(nodes), constants=MappingProxyType(constants))
+
+
+def codes_name(nodes: tuple[GraphNode, ...]) -> dict[str, str]:
+    """Return the real tensors by the names of their codes."""
+    return {node.outputs[0]: node.inputs[0] for node in nodes if node.kind == "QuantizeLinear"}
+
+
+def _weights(
+    wei: str, axis: int | None, constants: dict[str, Array], taken: set[str], bits: int
+) -> tuple[str, GraphNode]:
+    names = {part: _new(f"{wei}:{part}", taken) for part in ("scale", "point", "codes", "real")}
+    real = constants[wei]
+    extent: Any = "per_tensor" if axis is None else "per_channel"
+    found = integer_weights(real, bits, granularity=extent, axis=axis or 0)
+    scale = np.asarray(found.scale, np.float32)
+    constants[names["scale"]] = scale
+    constants[names["point"]] = np.zeros(scale.shape, np.int8)
+    constants[names["codes"]] = found.codes
+    inputs = (names["codes"], names["scale"], names["point"])
+    attributes = {} if axis is None else {"axis": axis}
+    return names["real"], _node("DequantizeLinear", inputs, names["real"], attributes)
+
+
+def _axis(node: GraphNode, wei: Array) -> int | None:
+    """Return the dimension of the weights that the channels of the result run along."""
+    if node.kind == "Conv":
+        return 0
+    if node.kind == "ConvTranspose":
+        return 1 if node.attributes.get("group", 1) == 1 else None
+    if node.kind == "Gemm":
+        return 0 if node.attributes.get("transB", 0) else 1
+    return wei.ndim - 1 if wei.ndim == 2 else None
+
+
+def _node(
+    operator: str, inputs: tuple[str, ...], output: str, attributes: Mapping[str, Any] | None = None
+) -> GraphNode:
+    frozen = MappingProxyType(dict(attributes or {}))
+    return GraphNode(output, operator, inputs, (output,), frozen)
+
+
+def _new(name: str, taken: set[str]) -> str:
+    base, count = name, 1
+    while name in taken:
+        count += 1
+        name = f"{base}{count}"
+    taken.add(name)
+    return name

@@ -1,0 +1,110 @@
+"""``bench model.onnx``: what is measured, where the time goes, and what is written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("onnx", reason="onnx is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+from pyonednn_q import cli
+from pyonednn_q.bench.run import Run
+from pyonednn_q.models.model_times import WHOLE
+
+Made = Callable[[str, str], Path]
+QUICK = ("--repeat", "11")
+
+
+@pytest.mark.parametrize(
+    ("network", "form", "layers"), [("resnet", "QDQ", 7), ("perceptron", "dynamic", 4)]
+)
+def test_whole_and_layer_by_layer(
+    network: str,
+    form: str,
+    layers: int,
+    made: Made,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = made(network, form)
+    json_file, page, sheet = (tmp_path / name for name in ("run.json", "page.html", "run.csv"))
+    words = ["bench", str(path), *QUICK, "--json", str(json_file), "--html", str(page)]
+    assert cli.main([*words, "--csv", str(sheet), "--peers", "onnxruntime"]) == 0
+    out = capsys.readouterr().out
+    run = Run.from_json(json_file.read_text())
+    whole = [row for row in run.rows if row.line == WHOLE]
+    assert [row.dtype for row in whole] == ["u8s8u8", "f32"]
+    for row in whole:
+        assert [each.name for each in row.rivals] == ["pyonednn_q", "onnxruntime"]
+        assert all(len(each.samples_us) == 11 for each in row.rivals)
+    rows = [row for row in run.rows if row.line != WHOLE]
+    assert sum(row.dtype != "f32" for row in rows) == layers
+    assert sum(row.dtype == "f32" for row in rows) == layers
+    # The same multiplications in both forms, and as many as the layers have together.
+    assert whole[0].ops == whole[1].ops == sum(row.ops for row in rows if row.dtype == "f32")
+    for row in rows:
+        assert run.twin(row, "f32") or row.dtype == "f32"
+    assert out.index("The whole model") < out.index("Where the time goes") < out.index("Layers")
+    share = re.findall(r"^all nodes +(\d+) +[\d.]+ +100.0%$", out, re.MULTILINE)
+    assert len(share) == 1
+    assert "<svg" in page.read_text()
+    assert len(sheet.read_text().splitlines()) == 1 + len(run.rows)
+    assert cli.main(["compare", str(json_file), str(json_file)]) == 0
+    capsys.readouterr()
+
+
+def test_what_has_no_like_is_told_and_the_rest_measured(
+    made: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pyonednn_q.errors import UnsupportedError
+    from pyonednn_q.models import model_times
+
+    def refuse(*_: object) -> object:
+        raise UnsupportedError("refused", "making the FP32 form", "a node", "no such operator")
+
+    monkeypatch.setattr(model_times, "float_form", refuse)
+    assert cli.main(["bench", str(made("resnet", "QDQ")), *QUICK, "--markdown"]) == 0
+    out = capsys.readouterr().out
+    assert "not measured: pyonednn_q FP32" in out
+    assert "| conv0 |" in out
+
+
+OTHERS = {
+    "--dtype": "f32", "--tail": "relu", "--layout": "rows", "--batch": "2", "--filter": "a",
+    "--isa": "AVX2", "--cold": None, "--tune": None, "--plot": "p.png", "--repro": None,
+    "--peers": "torch", "--threads": "1,2",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", OTHERS)
+def test_options_of_problems_are_refused(
+    option: str, made: Made, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pyonednn_q.bench.case import LAYOUTS
+
+    value = LAYOUTS[1] if option == "--layout" else OTHERS[option]
+    words = [option] if value is None else [option, value]
+    assert cli.main(["bench", str(made("resnet", "QDQ")), *words]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"pyonednn-q bench: {option}: got ")
+    assert len(said.splitlines()) == 1
+
+
+def test_one_model_at_a_time_and_files_in_folders(
+    made: Made, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(made("resnet", "QDQ"))
+    assert cli.main(["bench", path, path]) == 2
+    assert cli.main(["bench", path, "--json", "none/run.json"]) == 2
+    assert "a folder that exists" in capsys.readouterr().err
+
+
+def test_json_of_explain_is_one_document(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", str(made("resnet", "QDQ")), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert sum(told["counts"].values()) == len(told["nodes"])

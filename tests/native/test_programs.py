@@ -1,0 +1,181 @@
+"""Programs and their passes: what does not lie in memory is refused before it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from pyonednn_q.errors import ArgumentError, Error, LayoutError, ShapeError
+from pyonednn_q.native import runtime
+from pyonednn_q.native.program import Pass, PlacedStep, Program
+from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.qparams import QParams
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ONE, TWO = bytes(256), bytes(1 << 16)
+FAR = 1 << 62
+SAME = np.arange(256).astype(np.uint8)
+
+
+def look_up(dims: list[int], *strides: list[int], table: bytes = ONE) -> Any:
+    return runtime.core.lookup_pass(table, dims, list(strides))
+
+
+@pytest.mark.parametrize(
+    ("dims", "strides"),
+    [
+        ([FAR, 4], [[4, 1], [4, 1]]),  # 2^64 bytes: 0, if it wraps
+        ([3, 2], [[FAR, 1], [2, 1]]),
+        ([1 << 32, 1 << 32], [[1 << 32, 1], [1 << 32, 1]]),
+        ([FAR, 2, 2], [[1, 0, 0], [2, FAR, 1]]),
+        ([2, 2], [[2, 1], [1]]),
+        ([2, 2], [[2, -1], [2, 1]]),
+        # Elements of dst that share memory, of which there are 2^64 in 2^32 bytes, or 4 in 2.
+        ([1 << 31, 1 << 31, 4], [[0, 0, 0], [1, 1, 1]]),
+        ([2, 2], [[2, 1], [1, 1]]),
+        ([4, 3], [[3, 1], [2, 1]]),
+        ([2], [[1], [0]]),
+    ],
+)
+def test_tables_over_what_is_no_memory_are_refused(
+    dims: list[int], strides: list[list[int]]
+) -> None:
+    with pytest.raises(LayoutError, match=r"^strides: "):
+        look_up(dims, *strides)
+
+
+@pytest.mark.parametrize("dims", [[0], [-1, 2], [2, -FAR]])
+def test_tables_over_no_elements_are_refused(dims: list[int]) -> None:
+    with pytest.raises(ShapeError, match=r"^dims: "):
+        look_up(dims, [1] * len(dims), [1] * len(dims))
+
+
+@pytest.mark.parametrize(
+    ("table", "sources"), [(ONE[1:], 1), (ONE, 2), (TWO, 1), (b"", 1), (ONE, 0), (TWO, 3)]
+)
+def test_tables_of_other_sizes_are_refused(table: bytes, sources: int) -> None:
+    with pytest.raises(ShapeError, match=r"^table: "):
+        look_up([2], *[[1]] * (sources + 1), table=table)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "argument"),
+    [
+        (lambda core: core.quantize_pass(0, 1.0, 0, "u8"), ShapeError, "count"),
+        (lambda core: core.quantize_pass(FAR, 1.0, 0, "u8"), ShapeError, "count"),
+        (lambda core: core.quantize_pass(4, 0.0, 0, "u8"), ArgumentError, "scale"),
+        (lambda core: core.quantize_pass(4, -1.0, 0, "u8"), ArgumentError, "scale"),
+        (lambda core: core.quantize_pass(4, float("nan"), 0, "u8"), ArgumentError, "scale"),
+        (lambda core: core.quantize_pass(4, 1.0, -1, "u8"), ArgumentError, "zero_point"),
+        (lambda core: core.quantize_pass(4, 1.0, 128, "s8"), ArgumentError, "zero_point"),
+        (lambda core: core.quantize_pass(4, 1.0, 2**31 - 1, "s8"), ArgumentError, "zero_point"),
+        (lambda core: core.quantize_pass(4, 1.0, 0, "s32"), ArgumentError, "dtype"),
+        (lambda core: core.layer_norm_pass(2, 1e-5, [1.0] * 3, [0.0] * 2), ShapeError, "shift"),
+        (lambda core: core.layer_norm_pass(2, 1e-5, [1.0] * 2, [0.0] * 3), ShapeError, "shift"),
+        (lambda core: core.layer_norm_pass(2, 1e-5, [], []), ShapeError, "shift"),
+        (lambda core: core.layer_norm_pass(0, 1e-5, [1.0], [0.0]), ShapeError, "rows"),
+        (lambda core: core.layer_norm_pass(FAR, 1e-5, [1.0] * 4, [0.0] * 4), ShapeError, "rows"),
+        (lambda core: core.layer_norm_pass(2, -1.0, [1.0], [0.0]), ArgumentError, "epsilon"),
+        (lambda core: core.layer_norm_pass(2, float("nan"), [1.0], [0.0]), ArgumentError, "eps"),
+    ],
+)
+def test_passes_of_impossible_sizes_and_values_are_refused(
+    make: Callable[[Any], Any], error: type[Exception], argument: str
+) -> None:
+    with pytest.raises(error, match=f"^{argument}"):
+        make(runtime.core)
+
+
+def program(
+    step: Pass, places: tuple[tuple[int, int], ...], arena: int, **more: tuple[int, int]
+) -> Program:
+    rows = [PlacedStep(step, places, more.get("residual"), ())]
+    return Program(rows, arena, [TensorSpec.dense((64,), "u8")], [TensorSpec.dense((64,), "u8")])
+
+
+PASSES = {  # bytes of each tensor
+    "table": (Pass.look_up(SAME, (4, 16), (16, 1), (16, 1)), (64, 64)),
+    "gaps": (Pass.look_up(SAME, (4, 8), (16, 2), (8, 1)), (63, 32)),
+    "two": (
+        Pass.look_up(np.zeros((256, 256), np.uint8), (4, 8), (0, 1), (1, 0), (8, 1)),
+        (8, 4, 32),
+    ),
+    "quantize": (Pass.quantize(16, QParams(1.0, 0, "u8")), (64, 16)),
+    "rows": (Pass.layer_norm(4, 1e-5, np.ones(4, np.float32), np.zeros(4, np.float32)), (64, 64)),
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_passes_stay_within_the_memory_placed_for_them(name: str) -> None:
+    """To the byte: what fits runs, and one byte less is refused, for each of its tensors."""
+    step, extents = PASSES[name]
+    arena = 4 * 64 * len(extents)
+    for at, extent in enumerate(extents):
+        item = 4 if name == "rows" or (name == "quantize" and at == 0) else 1
+        last = (arena - extent) // item * item
+        places = [(0, 64 * each) for each in range(len(extents))]
+        places[at] = (0, last)
+        program(step, tuple(places), last + extent)
+        for size in (last + extent - 1, 0):
+            with pytest.raises(ArgumentError, match=r"^places: got one beyond its buffer"):
+                program(step, tuple(places), size)
+        for offset in (last + item, arena + 64, 2**64 - item):
+            places[at] = (0, offset)
+            with pytest.raises(ArgumentError, match=r"^places: got one beyond its buffer"):
+                program(step, tuple(places), last + extent)
+        places[at] = (9, 0)
+        with pytest.raises(ArgumentError, match=r"^places: got one beyond its buffer"):
+            program(step, tuple(places), arena)
+        if item > 1:
+            places[at] = (0, 2)
+            with pytest.raises(ArgumentError, match=r"^places: got byte 2; wanted a multiple of 4"):
+                program(step, tuple(places), arena)
+
+
+def test_passes_have_as_many_places_as_tensors() -> None:
+    step, _ = PASSES["table"]
+    for count in (0, 1, 3, 9):
+        with pytest.raises(ArgumentError, match=rf"^places: got {count}; wanted 2"):
+            program(step, ((0, 0),) * count, 64)
+    with pytest.raises(ArgumentError, match=r"^places: got dst in an input"):
+        program(step, ((0, 0), (1, 0)), 64)
+
+
+def test_a_residual_is_a_primitive_s() -> None:
+    """A pass, or a function, adds to nothing: the tensor would be left out."""
+    step, _ = PASSES["table"]
+    with pytest.raises(ArgumentError, match=r"^residual: .*; wanted none: only primitives"):
+        program(step, ((1, 0), (2, 0)), 64, residual=(0, 0))
+    spec = TensorSpec.dense((64,), "u8")
+    row = PlacedStep(np.copyto, ((1, 0), (2, 0)), (0, 0), (spec, spec))
+    with pytest.raises(ArgumentError, match=r"^residual: "):
+        Program([row], 64, [spec], [spec])
+
+
+def test_arrays_of_functions_have_strides() -> None:
+    """A layout that the library may choose has none to reckon with."""
+    core = runtime.core
+    for spec in (((4,), "u8", None), ((3, 2), "u8", (FAR, 1)), ((1 << 32, 1 << 32), "u8", None)):
+        with pytest.raises(Error):
+            core.Program([(print, [(0, 0)], None, [spec])], 64, [], 0)
+        with pytest.raises(Error):
+            core.Program([(print, [(1, 0)], None, [((4,), "u8", (1,))])], 64, [spec], 0)
+
+
+def test_arrays_of_a_call_are_aligned() -> None:
+    spec = TensorSpec.dense((16,), "f32")
+    step, _ = PASSES["quantize"]
+    made = Program(
+        [PlacedStep(step, ((1, 0), (2, 0)), None, ())], 0, [spec], [TensorSpec.dense((16,), "u8")]
+    )
+    values, codes = np.arange(16, dtype=np.float32), np.zeros(16, np.uint8)
+    made.run(values, codes)
+    np.testing.assert_array_equal(codes, np.arange(16))
+    shifted = np.zeros(65, np.uint8)[1:].view(np.float32)
+    assert not shifted.flags.aligned
+    with pytest.raises(LayoutError, match=r"^arrays\[0\]"):
+        made.run(shifted, codes)

@@ -1,0 +1,93 @@
+"""Right calls of networks: names, callables, arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import pyonednn_q as pq
+from pyonednn_q.network import (
+    CodeMatMul,
+    Concat,
+    Convert,
+    Dequantize,
+    LayerNorm,
+    Lookup,
+    Network,
+    Node,
+    Pool,
+    PythonCall,
+    Quantize,
+    Repeat,
+    Reshape,
+    Slice,
+    Softmax,
+    Transpose,
+    calibrate,
+    sequential,
+)
+from pyonednn_q.primitive import TensorSpec
+from support.hostile.right_values import FLOATS, SRC, U8, Calls
+
+_SPEC = TensorSpec.channels_last(SRC.shape, "u8")
+_WEI = np.ones((4, *FLOATS.shape[1:]), np.float32)
+_ONES = np.ones(4, np.float32)
+_NODES = [
+    Node("pool", Pool("max", 2, stride=2), "x"),
+    Node("pair", Concat(1), ("pool", "pool")),
+    Node("flat", Reshape((1, -1)), "pair"),
+]
+
+
+def _called(network: Network) -> Callable[[object], object]:
+    def call(x: Any) -> object:
+        return network(x)
+
+    return call
+
+
+def _float_network() -> Network:
+    last = pq.InnerProduct(np.ones((4, 4), np.float32))
+    return sequential(pq.InnerProduct(_WEI), pq.Eltwise("relu"), last)
+
+
+def _sequence(first: Any, then: Any) -> Network:
+    return sequential(first, then)
+
+
+def network_calls() -> Calls:
+    network = Network(["x"], _NODES, ["flat"])
+    pool = {"alg": "max", "kernel": 2, "stride": 2, "padding": 0, "dilation": 1}
+    return {
+        "Pool": (Pool, pool),
+        "Reshape": (Reshape, {"dims": (1, -1)}),
+        "Concat": (Concat, {"axis": 1}),
+        "Lookup": (Lookup, {"table": np.arange(256, dtype=np.uint8)}),
+        "Transpose": (Transpose, {"perm": (0, 2, 3, 1)}),
+        "Slice": (Slice, {"axis": 1, "start": 0, "length": 2, "step": 1}),
+        "Repeat": (Repeat, {"times": (1, 1, 2, 2)}),
+        "CodeMatMul": (CodeMatMul, {"src_q": U8, "wei_q": U8, "dst_q": U8}),
+        "Softmax": (Softmax, {"axis": -1}),
+        "LayerNorm": (LayerNorm, {"gain": _ONES, "shift": _ONES, "epsilon": 1e-5}),
+        "Convert": (Convert, {"dtype": "bf16"}),
+        "Quantize": (Quantize, {"params": U8}),
+        "Dequantize": (Dequantize, {"params": U8}),
+        "PythonCall": (PythonCall, {"function": lambda x: x, "dst": _SPEC}),
+        "Node": (Node, {"dst": "pool", "runs": Pool("max", 2), "src": ("x",)}),
+        "Network": (Network, {"inputs": ["x"], "nodes": _NODES, "outputs": ["flat"]}),
+        "calibrate": (
+            calibrate,
+            {
+                "network": _float_network(),
+                "batches": [FLOATS],
+                "estimators": pq.quantize.estimator,
+                "floats": {"innerproduct1": "bf16"},
+                "wei_bits": 7,
+            },
+        ),
+        "sequential": (_sequence, {"first": pq.InnerProduct(_WEI), "then": pq.Eltwise("relu")}),
+        "Network.compile": (network.compile, {"specs": {"x": _SPEC}}),
+        "Network.call": (_called(network), {"x": SRC}),
+    }
