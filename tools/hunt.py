@@ -2,12 +2,15 @@
 
 Every problem is drawn from a seed and its number, computed as callers would (through the guard
 table: as a prepared primitive, on the first implementation or on another one, or as an operator),
-and compared bit by bit with exact integers. Each instruction set is a process of its own; one that
-crashes or hangs is a finding too, and the next goes on behind it.
+and compared bit by bit with exact integers. With --plain it is the primitives without sums of
+products instead, in any layout, where bytes beside the result count, too. Each instruction set is
+a process of its own; one that crashes or hangs is a finding too, and the next goes on behind it.
 
     python tools/hunt.py --seconds 300                  # all levels, seed of the day
     python tools/hunt.py --levels AVX2 --count 20000 --seed 7 --results avx2.json
     python tools/hunt.py --levels AVX2 --seed 7 --only 123      # one problem again
+    python tools/hunt.py --plain --seconds 60
+    python tools/hunt.py --plain --ignore sum-into-gaps --count 40000   # what a row guards against
     python tools/hunt.py --page *.json > docs/hunt.md
 """
 
@@ -44,6 +47,10 @@ class Tally:
     ----------
     level, isa : str
         The limit that was asked for, and the instruction set that it gave.
+    plain : bool
+        Whether problems are those without sums of products.
+    ignored : str
+        A row of the guard table that did not count; then only problems that it matches ran.
     onednn : str
         Version and runtime.
     seed, first, done : int
@@ -57,6 +64,8 @@ class Tally:
     level: str
     seed: int
     first: int
+    plain: bool = False
+    ignored: str = ""
     isa: str = ""
     onednn: str = ""
     done: int = 0
@@ -80,12 +89,15 @@ class Tally:
     def find(self, number: int, what: str) -> None:
         """Add a finding, and print it with the line that shows it again."""
         self.findings.append(f"{number}: {what}")
-        again = f"python tools/hunt.py --levels {self.level} --seed {self.seed} --only {number}"
-        print(f"WRONG {self.onednn} {self.isa}: {what}\n    {again}", flush=True)
+        plain = "--plain " if self.plain else ""
+        again = f"python tools/hunt.py {plain}--levels {self.level} --seed {self.seed}"
+        print(f"WRONG {self.onednn} {self.isa}: {what}\n    {again} --only {number}", flush=True)
 
     def line(self) -> str:
         """Return the counts in a line."""
         ran, refused = self.ran.total(), self.refused.total()
+        if self.ignored:
+            refused = self.done - ran  # or not of that row
         counts = f"{self.done} problems, {ran} ran, {refused} refused, {len(self.findings)} wrong"
         return f"{self.onednn} {self.isa}, seed {self.seed} from {self.first}: {counts}"
 
@@ -93,10 +105,22 @@ class Tally:
 # --- the child ----------------------------------------------------------------------------------
 
 
-def serve(seed: int, first: int, count: int, seconds: float, mark: Path) -> None:
+def serve(
+    seed: int,
+    first: int,
+    count: int,
+    seconds: float,
+    mark: Path,
+    *,
+    plain: bool = False,
+    ignored: str = "",
+) -> None:
     """Compute problems, one after the other, and say what came of them."""
-    from hunt_run import hunted
+    from hunt_plain import hunted_plain
+    from hunt_run import hunted, without
     from pyonednn_q.native import runtime
+
+    row = without(ignored) if ignored else None
 
     onednn = f"{'.'.join(map(str, runtime.version()))} {runtime.threading_runtime()}"
     _say(isa=runtime.isa().text(), onednn=onednn)
@@ -109,7 +133,7 @@ def serve(seed: int, first: int, count: int, seconds: float, mark: Path) -> None
         refused: Counter[str] = Counter()
         while number < first + count and time.monotonic() < min(tells_at, end):
             os.pwrite(handle, struct.pack("q", number), 0)
-            answer = hunted(seed, number)
+            answer = (hunted_plain if plain else hunted)(seed, number, row)
             counts, what = (refused, answer.refused) if answer.refused else (ran, answer.impl)
             counts[f"{answer.kind}: {what}"] += 1
             if answer.wrong:
@@ -127,13 +151,22 @@ def _say(**what: object) -> None:
 # --- the parent ---------------------------------------------------------------------------------
 
 
-def hunt(level: str, seed: int, first: int, count: int, seconds: float) -> Tally:
+def hunt(
+    level: str,
+    seed: int,
+    first: int,
+    count: int,
+    seconds: float,
+    *,
+    plain: bool = False,
+    ignored: str = "",
+) -> Tally:
     """Have the problems of a level computed, by as many children as it takes."""
-    tally = Tally(level, seed, first)
+    tally = Tally(level, seed, first, plain, ignored)
     end = time.monotonic() + seconds
     at = first
     with tempfile.NamedTemporaryFile() as mark:
-        while at < first + count and len(tally.findings) < _ENOUGH:
+        while at < first + count and (ignored or len(tally.findings) < _ENOUGH):
             if (left := end - time.monotonic()) <= 0:
                 break
             mark.seek(0)
@@ -164,7 +197,8 @@ def available(levels: Sequence[str]) -> list[str]:
 def _follow(tally: Tally, mark: str, first: int, count: int, seconds: float) -> int | None:
     """Run a child to its end; return its exit code, None if it had to be stopped."""
     work = ("--seed", tally.seed, "--first", first, "--count", count, "--seconds", seconds)
-    command = [sys.executable, __file__, *(str(word) for word in ("--child", mark, *work))]
+    more = [*(["--plain"] if tally.plain else []), "--ignore", tally.ignored]
+    command = [sys.executable, __file__, *(str(w) for w in ("--child", mark, *work, *more))]
     environment = os.environ | POISON | {"ONEDNN_MAX_CPU_ISA": tally.level}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as child:
         assert child.stdout is not None
@@ -184,13 +218,15 @@ def page(tallies: Sequence[Tally]) -> Iterator[str]:
     """Give the lines of docs/hunt.md."""
     yield from HEAD.splitlines()
     yield "\n## Counts\n"
-    yield "| oneDNN | instruction set | problems | ran | refused | wrong | seeds |"
-    yield "|---|---|--:|--:|--:|--:|---|"
-    for onednn, isa in sorted({(tally.onednn, tally.isa) for tally in tallies}):
-        of = [tally for tally in tallies if (tally.onednn, tally.isa) == (onednn, isa)]
+    yield "| problems of | oneDNN | instruction set | number | ran | refused | wrong | seeds |"
+    yield "|---|---|---|--:|--:|--:|--:|---|"
+    for where in sorted({_where(tally) for tally in tallies}):
+        of = [tally for tally in tallies if _where(tally) == where]
         done, wrong = sum(tally.done for tally in of), sum(len(tally.findings) for tally in of)
         ran, refused = (sum(getattr(t, name).total() for t in of) for name in ("ran", "refused"))
-        yield f"| {onednn} | {isa} | {done} | {ran} | {refused} | {wrong} | {_seeds(of)} |"
+        plain, onednn, isa = where
+        what = "plain primitives" if plain else "layers"
+        yield f"| {what} | {onednn} | {isa} | {done} | {ran} | {refused} | {wrong} | {_seeds(of)} |"
     yield "\n## What ran\n"
     yield from _listed(item for tally in tallies for item in tally.ran.items())
     yield "\n## What was refused\n"
@@ -201,6 +237,10 @@ def page(tallies: Sequence[Tally]) -> Iterator[str]:
         for what, count in tally.refused.items()
         for part in _apart(what)
     )
+
+
+def _where(tally: Tally) -> tuple[bool, str, str]:
+    return tally.plain, tally.onednn, tally.isa
 
 
 def _apart(refused: str) -> Iterator[str]:
@@ -233,9 +273,11 @@ HEAD = """\
 Written by `tools/hunt.py --page` from its results; do not edit. Problems are odd on purpose: sizes
 around every block of the kernels, groups of one channel, kernels larger than the image, any
 padding, stride and dilation, one to three spatial dimensions, batches that are broadcast, gaps
-between rows, every data type, scales, zero points, sums and other post-ops. Each was computed as
-callers do, through the [guard table](guards.md), with freed memory poisoned, and compared with
-exact integers. A seed and a number give the same problem again as long as the hunt itself does not
+between rows, every data type, scales, zero points, sums and other post-ops. With `--plain` they are
+reorders, element-wise operations, sums, pooling and resampling, of tensors whose dimensions lie in
+any order, with gaps, beside bytes that must stay as they are. Each was computed as callers do,
+through the [guard table](guards.md), with freed memory poisoned, and compared with exact integers.
+A seed and a number give the same problem again as long as the hunt itself does not
 change:
 
     python tools/hunt.py --levels AVX2 --seed 2026327 --only 123
@@ -246,8 +288,13 @@ It found what these rows of the table guard against: `one-channel-groups-in-odd-
 `matmul-bare-nibbles`, `matmul-batch-of-single-rows`, `matmul-nibbles-of-one-row`; and that
 `conv-one-column-out-of-one-channel` shows in f32 and bf16, `operand-in-avx2-vnni` on 3.7,
 `matmul-wei-scale-along-k` in groups of one row, `deconv-stride-s8` on a single place of src,
-`depthwise-eight-taps` with 192 and 256 taps. Parts of a run that met one of them were run again
-behind its row: the counts are those."""
+`depthwise-eight-taps` with 192 and 256 taps; and, among layouts, `operand-with-gaps`,
+`resampling-of-one-place`, `binary-operand-across-layout`, `pooling-beside-operand`,
+`maxima-stored-early`, `prelu-across-layout`, `sum-into-gaps`, `reorder-shifted-bytes`. Parts of a
+run that met one of them were run again behind its row: the counts are those. What a row guards
+against shows where it is left out:
+
+    python tools/hunt.py --plain --ignore sum-into-gaps --count 40000"""
 
 
 def main() -> int:
@@ -255,6 +302,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--plain", action="store_true", help="no sums of products, any layout")
+    parser.add_argument("--ignore", default="", metavar="ROW", help="of the guard table")
     parser.add_argument("--levels", nargs="+", default=LEVELS, choices=LEVELS)
     parser.add_argument("--seed", type=int, default=int(time.strftime("%Y%j")), help="of the day")
     parser.add_argument("--first", type=int, default=0, help="number of the first problem")
@@ -272,7 +321,8 @@ def main() -> int:
     if asked.only is not None:
         asked.first, asked.count = asked.only, 1
     if asked.child is not None:
-        serve(asked.seed, asked.first, asked.count, asked.seconds, asked.child)
+        numbers = (asked.seed, asked.first, asked.count)
+        serve(*numbers, asked.seconds, asked.child, plain=asked.plain, ignored=asked.ignore)
         return 0
     return _hunt_all(asked)
 
@@ -288,7 +338,8 @@ def _hunt_all(asked: argparse.Namespace) -> int:
     levels = available(asked.levels)
     for level in levels:
         seconds = asked.seconds / len(levels)
-        tally = hunt(level, asked.seed, asked.first, asked.count, seconds)
+        numbers = (asked.seed, asked.first, asked.count)
+        tally = hunt(level, *numbers, seconds, plain=asked.plain, ignored=asked.ignore)
         tallies.append(tally)
         print(tally.line(), flush=True)
         if asked.results is not None:

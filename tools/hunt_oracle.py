@@ -203,7 +203,7 @@ def _gathered(sample: Sample, src: Array, wei: Array) -> Array:
     lengths = src.shape[2:]
     sides = list(zip(sample.lo, lengths, sample.hi, strict=True))
     padded = np.zeros((*src.shape[:2], *(sum(side) for side in sides)))
-    padded[_all_of_two(slice(lo, lo + length) for lo, length, _ in sides)] = src
+    padded[all_of_two(slice(lo, lo + length) for lo, length, _ in sides)] = src
     kernel, out = wei.shape[2:], sample.dst_dims[2:]
     step = padded.strides[2:]
     windows = np.lib.stride_tricks.as_strided(
@@ -239,17 +239,17 @@ def _spread(sample: Sample, src: Array, wei: Array) -> Array:
     whole = np.zeros((len(src), groups * oc, *sizes))
     windows = list(zip(sample.dilation, lengths, sample.stride, strict=True))
     for tap in np.ndindex(*kernel):
-        places = _all_of_two(
+        places = all_of_two(
             slice(at * gap, at * gap + (length - 1) * step + 1, step)
             for at, (gap, length, step) in zip(tap, windows, strict=True)
         )
         whole[places] += by_tap[tap]
     dst = zip(sample.lo, sample.dst_dims[2:], strict=True)
-    cropped: Array = whole[_all_of_two(slice(lo, lo + length) for lo, length in dst)]
+    cropped: Array = whole[all_of_two(slice(lo, lo + length) for lo, length in dst)]
     return cropped
 
 
-def _all_of_two(spatial: Iterator[slice]) -> tuple[slice, ...]:
+def all_of_two(spatial: Iterator[slice]) -> tuple[slice, ...]:
     """Return the index of those places of every channel of every image."""
     return (slice(None), slice(None), *spatial)
 

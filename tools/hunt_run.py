@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pyonednn_q as pq
-from hunt_oracle import Array, InexactError, PostOp, Sample, amid_other_bytes, expected
+from hunt_oracle import Array, Dims, InexactError, PostOp, Sample, amid_other_bytes, expected
 from hunt_sample import draw
 from pyonednn_q import native
 from pyonednn_q.dtypes import numpy_dtype
@@ -19,6 +19,8 @@ from pyonednn_q.errors import (
     ReferenceKernelError,
     SaturationError,
 )
+from pyonednn_q.faults import guards
+from pyonednn_q.faults.guards import Guard
 from pyonednn_q.native import runtime, selection
 from pyonednn_q.native.arrays import in_layout
 from pyonednn_q.ops.operator import Operator
@@ -69,11 +71,27 @@ class Answer:
     wrong: str = ""
 
 
-def hunted(seed: int, index: int) -> Answer:
-    """Draw the sample of that place, ask for its result in some way, and compare."""
+def without(row: str) -> Guard:
+    """Take a row out of the guard table of this process; return it."""
+    (taken,) = (guard for guard in guards.GUARDS if guard.id == row)
+    guards.GUARDS = tuple(guard for guard in guards.GUARDS if guard is not taken)
+    guards._rows_in.cache_clear()  # noqa: SLF001 - what it remembers is of the whole table
+    return taken
+
+
+def hunted(seed: int, index: int, ignored: Guard | None = None) -> Answer:
+    """Draw the sample of that place, ask for its result in some way, and compare.
+
+    Parameters
+    ----------
+    seed, index : int
+        Its place.
+    ignored : Guard, optional
+        A row that was taken out of the table: only problems that it matches are of interest.
+    """
     rng = np.random.default_rng([seed, index])
     sample, right = _drawn(rng)
-    asked = as_operator(rng, sample) if rng.random() < 0.25 else None
+    asked = as_operator(rng, sample) if rng.random() < 0.25 and not ignored else None
     text = ""
     try:
         if asked is not None:
@@ -85,11 +103,13 @@ def hunted(seed: int, index: int) -> Answer:
             problem, attr, arrays = as_problem(rng, sample)
             text = f"{problem.text()} {attr.text()}".rstrip()
             dst, impl = _prepared(rng, problem, attr, arrays)
+            if ignored and not ignored.matches(problem, attr, runtime.facts(), impl):
+                return Answer(sample.kind, text, refused="not of that row")
     except Error as error:
-        return Answer(sample.kind, text, refused=_reason(error))
+        return Answer(sample.kind, text, refused=reason(error))
     except Exception as error:  # a bare one is a finding
         return Answer(sample.kind, text, wrong=f"{type(error).__name__}: {error}"[:300])
-    return Answer(sample.kind, text, impl, wrong=_difference(dst, right))
+    return Answer(sample.kind, text, impl, wrong=difference(dst, right))
 
 
 def _drawn(rng: Rng) -> tuple[Sample, Array]:
@@ -102,7 +122,8 @@ def _drawn(rng: Rng) -> tuple[Sample, Array]:
             pass
 
 
-def _reason(error: Error) -> str:
+def reason(error: Error) -> str:
+    """Return why nothing ran, in some words."""
     if isinstance(error, KnownWrongError):
         return f"known wrong: {', '.join(error.guards)}"
     if isinstance(error, ReferenceKernelError):
@@ -114,7 +135,8 @@ def _reason(error: Error) -> str:
     return f"{type(error).__name__}: {getattr(error, 'argument', '')}"
 
 
-def _difference(dst: Array, right: Array) -> str:
+def difference(dst: Array, right: Array) -> str:
+    """Return how a result differs from the right one; nothing where it does not."""
     if dst.dtype != right.dtype or dst.shape != right.shape:
         return f"{dst.dtype} {dst.shape}, should be {right.dtype} {right.shape}"
     differ = dst != right
@@ -147,7 +169,7 @@ def as_problem(rng: Rng, sample: Sample) -> tuple[Problem, Attr, dict[str, Array
     for place, step in enumerate(sample.post_ops):
         if step.operand is not None:
             arrays[f"post_op_{place}"] = step.operand
-    return problem, _attr(sample), arrays
+    return problem, _attr(rng.spawn(1)[0], sample), arrays
 
 
 def _problem(rng: Rng, sample: Sample) -> Problem:
@@ -208,7 +230,7 @@ def _transposed(spec: TensorSpec) -> TensorSpec:
     return TensorSpec(spec.dims, spec.dtype, (*steps[:-2], steps[-1], steps[-2]))
 
 
-def _attr(sample: Sample) -> Attr:
+def _attr(rng: Rng, sample: Sample) -> Attr:
     scales: dict[str, Any] = {
         f"{name}_scale": Scale(f.mask, f.dtype, f.groups) for name, f in sample.scales.items()
     }
@@ -216,17 +238,26 @@ def _attr(sample: Sample) -> Attr:
         f"{name}_zero_point": ZeroPoint(f.mask, f.dtype, f.groups)
         for name, f in sample.points.items()
     }
-    return Attr(**scales, **points, post_ops=tuple(map(_post_op, sample.post_ops)))
+    return Attr(**scales, **points, post_ops=tuple(_post_op(rng, step) for step in sample.post_ops))
 
 
-def _post_op(step: PostOp) -> BinaryPostOp | SumPostOp | EltwisePostOp:
+def _post_op(rng: Rng, step: PostOp) -> BinaryPostOp | SumPostOp | EltwisePostOp:
     if step.operand is not None:
-        dims = step.operand.shape
-        make = TensorSpec.channels_last if len(dims) > 2 else TensorSpec.dense
-        return BinaryPostOp(step.alg, make(dims, "f32"))
+        return BinaryPostOp(step.alg, _operand(rng, step.operand.shape))
     if step.alg == "sum":
         return SumPostOp(step.alpha, int(step.beta))
     return EltwisePostOp(step.alg, step.alpha, step.beta)
+
+
+def _operand(rng: Rng, dims: Dims) -> TensorSpec:
+    """Lay an operand as dst lies; now and then row-major, or with gaps."""
+    of = rng.random()
+    if of < 0.1:
+        wider = TensorSpec.dense((*dims[:-1], dims[-1] + int(rng.integers(1, 4))), "f32")
+        return TensorSpec(dims, "f32", wider.strides)
+    if of < 0.2 or len(dims) < 3:
+        return TensorSpec.dense(dims, "f32")
+    return TensorSpec.channels_last(dims, "f32")
 
 
 def _prepared(
@@ -234,7 +265,7 @@ def _prepared(
 ) -> tuple[Array, str]:
     options: dict[str, Any] = {"allow_reference": rng.random() < 0.06}
     if rng.random() < 0.25:
-        options["implementation"] = _other(rng, problem, attr)
+        options["implementation"] = other(rng, problem, attr)
     free = {
         name: TensorSpec.dense(spec.dims, spec.dtype)
         for name in ("src", "dst")
@@ -258,7 +289,7 @@ def _prepared(
     return call(*map(amid_other_bytes, inputs), out=out), call.impl
 
 
-def _other(rng: Rng, problem: Problem, attr: Attr) -> str | None:
+def other(rng: Rng, problem: Problem, attr: Attr) -> str | None:
     """Give one of the implementations that may be trusted, not always the first."""
     attr.check(problem)
     offers = selection.implementations(problem, attr)

@@ -71,7 +71,7 @@ def draw(rng: Rng, *, wide: bool) -> Sample:
     wide : bool
         Whether pairs of products may exceed 16 bits.
     """
-    kind = str(_one(rng, KINDS))
+    kind = str(one(rng, KINDS))
     while not (shape := _shape(kind, rng)).is_small():
         pass
     types = _types(kind, rng)
@@ -91,12 +91,13 @@ def draw(rng: Rng, *, wide: bool) -> Sample:
     return _stored(rng, sample)
 
 
-def _one(rng: Rng, choices: Any) -> Any:  # noqa: ANN401 - whatever is in it
+def one(rng: Rng, choices: Any) -> Any:  # noqa: ANN401 - whatever is in it
+    """Give one of several, all as likely."""
     return choices[int(rng.integers(len(choices)))]
 
 
 def _many(rng: Rng, choices: Any, count: int) -> Dims:  # noqa: ANN401
-    return tuple(int(_one(rng, choices)) for _ in range(count))
+    return tuple(int(one(rng, choices)) for _ in range(count))
 
 
 # --- shapes -------------------------------------------------------------------------------------
@@ -106,11 +107,11 @@ def _shape(kind: str, rng: Rng) -> _Shape:
     if kind == "matmul":
         return _matmul(rng)
     if kind == "inner_product":
-        spatial = int(_one(rng, (0, 0, 1, 2, 2, 3)))
+        spatial = int(one(rng, (0, 0, 1, 2, 2, 3)))
         inner = (_size(rng), *_many(rng, (1, 2, 3, 4, 7), spatial))
-        return _Shape(kind, (int(_one(rng, SIZES)), *inner), (_size(rng), *inner), {})
+        return _Shape(kind, (int(one(rng, SIZES)), *inner), (_size(rng), *inner), {})
     groups, ic, oc = _channels(rng)
-    spatial = int(_one(rng, (1, 2, 2, 2, 3, 3)))
+    spatial = int(one(rng, (1, 2, 2, 2, 3, 3)))
     kernel = _many(rng, KERNELS if spatial < 3 else KERNELS[:6], spatial)
     lengths = _many(rng, LENGTHS if spatial < 3 else LENGTHS[:8], spatial)
     strides = _many(rng, (1, 1, 1, 2, 2, 3, 4), spatial) if rng.random() < 0.5 else (1,) * spatial
@@ -131,12 +132,12 @@ def _shape(kind: str, rng: Rng) -> _Shape:
             tail[axis] = int(rng.integers(0, strides[axis]))
     window = {"groups": groups, "stride": strides, "dilation": dilation}
     window |= {"lo": tuple(lo), "hi": tuple(hi), "tail": tuple(tail)}
-    batch = int(_one(rng, (1, 1, 1, 2, 3)))
+    batch = int(one(rng, (1, 1, 1, 2, 3)))
     return _Shape(kind, (batch, groups * ic, *lengths), (groups * oc, ic, *kernel), window)
 
 
 def _size(rng: Rng) -> int:
-    return int(_one(rng, WIDE if rng.random() < 0.12 else SIZES))
+    return int(one(rng, WIDE if rng.random() < 0.12 else SIZES))
 
 
 def _channels(rng: Rng) -> Dims:
@@ -146,17 +147,17 @@ def _channels(rng: Rng) -> Dims:
         return 1, _size(rng), _size(rng)
     if of < 0.65:
         return _size(rng), 1, 1
-    groups = int(_one(rng, (2, 2, 3, 4, 5, 8, 16)))
+    groups = int(one(rng, (2, 2, 3, 4, 5, 8, 16)))
     if of < 0.8:
         return groups, 1, _size(rng)
-    return groups, int(_one(rng, SIZES)), int(_one(rng, SIZES))
+    return groups, int(one(rng, SIZES)), int(one(rng, SIZES))
 
 
 def _matmul(rng: Rng) -> _Shape:
-    m, k, n = int(_one(rng, (*SIZES, 1, 1, 1))), _size(rng), _size(rng)
+    m, k, n = int(one(rng, (*SIZES, 1, 1, 1))), _size(rng), _size(rng)
     if rng.random() < 0.1:
-        k = int(_one(rng, (255, 256, 257, 300, 513)))
-    batch = _many(rng, (1, 2, 3), int(_one(rng, (0, 0, 0, 1, 1, 2, 2))))
+        k = int(one(rng, (255, 256, 257, 300, 513)))
+    batch = _many(rng, (1, 2, 3), int(one(rng, (0, 0, 0, 1, 1, 2, 2))))
     left, right = (tuple(1 if rng.random() < 0.25 else b for b in batch) for _ in range(2))
     if rng.random() < 0.4:
         left, right = batch, (1,) * len(batch)
@@ -167,17 +168,17 @@ def _matmul(rng: Rng) -> _Shape:
 
 
 def _types(kind: str, rng: Rng) -> dict[str, str]:
-    types = {"src": str(_one(rng, ("u8", "s8"))), "wei": "s8"}
-    types["dst"] = str(_one(rng, ("s32", "s32", "f32", "f32", "u8", "s8")))
+    types = {"src": str(one(rng, ("u8", "s8"))), "wei": "s8"}
+    types["dst"] = str(one(rng, ("s32", "s32", "f32", "f32", "u8", "s8")))
     if kind == "matmul" and rng.random() < 0.25:
-        types["wei"] = str(_one(rng, ("s4", "s4", "u4", "u4", "u8")))
+        types["wei"] = str(one(rng, ("s4", "s4", "u4", "u4", "u8")))
         if types["wei"] != "u8" and rng.random() < 0.6:
             types["dst"] = "f32"
     if types["dst"] == "f32" and rng.random() < 0.1:
         types["dst"] = "bf16"
     if rng.random() < 0.06:
-        floats = str(_one(rng, ("f32", "bf16")))
-        types |= {"src": floats, "wei": floats, "dst": str(_one(rng, ("f32", floats)))}
+        floats = str(one(rng, ("f32", "bf16")))
+        types |= {"src": floats, "wei": floats, "dst": str(one(rng, ("f32", floats)))}
     return types
 
 
@@ -188,7 +189,7 @@ def _codes(
     lo, hi = RANGES.get(types["src"], (-100, 100))
     reach = int(min(255, max(1, most)))
     if rng.random() < 0.5:
-        reach = int(min(reach, _one(rng, (1, 3, 20, 100))))
+        reach = int(min(reach, one(rng, (1, 3, 20, 100))))
     src = rng.integers(max(lo, -reach), min(hi, reach) + 1, shape.src)
     lo, hi = RANGES.get(types["wei"], (-100, 100))
     # Differences to zero points reach as far as the type.
@@ -199,7 +200,7 @@ def _codes(
         wei = rng.integers(lo, hi + 1, shape.wei)
     else:
         # Exact without VNNI, too: even, and no pair beyond 16 bits.
-        reach = min(reach // 2, int(_one(rng, (1, 2, 7, 31))))
+        reach = min(reach // 2, int(one(rng, (1, 2, 7, 31))))
         wei = 2 * rng.integers(max(lo // 2, -reach), reach + 1, shape.wei)
     return src.astype(_NUMPY[types["src"]]), wei.astype(_NUMPY[types["wei"]])
 
@@ -221,7 +222,7 @@ def _with_points(rng: Rng, sample: Sample) -> Sample:
         if dtype not in RANGES or dtype == "s32" or rng.random() > chance:
             continue
         lo, hi = RANGES[dtype]
-        value = int(rng.integers(lo, hi + 1)) if rng.random() < 0.8 else int(_one(rng, (lo, hi, 0)))
+        value = int(rng.integers(lo, hi + 1)) if rng.random() < 0.8 else int(one(rng, (lo, hi, 0)))
         points[name] = _single(value, "s32")
     return replace(sample, points=points)
 
@@ -251,20 +252,20 @@ def _with_groups(rng: Rng, sample: Sample) -> Sample:
     (m, k), n, ndim = sample.src.shape[-2:], sample.wei.shape[-1], sample.src.ndim
     both = 3 << (ndim - 2)
     sizes = [size for size in (1, 2, 4, 8, 16, 32, 64, k) if k % size == 0]
-    size = int(_one(rng, sizes))
+    size = int(one(rng, sizes))
     powers = 2.0 ** rng.integers(-2, 2, (k // size, n)).astype(np.float32)
     scales = {"wei": _factor(powers, both, powers.repeat(size, 0), (size, 1), "f32")}
     points = dict(sample.points)
     if "wei" in points:
         lo, hi = RANGES[sample.types["wei"]]
         codes = rng.integers(lo, hi + 1, (k // size, n)).astype(np.int32)
-        dtype = str(_one(rng, ("s32", sample.types["wei"])))
+        dtype = str(one(rng, ("s32", sample.types["wei"])))
         points["wei"] = _factor(codes, both, codes.repeat(size, 0), (size, 1), dtype)
     of = rng.random()
     if of < 0.3:
         scales["src"] = _single(2.0 ** int(rng.integers(-1, 2)), "f32")
     elif of < 0.7:
-        size = int(_one(rng, (*sizes, k, k)))
+        size = int(one(rng, (*sizes, k, k)))
         powers = 2.0 ** rng.integers(-1, 2, (m, k // size)).astype(np.float32)
         scales["src"] = _factor(powers, both, powers.repeat(size, 1), (1, size), "f32")
     return replace(sample, scales=scales, points=points)
@@ -280,23 +281,23 @@ def _along_channels(rng: Rng, sample: Sample, values: Any) -> Array:  # noqa: AN
 def _with_bias(rng: Rng, sample: Sample) -> Sample:
     if rng.random() < 0.5:
         return sample
-    dtype = str(_one(rng, ("f32", "f32", "f32", "s32", "s8", "u8")))
+    dtype = str(one(rng, ("f32", "f32", "f32", "s32", "s8", "u8")))
     values = _along_channels(rng, sample, np.arange(0 if dtype == "u8" else -60, 61))
     return replace(sample, bias=values, types={**sample.types, "bias": dtype})
 
 
 def _with_post_ops(rng: Rng, sample: Sample) -> Sample:
     dims, steps, before = sample.dst_dims, [], None
-    for _ in range(int(_one(rng, (0, 1, 1, 2)))):
-        alg = str(_one(rng, ("relu", "relu", "linear", "clip", "sum", "sum", "add", "mul", "max")))
+    for _ in range(int(one(rng, (0, 1, 1, 2)))):
+        alg = str(one(rng, ("relu", "relu", "linear", "clip", "sum", "sum", "add", "mul", "max")))
         if alg == "sum":
             if before is not None:
                 continue
             stored = sample.types["dst"]
             lo, hi = RANGES.get(stored, (-99, 99))
             before = rng.integers(max(lo, -99), min(hi, 99) + 1, dims).astype(_NUMPY[stored])
-            point = int(_one(rng, (0, 0, 3))) if stored in ("u8", "s8") else 0
-            steps.append(PostOp("sum", float(_one(rng, (1.0, 1.0, 0.5, 2.0))), float(point)))
+            point = int(one(rng, (0, 0, 3))) if stored in ("u8", "s8") else 0
+            steps.append(PostOp("sum", float(one(rng, (1.0, 1.0, 0.5, 2.0))), float(point)))
         elif alg in ("add", "mul", "max"):
             values = (0.5, 1.0, 2.0, -1.0) if alg == "mul" else np.arange(-20, 21)
             operand = _along_channels(rng, sample, values)
@@ -306,11 +307,11 @@ def _with_post_ops(rng: Rng, sample: Sample) -> Sample:
                 operand = operand.reshape(-1)[:1].reshape((1,) * len(dims))
             steps.append(PostOp(alg, operand=operand))
         elif alg == "clip":
-            steps.append(PostOp(alg, float(_one(rng, (-64, -6, 0))), float(_one(rng, (6, 90)))))
+            steps.append(PostOp(alg, float(one(rng, (-64, -6, 0))), float(one(rng, (6, 90)))))
         elif alg == "relu":
-            steps.append(PostOp(alg, float(_one(rng, (0.0, 0.0, 0.5)))))
+            steps.append(PostOp(alg, float(one(rng, (0.0, 0.0, 0.5)))))
         else:
-            steps.append(PostOp(alg, float(_one(rng, (0.5, 1, 2, -1))), float(_one(rng, (0, 3)))))
+            steps.append(PostOp(alg, float(one(rng, (0.5, 1, 2, -1))), float(one(rng, (0, 3)))))
     return replace(sample, post_ops=tuple(steps), before=before)
 
 

@@ -1,4 +1,7 @@
-"""A table of text cells: aligned, as Markdown, or as HTML. Everything that prints one uses it."""
+"""A table of text cells: aligned, as Markdown, or as HTML; and the page of HTML around it.
+
+Everything that prints one uses these.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Column", "Table"]
+__all__ = ["Column", "Table", "html_page"]
 
 _GAP = "  "
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<h1>{title}</h1>
+{body}
+</body>
+</html>
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +107,23 @@ class Table:
             for row in self.cells
         )
         return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
+
+
+def html_page(title: str, body: str, *, style: str, script: str = "") -> str:
+    """Return a page of HTML that needs nothing else.
+
+    Parameters
+    ----------
+    title : str
+        Plain text, which becomes the heading as well.
+    body : str
+        HTML below the heading.
+    style, script : str
+        CSS, and JavaScript that runs when the page has been read.
+    """
+    if script:
+        body = f"{body}\n<script>{script}</script>"
+    return _PAGE.format(title=escape(title), style=style, body=body)
 
 
 def _escaped(cell: str) -> str:

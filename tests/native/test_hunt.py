@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 import hunt
+import hunt_plain
 import hunt_run
 from hunt_oracle import InexactError, expected
 from hunt_sample import KINDS, draw
 from pyonednn_q import native
+from pyonednn_q.faults import guards
 from support import oracle
 
 if TYPE_CHECKING:
@@ -83,6 +85,47 @@ def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(answer.wrong.startswith("1 of ") for answer in ran)
 
 
+def test_plain_problems_are_right_in_any_layout() -> None:
+    seen: Counter[str] = Counter()
+    for number in range(400):
+        answer = hunt_plain.hunted_plain(SEED, number)
+        assert answer.wrong == "", answer
+        seen[answer.kind] += bool(answer.impl)
+    assert min(seen[kind] for kind in hunt_plain.DRAW) > 3, seen
+
+
+def test_bytes_beside_a_result_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare = native.prepare
+
+    def careless(*asked: Any, **options: Any) -> Any:
+        call = prepare(*asked, **options)
+
+        class Careless:
+            inputs, impl = call.inputs, call.impl
+
+            def __call__(self, *arrays: Any, out: Any) -> None:
+                call(*arrays, out=out)
+                out.base[0] = 1
+
+        return Careless()
+
+    monkeypatch.setattr(native, "prepare", careless)
+    answers = [hunt_plain.hunted_plain(SEED, number) for number in range(40)]
+    ran = [answer.wrong for answer in answers if answer.impl]
+    assert len(ran) > 10
+    assert set(ran) == {"bytes beside the result are written"}
+
+
+def test_a_row_that_is_left_out_shows_its_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "GUARDS", guards.GUARDS)  # put back behind the test
+    row = hunt_run.without("resampling-of-one-place")
+    answers = (hunt_plain.hunted_plain(77, number, row) for number in range(2000))
+    try:
+        assert sum(bool(answer.wrong) for answer in answers) > 5
+    finally:
+        guards._rows_in.cache_clear()
+
+
 def test_a_bare_error_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def prepare(*_: Any, **__: Any) -> None:
         raise KeyError("src")
@@ -125,8 +168,8 @@ def test_children_tell_levels_apart() -> None:
 
 def test_the_page_adds_up() -> None:
     refused = Counter({"matmul: known wrong: b, c": 3})
-    one = hunt.Tally("AVX2", 1, 0, "AVX2", "3.13.2 OMP", 10, Counter(a=7), refused)
+    one = hunt.Tally("AVX2", 1, 0, False, "", "AVX2", "3.13.2 OMP", 10, Counter(a=7), refused)
     lines = "\n".join(hunt.page([one, replace(one, seed=2, findings=["4: wrong"])]))
-    assert "| 3.13.2 OMP | AVX2 | 20 | 14 | 6 | 1 | 1, 2: 0 to 9 |" in lines
+    assert "| layers | 3.13.2 OMP | AVX2 | 20 | 14 | 6 | 1 | 1, 2: 0 to 9 |" in lines
     assert "- 14 a" in lines
     assert "- 6 matmul: known wrong: c" in lines

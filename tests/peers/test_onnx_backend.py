@@ -85,8 +85,9 @@ def test_every_node_case(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = Counter({name: n for (name, how), n in ran.items() if how == "ours"})
     print(f"{count} cases, {len(failed)} fail; nodes: {dict(ours)} ours, {others} others")  # noqa: T201
     assert count > 1800
-    # Not ours but onnx.reference's: it fails on the same alone.
-    assert failed == failures(PlainReference, failed)[0]
+    # Not ours but onnx.reference's: it fails on the same alone. Random numbers may agree by chance.
+    drawn = {name for name in failed if "bernoulli" in name}
+    assert failed - drawn == failures(PlainReference, failed - drawn)[0]
     known = [
         part
         for parts in OF_THE_REFERENCE.values()

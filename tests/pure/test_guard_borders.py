@@ -12,14 +12,17 @@ from pyonednn_q.faults.guards import GUARDS, Guard, windows
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
-from support.guard_borders import plain, post_ops, products
+from support.guard_borders import layouts, plain, post_ops, products
 from support.guard_borders import windows as window_borders
 from support.guard_borders.make import PLAIN, Border, deconv
 from support.guard_cases import WRONG
 from support.guard_cases_hunted import HUNTED
 from support.guard_cases_plain import PLAIN_WRONG
 
-BORDERS = [*window_borders.BORDERS, *products.BORDERS, *post_ops.BORDERS, *plain.BORDERS]
+BORDERS = [
+    *(*window_borders.BORDERS, *products.BORDERS, *post_ops.BORDERS),
+    *(*plain.BORDERS, *layouts.BORDERS),
+]
 
 
 @pytest.mark.parametrize("border", BORDERS, ids=lambda border: border[0].__name__)

@@ -46,10 +46,12 @@ def filled(fault: Fault) -> tuple[Arrays, Arrays]:
     """Arrays of the problem and values of the attributes, small whole numbers throughout."""
     rng = np.random.default_rng(5)
     tensors = fault.problem.tensors
+    # Slopes are for values below 0, and so is what saturates early.
+    least = -20 if fault.row in ("prelu-across-layout", "maxima-stored-early") else 0
     arrays: Arrays = {
-        name: rng.integers(0, 20, tensors[name].dims).astype(numpy_dtype(tensors[name].dtype))
-        for name in ("src", "src1")
-        if name in tensors
+        name: rng.integers(least, 20, tensors[name].dims).astype(numpy_dtype(tensors[name].dtype))
+        for name in tensors
+        if name not in ("wei", "bias", "dst")
     }
     if "wei" in tensors:
         wei = tensors["wei"]

@@ -24,7 +24,6 @@ from support.pooled import WIDE, WIDER, mean
 AMX_FP16, AMX = "AVX512_CORE_AMX_FP16", "AVX512_CORE_AMX"
 VNNI, AVX512 = "AVX512_CORE_VNNI", "AVX512_CORE"
 AVX2_VNNI, AVX2, SSE41 = "AVX2_VNNI", "AVX2", "SSE41"
-IMAGE = (2, 8, 3, 5)
 ZEN5 = "AVX512_CORE_BF16+AVX_VNNI"  # as a limit: a name that oneDNN passes over
 SRC_POINT, DST_POINT = Attr(src_zero_point=ZeroPoint()), Attr(dst_zero_point=ZeroPoint())
 POWERS = 2.0 ** (np.arange(64) % 5)
@@ -117,29 +116,6 @@ def _products() -> list[Fault]:
         *(
             Fault("matmul-scale-groups", level, grouped, **wei_scale(3, (32, 1), 64))
             for level in (AVX2_VNNI, AVX512, AMX)
-        ),
-        *(
-            Fault(
-                "reorder-of-gaps-alike",
-                level,
-                ReorderProblem(
-                    TensorSpec((4, 9), "u8", (16, 1)), TensorSpec((4, 9), dtype, (16, 1))
-                ),
-            )
-            for level, dtype in ((AVX2, "u8"), (AVX512, "f32"))
-        ),
-        *(
-            Fault(
-                "binary-of-other-layouts",
-                level,
-                BinaryProblem(
-                    TensorSpec.dense(IMAGE, "f32"),
-                    TensorSpec.dense(IMAGE, "f32"),
-                    TensorSpec.channels_last(IMAGE, dtype),
-                    "add",
-                ),
-            )
-            for level, dtype in ((SSE41, "u8"), (AVX2, "s8"), (AVX512, "u8"))
         ),
         Fault(
             "reorder-per-channel-zero-point",

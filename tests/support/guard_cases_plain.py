@@ -4,45 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyonednn_q.faults.guards import layouts, plain
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.problem import Problem
+from support.guard_borders.layouts import BORDERS as LAYOUTS
 from support.guard_borders.plain import BORDERS
 from support.guard_cases import AVX2, NEW, OLD, VNNI
 
 ANYWHERE = ((OLD, AVX2), (NEW, VNNI))
-FLOATS, MAXIMA, GAPS, LAYOUTS = (border[1] for border in BORDERS)
+IN_OLD = ((OLD, AVX2), (OLD, VNNI))
+# Rows, their conditions, where they are, a kernel that has the fault, and one that has not.
+ROWS: list[tuple[str, Any, Any, str, str]] = [
+    ("s32-in-float32", plain.s32_in_float32, ANYWHERE, "ref:any", ""),
+    ("s32-maxima", plain.s32_maxima, ANYWHERE, "ref:any", "jit_int:avx2"),
+    ("maxima-stored-early", plain.maxima_stored_early, ((NEW, VNNI),), "ref:any", "jit_int:avx2"),
+    ("reorder-of-gaps-alike", layouts.gaps_alike, IN_OLD, "jit_direct_copy:uni", "jit:uni"),
+    ("reorder-shifted-bytes", layouts.shifted_bytes_in_another_order, ANYWHERE, "jit:uni", "ref"),
+    ("binary-of-other-layouts", layouts.other_layouts_stored_narrow, ANYWHERE, "jit:uni", "ref"),
+    ("binary-operand-across-layout", layouts.operand_across_layout, ANYWHERE, "jit:uni", "ref"),
+    ("resampling-of-one-place", layouts.one_place_in_two_orders, ANYWHERE, "simple:any", "ref"),
+    ("pooling-beside-operand", layouts.pooled_beside_operand, ANYWHERE, "jit:avx2", "simple"),
+    ("prelu-across-layout", layouts.slopes_across_layout, ANYWHERE, "jit_uni", "ref:any"),
+    ("sum-into-gaps", layouts.sum_with_gaps, IN_OLD, "ref:any", "simple:any"),
+    ("operand-with-gaps", layouts.operand_with_gaps, IN_OLD, "jit_uni_int8:avx2", "ref:any"),
+]
+_MATCHED = {border[0]: border[1] for border in (*BORDERS, *LAYOUTS)}
 
-PLAIN_WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = (
-    [
-        (row, problem, attr, version, isa, "ref:any")
-        for version, isa in ANYWHERE
-        for row, cases in (("s32-in-float32", FLOATS), ("s32-maxima", MAXIMA))
-        for problem, attr in cases
-    ]
-    + [
-        ("reorder-of-gaps-alike", problem, attr, OLD, AVX2, "jit_direct_copy:uni")
-        for problem, attr in GAPS
-    ]
-    + [
-        ("binary-of-other-layouts", problem, attr, version, isa, "jit:uni")
-        for version, isa in ANYWHERE
-        for problem, attr in LAYOUTS
-    ]
-)
-PLAIN_RIGHT: list[tuple[Problem, Attr, Any, str, str]] = (
-    [
-        (problem, attr, version, isa, "jit_int:avx2")
-        for version, isa in ANYWHERE
-        for problem, attr in MAXIMA
-    ]
-    + [
-        (problem, attr, *where)
-        for problem, attr in GAPS
-        for where in ((NEW, AVX2, "jit_direct_copy:uni"), (OLD, AVX2, "jit:uni"))
-    ]
-    + [
-        (problem, attr, version, isa, "ref:any")
-        for version, isa in ANYWHERE
-        for problem, attr in LAYOUTS
-    ]
-)
+PLAIN_WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
+    (row, problem, attr, version, isa, impl)
+    for row, condition, where, impl, _ in ROWS
+    for version, isa in where
+    for problem, attr in _MATCHED[condition]
+]
+PLAIN_RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
+    (problem, attr, version, isa, right)
+    for _, condition, where, _, right in ROWS
+    if right
+    for version, isa in where
+    for problem, attr in _MATCHED[condition]
+] + [
+    (problem, attr, NEW, isa, impl)
+    for _, condition, where, impl, _ in ROWS
+    if where is IN_OLD
+    for _, isa in where
+    for problem, attr in _MATCHED[condition]
+]

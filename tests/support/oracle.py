@@ -43,6 +43,8 @@ _PLAIN: dict[str, Any] = {
     "sum": oracle_plain.sum_of,
     "softmax": oracle_plain.softmax,
     "pooling": oracle_plain.pooling,
+    "prelu": oracle_plain.prelu,
+    "resampling": oracle_plain.resampling,
 }
 # Float64 itself rounds; this relative margin on a bound covers that many times over.
 _MARGIN = 1 + 2.0**-20

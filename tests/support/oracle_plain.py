@@ -31,7 +31,9 @@ if TYPE_CHECKING:
         BinaryProblem,
         EltwiseProblem,
         PoolingProblem,
+        PReluProblem,
         ReorderProblem,
+        ResamplingProblem,
         SoftmaxProblem,
         SumProblem,
     )
@@ -127,6 +129,29 @@ def pooling(problem: PoolingProblem, attr: Attr, arrays: Arrays) -> Tracked:
         values = as_float64(arrays["src_scale"], scale.dtype).reshape(())
         x = mul(x, Tracked.exact(values))
     return x
+
+
+def prelu(problem: PReluProblem, attr: Attr, arrays: Arrays) -> Tracked:
+    """Src where it is positive, wei * src elsewhere."""
+    del attr
+    src, wei = (_read(arrays, name, problem.tensors[name]) for name in ("src", "wei"))
+    slopes = mul(Tracked.exact(src), Tracked.exact(np.broadcast_to(wei, src.shape)))
+    positive = src > 0
+    return Tracked(np.where(positive, src, slopes.value), np.where(positive, 0.0, slopes.error))
+
+
+def resampling(problem: ResamplingProblem, attr: Attr, arrays: Arrays) -> Tracked:
+    """The value of the nearest pixel, whose centre is not amid two."""
+    del attr
+    if problem.alg != "nearest":
+        raise NotImplementedError(problem.alg)
+    x = _read(arrays, "src", problem.src)
+    for axis in range(2, x.ndim):
+        before, after = x.shape[axis], problem.dst.dims[axis]
+        at = (np.arange(after) + 0.5) * before / after - 0.5
+        assert not np.any(at % 1 == 0.5)
+        x = np.take(x, np.clip(np.rint(at).astype(int), 0, before - 1), axis)
+    return Tracked.exact(x)
 
 
 def _pool(src: F64, problem: PoolingProblem) -> Tracked:

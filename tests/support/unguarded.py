@@ -106,7 +106,7 @@ def _run(
 
 
 def _inputs(problem: Problem) -> list[str]:
-    return [name for name in ("src", "src1") if name in problem.tensors]
+    return [name for name in problem.tensors if name not in ("wei", "bias", "dst")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +119,19 @@ class Guarded:
     rows: tuple[str, ...] = ()
 
 
-def guarded(problem: Problem, attr: Attr, arrays: Arrays, values: Arrays) -> Guarded:
+def guarded(
+    problem: Problem,
+    attr: Attr,
+    arrays: Arrays,
+    values: Arrays,
+    allow_reference: bool = False,
+) -> Guarded:
     """Prepare and run a problem as a caller would."""
     wei, bias = arrays.get("wei"), arrays.get("bias")
     try:
-        call = native.prepare(problem, attr, wei=wei, bias=bias, values=values)
+        call = native.prepare(
+            problem, attr, wei=wei, bias=bias, values=values, allow_reference=allow_reference
+        )
     except KnownWrongError as error:
         return Guarded(None, str(error), rows=tuple(error.guards))
     except ReferenceKernelError as error:

@@ -15,7 +15,7 @@ from pyonednn_q.bench.ladder import ladder
 from pyonednn_q.bench.row import Row
 from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.summary import Ratio
-from pyonednn_q.tables import Column, Table
+from pyonednn_q.tables import Column, Table, html_page
 
 __all__ = ["document", "html", "wide"]
 
@@ -75,23 +75,6 @@ for (const table of document.querySelectorAll("table")) {
   });
 }
 """
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<h1>{title}</h1>
-<p class="where">{where}</p>
-{parts}
-<script>{script}</script>
-</body>
-</html>
-"""
 
 
 def html(run: Run) -> str:
@@ -116,15 +99,10 @@ def document(
     doubts : iterable of str
         What makes the numbers doubtful.
     """
-    written = [f'<p class="doubt">{escape(doubt)}</p>' for doubt in doubts]
+    written = [f'<p class="where">{escape(where)}</p>']
+    written += [f'<p class="doubt">{escape(doubt)}</p>' for doubt in doubts]
     written += [f"<h2>{escape(heading)}</h2>\n{part}" for heading, part in parts]
-    return _PAGE.format(
-        title=escape(title),
-        where=escape(where),
-        parts="\n".join(written),
-        style=_STYLE,
-        script=_SCRIPT,
-    )
+    return html_page(title, "\n".join(written), style=_STYLE, script=_SCRIPT)
 
 
 def _parts(run: Run) -> Iterator[tuple[str, str]]:

@@ -12,31 +12,17 @@ from pyonednn_q.compose.composer import NO_RULES
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain.description import Description
+from pyonednn_q.tables import html_page
 
 __all__ = ["SCHEMA", "Report"]
 
 SCHEMA = 1
 
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; }}
-body {{ margin: 2rem auto; padding: 0 1rem; }}
-p {{ margin: .2em 0; }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-{lines}
-{plan}
-</body>
-</html>
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; }
+body { margin: 2rem auto; padding: 0 1rem; }
+p { margin: .2em 0; }
 """
 
 
@@ -97,9 +83,9 @@ class Report:
 
     def html(self) -> str:
         """Return a page that needs nothing else."""
-        title = escape(self.description.title or self.plan.facts.text())
-        lines = "\n".join(f"<p>{escape(line)}</p>" for line in (*self._about(), *self._beside()))
-        return _PAGE.format(title=title, lines=lines, plan=self.plan._repr_html_())
+        title = self.description.title or self.plan.facts.text()
+        lines = [f"<p>{escape(line)}</p>" for line in (*self._about(), *self._beside())]
+        return html_page(title, "\n".join([*lines, self.plan._repr_html_()]), style=_STYLE)
 
     def _about(self) -> list[str]:
         process = self.description.facts.process

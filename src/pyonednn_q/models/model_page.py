@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyonednn_q.argument import instance
 from pyonednn_q.models.graph_drawing import Box, drawing
 from pyonednn_q.models.model_report import ModelReport
+from pyonednn_q.tables import html_page
 
 if TYPE_CHECKING:
     from pyonednn_q.models.node_report import NodeReport
@@ -71,17 +72,7 @@ boxes.forEach((box, at) => {
 });
 show(boxes.findIndex(box => box.classList.contains("int8")));
 """
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<h1>{title}</h1>
+_BODY = """\
 {about}
 <p class="legend">{legend}</p>
 <div class="both">
@@ -91,11 +82,7 @@ _PAGE = """\
 <div class="told">
 {told}
 </div>
-</div>
-<script>{script}</script>
-</body>
-</html>
-"""
+</div>"""
 _LOOKS = {
     "int8": "INT8",
     "codes": "codes moved, quantizers",
@@ -115,9 +102,7 @@ def page(report: ModelReport) -> str:
     """Return the page of a model."""
     instance("report", report, ModelReport)
     boxes, sections = zip(*_all(report), strict=True)
-    return _PAGE.format(
-        title=escape(report.title),
-        style=_STYLE,
+    body = _BODY.format(
         about="\n".join(f"<p>{escape(line)}</p>" for line in report.about()),
         legend=" ".join(
             f'<span class="{look}"><i style="background: var(--of)"></i>{words}</span>'
@@ -125,8 +110,8 @@ def page(report: ModelReport) -> str:
         ),
         graph=drawing(boxes),
         told="\n".join(_with_one_style(sections)),
-        script=_SCRIPT,
     )
+    return html_page(report.title, body, style=_STYLE, script=_SCRIPT)
 
 
 def _all(report: ModelReport) -> Iterator[tuple[Box, str]]:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from pyonednn_q.argument import applied, function, items, named, one_of, real
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
+from pyonednn_q.quantize.quality import quality
 from pyonednn_q.shown import shown
+from pyonednn_q.tables import Column, Table
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from pyonednn_q.qparams import QParams
 
 FLOAT_TYPES = ("f32", "bf16")
 Floats: TypeAlias = Iterable[str] | Mapping[str, str]
+Source = TypeVar("Source")
 Runs = TypeVar("Runs")
+Array: TypeAlias = np.ndarray[Any, Any]
+Values: TypeAlias = dict[str, Array]
 
 _BF16_LEVELS = ("AVX512_CORE_BF16", "AVX2_VNNI_2")
 
@@ -64,55 +76,154 @@ def usual_wei_bits() -> int:
     return 8 if runtime.isa().has_vnni() else 7
 
 
-def turned_back(
-    layers: tuple[str, ...],
-    floats: Mapping[str, str],
-    make: Callable[[Mapping[str, str]], Runs],
-    metric: Callable[[Runs], float],
-    least: float,
-    dtype: str,
-    sensitivity: Callable[[], Iterable[str]],
-) -> dict[str, str]:
-    """Return which layers are in floats when a metric has reached what it must.
+class MixedCalibration(ABC, Generic[Source, Runs]):
+    """A float model, the ranges of its tensors, and which of its layers are INT8.
 
     Parameters
     ----------
-    layers : tuple of str
-        All of them.
+    source : Network or OnnxGraph
+        The float model.
+    layers : iterable of str
+        Names of all layers that may become INT8, in order.
+    ranges : mapping of str to (lo, hi)
+        Of its float32 tensors, in their units.
+    inputs, values : mapping of str to ndarray
+        One batch, and what the float model makes of it: every tensor.
+    floats : iterable of str, or mapping of str to {"f32", "bf16"}
+        Layers that stay in floats; f32 unless said.
+    wei_bits : int
+        Of the weights.
+
+    Attributes
+    ----------
+    source, ranges
+        As given.
     floats : mapping of str to str
-        Those that are in floats to begin with, and their types.
-    make : callable
-        From such a mapping to what runs.
-    metric : callable
-        From what runs to a number that is higher where it is better.
-    least : float
-        What it must reach.
-    dtype : {"f32", "bf16"}
-        Of the layers that are turned back.
-    sensitivity : callable
-        Gives all layers, the one to turn back first at the front; called if one must be.
-
-    Raises
-    ------
-    ArgumentError
-        Not even with all layers in floats.
+        Data types of the layers that stay in floats.
+    layers : tuple of str
+        Names of all layers, in order.
     """
-    function("metric", metric)
-    least = real("least", least, wide=True)
-    one_of("dtype", dtype, FLOAT_TYPES)
-    found = dict(floats)
-    order: list[str] = []
-    while True:
-        reached = _number(metric, make(found))
-        if reached >= least:
-            return found
-        if len(found) == len(layers):
-            raise ArgumentError("least", f"{least:g}, where no layer is INT8", f"<= {reached:g}")
-        order = order or [name for name in sensitivity() if name not in found]
-        found[order.pop(0)] = dtype
+
+    def __init__(
+        self,
+        source: Source,
+        layers: Iterable[str],
+        ranges: Mapping[str, tuple[float, float]],
+        inputs: Values,
+        values: Values,
+        floats: Floats,
+        wei_bits: int,
+    ) -> None:
+        self.source = source
+        self.layers = tuple(layers)
+        self.ranges = MappingProxyType(dict(ranges))
+        self.floats = MappingProxyType(float_types(floats, self.layers))
+        self._inputs, self._values, self._wei_bits = inputs, values, wei_bits
+
+    @abstractmethod
+    def _make(self) -> Runs:
+        """Return what runs."""
+
+    @abstractmethod
+    def _outputs(self, runs: Runs) -> Values:
+        """Return what it makes of the batch."""
+
+    def with_floats(self, floats: Floats) -> Self:
+        """Return the same with other layers in floats.
+
+        Parameters
+        ----------
+        floats : iterable of str, or mapping of str to {"f32", "bf16"}
+            Their names; f32 unless said.
+        """
+        again: Callable[..., Self] = type(self)
+        return again(*self._arguments(), floats, self._wei_bits)
+
+    def sensitivity(self) -> dict[str, float]:
+        """Return the SQNR of the outputs if a layer alone is INT8, in dB, the worst layer first."""
+        lost = {}
+        for layer in self.layers:
+            alone = self.with_floats(name for name in self.layers if name != layer)._make()
+            outputs = self._outputs(alone)
+            lost[layer] = min(quality(self._values[name], y).sqnr for name, y in outputs.items())
+        return dict(sorted(lost.items(), key=lambda each: each[1]))
+
+    def within(self, metric: Callable[[Any], float], least: float, *, dtype: str = "f32") -> Self:
+        """Turn back layers to floats, the most sensitive first, until a metric is good enough.
+
+        Parameters
+        ----------
+        metric : callable
+            From what runs, a `Network` or a `Model`, to a number that is higher where it is better:
+            a share of right answers.
+        least : float
+            What it must reach.
+        dtype : {"f32", "bf16"}
+            Of the layers that are turned back.
+
+        Returns
+        -------
+        NetworkCalibration or Calibration
+            With the fewest layers in floats, in the order of `sensitivity`, that reaches it.
+
+        Raises
+        ------
+        ArgumentError
+            Not even the float model does.
+        """
+        function("metric", metric)
+        least = real("least", least, wide=True)
+        one_of("dtype", dtype, FLOAT_TYPES)
+        tried, order = self, list[str]()
+        while (reached := _number(metric, tried._make())) < least:
+            if len(tried.floats) == len(self.layers):
+                raise ArgumentError(
+                    "least", f"{least:g}, where no layer is INT8", f"<= {reached:g}"
+                )
+            order = order or [name for name in self.sensitivity() if name not in self.floats]
+            tried = tried.with_floats({**tried.floats, order.pop(0): dtype})
+        return tried
+
+    def _sqnr(self, real: str, result: Array, q: QParams | None) -> str:
+        """Return the cell of a table that compares a result, or its codes, with the real tensor."""
+        if real not in self._values or real in self._inputs:
+            return "-"
+        result = result if q is None else q.dequantize(result)
+        return f"{quality(self._values[real], result).sqnr:.1f}"
+
+    def _arguments(self) -> tuple[Source, dict[str, tuple[float, float]], Values, Values]:
+        return self.source, dict(self.ranges), self._inputs, self._values
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self._arguments(), dict(self.floats), self._wei_bits)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self.layers)} layers, {len(self.floats)} in floats>"
 
 
-def _number(metric: Callable[[Runs], float], runs: Runs) -> float:
+def table(
+    heads: Iterable[str], rows: Sequence[Sequence[str]], whys: Mapping[str, str], *, times: bool
+) -> str:
+    """Return the table of a calibration, and below it why layers run in floats.
+
+    Parameters
+    ----------
+    heads : iterable of str
+        Of the columns before SQNR and, if measured, the times.
+    rows : sequence of sequence of str
+        Cells, a row for each node.
+    whys : mapping of str to str
+        Reasons, by the names of layers.
+    times : bool
+        Whether rows have times.
+    """
+    numbers = ("SQNR dB", "us", "FP32 us") if times else ("SQNR dB",)
+    columns = [*map(Column, heads), *(Column(name, right=True) for name in numbers)]
+    lines = [f"{name}: {why}" for name, why in whys.items()]
+    return "\n".join([Table(columns, rows).text(), *lines])
+
+
+def _number(metric: Callable[[Any], float], runs: object) -> float:
     result = np.asarray(applied("metric", metric, runs))
     if result.size != 1:
         raise ArgumentError("metric", f"a result of shape {result.shape}", "a number")

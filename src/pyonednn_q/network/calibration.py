@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from statistics import median
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,23 +11,25 @@ import numpy as np
 from pyonednn_q.argument import flag, function, instance, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import Prepared
-from pyonednn_q.network.accuracy_loop import Floats, float_types, turned_back, usual_wei_bits
+from pyonednn_q.network.accuracy_loop import (
+    Array,
+    Floats,
+    MixedCalibration,
+    Values,
+    table,
+    usual_wei_bits,
+)
 from pyonednn_q.network.graph import Network, Node
 from pyonednn_q.network.quantized_network import is_layer, quantized_network
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.quantize.calibrate import collect, estimator
-from pyonednn_q.quantize.quality import quality
 from pyonednn_q.shown import shortened, shown
-from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
     from pyonednn_q.network.compiled import Compiled
     from pyonednn_q.quantize.estimator import Estimator
-
-Array = np.ndarray[Any, Any]
-Values = dict[str, Array]
 
 _ROUNDS = 21
 _PRECISIONS = {"f32": "FP32", "bf16": "BF16"}  # of weights
@@ -100,15 +101,15 @@ def calibrate(
 
     states = collect(run, batches, estimators)
     ends = {name: (float(each.range()[0]), float(each.range()[1])) for name, each in states.items()}
-    return NetworkCalibration(network, ends, *first[0], floats=floats, wei_bits=bits)
+    return NetworkCalibration(network, ends, *first[0], floats, bits)
 
 
-class NetworkCalibration:
+class NetworkCalibration(MixedCalibration[Network, Network]):
     """A float network, the ranges of its tensors, and which of its operators are INT8.
 
     Parameters
     ----------
-    float_network : Network
+    source : Network
         Of float32 operators.
     ranges : mapping of str to (lo, hi)
         Of its float32 tensors, in their units.
@@ -123,7 +124,7 @@ class NetworkCalibration:
     ----------
     network : Network
         Of INT8 operators, with inputs and outputs of floats as before.
-    float_network, ranges
+    source, ranges
         As given.
     floats : mapping of str to str
         Data types of the operators that stay in floats.
@@ -133,81 +134,23 @@ class NetworkCalibration:
 
     def __init__(
         self,
-        float_network: Network,
+        source: Network,
         ranges: Mapping[str, tuple[float, float]],
         inputs: Values,
         values: Values,
-        *,
         floats: Floats = (),
         wei_bits: int = 8,
     ) -> None:
-        self.float_network = float_network
-        self.ranges = MappingProxyType(dict(ranges))
-        self.layers = tuple(node.dst for node in float_network.nodes if is_layer(node))
-        self.floats = MappingProxyType(float_types(floats, self.layers))
-        self._inputs, self._values, self._wei_bits = inputs, values, wei_bits
-        self._quantized = quantized_network(float_network, self.ranges, self.floats, wei_bits)
+        layers = (node.dst for node in source.nodes if is_layer(node))
+        super().__init__(source, layers, ranges, inputs, values, floats, wei_bits)
+        self._quantized = quantized_network(source, self.ranges, self.floats, wei_bits)
         self.network = self._quantized.network
 
-    def with_floats(self, floats: Floats) -> NetworkCalibration:
-        """Return the same with other operators in floats.
+    def _make(self) -> Network:
+        return self.network
 
-        Parameters
-        ----------
-        floats : iterable of str, or mapping of str to {"f32", "bf16"}
-            Names of their results; f32 unless said.
-        """
-        bits = self._wei_bits
-        return NetworkCalibration(
-            self.float_network,
-            self.ranges,
-            self._inputs,
-            self._values,
-            floats=floats,
-            wei_bits=bits,
-        )
-
-    def sensitivity(self) -> dict[str, float]:
-        """Return the SQNR of the outputs if a layer alone is INT8, in dB, the worst layer first."""
-        lost = {}
-        for layer in self.layers:
-            alone = self.with_floats(name for name in self.layers if name != layer).network
-            results = alone(*self._inputs.values())
-            lost[layer] = min(quality(self._values[n], y).sqnr for n, y in results.items())
-        return dict(sorted(lost.items(), key=lambda each: each[1]))
-
-    def within(
-        self, metric: Callable[[Network], float], least: float, *, dtype: str = "f32"
-    ) -> NetworkCalibration:
-        """Turn back operators to floats, the most sensitive first, until a metric is good enough.
-
-        Parameters
-        ----------
-        metric : callable
-            From a `Network` to a number that is higher where it is better: a share of right
-            answers.
-        least : float
-            What it must reach.
-        dtype : {"f32", "bf16"}
-            Of the operators that are turned back.
-
-        Returns
-        -------
-        NetworkCalibration
-            With the fewest operators in floats, in the order of `sensitivity`, that reaches it.
-
-        Raises
-        ------
-        ArgumentError
-            Not even the float network does.
-        """
-
-        def make(floats: Mapping[str, str]) -> Network:
-            return self.with_floats(floats).network
-
-        order = self.sensitivity
-        found = turned_back(self.layers, self.floats, make, metric, least, dtype, order)
-        return self.with_floats(found)
+    def _outputs(self, runs: Network) -> Values:
+        return runs(*self._inputs.values())
 
     def summary(self, *, times: bool = False) -> str:
         """Return a table, a line for each node that runs: how, exactness, SQNR, time.
@@ -224,11 +167,10 @@ class NetworkCalibration:
         """
         flag("times", times)
         arrays = tuple(self._inputs.values())
-        compiled, wide = (_compiled(n, self._inputs) for n in (self.network, self.float_network))
+        compiled, wide = (_compiled(n, self._inputs) for n in (self.network, self.source))
         values = {**self._inputs, **_with_all(self.network)(*arrays)}
         taken = [_medians(each, arrays) for each in (compiled, wide)] if times else []
         heads = ("nodes", "how", "implementation", "exactness")
-        numbers = ("SQNR dB", "us", "FP32 us") if times else ("SQNR dB",)
         rows = []
         impls = {s.node: s.runs.impl for s in compiled.steps if isinstance(s.runs, Prepared)}
         running = {step.node for step in compiled.steps}
@@ -237,10 +179,6 @@ class NetworkCalibration:
                 continue
             real = self._quantized.reals.get(node.dst, node.dst)
             q = self._quantized.qparams.get(node.dst)
-            sqnr = "-"
-            if real in self._values and real not in self._inputs:
-                result = values[node.dst] if q is None else q.dequantize(values[node.dst])
-                sqnr = f"{quality(self._values[real], result).sqnr:.1f}"
             cells = [
                 _how(node, q is not None),
                 impls.get(node.dst, "-"),
@@ -249,18 +187,14 @@ class NetworkCalibration:
             measured = [
                 f"{t.get(n, 0.0):.1f}" for t, n in zip(taken, (node.dst, real), strict=False)
             ]
+            sqnr = self._sqnr(real, values[node.dst], q)
             rows.append([shortened(node.dst, 40), *cells, sqnr, *measured])
-        columns = [*map(Column, heads), *(Column(name, right=True) for name in numbers)]
-        whys = [f"{name}: {why}" for name, why in self._quantized.whys.items()]
-        return "\n".join([Table(columns, rows).text(), *whys])
+        return table(heads, rows, self._quantized.whys, times=times)
 
     def _exactness(self, node: Node, values: Values) -> str:
         if not isinstance(node.runs, Operator):
             return "-"
         return str(node.runs.plan(values[node.srcs[0]].shape).exactness)
-
-    def __repr__(self) -> str:
-        return f"<NetworkCalibration of {len(self.layers)} layers, {len(self.floats)} in floats>"
 
 
 def _with_all(network: Network) -> Network:

@@ -25,7 +25,13 @@ from pyonednn_q.argument import (
     whole,
 )
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.network.accuracy_loop import Floats, float_types, turned_back, usual_wei_bits
+from pyonednn_q.network.accuracy_loop import (
+    Floats,
+    MixedCalibration,
+    Values,
+    table,
+    usual_wei_bits,
+)
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.graph import OnnxGraph
 from pyonednn_q.onnx.model import Model
@@ -40,16 +46,11 @@ from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.calibrate import collect, estimator
-from pyonednn_q.quantize.quality import quality
 from pyonednn_q.shown import shortened, shown
-from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
     from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
     from pyonednn_q.quantize.estimator import Estimator
-
-Array = np.ndarray[Any, Any]
-Values = dict[str, Array]
 
 _ROUNDS = 21
 
@@ -112,15 +113,15 @@ def calibrate(
 
     states = collect(run, batches, estimators)
     ends = {name: (float(each.range()[0]), float(each.range()[1])) for name, each in states.items()}
-    return Calibration(with_norms_as_layers(plain), ends, *first[0], floats=floats, wei_bits=bits)
+    return Calibration(with_norms_as_layers(plain), ends, *first[0], floats, bits)
 
 
-class Calibration:
+class Calibration(MixedCalibration[OnnxGraph, Model]):
     """A float model, the ranges of its tensors, and which of its layers are INT8.
 
     Parameters
     ----------
-    float_graph : OnnxGraph
+    source : OnnxGraph
         Without quantizers.
     ranges : mapping of str to (lo, hi)
         Of its real tensors, in their units.
@@ -135,7 +136,7 @@ class Calibration:
     ----------
     graph : OnnxGraph
         With quantizers, as `fuse` takes it.
-    float_graph, ranges
+    source, ranges
         As given.
     floats : mapping of str to str
         Data types of the layers that stay in floats.
@@ -145,22 +146,16 @@ class Calibration:
 
     def __init__(
         self,
-        float_graph: OnnxGraph,
+        source: OnnxGraph,
         ranges: Mapping[str, tuple[float, float]],
         inputs: Values,
         values: Values,
-        *,
         floats: Floats = (),
         wei_bits: int = 8,
     ) -> None:
-        self.float_graph = float_graph
-        self.ranges = MappingProxyType(dict(ranges))
-        self.layers = tuple(node.name for node in layers_of(float_graph))
-        self.floats = MappingProxyType(float_types(floats, self.layers))
-        self._inputs, self._values, self._wei_bits = inputs, values, wei_bits
-        self.graph = quantized_form(
-            float_graph, self.ranges, frozenset(self.floats), wei_bits=wei_bits
-        )
+        layers = (node.name for node in layers_of(source))
+        super().__init__(source, layers, ranges, inputs, values, floats, wei_bits)
+        self.graph = quantized_form(source, self.ranges, frozenset(self.floats), wei_bits=wei_bits)
 
     def model(self, *, exact_rounding: bool = False) -> Model:
         """Return the INT8 model; its `network()` runs it in one call.
@@ -172,62 +167,11 @@ class Calibration:
         """
         return Model(self._fused(exact_rounding=exact_rounding))
 
-    def with_floats(self, floats: Floats) -> Calibration:
-        """Return the same with other layers in floats.
+    def _make(self) -> Model:
+        return self.model()
 
-        Parameters
-        ----------
-        floats : iterable of str, or mapping of str to {"f32", "bf16"}
-            Their names; f32 unless said.
-        """
-        return Calibration(
-            self.float_graph,
-            self.ranges,
-            self._inputs,
-            self._values,
-            floats=floats,
-            wei_bits=self._wei_bits,
-        )
-
-    def sensitivity(self) -> dict[str, float]:
-        """Return the SQNR of the outputs if a layer alone is INT8, in dB, the worst layer first."""
-        found = {}
-        for layer in self.layers:
-            alone = self.with_floats(name for name in self.layers if name != layer).model()
-            found[layer] = self._output_sqnr(alone)
-        return dict(sorted(found.items(), key=lambda each: each[1]))
-
-    def within(
-        self, metric: Callable[[Model], float], least: float, *, dtype: str = "f32"
-    ) -> Calibration:
-        """Turn back layers to floats, the most sensitive first, until a metric is good enough.
-
-        Parameters
-        ----------
-        metric : callable
-            From a `Model` to a number that is higher where it is better: a share of right answers.
-        least : float
-            What it must reach.
-        dtype : {"f32", "bf16"}
-            Of the layers that are turned back.
-
-        Returns
-        -------
-        Calibration
-            With the fewest layers in floats, in the order of `sensitivity`, that reaches it.
-
-        Raises
-        ------
-        ArgumentError
-            Not even the float model does.
-        """
-
-        def make(floats: Mapping[str, str]) -> Model:
-            return self.with_floats(floats).model()
-
-        order = self.sensitivity
-        found = turned_back(self.layers, self.floats, make, metric, least, dtype, order)
-        return self.with_floats(found)
+    def _outputs(self, runs: Model) -> Values:
+        return runs.run(self._inputs)
 
     def summary(self, *, times: bool = False) -> str:
         """Return a table, a line for each node: how it runs, plan, exactness, SQNR, time.
@@ -251,35 +195,21 @@ class Calibration:
         rows = []
         for node in seen.graph.nodes:
             name = reals.get(node.output, node.output)
-            sqnr = "-"
-            if name in self._values and name not in self.float_graph.inputs:
-                q = fused.qparams.get(node.output)
-                result = values[node.output] if q is None else q.dequantize(values[node.output])
-                sqnr = f"{quality(self._values[name], result).sqnr:.1f}"
+            sqnr = self._sqnr(name, values[node.output], fused.qparams.get(node.output))
             measured = _times(node, values) if times else []
             rows.append([*_described(node, values), sqnr, *measured])
         heads = ("nodes", "how", "runs", "implementation", "exactness")
-        columns = [Column(name) for name in heads]
-        numbers = ("SQNR dB", "us", "FP32 us") if times else ("SQNR dB",)
-        columns += [Column(name, right=True) for name in numbers]
-        whys = [
-            f"{node.name}: {node.why}"
+        whys = {
+            node.name: node.why
             for node in seen.graph.nodes
             if any(part.name in self.layers for part in node.parts) and node.why
-        ]
-        return "\n".join([Table(columns, rows).text(), *whys])
-
-    def __repr__(self) -> str:
-        return f"<Calibration of {len(self.layers)} layers, {len(self.floats)} in floats>"
+        }
+        return table(heads, rows, whys, times=times)
 
     def _fused(self, *, exact_rounding: bool = False) -> FusedGraph:
         return fuse(
             self.graph, exact_rounding=exact_rounding, keep_rounding=False, floats=self.floats
         )
-
-    def _output_sqnr(self, model: Model) -> float:
-        found = model.run(self._inputs)
-        return min(quality(self._values[name], each).sqnr for name, each in found.items())
 
 
 def _is_real(graph: OnnxGraph, name: str) -> bool:

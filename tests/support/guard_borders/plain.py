@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from pyonednn_q.faults.guards import plain
@@ -21,9 +20,6 @@ from pyonednn_q.primitive.tensor import TensorSpec
 from support.guard_borders.make import DST, PLAIN, SRC, Border, after, eltwise, mean, operand
 
 DIMS = (2, 8, 4, 4)
-Layout = Callable[[tuple[int, ...], str], TensorSpec]
-DENSE: Layout = TensorSpec.dense
-LAST: Layout = TensorSpec.channels_last
 
 
 def spec(dtype: str = "s32") -> TensorSpec:
@@ -46,30 +42,12 @@ def reorder(src: str, dst: str) -> ReorderProblem:
     return ReorderProblem(spec(src), spec(dst))
 
 
-def copied(
-    dims: tuple[int, ...], src: tuple[int, ...], dst: tuple[int, ...], dtype: str = "u8"
-) -> ReorderProblem:
-    return ReorderProblem(TensorSpec(dims, "u8", src), TensorSpec(dims, dtype, dst))
-
-
 def sum_of(dst: str, *types: str) -> SumProblem:
     return SumProblem(tuple(map(spec, types)), (1.0,) * len(types), spec(dst))
 
 
 def prelu(src: str, dst: str) -> PReluProblem:
     return PReluProblem(spec(src), TensorSpec.dense((1, 8, 1, 1), "f32"), spec(dst))
-
-
-def ordered(
-    *types: str,
-    src: Layout = DENSE,
-    src1: Layout = DENSE,
-    dst: Layout = DENSE,
-    dims: tuple[int, ...] = DIMS,
-) -> BinaryProblem:
-    """Return a sum of tensors in layouts of their own; dims: of src1."""
-    src_type, src1_type, dst_type = types
-    return BinaryProblem(src(DIMS, src_type), src1(dims, src1_type), dst(DIMS, dst_type), "add")
 
 
 def stored(problem: Problem, dtype: str) -> Problem:
@@ -79,6 +57,7 @@ def stored(problem: Problem, dtype: str) -> Problem:
 UNIT_SRC, UNIT_DST = Attr(src_scale=Scale()), Attr(dst_scale=Scale())
 FULL = after(operand("add", *DIMS, dtype="s32"))
 MEAN = mean("s32")
+ADDED = after(operand("add", 1, 8, 1, 1))
 
 BORDERS: list[Border] = [
     (
@@ -147,33 +126,16 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        plain.gaps_alike,
+        plain.maxima_stored_early,
         [
-            (copied((4, 3), (5, 1), (5, 1)), PLAIN),
-            (copied((2, 3, 1, 4), (30, 2, 9, 7), (30, 2, 1, 7), "f32"), PLAIN),
-            (copied((4,), (2,), (2,), "s32"), PLAIN),
+            (stored(mean("s8", "max"), "u8"), ADDED),
+            (stored(mean("s32", "max"), "s8"), after(eltwise("relu"))),
         ],
         [
-            (copied((4, 3), (5, 1), (3, 1)), PLAIN),
-            (copied((4, 3), (5, 1), (6, 1)), PLAIN),
-            (copied((4, 3), (3, 1), (3, 1)), PLAIN),
-            (copied((4, 3), (1, 4), (1, 4)), PLAIN),
-            (copied((1, 3), (9, 1), (9, 1)), PLAIN),
-        ],
-    ),
-    (
-        plain.other_layouts_stored_narrow,
-        [
-            (ordered("u8", "f32", "u8", dst=LAST), PLAIN),
-            (ordered("s8", "s8", "s8", src=LAST, src1=LAST), PLAIN),
-            (ordered("s8", "f32", "s8", src1=LAST), PLAIN),
-            (ordered("bf16", "f32", "bf16", src1=LAST), PLAIN),
-        ],
-        [
-            (ordered("u8", "f32", "u8"), PLAIN),
-            (ordered("s8", "s8", "s8", src=LAST, src1=LAST, dst=LAST), PLAIN),
-            (ordered("f32", "f32", "f32", dst=LAST), PLAIN),
-            (ordered("u8", "f32", "u8", dst=LAST, dims=(1, 8, 1, 1)), PLAIN),
+            (stored(mean("s8", "max"), "u8"), PLAIN),
+            (stored(mean("s8", "max"), "f32"), ADDED),
+            (mean("s8", "max"), ADDED),
+            (stored(mean("s8"), "u8"), ADDED),
         ],
     ),
 ]

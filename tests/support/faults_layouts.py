@@ -1,0 +1,118 @@
+"""Problems on which orders of dimensions and gaps show faults, as `faults` has them."""
+
+from __future__ import annotations
+
+from pyonednn_q.primitive.attr import Attr, ZeroPoint
+from pyonednn_q.primitive.post_ops import BinaryPostOp
+from pyonednn_q.primitive.problem import (
+    BinaryProblem,
+    ConvProblem,
+    PoolingProblem,
+    PReluProblem,
+    Problem,
+    ReorderProblem,
+    ResamplingProblem,
+    SumProblem,
+)
+from pyonednn_q.primitive.tensor import TensorSpec
+from support.fault import Fault
+from support.guard_borders.layouts import DENSE, LAST, Layout
+from support.guard_borders.make import Dims
+
+AVX512, AVX2, SSE41 = "AVX512_CORE", "AVX2", "SSE41"
+LEVELS = (SSE41, AVX2, AVX512)
+IMAGE = (2, 8, 3, 5)
+TURNED = (128, 4, 1, 256)  # of (2, 32, 4, 5): columns outside everything
+
+
+def binary(alg: str, src: TensorSpec, dst: TensorSpec, src1: TensorSpec) -> BinaryProblem:
+    return BinaryProblem(src, src1, dst, alg)
+
+
+def added(spec: TensorSpec) -> Attr:
+    return Attr(post_ops=(BinaryPostOp("add", spec),))
+
+
+def pooled(dtype: str, to: str, layout: Layout, alg: str = "max") -> PoolingProblem:
+    dims, out = (2, 16, 6, 6), (2, 16, 3, 3)
+    window: tuple[Dims, ...] = ((2, 2), (2, 2), (1, 1), (0, 0), (0, 0))
+    return PoolingProblem(layout(dims, dtype), layout(out, to), alg, *window)
+
+
+def resized(src: Layout, dst: Layout) -> ResamplingProblem:
+    return ResamplingProblem(src((4, 33, 1), "f32"), dst((4, 33, 4), "f32"), "nearest")
+
+
+def _orders() -> list[tuple[str, Problem, Attr]]:
+    f32, single, each = (
+        DENSE(IMAGE, "f32"),
+        DENSE((47, 7, 1), "f32"),
+        added(DENSE((1, 7, 1), "f32")),
+    )
+    turned = TensorSpec((2, 32, 4, 5), "f32", TURNED)
+    bytes_of = [TensorSpec((16, 8, 8), "u8", strides) for strides in ((64, 1, 8), (64, 8, 1))]
+    shifted = Attr(src_zero_point=ZeroPoint())
+    return [
+        ("reorder-shifted-bytes", ReorderProblem(bytes_of[0], bytes_of[1]), shifted),
+        ("reorder-shifted-bytes", ReorderProblem(bytes_of[1], bytes_of[0]), shifted),
+        ("binary-of-other-layouts", binary("add", f32, LAST(IMAGE, "u8"), f32), Attr()),
+        ("binary-operand-across-layout", binary("mul", single, single, single), each),
+        ("resampling-of-one-place", resized(DENSE, LAST), Attr()),
+        ("resampling-of-one-place", resized(LAST, DENSE), Attr()),
+        ("maxima-stored-early", pooled("s32", "u8", DENSE), added(DENSE((1, 16, 1, 1), "f32"))),
+        ("prelu-across-layout", sloped(turned), Attr()),
+    ]
+
+
+def along(dims: Dims) -> Attr:
+    """Return an operand along the last dimension."""
+    return added(DENSE((1,) * (len(dims) - 1) + dims[-1:], "f32"))
+
+
+def sloped(src: TensorSpec) -> PReluProblem:
+    return PReluProblem(src, DENSE((1, src.dims[1], 1, 1), "f32"), src)
+
+
+def _gaps() -> list[tuple[str, Problem, Attr]]:
+    apart = added(TensorSpec((1, 16, 1, 1), "f32", (32, 2, 1, 1)))
+    dims = (2, 16, 3, 5)
+    conv = ConvProblem.of((2, 8, 3, 5), (16, 8, 3, 3), dst="f32", padding=1)
+    alike = [TensorSpec((4, 9), dtype, (16, 1)) for dtype in ("u8", "f32")]
+    like = LAST(dims, "f32")
+    return [
+        *(("reorder-of-gaps-alike", ReorderProblem(alike[0], to), Attr()) for to in alike),
+        ("sum-into-gaps", SumProblem((DENSE((4, 9), "u8"),), (2.0,), alike[0]), Attr()),
+        ("operand-with-gaps", conv, apart),
+        ("operand-with-gaps", binary("mul", like, like, like), apart),
+        ("operand-with-gaps", pooled("f32", "f32", LAST), apart),
+        (
+            "operand-with-gaps",
+            ResamplingProblem(like, LAST((2, 16, 6, 5), "f32"), "nearest"),
+            apart,
+        ),
+    ]
+
+
+def _somewhere() -> list[Fault]:
+    """Return what only some versions or levels have."""
+    last = LAST(IMAGE, "f32")
+    beside, dst = pooled("f32", "f32", DENSE), DENSE((2, 16, 3, 3), "f32")
+    crossed = binary("mul", last, last, last)
+    return [
+        Fault("pooling-beside-operand", AVX512, beside, added(dst)),
+        *(
+            Fault("binary-operand-across-layout", level, crossed, along(IMAGE), since=(3, 8, 0))
+            for level in LEVELS
+        ),
+    ]
+
+
+LAYOUT_FAULTS = [
+    *(
+        Fault(row, level, problem, attr)
+        for row, problem, attr in (*_orders(), *_gaps())
+        for level in LEVELS
+        if (row, level) != ("reorder-shifted-bytes", SSE41)
+    ),
+    *_somewhere(),
+]
