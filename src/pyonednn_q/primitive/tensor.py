@@ -139,7 +139,15 @@ class TensorSpec:
         """Tell whether elements are where those of a tensor of the same dims are.
 
         Both have strides; those of dimensions of 1 may be any.
+
+        Raises
+        ------
+        ArgumentError, ShapeError
+            No tensor, or one of other dims.
         """
+        instance("other", other, TensorSpec)
+        if other.dims != self.dims:
+            raise ShapeError(argument="other", got=str(other.dims), wanted=str(self.dims))
         if self.strides is None or other.strides is None:
             return False
         steps = zip(self.dims, self.strides, other.strides, strict=True)

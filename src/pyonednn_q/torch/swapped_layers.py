@@ -1,12 +1,11 @@
-"""torch: PyTorch's quantized layers on oneDNN, as a custom operator that torch traces.
+"""Quantized layers of PyTorch on oneDNN, as a custom operator that torch traces.
 
     codes of x = saturate(rne(x / s_x) + z_x)
     codes of y = what `pq.conv` or `pq.inner_product` stores, with a float bias, and relu if any
     y          = s_y · (codes of y − z_y)
 
 Layers take and give floats that lie on the grid of their codes, so that anything of torch may stand
-between them, and codes of the one are those of the next. Needs the package torch; `import
-pyonednn_q` does not.
+between them, and codes of the one are those of the next.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ from pyonednn_q.onnx import dequantize_linear
 from pyonednn_q.ops.functional import conv, inner_product
 from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shown
-
-__all__ = ["QuantizedLayer", "swap"]
 
 _SCHEMA = (
     "(Tensor x, Tensor wei, Tensor wei_scale, Tensor? bias, float src_scale, int src_zero_point, "
