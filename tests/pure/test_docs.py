@@ -30,7 +30,9 @@ def test_the_guard_page_is_the_guard_table() -> None:
 def test_the_page_of_the_hunt_tells_of_nothing_wrong() -> None:
     page = (DOCS / "hunt.md").read_text()
     assert page.startswith(hunt.HEAD), "write it again: see the top of tools/hunt.py"
-    rows = [line.split(" | ") for line in page.splitlines() if re.match(r"\| (layers|plain) ", line)]
+    rows = [
+        line.split(" | ") for line in page.splitlines() if re.match(r"\| (layers|plain) ", line)
+    ]
     assert len(rows) >= 12 + 10
     assert {row[6] for row in rows} == {"0"}
     named = set(re.findall(r"`([a-z0-9]+(?:-[a-z0-9]+)+)`", hunt.HEAD))
