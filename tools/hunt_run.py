@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import pyonednn_q as pq
+from hunt_layouts import random_spec
 from hunt_oracle import Array, Dims, InexactError, PostOp, Sample, amid_other_bytes, expected
 from hunt_sample import draw
 from pyonednn_q import native
@@ -43,6 +44,7 @@ OPERATORS: dict[str, type[Operator]] = {
     "inner_product": pq.InnerProduct,
     "matmul": pq.MatMul,
 }
+ANY_LAYOUT = 0.1  # of problems
 _UNWRITTEN = 37  # what a result holds where nothing is written
 
 
@@ -155,7 +157,7 @@ def as_problem(rng: Rng, sample: Sample) -> tuple[Problem, Attr, dict[str, Array
 
     ``dst`` is among them where a sum reads it.
     """
-    problem = _problem(rng, sample)
+    problem = _laid_anew(rng.spawn(1)[0], _problem(rng, sample))
     tensors, types = problem.tensors, sample.types
     arrays = {"src": sample.src.astype(numpy_dtype(types["src"]))}
     arrays["wei"] = sample.wei.astype(numpy_dtype(types["wei"])).reshape(tensors["wei"].dims)
@@ -221,6 +223,20 @@ def _matmul(rng: Rng, problem: MatMulProblem) -> MatMulProblem:
         )
         problem = replace(problem, src=replace(problem.src, strides=dense.strides))
     return problem
+
+
+def _laid_anew(rng: Rng, problem: Problem) -> Problem:
+    """Now and then lay some tensors in any order, with gaps or without."""
+    if rng.random() > ANY_LAYOUT:
+        return problem
+    names = [name for name in ("src", "wei", "dst") if rng.random() < 0.4]
+    specs = {name: problem.tensors[name] for name in names}
+    laid: dict[str, Any] = {
+        name: random_spec(rng, spec.dims, spec.dtype)
+        for name, spec in specs.items()
+        if spec.dtype not in ("s4", "u4")
+    }
+    return replace(problem, **laid)
 
 
 def _transposed(spec: TensorSpec) -> TensorSpec:

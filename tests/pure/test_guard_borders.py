@@ -12,7 +12,7 @@ from pyonednn_q.faults.guards import GUARDS, Guard, windows
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
-from support.guard_borders import layouts, plain, post_ops, products
+from support.guard_borders import layer_layouts, layouts, plain, post_ops, products
 from support.guard_borders import windows as window_borders
 from support.guard_borders.make import PLAIN, Border, deconv
 from support.guard_cases import WRONG
@@ -21,7 +21,7 @@ from support.guard_cases_plain import PLAIN_WRONG
 
 BORDERS = [
     *(*window_borders.BORDERS, *products.BORDERS, *post_ops.BORDERS),
-    *(*plain.BORDERS, *layouts.BORDERS),
+    *(*plain.BORDERS, *layouts.BORDERS, *layer_layouts.BORDERS),
 ]
 
 

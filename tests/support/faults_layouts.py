@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyonednn_q.primitive.attr import Attr, ZeroPoint
-from pyonednn_q.primitive.post_ops import BinaryPostOp
+from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp
 from pyonednn_q.primitive.problem import (
     BinaryProblem,
     ConvProblem,
+    DeconvProblem,
+    InnerProductProblem,
+    MatMulProblem,
     PoolingProblem,
     PReluProblem,
     Problem,
@@ -19,7 +24,7 @@ from support.fault import Fault
 from support.guard_borders.layouts import DENSE, LAST, Layout
 from support.guard_borders.make import Dims
 
-AVX512, AVX2, SSE41 = "AVX512_CORE", "AVX2", "SSE41"
+VNNI, AVX512, AVX2, SSE41 = "AVX512_CORE_VNNI", "AVX512_CORE", "AVX2", "SSE41"
 LEVELS = (SSE41, AVX2, AVX512)
 IMAGE = (2, 8, 3, 5)
 TURNED = (128, 4, 1, 256)  # of (2, 32, 4, 5): columns outside everything
@@ -107,7 +112,29 @@ def _somewhere() -> list[Fault]:
     ]
 
 
+def _layers() -> list[Fault]:
+    deconv = DeconvProblem.of((1, 16, 12, 3), (16, 16, 7, 3), stride=(3, 1), dst="f32")
+    column, rows = MatMulProblem.of((7, 96), (96, 1)), MatMulProblem.of((3, 1, 16), (1, 16, 112))
+    fc = InnerProductProblem.of((49, 5, 2, 1), 3, dst="f32")
+    fc = replace(fc, src=LAST(fc.src.dims, "u8"), wei=TensorSpec((3, 5, 2, 1), "s8", (1, 6, 3, 1)))
+    halved = Attr(post_ops=(EltwisePostOp("linear", 0.5, 3.0),))
+    gapped = TensorSpec(deconv.dst.dims, "f32", (16 * 41 * 6, 41 * 6, 6, 1))
+    short = TensorSpec((3, 1, 112), "f32", (112, 1, 1))
+    within = MatMulProblem.of((2, 8, 4), (1, 4, 64), src="s8", dst="s32")
+    within = replace(within, dst=TensorSpec((2, 8, 64), "s32", (64, 128, 1)))
+    return [
+        *(Fault("inner-product-in-two-orders", level, fc) for level in (AVX2, AVX512)),
+        Fault(
+            "matmul-column-with-gaps", AVX2, replace(column, dst=TensorSpec((7, 1), "f32", (2, 1)))
+        ),
+        Fault("deconv-into-gaps", AVX2, replace(deconv, dst=gapped), halved),
+        Fault("matmul-row-declared-short", VNNI, replace(rows, dst=short)),
+        Fault("matmul-batches-within-rows", VNNI, within, added(DENSE((1, 1, 64), "f32"))),
+    ]
+
+
 LAYOUT_FAULTS = [
+    *_layers(),
     *(
         Fault(row, level, problem, attr)
         for row, problem, attr in (*_orders(), *_gaps())

@@ -1,17 +1,19 @@
-"""What the guard table must match among primitives without weights, as `guard_cases` has it."""
+"""What the guard table must match where layouts matter, or weights are none, as `guard_cases`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pyonednn_q.faults.guards import layouts, plain
+from pyonednn_q.faults.guards import layer_layouts, layouts, plain
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.problem import Problem
+from support.guard_borders.layer_layouts import BORDERS as LAYERS
 from support.guard_borders.layouts import BORDERS as LAYOUTS
 from support.guard_borders.plain import BORDERS
 from support.guard_cases import AVX2, NEW, OLD, VNNI
 
 ANYWHERE = ((OLD, AVX2), (NEW, VNNI))
+IN_NEW = ((NEW, AVX2), (NEW, VNNI))
 IN_OLD = ((OLD, AVX2), (OLD, VNNI))
 # Rows, their conditions, where they are, a kernel that has the fault, and one that has not.
 ROWS: list[tuple[str, Any, Any, str, str]] = [
@@ -26,9 +28,14 @@ ROWS: list[tuple[str, Any, Any, str, str]] = [
     ("pooling-beside-operand", layouts.pooled_beside_operand, ANYWHERE, "jit:avx2", "simple"),
     ("prelu-across-layout", layouts.slopes_across_layout, ANYWHERE, "jit_uni", "ref:any"),
     ("sum-into-gaps", layouts.sum_with_gaps, IN_OLD, "ref:any", "simple:any"),
+    ("deconv-into-gaps", layer_layouts.deconvolved_into_gaps, ANYWHERE, "conv:any+ref:any", "ref"),
+    ("inner-product-in-two-orders", layer_layouts.spatial_orders_differ, IN_NEW, "gemm:jit", "ref"),
+    ("matmul-column-with-gaps", layer_layouts.column_with_gaps, ANYWHERE, "gemm:jit", "ref:any"),
+    ("matmul-row-declared-short", layer_layouts.row_declared_short, IN_OLD, "gemm:jit", "ref:any"),
+    ("matmul-batches-within-rows", layer_layouts.batches_within_rows, ANYWHERE, "gemm:jit", "ref"),
     ("operand-with-gaps", layouts.operand_with_gaps, IN_OLD, "jit_uni_int8:avx2", "ref:any"),
 ]
-_MATCHED = {border[0]: border[1] for border in (*BORDERS, *LAYOUTS)}
+_MATCHED = {border[0]: border[1] for border in (*BORDERS, *LAYOUTS, *LAYERS)}
 
 PLAIN_WRONG: list[tuple[str, Problem, Attr, Any, str, str]] = [
     (row, problem, attr, version, isa, impl)

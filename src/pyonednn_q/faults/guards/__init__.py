@@ -22,6 +22,7 @@ from pyonednn_q.faults.guards.convolution import CONVOLUTION_GUARDS
 from pyonednn_q.faults.guards.deconvolution import DECONVOLUTION_GUARDS
 from pyonednn_q.faults.guards.dense import DENSE_GUARDS
 from pyonednn_q.faults.guards.guard import Guard, traits
+from pyonednn_q.faults.guards.layer_layouts import LAYER_LAYOUT_GUARDS
 from pyonednn_q.faults.guards.layouts import LAYOUT_GUARDS
 from pyonednn_q.faults.guards.plain import PLAIN_GUARDS
 from pyonednn_q.faults.guards.post_ops import POST_OP_GUARDS
@@ -40,6 +41,7 @@ GUARDS: tuple[Guard, ...] = (
     *POST_OP_GUARDS,
     *PLAIN_GUARDS,
     *LAYOUT_GUARDS,
+    *LAYER_LAYOUT_GUARDS,
 )
 
 

@@ -1,0 +1,146 @@
+"""Faults of layers whose tensors have gaps, or an order of dimensions that is rarely asked for.
+
+Every condition holds wherever a failure was seen.
+"""
+
+# ruff: noqa: ARG001 - all conditions have one signature
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyonednn_q.faults.guards.guard import (
+    AFTER_3_7,
+    BEFORE_3_13,
+    DECONV,
+    FAST,
+    FLOOR,
+    MATMUL,
+    Guard,
+    any_isa,
+    condition,
+)
+from pyonednn_q.primitive.problem import DeconvProblem, InnerProductProblem, MatMulProblem
+
+if TYPE_CHECKING:
+    from pyonednn_q.primitive.attr import Attr
+
+Dims: TypeAlias = tuple[int, ...]
+
+
+@condition()
+def deconvolved_into_gaps(problem: DeconvProblem, attr: Attr) -> bool:
+    """Match a dst with gaps."""
+    return problem.dst.has_gaps
+
+
+@condition()
+def spatial_orders_differ(problem: InnerProductProblem, attr: Attr) -> bool:
+    """Match channels and places in one order in src, and in another in plain weights.
+
+    Those of one output, or whose outputs lie innermost.
+    """
+    src, wei = problem.src, problem.wei
+    if src.strides is None or wei.strides is None or 1 not in (wei.dims[0], wei.strides[0]):
+        return False
+    return _inner_order(src.strides, src.dims) != _inner_order(wei.strides, wei.dims)
+
+
+@condition()
+def column_with_gaps(problem: MatMulProblem, attr: Attr) -> bool:
+    """Match a dst of one column whose rows do not touch."""
+    dst = problem.dst
+    return dst.strides is not None and dst.dims[-1] == 1 < dst.dims[-2] and dst.strides[-2] > 1
+
+
+@condition()
+def row_declared_short(problem: MatMulProblem, attr: Attr) -> bool:
+    """Match a dst of single rows, the next of which would begin within them."""
+    dst = problem.dst
+    return dst.strides is not None and dst.dims[-2] == 1 and dst.strides[-2] < dst.dims[-1]
+
+
+@condition()
+def batches_within_rows(problem: MatMulProblem, attr: Attr) -> bool:
+    """Match a dst whose matrices begin closer to each other than rows."""
+    dst = problem.dst
+    if dst.strides is None or dst.dims[-2] == 1:
+        return False
+    batches = zip(dst.dims[:-2], dst.strides[:-2], strict=True)
+    return any(length > 1 and step < dst.strides[-2] for length, step in batches)
+
+
+def _inner_order(strides: Dims, dims: Dims) -> list[int]:
+    """Return the order of channels and places, of those dimensions that have several."""
+    axes = [axis for axis in range(1, len(dims)) if dims[axis] > 1]
+    return sorted(axes, key=lambda axis: -strides[axis])
+
+
+LAYER_LAYOUT_GUARDS: tuple[Guard, ...] = (
+    Guard(
+        id="deconv-into-gaps",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=DECONV,
+        impl=r"^conv:any",
+        condition=deconvolved_into_gaps,
+        effect="the process crashes, or values are wrong",
+        remedy="a dst without gaps",
+        source="measured: 3.7.2 and 3.13.2, the loop behind `conv:any`, which alone takes such a "
+        "dst; of 30 000 random problems of any layout some 20 crashed or were wrong, all of"
+        " them such",
+    ),
+    Guard(
+        id="inner-product-in-two-orders",
+        since=AFTER_3_7,
+        until=None,
+        isas=any_isa,
+        kinds=("inner_product",),
+        impl=r"brg_matmul|^gemm",
+        condition=spatial_orders_differ,
+        effect="weights are read in src's order: all values wrong",
+        remedy="weights in any layout, or in src's",
+        source="measured: 3.13.2, SSE41, AVX2 and AVX512_CORE_BF16, u8 and s8: every such problem; "
+        "3.7.2, weights in any layout, and row-major ones of several outputs were right",
+    ),
+    Guard(
+        id="matmul-column-with-gaps",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=MATMUL,
+        impl=FAST,
+        condition=column_with_gaps,
+        effect="rows are stored as if they had no gaps",
+        remedy="a dst without gaps",
+        source="measured: 3.7.2, brgemm and gemm, and 3.13.2, gemm: every problem of several rows "
+        "tried; dst of more columns was right",
+    ),
+    Guard(
+        id="matmul-row-declared-short",
+        since=FLOOR,
+        until=BEFORE_3_13,
+        isas=any_isa,
+        kinds=MATMUL,
+        impl=FAST,
+        condition=row_declared_short,
+        effect="nothing is stored",
+        remedy="row-major strides: of one row these are the same bytes",
+        source="measured: 3.7.2, brgemm, batches of one row that are declared channels last: every"
+        " problem; 3.13.2 was right",
+    ),
+    Guard(
+        id="matmul-batches-within-rows",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=MATMUL,
+        impl=FAST,
+        condition=batches_within_rows,
+        effect="the process crashes",
+        remedy="a row-major dst",
+        source="measured: 3.7.2 and 3.13.2, AVX512_CORE_BF16, brgemm, one of some 5 000 random "
+        "problems, which had an operand too; the extent is not known",
+    ),
+)

@@ -1,0 +1,78 @@
+"""On which layers the layout of dst, or of weights, shows faults, and where these end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyonednn_q.faults.guards import layer_layouts
+from pyonednn_q.primitive.problem import DeconvProblem, InnerProductProblem, MatMulProblem
+from pyonednn_q.primitive.tensor import TensorSpec
+from support.guard_borders.make import PLAIN, Border, Dims, deconv, inner, matmul
+
+
+def spread(strides: Dims | None) -> DeconvProblem:
+    """Return a deconvolution into a dst of (1, 8, 3, 3)."""
+    problem = deconv((1, 4, 3, 3), (8, 4, 1, 1))
+    return replace(problem, dst=TensorSpec((1, 8, 3, 3), "u8", strides))
+
+
+def product(dst: Dims, strides: Dims | None) -> MatMulProblem:
+    """Return a product of 5 rows into that dst."""
+    *batch, m, n = dst
+    problem = matmul((*batch, m, 5), (*(1 for _ in batch), 5, n), dst="f32")
+    return replace(problem, dst=TensorSpec(dst, "f32", strides))
+
+
+def crossed(wei: Dims | None, dims: Dims = (4, 8, 2, 3), outputs: int = 5) -> InnerProductProblem:
+    """Return an inner product of a source that is channels last."""
+    last = TensorSpec.channels_last(dims, "u8").strides
+    return inner(dims, outputs, wei, strides=last)
+
+
+BORDERS: list[Border] = [
+    (
+        layer_layouts.deconvolved_into_gaps,
+        [(spread((216, 24, 8, 2)), PLAIN), (spread((144, 1, 48, 16)), PLAIN)],
+        [(spread((72, 9, 3, 1)), PLAIN), (spread((72, 1, 24, 8)), PLAIN), (spread(None), PLAIN)],
+    ),
+    (
+        layer_layouts.spatial_orders_differ,
+        [(crossed((48, 6, 3, 1), outputs=1), PLAIN), (crossed((1, 30, 15, 5)), PLAIN)],
+        [
+            (crossed((48, 6, 3, 1)), PLAIN),
+            (crossed((48, 1, 24, 8), outputs=1), PLAIN),
+            (crossed((48, 1, 24, 8)), PLAIN),
+            (crossed((1, 5, 120, 40)), PLAIN),
+            (crossed(None), PLAIN),
+            (crossed((8, 1, 1, 1), (4, 8, 1, 1)), PLAIN),
+        ],
+    ),
+    (
+        layer_layouts.column_with_gaps,
+        [(product((7, 1), (2, 1)), PLAIN), (product((3, 7, 1), (21, 3, 1)), PLAIN)],
+        [
+            (product((7, 1), (1, 1)), PLAIN),
+            (product((1, 1), (2, 1)), PLAIN),
+            (product((7, 2), (3, 1)), PLAIN),
+            (product((7, 1), None), PLAIN),
+        ],
+    ),
+    (
+        layer_layouts.row_declared_short,
+        [(product((3, 1, 9), (9, 1, 1)), PLAIN)],
+        [
+            (product((3, 1, 9), (9, 9, 1)), PLAIN),
+            (product((3, 2, 9), (18, 9, 1)), PLAIN),
+            (product((3, 1, 9), None), PLAIN),
+        ],
+    ),
+    (
+        layer_layouts.batches_within_rows,
+        [(product((2, 8, 16), (16, 32, 1)), PLAIN)],
+        [
+            (product((2, 8, 16), (128, 16, 1)), PLAIN),
+            (product((1, 8, 16), (16, 32, 1)), PLAIN),
+            (product((2, 8, 16), None), PLAIN),
+        ],
+    ),
+]
