@@ -114,12 +114,14 @@ def _somewhere() -> list[Fault]:
 
 def _layers() -> list[Fault]:
     deconv = DeconvProblem.of((1, 16, 12, 3), (16, 16, 7, 3), stride=(3, 1), dst="f32")
-    column, rows = MatMulProblem.of((7, 96), (96, 1)), MatMulProblem.of((3, 1, 16), (1, 16, 112))
+    column = MatMulProblem.of((7, 96), (96, 1))
     fc = InnerProductProblem.of((49, 5, 2, 1), 3, dst="f32")
     fc = replace(fc, src=LAST(fc.src.dims, "u8"), wei=TensorSpec((3, 5, 2, 1), "s8", (1, 6, 3, 1)))
     halved = Attr(post_ops=(EltwisePostOp("linear", 0.5, 3.0),))
     gapped = TensorSpec(deconv.dst.dims, "f32", (16 * 41 * 6, 41 * 6, 6, 1))
-    short = TensorSpec((3, 1, 112), "f32", (112, 1, 1))
+    several = MatMulProblem.of((3, 1, 48), (3, 48, 49), dst="s32")
+    several = replace(several, dst=TensorSpec((3, 1, 49), "s32", (49, 1, 1)))
+    several = replace(several, wei=DENSE((3, 48, 49), "s8"))
     within = MatMulProblem.of((2, 8, 4), (1, 4, 64), src="s8", dst="s32")
     within = replace(within, dst=TensorSpec((2, 8, 64), "s32", (64, 128, 1)))
     return [
@@ -128,7 +130,7 @@ def _layers() -> list[Fault]:
             "matmul-column-with-gaps", AVX2, replace(column, dst=TensorSpec((7, 1), "f32", (2, 1)))
         ),
         Fault("deconv-into-gaps", AVX2, replace(deconv, dst=gapped), halved),
-        Fault("matmul-row-declared-short", VNNI, replace(rows, dst=short)),
+        Fault("matmul-row-declared-short", AVX2, several, added(DENSE((1, 1, 49), "f32"))),
         Fault("matmul-batches-within-rows", VNNI, within, added(DENSE((1, 1, 64), "f32"))),
     ]
 

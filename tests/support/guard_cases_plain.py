@@ -31,7 +31,13 @@ ROWS: list[tuple[str, Any, Any, str, str]] = [
     ("deconv-into-gaps", layer_layouts.deconvolved_into_gaps, ANYWHERE, "conv:any+ref:any", "ref"),
     ("inner-product-in-two-orders", layer_layouts.spatial_orders_differ, IN_NEW, "gemm:jit", "ref"),
     ("matmul-column-with-gaps", layer_layouts.column_with_gaps, ANYWHERE, "gemm:jit", "ref:any"),
-    ("matmul-row-declared-short", layer_layouts.row_declared_short, IN_OLD, "gemm:jit", "ref:any"),
+    (
+        "matmul-row-declared-short",
+        layer_layouts.row_declared_short,
+        ANYWHERE,
+        "gemm:jit",
+        "ref:any",
+    ),
     ("matmul-batches-within-rows", layer_layouts.batches_within_rows, ANYWHERE, "gemm:jit", "ref"),
     ("operand-with-gaps", layouts.operand_with_gaps, IN_OLD, "jit_uni_int8:avx2", "ref:any"),
 ]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pyonednn_q.faults.guards.guard import (
     AFTER_3_7,
-    BEFORE_3_13,
     DECONV,
     FAST,
     FLOOR,
@@ -120,15 +119,15 @@ LAYER_LAYOUT_GUARDS: tuple[Guard, ...] = (
     Guard(
         id="matmul-row-declared-short",
         since=FLOOR,
-        until=BEFORE_3_13,
+        until=None,
         isas=any_isa,
         kinds=MATMUL,
         impl=FAST,
         condition=row_declared_short,
-        effect="nothing is stored",
+        effect="nothing is stored, or an operand is read amiss",
         remedy="row-major strides: of one row these are the same bytes",
-        source="measured: 3.7.2, brgemm, batches of one row that are declared channels last: every"
-        " problem; 3.13.2 was right",
+        source="measured: 3.7.2, brgemm, batches of one row that are declared channels last: every "
+        "problem; 3.7.2 and 3.13.2, gemm, where there is an operand too",
     ),
     Guard(
         id="matmul-batches-within-rows",
