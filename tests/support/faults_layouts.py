@@ -124,7 +124,10 @@ def _layers() -> list[Fault]:
     several = replace(several, wei=DENSE((3, 48, 49), "s8"))
     within = MatMulProblem.of((2, 8, 4), (1, 4, 64), src="s8", dst="s32")
     within = replace(within, dst=TensorSpec((2, 8, 64), "s32", (64, 128, 1)))
+    heads = MatMulProblem.of((1, 3, 16, 16), (1, 3, 16, 32), src="f32", wei="f32", dst="f32")
+    heads = replace(heads, wei=TensorSpec((1, 3, 16, 32), "f32", (1536, 32, 96, 1)))
     return [
+        *(Fault("matmul-4d-wei-batches-within", level, heads) for level in (AVX2, AVX512)),
         *(Fault("inner-product-in-two-orders", level, fc) for level in (AVX2, AVX512)),
         Fault(
             "matmul-column-with-gaps", AVX2, replace(column, dst=TensorSpec((7, 1), "f32", (2, 1)))

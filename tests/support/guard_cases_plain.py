@@ -13,6 +13,7 @@ from support.guard_borders.plain import BORDERS
 from support.guard_cases import AVX2, NEW, OLD, VNNI
 
 ANYWHERE = ((OLD, AVX2), (NEW, VNNI))
+WITHIN = layer_layouts.float_wei_batches_within
 IN_NEW = ((NEW, AVX2), (NEW, VNNI))
 IN_OLD = ((OLD, AVX2), (OLD, VNNI))
 # Rows, their conditions, where they are, a kernel that has the fault, and one that has not.
@@ -39,6 +40,7 @@ ROWS: list[tuple[str, Any, Any, str, str]] = [
         "ref:any",
     ),
     ("matmul-batches-within-rows", layer_layouts.batches_within_rows, ANYWHERE, "gemm:jit", "ref"),
+    ("matmul-4d-wei-batches-within", WITHIN, ANYWHERE, "brg_matmul:avx2", "gemm:jit:f32"),
     ("operand-with-gaps", layouts.operand_with_gaps, IN_OLD, "jit_uni_int8:avx2", "ref:any"),
 ]
 _MATCHED = {border[0]: border[1] for border in (*BORDERS, *LAYOUTS, *LAYERS)}

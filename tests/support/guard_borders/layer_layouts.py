@@ -23,6 +23,13 @@ def product(dst: Dims, strides: Dims | None) -> MatMulProblem:
     return replace(problem, dst=TensorSpec(dst, "f32", strides))
 
 
+def heads(wei: Dims, strides: Dims | None, dtype: str = "f32") -> MatMulProblem:
+    """Return a product with weights that lie so."""
+    src = "u8" if dtype == "s8" else dtype
+    problem = matmul((*wei[:-2], 4, wei[-2]), wei, src=src, wei=dtype, dst="f32")
+    return replace(problem, wei=TensorSpec(wei, dtype, strides))
+
+
 def crossed(wei: Dims | None, dims: Dims = (4, 8, 2, 3), outputs: int = 5) -> InnerProductProblem:
     """Return an inner product of a source that is channels last."""
     last = TensorSpec.channels_last(dims, "u8").strides
@@ -73,6 +80,22 @@ BORDERS: list[Border] = [
             (product((2, 8, 16), (128, 16, 1)), PLAIN),
             (product((1, 8, 16), (16, 32, 1)), PLAIN),
             (product((2, 8, 16), None), PLAIN),
+        ],
+    ),
+    (
+        layer_layouts.float_wei_batches_within,
+        [
+            (heads((1, 2, 16, 8), (256, 8, 16, 1)), PLAIN),
+            (heads((1, 2, 16, 8), (256, 16, 1, 32)), PLAIN),
+            (heads((3, 2, 16, 8), (256, 8, 16, 1), "bf16"), PLAIN),
+        ],
+        [
+            (heads((2, 16, 8), (8, 16, 1)), PLAIN),
+            (heads((1, 2, 16, 8), (256, 128, 8, 1)), PLAIN),
+            (heads((1, 2, 16, 8), (256, 128, 1, 16)), PLAIN),
+            (heads((1, 1, 16, 8), (256, 8, 16, 1)), PLAIN),
+            (heads((1, 2, 16, 8), (256, 8, 16, 1), "s8"), PLAIN),
+            (heads((1, 2, 16, 8), None), PLAIN),
         ],
     ),
 ]

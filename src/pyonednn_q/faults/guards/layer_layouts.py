@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from pyonednn_q import dtypes
 from pyonednn_q.faults.guards.guard import (
     AFTER_3_7,
     DECONV,
@@ -23,6 +24,7 @@ from pyonednn_q.primitive.problem import DeconvProblem, InnerProductProblem, Mat
 
 if TYPE_CHECKING:
     from pyonednn_q.primitive.attr import Attr
+    from pyonednn_q.primitive.tensor import TensorSpec
 
 Dims: TypeAlias = tuple[int, ...]
 
@@ -62,11 +64,27 @@ def row_declared_short(problem: MatMulProblem, attr: Attr) -> bool:
 @condition()
 def batches_within_rows(problem: MatMulProblem, attr: Attr) -> bool:
     """Match a dst whose matrices begin closer to each other than rows."""
-    dst = problem.dst
-    if dst.strides is None or dst.dims[-2] == 1:
+    return problem.m > 1 and _batches_within(problem.dst)
+
+
+@condition()
+def float_wei_batches_within(problem: MatMulProblem, attr: Attr) -> bool:
+    """Match four dimensions, weights of floats whose matrices begin within each other.
+
+    So lie the heads of an attention that are seen where they are. Three dimensions are right.
+    """
+    wei = problem.wei
+    return wei.ndim > 3 and not dtypes.is_integer(wei.dtype) and _batches_within(wei)
+
+
+def _batches_within(spec: TensorSpec) -> bool:
+    """Tell whether some matrix begins before the last row, or column, of the one before."""
+    if spec.strides is None:
         return False
-    batches = zip(dst.dims[:-2], dst.strides[:-2], strict=True)
-    return any(length > 1 and step < dst.strides[-2] for length, step in batches)
+    sides = zip(spec.dims[-2:], spec.strides[-2:], strict=True)
+    widest = max((step for length, step in sides if length > 1), default=0)
+    batches = zip(spec.dims[:-2], spec.strides[:-2], strict=True)
+    return any(length > 1 and step < widest for length, step in batches)
 
 
 def _inner_order(strides: Dims, dims: Dims) -> list[int]:
@@ -128,6 +146,20 @@ LAYER_LAYOUT_GUARDS: tuple[Guard, ...] = (
         remedy="row-major strides: of one row these are the same bytes",
         source="measured: 3.7.2, brgemm, batches of one row that are declared channels last: every "
         "problem; 3.7.2 and 3.13.2, gemm, where there is an operand too",
+    ),
+    Guard(
+        id="matmul-4d-wei-batches-within",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=MATMUL,
+        impl=r"brg",
+        condition=float_wei_batches_within,
+        effect="weights are read from places other than their own: all values wrong",
+        remedy="three dimensions, weights of which each matrix lies by itself, or in any layout",
+        source="measured: 3.7.2 and 3.13.2, AVX2, AVX512_CORE and AVX512_CORE_BF16, f32 and bf16, "
+        "heads of (1, H, D, S) within rows and within columns: every one; gemm, three dimensions, "
+        "sources of that kind, and u8 and s8 were right",
     ),
     Guard(
         id="matmul-batches-within-rows",
