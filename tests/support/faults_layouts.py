@@ -126,7 +126,10 @@ def _layers() -> list[Fault]:
     within = replace(within, dst=TensorSpec((2, 8, 64), "s32", (64, 128, 1)))
     heads = MatMulProblem.of((1, 3, 16, 16), (1, 3, 16, 32), src="f32", wei="f32", dst="f32")
     heads = replace(heads, wei=TensorSpec((1, 3, 16, 32), "f32", (1536, 32, 96, 1)))
+    tap = DeconvProblem.of((1, 8, 6), (4, 8, 1), src="f32", wei="f32", dst="f32", layout="dense")
+    tap = replace(tap, wei=DENSE((4, 8, 1), "f32"))
     return [
+        Fault("deconv-pointwise-plain-wei", AVX512, tap),
         *(Fault("matmul-4d-wei-batches-within", level, heads) for level in (AVX2, AVX512)),
         *(Fault("inner-product-in-two-orders", level, fc) for level in (AVX2, AVX512)),
         Fault(

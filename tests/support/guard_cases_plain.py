@@ -14,6 +14,7 @@ from support.guard_cases import AVX2, NEW, OLD, VNNI
 
 ANYWHERE = ((OLD, AVX2), (NEW, VNNI))
 WITHIN = layer_layouts.float_wei_batches_within
+NCSP = "conv:any+jit_uni_ncsp:matmul+brg_matmul:avx512_core"
 IN_NEW = ((NEW, AVX2), (NEW, VNNI))
 IN_OLD = ((OLD, AVX2), (OLD, VNNI))
 # Rows, their conditions, where they are, a kernel that has the fault, and one that has not.
@@ -30,6 +31,7 @@ ROWS: list[tuple[str, Any, Any, str, str]] = [
     ("prelu-across-layout", layouts.slopes_across_layout, ANYWHERE, "jit_uni", "ref:any"),
     ("sum-into-gaps", layouts.sum_with_gaps, IN_OLD, "ref:any", "simple:any"),
     ("deconv-into-gaps", layer_layouts.deconvolved_into_gaps, ANYWHERE, "conv:any+ref:any", "ref"),
+    ("deconv-pointwise-plain-wei", layer_layouts.pointwise_plain_wei, ANYWHERE, NCSP, "ref"),
     ("inner-product-in-two-orders", layer_layouts.spatial_orders_differ, IN_NEW, "gemm:jit", "ref"),
     ("matmul-column-with-gaps", layer_layouts.column_with_gaps, ANYWHERE, "gemm:jit", "ref:any"),
     (

@@ -16,6 +16,13 @@ def spread(strides: Dims | None) -> DeconvProblem:
     return replace(problem, dst=TensorSpec((1, 8, 3, 3), "u8", strides))
 
 
+def tapped(strides: Dims | None, taps: int = 1) -> DeconvProblem:
+    """Return a deconvolution of floats by (8, 4, taps, taps)."""
+    wei = (8, 4, taps, taps)
+    problem = DeconvProblem.of((1, 4, 5, 5), wei, src="f32", wei="f32", dst="f32", layout="dense")
+    return replace(problem, wei=TensorSpec(wei, "f32", strides))
+
+
 def product(dst: Dims, strides: Dims | None) -> MatMulProblem:
     """Return a product of 5 rows into that dst."""
     *batch, m, n = dst
@@ -41,6 +48,11 @@ BORDERS: list[Border] = [
         layer_layouts.deconvolved_into_gaps,
         [(spread((216, 24, 8, 2)), PLAIN), (spread((144, 1, 48, 16)), PLAIN)],
         [(spread((72, 9, 3, 1)), PLAIN), (spread((72, 1, 24, 8)), PLAIN), (spread(None), PLAIN)],
+    ),
+    (
+        layer_layouts.pointwise_plain_wei,
+        [(tapped((4, 1, 1, 1)), PLAIN), (tapped((4, 1, 4, 4)), PLAIN)],
+        [(tapped(None), PLAIN), (tapped((1, 8, 1, 1)), PLAIN), (tapped((36, 9, 3, 1), 3), PLAIN)],
     ),
     (
         layer_layouts.spatial_orders_differ,

@@ -35,6 +35,13 @@ def deconvolved_into_gaps(problem: DeconvProblem, attr: Attr) -> bool:
     return problem.dst.has_gaps
 
 
+@condition("pointwise")
+def pointwise_plain_wei(problem: DeconvProblem, attr: Attr) -> bool:
+    """Match one tap of plain weights, whose outputs do not lie innermost."""
+    wei = problem.wei
+    return wei.strides is not None and wei.strides[0] != 1
+
+
 @condition()
 def spatial_orders_differ(problem: InnerProductProblem, attr: Attr) -> bool:
     """Match channels and places in one order in src, and in another in plain weights.
@@ -107,6 +114,19 @@ LAYER_LAYOUT_GUARDS: tuple[Guard, ...] = (
         source="measured: 3.7.2 and 3.13.2, the loop behind `conv:any`, which alone takes such a "
         "dst; of 30 000 random problems of any layout some 20 crashed or were wrong, all of"
         " them such",
+    ),
+    Guard(
+        id="deconv-pointwise-plain-wei",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=DECONV,
+        impl=r"ncsp.*matmul",
+        condition=pointwise_plain_wei,
+        effect="weights are read as if inputs and outputs were swapped: all values wrong",
+        remedy="weights in any layout, or tensors channels last",
+        source="measured: 3.7.2 and 3.13.2, AVX512_CORE_BF16, f32, row-major tensors: every one; "
+        "convolutions, weights in any layout, and those with outputs innermost were right",
     ),
     Guard(
         id="inner-product-in-two-orders",
