@@ -128,7 +128,15 @@ def _layers() -> list[Fault]:
     heads = replace(heads, wei=TensorSpec((1, 3, 16, 32), "f32", (1536, 32, 96, 1)))
     tap = DeconvProblem.of((1, 8, 6), (4, 8, 1), src="f32", wei="f32", dst="f32", layout="dense")
     tap = replace(tap, wei=DENSE((4, 8, 1), "f32"))
+    images = InnerProductProblem.of((49, 1, 7), 64, dst="f32")
+    images = replace(images, src=TensorSpec((49, 1, 7), "u8", (1, 343, 49)))
+    images = replace(images, wei=TensorSpec((64, 1, 7), "s8", (1, 448, 64)))
+    ends = ((2, 3),)
+    bf16 = ConvProblem.of((2, 1, 3), (1, 1, 8), src="bf16", wei="bf16", dst="bf16", padding=ends)
+    bf16 = replace(bf16, dst=TensorSpec((2, 1, 1), "bf16", (2, 1, 1)))
     return [
+        *(Fault("inner-product-innermost-images", level, images) for level in LEVELS),
+        Fault("conv-gemm-into-gaps", AVX512, bf16),
         Fault("deconv-pointwise-plain-wei", AVX512, tap),
         *(Fault("matmul-4d-wei-batches-within", level, heads) for level in (AVX2, AVX512)),
         *(Fault("inner-product-in-two-orders", level, fc) for level in (AVX2, AVX512)),

@@ -14,6 +14,7 @@ from support.guard_cases import AVX2, NEW, OLD, VNNI
 
 ANYWHERE = ((OLD, AVX2), (NEW, VNNI))
 WITHIN = layer_layouts.float_wei_batches_within
+GEMM = "x64:gemm_s8u8s32:jit"
 NCSP = "conv:any+jit_uni_ncsp:matmul+brg_matmul:avx512_core"
 IN_NEW = ((NEW, AVX2), (NEW, VNNI))
 IN_OLD = ((OLD, AVX2), (OLD, VNNI))
@@ -33,6 +34,8 @@ ROWS: list[tuple[str, Any, Any, str, str]] = [
     ("deconv-into-gaps", layer_layouts.deconvolved_into_gaps, ANYWHERE, "conv:any+ref:any", "ref"),
     ("deconv-pointwise-plain-wei", layer_layouts.pointwise_plain_wei, ANYWHERE, NCSP, "ref"),
     ("inner-product-in-two-orders", layer_layouts.spatial_orders_differ, IN_NEW, "gemm:jit", "ref"),
+    ("inner-product-innermost-images", layer_layouts.innermost_images, ANYWHERE, GEMM, "gemm:jit"),
+    ("conv-gemm-into-gaps", layer_layouts.convolved_into_gaps, ANYWHERE, "x64:gemm:jit", "ref:any"),
     ("matmul-column-with-gaps", layer_layouts.column_with_gaps, ANYWHERE, "gemm:jit", "ref:any"),
     (
         "matmul-row-declared-short",

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyonednn_q.faults.guards import layer_layouts
-from pyonednn_q.primitive.problem import DeconvProblem, InnerProductProblem, MatMulProblem
+from pyonednn_q.primitive.problem import (
+    ConvProblem,
+    DeconvProblem,
+    InnerProductProblem,
+    MatMulProblem,
+)
 from pyonednn_q.primitive.tensor import TensorSpec
-from support.guard_borders.make import PLAIN, Border, Dims, deconv, inner, matmul
+from support.guard_borders.make import PLAIN, Border, Dims, conv, deconv, inner, matmul
 
 
 def spread(strides: Dims | None) -> DeconvProblem:
@@ -21,6 +26,17 @@ def tapped(strides: Dims | None, taps: int = 1) -> DeconvProblem:
     wei = (8, 4, taps, taps)
     problem = DeconvProblem.of((1, 4, 5, 5), wei, src="f32", wei="f32", dst="f32", layout="dense")
     return replace(problem, wei=TensorSpec(wei, "f32", strides))
+
+
+def turned(dims: Dims, src: Dims, wei: Dims | None) -> InnerProductProblem:
+    """Return an inner product of tensors that lie so."""
+    return inner(dims, 5, wei, strides=src)
+
+
+def apart(dtype: str, strides: Dims) -> ConvProblem:
+    """Return a convolution into a dst of (1, 8, 3, 3) that lies so."""
+    problem = conv((1, 4, 5, 5), (8, 4, 3, 3), "bf16", wei="bf16", dst=dtype)
+    return replace(problem, dst=TensorSpec((1, 8, 3, 3), dtype, strides))
 
 
 def product(dst: Dims, strides: Dims | None) -> MatMulProblem:
@@ -65,6 +81,21 @@ BORDERS: list[Border] = [
             (crossed(None), PLAIN),
             (crossed((8, 1, 1, 1), (4, 8, 1, 1)), PLAIN),
         ],
+    ),
+    (
+        layer_layouts.innermost_images,
+        [(turned((4, 8, 3), (1, 12, 4), (1, 15, 5)), PLAIN)],
+        [
+            (turned((4, 8, 3), (1, 12, 4), (24, 3, 1)), PLAIN),
+            (turned((4, 8, 3), (24, 3, 1), (1, 15, 5)), PLAIN),
+            (turned((4, 8, 3), (1, 12, 4), None), PLAIN),
+            (turned((4, 8), (1, 4), (1, 5)), PLAIN),
+        ],
+    ),
+    (
+        layer_layouts.convolved_into_gaps,
+        [(apart("bf16", (144, 2, 48, 16)), PLAIN), (apart("bf16", (72, 1, 30, 10)), PLAIN)],
+        [(apart("bf16", (72, 1, 24, 8)), PLAIN), (apart("f32", (144, 2, 48, 16)), PLAIN)],
     ),
     (
         layer_layouts.column_with_gaps,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pyonednn_q import dtypes
 from pyonednn_q.faults.guards.guard import (
     AFTER_3_7,
+    CONV,
     DECONV,
     FAST,
     FLOOR,
@@ -20,7 +21,12 @@ from pyonednn_q.faults.guards.guard import (
     any_isa,
     condition,
 )
-from pyonednn_q.primitive.problem import DeconvProblem, InnerProductProblem, MatMulProblem
+from pyonednn_q.primitive.problem import (
+    ConvProblem,
+    DeconvProblem,
+    InnerProductProblem,
+    MatMulProblem,
+)
 
 if TYPE_CHECKING:
     from pyonednn_q.primitive.attr import Attr
@@ -52,6 +58,19 @@ def spatial_orders_differ(problem: InnerProductProblem, attr: Attr) -> bool:
     if src.strides is None or wei.strides is None or 1 not in (wei.dims[0], wei.strides[0]):
         return False
     return _inner_order(src.strides, src.dims) != _inner_order(wei.strides, wei.dims)
+
+
+@condition()
+def innermost_images(problem: InnerProductProblem, attr: Attr) -> bool:
+    """Match three dimensions and more, images innermost in src and outputs in plain weights."""
+    src, wei = problem.src, problem.wei
+    return src.ndim > 2 and all(each.strides and each.strides[0] == 1 for each in (src, wei))
+
+
+@condition("dst bf16")
+def convolved_into_gaps(problem: ConvProblem, attr: Attr) -> bool:
+    """Match a bf16 dst with gaps."""
+    return problem.dst.has_gaps
 
 
 @condition()
@@ -140,6 +159,32 @@ LAYER_LAYOUT_GUARDS: tuple[Guard, ...] = (
         remedy="weights in any layout, or in src's",
         source="measured: 3.13.2, SSE41, AVX2 and AVX512_CORE_BF16, u8 and s8: every such problem; "
         "3.7.2, weights in any layout, and row-major ones of several outputs were right",
+    ),
+    Guard(
+        id="inner-product-innermost-images",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=("inner_product",),
+        impl=r"x64:gemm_s8",
+        condition=innermost_images,
+        effect="places are multiplied with weights of other places",
+        remedy="the next implementation, or flatten the source and use matmul",
+        source="measured: 3.7.2 and 3.13.2, SSE41, AVX2 and AVX512_CORE_BF16, three dimensions: 22 "
+        "of 36 problems; f32, two dimensions and four were right",
+    ),
+    Guard(
+        id="conv-gemm-into-gaps",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=CONV,
+        impl=r"x64:gemm:jit",
+        condition=convolved_into_gaps,
+        effect="images are stored as if they had no gaps",
+        remedy="a dst without gaps, or an f32 one",
+        source="measured: 3.7.2 and 3.13.2, AVX512_CORE, gaps between images: every one; f32 was "
+        "right",
     ),
     Guard(
         id="matmul-column-with-gaps",
