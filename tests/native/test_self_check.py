@@ -26,7 +26,7 @@ from support.faults_hunted import ALL, HUNTED_FAULTS
 from support.faults_layouts import LAYOUT_FAULTS
 from support.isa import LIMIT_VARIABLE, reason_row_is_unavailable
 
-# What the bounds of float arithmetic allow, or what 3.7 shows of other operands only: docs/inspect.md.
+# Bounds of float arithmetic allow it; 3.7 shows it of other operands only (docs/inspect.md).
 NOT_CAUGHT = {"depthwise-to-bf16", "matmul-row-declared-short"}
 MODELLED = ("convolution", "deconvolution", "inner_product", "matmul")
 
