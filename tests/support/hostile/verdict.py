@@ -99,13 +99,24 @@ def _judge_results(attempt: Attempt, before: Mapping[str, Any], results: list[An
     for result in results:
         seen = _seen(result)  # `out` comes back as it was given
         problem = meaning.wrong(result if seen is None else seen)
-        # Kernels multiply places beside a window by 0, which is no number where the source is none.
-        if problem and attempt.kind == "deconv" and not _is_finite(attempt.src):
+        if problem and _reads_beside(attempt) and not _is_finite(attempt.src):
             return Verdict("unknown", "a float source that is not finite")
         if problem:
             is_far = reaches_far(attempt, before)  # there, folded scales may leave float32
             return Verdict("unknown" if is_far else "WRONG", problem)
     return Verdict("right" if meaning.is_known else "unknown")
+
+
+def _reads_beside(attempt: Attempt) -> bool:
+    """Tell whether kernels multiply places beside a window by 0: no number where these are none.
+
+    Deconvolutions do; and convolutions of 16 bits, which take pairs of channels, of odd ones.
+    """
+    src = _seen(attempt.src)
+    if attempt.kind != "conv" or src is None or src.ndim < 2 or src.itemsize != 2:
+        return attempt.kind == "deconv"
+    groups = attempt.settings.get("groups", 1)
+    return bool(src.shape[1] // groups % 2) if isinstance(groups, int) and groups > 0 else False
 
 
 def _is_finite(value: Any) -> bool:
