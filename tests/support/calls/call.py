@@ -140,7 +140,12 @@ class Call:
         if not self.in_parts:
             return Bounded.of(value)
         whole = self._sums(src, wei - points)
-        return Bounded.of(value, size=np.abs(whole) + np.abs(whole - value))
+        size = np.abs(whole) + np.abs(whole - value)
+        if self.wei_q.dtype == "u8":
+            # Primitives take s8: 128 less, and what is left of the zero point as a part of its own.
+            signed = self._sums(src - point, wei - 128.0)
+            size = size + np.abs(signed) + np.abs(signed - value)
+        return Bounded.of(value, size=size)
 
     def _sums(self, src: F64, wei: F64) -> F64:
         if self.kind == "matmul":
