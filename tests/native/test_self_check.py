@@ -26,8 +26,9 @@ from support.faults_hunted import ALL, HUNTED_FAULTS
 from support.faults_layouts import LAYOUT_FAULTS
 from support.isa import LIMIT_VARIABLE, reason_row_is_unavailable
 
-# Bounds of float arithmetic allow it; 3.7 shows it of other operands only (docs/inspect.md).
-NOT_CAUGHT = {"depthwise-to-bf16", "matmul-row-declared-short"}
+# A step of bf16, which the bounds of float arithmetic allow: docs/inspect.md.
+NOT_CAUGHT = {"depthwise-to-bf16"}
+CAUGHT = ("self_check: ", "runtime_error", "dnnl_primitive_execute: ")
 MODELLED = ("convolution", "deconvolution", "inner_product", "matmul")
 
 
@@ -59,7 +60,7 @@ def test_a_wrong_kernel_is_caught(fault: Fault) -> None:
     arrays, values = filled(fault)
     work = (unguarded.self_checked, found[0], fault.problem, fault.attr, arrays, values)
     said = run_child(*work, environment=environment | {"MALLOC_PERTURB_": "85"} | TWO_THREADS)
-    is_caught = said.crashed or "self_check: " in said.value or "runtime_error" in said.value
+    is_caught = said.crashed or any(word in said.value for word in CAUGHT)
     if not (is_caught or is_measured):
         pytest.skip(f"{fault.row}: not shown by oneDNN {facts.version}")
     assert is_caught

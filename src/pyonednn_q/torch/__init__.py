@@ -6,7 +6,7 @@ reads float layers as a `pyonednn_q.network.Network`; `pyonednn_q.network.calibr
 
 from __future__ import annotations
 
-from pyonednn_q.torch.float_layers_read import sequential
+from pyonednn_q.torch.sequence_reader import sequential
 from pyonednn_q.torch.swapped_layers import QuantizedLayer, swap
 
 __all__ = ["QuantizedLayer", "sequential", "swap"]

@@ -267,8 +267,8 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         effect="slopes are read for other channels than their own",
         remedy="tensors row-major or channels last",
         source="measured: 3.7.2 and 3.13.2, slopes of a channel each beside src whose columns, or "
-        "images, lie within channels: `tools/hunt.py --plain`, about one of six, and none "
-        "of 900 of usual orders",
+        "images, lie within channels: some of them, and none of the usual orders, in "
+        "`tools/hunt.py --plain`",
     ),
     Guard(
         id="sum-into-gaps",
