@@ -141,6 +141,7 @@ def walks() -> dict[str, Walk]:
     conv = follow("pq.Conv(wei, ...)", lambda: pq.Conv(wei, **options))
     follow("conv(src), first of a shape", lambda: conv(last))
     follow("conv(src), every next", lambda: conv(last))
+    follow("conv(src), first of another size", lambda: conv(last[..., :14, :]))
     follow("conv(src), another layout, first", lambda: conv(src))
     follow("conv(src), float source, first", lambda: conv(reals))
     follow("conv(src), float source, every next", lambda: conv(reals))

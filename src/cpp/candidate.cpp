@@ -96,16 +96,29 @@ py::dict Candidate::attr_readback() const {
     return pq::attr_readback(attr);
 }
 
+namespace {
+
+std::shared_ptr<Memory> packed_from(const Layout& given, const void* data, const Layout& wanted) {
+    auto packed = std::make_shared<Memory>(wanted);
+    const GilReleased released;
+    // A reorder is generated code, milliseconds for every bias; and there is none from 4-bit data
+    // to the same layout.
+    if (given == wanted) {
+        std::memcpy(packed->data(), data, given.nbytes());
+    } else {
+        // Read only: the const_cast is for an API that takes void * for input and output alike.
+        reorder(given, const_cast<void*>(data), *packed);
+    }
+    return packed;
+}
+
+} // namespace
+
 std::shared_ptr<Memory> Candidate::pack(const std::string& name, const py::array& array) const {
     const Layout wanted = layout(name);
     check_shape(name, array, wanted.dims());
     const Layout given = layout_of(name, array, wanted.dtype());
-    auto packed = std::make_shared<Memory>(wanted);
-    // Read only: the const_cast is for an API that takes void * for input and output alike.
-    void* data = const_cast<void*>(array.data());
-    const GilReleased released;
-    reorder(given, data, *packed);
-    return packed;
+    return packed_from(given, array.data(), wanted);
 }
 
 std::shared_ptr<Memory> Candidate::pack_nibbles(const std::string& name,
@@ -126,16 +139,7 @@ std::shared_ptr<Memory> Candidate::pack_nibbles(const std::string& name,
                             std::to_string(given.nbytes()) +
                                     " contiguous uint8 bytes, two values each");
     }
-    auto packed = std::make_shared<Memory>(wanted);
-    void* data = const_cast<void*>(bytes.data());
-    // The library has no reorder from 4-bit data to the same layout.
-    if (given == wanted) {
-        std::memcpy(packed->data(), data, given.nbytes());
-        return packed;
-    }
-    const GilReleased released;
-    reorder(given, data, *packed);
-    return packed;
+    return packed_from(given, bytes.data(), wanted);
 }
 
 const RuntimeValue* Candidate::runtime_value(const std::string& name) const {

@@ -11,7 +11,7 @@ from pyonednn_q.errors import ArgumentError, SaturationError, UnsupportedError
 from pyonednn_q.native.runtime import Lock
 from pyonednn_q.native.trial import lost_channels
 from pyonednn_q.ops.arrays import Reshaped, as_array, as_output
-from pyonednn_q.ops.ready import PackedKey, Ready, Recipe
+from pyonednn_q.ops.ready import PackedKey, PlanKey, Ready, Recipe
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.ops.source import NOTE, both_refused, hot_call_for
 from pyonednn_q.shown import shown
@@ -19,6 +19,7 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from pyonednn_q.compose.plan import Plan
     from pyonednn_q.dtypes import DType
     from pyonednn_q.native import Packed
     from pyonednn_q.ops.definition import Definition
@@ -35,13 +36,14 @@ Dims = tuple[int, ...]
 
 
 class OnPrimitives:
-    """What one operator keeps of a process: what is ready for shapes, and packed weights.
+    """What one operator keeps of a process: what is ready for shapes, plans, and packed weights.
 
     It holds no operator, so that both go as soon as nothing refers to the operator.
     """
 
     def __init__(self) -> None:
         self._ready: Shapes[tuple[Dims, str], Ready] = Shapes()
+        self._plans: dict[PlanKey, Plan] = {}
         self._packed: dict[PackedKey, Packed] = {}
         self._packed_for_unsigned: dict[PackedKey, Packed] = {}
         self._lock = Lock()
@@ -77,8 +79,9 @@ class OnPrimitives:
         return ready
 
     def clear(self) -> None:
-        """Let go of primitives and packed weights."""
+        """Let go of primitives, plans and packed weights."""
         self._ready.clear()
+        self._plans.clear()
         self._packed.clear()
         self._packed_for_unsigned.clear()
 
@@ -136,6 +139,7 @@ class OnPrimitives:
             bias=definition.bias,
             settings=definition._settings_for(src_dims),
             packed=packed,
+            plans=self._plans,
             notes=(*filter(None, [weights.note]), *notes, *definition._notes(problem)),
         )
 

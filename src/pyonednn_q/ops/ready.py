@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from pyonednn_q.ops.staged import Quantizer, SourceLevels
 from pyonednn_q.ops.tunings import tuned
 from pyonednn_q.primitive.dense_facts import ACC_MAP, PrimitiveFacts, acc_interval
 from pyonednn_q.primitive.isa import classify
+from pyonednn_q.primitive.post_ops import BinaryPostOp
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 PackedKey = tuple[str, tuple[int, ...], Vec]  # kind and dims of the weights; what multiplies them
+PlanKey: TypeAlias = "tuple[str | int | TensorSpec | Settings | SrcZeroPoint, ...]"
 _NARROW = ("bf16", "f16")
 _NEAR = 1e-4  # of a whole zero point, in levels; as compose_layer's
 _PLAIN = SrcZeroPoint(0.0, "nothing")
@@ -89,6 +91,7 @@ class Recipe:
     notes: tuple[str, ...]
     implementation: str | None = None
     arrays: Mapping[str, TensorSpec] = field(default_factory=dict)
+    plans: dict[PlanKey, Plan] = field(default_factory=dict)
 
     def ready(self) -> Ready:
         """Compose and prepare; then tune, as the settings say.
@@ -193,10 +196,27 @@ class Recipe:
         return SrcZeroPoint(0.0, "map" if by_map else "attribute")
 
     def _plan(self, carried: SrcZeroPoint, apart: str = "") -> Plan:
+        """Return the plan for this size; an operator composes once, and bounds its sums once."""
+        problem, dims = self.problem, self.problem.dst.dims
+        types = (problem.src.dtype, problem.dst.dtype, problem.dst.ndim)
+        key = (problem.kind, problem.wei, *types, self.settings, carried, apart)
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self.plans[key] = self._composed(self._facts(carried), apart)
+        if plan.facts.dst_dims == dims:
+            return plan
+        facts = replace(plan.facts, dst_dims=dims)
+        # Operands have dims that dst's size decides; nothing else of a plan knows it.
+        has_operands = any(isinstance(post_op, BinaryPostOp) for post_op in plan.post_ops)
+        if has_operands:
+            return self._composed(facts, apart)
+        return replace(plan, facts=facts)
+
+    def _composed(self, facts: PrimitiveFacts, apart: str) -> Plan:
         settings = self.settings
         return compose(
             settings.post,
-            self._facts(carried),
+            facts,
             settings.policy,
             exact_rounding=settings.exact_rounding,
             strict=settings.strict,
