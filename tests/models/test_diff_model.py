@@ -55,13 +55,8 @@ def test_dynamic_models_differ_in_last_places(
     said = json.loads(capsys.readouterr().out)
     names = {each["arithmetic"] for each in said["compared"]}
     assert names <= {"", "float32, in another order", "float32, another approximation"}
-    unbounded = {
-        each["words"].partition("; ")[2].partition(" ")[0]
-        for each in said["compared"]
-        if each["arithmetic"] == "float32, another approximation"
-    }
-    assert unbounded <= {"Gelu", "LayerNormalization", "Sigmoid", "Softmax", "Tanh"}
-    assert not any(each["unexplained"] for each in said["compared"])
+    assert not [each for each in said["compared"] if each["unexplained"]]
+    assert not [each for each in said["compared"] if "no error that is known" in each["words"]]
 
 
 class Pair:

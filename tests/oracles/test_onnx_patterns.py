@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -380,3 +381,20 @@ def test_fake_quantize_that_is_no_quantizer(change: str) -> None:
     assert [node.how for node in graph.nodes] == ["reference"]
     with pytest.raises(pq.UnsupportedError, match="FakeQuantize"):
         pq.onnx.Model(graph)
+
+
+def test_codes_that_two_layers_add_are_there_for_what_each_stands_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = Quantized(8)
+    shared = net.codes(8, 1, 1, axis=None)
+    first = net.store(net.add("Add", net.layer(), shared), 0.05)
+    ready = run(net.end(net.add("Add", net.layer(first), shared)), tmp_path)
+    x = np.random.default_rng(3).normal(0, 1, SRC).astype(np.float32)
+    expected = ready.run({"x": x})["y"]
+    no_kernel = Mock(side_effect=pq.errors.UnsupportedError("refused", "preparing", "it", "none"))
+    monkeypatch.setattr(pq.Conv, "prepare", no_kernel)
+    parts = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(tmp_path / "m.onnx")))
+    assert not [node for node in parts.graph.nodes if node.how.startswith("INT8")]
+    # Sums of other orders at ties.
+    np.testing.assert_allclose(parts.run({"x": x})["y"], expected, atol=0.0201)

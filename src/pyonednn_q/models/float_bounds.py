@@ -4,7 +4,7 @@ Values are computed in float64 along the nodes that it stands for, and beside ea
 any computation in float32 may be from it: a rounding is off by no more than u = 2^-24 of its
 result, and a sum of K products in any order by no more than gamma(K) = K u / (1 - K u) of the sum
 of their magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, 3.1 and 3.5), to which
-comes what its terms are off by. Functions whose error nobody documents have no bound.
+comes what its terms are off by. Functions have the bounds of `function_bounds`, or none.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q.errors import Error
+from pyonednn_q.models.function_bounds import function_bounds, function_values, gamma
 from pyonednn_q.models.real_values import computed, dequantized, wide
 from pyonednn_q.onnx.fused_node import is_mover
 
@@ -103,7 +104,8 @@ def values_of(part: GraphNode, own: Values, opsets: Mapping[str, int]) -> list[A
     if part.kind in {"DynamicQuantizeLinear", "Cast"}:  # which say float32
         narrow = {name: _narrow(own[name]) for name in part.inputs if name}
         return [wide(each) for each in computed(part, narrow, opsets)]
-    return computed(part, own, opsets)
+    exact = function_values(part, own)
+    return computed(part, own, opsets) if exact is None else [exact]
 
 
 def bounds_of(
@@ -140,6 +142,9 @@ def bounds_of(
         case kind if kind in _STEPS or is_mover(kind, part.attributes):
             most = max((float(np.max(each, initial=0.0)) for each in off), default=0.0)
             found = [most] * len(results)
+        case _:
+            of_function = function_bounds(part, own, off, np.asarray(results[0]))
+            found = None if of_function is None else [of_function]
     return found
 
 
@@ -155,8 +160,7 @@ def _of_sum(
     (inner,) = computed(part, {**own, **{n: sizes[n] for n in floats}}, opsets)[:1]
     wider = {n: sizes[n] + places[n] for n in floats}
     (outer,) = computed(part, {**own, **wider}, opsets)[:1]
-    count = _terms(part, own) + _MORE
-    return [outer - inner + count * ROUNDING / (1 - count * ROUNDING) * outer]
+    return [outer - inner + gamma(_terms(part, own) + _MORE) * outer]
 
 
 def _terms(part: GraphNode, own: Values) -> int:

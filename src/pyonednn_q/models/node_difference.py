@@ -8,7 +8,8 @@ operations on codes   the dialects of `emulate`
 both                  values beside a tie, of the last rounding or of one on the way, where the
                       order of float32's roundings decides
 floats                both as near to float64's values as any order of roundings is: `float_bound`
-functions of floats   none has a bound that is documented: the distances are told, and not judged
+functions of floats   both as near as the kernels of either were measured to be; of functions that
+                      nobody measured the distances are told, and not judged
 
 What none of them gives is unexplained.
 """
@@ -25,6 +26,7 @@ from pyonednn_q import emulate
 from pyonednn_q.errors import Error
 from pyonednn_q.inspection import explain_difference
 from pyonednn_q.models.float_bounds import float_bound
+from pyonednn_q.models.function_bounds import KERNELS
 from pyonednn_q.models.tie_reach import by_ties
 from pyonednn_q.onnx.fused_node import CodeOperation
 from pyonednn_q.ops.operator import Operator
@@ -196,7 +198,7 @@ def _of_floats(
     found = float_bound(node, name, values, opsets)
     if found is None or found.apart is None or both[0].dtype.itemsize < np.float32().itemsize:
         why = "its nodes" if found is None else found.function or str(both[0].dtype)
-        told = f"{words}; {why} has no documented error"
+        told = f"{words}; {why} has no error that is known"
         if found is not None and not lost:
             unit = _apart(*both)[1]
             ours, theirs = (float(np.abs(each - found.values).max()) / unit for each in both)
@@ -208,7 +210,9 @@ def _of_floats(
         most = np.max(np.where(far | (steps == 0), 0, np.maximum(*gaps) / found.apart))
     count = int(np.count_nonzero(far))
     if count:
-        return "", f"{words}; {count} beyond what any order of roundings gives", count
+        return "", f"{words}; {count} beyond what kernels and orders of roundings give", count
+    if any(part.kind in KERNELS for part in node.parts):
+        return _FUNCTIONS, f"{words}, {most:.0%} of what kernels were measured to be off by", 0
     return _SUMS, f"{words}, {most:.0%} of what roundings in any order may be off by", 0
 
 

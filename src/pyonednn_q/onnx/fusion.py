@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -251,7 +251,10 @@ class _Fusion:
         self._put(fused, (node,))
 
     def _fold(self) -> None:
-        """Replace quantizers of constants by what they give, where somebody reads that."""
+        """Replace quantizers of constants by what they give, where somebody reads that.
+
+        Nodes that a layer stands for do, too: they compute it where no kernel takes the layer.
+        """
         found = [
             (place, node)
             for place, node in self._nodes.items()
@@ -259,7 +262,9 @@ class _Fusion:
             and len(node.parts) == 1
             and all(name in self._view.constants for name in node.parts[0].inputs if name)
         ]
-        read = {name for node in self._nodes.values() for name in node.reads}
+        nodes = [*self._nodes.values()]
+        read = {name for node in nodes for name in node.reads}
+        read |= _read_by_parts(node for node in nodes if len(node.parts) > 1)
         for place, node in found:
             is_read = node.output in read or node.output in self._graph.outputs
             real = self._view.float_constant(node.output) if is_read else None
@@ -313,8 +318,14 @@ class _Fusion:
         return order
 
 
-def _read_by_parts(nodes: list[FusedNode]) -> set[str]:
-    return {name for node in nodes for part in node.parts for name in part.inputs}
+def _read_by_parts(nodes: Iterable[FusedNode]) -> set[str]:
+    """Return what nodes read that are fused to one, and do not make themselves."""
+    return {
+        name
+        for node in nodes
+        for part in node.parts
+        for name in {*part.inputs} - {made for each in node.parts for made in each.outputs}
+    }
 
 
 def _qparams(nodes: list[FusedNode]) -> dict[str, QParams]:

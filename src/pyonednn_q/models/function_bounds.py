@@ -1,0 +1,155 @@
+"""How far functions of float32 may be from their values, in the kernels of either runtime.
+
+Nobody documents the errors of kernels, so they are measured: of oneDNN's in `predict.float_bounds`,
+of onnxruntime's here, in the same form, units · 2^-24 · max(1, |f(x)|) over floats of magnitude
+2^-30 to 2^7 (`tools/function_errors.py`; tests/models/test_function_bounds.py measures again). What
+softmax and layer normalization make of exponentials, sums and a root follows from those and from
+the model of `float_bounds`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.expr.algs import ALGS
+from pyonednn_q.predict.float_bounds import BOUNDS, EXP_LOSES, UNIT
+
+if TYPE_CHECKING:
+    from pyonednn_q.onnx.graph import GraphNode
+
+__all__ = ["FUNCTIONS", "KERNELS", "PEER_UNITS", "function_bounds", "function_values", "gamma"]
+
+Array = np.ndarray[Any, Any]
+Values = Mapping[str, Array]
+
+# By ONNX's names, oneDNN's.
+FUNCTIONS = {"Exp": "exp", "Gelu": "gelu_erf", "Sigmoid": "logistic", "Tanh": "tanh"}
+# Of onnxruntime's kernels, rounded up; that of Exp in parts of the value.
+PEER_UNITS = {"Erf": 1.05, "Exp": 1.3, "Gelu": 2.2, "Sigmoid": 3.0, "Tanh": 5.5}
+KERNELS = frozenset({*PEER_UNITS, "LayerNormalization", "Softmax"})
+_SLOPES = {"Erf": 2 / math.sqrt(math.pi), "Gelu": 1.13, "Sigmoid": 0.25, "Tanh": 1.0}
+_LEAST = 2.0**-125  # kernels have 0 for smaller exponentials
+_ERF = np.frompyfunc(math.erf, 1, 1)
+_HARD = 3.0  # where HardSwish becomes 0 and x
+_ROUNDED = 3 * UNIT  # a product with a constant that is rounded itself, and a sum
+
+
+def gamma(terms: int) -> float:
+    """Return how far sums of so many terms are from exact, in parts of their magnitudes."""
+    return terms * UNIT / (1 - terms * UNIT)
+
+
+def function_values(part: GraphNode, own: Values) -> Array | None:
+    """Return a function's values in float64; None where ONNX's reference has them as exactly."""
+    if part.kind == "Erf":
+        return np.asarray(_ERF(own[part.inputs[0]]), np.float64)
+    if part.kind == "Gelu" and _is_erf(part):
+        return np.asarray(ALGS["gelu_erf"](own[part.inputs[0]]), np.float64)
+    return None
+
+
+def function_bounds(
+    part: GraphNode, own: Values, off: list[Any], exact: Array
+) -> Array | float | None:
+    """Return how far a function's float32 results may be from its values.
+
+    Parameters
+    ----------
+    part : GraphNode
+        The function.
+    own : mapping of str to ndarray
+        What it reads, in float64.
+    off : list of ndarray or float
+        How far each of that may be off.
+    exact : ndarray of float64
+        Its values.
+
+    Returns
+    -------
+    ndarray, float or None
+        None of functions whose error is not known.
+    """
+    match part.kind:
+        case "Softmax":
+            return _of_softmax(part, own[part.inputs[0]], off[0], exact)
+        case "LayerNormalization":
+            return _of_layer_norm(part, own, off, exact)
+        case "Div" if exact.dtype.kind == "f" and not np.any(off[1]):
+            size = np.abs(own[part.inputs[1]].astype(np.float64))
+            return np.asarray(off[0] / size + 2 * UNIT * np.abs(exact))
+        case "HardSigmoid":
+            return _of_line(part, own[part.inputs[0]], off[0])
+        case "HardSwish":
+            x = own[part.inputs[0]]
+            of_line = np.where(np.abs(x) <= _HARD + off[0], _ROUNDED * (np.abs(x) / 6 + 0.5), 0.0)
+            return np.asarray(1.5 * off[0] + np.abs(x) * of_line + 2 * UNIT * np.abs(exact))
+        case "Exp":
+            return np.asarray(exact * np.expm1(off[0]) + _of_exp(own[part.inputs[0]], exact))
+        case "Erf" | "Gelu" | "Sigmoid" | "Tanh" if _is_erf(part):
+            units = PEER_UNITS[part.kind]
+            if part.kind in FUNCTIONS:
+                units = max(units, *BOUNDS[FUNCTIONS[part.kind]].units)
+            size = np.maximum(1.0, np.abs(exact))
+            return np.asarray(_SLOPES[part.kind] * off[0] + units * UNIT * size)
+    return None
+
+
+def _is_erf(part: GraphNode) -> bool:
+    return part.attributes.get("approximate", "none") in {"none", b"none"}
+
+
+def _of_line(part: GraphNode, x: Array, off: Any) -> Array:  # noqa: ANN401
+    alpha = float(part.attributes.get("alpha", 0.2))
+    beta = float(part.attributes.get("beta", 0.5))
+    return np.asarray(abs(alpha) * off + _ROUNDED * (np.abs(alpha * x) + abs(beta)))
+
+
+def _of_exp(x: Array, exact: Array) -> Array:
+    ours = max(BOUNDS["exp"].units) + max(EXP_LOSES) * np.abs(x)
+    return np.asarray(np.maximum(ours, PEER_UNITS["Exp"]) * UNIT * exact + _LEAST)
+
+
+def _of_softmax(part: GraphNode, x: Array, off: Any, exact: Array) -> Array:  # noqa: ANN401
+    axis = int(part.attributes.get("axis", -1))
+    less = x - x.max(axis=axis, keepdims=True)
+    powers = np.exp(less)
+    # Of x, of the greatest, and of their difference; then of the exponential of what came out.
+    moved = np.abs(less) * UNIT + 2 * np.max(off, initial=0.0)
+    each = powers * np.expm1(moved) + _of_exp(less, powers) * np.exp(moved)
+    total = powers.sum(axis=axis, keepdims=True)
+    lost = each.sum(axis=axis, keepdims=True) + gamma(x.shape[axis]) * total
+    least = total - lost
+    apart = (each + exact * lost) / least
+    # A quotient, or a product with a reciprocal: two roundings.
+    return np.asarray(apart + 2 * UNIT * (exact + apart))
+
+
+def _of_layer_norm(part: GraphNode, own: Values, off: list[Any], exact: Array) -> Array | None:
+    if any(np.any(each) for each in off[1:]):
+        return None
+    x = own[part.inputs[0]]
+    axes = tuple(range(int(part.attributes.get("axis", -1)) % x.ndim, x.ndim))
+    epsilon = float(part.attributes.get("epsilon", 1e-5))
+    moved = float(np.max(off[0], initial=0.0))
+    most = gamma(math.prod(x.shape[axis] for axis in axes) + 4)
+
+    def mean(of: Array) -> Array:
+        return np.asarray(of.mean(axis=axes, keepdims=True))
+
+    apart = x - mean(x)
+    variance, squares = mean(apart * apart), mean(x * x)
+    off_mean = most * mean(np.abs(x)) + moved
+    # Of the squares' mean less the mean's square, as of the mean of squared distances.
+    off_variance = 4 * most * squares + 4 * moved * np.sqrt(variance) + 4 * moved**2
+    root = np.sqrt(variance + epsilon)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least = np.sqrt(np.maximum(variance + epsilon - off_variance, 0.0))
+        size = np.abs(apart) / root
+        off_normal = (off_mean + moved + UNIT * np.abs(apart)) / least
+        off_normal += size * (root / least - 1) + 4 * UNIT * size
+    gain = np.abs(own[part.inputs[1]])
+    return np.asarray(gain * off_normal + 2 * UNIT * (gain * (size + off_normal) + np.abs(exact)))

@@ -1,0 +1,164 @@
+"""Functions of floats: what kernels are off by is measured again, and what is wrong stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="onnx is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+pytest.importorskip("scipy", reason="SciPy is not installed")
+
+import onnx
+import onnxruntime
+from onnx import helper
+from scipy import special
+
+from pyonednn_q import native
+from pyonednn_q.models.float_bounds import float_bound
+from pyonednn_q.models.function_bounds import FUNCTIONS, PEER_UNITS
+from pyonednn_q.onnx.fused_node import FusedNode
+from pyonednn_q.onnx.graph import GraphNode
+from pyonednn_q.predict.float_bounds import BOUNDS, UNIT
+from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.problem import EltwiseProblem, SoftmaxProblem
+from pyonednn_q.primitive.tensor import TensorSpec
+
+Array = np.ndarray[Any, Any]
+OPSETS = {"": 20}
+EXACT: dict[str, Callable[[Array], Array]] = {
+    "Erf": special.erf,
+    "Exp": np.exp,
+    "Gelu": lambda x: 0.5 * x * special.erfc(-x / np.sqrt(2.0)),
+    "Sigmoid": special.expit,
+    "Tanh": np.tanh,
+}
+
+
+def theirs(part: GraphNode, values: dict[str, Array]) -> Array:
+    """Return onnxruntime's result of one node."""
+    ends = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, values[name].shape)
+        for name in part.inputs
+    ]
+    node = helper.make_node(part.kind, [*part.inputs], ["y"], **part.attributes)
+    result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    graph = helper.make_graph([node], "one", ends, [result])
+    opsets = [helper.make_opsetid("", OPSETS[""])]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return np.asarray(session.run(None, values)[0])
+
+
+def bound(part: GraphNode, values: dict[str, Array]) -> tuple[Array, Array]:
+    """Return a node's values and how far float32 may be from them."""
+    node = FusedNode("y", part, part.inputs, {}, ("y",), (part,))
+    found = float_bound(node, "y", values, OPSETS)
+    assert found is not None
+    assert found.apart is not None
+    return found.values, found.apart
+
+
+def part_of(kind: str, *inputs: str, **attributes: Any) -> GraphNode:
+    return GraphNode("y", kind, inputs or ("x",), ("y",), attributes=attributes)
+
+
+def grid(kind: str) -> Array:
+    """Return floats of every size, and many where functions bend."""
+    rng = np.random.default_rng(0)
+    wide = np.exp2(rng.uniform(-30, 7, 1 << 17)) * rng.choice([-1.0, 1.0], 1 << 17)
+    x = np.concatenate([wide, rng.uniform(-10, 10, 1 << 18)]).astype(np.float32)
+    return x[np.abs(x) < 87] if kind == "Exp" else x
+
+
+@pytest.mark.parametrize("kind", PEER_UNITS)
+def test_kernels_are_within_their_bounds_and_near_them(kind: str) -> None:
+    x = grid(kind)
+    exact = EXACT[kind](x.astype(np.float64))
+    unit = UNIT * (exact if kind == "Exp" else np.maximum(1.0, np.abs(exact)))
+    normal = exact > 2.0**-125 if kind == "Exp" else np.isfinite(exact)
+    worst = (np.abs(theirs(part_of(kind), {"x": x}) - exact) / unit)[normal].max()
+    assert 0.5 * PEER_UNITS[kind] <= worst <= PEER_UNITS[kind]
+    values, apart = bound(part_of(kind), {"x": x})
+    np.testing.assert_allclose(values, exact, rtol=1e-13, atol=1e-15)
+    if kind in FUNCTIONS:
+        spec = TensorSpec.dense(x.shape, "f32")
+        ours = native.prepare(EltwiseProblem(spec, spec, FUNCTIONS[kind]), Attr())(x)
+        assert (np.abs(ours - exact) <= apart).all()
+        most = max(PEER_UNITS[kind], *BOUNDS[FUNCTIONS[kind]].units)
+        if kind != "Exp":  # whose error grows with |x|
+            assert (apart <= 1.01 * most * unit + 2.0**-120).all()
+
+
+ROWS = [(1, 1), (3, 7), (8, 64), (4, 768), (2, 3000)]
+
+
+@pytest.mark.parametrize("spread", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("dims", ROWS)
+def test_softmax_of_both_is_within_its_bound(dims: tuple[int, int], spread: float) -> None:
+    x = np.random.default_rng(dims[1]).normal(5, spread, dims).astype(np.float32)
+    part = part_of("Softmax", axis=-1)
+    exact, apart = bound(part, {"x": x})
+    np.testing.assert_allclose(exact, special.softmax(x.astype(np.float64), -1), rtol=1e-12)
+    spec = TensorSpec.dense(dims, "f32")
+    ours = native.prepare(SoftmaxProblem(spec, spec, 1), Attr())(x)
+    for each in (ours, theirs(part, {"x": x})):
+        assert (np.abs(each - exact) <= apart).all()
+    # Another base is far beyond it, wherever it changes a value that float32 has at all.
+    powers = np.exp2(x.astype(np.float64) - x.max(-1, keepdims=True))
+    other = powers / powers.sum(-1, keepdims=True)
+    differs = (np.abs(other - exact) > 2e-3 * exact) & (exact > 1e-30)
+    assert (np.abs(other - exact) > apart)[differs].all()
+
+
+@pytest.mark.parametrize("middle", [0.0, 3.0])
+@pytest.mark.parametrize("dims", ROWS[1:])
+def test_layer_normalization_of_both_is_within_its_bound(
+    dims: tuple[int, int], middle: float
+) -> None:
+    rng = np.random.default_rng(dims[1])
+    values = {
+        "x": rng.normal(middle, 1, dims).astype(np.float32),
+        "gain": rng.normal(1, 0.2, dims[1]).astype(np.float32),
+        "shift": rng.normal(0, 0.2, dims[1]).astype(np.float32),
+    }
+    part = part_of("LayerNormalization", *values, axis=-1, epsilon=1e-5)
+    exact, apart = bound(part, values)
+    x, gain, shift = (each.astype(np.float64) for each in values.values())
+
+    def normal(epsilon: float, ddof: int) -> Array:
+        distance = x - x.mean(-1, keepdims=True)
+        root = np.sqrt(x.var(-1, ddof=ddof, keepdims=True) + epsilon)
+        return np.asarray(distance / root * gain + shift)
+
+    np.testing.assert_allclose(exact, normal(1e-5, 0), rtol=1e-9, atol=1e-12)
+    got = theirs(part, values)
+    assert (np.abs(got - exact) <= apart).all()
+    floats = values["x"] - values["x"].mean(-1, keepdims=True)
+    root = np.sqrt((floats * floats).mean(-1, keepdims=True) + np.float32(1e-5))
+    assert (np.abs(floats / root * values["gain"] + values["shift"] - exact) <= apart).all()
+    # Another divisor, of few, and a larger epsilon are not taken for roundings.
+    assert dims[1] > 64 or (np.abs(normal(1e-5, 1) - exact) > apart).mean() > 0.9
+    assert (np.abs(normal(0.1, 0) - exact) > apart).mean() > 0.7
+
+
+@pytest.mark.parametrize("kind", ["HardSigmoid", "HardSwish"])
+def test_lines_with_bounds_are_within_theirs(kind: str) -> None:
+    x = grid(kind)
+    part = part_of(kind, **({"alpha": 0.3, "beta": 0.4} if kind == "HardSigmoid" else {}))
+    exact, apart = bound(part, {"x": x})
+    assert (np.abs(theirs(part, {"x": x}) - exact) <= apart).all()
+    middle = np.abs(x) < 1
+    assert (apart[middle] <= 1e-6).all()
+
+
+def test_functions_that_nobody_measured_have_no_bound() -> None:
+    part = part_of("Sin")
+    node = FusedNode("y", part, ("x",), {}, ("y",), (part,))
+    found = float_bound(node, "y", {"x": np.ones(3, np.float32)}, OPSETS)
+    assert found is not None
+    assert found.apart is None
+    assert found.function == "Sin"
