@@ -1,10 +1,10 @@
 #include "pass.hpp"
 
 #include "errors.hpp"
+#include "lookup.hpp"
 #include "memory.hpp"
 #include "parallel.hpp"
 #include "quantize.hpp"
-#include "wide.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,53 +13,13 @@
 #include <numeric>
 #include <utility>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 namespace pq {
 
 namespace {
 
 constexpr std::size_t bytes_of_table = 256;
-
-// y[i] = table[x[i]] of `count` bytes side by side.
-using Lookup = void (*)(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y,
-                        std::size_t count);
-
-void lookup_any(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y,
-                std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i)
-        y[i] = table[x[i]];
-}
-
-#if defined(__x86_64__)
-// A table of 256 bytes is four registers; the upper bit of a code says which two hold its entry.
-__attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi"))) void
-lookup_vbmi(const std::uint8_t* table, const std::uint8_t* x, std::uint8_t* y, std::size_t count) {
-    constexpr std::size_t lanes = 64;
-    const __m512i t0 = _mm512_loadu_si512(table);
-    const __m512i t1 = _mm512_loadu_si512(table + lanes);
-    const __m512i t2 = _mm512_loadu_si512(table + 2 * lanes);
-    const __m512i t3 = _mm512_loadu_si512(table + 3 * lanes);
-    for (std::size_t i = 0; i < count; i += lanes) {
-        const std::size_t left = count - i;
-        const __mmask64 mask = left >= lanes ? ~__mmask64{0} : (__mmask64{1} << left) - 1;
-        const __m512i codes = _mm512_maskz_loadu_epi8(mask, x + i);
-        const __m512i low = _mm512_permutex2var_epi8(t0, codes, t1);
-        const __m512i high = _mm512_permutex2var_epi8(t2, codes, t3);
-        const __mmask64 is_high = _mm512_movepi8_mask(codes);
-        _mm512_mask_storeu_epi8(y + i, mask, _mm512_mask_blend_epi8(is_high, low, high));
-    }
-}
-#endif
-
-Lookup best_lookup() {
-#if defined(__x86_64__)
-    if (vector_bits() == 512 && __builtin_cpu_supports("avx512vbmi")) return &lookup_vbmi;
-#endif
-    return &lookup_any;
-}
+constexpr std::size_t grain = std::size_t{16} << 10U; // bytes of a piece for one thread
+constexpr std::size_t gates_at_once = 2048;
 
 // An index space as few rows as can be, each row over the dimension in which dst lies closest.
 struct Rows {
@@ -140,8 +100,8 @@ private:
 // What a row does: of one source or two.
 class Table {
 public:
-    explicit Table(std::vector<std::uint8_t> entries)
-        : entries_(std::move(entries)), look_up_(best_lookup()) {
+    Table(std::vector<std::uint8_t> entries, const std::optional<Product>& product)
+        : entries_(std::move(entries)), product_(product), look_up_(best_lookup()) {
         for (std::size_t i = 0; i < bytes_of_table; ++i)
             is_copy_ = is_copy_ && entries_[i] == i;
         is_copy_ = is_copy_ && entries_.size() == bytes_of_table;
@@ -160,6 +120,23 @@ public:
             return row(part, second, second_step, y, dst_step, count);
         }
         const std::uint8_t* const table = entries_.data();
+        if (product_ && first_step == 1 && second_step == 1 && dst_step == 1) {
+            constexpr std::size_t most = 256;
+            float factors[most];
+            for (std::size_t i = 0; i < count; i += most) {
+                const std::size_t part = std::min(count - i, most);
+                for (std::size_t j = 0; j < part; ++j)
+                    factors[j] = product_->factor(second[i + j]);
+                multiply_codes(*product_, first + i, factors, y + i, part);
+            }
+            return;
+        }
+        if (second_step == 0 && count >= worth_a_column) {
+            std::uint8_t column[bytes_of_table];
+            for (std::size_t i = 0; i < bytes_of_table; ++i)
+                column[i] = table[bytes_of_table * i + *second];
+            return row(column, first, first_step, y, dst_step, count);
+        }
         for (std::size_t i = 0; i < count; ++i) {
             *y = table[bytes_of_table * *first + *second];
             first += first_step;
@@ -167,6 +144,8 @@ public:
             y += dst_step;
         }
     }
+
+    const std::optional<Product>& product() const { return product_; }
 
 private:
     void row(const std::uint8_t* table, const std::uint8_t* x, dnnl_dim_t step, std::uint8_t* y,
@@ -186,7 +165,11 @@ private:
         }
     }
 
+    // Of a table of two, for one code of the second: 256 reads from as many lines of the cache.
+    static constexpr std::size_t worth_a_column = 2048;
+
     std::vector<std::uint8_t> entries_;
+    std::optional<Product> product_;
     Lookup look_up_;
     bool is_copy_ = true;
 };
@@ -226,8 +209,54 @@ void check_apart(const Dims& dims, const Dims& dst) {
     }
 }
 
+// Whether rows without gaps meet one row of the second source, as pixels meet the gates of their
+// channels; and so few gates that some rows of them fit into a cache.
+bool meets_gates(const Rows& rows) {
+    const std::size_t rank = rows.dims.size();
+    if (rank < 2 || rows.strides.size() != 3 || rows.inner() > gates_at_once) return false;
+    const auto is = [&](std::size_t tensor, dnnl_dim_t outer, dnnl_dim_t inner) {
+        const Dims& strides = rows.strides[tensor];
+        return strides[rank - 2] == outer && strides[rank - 1] == inner;
+    };
+    return is(0, rows.dims[rank - 1], 1) && is(1, 0, 1) && is(2, rows.dims[rank - 1], 1);
+}
+
+void run_gates(const Product& product, const Rows& rows, char* const* tensors) {
+    const auto outer = rows.dims.end() - 2;
+    const auto height = static_cast<std::size_t>(*outer);
+    const std::size_t width = rows.inner(), of_all = rows.size() / (height * width);
+    Rows images{{rows.dims.begin(), outer}, {}};
+    for (const Dims& strides : rows.strides)
+        images.strides.emplace_back(strides.begin(), strides.end() - 2);
+    images.dims.push_back(1); // what Walk leaves out
+    // As many rows of gates side by side as there is room for, so that short rows are no loops.
+    const std::size_t together = gates_at_once / width;
+    in_parallel(of_all * height, std::max(grain / width, together),
+                [&](std::size_t begin, std::size_t end) {
+                    float factors[gates_at_once];
+                    Walk walk(images, begin / height);
+                    for (std::size_t i = begin; i < end; walk.next()) {
+                        const std::size_t first = i % height,
+                                          count = std::min(height - first, end - i);
+                        const auto* const gates =
+                                reinterpret_cast<const std::uint8_t*>(tensors[1]) + walk.offset(1);
+                        for (std::size_t j = 0; j < together * width; ++j)
+                            factors[j] = product.factor(gates[j % width]);
+                        const auto* const x = reinterpret_cast<const std::uint8_t*>(tensors[0]) +
+                                              walk.offset(0) + first * width;
+                        auto* const y = reinterpret_cast<std::uint8_t*>(tensors[2]) +
+                                        walk.offset(2) + first * width;
+                        for (std::size_t j = 0; j < count; j += together) {
+                            const std::size_t size = std::min(together, count - j) * width;
+                            multiply_codes(product, x + j * width, factors, y + j * width, size);
+                        }
+                        i += count;
+                    }
+                });
+}
+
 void run_lookup(const Table& table, const Rows& rows, char* const* tensors) {
-    constexpr std::size_t grain = std::size_t{16} << 10U;
+    if (table.product() && meets_gates(rows)) return run_gates(*table.product(), rows, tensors);
     const bool is_of_two = rows.strides.size() == 3;
     const auto* const first = reinterpret_cast<const std::uint8_t*>(tensors[0]);
     const auto* const second = reinterpret_cast<const std::uint8_t*>(tensors[is_of_two ? 1 : 0]);
@@ -285,13 +314,13 @@ Pass quantize_pass(std::size_t count, float scale, std::int32_t zero_point, bool
 }
 
 Pass lookup_pass(std::vector<std::uint8_t> table, const Dims& dims,
-                 const std::vector<Dims>& strides) {
+                 const std::vector<Dims>& strides, const std::optional<Product>& product) {
     check_space(dims, strides, table.size());
     Pass pass;
     for (const Dims& each : strides)
         pass.tensors.push_back({reach_of(dims, each, 8), 1});
     check_apart(dims, strides.back());
-    const auto entries = std::make_shared<const Table>(std::move(table));
+    const auto entries = std::make_shared<const Table>(std::move(table), product);
     pass.run = [entries, rows = rows_of(dims, strides)](char* const* tensors) {
         run_lookup(*entries, rows, tensors);
     };

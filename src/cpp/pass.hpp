@@ -3,7 +3,10 @@
 
 #include "common.hpp"
 
+#include "product.hpp"
+
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace pq {
@@ -30,9 +33,10 @@ Pass quantize_pass(std::size_t count, float scale, std::int32_t zero_point, bool
 
 // dst[i] = table[src[i]], or table[256 · first[i] + second[i]] of two sources: bytes, in an index
 // space of any dims, where strides of sources may be 0. strides: of each source, and of dst, whose
-// elements lie apart from each other.
+// elements lie apart from each other. product: what gives the same as the table of two for all
+// pairs of bytes, and is faster.
 Pass lookup_pass(std::vector<std::uint8_t> table, const Dims& dims,
-                 const std::vector<Dims>& strides);
+                 const std::vector<Dims>& strides, const std::optional<Product>& product);
 
 // y = (x - mean) / sqrt(variance + epsilon) · gain + shift of float32 rows without gaps, each of as
 // many columns as gain and shift have values.

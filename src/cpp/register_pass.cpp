@@ -2,6 +2,10 @@
 #include "pass.hpp"
 #include "rooms.hpp"
 
+#include <array>
+#include <optional>
+#include <tuple>
+
 namespace pq {
 
 namespace {
@@ -13,10 +17,25 @@ Pass quantize_from_python(std::size_t count, float scale, std::int32_t zero_poin
     return quantize_pass(count, scale, zero_point, dtype == "s8");
 }
 
-Pass lookup_from_python(const py::bytes& table, const Dims& dims,
-                        const std::vector<Dims>& strides) {
+using Whole = std::array<std::int32_t, 3>;
+using Scaled = std::tuple<float, Whole, std::array<bool, 3>>; // scale, zero points, which are s8
+
+Pass lookup_from_python(const py::bytes& table, const Dims& dims, const std::vector<Dims>& strides,
+                        const std::optional<Scaled>& given) {
     const auto entries = static_cast<std::string_view>(table);
-    return lookup_pass({entries.begin(), entries.end()}, dims, strides);
+    std::optional<Product> product;
+    if (given) {
+        const auto& [scale, zero_point, is_signed] = *given;
+        product = Product{scale, zero_point, {}};
+        for (std::size_t i = 0; i < zero_point.size(); ++i) {
+            product->flip[i] = is_signed[i] ? 0x80 : 0;
+            product->zero_point[i] += product->flip[i];
+            if (product->zero_point[i] < 0 || product->zero_point[i] > 0xff)
+                throw ArgumentFault("ArgumentError", "product", std::to_string(zero_point[i]),
+                                    "zero points that are codes");
+        }
+    }
+    return lookup_pass({entries.begin(), entries.end()}, dims, strides, product);
 }
 
 } // namespace
@@ -26,7 +45,7 @@ void register_pass(py::module_& m) {
     m.def("quantize_pass", &quantize_from_python, py::arg("count"), py::arg("scale"),
           py::arg("zero_point"), py::arg("dtype"), "Codes of float32 values without gaps.");
     m.def("lookup_pass", &lookup_from_python, py::arg("table"), py::arg("dims"), py::arg("strides"),
-          "Bytes by a table, of one source or two.");
+          py::arg("product") = py::none(), "Bytes by a table, of one source or two.");
     m.def("layer_norm_pass", &layer_norm_pass, py::arg("rows"), py::arg("epsilon"), py::arg("gain"),
           py::arg("shift"), "Rows of float32 values normalized, of as many columns as gain.");
 }

@@ -114,7 +114,12 @@ def quantize_pass(count: int, scale: float, zero_point: int, dtype: str) -> Pass
 def layer_norm_pass(
     rows: int, epsilon: float, gain: Sequence[float], shift: Sequence[float]
 ) -> Pass: ...
-def lookup_pass(table: bytes, dims: Sequence[int], strides: Sequence[Sequence[int]]) -> Pass: ...
+def lookup_pass(
+    table: bytes,
+    dims: Sequence[int],
+    strides: Sequence[Sequence[int]],
+    product: tuple[float, tuple[int, int, int], tuple[bool, bool, bool]] | None = None,
+) -> Pass: ...
 
 @final
 class Program:

@@ -44,7 +44,13 @@ class Pass:
         return cls(core, f"{count} values to {params.dtype}")
 
     @classmethod
-    def look_up(cls, table: Array, dims: Sequence[int], *strides: Sequence[int]) -> Pass:
+    def look_up(
+        cls,
+        table: Array,
+        dims: Sequence[int],
+        *strides: Sequence[int],
+        product: CodeProduct | None = None,
+    ) -> Pass:
         """Return dst = table[src], or table[first, second], by the codes' bytes.
 
         Parameters
@@ -55,8 +61,11 @@ class Pass:
             Of the index space.
         *strides : sequence of int
             Of each source, 0 where it is the same along a dimension, and of dst, which has no 0.
+        product : CodeProduct, optional
+            What gives the same as a table of two for all pairs, and is faster.
         """
-        core = runtime.core.lookup_pass(table.tobytes(), list(dims), [list(s) for s in strides])
+        steps = [list(each) for each in strides]
+        core = runtime.core.lookup_pass(table.tobytes(), list(dims), steps, product)
         return cls(core, f"table of {'x'.join(map(str, table.shape))} for {cross(dims)}")
 
     @classmethod
@@ -65,6 +74,9 @@ class Pass:
         core = runtime.core.layer_norm_pass(rows, epsilon, gain.tolist(), shift.tolist())
         return cls(core, f"normalization of {rows} rows of {gain.size}")
 
+
+CodeProduct: TypeAlias = tuple[float, tuple[int, int, int], tuple[bool, bool, bool]]
+"""scale, zero points of two factors and dst, and which of them are s8."""
 
 Place: TypeAlias = tuple[int, int]
 """Where a tensor begins: buffer (0 the arena, 1 and on the arrays of a call), and byte in it."""

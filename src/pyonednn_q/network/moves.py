@@ -11,6 +11,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, integers, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native.program import Pass
+from pyonednn_q.network.code_products import product_of
 from pyonednn_q.network.lowering import natural
 from pyonednn_q.primitive.tensor import TensorSpec
 
@@ -83,8 +84,13 @@ class Lookup:
         whole_one = next((each for each in specs if each.dims == dims), None)
         if whole_one is not None and whole_one.nbytes == whole_one.size:
             result = TensorSpec(dims, dtype, whole_one.strides)
-        strides = [_along(spec, dims) for spec in specs]
-        at.add(Pass.look_up(self.table, dims, *strides, known(result)), src, dst, result)
+        table = self.table
+        if len(specs) == 2 and specs[1].dims == dims != specs[0].dims:
+            # Gates come second.
+            table, specs, src = np.ascontiguousarray(table.T), specs[::-1], src[::-1]
+        strides = [*(_along(spec, dims) for spec in specs), known(result)]
+        product = None if len(specs) == 1 else product_of(table, *(s.dtype for s in specs))
+        at.add(Pass.look_up(table, dims, *strides, product=product), src, dst, result)
 
 
 @dataclass(frozen=True, slots=True)
