@@ -31,6 +31,7 @@ from pyonednn_q.native import runtime
 
 Array = np.ndarray[Any, Any]
 SIDE, CLASSES = 224, 1000
+PAUSE = 0.02  # seconds: threads that the last runtime left spinning go to sleep
 TOKENS, WIDTH, HEADS, LAYERS = 128, 768, 12, 12
 
 
@@ -258,6 +259,7 @@ def measured(calls: list[Callable[[], Any]], rounds: int) -> list[list[float]]:
     samples: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
         for times, call in zip(samples, calls, strict=True):
+            time.sleep(PAUSE)
             call()  # the caches are its own again
             start = time.perf_counter()
             call()

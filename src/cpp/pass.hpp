@@ -38,6 +38,18 @@ Pass quantize_pass(std::size_t count, float scale, std::int32_t zero_point, bool
 Pass lookup_pass(std::vector<std::uint8_t> table, const Dims& dims,
                  const std::vector<Dims>& strides, const std::optional<Product>& product);
 
+// What a code of 8 bits is worth.
+struct Codes {
+    float scale = 1;
+    std::int32_t zero_point = 0;
+    bool is_signed = false;
+};
+
+// Codes of the mean over all places of each channel, channels last and without gaps: the sum of
+// codes is exact, and the mean in units of dst's scale is rounded in float64 and then to a code.
+Pass mean_pass(std::size_t images, std::size_t places, std::size_t channels, const Codes& src,
+               const Codes& dst);
+
 // y = (x - mean) / sqrt(variance + epsilon) · gain + shift of float32 rows without gaps, each of as
 // many columns as gain and shift have values.
 Pass layer_norm_pass(std::size_t rows, float epsilon, std::vector<float> gain,

@@ -10,11 +10,26 @@ namespace pq {
 
 namespace {
 
-Pass quantize_from_python(std::size_t count, float scale, std::int32_t zero_point,
-                          const std::string& dtype) {
+bool is_signed(const std::string& dtype) {
     if (dtype != "u8" && dtype != "s8")
         throw ArgumentFault("DTypeError", "dtype", dtype, "u8 or s8");
-    return quantize_pass(count, scale, zero_point, dtype == "s8");
+    return dtype == "s8";
+}
+
+Pass quantize_from_python(std::size_t count, float scale, std::int32_t zero_point,
+                          const std::string& dtype) {
+    return quantize_pass(count, scale, zero_point, is_signed(dtype));
+}
+
+using CodesOf = std::tuple<float, std::int32_t, std::string>; // scale, zero point, data type
+
+Pass mean_from_python(std::size_t images, std::size_t places, std::size_t channels,
+                      const CodesOf& src, const CodesOf& dst) {
+    const auto codes = [](const CodesOf& of) {
+        const auto& [scale, zero_point, dtype] = of;
+        return Codes{scale, zero_point, is_signed(dtype)};
+    };
+    return mean_pass(images, places, channels, codes(src), codes(dst));
 }
 
 using Whole = std::array<std::int32_t, 3>;
@@ -46,6 +61,8 @@ void register_pass(py::module_& m) {
           py::arg("zero_point"), py::arg("dtype"), "Codes of float32 values without gaps.");
     m.def("lookup_pass", &lookup_from_python, py::arg("table"), py::arg("dims"), py::arg("strides"),
           py::arg("product") = py::none(), "Bytes by a table, of one source or two.");
+    m.def("mean_pass", &mean_from_python, py::arg("images"), py::arg("places"), py::arg("channels"),
+          py::arg("src"), py::arg("dst"), "Codes of the mean over all places, channels last.");
     m.def("layer_norm_pass", &layer_norm_pass, py::arg("rows"), py::arg("epsilon"), py::arg("gain"),
           py::arg("shift"), "Rows of float32 values normalized, of as many columns as gain.");
 }

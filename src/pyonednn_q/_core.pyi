@@ -114,6 +114,13 @@ def quantize_pass(count: int, scale: float, zero_point: int, dtype: str) -> Pass
 def layer_norm_pass(
     rows: int, epsilon: float, gain: Sequence[float], shift: Sequence[float]
 ) -> Pass: ...
+def mean_pass(
+    images: int,
+    places: int,
+    channels: int,
+    src: tuple[float, int, str],
+    dst: tuple[float, int, str],
+) -> Pass: ...
 def lookup_pass(
     table: bytes,
     dims: Sequence[int],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyonednn_q.errors import ShapeError
@@ -67,6 +68,22 @@ class Pass:
         steps = [list(each) for each in strides]
         core = runtime.core.lookup_pass(table.tobytes(), list(dims), steps, product)
         return cls(core, f"table of {'x'.join(map(str, table.shape))} for {cross(dims)}")
+
+    @classmethod
+    def mean(cls, dims: Sequence[int], src_q: QParams, dst_q: QParams) -> Pass:
+        """Return codes of the mean over all places of each channel.
+
+        Parameters
+        ----------
+        dims : sequence of int
+            (N, C, spatial) of the source, which lies with channels last and without gaps.
+        src_q, dst_q : QParams
+            Of tensors, of 8 bits.
+        """
+        images, channels, *lengths = dims
+        codes = ((float(q.scale), int(q.zero_point), q.dtype) for q in (src_q, dst_q))
+        core = runtime.core.mean_pass(images, prod(lengths), channels, *codes)
+        return cls(core, f"mean of {cross(dims)} to {dst_q.dtype}")
 
     @classmethod
     def layer_norm(cls, rows: int, epsilon: float, gain: Array, shift: Array) -> Pass:

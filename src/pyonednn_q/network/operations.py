@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 _FLOATS = ("f32", "bf16", "f16")
+_CODES = ("u8", "s8")
 _ALGS = ("max", "avg_include_padding", "avg_exclude_padding")
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The largest, or the mean, of every window; codes stay codes of the same scale.
+    """The largest, or the mean, of every window; codes stay codes of the same scale, unless told.
 
     Parameters
     ----------
@@ -44,6 +45,9 @@ class Pool:
         Of the window, one per spatial dimension; ``None``: all of the source.
     stride, padding, dilation
         As `Conv` takes them.
+    src_q, dst_q : QParams, optional
+        Of tensors: what codes mean, and those that a mean is stored as. A mean over all of the
+        source is that of the exact sum, rounded once; one of windows that of float32 values.
     """
 
     alg: str
@@ -51,9 +55,12 @@ class Pool:
     stride: PerDim = 1
     padding: Padding = 0
     dilation: PerDim = 1
+    src_q: QParams | None = None
+    dst_q: QParams | None = None
 
     def __post_init__(self) -> None:
         one_of("alg", self.alg, _ALGS)
+        self._check_codes()
         for name in ("kernel", "stride", "padding", "dilation"):
             value = kept(name, getattr(self, name))
             object.__setattr__(self, name, value)
@@ -64,9 +71,40 @@ class Pool:
             if not isinstance(side, tuple):
                 whole("padding", side, lo=0)
 
+    def _check_codes(self) -> None:
+        if (self.src_q is None) != (self.dst_q is None):
+            name = "src_q" if self.src_q is None else "dst_q"
+            raise ArgumentError(name, "None", "one, as there is one of the other end")
+        for name in ("src_q", "dst_q"):
+            _check_params(name, getattr(self, name))
+        if self.src_q is not None and self.alg == "max":
+            raise ArgumentError("src_q", "one", "None: the largest code has the source's scale")
+
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add its primitive."""
+        """Add its primitive, or our pass for the mean of codes over all places."""
         (name,) = src
+        spec = at.specs[name]
+        if self.src_q is not None and spec.dtype != self.src_q.dtype:
+            raise DTypeError("src", spec.dtype, f"{self.src_q.dtype}, as src_q says")
+        if self._is_mean_of_all and spec.dtype in _CODES and spec.ndim > 2:
+            same = QParams(1.0, 0, spec.dtype)
+            src_q, dst_q = self.src_q or same, self.dst_q or same
+            name = at.in_layout(name, TensorSpec.channels_last(spec.dims, spec.dtype))
+            made = TensorSpec.channels_last((*spec.dims[:2], *(1,) * (spec.ndim - 2)), dst_q.dtype)
+            at.add(Pass.mean(spec.dims, src_q, dst_q), (name,), dst, made)
+        elif self.src_q is not None and self.dst_q is not None:
+            reals, means = at.fresh(dst), at.fresh(dst)
+            Dequantize(self.src_q).lower(at, reals, src)
+            replace(self, src_q=None, dst_q=None).lower(at, means, (reals,))
+            Quantize(self.dst_q).lower(at, dst, (means,))
+        else:
+            self._lower(at, dst, name)
+
+    @property
+    def _is_mean_of_all(self) -> bool:
+        return self.kernel is None and self.padding == 0 and self.alg != "max"
+
+    def _lower(self, at: Lowering, dst: str, name: str) -> None:
         spec = at.specs[name]
         count = spec.ndim - 2
         lengths = spec.dims[2:]
@@ -210,8 +248,7 @@ class Quantize:
 
     def __post_init__(self) -> None:
         instance("params", self.params, QParams)
-        if self.params.channels is not None or self.params.dtype not in {"u8", "s8"}:
-            raise ArgumentError("params", str(self.params), "of a tensor, of u8 or s8")
+        _check_params("params", self.params)
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
         """Add our pass over memory."""
@@ -222,6 +259,13 @@ class Quantize:
         name = at.without_gaps(name)
         codes = TensorSpec(spec.dims, self.params.dtype, at.specs[name].strides)
         at.add(Pass.quantize(spec.size, self.params), (name,), dst, codes)
+
+
+def _check_params(argument: str, params: QParams | None) -> None:
+    if params is not None:
+        instance(argument, params, QParams)
+        if params.channels is not None or params.dtype not in _CODES:
+            raise ArgumentError(argument, str(params), "of a tensor, of u8 or s8")
 
 
 @dataclass(frozen=True, slots=True)

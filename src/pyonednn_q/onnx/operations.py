@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -224,9 +225,10 @@ def _mean(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any,
         pool = Pool("avg_include_padding")
     else:
         return ()
-    means = (pool,) if src_q == dst_q else (Dequantize(src_q), pool, Quantize(dst_q))
+    if src_q != dst_q:
+        pool = replace(pool, src_q=src_q, dst_q=dst_q)
     keeps = what.operator != "ReduceMean" or what.attributes.get("keepdims", 1)
-    return means if keeps else (*means, Reshape(dims_of(node.output, graph)))
+    return (pool,) if keeps else (pool, Reshape(dims_of(node.output, graph)))
 
 
 def _is_over_places(what: CodeOperation, src: Dims) -> bool:
