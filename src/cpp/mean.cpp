@@ -13,24 +13,30 @@ namespace {
 constexpr std::size_t lanes = 64;
 constexpr std::size_t most_rows = 257; // whose sums of bytes fit into 16 bits
 
-// Adds columns of `rows` rows, which lie `step` bytes apart, to their sums.
-PQ_INLINE void add_columns(const std::uint8_t* x, std::size_t rows, std::size_t step,
-                           std::size_t columns, std::uint8_t flip, std::int64_t* sums) {
-    if (columns != lanes) {
-        for (std::size_t row = 0; row < rows; ++row)
-            for (std::size_t j = 0; j < columns; ++j)
-                sums[j] += x[row * step + j] ^ flip;
-        return;
-    }
+// Adds `width` columns of `rows` rows, which lie `step` bytes apart, to their sums.
+template <std::size_t width>
+PQ_INLINE void add_some(const std::uint8_t* x, std::size_t rows, std::size_t step,
+                        std::uint8_t flip, std::int64_t* sums) {
     for (std::size_t row = 0; row < rows; row += most_rows) {
         const std::size_t end = std::min(row + most_rows, rows);
-        std::uint16_t part[lanes] = {};
+        std::uint16_t part[width] = {};
         for (std::size_t i = row; i < end; ++i)
-            for (std::size_t j = 0; j < lanes; ++j)
+            for (std::size_t j = 0; j < width; ++j)
                 part[j] = static_cast<std::uint16_t>(part[j] + (x[i * step + j] ^ flip));
-        for (std::size_t j = 0; j < lanes; ++j)
+        for (std::size_t j = 0; j < width; ++j)
             sums[j] += part[j];
     }
+}
+
+PQ_INLINE void add_columns(const std::uint8_t* x, std::size_t rows, std::size_t step,
+                           std::size_t columns, std::uint8_t flip, std::int64_t* sums) {
+    constexpr std::size_t few = 16;
+    if (columns == lanes) return add_some<lanes>(x, rows, step, flip, sums);
+    std::size_t j = 0;
+    for (; j + few <= columns; j += few)
+        add_some<few>(x + j, rows, step, flip, sums + j);
+    for (; j < columns; ++j)
+        add_some<1>(x + j, rows, step, flip, sums + j);
 }
 
 using Columns = void (*)(const std::uint8_t* x, std::size_t rows, std::size_t step,
