@@ -92,6 +92,10 @@ def test_saturate_modes_of_snps_caffe_are_types_and_clips(mode: str) -> None:
         ({"post": Chain(Clip(0, [6.0, 5.0] * 3))}, "^post: .*wanted none, or one Clip"),
         ({"post": Chain(Eltwise("relu"))}, "^post: .*wanted none, or one Clip"),
         ({"post": Chain(Clip(1e6, 2e6))}, "^post: .*wanted a clip that leaves codes of s8"),
+        (
+            {"post": Chain(Clip(0, 6)), "dst_q": QParams(5e-324, 0, "s8")},
+            "^dst_q: got a scale of 5e-324; wanted one that is finite and positive in float32",
+        ),
         ({"dst_q": QParams(SCALES, 0, "s8", axis=0)}, "^dst_q: got scales along axis 0"),
         (
             {"dst_q": QParams(SCALES, np.arange(6), "s8", axis=1)},

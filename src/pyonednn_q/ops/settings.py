@@ -169,6 +169,9 @@ class Settings:
         least, greatest = dtypes.qmin(self.dst), dtypes.qmax(self.dst)
         with np.errstate(over="ignore"):
             scale = np.float32(self.dst_q.scale)
+            if not (scale > 0 and np.isfinite(scale)):
+                wanted = "one that is finite and positive in float32"
+                raise ArgumentError("dst_q", f"a scale of {self.dst_q.scale}", wanted)
             ends = np.array([clip.lo.least, clip.hi.least], np.float32) / scale
         lo, hi = np.clip(round_real(ends, "half_away_from_zero") + point, least - 1, greatest + 1)
         if lo > greatest or hi < least:

@@ -46,9 +46,11 @@ def of_floats(
     axis = -1 if kind == "matmul" else 0
     rows = np.moveaxis(wei.astype(np.float64), axis, 0)
     largest = np.abs(rows.reshape(len(rows), -1)).max(axis=1)
-    scale = np.where(largest > 0, largest, 1.0) / (levels // 2)
-    # As FakeQuantize has it: levels are counted, and ties rounded, from the lowest one on.
-    steps = rows / scale.reshape(-1, *(1,) * (rows.ndim - 1))
+    ends = np.where(largest > 0, largest, 1.0)
+    scale = ends / (levels // 2)
+    # As FakeQuantize has it: levels are counted, and ties rounded, from the lowest one on. Products
+    # first: with them ties of short floats are exact.
+    steps = rows * (levels // 2) / ends.reshape(-1, *(1,) * (rows.ndim - 1))
     codes = np.rint(steps + levels // 2) - levels // 2
     named = {"scale": scale, "zero_point": 0, "dtype": "s8", "axis": 0}
     settings["wei_q"] = Made(QParams, (), {**named, "axis": axis})
