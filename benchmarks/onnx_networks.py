@@ -2,6 +2,8 @@
 
     pip install '.[peers]' onnxruntime openvino
     python benchmarks/onnx_networks.py [--networks resnet50 mobilenet_v2] [--batch 1 8]
+    python benchmarks/onnx_networks.py --forms      # and the float models that they were made of
+    python benchmarks/onnx_networks.py --memory     # what loading and running them takes, instead
 
 ResNet-50, MobileNet v2, EfficientNet-B0 and BERT base (128 tokens, behind its embeddings) of full
 size with random weights, quantized by onnxruntime's own static quantizer (QDQ, u8 sources, s8
@@ -15,7 +17,11 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,7 +33,11 @@ from onnx import helper, numpy_helper
 from onnxruntime import quantization
 
 import pyonednn_q as pq
+from pyonednn_q.models.float_network import float_network
 from pyonednn_q.native import runtime
+from pyonednn_q.network import Network
+from pyonednn_q.onnx.layer_reader import LAYERS as KINDS
+from pyonednn_q.primitive.tensor import TensorSpec
 
 Array = np.ndarray[Any, Any]
 SIDE, CLASSES = 224, 1000
@@ -237,21 +247,94 @@ def quantized(name: str, batch: int, folder: Path) -> Path:
     return codes
 
 
-def runners(path: Path, x: Array, threads: int) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Give each runtime's name and a call of it."""
-    program = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(path))).network()
-    yield "ours", lambda: program(x)["y"]
+def ours(path: Path, x: Array) -> Callable[[], Any]:
+    """Return a call of our network."""
+    return called(pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(path))).network(), x)
+
+
+def ours_in_floats(path: Path, x: Array) -> Callable[[], Any]:
+    """Return the same of a float model."""
+    return called(float_network(pq.onnx.load(path)).network, x)
+
+
+def ours_in_bf16(path: Path, x: Array) -> Callable[[], Any]:
+    """Return that with layers of bf16 weights and sources; what lies between them is float32."""
+    graph = pq.onnx.load(path)
+    layers = [node.name for node in graph.nodes if node.kind in KINDS]
+    floats = dict.fromkeys(layers, "bf16")
+    return called(pq.onnx.Model(pq.onnx.fuse(graph, floats=floats)).network(), x)
+
+
+def called(network: Network, x: Array) -> Callable[[], Any]:
+    """Return a call of a network that is compiled for its source."""
+    compiled = network.compile({"x": TensorSpec.dense(x.shape, "f32")})
+    return lambda: compiled(x)["y"]
+
+
+def by_onnxruntime(path: Path, x: Array) -> Callable[[], Any]:
+    """Return a call of onnxruntime's session, on as many threads as ours."""
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = runtime.get_num_threads()
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    yield "onnxruntime", lambda: session.run(None, {"x": x})[0]
-    try:
-        import openvino
-    except ImportError:
-        return
-    settings = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
-    request = openvino.compile_model(path, "CPU", settings).create_infer_request()
-    yield "openvino", lambda: next(iter(request.infer({"x": x}).values()))
+    return lambda: session.run(None, {"x": x})[0]
+
+
+def by_openvino(path: Path, x: Array, **more: str) -> Callable[[], Any]:
+    """Return a call of OpenVINO's request, on as many threads as ours."""
+    import openvino
+
+    settings = {"INFERENCE_NUM_THREADS": runtime.get_num_threads(), "PERFORMANCE_HINT": "LATENCY"}
+    request = openvino.compile_model(path, "CPU", {**settings, **more}).create_infer_request()
+    return lambda: next(iter(request.infer({"x": x}).values()))
+
+
+Runner = Callable[[Path, Array], Callable[[], Any]]
+RUNNERS: dict[str, Runner] = {
+    "ours": ours,
+    "onnxruntime": by_onnxruntime,
+    "openvino": by_openvino,
+}
+OF_FLOATS: dict[str, Runner] = {
+    "ours, FP32": ours_in_floats,
+    "ours, layers in BF16": ours_in_bf16,
+    "onnxruntime, FP32": by_onnxruntime,
+    "openvino, FP32": partial(by_openvino, INFERENCE_PRECISION_HINT="f32"),
+}
+
+
+def installed(runners: dict[str, Runner]) -> dict[str, Runner]:
+    """Return those whose runtime is installed."""
+    has_openvino = find_spec("openvino") is not None
+    return {name: each for name, each in runners.items() if has_openvino or "openvino" not in name}
+
+
+def tell_memory(name: str, batch: int, folder: Path) -> None:
+    """Print what each runtime takes to load a network and to run it, in a process of its own."""
+    path = quantized(name, batch, folder)
+    x = source(np.random.default_rng(2), name, batch)
+    for which in installed(RUNNERS):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            held, peak = pool.submit(_taken, which, path, x).result()
+        print(f"| {name} | {batch} | {which} | {held:.1f} | {peak:.1f} |", flush=True)
+
+
+def _taken(which: str, path: Path, x: Array) -> tuple[float, float]:
+    """Return the MiB that a runtime holds after three calls, and at most on the way."""
+    if which == "openvino":
+        import openvino  # noqa: F401 - code is not counted
+    runtime.version()
+    before = _resident("VmRSS")
+    call = RUNNERS[which](path, x)
+    for _ in range(3):
+        call()
+    return _resident("VmRSS") - before, _resident("VmHWM") - before
+
+
+def _resident(name: str) -> float:
+    """Return a line of /proc/self/status in MiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (line,) = [each for each in lines if each.startswith(name)]
+    return int(line.split()[1]) / 2**10
 
 
 def measured(calls: list[Callable[[], Any]], rounds: int) -> list[list[float]]:
@@ -273,24 +356,40 @@ def main() -> None:
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
     parser.add_argument("--batch", nargs="+", type=int, default=[1, 8])
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--forms", action="store_true", help="float forms, too")
+    parser.add_argument("--memory", action="store_true", help="memory instead of times")
     options = parser.parse_args()
-    threads = runtime.get_num_threads()
     version = ".".join(map(str, runtime.version()))
+    threads = runtime.get_num_threads()
     print(f"oneDNN {version} ({runtime.threading_runtime()}), {runtime.isa()}, {threads} threads\n")
-    print("| network | batch | runtime | median ms | least ms | times ours |")
-    print("|---|---:|---|---:|---:|---:|")
+    if options.memory:
+        print("| network | batch | runtime | held MiB | at most MiB |\n|---|---:|---|---:|---:|")
+    else:
+        print("| network | batch | runtime | median ms | least ms | times ours |")
+        print("|---|---:|---|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder:
         for name in options.networks:
             for batch in options.batch:
-                path = quantized(name, batch, Path(folder))
-                x = source(np.random.default_rng(2), name, batch)
-                named = dict(runners(path, x, threads))
-                rows = measured(list(named.values()), options.rounds)
-                ours = median(rows[0])
-                for runner, times in zip(named, rows, strict=True):
-                    row = (name, batch, runner, f"{median(times) * 1e3:.2f}")
-                    last = (f"{min(times) * 1e3:.2f}", f"{median(times) / ours:.2f}")
-                    print("| " + " | ".join(map(str, (*row, *last))) + " |", flush=True)
+                if options.memory:
+                    tell_memory(name, batch, Path(folder))
+                else:
+                    tell_times(name, batch, Path(folder), options.rounds, forms=options.forms)
+
+
+def tell_times(name: str, batch: int, folder: Path, rounds: int, *, forms: bool) -> None:
+    """Print the times of a network on each runtime."""
+    path = quantized(name, batch, folder)
+    x = source(np.random.default_rng(2), name, batch)
+    calls = {each: make(path, x) for each, make in installed(RUNNERS).items()}
+    if forms:
+        floats = folder / f"{name}_{batch}.onnx"
+        calls |= {each: make(floats, x) for each, make in installed(OF_FLOATS).items()}
+    rows = measured(list(calls.values()), rounds)
+    best = median(rows[0])
+    for runner, times in zip(calls, rows, strict=True):
+        row = (name, batch, runner, f"{median(times) * 1e3:.2f}")
+        last = (f"{min(times) * 1e3:.2f}", f"{median(times) / best:.2f}")
+        print("| " + " | ".join(map(str, (*row, *last))) + " |", flush=True)
 
 
 if __name__ == "__main__":
