@@ -62,9 +62,9 @@ def fake_quantize(
     [0.0, 51.0, 255.0]
     """
     value = numbers("x", x)
+    one_of("order", order, (*_ORDERS, "cpu"))
     kind = np.float64 if value.dtype == np.float64 and order == "core" else np.float32
     count = whole("levels", levels, lo=2)
-    one_of("order", order, (*_ORDERS, "cpu"))
     names = ("input_low", "input_high", "output_low", "output_high")
     ranges: list[Array] = []
     shapes: list[tuple[int, ...]] = []

@@ -97,8 +97,12 @@ def size_ratio(bits: Mapping[str, int], weights: Mapping[str, int]) -> float:
     >>> size_ratio({"a": 8, "b": 8}, {"a": 10, "b": 90})
     0.25
     """
-    widths, counts = named("bits", bits, int), named("weights", weights, int)
-    if set(widths) != set(counts) or not widths or min(counts.values()) < 1:
+    widths = named("bits", bits, int)
+    counts = {
+        n: whole(f"weights[{n!r}]", of, 1, 2**62)
+        for n, of in named("weights", weights, int).items()
+    }
+    if set(widths) != set(counts) or not widths:
         raise ArgumentError("weights", shown(counts), f"of layers {shown(tuple(widths))}")
     size = sum(whole("bits", widths[n], lo=0) * counts[n] for n in widths)
     return float(size / (32 * sum(counts.values())))

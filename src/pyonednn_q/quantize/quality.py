@@ -82,6 +82,11 @@ def quality(x: ArrayLike, y: ArrayLike | None = None, *, q: QParams | None = Non
         raise ArgumentError("y", "None", "values, or q to make them by")
     if not real.size or not np.isfinite(real).all():
         raise ArgumentError("x", "no values, or not finite", "at least one, and finite numbers")
+    if q is not None and q.axis is not None:
+        has_axis = -real.ndim <= q.axis < real.ndim
+        if not has_axis or real.shape[q.axis] != q.channels:
+            got = f"{q.channels} channels along axis {q.axis}"
+            raise ShapeError("q", got, f"as many as x of shape {real.shape} has")
     if y is None:
         assert q is not None
         became = q.dequantize(q.quantize(real))

@@ -282,6 +282,13 @@ def test_quality_by_its_formulas(tmp_path: Path) -> None:
     assert (tmp_path / "quality.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.parametrize("axis", [0, 2, -3])
+def test_quality_wants_the_channels_that_were_quantized(axis: int) -> None:
+    x = np.ones((4, 2), np.float32)
+    with pytest.raises(ShapeError, match=rf"^q: got 3 channels along axis {axis}; wanted as many"):
+        quality(x, x, q=QParams([0.1, 0.2, 0.3], 0, "s8", axis=axis))
+
+
 def test_what_does_not_fit_is_refused_by_name() -> None:
     with pytest.raises(ArgumentError, match=r"^wei: got values that are not finite"):
         integer_weights([[np.nan]])

@@ -207,3 +207,10 @@ def test_a_search_finds_the_best_keeps_the_size_and_can_be_repeated() -> None:
     assert tops == sorted(tops)
     with pytest.raises(ArgumentError, match=r"^ratio: got 0\.01; wanted at least 0\.0625"):
         search_bits(evaluate, CHOICES, COUNTS, 0.01)
+
+
+@pytest.mark.parametrize("count", [0, -3])
+def test_weights_are_counted(count: int) -> None:
+    with pytest.raises(ArgumentError, match=rf"^weights\['a'\]: got {count}; wanted an integer"):
+        size_ratio({"a": 8}, {"a": count})
+    assert size_ratio({"a": 8}, {"a": 2**40}) == 0.25
