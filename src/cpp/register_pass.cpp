@@ -32,22 +32,26 @@ Pass mean_from_python(std::size_t images, std::size_t places, std::size_t channe
     return mean_pass(images, places, channels, codes(src), codes(dst));
 }
 
-using Whole = std::array<std::int32_t, 3>;
-using Scaled = std::tuple<float, Whole, std::array<bool, 3>>; // scale, zero points, which are s8
+using Points = std::tuple<std::int32_t, std::int32_t, std::int32_t>;
+using Scaled = std::tuple<float, Points, std::tuple<bool, bool, bool>>; // the last: which are s8
 
 Pass lookup_from_python(const py::bytes& table, const Dims& dims, const std::vector<Dims>& strides,
                         const std::optional<Scaled>& given) {
     const auto entries = static_cast<std::string_view>(table);
     std::optional<Product> product;
     if (given) {
-        const auto& [scale, zero_point, is_signed] = *given;
-        product = Product{scale, zero_point, {}};
-        for (std::size_t i = 0; i < zero_point.size(); ++i) {
+        const auto& [scale, points, are_signed] = *given;
+        const auto [x, g, y] = points;
+        const auto [is_x, is_g, is_y] = are_signed;
+        product = Product{scale, {x, g, y}, {}};
+        const std::array<bool, 3> is_signed{is_x, is_g, is_y};
+        for (std::size_t i = 0; i < is_signed.size(); ++i) {
             product->flip[i] = is_signed[i] ? 0x80 : 0;
-            product->zero_point[i] += product->flip[i];
-            if (product->zero_point[i] < 0 || product->zero_point[i] > 0xff)
-                throw ArgumentFault("ArgumentError", "product", std::to_string(zero_point[i]),
-                                    "zero points that are codes");
+            std::int32_t& point = product->zero_point[i];
+            const std::string got = std::to_string(point);
+            point += product->flip[i];
+            if (point < 0 || point > 0xff)
+                throw ArgumentFault("ArgumentError", "product", got, "zero points that are codes");
         }
     }
     return lookup_pass({entries.begin(), entries.end()}, dims, strides, product);
