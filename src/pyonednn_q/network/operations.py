@@ -102,7 +102,8 @@ class Pool:
 
     @property
     def _is_mean_of_all(self) -> bool:
-        return self.kernel is None and self.padding == 0 and self.alg != "max"
+        is_whole = self.kernel is None and self.padding == 0 and self.dilation == 1
+        return is_whole and self.alg != "max"
 
     def _lower(self, at: Lowering, dst: str, name: str) -> None:
         spec = at.specs[name]
