@@ -113,7 +113,12 @@ def _of_exp(x: Array, exact: Array) -> Array:
     return np.asarray(np.maximum(ours, PEER_UNITS["Exp"]) * UNIT * exact + _LEAST)
 
 
-def _of_softmax(part: GraphNode, x: Array, off: Any, exact: Array) -> Array:  # noqa: ANN401
+def _of_softmax(
+    part: GraphNode,
+    x: Array,
+    off: Any,  # noqa: ANN401
+    exact: Array,
+) -> Array | None:
     axis = int(part.attributes.get("axis", -1))
     less = x - x.max(axis=axis, keepdims=True)
     powers = np.exp(less)
@@ -121,6 +126,8 @@ def _of_softmax(part: GraphNode, x: Array, off: Any, exact: Array) -> Array:  # 
     moved = np.abs(less) * UNIT + 2 * np.max(off, initial=0.0)
     each = powers * np.expm1(moved) + _of_exp(less, powers) * np.exp(moved)
     total = powers.sum(axis=axis, keepdims=True)
+    if not np.allclose(powers / total, exact, rtol=1e-9, atol=0.0):
+        return None  # before opset 13 it was one over all axes from there on
     lost = each.sum(axis=axis, keepdims=True) + gamma(x.shape[axis]) * total
     least = total - lost
     apart = (each + exact * lost) / least

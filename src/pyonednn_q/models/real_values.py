@@ -53,6 +53,8 @@ def computed(part: GraphNode, own: Values, opsets: Mapping[str, int]) -> list[Ar
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
 
+    from pyonednn_q.onnx.old_operators import old_operators
+
     names = [name for name in dict.fromkeys(part.inputs) if name]
     info = helper.make_empty_tensor_value_info
     graph = helper.make_graph(
@@ -62,7 +64,8 @@ def computed(part: GraphNode, own: Values, opsets: Mapping[str, int]) -> list[Ar
         [info(name) for name in part.outputs if name],
     )
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=imports))
+    model = helper.make_model(graph, opset_imports=imports)
+    evaluator = ReferenceEvaluator(model, new_ops=old_operators(opsets))
     try:
         with np.errstate(all="ignore"):
             found = evaluator.run(None, {name: own[name] for name in names})
