@@ -53,7 +53,7 @@ def computed(part: GraphNode, own: Values, opsets: Mapping[str, int]) -> list[Ar
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
 
-    from pyonednn_q.onnx.old_operators import old_operators
+    from pyonednn_q.onnx.reference_repairs import repaired_operators
 
     names = [name for name in dict.fromkeys(part.inputs) if name]
     info = helper.make_empty_tensor_value_info
@@ -65,7 +65,7 @@ def computed(part: GraphNode, own: Values, opsets: Mapping[str, int]) -> list[Ar
     )
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     model = helper.make_model(graph, opset_imports=imports)
-    evaluator = ReferenceEvaluator(model, new_ops=old_operators(opsets))
+    evaluator = ReferenceEvaluator(model, new_ops=repaired_operators(opsets))
     try:
         with np.errstate(all="ignore"):
             found = evaluator.run(None, {name: own[name] for name in names})

@@ -28,8 +28,8 @@ from pyonednn_q.errors import ArgumentError, Error, UnsupportedError
 from pyonednn_q.onnx.code_convolutions import conv_integer, qlinear_conv
 from pyonednn_q.onnx.convolutions import conv, conv_transpose
 from pyonednn_q.onnx.linear import dequantize_linear, dynamic_quantize_linear, quantize_linear
-from pyonednn_q.onnx.old_operators import old_operators
 from pyonednn_q.onnx.products import gemm, matmul, matmul_integer, qlinear_matmul
+from pyonednn_q.onnx.reference_repairs import repaired_operators
 from pyonednn_q.onnx.trace import trace
 from pyonednn_q.shown import shortened, shown
 
@@ -82,7 +82,9 @@ class OnnxModel(BackendRep):
         self._ran: dict[str, str] = {}
         operators = [_operator_class(name, self._ran) for name in OPERATORS]
         opsets = {each.domain: each.version for each in model.opset_import}
-        self._evaluator = ReferenceEvaluator(model, new_ops=[*operators, *old_operators(opsets)])
+        self._evaluator = ReferenceEvaluator(
+            model, new_ops=[*operators, *repaired_operators(opsets)]
+        )
 
     def run(self, inputs: Any, **_options: Any) -> tuple[Any, ...]:  # noqa: ANN401 - the package's
         """Return the outputs of the graph, in its order.
