@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,10 @@ import onnxruntime
 from onnx import helper
 from scipy import special
 
+from function_errors import EXACT
 from pyonednn_q import native
 from pyonednn_q.models.float_bounds import float_bound
-from pyonednn_q.models.function_bounds import FUNCTIONS, PEER_UNITS
+from pyonednn_q.models.function_bounds import FUNCTIONS, PEER_UNITS, function_bounds
 from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.onnx.graph import GraphNode
 from pyonednn_q.predict.float_bounds import BOUNDS, UNIT
@@ -29,13 +29,6 @@ from pyonednn_q.primitive.tensor import TensorSpec
 
 Array = np.ndarray[Any, Any]
 OPSETS = {"": 20}
-EXACT: dict[str, Callable[[Array], Array]] = {
-    "Erf": special.erf,
-    "Exp": np.exp,
-    "Gelu": lambda x: 0.5 * x * special.erfc(-x / np.sqrt(2.0)),
-    "Sigmoid": special.expit,
-    "Tanh": np.tanh,
-}
 
 
 def theirs(part: GraphNode, values: dict[str, Array]) -> Array:
@@ -164,3 +157,17 @@ def test_functions_that_nobody_measured_have_no_bound(part: GraphNode, opset: in
     assert found is not None
     assert found.apart is None
     assert found.function == part.kind
+
+
+def test_functions_of_what_is_off_by_much_have_no_finite_bound() -> None:
+    """Exponentials of arguments that nobody knows to within 1, and quotients by 0: no warning."""
+    x = np.zeros((1, 3))
+    part = part_of("Softmax", axis=-1)
+    far = function_bounds(part, {"x": x}, [np.full((1, 3), 2.0)], np.full((1, 3), 1 / 3))
+    assert far is not None
+    assert (far == np.inf).all()
+    quotient = GraphNode("y", "Div", ("x", "z"), ("y",))
+    values = {"x": np.ones(3), "z": np.zeros(3)}
+    found = function_bounds(quotient, values, [0.0, 0.0], np.full(3, np.inf))
+    assert found is not None
+    assert not np.isfinite(found).any()

@@ -52,9 +52,7 @@ def function_values(part: GraphNode, own: Values) -> Array | None:
     return None
 
 
-def function_bounds(
-    part: GraphNode, own: Values, off: list[Any], exact: Array
-) -> Array | float | None:
+def function_bounds(part: GraphNode, own: Values, off: list[Any], exact: Array) -> Array | None:
     """Return how far a function's float32 results may be from its values.
 
     Parameters
@@ -70,9 +68,15 @@ def function_bounds(
 
     Returns
     -------
-    ndarray, float or None
-        None of functions whose error is not known.
+    ndarray or None
+        In the dims of `exact`, in real units. None: of functions whose error is not known.
     """
+    # Where a divisor is 0, or an exponential leaves float64, a bound is infinite or none.
+    with np.errstate(all="ignore"):
+        return _bounds(part, own, off, exact)
+
+
+def _bounds(part: GraphNode, own: Values, off: list[Any], exact: Array) -> Array | None:
     match part.kind:
         case "Softmax":
             return _of_softmax(part, own[part.inputs[0]], off[0], exact)
@@ -129,8 +133,9 @@ def _of_softmax(
     if not np.allclose(powers / total, exact, rtol=1e-9, atol=0.0):
         return None  # before opset 13 it was one over all axes from there on
     lost = each.sum(axis=axis, keepdims=True) + gamma(x.shape[axis]) * total
-    least = total - lost
-    apart = (each + exact * lost) / least
+    # Of arguments that are off by as much as that, nothing is known.
+    least = np.where(total > lost, total - lost, np.nan)
+    apart = np.nan_to_num((each + exact * lost) / least, nan=np.inf)
     # A quotient, or a product with a reciprocal: two roundings.
     return np.asarray(apart + 2 * UNIT * (exact + apart))
 
@@ -153,10 +158,9 @@ def _of_layer_norm(part: GraphNode, own: Values, off: list[Any], exact: Array) -
     # Of the squares' mean less the mean's square, as of the mean of squared distances.
     off_variance = 4 * most * squares + 4 * moved * np.sqrt(variance) + 4 * moved**2
     root = np.sqrt(variance + epsilon)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        least = np.sqrt(np.maximum(variance + epsilon - off_variance, 0.0))
-        size = np.abs(apart) / root
-        off_normal = (off_mean + moved + UNIT * np.abs(apart)) / least
-        off_normal += size * (root / least - 1) + 4 * UNIT * size
+    least = np.sqrt(np.maximum(variance + epsilon - off_variance, 0.0))
+    size = np.abs(apart) / root
+    off_normal = (off_mean + moved + UNIT * np.abs(apart)) / least
+    off_normal += size * (root / least - 1) + 4 * UNIT * size
     gain = np.abs(own[part.inputs[1]])
     return np.asarray(gain * off_normal + 2 * UNIT * (gain * (size + off_normal) + np.abs(exact)))

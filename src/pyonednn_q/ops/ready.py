@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 PackedKey = tuple[str, tuple[int, ...], Vec]  # kind and dims of the weights; what multiplies them
+# What a plan depends on, but for dst's size: problem, settings, what carries the zero point.
 PlanKey: TypeAlias = "tuple[str | int | TensorSpec | Settings | SrcZeroPoint, ...]"
 _NARROW = ("bf16", "f16")
 _NEAR = 1e-4  # of a whole zero point, in levels; as compose_layer's
