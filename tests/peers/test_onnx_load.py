@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ onnx: Any = pytest.importorskip("onnx", reason="onnx is not installed")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402 - where it is installed
 
 from pyonednn_q.onnx.model_reader import load  # noqa: E402
+from support.frames import calls_of  # noqa: E402
 from support.hostile.chunk import Report, run_chunk  # noqa: E402
 from support.hostile.models import one_model, valid_models  # noqa: E402
 
@@ -137,17 +137,15 @@ def _length(number: int) -> bytes:
     return bytes([*digits, number])
 
 
-def test_time_follows_the_bytes() -> None:
-    def seconds(count: int) -> float:
+def test_work_follows_the_bytes() -> None:
+    def calls(count: int) -> int:
         nodes = [helper.make_node("Relu", [f"t{i}"], [f"t{i + 1}"]) for i in range(count)]
         nodes[0].input[0], nodes[-1].output[0] = "x", "y"
         data = model_of(nodes=nodes).SerializeToString()
-        start = time.process_time()
-        load(data)
-        return time.process_time() - start
+        return calls_of(lambda: load(data))
 
-    seconds(100)
-    assert seconds(32_000) < 16 * seconds(4_000)  # 8 in proportion, 64 if quadratic
+    calls(10)
+    assert calls(8_000) < 9 * calls(1_000)  # 8 in proportion, 64 if quadratic
 
 
 def test_subgraphs_are_refused_by_name() -> None:

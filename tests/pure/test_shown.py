@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,10 @@ import pytest
 import pyonednn_q as pq
 from pyonednn_q import errors
 from pyonednn_q.shown import LONGEST, shortened, shown
+from support.frames import calls_of
 from support.hostile.nasty import NASTY, Angry, Lying, Wordy
+
+MOST_CALLS = 1000  # to show a value: 208 of the nastiest; what walks through a large one makes more
 
 
 def own_list() -> list[Any]:
@@ -49,9 +52,8 @@ def test_values_are_shown_as_far_as_they_help(value: object, text: str) -> None:
 def test_whatever_comes_is_shown_at_once_and_shortly() -> None:
     for make in NASTY:
         value = make()
-        before = time.process_time()
+        assert calls_of(partial(shown, value)) < MOST_CALLS
         text = shown(value)
-        assert time.process_time() - before < 0.1
         assert 0 < len(text) < 500
         assert len(shortened(value, 60)) <= 60
 

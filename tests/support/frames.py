@@ -1,4 +1,4 @@
-"""Which functions of Python a call enters."""
+"""Which functions a call enters, and how many: its work, where a clock tells of the machine."""
 
 from __future__ import annotations
 
@@ -24,3 +24,19 @@ def frames(function: Callable[[], object]) -> list[str]:
     finally:
         sys.setprofile(None)
     return seen[1:]
+
+
+def calls_of(function: Callable[[], object]) -> int:
+    """Return how many functions of Python and of C a call enters."""
+    count = 0
+
+    def note(_frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
