@@ -23,9 +23,19 @@ from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.rewrite.driver import weight
 from pyonednn_q.rewrite.ends import FLT_MAX, FLT_MIN, Acc, Dst, Takes, not_storable
-from pyonednn_q.rewrite.rule import BITWISE, REAL, Outcome, Refusal, Rewrite, RuleSet, Trace, rule
+from pyonednn_q.rewrite.rule import (
+    BITWISE,
+    REAL,
+    RUN,
+    Outcome,
+    Refusal,
+    Rewrite,
+    RuleSet,
+    Trace,
+    rule,
+)
 from pyonednn_q.rewrite.rules import clip
-from pyonednn_q.rewrite.rules.carry import carry_over_clip
+from pyonednn_q.rewrite.rules.carry import carry
 
 _ONE, _ZERO = Vec(1.0), Vec(0.0)
 _FINITE = (Vec(-FLT_MAX), Vec(FLT_MAX))  # an open side of a clip is no number to store
@@ -128,37 +138,50 @@ def move_scale_to_dst(affine: Affine, dst: Dst) -> Outcome:
 
 
 @rule(
-    "store(clip(s*x + k, l, h)) = store of clip(x, (l-k)/s, (h-k)/s) with scale 1/s, zero point k.",
+    "store(f(s*x + k)) = store of f'(x) with scale 1/s, zero point k, if f lets 1/s and -k/s pass.",
     Affine,
-    Clip,
+    RUN,
     Dst,
     exactness=REAL,
 )
-def move_scale_behind_clip_to_dst(affine: Affine, clip: Clip, dst: Dst) -> Outcome:
-    """Where s is one number above 0 and k one whole number: the clip passes to the left, so that
-    the store can take the rest.
+def move_scale_over_steps_to_dst(affine: Affine, run: tuple[Step, ...], dst: Dst) -> Outcome:
+    """Where s is one number above 0 and k one whole number (see `carry`): clips, sums and relus
+    take scale and shift to their other side, so that the store can have them.
     """
-    if not dst.is_integer:
+    if not dst.is_integer or any(isinstance(step, Affine) for step in run):
         return None
     scale, shift = affine.scale, affine.shift
     if scale.array is not None or scale.least <= 0.0:
         return Refusal(f"scale {scale} is not one number above 0")
     inverse = _ONE / scale
-    moved = carry_over_clip(clip, inverse, -shift * inverse)
+    moved = _behind(run, inverse, -shift * inverse)
     if isinstance(moved, Refusal):
         return moved
-    problem = not_storable("bound", moved.lo.clamp(*_FINITE)) or not_storable(
-        "bound", moved.hi.clamp(*_FINITE)
-    )
-    if problem:
-        return Refusal(problem)
-    if weight((moved,)) > weight((clip,)):
-        return Refusal("the clip would become per channel")
     rule_of_store = move_shift_to_zero_point if scale.is_all(1.0) else move_scale_to_dst
     stored = rule_of_store(affine, dst)
     if isinstance(stored, Rewrite):
-        return Rewrite((moved, *stored.items), stored.note)
-    return (moved, *stored) if isinstance(stored, tuple) else stored
+        return Rewrite((*moved, *stored.items), stored.note)
+    return (*moved, *stored) if isinstance(stored, tuple) else stored
+
+
+def _behind(run: tuple[Step, ...], scale: Vec, shift: Vec) -> tuple[Step, ...] | Refusal:
+    """Return steps f' with f'(scale*x + shift) = scale*f(x) + shift, in the order of the run."""
+    moved: list[Step] = []
+    for step in run:
+        carried = carry(step, scale, shift)
+        if isinstance(carried, Refusal):
+            return carried
+        if (carried.scale, carried.shift, carried.sign) != (scale, shift, 1.0):
+            return Refusal(f"{step} changes the scale that passes it")
+        if isinstance(carried.step, Clip):
+            for bound in (carried.step.lo, carried.step.hi):
+                problem = not_storable("bound", bound.clamp(*_FINITE))
+                if problem:
+                    return Refusal(problem)
+        moved.append(carried.step)
+    if weight(moved) > weight(run):
+        return Refusal("a bound would become per channel")
+    return tuple(moved)
 
 
 # What a store without scale saturates anyway may be more with one, so that is asked again.
@@ -167,7 +190,7 @@ RIGHT_END = RuleSet(
         clip.open_saturated_bounds,
         move_shift_to_zero_point,
         move_scale_to_dst,
-        move_scale_behind_clip_to_dst,
+        move_scale_over_steps_to_dst,
     )
 )
 

@@ -12,13 +12,14 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from pyonednn_q.compose import absorb
-from pyonednn_q.expr.steps import Affine, Clip
+from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.rewrite.ends import Dst, Takes
 from pyonednn_q.rewrite.rule import Refusal, Rewrite
 from support.rewriting import draws
 from support.rewriting.case import Case
+from support.rewriting.cases_pairs import TABLE_REASONS, carrier
 from support.rewriting.draws import Window, windows
 from support.rewriting.soundness import Unsound, check
 
@@ -56,9 +57,11 @@ def _scaled(w: Window) -> tuple[Affine, Dst]:
     return Affine(scale, shift), _dst(w)
 
 
-def _clipped(w: Window) -> tuple[Affine, Clip, Dst]:
+def _over_steps(w: Window) -> tuple[Affine, tuple[Step, ...], Dst]:
     affine, dst = _scaled(w)
-    return affine, w.clip(per_channel=w.chance(20)), dst
+    if w.chance(30):
+        return affine, (w.clip(per_channel=w.chance(20)),), dst
+    return affine, tuple(carrier(w) for _ in range(w.pick((1, 1, 2)))), dst
 
 
 _ENDS = ("dst takes none", "per channel", "not a whole number", "outside")
@@ -70,10 +73,11 @@ CASES = (
         (*_ENDS, "not above 0", "already", "beyond float32"),
     ),
     Case(
-        absorb.move_scale_behind_clip_to_dst,
-        _clipped,
+        absorb.move_scale_over_steps_to_dst,
+        _over_steps,
         (*_ENDS, "not one number above 0", "already", "beyond float32", "below float32's",
-         "overflow"),
+         "overflow", "changes the scale that passes it"),
+        TABLE_REASONS,
     ),
 )  # fmt: skip
 
@@ -90,7 +94,9 @@ def test_rule_keeps_its_promise(case: Case) -> None:
     prove()
     assert counts[True] / counts.total() >= 0.1, counts
     for said in counts:
-        assert isinstance(said, bool) or any(reason in said for reason in case.reasons), said
+        assert isinstance(said, bool) or any(
+            reason in said for reason in (*case.reasons, *case.handed_on)
+        ), said
 
 
 WRONG = {
@@ -183,14 +189,31 @@ def test_a_bias_is_a_step_only_behind_a_scale(scale: float, is_bias: bool) -> No
     assert steps == (() if is_bias else (Affine(Vec(scale), Vec(2.0)),))
 
 
-def test_a_scale_behind_a_clip_goes_to_the_store_and_the_bounds_go_back() -> None:
-    """clip(2x, 0, 10) is 2 clip(x, 0, 5); clip(x + 3, 0, 10) is clip(x, -3, 7) + 3."""
-    dst = Dst("s8", takes_scale=ALL, takes_zero_point=ALL)
-    rule = absorb.move_scale_behind_clip_to_dst
-    scaled = rule(Affine(2.0), Clip(0.0, 10.0), dst)
-    items = scaled.items if isinstance(scaled, Rewrite) else scaled
-    assert items == (Clip(0.0, 5.0), Dst("s8", 0.5, 0, ALL, ALL))
-    assert rule(Affine(1.0, 3.0), Clip(0.0, 10.0), dst) == (
-        Clip(-3.0, 7.0),
-        Dst("s8", 1.0, 3, ALL, ALL),
+@pytest.mark.parametrize(
+    ("affine", "step", "moved", "dst"),
+    [
+        # clip(2x, 0, 10) is 2 clip(x, 0, 5); clip(x + 3, 0, 10) is clip(x, -3, 7) + 3
+        (Affine(2.0), Clip(0.0, 10.0), Clip(0.0, 5.0), (0.5, 0)),
+        (Affine(1.0, 3.0), Clip(0.0, 10.0), Clip(-3.0, 7.0), (1.0, 3)),
+        # 2x + 5 + 3 (dst - 7) is 2 (x + 1.5 (dst - 7)) + 5
+        (Affine(2.0, 5.0), Sum(3.0, 7), Sum(1.5, 7), (0.5, 5)),
+        (Affine(2.0), Eltwise("relu", 0.25), Eltwise("relu", 0.25), (0.5, 0)),
+    ],
+)
+def test_a_scale_goes_to_the_store_over_what_lets_it_pass(
+    affine: Affine, step: Step, moved: Step, dst: tuple[float, int]
+) -> None:
+    outcome = absorb.move_scale_over_steps_to_dst(
+        affine, (step,), Dst("s8", takes_scale=ALL, takes_zero_point=ALL)
     )
+    items = outcome.items if isinstance(outcome, Rewrite) else outcome
+    assert items == (moved, Dst("s8", *dst, ALL, ALL))
+
+
+@pytest.mark.parametrize("scale", [3.0, 2.0, 12.0, -1.5])
+def test_a_sum_of_another_scale_is_noticed(scale: float) -> None:
+    old = (Affine(2.0), Sum(3.0, 7), Dst("s8", takes_scale=ALL, takes_zero_point=ALL))
+    new = (Sum(scale, 7), Dst("s8", 0.5, 0, ALL, ALL))
+    with pytest.raises(Unsound):
+        check(old, new, absorb.move_scale_over_steps_to_dst.exactness)
+    check(old, (Sum(1.5, 7), new[1]), absorb.move_scale_over_steps_to_dst.exactness)

@@ -85,7 +85,7 @@ def test_show_is_a_description(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_policy(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "4 post-ops; REAL" in out(capsys, "quantized_residual")
+    assert "3 post-ops; REAL" in out(capsys, "quantized_residual")
     assert "2 post-ops; BOUNDED(1)" in out(capsys, "quantized_residual", "--policy", "fast")
 
 

@@ -90,7 +90,7 @@ def _round_clip_affine(w: Window) -> tuple[Round, Clip, Affine]:
     return (Round(), w.clip(draws.whole), _unit_affine(w))
 
 
-def _carrier(w: Window) -> Step:
+def carrier(w: Window) -> Step:
     """Draw a step that lets something pass, most of the time."""
     algs: tuple[BinaryAlg, ...] = ("add", "sub", "mul", "div", "max", "gt")
     makers: tuple[Callable[[], Step], ...] = (
@@ -120,7 +120,7 @@ def _anchor(w: Window) -> Affine | Acc:
 
 
 def _carried(w: Window) -> tuple[Affine | Acc, tuple[Step, ...], Affine]:
-    run = tuple(_carrier(w) for _ in range(w.pick((1, 1, 1, 2))))
+    run = tuple(carrier(w) for _ in range(w.pick((1, 1, 1, 2))))
     if any(isinstance(step, Round) for step in run):
         return (w.affine(draws.signed_powers), run, _unit_affine(w))
     if w.chance(10):
@@ -136,7 +136,7 @@ def _carried(w: Window) -> tuple[Affine | Acc, tuple[Step, ...], Affine]:
     return (_anchor(w), run, last)
 
 
-_TABLE_REASONS = (
+TABLE_REASONS = (
     "passes no shift",
     "passes neither a scale nor a shift",
     "is not above 0",
@@ -179,6 +179,6 @@ CASES: tuple[Case, ...] = (
         carry.carry_affine_left,
         _carried,
         ("would not save", "would leave a sign behind", "run-time", "beyond float32"),
-        _TABLE_REASONS,
+        TABLE_REASONS,
     ),
 )
