@@ -3,7 +3,7 @@
     pip install '.[peers]'
     python benchmarks/calibrated_networks.py [--networks resnet50 mobilenet_v2] [--batch 1]
 
-The networks of `onnx_networks.py`, of random weights, calibrated on two random sources; SQNR of the
+The networks of `random_networks.py`, calibrated on two random sources; SQNR of the
 outputs for a third one. INT8 and FP32 form, both as one program of ours, take turns.
 """
 
@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any, TypeAlias
 
 import numpy as np
-from onnx_networks import NETWORKS, source
+from random_networks import NETWORKS, source
 
 import pyonednn_q as pq
 from pyonednn_q.native import runtime

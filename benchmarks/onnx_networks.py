@@ -4,6 +4,7 @@
     python benchmarks/onnx_networks.py [--networks resnet50 mobilenet_v2] [--batch 1 8]
     python benchmarks/onnx_networks.py --forms      # and the float models that they were made of
     python benchmarks/onnx_networks.py --memory     # what loading and running them takes, instead
+    python benchmarks/onnx_networks.py --between    # what of ours is no convolution and no product
 
 ResNet-50, MobileNet v2, EfficientNet-B0 and BERT base (128 tokens, behind its embeddings) of full
 size with random weights, quantized by onnxruntime's own static quantizer (QDQ, u8 sources, s8
@@ -27,229 +28,30 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime
-from onnx import helper, numpy_helper
-from onnxruntime import quantization
+from random_networks import NETWORKS, quantized, source
 
 import pyonednn_q as pq
 from pyonednn_q.models.float_network import float_network
-from pyonednn_q.native import runtime
+from pyonednn_q.native import Prepared, runtime
 from pyonednn_q.network import Network
+from pyonednn_q.network.compiled import Compiled
 from pyonednn_q.onnx.layer_reader import LAYERS as KINDS
+from pyonednn_q.primitive.dense_facts import DENSE
 from pyonednn_q.primitive.tensor import TensorSpec
 
 Array = np.ndarray[Any, Any]
-SIDE, CLASSES = 224, 1000
 PAUSE = 0.02  # seconds: threads that the last runtime left spinning go to sleep
-TOKENS, WIDTH, HEADS, LAYERS = 128, 768, 12, 12
-
-
-class Builder:
-    """Nodes and weights of a float network; each call returns the name of a tensor."""
-
-    def __init__(self) -> None:
-        self.rng = np.random.default_rng(0)
-        self.nodes: list[Any] = []
-        self.weights: list[Any] = []
-
-    def constant(self, values: Array) -> str:
-        """Add weights."""
-        name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(values.astype(np.float32), name))
-        return name
-
-    def add(self, operator: str, *src: str, **attributes: object) -> str:
-        """Add a node."""
-        name = f"{operator.lower()}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, src, [name], name, **attributes))
-        return name
-
-    def conv(
-        self, src: str, ic: int, oc: int, kernel: int, stride: int = 1, groups: int = 1
-    ) -> str:
-        """Add a convolution that keeps the size but for its stride."""
-        fan_in = ic // groups * kernel * kernel
-        wei = self.rng.normal(0, np.sqrt(2 / fan_in), (oc, ic // groups, kernel, kernel))
-        bias = self.constant(self.rng.normal(0, 0.1, oc))
-        sides = [kernel // 2] * 4
-        return self.add(
-            "Conv", src, self.constant(wei), bias, pads=sides, strides=[stride] * 2, group=groups
-        )
-
-    def clip(self, src: str) -> str:
-        """Add min(max(x, 0), 6)."""
-        return self.add("Clip", src, self.constant(np.array(0.0)), self.constant(np.array(6.0)))
-
-    def silu(self, src: str) -> str:
-        """Add x · sigmoid(x)."""
-        return self.add("Mul", src, self.add("Sigmoid", src))
-
-    def dense(self, src: str, ic: int, oc: int) -> str:
-        """Add a product and a bias, of rows."""
-        wei = self.constant(self.rng.normal(0, ic**-0.5, (ic, oc)))
-        return self.add("Add", self.add("MatMul", src, wei), self.constant(np.zeros(oc)))
-
-    def normal(self, src: str) -> str:
-        """Add a layer normalization."""
-        gain, shift = self.constant(np.ones(WIDTH)), self.constant(np.zeros(WIDTH))
-        return self.add("LayerNormalization", src, gain, shift, axis=-1)
-
-    def dims(self, *values: int) -> str:
-        """Add what a Reshape takes."""
-        name = f"w{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.array(values), name))
-        return name
-
-    def head(self, src: str, ic: int) -> None:
-        """Add the mean of all places, and classes."""
-        flat = self.add("Flatten", self.add("GlobalAveragePool", src))
-        wei = self.constant(self.rng.normal(0, ic**-0.5, (CLASSES, ic)))
-        self.add("Gemm", flat, wei, self.constant(np.zeros(CLASSES)), transB=1)
-
-    def model(self, src: tuple[int, ...], dst: tuple[int, ...]) -> onnx.ModelProto:
-        """Return all of it, from dims to dims."""
-        self.nodes[-1].output[0] = "y"
-        x = helper.make_tensor_value_info("x", 1, src)
-        y = helper.make_tensor_value_info("y", 1, dst)
-        graph = helper.make_graph(self.nodes, "network", [x], [y], self.weights)
-        # The opset whose Gelu is one node.
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-
-    def of_images(self, batch: int) -> onnx.ModelProto:
-        """Return a classifier of images."""
-        return self.model(dims_of(batch), (batch, CLASSES))
-
-
-def resnet50(batch: int) -> onnx.ModelProto:
-    """He and others, 2015: bottlenecks of 3, 4, 6 and 3 blocks; the stride in the 3x3 layer."""
-    net = Builder()
-    x = net.add("Relu", net.conv("x", 3, 64, 7, 2))
-    x = net.add("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
-    ic = 64
-    for stage, (width, blocks) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
-        for block in range(blocks):
-            stride = 2 if stage and not block else 1
-            way = net.add("Relu", net.conv(x, ic, width, 1))
-            way = net.add("Relu", net.conv(way, width, width, 3, stride))
-            way = net.conv(way, width, 4 * width, 1)
-            short = x if block else net.conv(x, ic, 4 * width, 1, stride)
-            x = net.add("Relu", net.add("Add", way, short))
-            ic = 4 * width
-    net.head(x, ic)
-    return net.of_images(batch)
-
-
-def mobilenet_v2(batch: int) -> onnx.ModelProto:
-    """Sandler and others, 2018: inverted residuals with linear bottlenecks."""
-    net = Builder()
-    x, ic = net.clip(net.conv("x", 3, 32, 3, 2)), 32
-    rows = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1))
-    for wider, oc, blocks, first in (*rows, (6, 160, 3, 2), (6, 320, 1, 1)):
-        for block in range(blocks):
-            stride = 1 if block else first
-            wide = ic * wider
-            way = x if wider == 1 else net.clip(net.conv(x, ic, wide, 1))
-            way = net.clip(net.conv(way, wide, wide, 3, stride, groups=wide))
-            way = net.conv(way, wide, oc, 1)
-            x = net.add("Add", way, x) if stride == 1 and ic == oc else way
-            ic = oc
-    net.head(net.clip(net.conv(x, ic, 1280, 1)), 1280)
-    return net.of_images(batch)
-
-
-def efficientnet_b0(batch: int) -> onnx.ModelProto:
-    """Tan and Le, 2019: inverted residuals with squeeze and excite, and x · sigmoid(x)."""
-    net = Builder()
-    x, ic = net.silu(net.conv("x", 3, 32, 3, 2)), 32
-    rows = ((1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3))
-    for wider, oc, blocks, first, kernel in (
-        *rows, (6, 112, 3, 1, 5), (6, 192, 4, 2, 5), (6, 320, 1, 1, 3),
-    ):  # fmt: skip
-        for block in range(blocks):
-            stride = 1 if block else first
-            wide = ic * wider
-            way = x if wider == 1 else net.silu(net.conv(x, ic, wide, 1))
-            way = net.silu(net.conv(way, wide, wide, kernel, stride, groups=wide))
-            gate = net.silu(net.conv(net.add("GlobalAveragePool", way), wide, ic // 4, 1))
-            gate = net.add("Sigmoid", net.conv(gate, ic // 4, wide, 1))
-            way = net.conv(net.add("Mul", way, gate), wide, oc, 1)
-            x = net.add("Add", way, x) if stride == 1 and ic == oc else way
-            ic = oc
-    net.head(net.silu(net.conv(x, ic, 1280, 1)), 1280)
-    return net.of_images(batch)
-
-
-def bert_base(batch: int) -> onnx.ModelProto:
-    """Devlin and others, 2018: twelve blocks of self-attention, from embeddings on."""
-    net = Builder()
-    size = WIDTH // HEADS
-    heads = net.dims(batch, TOKENS, HEADS, size)
-    rows = net.dims(batch, TOKENS, WIDTH)
-    x = "x"
-    for _ in range(LAYERS):
-        q, k, v = (net.add("Reshape", net.dense(x, WIDTH, WIDTH), heads) for _ in range(3))
-        q, v = (net.add("Transpose", each, perm=[0, 2, 1, 3]) for each in (q, v))
-        scores = net.add("MatMul", q, net.add("Transpose", k, perm=[0, 2, 3, 1]))
-        scores = net.add("Div", scores, net.constant(np.array(size**0.5)))
-        mixed = net.add("MatMul", net.add("Softmax", scores, axis=-1), v)
-        mixed = net.add("Reshape", net.add("Transpose", mixed, perm=[0, 2, 1, 3]), rows)
-        x = net.normal(net.add("Add", net.dense(mixed, WIDTH, WIDTH), x))
-        wide = net.add("Gelu", net.dense(x, WIDTH, 4 * WIDTH))
-        x = net.normal(net.add("Add", net.dense(wide, 4 * WIDTH, WIDTH), x))
-    dims = dims_of(batch, "bert_base")
-    return net.model(dims, dims)
-
-
-NETWORKS: dict[str, Callable[[int], onnx.ModelProto]] = {
-    "resnet50": resnet50,
-    "mobilenet_v2": mobilenet_v2,
-    "efficientnet_b0": efficientnet_b0,
-    "bert_base": bert_base,
-}
-
-
-def dims_of(batch: int, name: str = "") -> tuple[int, ...]:
-    """Return the dims of a network's source."""
-    return (batch, TOKENS, WIDTH) if name == "bert_base" else (batch, 3, SIDE, SIDE)
-
-
-class Sources:
-    """Two random batches."""
-
-    def __init__(self, name: str, batch: int) -> None:
-        rng = np.random.default_rng(1)
-        self.rows = iter([{"x": source(rng, name, batch)} for _ in range(2)])
-
-    def get_next(self) -> dict[str, Array] | None:
-        """Return the next one, or None."""
-        return next(self.rows, None)
-
-
-def source(rng: np.random.Generator, name: str, batch: int) -> Array:
-    """Return random values of mean 0 and deviation 1."""
-    return rng.normal(0, 1, dims_of(batch, name)).astype(np.float32)
-
-
-def quantized(name: str, batch: int, folder: Path) -> Path:
-    """Return the file of a network as onnxruntime's quantizer writes it."""
-    floats, codes = folder / f"{name}_{batch}.onnx", folder / f"{name}_{batch}_q.onnx"
-    onnx.save(NETWORKS[name](batch), floats)
-    quantization.quantize_static(
-        floats,
-        codes,
-        Sources(name, batch),
-        quant_format=quantization.QuantFormat.QDQ,
-        per_channel=True,
-        activation_type=quantization.QuantType.QUInt8,
-        weight_type=quantization.QuantType.QInt8,
-    )
-    return codes
 
 
 def ours(path: Path, x: Array) -> Callable[[], Any]:
     """Return a call of our network."""
-    return called(pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(path))).network(), x)
+    return called(network_of(path), x)
+
+
+def network_of(path: Path) -> Network:
+    """Return our network of a quantized model."""
+    return pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(path))).network()
 
 
 def ours_in_floats(path: Path, x: Array) -> Callable[[], Any]:
@@ -267,8 +69,13 @@ def ours_in_bf16(path: Path, x: Array) -> Callable[[], Any]:
 
 def called(network: Network, x: Array) -> Callable[[], Any]:
     """Return a call of a network that is compiled for its source."""
-    compiled = network.compile({"x": TensorSpec.dense(x.shape, "f32")})
+    compiled = compiled_for(network, x)
     return lambda: compiled(x)["y"]
+
+
+def compiled_for(network: Network, x: Array) -> Compiled:
+    """Return a network that is compiled for its source."""
+    return network.compile({"x": TensorSpec.dense(x.shape, "f32")})
 
 
 def by_onnxruntime(path: Path, x: Array) -> Callable[[], Any]:
@@ -337,6 +144,32 @@ def _resident(name: str) -> float:
     return int(line.split()[1]) / 2**10
 
 
+def tell_between(name: str, batch: int, folder: Path, rounds: int) -> None:
+    """Print the time of ours, and what of it is no convolution and no product.
+
+    Other steps are pools, copies, quantizers and tables; outside steps is the rest of a call:
+    arrays are checked, results allocated, steps timed. All of one and the same call.
+    """
+    path = quantized(name, batch, folder)
+    x = source(np.random.default_rng(2), name, batch)
+    compiled = compiled_for(network_of(path), x)
+    runs = [step.runs for step in compiled.steps]
+    is_dense = [isinstance(each, Prepared) and isinstance(each.problem, DENSE) for each in runs]
+    samples = []
+    for _ in range(rounds):
+        time.sleep(PAUSE)
+        compiled(x)
+        start = time.perf_counter()
+        steps = compiled.step_seconds(x)
+        whole = time.perf_counter() - start
+        others = sum(took for took, dense in zip(steps, is_dense, strict=True) if not dense)
+        samples.append((whole, others, whole - sum(steps)))
+    whole, others, outside = (median(each) for each in zip(*samples, strict=True))
+    share = median((other + rest) / call for call, other, rest in samples)
+    row = (name, batch, f"{whole * 1e3:.2f}", f"{others * 1e3:.3f}", f"{outside * 1e3:.3f}")
+    print("| " + " | ".join(map(str, (*row, f"{100 * share:.1f}"))) + " |", flush=True)
+
+
 def measured(calls: list[Callable[[], Any]], rounds: int) -> list[list[float]]:
     """Return seconds of each call, which take turns."""
     samples: list[list[float]] = [[] for _ in calls]
@@ -358,12 +191,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--forms", action="store_true", help="float forms, too")
     parser.add_argument("--memory", action="store_true", help="memory instead of times")
+    parser.add_argument("--between", action="store_true", help="what is no layer, of ours alone")
     options = parser.parse_args()
     version = ".".join(map(str, runtime.version()))
     threads = runtime.get_num_threads()
     print(f"oneDNN {version} ({runtime.threading_runtime()}), {runtime.isa()}, {threads} threads\n")
     if options.memory:
         print("| network | batch | runtime | held MiB | at most MiB |\n|---|---:|---|---:|---:|")
+    elif options.between:
+        print("| network | batch | ms | other steps ms | outside steps ms | both, % |")
+        print("|---|---:|---:|---:|---:|---:|")
     else:
         print("| network | batch | runtime | median ms | least ms | times ours |")
         print("|---|---:|---|---:|---:|---:|")
@@ -372,6 +209,8 @@ def main() -> None:
             for batch in options.batch:
                 if options.memory:
                     tell_memory(name, batch, Path(folder))
+                elif options.between:
+                    tell_between(name, batch, Path(folder), options.rounds)
                 else:
                     tell_times(name, batch, Path(folder), options.rounds, forms=options.forms)
 

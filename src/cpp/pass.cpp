@@ -294,17 +294,25 @@ std::size_t bytes_of_floats(const char* argument, std::size_t rows, std::size_t 
     return rows * columns * sizeof(float);
 }
 
-Pass quantize_pass(std::size_t count, float scale, std::int32_t zero_point, bool is_signed) {
+Pass quantize_pass(std::size_t images, std::size_t channels, std::size_t places, float scale,
+                   std::int32_t zero_point, bool is_signed) {
     const int qmin = is_signed ? -128 : 0;
     if (!(scale > 0) || !std::isfinite(scale))
         throw ArgumentFault("ArgumentError", "scale", std::to_string(scale), "positive, finite");
     if (zero_point < qmin || zero_point > qmin + 255)
         throw ArgumentFault("ArgumentError", "zero_point", std::to_string(zero_point), "a code");
-    const std::size_t extent = bytes_of_floats("count", count, 1);
+    if (channels < 1 || channels > most_interleaved) {
+        throw ArgumentFault("ShapeError", "channels", std::to_string(channels),
+                            "1 to " + std::to_string(most_interleaved));
+    }
+    const std::size_t size = bytes_of_floats("places", places, channels) / sizeof(float);
+    const std::size_t extent = bytes_of_floats("images", images, size);
+    const std::size_t count = images * size;
     const auto run = [=](char* const* tensors) {
         const auto* const values = reinterpret_cast<const float*>(tensors[0]);
         const auto convert = [&](auto* codes) {
-            return quantize(values, 1, count, &scale, &zero_point, codes);
+            if (channels == 1) return quantize(values, 1, count, &scale, &zero_point, codes);
+            return quantize_last(values, images, channels, places, scale, zero_point, codes);
         };
         const bool all_numbers = is_signed ? convert(reinterpret_cast<std::int8_t*>(tensors[1]))
                                            : convert(reinterpret_cast<std::uint8_t*>(tensors[1]));

@@ -26,10 +26,12 @@ struct Pass {
 // memory can have.
 std::size_t bytes_of_floats(const char* argument, std::size_t rows, std::size_t columns);
 
-// codes = clamp(rne(x / scale) + zero_point), each operation in float32, of `count` values without
-// gaps. Its run throws ArgumentError where a value is NaN. All three throw ShapeError, LayoutError
-// or ArgumentError of what no memory holds, or would be no codes.
-Pass quantize_pass(std::size_t count, float scale, std::int32_t zero_point, bool is_signed);
+// codes = clamp(rne(x / scale) + zero_point), each operation in float32, of values (images,
+// channels, places) without gaps; codes have channels last: at most 4 of them. Its run throws
+// ArgumentError where a value is NaN. All of these throw ShapeError, LayoutError or ArgumentError
+// of what no memory holds, or would be no codes.
+Pass quantize_pass(std::size_t images, std::size_t channels, std::size_t places, float scale,
+                   std::int32_t zero_point, bool is_signed);
 
 // dst[i] = table[src[i]], or table[256 · first[i] + second[i]] of two sources: bytes, in an index
 // space of any dims, where strides of sources may be 0. strides: of each source, and of dst, whose

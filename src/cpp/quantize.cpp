@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <limits>
 #include <mutex>
 
@@ -124,6 +125,59 @@ bool quantize(const float* values, std::size_t rows, std::size_t columns, const 
     return all_numbers;
 }
 
+namespace {
+
+constexpr std::size_t together = 512; // places whose codes lie in the nearest cache, by channel
+
+// codes[place][channel] = parts[channel][place], bytes.
+template <std::size_t channels>
+void interleave(const std::uint8_t (*parts)[together], std::size_t count, std::uint8_t* codes) {
+    const auto place = [&](std::size_t i) {
+        std::uint32_t bytes = 0;
+        for (std::size_t c = 0; c < channels; ++c)
+            bytes |= static_cast<std::uint32_t>(parts[c][i]) << (8 * c);
+        return bytes;
+    };
+    // A word each, over which the next one is written; the last is not another's to write over.
+    for (std::size_t i = 0; i + 1 < count; ++i) {
+        const std::uint32_t bytes = place(i);
+        std::memcpy(codes + i * channels, &bytes, sizeof bytes);
+    }
+    const std::uint32_t bytes = place(count - 1);
+    std::memcpy(codes + (count - 1) * channels, &bytes, channels);
+}
+
+} // namespace
+
+template <typename Code>
+bool quantize_last(const float* values, std::size_t images, std::size_t channels,
+                   std::size_t places, float scale, std::int32_t zero_point, Code* codes) {
+    static const auto convert = widest(&codes_512<Code>, &codes_256<Code>, &codes_any<Code>);
+    constexpr decltype(&interleave<2>) interleaves[] = {&interleave<2>, &interleave<3>,
+                                                        &interleave<4>};
+    const auto store = interleaves[channels - 2];
+    std::atomic<bool> all_numbers{true};
+    in_parallel(images * places, grain / 4, [&](std::size_t begin, std::size_t end) {
+        std::uint8_t parts[most_interleaved][together];
+        for (std::size_t i = begin; i < end;) {
+            const std::size_t image = i / places, at = i % places;
+            const std::size_t count = std::min({places - at, end - i, together});
+            for (std::size_t c = 0; c < channels; ++c) {
+                const float* const x = values + (image * channels + c) * places + at;
+                if (!convert(x, count, scale, zero_point, reinterpret_cast<Code*>(parts[c])))
+                    all_numbers.store(false, std::memory_order_relaxed);
+            }
+            store(parts, count, reinterpret_cast<std::uint8_t*>(codes) + i * channels);
+            i += count;
+        }
+    });
+    return all_numbers;
+}
+
+template bool quantize_last(const float*, std::size_t, std::size_t, std::size_t, float,
+                            std::int32_t, std::uint8_t*);
+template bool quantize_last(const float*, std::size_t, std::size_t, std::size_t, float,
+                            std::int32_t, std::int8_t*);
 template bool quantize(const float*, std::size_t, std::size_t, const float*, const std::int32_t*,
                        std::uint8_t*);
 template bool quantize(const float*, std::size_t, std::size_t, const float*, const std::int32_t*,

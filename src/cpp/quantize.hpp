@@ -14,4 +14,12 @@ template <typename Code>
 bool quantize(const float* values, std::size_t rows, std::size_t columns, const float* scales,
               const std::int32_t* zero_points, Code* codes);
 
+constexpr std::size_t most_interleaved = 4;
+
+// The same of (images, channels, places) without gaps, into (images, places, channels): of 2 to
+// `most_interleaved` channels.
+template <typename Code>
+bool quantize_last(const float* values, std::size_t images, std::size_t channels,
+                   std::size_t places, float scale, std::int32_t zero_point, Code* codes);
+
 } // namespace pq

@@ -16,12 +16,13 @@ bool is_signed(const std::string& dtype) {
     return dtype == "s8";
 }
 
-Pass quantize_from_python(std::size_t count, float scale, std::int32_t zero_point,
-                          const std::string& dtype) {
-    return quantize_pass(count, scale, zero_point, is_signed(dtype));
-}
-
 using CodesOf = std::tuple<float, std::int32_t, std::string>; // scale, zero point, data type
+
+Pass quantize_from_python(std::size_t images, std::size_t channels, std::size_t places,
+                          const CodesOf& dst) {
+    const auto& [scale, zero_point, dtype] = dst;
+    return quantize_pass(images, channels, places, scale, zero_point, is_signed(dtype));
+}
 
 Pass mean_from_python(std::size_t images, std::size_t places, std::size_t channels,
                       const CodesOf& src, const CodesOf& dst) {
@@ -61,8 +62,8 @@ Pass lookup_from_python(const py::bytes& table, const Dims& dims, const std::vec
 
 void register_pass(py::module_& m) {
     py::class_<Pass>(m, "Pass", "A pass of our own over memory, as a step of a program.");
-    m.def("quantize_pass", &quantize_from_python, py::arg("count"), py::arg("scale"),
-          py::arg("zero_point"), py::arg("dtype"), "Codes of float32 values without gaps.");
+    m.def("quantize_pass", &quantize_from_python, py::arg("images"), py::arg("channels"),
+          py::arg("places"), py::arg("dst"), "Codes of float32 values, with channels last.");
     m.def("lookup_pass", &lookup_from_python, py::arg("table"), py::arg("dims"), py::arg("strides"),
           py::arg("product") = py::none(), "Bytes by a table, of one source or two.");
     m.def("mean_pass", &mean_from_python, py::arg("images"), py::arg("places"), py::arg("channels"),

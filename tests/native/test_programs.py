@@ -65,15 +65,23 @@ def test_tables_of_other_sizes_are_refused(table: bytes, sources: int) -> None:
 @pytest.mark.parametrize(
     ("make", "error", "argument"),
     [
-        (lambda core: core.quantize_pass(0, 1.0, 0, "u8"), ShapeError, "count"),
-        (lambda core: core.quantize_pass(FAR, 1.0, 0, "u8"), ShapeError, "count"),
-        (lambda core: core.quantize_pass(4, 0.0, 0, "u8"), ArgumentError, "scale"),
-        (lambda core: core.quantize_pass(4, -1.0, 0, "u8"), ArgumentError, "scale"),
-        (lambda core: core.quantize_pass(4, float("nan"), 0, "u8"), ArgumentError, "scale"),
-        (lambda core: core.quantize_pass(4, 1.0, -1, "u8"), ArgumentError, "zero_point"),
-        (lambda core: core.quantize_pass(4, 1.0, 128, "s8"), ArgumentError, "zero_point"),
-        (lambda core: core.quantize_pass(4, 1.0, 2**31 - 1, "s8"), ArgumentError, "zero_point"),
-        (lambda core: core.quantize_pass(4, 1.0, 0, "s32"), ArgumentError, "dtype"),
+        (lambda core: core.quantize_pass(1, 1, 0, (1.0, 0, "u8")), ShapeError, "places"),
+        (lambda core: core.quantize_pass(1, 1, FAR, (1.0, 0, "u8")), ShapeError, "places"),
+        (lambda core: core.quantize_pass(0, 1, 4, (1.0, 0, "u8")), ShapeError, "images"),
+        (lambda core: core.quantize_pass(FAR, 3, 4, (1.0, 0, "u8")), ShapeError, "images"),
+        (lambda core: core.quantize_pass(1, 0, 4, (1.0, 0, "u8")), ShapeError, "channels"),
+        (lambda core: core.quantize_pass(1, 5, 4, (1.0, 0, "u8")), ShapeError, "channels"),
+        (lambda core: core.quantize_pass(1, 1, 4, (0.0, 0, "u8")), ArgumentError, "scale"),
+        (lambda core: core.quantize_pass(1, 1, 4, (-1.0, 0, "u8")), ArgumentError, "scale"),
+        (lambda core: core.quantize_pass(1, 1, 4, (float("nan"), 0, "u8")), ArgumentError, "scale"),
+        (lambda core: core.quantize_pass(1, 1, 4, (1.0, -1, "u8")), ArgumentError, "zero_point"),
+        (lambda core: core.quantize_pass(1, 1, 4, (1.0, 128, "s8")), ArgumentError, "zero_point"),
+        (
+            lambda core: core.quantize_pass(1, 1, 4, (1.0, 2**30, "s8")),
+            ArgumentError,
+            "zero_point",
+        ),
+        (lambda core: core.quantize_pass(1, 1, 4, (1.0, 0, "s32")), ArgumentError, "dtype"),
         (lambda core: core.layer_norm_pass(2, 1e-5, [1.0] * 3, [0.0] * 2), ShapeError, "shift"),
         (lambda core: core.layer_norm_pass(2, 1e-5, [1.0] * 2, [0.0] * 3), ShapeError, "shift"),
         (lambda core: core.layer_norm_pass(2, 1e-5, [], []), ShapeError, "shift"),
@@ -104,7 +112,8 @@ PASSES = {  # bytes of each tensor
         Pass.look_up(np.zeros((256, 256), np.uint8), (4, 8), (0, 1), (1, 0), (8, 1)),
         (8, 4, 32),
     ),
-    "quantize": (Pass.quantize(16, QParams(1.0, 0, "u8")), (64, 16)),
+    "quantize": (Pass.quantize((1, 1, 16), QParams(1.0, 0, "u8")), (64, 16)),
+    "quantize, channels last": (Pass.quantize((2, 3, 5), QParams(1.0, 0, "u8")), (120, 30)),
     "rows": (Pass.layer_norm(4, 1e-5, np.ones(4, np.float32), np.zeros(4, np.float32)), (64, 64)),
 }
 
@@ -115,7 +124,7 @@ def test_passes_stay_within_the_memory_placed_for_them(name: str) -> None:
     step, extents = PASSES[name]
     arena = 4 * 64 * len(extents)
     for at, extent in enumerate(extents):
-        item = 4 if name == "rows" or (name == "quantize" and at == 0) else 1
+        item = 4 if name == "rows" or (name.startswith("quantize") and at == 0) else 1
         last = (arena - extent) // item * item
         places = [(0, 64 * each) for each in range(len(extents))]
         places[at] = (0, last)

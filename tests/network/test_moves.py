@@ -182,6 +182,25 @@ def test_quantize_is_onnx_s(seed: int, dtype: str) -> None:
         run(Quantize(q), laid_out(x, seed))
 
 
+@pytest.mark.parametrize("dims", [(3, 1, 1), (2, 511), (2, 513), (1, 97, 91), (5, 3, 61, 103)])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+def test_quantized_images_lie_channels_last(channels: int, dims: tuple[int, ...]) -> None:
+    """For convolutions; in pieces of several threads, each to its last byte."""
+    rng = np.random.default_rng(channels)
+    images, *lengths = dims
+    shape = (images, channels, *lengths) if len(lengths) > 1 else (images, channels, *lengths, 1)
+    x = (rng.integers(-700, 700, shape) * 0.125).astype(np.float32)
+    want = np.clip(np.rint(x / np.float32(0.25)) + 3, -128, 127).astype(np.int8)
+    network = Network(["x"], [Node("y", Quantize(pq.QParams(0.25, 3, "s8")), "x")], ["y"])
+    compiled = network.compile({"x": TensorSpec.dense(shape, "f32")})
+    np.testing.assert_array_equal(compiled(x)["y"], want, strict=True)
+    make = TensorSpec.channels_last if channels < 5 else TensorSpec.dense
+    assert compiled.outputs["y"].lies_as(make(shape, "s8"))
+    x[-1, -1, ..., -1] = np.nan
+    with pytest.raises(ArgumentError, match="NaN"):
+        compiled(x)
+
+
 def test_nodes_that_nobody_reads_do_not_run() -> None:
     table = Lookup(np.arange(256).astype(np.uint8))
     nodes = [Node("a", table, "x"), Node("b", table, "x"), Node("c", table, "b")]

@@ -38,11 +38,18 @@ class Pass:
     text: str
 
     @classmethod
-    def quantize(cls, count: int, params: QParams) -> Pass:
-        """Return codes of `count` float32 values without gaps, as `passes.quantize` has them."""
-        scale, zero_point = float(params.scale), int(params.zero_point)
-        core = runtime.core.quantize_pass(count, scale, zero_point, params.dtype)
-        return cls(core, f"{count} values to {params.dtype}")
+    def quantize(cls, dims: tuple[int, int, int], params: QParams) -> Pass:
+        """Return codes of float32 values without gaps, as `passes.quantize` has them.
+
+        Parameters
+        ----------
+        dims : tuple of int
+            Images, channels (at most 4) and places of each; codes have channels last.
+        params : QParams
+            Of a tensor, of 8 bits.
+        """
+        core = runtime.core.quantize_pass(*dims, _codes(params))
+        return cls(core, f"{prod(dims)} values to {params.dtype}")
 
     @classmethod
     def look_up(
@@ -81,8 +88,7 @@ class Pass:
             Of tensors, of 8 bits.
         """
         images, channels, *lengths = dims
-        codes = ((float(q.scale), int(q.zero_point), q.dtype) for q in (src_q, dst_q))
-        core = runtime.core.mean_pass(images, prod(lengths), channels, *codes)
+        core = runtime.core.mean_pass(images, prod(lengths), channels, _codes(src_q), _codes(dst_q))
         return cls(core, f"mean of {cross(dims)} to {dst_q.dtype}")
 
     @classmethod
@@ -90,6 +96,11 @@ class Pass:
         """Return float32 rows without gaps, normalized: one of `gain` and `shift` a column."""
         core = runtime.core.layer_norm_pass(rows, epsilon, gain.tolist(), shift.tolist())
         return cls(core, f"normalization of {rows} rows of {gain.size}")
+
+
+def _codes(params: QParams) -> tuple[float, int, str]:
+    """Return what codes are worth, as the extension takes it."""
+    return float(params.scale), int(params.zero_point), params.dtype
 
 
 CodeProduct: TypeAlias = tuple[float, tuple[int, int, int], tuple[bool, bool, bool]]

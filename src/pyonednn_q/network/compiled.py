@@ -71,12 +71,15 @@ class Compiled:
 
     def times(self, *arrays: Array) -> dict[str, float]:
         """Run once, and return the microseconds of each node in its place."""
-        results = [new() for new in self._new]
-        seconds = self._program.run_timed(*self._ready(arrays), *results)
         total: dict[str, float] = {}
-        for step, took in zip(self.steps, seconds, strict=True):
+        for step, took in zip(self.steps, self.step_seconds(*arrays), strict=True):
             total[step.node] = total.get(step.node, 0.0) + took * 1e6
         return total
+
+    def step_seconds(self, *arrays: Array) -> list[float]:
+        """Run once, and return the seconds of each of `steps` in its place."""
+        results = [new() for new in self._new]
+        return self._program.run_timed(*self._ready(arrays), *results)
 
     @property
     def arena_bytes(self) -> int:

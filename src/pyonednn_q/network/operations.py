@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 _FLOATS = ("f32", "bf16", "f16")
 _CODES = ("u8", "s8")
+_MOST_SPREAD = 4  # channels that a quantizing pass puts last
 _ALGS = ("max", "avg_include_padding", "avg_exclude_padding")
 
 
@@ -252,14 +253,19 @@ class Quantize:
         _check_params("params", self.params)
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add our pass over memory."""
+        """Add our pass over memory. Codes of an image of few channels lie channels last."""
         (name,) = src
         spec = at.specs[name]
         if spec.dtype != "f32":
             raise DTypeError("src", spec.dtype, "f32")
         name = at.without_gaps(name)
-        codes = TensorSpec(spec.dims, self.params.dtype, at.specs[name].strides)
-        at.add(Pass.quantize(spec.size, self.params), (name,), dst, codes)
+        dims, strides, dtype = spec.dims, at.specs[name].strides, self.params.dtype
+        spread, codes = (1, 1, spec.size), TensorSpec(dims, dtype, strides)
+        is_image = len(dims) > 3 and 1 < dims[1] <= _MOST_SPREAD
+        if is_image and strides == TensorSpec.dense(dims, "f32").strides:
+            spread = (dims[0], dims[1], prod(dims[2:]))
+            codes = TensorSpec.channels_last(dims, dtype)
+        at.add(Pass.quantize(spread, self.params), (name,), dst, codes)
 
 
 def _check_params(argument: str, params: QParams | None) -> None:
