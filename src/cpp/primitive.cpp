@@ -150,26 +150,6 @@ std::vector<void*> Prepared::checked(const py::handle& arrays) const {
     return data;
 }
 
-py::object Prepared::new_dst() const {
-    const Slot& dst = slots_.back();
-    AlignedBuffer buffer = buffer_pool().take(dst.extent);
-    void* const data = buffer.data();
-    const py::capsule owner = owner_of(std::move(buffer));
-    const auto& numpy = py::detail::npy_api::get();
-    static_assert(sizeof(Py_intptr_t) == sizeof(dnnl_dim_t));
-    const Dims& dims = dst.layout.dims();
-    PyObject* const made = numpy.PyArray_NewFromDescr_(
-            numpy.PyArray_Type_, py::object(dst.dtype).release().ptr(),
-            static_cast<int>(dims.size()), reinterpret_cast<const Py_intptr_t*>(dims.data()),
-            reinterpret_cast<const Py_intptr_t*>(dst.strides_bytes.data()), data,
-            array_flags::aligned | array_flags::writeable, nullptr);
-    if (made == nullptr) throw py::error_already_set();
-    auto array = py::reinterpret_steal<py::object>(made);
-    if (numpy.PyArray_SetBaseObject_(made, py::object(owner).release().ptr()) != 0)
-        throw py::error_already_set();
-    return array;
-}
-
 void Prepared::execute(const Frame& frame) const {
     if (copies_) copy(frame, &Slot::in);
     PQ_CALL(primitive_execute, primitive_.get(), stream(), static_cast<int>(frame.arguments.size()),
@@ -244,7 +224,7 @@ py::object Prepared::run_into(void** data, PyObject* residual, PyObject* out,
     const bool is_new = out == Py_None;
     if (is_new ? reads_dst_ && !has_residual : !slot.fits(out, true)) return refused();
 
-    auto dst = is_new ? new_dst() : py::reinterpret_borrow<py::object>(out);
+    auto dst = is_new ? slot.empty() : py::reinterpret_borrow<py::object>(out);
     data[last] = py::detail::array_proxy(dst.ptr())->data;
     const char* before = has_residual ? py::detail::array_proxy(residual)->data : nullptr;
     const char* const begin = static_cast<const char*>(data[last]);

@@ -69,7 +69,6 @@ private:
     // Operands may be dst itself, unless something is copied there first.
     const Slot* overlapping(void* const* data, bool may_be_in_place = true) const;
     std::vector<void*> checked(const py::handle& arrays) const;
-    py::object new_dst() const;
     void copy(const Frame& frame, std::shared_ptr<const Reorder> Slot::* way) const;
     // `residual`: of the size of dst, to which it is copied first, or null. `codes` are made before
     // anything is written; false, and nothing is run, where values have none.

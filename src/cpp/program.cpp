@@ -1,6 +1,5 @@
 #include "program.hpp"
 
-#include "array_flags.hpp"
 #include "dtypes.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -39,8 +38,13 @@ py::array view_of(const TensorSpec& spec, char* data, const py::object& owner) {
 
 Program::Program(std::vector<Step> steps, std::size_t arena_bytes, std::vector<TensorSpec> arrays,
                  std::size_t inputs)
-    : steps_(std::move(steps)), arena_bytes_(arena_bytes), arrays_(arrays.begin(), arrays.end()),
-      inputs_(inputs) {
+    : steps_(std::move(steps)), arena_bytes_(arena_bytes), inputs_(inputs) {
+    for (const TensorSpec& spec : arrays) {
+        const Layout layout(spec);
+        extent_of(layout); // which says what is wrong with it
+        const std::size_t at = arrays_.size();
+        arrays_.emplace_back("arrays[" + std::to_string(at) + "]", layout, at >= inputs_);
+    }
     for (const Step& step : steps_) {
         if (step.primitive == nullptr) continue;
         scratchpad_bytes_ = std::max(scratchpad_bytes_, step.primitive->scratchpad_bytes());
@@ -50,7 +54,7 @@ Program::Program(std::vector<Step> steps, std::size_t arena_bytes, std::vector<T
 
 std::size_t Program::bytes_of(std::size_t buffer) const {
     if (buffer == 0) return arena_bytes_;
-    return buffer <= arrays_.size() ? extent_of(arrays_[buffer - 1]) : 0;
+    return buffer <= arrays_.size() ? extent_of(arrays_[buffer - 1].layout) : 0;
 }
 
 void Program::check_places() const {
@@ -89,28 +93,16 @@ void Program::check_places() const {
     }
 }
 
-std::vector<char*> Program::checked(const py::args& arrays) const {
-    if (arrays.size() != arrays_.size()) {
-        throw ArgumentFault("ArgumentError", "arrays", std::to_string(arrays.size()),
-                            std::to_string(arrays_.size()));
+std::optional<std::vector<py::object>> Program::arrays_for(const py::args& inputs) const {
+    if (inputs.size() != inputs_) return std::nullopt;
+    std::vector<py::object> arrays;
+    for (const py::handle input : inputs) {
+        if (!arrays_[arrays.size()].fits(input.ptr(), false)) return std::nullopt;
+        arrays.push_back(py::reinterpret_borrow<py::object>(input));
     }
-    std::vector<char*> buffers(arrays_.size() + 1, nullptr);
-    for (std::size_t i = 0; i < arrays_.size(); ++i) {
-        const Layout& layout = arrays_[i];
-        const std::string name = "arrays[" + std::to_string(i) + "]";
-        if (!py::isinstance<py::array>(arrays[i])) {
-            throw ArgumentFault("ArgumentError", name, py::str(py::type::of(arrays[i])),
-                                "a NumPy array");
-        }
-        const auto array = py::reinterpret_borrow<py::array>(arrays[i]);
-        if (!array.dtype().equal(numpy_dtype(layout.dtype())) ||
-            !(layout_of(name, array, layout.dtype()) == layout) ||
-            (array.flags() & array_flags::aligned) == 0 || (i >= inputs_ && !array.writeable())) {
-            throw ArgumentFault("LayoutError", name, py::str(array.dtype()), layout.text());
-        }
-        buffers[i + 1] = static_cast<char*>(const_cast<void*>(array.data()));
-    }
-    return buffers;
+    for (std::size_t i = inputs_; i < arrays_.size(); ++i)
+        arrays.push_back(arrays_[i].empty());
+    return arrays;
 }
 
 Program::Loan::Loan(Program& program) : program_(program) {
@@ -164,20 +156,22 @@ void Program::run_pass(const Step& step, const std::vector<char*>& buffers) cons
 }
 
 void Program::run_function(const Step& step, const std::vector<char*>& buffers,
-                           const py::args& given, const Loan& loan) const {
+                           const std::vector<py::object>& given, const Loan& loan) const {
     py::tuple arrays(step.places.size());
     const py::object arena = loan.owner();
     for (std::size_t i = 0; i < step.places.size(); ++i) {
         const Place& place = step.places[i];
-        const py::object owner = place.buffer == 0 ? arena : py::object(given[place.buffer - 1]);
+        const py::object owner = place.buffer == 0 ? arena : given[place.buffer - 1];
         arrays[i] = view_of(step.specs[i], buffers[place.buffer] + place.offset, owner);
     }
     step.runs(*arrays);
 }
 
-void Program::run_steps(const py::args& arrays, double* seconds) {
+void Program::run_steps(const std::vector<py::object>& arrays, double* seconds) {
     check_not_forked();
-    std::vector<char*> buffers = checked(arrays);
+    std::vector<char*> buffers(1, nullptr);
+    for (const py::object& array : arrays)
+        buffers.push_back(static_cast<char*>(py::detail::array_proxy(array.ptr())->data));
     const Loan loan(*this);
     buffers[0] = loan.arena();
     const auto timed = [&](std::size_t at, const auto& work) {
@@ -205,14 +199,22 @@ void Program::run_steps(const py::args& arrays, double* seconds) {
     }
 }
 
-void Program::run(const py::args& arrays) {
-    run_steps(arrays, nullptr);
+py::object Program::run(const py::args& inputs) {
+    const auto arrays = arrays_for(inputs);
+    if (!arrays) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    run_steps(*arrays, nullptr);
+    py::tuple outputs(arrays->size() - inputs_);
+    for (std::size_t i = inputs_; i < arrays->size(); ++i)
+        outputs[i - inputs_] = (*arrays)[i];
+    return std::move(outputs);
 }
 
-std::vector<double> Program::run_timed(const py::args& arrays) {
+py::object Program::run_timed(const py::args& inputs) {
+    const auto arrays = arrays_for(inputs);
+    if (!arrays) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
     std::vector<double> seconds(steps_.size());
-    run_steps(arrays, seconds.data());
-    return seconds;
+    run_steps(*arrays, seconds.data());
+    return py::cast(seconds);
 }
 
 } // namespace pq

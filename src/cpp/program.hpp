@@ -2,6 +2,7 @@
 // that lies between them.
 #pragma once
 
+#include "array_layout.hpp"
 #include "pass.hpp"
 #include "primitive.hpp"
 
@@ -35,11 +36,13 @@ public:
     Program(std::vector<Step> steps, std::size_t arena_bytes, std::vector<TensorSpec> arrays,
             std::size_t inputs);
 
-    // Runs all steps. Python is not touched between primitives and passes that follow each other.
-    void run(const py::args& arrays);
+    // Runs all steps on inputs, and returns new outputs in a tuple: NotImplemented, and nothing
+    // ran, unless all inputs fit as they are. Python is not touched between primitives and passes
+    // that follow each other.
+    py::object run(const py::args& inputs);
 
-    // The same, and the seconds that each step took in its place.
-    std::vector<double> run_timed(const py::args& arrays);
+    // The same; returns the seconds that each step took in its place.
+    py::object run_timed(const py::args& inputs);
 
     // Of one call: what lies between steps, and what primitives need beside their arguments.
     std::size_t arena_bytes() const { return arena_bytes_; }
@@ -70,19 +73,20 @@ private:
         std::shared_ptr<Room> room_;
     };
 
-    std::vector<char*> checked(const py::args& arrays) const;
+    // All arrays of a call, outputs new; none where an input does not fit.
+    std::optional<std::vector<py::object>> arrays_for(const py::args& inputs) const;
     void check_places() const;
     std::size_t bytes_of(std::size_t buffer) const;
-    void run_steps(const py::args& arrays, double* seconds);
+    void run_steps(const std::vector<py::object>& arrays, double* seconds);
     void run_primitive(const Step& step, const std::vector<char*>& buffers, Frame& frame) const;
     void run_pass(const Step& step, const std::vector<char*>& buffers) const;
-    void run_function(const Step& step, const std::vector<char*>& buffers, const py::args& given,
-                      const Loan& loan) const;
+    void run_function(const Step& step, const std::vector<char*>& buffers,
+                      const std::vector<py::object>& given, const Loan& loan) const;
 
     std::vector<Step> steps_;
     std::size_t arena_bytes_;
     std::size_t scratchpad_bytes_ = 0;
-    std::vector<Layout> arrays_;
+    std::vector<ArrayLayout> arrays_;
     std::size_t inputs_;
     std::mutex guard_;
     std::vector<std::shared_ptr<Room>> rooms_; // that nobody uses now

@@ -1,13 +1,9 @@
 #include "slot.hpp"
 
-#include "array_flags.hpp"
 #include "dtypes.hpp"
 #include "errors.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <functional>
-#include <numeric>
 
 namespace pq {
 
@@ -25,14 +21,6 @@ Layout outer_layout(const Layout& inner, const std::string& name, const Arrays& 
                             dtype_name(inner.dtype()));
     }
     return layout;
-}
-
-bool has_no_gaps(const Layout& layout) {
-    const Dims& dims = layout.dims();
-    const dnnl_dim_t count =
-            std::accumulate(dims.begin(), dims.end(), dnnl_dim_t{1}, std::multiplies<dnnl_dim_t>());
-    return layout.plain() &&
-           static_cast<std::size_t>(count) * dtype_bits(layout.dtype()) == layout.nbytes() * 8;
 }
 
 // The same places in memory: strides of dimensions of 1 may be anything. Or other dims over the
@@ -79,18 +67,10 @@ Layout as_bytes(const Layout& layout) {
 
 Slot::Slot(const Candidate& candidate, const std::string& slot_name, const Arrays& arrays,
            bool is_read)
-    : name(slot_name), argument(pq::argument(slot_name, candidate.attr())),
-      inner(candidate.layout(slot_name)), layout(outer_layout(inner, slot_name, arrays)),
-      output(slot_name == "dst"), dtype(numpy_dtype(layout.dtype())), outside(layout),
-      corner(inner) {
-    const auto itemsize = dtype.itemsize();
-    extent = static_cast<std::size_t>(itemsize);
-    for (std::size_t i = 0; i < layout.dims().size(); ++i) {
-        const py::ssize_t bytes = layout.strides()[i] * itemsize;
-        strides_bytes.push_back(bytes);
-        extent += static_cast<std::size_t>((layout.dims()[i] - 1) * bytes);
-    }
-    has_gaps = !has_no_gaps(layout);
+    : ArrayLayout(slot_name, outer_layout(candidate.layout(slot_name), slot_name, arrays),
+                  slot_name == "dst"),
+      argument(pq::argument(slot_name, candidate.attr())), inner(candidate.layout(slot_name)),
+      outside(layout), corner(inner) {
     if (is_view(layout, inner)) return;
     corner = corner_of(name, layout, inner);
     // Where the CPU has no instructions for a 16-bit type, the library computes its elements one by
@@ -102,78 +82,6 @@ Slot::Slot(const Candidate& candidate, const std::string& slot_name, const Array
     }
     if (is_read) in = std::make_shared<Reorder>(outside, corner);
     if (output) out = std::make_shared<Reorder>(corner, outside);
-}
-
-bool Slot::is_row_major() const {
-    const Dims& dims = layout.dims();
-    py::ssize_t step = dtype.itemsize();
-    for (std::size_t i = dims.size(); i-- > 0; step *= dims[i])
-        if (dims[i] > 1 && strides_bytes[i] != step) return false;
-    return true;
-}
-
-bool Slot::fits(PyObject* object, bool is_written) const {
-    return fits_as(object, dtype, 1,
-                   array_flags::aligned | (is_written ? array_flags::writeable : 0));
-}
-
-bool Slot::fits_codes_of(PyObject* object) const {
-    static const auto& floats = *new py::dtype(py::dtype::of<float>()); // outlives the interpreter
-    return !has_gaps && dtype.itemsize() == 1 &&
-           fits_as(object, floats, sizeof(float), array_flags::aligned);
-}
-
-bool Slot::fits_as(PyObject* object, const py::dtype& wanted, py::ssize_t times, int flags) const {
-    const auto& numpy = py::detail::npy_api::get();
-    if (Py_TYPE(object) != numpy.PyArray_Type_) return false;
-    const py::detail::PyArray_Proxy* const array = py::detail::array_proxy(object);
-    const Dims& dims = layout.dims();
-    if (array->descr != wanted.ptr() || static_cast<std::size_t>(array->nd) != dims.size() ||
-        (array->flags & flags) != flags) {
-        return false;
-    }
-    for (std::size_t i = 0; i < dims.size(); ++i) {
-        if (array->dimensions[i] != dims[i]) return false;
-        if (dims[i] > 1 && array->strides[i] != strides_bytes[i] * times) return false;
-    }
-    return true;
-}
-
-void* Slot::checked_data(const py::handle& object) const {
-    if (!py::isinstance<py::array>(object)) {
-        throw ArgumentFault("ArgumentError", name, py::str(py::type::of(object)), "a NumPy array");
-    }
-    const auto array = py::reinterpret_borrow<py::array>(object);
-    const py::dtype given = array.dtype();
-    if (!given.is(dtype) && !given.equal(dtype)) {
-        throw ArgumentFault("DTypeError", name, py::str(given), std::string(py::str(dtype)));
-    }
-    const Dims& dims = layout.dims();
-    const auto ndims = static_cast<std::size_t>(array.ndim());
-    if (ndims != dims.size() || !std::equal(dims.begin(), dims.end(), array.shape())) {
-        throw ArgumentFault("ShapeError", name,
-                            dims_text(Dims(array.shape(), array.shape() + ndims)), dims_text(dims));
-    }
-    for (std::size_t i = 0; i < ndims; ++i) {
-        if (dims[i] > 1 && array.strides(static_cast<py::ssize_t>(i)) != strides_bytes[i]) {
-            throw ArgumentFault(
-                    "LayoutError", name,
-                    "strides of " + dims_text(Dims(array.strides(), array.strides() + ndims)) +
-                            " bytes",
-                    dims_text(Dims(strides_bytes.begin(), strides_bytes.end())) + " bytes");
-        }
-    }
-    if (output && !array.writeable()) {
-        throw ArgumentFault("ArgumentError", name, "a read-only array", "a writeable one");
-    }
-    void* data = const_cast<void*>(array.data());
-    const auto address = reinterpret_cast<std::uintptr_t>(data);
-    const auto itemsize = static_cast<std::uintptr_t>(dtype.itemsize());
-    if (address % itemsize != 0) {
-        throw ArgumentFault("LayoutError", name, "an address that is no multiple of the item size",
-                            "one that is a multiple of " + std::to_string(itemsize));
-    }
-    return data;
 }
 
 } // namespace pq

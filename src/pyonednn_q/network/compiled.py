@@ -8,12 +8,14 @@ import numpy as np
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import Prepared
-from pyonednn_q.native.arrays import allocator, checked, in_layout
+from pyonednn_q.native.arrays import checked, in_layout
 from pyonednn_q.native.program import Pass, PlacedStep, Program
 from pyonednn_q.network.arena import Lifetime, arranged
 from pyonednn_q.network.lowering import natural
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyonednn_q.native.program import Place
     from pyonednn_q.network.lowering import Lowering, ProgramStep
     from pyonednn_q.primitive.tensor import TensorSpec
@@ -49,7 +51,6 @@ class Compiled:
         self._program = Program(
             steps, arena_bytes, list(self.inputs.values()), list(self.outputs.values())
         )
-        self._new = [allocator(spec) for spec in self.outputs.values()]
 
     def __call__(self, *arrays: Array) -> dict[str, Array]:
         """Run on arrays in the order of the network's inputs; return results by name.
@@ -64,10 +65,7 @@ class Compiled:
         ArgumentError, DTypeError, ShapeError
             Naming the input.
         """
-        ready = self._ready(arrays)
-        results = [new() for new in self._new]
-        self._program.run(*ready, *results)
-        return dict(zip(self.outputs, results, strict=True))
+        return dict(zip(self.outputs, self._on(self._program.run, arrays), strict=True))
 
     def times(self, *arrays: Array) -> dict[str, float]:
         """Run once, and return the microseconds of each node in its place."""
@@ -78,8 +76,8 @@ class Compiled:
 
     def step_seconds(self, *arrays: Array) -> list[float]:
         """Run once, and return the seconds of each of `steps` in its place."""
-        results = [new() for new in self._new]
-        return self._program.run_timed(*self._ready(arrays), *results)
+        seconds: list[float] = self._on(self._program.run_timed, arrays)
+        return seconds
 
     @property
     def arena_bytes(self) -> int:
@@ -105,6 +103,11 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<Compiled {len(self.steps)} steps, arena {self.arena_bytes} bytes>"
+
+    def _on(self, run: Callable[..., Any], arrays: tuple[Array, ...]) -> Any:  # noqa: ANN401
+        """Return what a program gives for arrays that fit, or for copies that do."""
+        found = run(*arrays)
+        return run(*self._ready(arrays)) if found is NotImplemented else found
 
     def _ready(self, arrays: tuple[Array, ...]) -> list[Array]:
         if len(arrays) != len(self.inputs):
