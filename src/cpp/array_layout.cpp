@@ -25,12 +25,14 @@ ArrayLayout::ArrayLayout(std::string argument_name, const Layout& of, bool is_ou
     : name(std::move(argument_name)), layout(of), output(is_output),
       dtype(numpy_dtype(layout.dtype())), has_gaps(!has_no_gaps(layout)) {
     const auto itemsize = dtype.itemsize();
-    extent = static_cast<std::size_t>(itemsize);
+    py::ssize_t reach = itemsize;
+    bool is_empty = false;
     for (std::size_t i = 0; i < layout.dims().size(); ++i) {
-        const py::ssize_t bytes = layout.strides()[i] * itemsize;
-        strides_bytes.push_back(bytes);
-        extent += static_cast<std::size_t>((layout.dims()[i] - 1) * bytes);
+        strides_bytes.push_back(layout.strides()[i] * itemsize);
+        reach += (layout.dims()[i] - 1) * strides_bytes.back();
+        is_empty = is_empty || layout.dims()[i] == 0;
     }
+    extent = is_empty ? 0 : static_cast<std::size_t>(reach);
 }
 
 bool ArrayLayout::is_row_major() const {

@@ -1,5 +1,6 @@
 #include "buffer_pool.hpp"
 
+#include <pthread.h>
 #include <utility>
 
 namespace pq {
@@ -73,7 +74,10 @@ void BufferPool::clear() {
 
 BufferPool& buffer_pool() {
     // Leaked on purpose: arrays may die after static destruction.
-    static auto* const pool = new BufferPool();
+    static BufferPool* pool = new BufferPool();
+    // Another thread may have held the pool's lock when this process was forked.
+    static const int registered = pthread_atfork(nullptr, nullptr, [] { pool = new BufferPool(); });
+    static_cast<void>(registered);
     return *pool;
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <unistd.h>
 #include <utility>
 
 namespace pq {
@@ -38,7 +39,11 @@ py::array view_of(const TensorSpec& spec, char* data, const py::object& owner) {
 
 Program::Program(std::vector<Step> steps, std::size_t arena_bytes, std::vector<TensorSpec> arrays,
                  std::size_t inputs)
-    : steps_(std::move(steps)), arena_bytes_(arena_bytes), inputs_(inputs) {
+    : steps_(std::move(steps)), arena_bytes_(arena_bytes), inputs_(inputs), process_(getpid()) {
+    if (inputs > arrays.size()) {
+        throw ArgumentFault("ArgumentError", "inputs", std::to_string(inputs),
+                            "0 to " + std::to_string(arrays.size()));
+    }
     for (const TensorSpec& spec : arrays) {
         const Layout layout(spec);
         extent_of(layout); // which says what is wrong with it
@@ -94,6 +99,7 @@ void Program::check_places() const {
 }
 
 std::optional<std::vector<py::object>> Program::arrays_for(const py::args& inputs) const {
+    if (getpid() != process_) throw ForkedFault();
     if (inputs.size() != inputs_) return std::nullopt;
     std::vector<py::object> arrays;
     for (const py::handle input : inputs) {
@@ -168,7 +174,6 @@ void Program::run_function(const Step& step, const std::vector<char*>& buffers,
 }
 
 void Program::run_steps(const std::vector<py::object>& arrays, double* seconds) {
-    check_not_forked();
     std::vector<char*> buffers(1, nullptr);
     for (const py::object& array : arrays)
         buffers.push_back(static_cast<char*>(py::detail::array_proxy(array.ptr())->data));

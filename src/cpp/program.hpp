@@ -8,6 +8,7 @@
 
 #include <mutex>
 #include <optional>
+#include <sys/types.h>
 
 namespace pq {
 
@@ -88,6 +89,7 @@ private:
     std::size_t scratchpad_bytes_ = 0;
     std::vector<ArrayLayout> arrays_;
     std::size_t inputs_;
+    const pid_t process_; // the only one that runs it: a child may find its lock held for good
     std::mutex guard_;
     std::vector<std::shared_ptr<Room>> rooms_; // that nobody uses now
     std::size_t made_ = 0;                     // rooms, in use or not

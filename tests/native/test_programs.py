@@ -175,6 +175,17 @@ def test_arrays_of_functions_have_strides() -> None:
             core.Program([(print, [(1, 0)], None, [((4,), "u8", (1,))])], 64, [spec], 0)
 
 
+def test_inputs_are_among_the_arrays() -> None:
+    with pytest.raises(ArgumentError, match="^inputs: got 2; wanted 0 to 1"):
+        runtime.core.Program([], 0, [((4,), "u8", (1,))], 2)
+
+
+def test_empty_results_are_arrays() -> None:
+    made = runtime.core.Program([], 0, [((4,), "u8", (1,)), ((3, 0, 2), "f32", (2, 2, 1))], 1)
+    (empty,) = made.run(np.zeros(4, np.uint8))
+    assert (empty.shape, empty.dtype) == ((3, 0, 2), np.float32)
+
+
 def test_arrays_of_a_call_are_aligned() -> None:
     spec = TensorSpec.dense((16,), "f32")
     step, _ = PASSES["quantize"]

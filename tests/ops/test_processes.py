@@ -159,6 +159,39 @@ def test_a_forked_child_makes_no_codes_of_floats() -> None:
     assert done.stdout == "3 3\n", done
 
 
+def test_a_forked_child_runs_no_network() -> None:
+    """Forked while threads are in the middle of calls, which take memory of the pool and give it."""
+    done = python(
+        """
+        from pyonednn_q.network import Network, Node, Quantize
+        network = Network(["x"], [Node("y", Quantize(Q["src_q"]), "x")], ["y"])
+        real = np.zeros((64, 64), np.float32)
+        network(real)
+
+        def call():
+            while True:
+                network(real)
+
+        for _ in range(3):
+            threading.Thread(target=call, daemon=True).start()
+        found = []
+        for _ in range(40):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(30)
+                try:
+                    network(real)
+                except ForkedError:
+                    os._exit(7)
+                os._exit(1)
+            found.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        print(*set(found), flush=True)
+        os._exit(0)
+        """
+    )
+    assert done.stdout == "7\n", done
+
+
 def test_a_child_forked_amid_the_first_call_does_not_wait() -> None:
     """At any moment of it: of the making of the engine, and of the primitive."""
     done = python(

@@ -60,10 +60,18 @@ class Compiled:
         *arrays : ndarray
             Of the dims and data types of `inputs`. Those in other layouts are copied first.
 
+        Returns
+        -------
+        dict of str to ndarray
+            New arrays, as `outputs` says. Their memory goes back to a pool when the last array over
+            it is gone.
+
         Raises
         ------
         ArgumentError, DTypeError, ShapeError
             Naming the input.
+        ForkedError
+            In a child of the process that compiled it.
         """
         return dict(zip(self.outputs, self._on(self._program.run, arrays), strict=True))
 
