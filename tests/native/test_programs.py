@@ -176,7 +176,7 @@ def test_arrays_of_functions_have_strides() -> None:
 
 
 def test_inputs_are_among_the_arrays() -> None:
-    with pytest.raises(ArgumentError, match="^inputs: got 2; wanted 0 to 1"):
+    with pytest.raises(ArgumentError, match=r"^inputs: got 2; wanted 0 to 1"):
         runtime.core.Program([], 0, [((4,), "u8", (1,))], 2)
 
 

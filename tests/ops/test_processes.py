@@ -160,7 +160,7 @@ def test_a_forked_child_makes_no_codes_of_floats() -> None:
 
 
 def test_a_forked_child_runs_no_network() -> None:
-    """Forked while threads are in the middle of calls, which take memory of the pool and give it."""
+    """Forked while threads are in the middle of calls, which hold locks of pool and program."""
     done = python(
         """
         from pyonednn_q.network import Network, Node, Quantize
