@@ -292,8 +292,9 @@ It found what these rows of the table guard against: `one-channel-groups-in-odd-
 `resampling-of-one-place`, `binary-operand-across-layout`, `pooling-beside-operand`,
 `maxima-stored-early`, `prelu-across-layout`, `sum-into-gaps`, `reorder-shifted-bytes`,
 `deconv-into-gaps`, `deconv-pointwise-plain-wei`, `inner-product-in-two-orders`,
-`inner-product-innermost-images`, `conv-gemm-into-gaps`, `matmul-column-with-gaps`,
-`matmul-row-declared-short`, `matmul-batches-within-rows`, `matmul-4d-wei-batches-within`. Parts of
+`inner-product-innermost-images`, `conv-gemm-with-gaps`, `deconv-strided-with-gaps`,
+`matmul-column-with-gaps`, `matmul-row-declared-short`, `matmul-batches-within-rows`,
+`matmul-4d-wei-batches-within`. Parts of
 a run that met one of them were run again behind its row: the counts are those. Layers of the seeds
 that are named here had tensors row-major or channels last, but for sources of matmul; operands of
 seed 2026327 lay as dst. Now one layer in ten is laid in any order. What a row guards against shows

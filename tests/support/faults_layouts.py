@@ -134,9 +134,20 @@ def _layers() -> list[Fault]:
     ends = ((2, 3),)
     bf16 = ConvProblem.of((2, 1, 3), (1, 1, 8), src="bf16", wei="bf16", dst="bf16", padding=ends)
     bf16 = replace(bf16, dst=TensorSpec((2, 1, 1), "bf16", (2, 1, 1)))
+    f32 = ConvProblem.of((2, 4, 5, 6), (8, 4, 2, 2), src="f32", wei="f32", dst="f32", stride=2)
+    f32 = replace(f32, src=TensorSpec(f32.src.dims, "f32", (136, 1, 24, 4)))
+    floats = {"src": "f32", "wei": "f32", "dst": "f32"}
+    rows = DeconvProblem.of((3, 16, 6), (2, 8, 1), groups=2, layout="dense", **floats)
+    rows = replace(rows, src=TensorSpec(rows.src.dims, "f32", (97, 6, 1)))
+    steps = DeconvProblem.of((3, 8, 3, 4), (16, 8, 2, 2), stride=(1, 2), dst="u8")
+    steps = replace(steps, dst=TensorSpec(steps.dst.dims, "u8", (528, 1, 128, 16)))
+    reals = DeconvProblem.of((3, 3, 4, 6), (16, 3, 2, 2), stride=(2, 1), **floats)
+    reals = replace(reals, src=TensorSpec(reals.src.dims, "f32", (88, 1, 18, 3)))
     return [
         *(Fault("inner-product-innermost-images", level, images) for level in LEVELS),
-        Fault("conv-gemm-into-gaps", AVX512, bf16),
+        Fault("conv-gemm-with-gaps", AVX512, bf16),
+        *(Fault("conv-gemm-with-gaps", AVX2, problem) for problem in (f32, rows)),
+        *(Fault("deconv-strided-with-gaps", AVX512, problem) for problem in (steps, reals)),
         Fault("deconv-pointwise-plain-wei", AVX512, tap),
         *(Fault("matmul-4d-wei-batches-within", level, heads) for level in (AVX2, AVX512)),
         *(Fault("inner-product-in-two-orders", level, fc) for level in (AVX2, AVX512)),

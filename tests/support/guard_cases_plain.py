@@ -14,6 +14,8 @@ from support.guard_cases import AVX2, NEW, OLD, VNNI
 
 ANYWHERE = ((OLD, AVX2), (NEW, VNNI))
 WITHIN = layer_layouts.float_wei_batches_within
+IN_STEPS = layer_layouts.deconvolved_in_steps_with_gaps
+STEPS = "brg_deconv:avx2+brgconv_strided:avx2"
 GEMM = "x64:gemm_s8u8s32:jit"
 NCSP = "conv:any+jit_uni_ncsp:matmul+brg_matmul:avx512_core"
 IN_NEW = ((NEW, AVX2), (NEW, VNNI))
@@ -35,7 +37,8 @@ ROWS: list[tuple[str, Any, Any, str, str]] = [
     ("deconv-pointwise-plain-wei", layer_layouts.pointwise_plain_wei, ANYWHERE, NCSP, "ref"),
     ("inner-product-in-two-orders", layer_layouts.spatial_orders_differ, IN_NEW, "gemm:jit", "ref"),
     ("inner-product-innermost-images", layer_layouts.innermost_images, ANYWHERE, GEMM, "gemm:jit"),
-    ("conv-gemm-into-gaps", layer_layouts.convolved_into_gaps, ANYWHERE, "x64:gemm:jit", "ref:any"),
+    ("conv-gemm-with-gaps", layer_layouts.convolved_with_gaps, ANYWHERE, "x64:gemm:jit", "ref:any"),
+    ("deconv-strided-with-gaps", IN_STEPS, ANYWHERE, STEPS, "jit_deconvolution:avx2"),
     ("matmul-column-with-gaps", layer_layouts.column_with_gaps, ANYWHERE, "gemm:jit", "ref:any"),
     (
         "matmul-row-declared-short",

@@ -15,6 +15,21 @@ from pyonednn_q.primitive.tensor import TensorSpec
 from support.guard_borders.make import PLAIN, Border, Dims, conv, deconv, inner, matmul
 
 
+def from_gaps(dtype: str, strides: Dims) -> ConvProblem:
+    """Return a convolution of a src of (2, 4, 5, 5) that lies so."""
+    problem = conv((2, 4, 5, 5), (8, 4, 3, 3), dtype, wei=dtype, dst="f32")
+    return replace(problem, src=TensorSpec((2, 4, 5, 5), dtype, strides))
+
+
+def in_steps(stride: int, src: Dims | None, dst: Dims | None = None) -> DeconvProblem:
+    """Return a deconvolution of two images that lie so."""
+    problem = deconv((2, 4, 5, 5), (8, 4, 1, 1), stride=(stride, 1))
+    laid = {"src": TensorSpec((2, 4, 5, 5), "u8", src)}
+    if dst is not None:
+        laid["dst"] = TensorSpec(problem.dst.dims, "u8", dst)
+    return replace(problem, **laid)
+
+
 def spread(strides: Dims | None) -> DeconvProblem:
     """Return a deconvolution into a dst of (1, 8, 3, 3)."""
     problem = deconv((1, 4, 3, 3), (8, 4, 1, 1))
@@ -33,7 +48,7 @@ def turned(dims: Dims, src: Dims, wei: Dims | None) -> InnerProductProblem:
     return inner(dims, 5, wei, strides=src)
 
 
-def apart(dtype: str, strides: Dims) -> ConvProblem:
+def apart(dtype: str, strides: Dims | None) -> ConvProblem:
     """Return a convolution into a dst of (1, 8, 3, 3) that lies so."""
     problem = conv((1, 4, 5, 5), (8, 4, 3, 3), "bf16", wei="bf16", dst=dtype)
     return replace(problem, dst=TensorSpec((1, 8, 3, 3), dtype, strides))
@@ -93,9 +108,28 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        layer_layouts.convolved_into_gaps,
-        [(apart("bf16", (144, 2, 48, 16)), PLAIN), (apart("bf16", (72, 1, 30, 10)), PLAIN)],
-        [(apart("bf16", (72, 1, 24, 8)), PLAIN), (apart("f32", (144, 2, 48, 16)), PLAIN)],
+        layer_layouts.convolved_with_gaps,
+        [
+            (apart("bf16", (144, 2, 48, 16)), PLAIN),
+            (apart("bf16", (72, 1, 30, 10)), PLAIN),
+            (from_gaps("bf16", (108, 1, 20, 4)), PLAIN),
+            (from_gaps("f32", (101, 25, 5, 1)), PLAIN),
+        ],
+        [
+            (apart("bf16", (72, 1, 24, 8)), PLAIN),
+            (apart("bf16", None), PLAIN),
+            (from_gaps("f32", (100, 1, 20, 4)), PLAIN),
+            (from_gaps("f32", (100, 25, 5, 1)), PLAIN),
+        ],
+    ),
+    (
+        layer_layouts.deconvolved_in_steps_with_gaps,
+        [(in_steps(2, (108, 1, 20, 4)), PLAIN), (in_steps(2, None, (720, 2, 80, 16)), PLAIN)],
+        [
+            (in_steps(1, (108, 1, 20, 4)), PLAIN),
+            (in_steps(2, (100, 1, 20, 4)), PLAIN),
+            (in_steps(2, None), PLAIN),
+        ],
     ),
     (
         layer_layouts.column_with_gaps,

@@ -17,6 +17,7 @@ from pyonednn_q.faults.guards.guard import (
     FAST,
     FLOOR,
     MATMUL,
+    STRIDED,
     Guard,
     any_isa,
     condition,
@@ -67,10 +68,16 @@ def innermost_images(problem: InnerProductProblem, attr: Attr) -> bool:
     return src.ndim > 2 and all(each.strides and each.strides[0] == 1 for each in (src, wei))
 
 
-@condition("dst bf16")
-def convolved_into_gaps(problem: ConvProblem, attr: Attr) -> bool:
-    """Match a bf16 dst with gaps."""
-    return problem.dst.has_gaps
+@condition()
+def convolved_with_gaps(problem: ConvProblem | DeconvProblem, attr: Attr) -> bool:
+    """Match a src or a dst with gaps."""
+    return problem.src.has_gaps or problem.dst.has_gaps
+
+
+@condition("strided")
+def deconvolved_in_steps_with_gaps(problem: DeconvProblem, attr: Attr) -> bool:
+    """Match a src or a dst with gaps, and a stride."""
+    return problem.src.has_gaps or problem.dst.has_gaps
 
 
 @condition()
@@ -173,17 +180,31 @@ LAYER_LAYOUT_GUARDS: tuple[Guard, ...] = (
         "not every one of them; f32, two dimensions and four were right",
     ),
     Guard(
-        id="conv-gemm-into-gaps",
+        id="conv-gemm-with-gaps",
         since=FLOOR,
         until=None,
         isas=any_isa,
-        kinds=CONV,
+        kinds=CONV + DECONV,
         impl=r"x64:gemm:jit",
-        condition=convolved_into_gaps,
-        effect="images are stored as if they had no gaps",
-        remedy="a dst without gaps, or an f32 one",
-        source="measured: 3.7.2 and 3.13.2, AVX512_CORE, gaps between images: every one; f32 was "
-        "right",
+        condition=convolved_with_gaps,
+        effect="images are read, or stored, as if they had no gaps",
+        remedy="a src and a dst without gaps",
+        source="measured: 3.7.2 and 3.13.2, AVX2 and AVX512_CORE, gaps between images of src or "
+        "dst: f32 and bf16 in every order but row-major f32 convolutions, and bf16 with gaps "
+        "between channels; loops of codes were right",
+    ),
+    Guard(
+        id="deconv-strided-with-gaps",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=DECONV,
+        impl=STRIDED,
+        condition=deconvolved_in_steps_with_gaps,
+        effect="images are read, or stored, as if they had no gaps",
+        remedy="the next implementation, or a src and a dst without gaps",
+        source="measured: 3.7.2 and 3.13.2, AVX2 and AVX512_CORE, gaps between images of src or of "
+        "dst, f32 and u8: every one; kernels of strides of 1 were right",
     ),
     Guard(
         id="matmul-column-with-gaps",
