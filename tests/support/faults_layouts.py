@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from pyonednn_q.primitive.attr import Attr, ZeroPoint
 from pyonednn_q.primitive.post_ops import BinaryPostOp, EltwisePostOp
@@ -136,7 +137,7 @@ def _layers() -> list[Fault]:
     bf16 = replace(bf16, dst=TensorSpec((2, 1, 1), "bf16", (2, 1, 1)))
     f32 = ConvProblem.of((2, 4, 5, 6), (8, 4, 2, 2), src="f32", wei="f32", dst="f32", stride=2)
     f32 = replace(f32, src=TensorSpec(f32.src.dims, "f32", (136, 1, 24, 4)))
-    floats = {"src": "f32", "wei": "f32", "dst": "f32"}
+    floats: dict[str, Any] = {"src": "f32", "wei": "f32", "dst": "f32"}
     rows = DeconvProblem.of((3, 16, 6), (2, 8, 1), groups=2, layout="dense", **floats)
     rows = replace(rows, src=TensorSpec(rows.src.dims, "f32", (97, 6, 1)))
     steps = DeconvProblem.of((3, 8, 3, 4), (16, 8, 2, 2), stride=(1, 2), dst="u8")

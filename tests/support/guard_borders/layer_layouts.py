@@ -24,10 +24,8 @@ def from_gaps(dtype: str, strides: Dims) -> ConvProblem:
 def in_steps(stride: int, src: Dims | None, dst: Dims | None = None) -> DeconvProblem:
     """Return a deconvolution of two images that lie so."""
     problem = deconv((2, 4, 5, 5), (8, 4, 1, 1), stride=(stride, 1))
-    laid = {"src": TensorSpec((2, 4, 5, 5), "u8", src)}
-    if dst is not None:
-        laid["dst"] = TensorSpec(problem.dst.dims, "u8", dst)
-    return replace(problem, **laid)
+    stored = problem.dst if dst is None else TensorSpec(problem.dst.dims, "u8", dst)
+    return replace(problem, src=TensorSpec((2, 4, 5, 5), "u8", src), dst=stored)
 
 
 def spread(strides: Dims | None) -> DeconvProblem:
