@@ -297,8 +297,8 @@ It found what these rows of the table guard against: `one-channel-groups-in-odd-
 `matmul-4d-wei-batches-within`. Parts of
 a run that met one of them were run again behind its row: the counts are those. Layers of the seeds
 that are named here had tensors row-major or channels last, but for sources of matmul; operands of
-seed 2026327 lay as dst. Now one layer in ten is laid in any order. What a row guards against shows
-where it is left out:
+seed 2026327 lay as dst. Now one layer in ten is laid in any order, or as a part of a larger tensor.
+What a row guards against shows where it is left out:
 
     python tools/hunt.py --plain --ignore sum-into-gaps --count 40000"""
 

@@ -35,6 +35,8 @@ def random_spec(rng: Rng, dims: Dims, dtype: str, like: TensorSpec | None = None
         return TensorSpec.dense(dims, dtype)
     if way < 0.5 and len(dims) > 2:
         return TensorSpec.channels_last(dims, dtype)
+    if way < 0.65:
+        return part_of_larger(rng, dims, dtype)
     order = rng.permutation(len(dims)) if way < 0.8 else np.arange(len(dims))[::-1]
     has_gaps, step, steps = rng.random() < 0.5, 1, [0] * len(dims)
     if has_gaps and rng.random() < 0.3:
@@ -43,6 +45,20 @@ def random_spec(rng: Rng, dims: Dims, dtype: str, like: TensorSpec | None = None
         steps[axis] = step
         step *= dims[axis] + (int(rng.integers(0, 4)) if has_gaps else 0)
     return TensorSpec(dims, dtype, tuple(steps))
+
+
+def part_of_larger(rng: Rng, dims: Dims, dtype: str) -> TensorSpec:
+    """Give what a slice along an axis leaves of a larger tensor, or every other one of its images.
+
+    Gaps are between images, rows or pixels, and nowhere else.
+    """
+    axis, larger = int(rng.integers(len(dims))), list(dims)
+    larger[axis] += int(rng.integers(1, 18))
+    is_last = len(dims) > 2 and rng.random() < 0.5
+    whole = (TensorSpec.channels_last if is_last else TensorSpec.dense)(larger, dtype)
+    assert whole.strides is not None
+    first, *others = whole.strides
+    return TensorSpec(dims, dtype, (2 * first if axis == 0 else first, *others))
 
 
 def values_of(rng: Rng, spec: TensorSpec, reach: int = 100) -> Array:
