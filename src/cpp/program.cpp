@@ -98,14 +98,28 @@ void Program::check_places() const {
     }
 }
 
-std::optional<std::vector<py::object>> Program::arrays_for(const py::args& inputs) const {
-    if (getpid() != process_) throw ForkedFault();
-    if (inputs.size() != inputs_) return std::nullopt;
-    std::vector<py::object> arrays;
-    for (const py::handle input : inputs) {
-        if (!arrays_[arrays.size()].fits(input.ptr(), false)) return std::nullopt;
-        arrays.push_back(py::reinterpret_borrow<py::object>(input));
+bool Program::fits(const py::args& inputs) const {
+    if (inputs.size() != inputs_) return false;
+    std::size_t at = 0;
+    return std::all_of(inputs.begin(), inputs.end(), [&](const py::handle input) {
+        return arrays_[at++].fits(input.ptr(), false);
+    });
+}
+
+void Program::check_inputs(const py::args& inputs) const {
+    if (inputs.size() != inputs_) {
+        throw ArgumentFault("ArgumentError", "arrays", std::to_string(inputs.size()),
+                            std::to_string(inputs_));
     }
+    for (std::size_t i = 0; i < inputs_; ++i)
+        arrays_[i].checked_data(inputs[i]);
+}
+
+std::vector<py::object> Program::arrays_for(const py::args& inputs) const {
+    if (getpid() != process_) throw ForkedFault();
+    std::vector<py::object> arrays;
+    for (const py::handle input : inputs)
+        arrays.push_back(py::reinterpret_borrow<py::object>(input));
     for (std::size_t i = inputs_; i < arrays_.size(); ++i)
         arrays.push_back(arrays_[i].empty());
     return arrays;
@@ -204,22 +218,30 @@ void Program::run_steps(const std::vector<py::object>& arrays, double* seconds) 
     }
 }
 
-py::object Program::run(const py::args& inputs) {
-    const auto arrays = arrays_for(inputs);
-    if (!arrays) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-    run_steps(*arrays, nullptr);
-    py::tuple outputs(arrays->size() - inputs_);
-    for (std::size_t i = inputs_; i < arrays->size(); ++i)
-        outputs[i - inputs_] = (*arrays)[i];
-    return std::move(outputs);
+py::tuple Program::outputs_of(const py::args& inputs) {
+    const std::vector<py::object> arrays = arrays_for(inputs);
+    run_steps(arrays, nullptr);
+    py::tuple outputs(arrays.size() - inputs_);
+    for (std::size_t i = inputs_; i < arrays.size(); ++i)
+        outputs[i - inputs_] = arrays[i];
+    return outputs;
 }
 
-py::object Program::run_timed(const py::args& inputs) {
-    const auto arrays = arrays_for(inputs);
-    if (!arrays) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+py::object Program::run(const py::args& inputs) {
+    if (!fits(inputs)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    return outputs_of(inputs);
+}
+
+py::tuple Program::run_checked(const py::args& inputs) {
+    check_inputs(inputs);
+    return outputs_of(inputs);
+}
+
+std::vector<double> Program::run_timed(const py::args& inputs) {
+    check_inputs(inputs);
     std::vector<double> seconds(steps_.size());
-    run_steps(*arrays, seconds.data());
-    return py::cast(seconds);
+    run_steps(arrays_for(inputs), seconds.data());
+    return seconds;
 }
 
 } // namespace pq

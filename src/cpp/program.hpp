@@ -42,8 +42,11 @@ public:
     // that follow each other.
     py::object run(const py::args& inputs);
 
+    // The same of inputs that are checked in full; ArgumentFault says what is wrong with one.
+    py::tuple run_checked(const py::args& inputs);
+
     // The same; returns the seconds that each step took in its place.
-    py::object run_timed(const py::args& inputs);
+    std::vector<double> run_timed(const py::args& inputs);
 
     // Of one call: what lies between steps, and what primitives need beside their arguments.
     std::size_t arena_bytes() const { return arena_bytes_; }
@@ -74,8 +77,11 @@ private:
         std::shared_ptr<Room> room_;
     };
 
-    // All arrays of a call, outputs new; none where an input does not fit.
-    std::optional<std::vector<py::object>> arrays_for(const py::args& inputs) const;
+    bool fits(const py::args& inputs) const;
+    void check_inputs(const py::args& inputs) const;
+    // All arrays of a call, outputs new.
+    std::vector<py::object> arrays_for(const py::args& inputs) const;
+    py::tuple outputs_of(const py::args& inputs);
     void check_places() const;
     std::size_t bytes_of(std::size_t buffer) const;
     void run_steps(const std::vector<py::object>& arrays, double* seconds);

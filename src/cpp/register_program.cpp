@@ -45,7 +45,8 @@ void register_program(py::module_& m) {
     py::class_<Program>(m, "Program", "Primitives and passes in a row over one block of memory.")
             .def(py::init(&make_program), py::arg("steps"), py::arg("arena_bytes"),
                  py::arg("arrays"), py::arg("inputs"))
-            .def("run", &Program::run, "Inputs and outputs, in the layouts that they must have.")
+            .def("run", &Program::run, "f(*inputs) -> outputs, or NotImplemented.")
+            .def("run_checked", &Program::run_checked, "The same of inputs checked in full.")
             .def("run_timed", &Program::run_timed, "The same; seconds of each step in its place.")
             .def_property_readonly("arena_bytes", &Program::arena_bytes)
             .def_property_readonly("scratchpad_bytes", &Program::scratchpad_bytes);

@@ -142,7 +142,8 @@ class Program:
     @property
     def scratchpad_bytes(self) -> int: ...
     def run(self, *args: NDArray[Any]) -> Any: ...  # noqa: ANN401 - or NotImplemented
-    def run_timed(self, *args: NDArray[Any]) -> Any: ...  # noqa: ANN401 - or NotImplemented
+    def run_checked(self, *args: NDArray[Any]) -> tuple[NDArray[Any], ...]: ...
+    def run_timed(self, *args: NDArray[Any]) -> list[float]: ...
 
 class HotCallable:
     _hot: Callable[..., Any] | None

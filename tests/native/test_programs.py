@@ -199,4 +199,11 @@ def test_arrays_of_a_call_are_aligned() -> None:
     assert not shifted.flags.aligned
     for others in ((shifted,), (values, codes), (), (values[::-1],), (values > 0,), (values[:8],)):
         assert made.run(*others) is NotImplemented
-        assert made.run_timed(*others) is NotImplemented
+        for run in (made.run_checked, made.run_timed):
+            with pytest.raises(ArgumentError, match=r"^arrays"):
+                run(*others)
+    alike = values.view(np.memmap), values.astype(np.dtype("f4", metadata={"of": 1}))
+    for other in (values, *alike):
+        np.testing.assert_array_equal(made.run_checked(other)[0], codes)
+        assert len(made.run_timed(other)) == 1
+    assert [made.run(other) is NotImplemented for other in alike] == [True, True]

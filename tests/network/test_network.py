@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import threading
 from typing import Any
@@ -328,6 +329,24 @@ def test_a_dynamic_source_is_quantized_by_each_call() -> None:
         x = rng.integers(0, most, (5, 16)).astype(np.uint8)
         real = (x.astype(np.float32) - np.float32(3)) * np.float32(0.05)
         np.testing.assert_array_equal(network(x)["y"], layer(real))
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        lambda x: x.view(np.memmap),
+        np.ma.masked_array,
+        lambda x: x.astype(np.dtype("f4", metadata={"of": 1})),
+        copy.deepcopy,
+    ],
+)
+def test_arrays_that_are_as_good_run_as_they_are(seen: Any) -> None:
+    """Of a subclass, and of a data type that is equal and not the same object."""
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    network = Network(["x"], [Node("y", Quantize(Q), "x")], ["y"])
+    want = network(x)["y"]
+    other = seen(x)
+    np.testing.assert_array_equal(network(other)["y"], want, strict=True)
 
 
 def test_threads_share_a_network_of_passes() -> None:

@@ -174,7 +174,11 @@ class Program:
         """Return new outputs for inputs: NotImplemented unless these fit as they are."""
         return self._core.run(*arrays)
 
-    def run_timed(self, *arrays: Array) -> Any:  # noqa: ANN401
+    def run_checked(self, *arrays: Array) -> tuple[Array, ...]:
+        """Return new outputs for inputs, which are checked in full."""
+        return self._core.run_checked(*arrays)
+
+    def run_timed(self, *arrays: Array) -> list[float]:
         """Run the same, and return the seconds that each step took in its place."""
         return self._core.run_timed(*arrays)
 

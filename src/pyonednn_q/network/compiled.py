@@ -14,8 +14,6 @@ from pyonednn_q.network.arena import Lifetime, arranged
 from pyonednn_q.network.lowering import natural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyonednn_q.native.program import Place
     from pyonednn_q.network.lowering import Lowering, ProgramStep
     from pyonednn_q.primitive.tensor import TensorSpec
@@ -73,7 +71,10 @@ class Compiled:
         ForkedError
             In a child of the process that compiled it.
         """
-        return dict(zip(self.outputs, self._on(self._program.run, arrays), strict=True))
+        results = self._program.run(*arrays)
+        if results is NotImplemented:
+            results = self._program.run_checked(*self._ready(arrays))
+        return dict(zip(self.outputs, results, strict=True))
 
     def times(self, *arrays: Array) -> dict[str, float]:
         """Run once, and return the microseconds of each node in its place."""
@@ -84,8 +85,7 @@ class Compiled:
 
     def step_seconds(self, *arrays: Array) -> list[float]:
         """Run once, and return the seconds of each of `steps` in its place."""
-        seconds: list[float] = self._on(self._program.run_timed, arrays)
-        return seconds
+        return self._program.run_timed(*self._ready(arrays))
 
     @property
     def arena_bytes(self) -> int:
@@ -111,11 +111,6 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<Compiled {len(self.steps)} steps, arena {self.arena_bytes} bytes>"
-
-    def _on(self, run: Callable[..., Any], arrays: tuple[Array, ...]) -> Any:  # noqa: ANN401
-        """Return what a program gives for arrays that fit, or for copies that do."""
-        found = run(*arrays)
-        return run(*self._ready(arrays)) if found is NotImplemented else found
 
     def _ready(self, arrays: tuple[Array, ...]) -> list[Array]:
         if len(arrays) != len(self.inputs):
