@@ -75,6 +75,11 @@ void* ArrayLayout::checked_data(const py::handle& object) const {
     if (!py::isinstance<py::array>(object)) {
         throw ArgumentFault("ArgumentError", name, py::str(py::type::of(object)), "a NumPy array");
     }
+    const bool is_exact = Py_TYPE(object.ptr()) == py::detail::npy_api::get().PyArray_Type_;
+    if (!is_exact && py::isinstance(object, py::module_::import("numpy.ma").attr("MaskedArray"))) {
+        throw ArgumentFault("ArgumentError", name, "a masked array",
+                            "an array without mask, for example array.filled(0)");
+    }
     const auto array = py::reinterpret_borrow<py::array>(object);
     const py::dtype given = array.dtype();
     if (!given.is(dtype) && !given.equal(dtype)) {

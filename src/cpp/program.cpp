@@ -100,10 +100,10 @@ void Program::check_places() const {
 
 bool Program::fits(const py::args& inputs) const {
     if (inputs.size() != inputs_) return false;
-    std::size_t at = 0;
-    return std::all_of(inputs.begin(), inputs.end(), [&](const py::handle input) {
-        return arrays_[at++].fits(input.ptr(), false);
-    });
+    for (std::size_t i = 0; i < inputs_; ++i)
+        if (!arrays_[i].fits(PyTuple_GET_ITEM(inputs.ptr(), static_cast<py::ssize_t>(i)), false))
+            return false;
+    return true;
 }
 
 void Program::check_inputs(const py::args& inputs) const {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import pyonednn_q as pq
 from pyonednn_q.errors import ArgumentError, Error, LayoutError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.program import Pass, PlacedStep, Program
@@ -207,3 +208,17 @@ def test_arrays_of_a_call_are_aligned() -> None:
         np.testing.assert_array_equal(made.run_checked(other)[0], codes)
         assert len(made.run_timed(other)) == 1
     assert [made.run(other) is NotImplemented for other in alike] == [True, True]
+
+
+def test_a_prepared_primitive_and_a_program_refuse_masks() -> None:
+    values = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    x = np.ma.masked_array(values, values > 3)
+    problem = pq.primitive.MatMulProblem.of((2, 3), (3, 2), dst="f32")
+    with pytest.raises(ArgumentError, match=r"^src: got a masked array"):
+        pq.prepare(problem, wei=np.ones((3, 2), np.int8))(x)
+    step, _ = PASSES["quantize"]
+    f32, u8 = (TensorSpec.dense((16,), dtype) for dtype in ("f32", "u8"))
+    made = Program([PlacedStep(step, ((1, 0), (2, 0)), None, ())], 0, [f32], [u8])
+    for run in (made.run_checked, made.run_timed):
+        with pytest.raises(ArgumentError, match=r"^arrays\[0\]: got a masked array"):
+            run(np.ma.masked_array(np.zeros(16, np.float32), True))

@@ -335,7 +335,6 @@ def test_a_dynamic_source_is_quantized_by_each_call() -> None:
     "seen",
     [
         lambda x: x.view(np.memmap),
-        np.ma.masked_array,
         lambda x: x.astype(np.dtype("f4", metadata={"of": 1})),
         copy.deepcopy,
     ],
@@ -347,6 +346,17 @@ def test_arrays_that_are_as_good_run_as_they_are(seen: Any) -> None:
     want = network(x)["y"]
     other = seen(x)
     np.testing.assert_array_equal(network(other)["y"], want, strict=True)
+
+
+def test_a_mask_is_not_lost() -> None:
+    """Where the array lies as it should, and where it would be copied."""
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    network = Network(["x"], [Node("y", Quantize(Q), "x")], ["y"])
+    compiled = network.compile({"x": TensorSpec.dense((4, 6), "f32")})
+    for masked in (np.ma.masked_array(x, x > 3), np.ma.masked_array(x.T.copy().T, x > 3)):
+        for run in (network, compiled, compiled.times):
+            with pytest.raises(ArgumentError, match=r"^x: got a masked array"):
+                run(masked)
 
 
 def test_threads_share_a_network_of_passes() -> None:

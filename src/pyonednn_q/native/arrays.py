@@ -112,6 +112,13 @@ def empty(spec: TensorSpec) -> Array:
     return allocator(spec)()
 
 
+def refuse_mask(name: str, array: object) -> None:
+    """Refuse a masked array: its mask would be lost."""
+    if isinstance(array, np.ma.MaskedArray):
+        wanted = "an array without mask, for example array.filled(0)"
+        raise ArgumentError(name, "a masked array", wanted)
+
+
 def checked(name: str, array: object, spec: TensorSpec) -> Array:
     """Return `array` after checking that it is an array of the dims and dtype of `spec`.
 
@@ -122,6 +129,7 @@ def checked(name: str, array: object, spec: TensorSpec) -> Array:
     """
     if not isinstance(array, np.ndarray):
         raise ArgumentError(name, type(array).__name__, "a NumPy array")
+    refuse_mask(name, array)
     dtype = dtypes.numpy_dtype(spec.dtype)
     if array.dtype != dtype:
         got = str(array.dtype)

@@ -18,7 +18,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.stages import RESIDUAL, SRC
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Leaf
-from pyonednn_q.native.arrays import check_out
+from pyonednn_q.native.arrays import check_out, refuse_mask
 from pyonednn_q.shown import shown
 
 Array = np.ndarray[Any, Any]
@@ -55,9 +55,7 @@ def as_array(name: str, value: Any) -> Array:  # noqa: ANN401 - what it is, is t
 
 
 def _shared(name: str, value: Any) -> Array:  # noqa: ANN401
-    if isinstance(value, np.ma.MaskedArray):
-        wanted = "an array without mask, for example array.filled(0)"
-        raise ArgumentError(name, "a masked array", wanted)
+    refuse_mask(name, value)
     if isinstance(value, np.ndarray):
         return np.asarray(value)  # of no subclass: matrices multiply where arrays scale
     if hasattr(value, "__dlpack__"):

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from pyonednn_q.compose import absorb
-from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Step, Sum
+from pyonednn_q.expr.steps import Affine, Clip, Eltwise, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.rewrite.ends import Dst, Takes
-from pyonednn_q.rewrite.rule import Refusal, Rewrite
+from pyonednn_q.rewrite.rule import REAL, Refusal, Rewrite
 from support.rewriting import draws
 from support.rewriting.case import Case
 from support.rewriting.cases_pairs import TABLE_REASONS, carrier
@@ -217,3 +217,22 @@ def test_a_sum_of_another_scale_is_noticed(scale: float) -> None:
     with pytest.raises(Unsound):
         check(old, new, absorb.move_scale_over_steps_to_dst.exactness)
     check(old, (Sum(1.5, 7), new[1]), absorb.move_scale_over_steps_to_dst.exactness)
+
+
+@pytest.mark.parametrize("step", [Eltwise("square"), Eltwise("pow", 1.0, 2.0)])
+def test_what_changes_the_scale_that_passes_it_keeps_it(step: Step) -> None:
+    """2x squared is 4 times x squared: with the step as it is, no dst scale of 1/2 means that."""
+    old = (Affine(2.0), step, Dst("s8", takes_scale=ALL, takes_zero_point=ALL))
+    outcome = absorb.move_scale_over_steps_to_dst(old[0], (step,), old[2])
+    assert isinstance(outcome, Refusal)
+    assert "changes the scale that passes it" in outcome.reason
+    with pytest.raises(Unsound):
+        check(old, (step, Dst("s8", 0.5, 0, ALL, ALL)), REAL)
+
+
+def test_a_round_keeps_a_scale() -> None:
+    old = (Affine(2.0), Round(), Sum(1.0), Dst("s8", takes_scale=ALL, takes_zero_point=ALL))
+    outcome = absorb.move_scale_over_steps_to_dst(old[0], old[1:3], old[3])
+    assert isinstance(outcome, Refusal)
+    with pytest.raises(Unsound):
+        check(old, (Round(), Sum(0.5), Dst("s8", 0.5, 0, ALL, ALL)), REAL)
