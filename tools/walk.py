@@ -115,19 +115,22 @@ def walks() -> dict[str, Walk]:
     last = np.ascontiguousarray(src.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
     reals = rng.uniform(-1, 1, (1, 32, 28, 28)).astype(np.float32)
 
+    # What a call is given is made before: by whoever calls.
+    high = np.linspace(2, 8, 64)
+    given: dict[str, Any] = {
+        "problem": pq.primitive.ConvProblem.of(
+            (1, 32, 28, 28), (64, 32, 3, 3), src="u8", dst="u8", padding=1
+        ),
+        "wei": wei * 0.01,
+        "bias": rng.normal(0, 0.5, 64),
+        "wei_levels": 129,
+        "src_fq": pq.FakeQuantize(-1, 1.55, -1, 1.55),
+        "chain": pq.Chain(pq.Affine(np.linspace(0.5, 2, 64), 0.25), pq.Eltwise("relu")),
+        "dst_fq": pq.FakeQuantize(0, high, 0, high),
+    }
+
     def layer() -> pq.compose.Layer:
-        high = np.linspace(2, 8, 64)
-        return pq.compose_layer(
-            pq.primitive.ConvProblem.of(
-                (1, 32, 28, 28), (64, 32, 3, 3), src="u8", dst="u8", padding=1
-            ),
-            wei * 0.01,
-            rng.normal(0, 0.5, 64),
-            wei_levels=129,
-            src_fq=pq.FakeQuantize(-1, 1.55, -1, 1.55),
-            chain=pq.Chain(pq.Affine(np.linspace(0.5, 2, 64), 0.25), pq.Eltwise("relu")),
-            dst_fq=pq.FakeQuantize(0, high, 0, high),
-        )
+        return pq.compose_layer(**given)
 
     # Once before: what is imported late is imported then.
     pq.Conv(wei[:32, :16], **{**options, "wei_q": pq.QParams(1e-3, 0, "s8")})(src[:, :16])

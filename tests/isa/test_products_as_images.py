@@ -154,7 +154,7 @@ def test_it_gives_the_bits_of_what_was_asked(kind: str, post: str, points: tuple
     )
     problem = operator._problem(dims, "u8")
     wei = operator._wei_of(problem)
-    layer = Recipe(problem, wei, operator.weights, operator.bias, operator.settings, {}, ())
+    layer = Recipe(problem, wei, operator.weights, operator.bias, operator.settings, {})
     asked, planned = layer._usual().planned, operator.prepare(dims)
     assert planned.form.is_image is HERE
     assert any(WHY in note for note in planned.notes) is HERE

@@ -307,14 +307,15 @@ def test_other_types_and_no_values_are_as_before(source: str) -> None:
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("name", ["src_scale", "src_zero_point", "acc_map"])
 def test_leaves_with_names_of_ours_are_operands_of_the_call(name: str, source: str) -> None:
-    operator = identity("matmul", SOURCES[source], post=Chain(Binary("add", Leaf(name))))
-    src = np.random.default_rng(11).normal(size=(5, K)).astype(F)
-    added = F(2.0) * np.ones((5, K), F)
+    post = Chain(Binary("add", Leaf(name)))
     # A map is there where rows have zero points.
     if source not in {"u8", "s8"} and (name != "acc_map" or source == "u8 of rows"):
         with pytest.raises(ArgumentError, match="another name"):
-            operator(src, **{name: added})
+            identity("matmul", SOURCES[source], post=post)
         return
+    operator = identity("matmul", SOURCES[source], post=post)
+    src = np.random.default_rng(11).normal(size=(5, K)).astype(F)
+    added = F(2.0) * np.ones((5, K), F)
     wanted = operator(src, **{name: added})
     np.testing.assert_array_equal(operator(src, **{name: added}), wanted)
     np.testing.assert_allclose(wanted, formula(src, SOURCES[source], 5) + 2, rtol=1e-6)

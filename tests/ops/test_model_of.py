@@ -222,7 +222,7 @@ FORMS = {
 def test_what_was_tuned_into_another_form(name: str) -> None:
     operator, dims = FORMS[name]
     runner: Any = operator._runner
-    layer = runner._recipe(operator, dims, "u8", {})
+    layer = runner._recipe(operator, dims, "u8")
     form = next(one for one in forms(layer.problem, layer.settings.post) if one.name == name)
     runner._ready.add((dims, "u8"), Ready(layer._formed(form, None)), 0)
     src = codes(*dims)

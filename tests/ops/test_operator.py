@@ -226,16 +226,15 @@ def test_weights_that_are_no_numbers_are_refused() -> None:
         wei = np.full((16, 8, 1, 1), value, np.float32)
         with pytest.raises(ArgumentError, match="wei: got values that are not finite"):
             Conv(wei)
-    layer = Conv(np.full((16, 8, 1, 1), 3e38, np.float32), post=Chain(Affine(4.0)))
     with pytest.raises(ArgumentError, match="wei: got values that are too large"):
-        layer.prepare((1, 8, 3, 3))
+        Conv(np.full((16, 8, 1, 1), 3e38, np.float32), post=Chain(Affine(4.0)))
     with pytest.raises(ShapeError, match="no empty dimension"):
         MatMul(np.ones((0, 4), np.int8), **Q)
 
 
 def test_a_chain_for_other_channels_is_refused() -> None:
     with pytest.raises(ShapeError, match="7 channels"):
-        Conv(WEI, **Q, post=Chain(PRelu(np.arange(7.0)))).prepare((1, 8, 6, 5))
+        Conv(WEI, **Q, post=Chain(PRelu(np.arange(7.0))))
 
 
 def test_scales_beyond_float32_are_refused() -> None:
@@ -306,21 +305,18 @@ def test_scales_that_lead_sums_beyond_float32_are_refused(scale: float, is_refus
     """An infinite sum times a slope of 0 is no number, and was stored as code 0."""
     wei = np.full((64, 4), -60, np.int8)  # no pair of products is beyond 16 bits
     post = Chain(PRelu(np.array([0.0, 0.25, 0.5, 1.0])), Affine(shift=1.0))
-    layer = MatMul(
-        wei,
-        src_q=QParams(0.5, 0, "u8"),
-        wei_q=QParams(0.25, 0, "s8"),
-        dst_q=QParams(scale, 0, "u8"),
-        post=post,
-    )
-    src = np.full((3, 64), 255, np.uint8)
+    options: dict[str, Any] = {
+        "src_q": QParams(0.5, 0, "u8"),
+        "wei_q": QParams(0.25, 0, "s8"),
+        "dst_q": QParams(scale, 0, "u8"),
+        "post": post,
+    }
     if is_refused:
         with pytest.raises(ArgumentError, match="beyond float32"):
-            layer(src)
-    else:
-        np.testing.assert_array_equal(
-            layer(src), np.tile(np.array([255, 0, 0, 0], np.uint8), (3, 1))
-        )
+            MatMul(wei, **options)
+        return
+    dst = MatMul(wei, **options)(np.full((3, 64), 255, np.uint8))
+    np.testing.assert_array_equal(dst, np.tile(np.array([255, 0, 0, 0], np.uint8), (3, 1)))
 
 
 @pytest.mark.parametrize("dims", [(0, 8), (0, 1, 1, 8), (2, 0, 8)])

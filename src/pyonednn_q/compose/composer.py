@@ -161,7 +161,7 @@ def _added(chain: Chain, facts: PrimitiveFacts) -> Vec | None:
     In units of the accumulator: the bias, unless its values come later, and dst's zero point.
     ``None`` where something else is asked.
     """
-    is_other = len(chain) or facts.dst != "s32" or facts.src_later or facts.acc_map
+    is_other = chain.steps or facts.dst != "s32" or facts.src_later or facts.acc_map
     if is_other or not facts.is_int8 or not (facts.folded_scale / facts.dst_scale).is_all(1.0):
         return None
     if facts.bias_later and not facts.bias_in_acc:
@@ -258,7 +258,7 @@ def _check_chain(chain: Chain, facts: PrimitiveFacts) -> None:
         raise ShapeError("chain", f"constants of {chain.channels} channels", wanted)
     taken = {ACC_MAP} if facts.acc_map else set()
     taken |= {SRC_SCALE, SRC_ZERO_POINT} if facts.src_later else set()
-    for step in chain:
+    for step in chain.steps:
         operand = step.operand if isinstance(step, Binary) else None
         if isinstance(operand, Leaf) and operand.name in taken:
             got = f"a leaf called {operand.name!r}"
@@ -270,7 +270,7 @@ def _rewritten(chain: Chain, facts: PrimitiveFacts, policy: Policy, rules: RuleS
     point = float(facts.dst_zero_point)
     is_plain = facts.dst_scale == 1.0 and point == 0.0
     store = () if is_plain else (Affine(_ONE / Vec(facts.dst_scale), point),)
-    items: tuple[Item, ...] = (acc, *prefix, *chain, *store, right_end(facts.dst))
+    items: tuple[Item, ...] = (acc, *prefix, *chain.steps, *store, right_end(facts.dst))
     items, trace = rewrite(items, rules, policy)
     if len(rules) and len(items) > 2:
         items = (*items[:-1], right_end(facts.dst, facts.kind))

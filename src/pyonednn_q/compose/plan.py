@@ -138,11 +138,11 @@ class Plan:
     def leaves(self) -> tuple[Leaf, ...]:
         """The tensors that the chain names, and the facts, each once, as they occur."""
         leaves = {ACC_MAP: Leaf(ACC_MAP)} if self.facts.acc_map else {}
-        if self.facts.row_scale is not None:
+        if self.facts.src_later and self.facts.row_scale is not None:
             leaves[SRC_SCALE] = self.facts.row_scale
         for name in self.later:
             leaves[name] = Leaf(name, "f32" if name == SRC_SCALE else "s32", "per_tensor")
-        for step in self.chain:
+        for step in self.chain.steps:
             if isinstance(step, Binary) and isinstance(step.operand, Leaf):
                 leaves[step.operand.name] = step.operand
         return tuple(leaves.values())
@@ -204,8 +204,7 @@ class Plan:
     def problem(self, problem: DenseProblem) -> DenseProblem:
         """Return the problem to prepare: with the plan's bias, and with what the plan stores."""
         instance("problem", problem, *DENSE)
-        got = (problem.kind, problem.dst.dims[self.facts.axis])
-        if got != (self.facts.kind, self.facts.channels):
+        if (problem.kind, problem.oc) != (self.facts.kind, self.facts.channels):
             wanted = f"a {self.facts.kind} with {self.facts.channels} channels"
             raise ShapeError("problem", problem.text(), wanted)
         bias: TensorSpec | None = None

@@ -151,29 +151,33 @@ class Vec:
 
     def __add__(self, other: VecLike) -> Vec:
         right = constant("other", other)
-        if right.array is None:
-            return self if right.least == 0.0 else _plus(self, right.least)
-        if self.array is None:
-            return right if self.least == 0.0 else _plus(right, self.least)
-        return _channels(np.add(*_paired(self.array, right.array)))
+        if self.array is not None and right.array is not None:
+            return _channels(np.add(*_paired(self.array, right.array)))
+        many, one = (right, self.least) if self.array is None else (self, right.least)
+        if one == 0.0:
+            return many
+        if many.array is None:
+            return Vec(many.least + one)
+        return _channels(many.array + one, many.least + one, many.greatest + one)
 
     __radd__ = __add__
 
     def __sub__(self, other: VecLike) -> Vec:
-        right = constant("other", other)
-        if right.array is None:
-            return self if right.least == 0.0 else _plus(self, -right.least)
-        if self.array is None:
-            return _plus(-right, self.least)
-        return _channels(np.subtract(*_paired(self.array, right.array)))
+        return self + -constant("other", other)
 
     def __mul__(self, other: VecLike) -> Vec:
         right = constant("other", other)
-        if right.array is None:
-            return self if right.least == 1.0 else _times(self, right.least)
-        if self.array is None:
-            return right if self.least == 1.0 else _times(right, self.least)
-        return _channels(np.multiply(*_paired(self.array, right.array)))
+        if self.array is not None and right.array is not None:
+            return _channels(np.multiply(*_paired(self.array, right.array)))
+        many, one = (right, self.least) if self.array is None else (self, right.least)
+        if one == 1.0:
+            return many
+        if many.array is None:
+            return Vec(many.least * one)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is infinite says so
+            product = many.array * one
+        ends = (many.least * one, many.greatest * one) if abs(one) < _INF else ()
+        return _channels(product, *(ends if one > 0.0 else reversed(ends)))
 
     __rmul__ = __mul__
 
@@ -342,24 +346,6 @@ def _channels(array: Float64, least: float = math.nan, greatest: float = math.na
     _set(vec, "least", least)
     _set(vec, "greatest", greatest)
     return vec
-
-
-def _plus(vec: Vec, term: float) -> Vec:
-    if vec.array is None:
-        return Vec(vec.least + term)
-    return _channels(vec.array + term, vec.least + term, vec.greatest + term)
-
-
-def _times(vec: Vec, factor: float) -> Vec:
-    if vec.array is None:
-        return Vec(vec.least * factor)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is infinite says so
-        product = vec.array * factor
-    if 0.0 < factor < _INF:
-        return _channels(product, vec.least * factor, vec.greatest * factor)
-    if -_INF < factor < 0.0:
-        return _channels(product, vec.greatest * factor, vec.least * factor)
-    return _channels(product)
 
 
 def _row(vec: Vec) -> Float64 | float:

@@ -15,7 +15,7 @@ from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pyonednn_q._core import Candidate, Memory
 
@@ -77,39 +77,34 @@ Array = np.ndarray[Any, Any]
 LINE = 64  # bytes of the caches; a kernel whose loads straddle two lines takes up to 1.45 times
 
 
-def aligned(dims: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """Return an uninitialised row-major array that starts on a cache line."""
-    nbytes = math.prod(dims) * dtype.itemsize
-    raw = np.empty(nbytes + LINE - 1, np.uint8)
-    start = -raw.__array_interface__["data"][0] % LINE
-    return raw[start : start + nbytes].view(dtype).reshape(dims)
+def aligned(
+    dims: Sequence[int], dtype: np.dtype[Any], strides: Sequence[int] | None = None
+) -> Array:
+    """Return an uninitialised array that starts on a cache line.
 
-
-def allocator(spec: TensorSpec) -> Callable[[], Array]:
-    """Return a function that returns uninitialised arrays of the dims, dtype and layout of `spec`.
-
-    They start on a cache line.
-
-    What can be worked out before a call is worked out here, once.
+    Parameters
+    ----------
+    dims : sequence of int
+        Of it.
+    dtype : dtype
+        Of it.
+    strides : sequence of int, optional
+        In elements; none is negative. Row-major by default.
     """
-    dtype = dtypes.numpy_dtype(spec.dtype)
-    dims = spec.dims
-    strides = spec.strides
-    if strides is None or strides == TensorSpec.dense(dims, spec.dtype).strides:
-        return lambda: aligned(dims, dtype)
-    if spec.nbytes != spec.size * dtype.itemsize:
+    if strides is None or 0 in dims:
+        elements, steps = math.prod(dims), None
+    else:
+        elements = 1 + sum((dim - 1) * step for dim, step in zip(dims, strides, strict=True))
         steps = [step * dtype.itemsize for step in strides]
-        elements = spec.nbytes // dtype.itemsize
-        return lambda: np.lib.stride_tricks.as_strided(aligned((elements,), dtype), dims, steps)
-    order = by_strides(dims, strides)
-    physical = tuple(dims[axis] for axis in order)
-    axes = inverse(order)
-    return lambda: aligned(physical, dtype).transpose(axes)
+    raw = np.empty(elements * dtype.itemsize + LINE - 1, np.uint8)
+    start = -raw.__array_interface__["data"][0] % LINE
+    array: Array = np.ndarray(dims, dtype, raw, start, steps)
+    return array
 
 
 def empty(spec: TensorSpec) -> Array:
     """Return an uninitialised array with the dims, dtype and physical layout of `spec`."""
-    return allocator(spec)()
+    return aligned(spec.dims, dtypes.numpy_dtype(spec.dtype), spec.strides)
 
 
 def refuse_mask(name: str, array: object) -> None:

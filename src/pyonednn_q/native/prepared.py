@@ -62,6 +62,10 @@ class Prepared(HotCallable, hot=True):
         What a caller should know: implementations passed over and why, what may saturate.
     inputs : tuple of str
         Names of the arrays of each call, in order.
+    nbytes : int
+        About how many bytes it takes beside weights: constants, scratch memory, code.
+    scratchpad_bytes : int
+        Of scratch memory of one call at a time.
     """
 
     def __init__(
@@ -95,15 +99,20 @@ class Prepared(HotCallable, hot=True):
         self.copies = dict.fromkeys((*inputs, "dst"), 0)
         self._selection = selection
         self._bound = named("bound", bound, object)
-        for name, memory in self._bound.items():
-            instance(f"bound[{name!r}]", memory, runtime.core.Memory)
         self._specs: dict[str, TensorSpec] = specs
         self._core = core
         self._run: Callable[..., None] = core.run if core is not None else _run_nothing
         self._hot = core.hot_call if core is not None else None
-        self._new_dst = arrays.allocator(specs["dst"])
         self._reads_dst = any(op.boundary()[0] == "sum" for op in attr.post_ops)
         self._checks_wei = False
+        # About how many bytes it takes beside weights: scratch memory, code, constants.
+        self.nbytes = self.scratchpad_bytes = 0
+        if selection is not None:
+            self.scratchpad_bytes = int(selection.candidate.scratchpad_bytes)
+            self.nbytes = self.scratchpad_bytes + _CODE_BYTES
+        for name, memory in self._bound.items():
+            instance(f"bound[{name!r}]", memory, runtime.core.Memory)
+            self.nbytes += 0 if name == "wei" else int(memory.nbytes)
 
     def __call__(self, *inputs: Array, out: Array | None = None) -> Array:
         """Run the primitive.
@@ -142,7 +151,7 @@ class Prepared(HotCallable, hot=True):
             if self._reads_dst:
                 raise ArgumentError("out", "None", "the array whose values the sum post-op adds")
             with memory_for(self.problem, self.attr):
-                out = self._new_dst()
+                out = arrays.empty(self._specs["dst"])
         else:
             out = arrays.checked("out", out, self._specs["dst"])
             checked = {
@@ -298,17 +307,6 @@ class Prepared(HotCallable, hot=True):
         return int(self._bound["wei"].nbytes) if "wei" in self._bound else 0
 
     @property
-    def nbytes(self) -> int:
-        """About how many bytes it takes beside weights: constants, scratch memory, code."""
-        constants = sum(int(m.nbytes) for name, m in self._bound.items() if name != "wei")
-        return (_CODE_BYTES if self._core is not None else 0) + constants + self.scratchpad_bytes
-
-    @property
-    def scratchpad_bytes(self) -> int:
-        """Bytes of scratch memory of one call at a time."""
-        return int(self._selection.candidate.scratchpad_bytes) if self._selection else 0
-
-    @property
     def layouts(self) -> dict[str, str]:
         """The layout of every argument in words, packed ones included."""
         described = {
@@ -381,7 +379,7 @@ class Prepared(HotCallable, hot=True):
         if arrays.has_layout(out, spec):
             return out
         self.copies["dst"] += 1
-        return arrays.in_layout(out, spec) if self._reads_dst else self._new_dst()
+        return arrays.in_layout(out, spec) if self._reads_dst else arrays.empty(self._specs["dst"])
 
 
 def _run_nothing(*_arrays: object) -> None:

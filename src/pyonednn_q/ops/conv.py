@@ -202,6 +202,17 @@ requantize, self_check, tune
             wanted = f"a multiple of {self.groups} groups"
             raise ShapeError("wei", f"{wei.shape[0]} output channels", wanted)
 
+    @property
+    def _some_dims(self) -> Dims:
+        _, ic, *kernel = self.weights.values.shape
+        lo, hi = padding_sides(self.window["padding"], len(kernel))
+        gaps = per_dim("dilation", self.window["dilation"], len(kernel))
+        # Further than the window reaches, so that a deconvolution leaves something within padding.
+        lengths = (
+            (k - 1) * gap + 1 + a + b for k, gap, a, b in zip(kernel, gaps, lo, hi, strict=True)
+        )
+        return (1, ic * self.groups, *lengths)
+
     def _problem(self, src_dims: Dims, src_dtype: str) -> ConvProblem | DeconvProblem:
         dims = self.weights.values.shape
         if len(src_dims) != len(dims):

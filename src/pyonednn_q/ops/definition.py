@@ -89,6 +89,11 @@ class Definition:
     def _problem(self, src_dims: Dims, src_dtype: str) -> DenseProblem:
         raise NotImplementedError
 
+    @property
+    def _some_dims(self) -> Dims:
+        """Dims of a source that has a result, with channels as the weights have them."""
+        raise NotImplementedError
+
     def _wei_of(self, problem: DenseProblem) -> Array:
         """Return the weights in the problem's dims."""
         return self.weights.values.reshape(problem.wei.dims)
@@ -115,13 +120,12 @@ class Definition:
         """Return the caller's dims of a result."""
         return planned.dst.dims
 
-    def _notes(self, _problem: DenseProblem) -> tuple[str, ...]:
-        """Return what was decided about the problem."""
-        return ()
-
     def _src_dtype(self, src: Array) -> str:
         """Return the type of what the primitive takes for a source."""
-        dtype = dtypes.from_numpy(src.dtype, "src", self.settings.src_wanted)
+        try:
+            dtype = dtypes.from_numpy(src.dtype, "src")
+        except DTypeError as error:
+            raise DTypeError("src", error.got, self.settings.src_wanted) from None
         if self.settings.src_q is not None and dtype == "f32":
             return self.settings.src_q.dtype
         if self.settings.dynamic is not None:

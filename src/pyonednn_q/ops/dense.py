@@ -252,6 +252,11 @@ saturation, zero_point, requantize, self_check, tune
             bias=None if self.bias is None else "f32",
         )
 
+    @property
+    def _some_dims(self) -> Dims:
+        # Two rows: scaled on their own, they are not one tensor.
+        return (*self.weights.values.shape[:-2], 2, self.weights.values.shape[-2])
+
     def _rows(self, src_dims: Dims) -> int:
         return math.prod(src_dims[:-1])
 
@@ -336,13 +341,12 @@ saturation, zero_point, requantize, self_check, tune
             return values
         return np.ascontiguousarray(values.reshape(len(values), -1).T).reshape(problem.wei.dims)
 
+    @property
+    def _some_dims(self) -> Dims:
+        return (2, *self.weights.values.shape[1:])
+
     def _rows(self, src_dims: Dims) -> int:
         return src_dims[0]
 
     def _dst_dims(self, src_dims: Dims, planned: Planned) -> Dims:
         return (src_dims[0], planned.dst.dims[-1])
-
-    def _notes(self, problem: DenseProblem) -> tuple[str, ...]:
-        if problem.kind == "inner_product":
-            return ()
-        return ("an inner product takes no zero point and no scale of rows: runs as a matmul",)

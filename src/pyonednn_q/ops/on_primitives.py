@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.errors import ArgumentError, SaturationError, UnsupportedError
+from pyonednn_q.errors import ArgumentError, LibraryError, SaturationError, UnsupportedError
+from pyonednn_q.native import runtime
 from pyonednn_q.native.runtime import Lock
 from pyonednn_q.native.trial import lost_channels
 from pyonednn_q.ops.arrays import Reshaped, as_array, as_output
-from pyonednn_q.ops.ready import PackedKey, PlanKey, Ready, Recipe
+from pyonednn_q.ops.ready import Ready, Recipe
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.ops.source import NOTE, both_refused, hot_call_for
 from pyonednn_q.shown import shown
@@ -19,9 +20,8 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pyonednn_q.compose.plan import Plan
     from pyonednn_q.dtypes import DType
-    from pyonednn_q.native import Packed
+    from pyonednn_q.ops.composition import Composition, CompositionKey
     from pyonednn_q.ops.definition import Definition
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.verification import Asked
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
+
+_AS_MATMUL = "an inner product takes no zero point and no scale of rows: runs as a matmul"
 
 # Hooks of a definition are for what runs it, and not for who calls an operator.
 # ruff: noqa: SLF001
@@ -43,9 +45,7 @@ class OnPrimitives:
 
     def __init__(self) -> None:
         self._ready: Shapes[tuple[Dims, str], Ready] = Shapes()
-        self._plans: dict[PlanKey, Plan] = {}
-        self._packed: dict[PackedKey, Packed] = {}
-        self._packed_for_unsigned: dict[PackedKey, Packed] = {}
+        self._compositions: dict[CompositionKey, Composition] = {}
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[OnPrimitives], tuple[()]]:
@@ -81,9 +81,7 @@ class OnPrimitives:
     def clear(self) -> None:
         """Let go of primitives, plans and packed weights."""
         self._ready.clear()
-        self._plans.clear()
-        self._packed.clear()
-        self._packed_for_unsigned.clear()
+        self._compositions.clear()
 
     @property
     def shapes(self) -> tuple[Dims, ...]:
@@ -98,49 +96,59 @@ class OnPrimitives:
     @property
     def wei_bytes(self) -> int:
         """Bytes of packed weights, over all layouts that primitives asked for."""
-        packed = (*self._packed.values(), *self._packed_for_unsigned.values())
-        return sum(one.nbytes for one in packed)
+        compositions = tuple(self._compositions.values())  # other threads may add some
+        packed = {id(one.packed): one.packed for one in compositions}
+        return sum(one.nbytes for one in packed.values())
+
+    def compose(self, definition: Definition) -> None:
+        """Compose ahead of the first source, where its size does not matter.
+
+        Not without oneDNN, which is asked what it has: what is missing is said when something runs.
+        """
+        try:
+            runtime.facts()
+        except LibraryError:
+            return
+        src_q = definition.settings.src_q
+        src = src_q.dtype if src_q else definition.weights.dtype
+        recipe = self._recipe(definition, definition._some_dims, src)
+        by = recipe.settings.zero_point
+        if not recipe.depends_on_size(by):
+            recipe.composition(by)
 
     def _make_ready(self, definition: Definition, src_dims: Dims, src_dtype: str) -> Ready:
-        ready = self._unchecked(definition, src_dims, src_dtype)
+        parts = definition.weights.parts
+        dims = src_dims if parts is None else parts.dims(src_dims)
+        try:
+            ready = self._recipe(definition, dims, src_dtype).ready()
+        except SaturationError as error:
+            if src_dtype != "s8" or definition.settings.src_q is None:
+                raise
+            ready = self._unsigned(definition._unsigned(), dims, error)
         if definition.asked is not None:
             verify(definition, definition.asked, ready, src_dims, src_dtype)
         return ready
 
-    def _unchecked(self, definition: Definition, src_dims: Dims, src_dtype: str) -> Ready:
+    def _unsigned(self, unsigned: Definition, src_dims: Dims, refused: SaturationError) -> Ready:
         try:
-            return self._recipe(definition, src_dims, src_dtype, self._packed).ready()
-        except SaturationError as error:
-            if src_dtype != "s8" or definition.settings.src_q is None:
-                raise
-            refused = error
-        unsigned, packed = definition._unsigned(), self._packed_for_unsigned
-        recipe = self._recipe(unsigned, src_dims, "u8", packed, NOTE)
-        try:
-            return replace(recipe.ready(), is_unsigned=True)
+            return replace(self._recipe(unsigned, src_dims, "u8", NOTE).ready(), is_unsigned=True)
         except (UnsupportedError, ArgumentError) as error:
             raise both_refused(refused, error) from None
 
     def _recipe(
-        self,
-        definition: Definition,
-        src_dims: Dims,
-        src_dtype: str,
-        packed: dict[PackedKey, Packed],
-        *notes: str,
+        self, definition: Definition, src_dims: Dims, src_dtype: str, *notes: str
     ) -> Recipe:
-        weights = definition.weights
-        dims = src_dims if weights.parts is None else weights.parts.dims(src_dims)
-        problem = definition._problem(dims, src_dtype)
+        weights, problem = definition.weights, definition._problem(src_dims, src_dtype)
+        if problem.kind != definition.kind:
+            notes = (*notes, _AS_MATMUL)
         return Recipe(
             problem=problem,
             wei=definition._wei_of(problem),
             weights=weights,
             bias=definition.bias,
             settings=definition._settings_for(src_dims),
-            packed=packed,
-            plans=self._plans,
-            notes=(*filter(None, [weights.note]), *notes, *definition._notes(problem)),
+            compositions=self._compositions,
+            notes=(weights.note, *notes) if weights.note else notes,
         )
 
 

@@ -51,8 +51,11 @@ class Operator(HotCallable, Definition, hot=True):
     ) -> None:
         wei_array, groups = as_array("wei", wei), self.groups
         super().__init__(wei_array, bias, wei_q, settings)
-        self._runner: OnPrimitives | Requantized[Operator] = OnPrimitives()
-        if settings.requantize is not None:
+        self._runner: OnPrimitives | Requantized[Operator]
+        if settings.requantize is None:
+            self._runner = OnPrimitives()
+            self._runner.compose(self)
+        else:
             assert wei_q is not None
             self._runner = Requantized(
                 self, wei_array, wei_q, lambda part, dtype: self.bare(part, groups, dtype)

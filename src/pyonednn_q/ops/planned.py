@@ -82,7 +82,7 @@ def prepare_plan(
         got = problem.tensors[name].dtype
         if got != dtype:
             raise DTypeError("problem", f"{name} of {got}", f"{dtype}, which the plan is for")
-    leaves = Operands.of(plan.leaves, problem.dst.dims, facts.axis)
+    leaves = Operands.of(plan.leaves, problem.dst.dims, problem.channel_axis)
     leaf_values = named("operands", operands, object)
     fixed = {name: leaves.checked(name, value) for name, value in leaf_values.items()}
     values = plan.values()
@@ -143,6 +143,8 @@ class Planned(HotCallable, hot=True):
         Dims, data type and strides of a result that needs no copy.
     src_dims : tuple of int
         Of a source.
+    nbytes : int
+        About how many bytes it takes beside weights: those of its primitives.
     tuning : Tuning or None
         Why this one, where several were timed.
     """
@@ -188,6 +190,7 @@ class Planned(HotCallable, hot=True):
         )
         self._read = _read(plan, form, operands)
         self.carries_sum = any(isinstance(op, SumPostOp) for op in plan.post_ops)
+        self.nbytes = primitive.nbytes + (0 if rest is None else rest.nbytes)
         is_alone = not (rest or form.has_leaf) and (self._read is None or self.carries_sum)
         self.inputs = (SRC, *(leaf for leaf, _ in self._inputs)) if is_alone else None
         self._is_bare = is_alone and not self.leaves and self._read is None
@@ -272,11 +275,6 @@ class Planned(HotCallable, hot=True):
         """What `seen` reads beside dst, a residual that is an operand too; None if more runs."""
         leaves = (RESIDUAL if leaf == RESIDUAL_LEAF else leaf for leaf, _ in self._inputs)
         return (SRC, *leaves) if self._rest is None else None
-
-    @property
-    def nbytes(self) -> int:
-        """About how many bytes it takes beside weights: those of its primitives."""
-        return self.primitive.nbytes + (0 if self._rest is None else self._rest.nbytes)
 
     def row_major(self) -> Planned:
         """Return the same for row-major sources and results, which the library copies itself.
@@ -393,7 +391,7 @@ def _read(plan: Plan, form: Form, operands: Operands) -> str | None:
     """Return the type of what a Sum reads, or its leaf; ``None`` without either."""
     if form.has_leaf:
         return operands.leaves[RESIDUAL_LEAF].dtype
-    for step in plan.chain:
+    for step in plan.chain.steps:
         if isinstance(step, Sum):  # all of a chain read the same
             return step.dtype or plan.facts.dst
     return None

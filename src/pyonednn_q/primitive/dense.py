@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pyonednn_q.argument import integers, whole
+from pyonednn_q.argument import instance, integers, whole
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.primitive.dense_operation import DenseKind, DenseOperation, numeric
-from pyonednn_q.primitive.tensor import TensorSpec, tensor
+from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.primitive.windowed import Layout, bias_spec, laid_out
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ class InnerProductProblem(DenseOperation):
     bias: TensorSpec | None
 
     def __post_init__(self) -> None:
-        src, wei, dst = tensor("src", self.src), tensor("wei", self.wei), tensor("dst", self.dst)
+        for name in ("src", "wei", "dst"):
+            instance(name, getattr(self, name), TensorSpec)
+        src, wei, dst = self.src, self.wei, self.dst
         if not 2 <= src.ndim <= 5:
             wanted = "(N, C, up to 3 spatial dimensions)"
             raise ShapeError(argument="src", got=str(src.dims), wanted=wanted)
@@ -65,7 +67,10 @@ class InnerProductProblem(DenseOperation):
         wanted_dims = (src.dims[0], wei.dims[0])
         if dst.dims != wanted_dims:
             raise ShapeError(argument="dst", got=str(dst.dims), wanted=str(wanted_dims))
-        if self.bias is not None and tensor("bias", self.bias).dims != wei.dims[:1]:
+        if self.bias is None:
+            return
+        instance("bias", self.bias, TensorSpec)
+        if self.bias.dims != wei.dims[:1]:
             raise ShapeError(argument="bias", got=str(self.bias.dims), wanted=str(wei.dims[:1]))
 
     @classmethod
@@ -141,13 +146,16 @@ class MatMulProblem(DenseOperation):
     bias: TensorSpec | None
 
     def __post_init__(self) -> None:
-        src, wei, dst = tensor("src", self.src), tensor("wei", self.wei), tensor("dst", self.dst)
+        for name in ("src", "wei", "dst"):
+            instance(name, getattr(self, name), TensorSpec)
+        src, wei, dst = self.src, self.wei, self.dst
         wanted_dims = _product_dims(src.dims, wei.dims)
         if dst.dims != wanted_dims:
             raise ShapeError(argument="dst", got=str(dst.dims), wanted=str(wanted_dims))
         if self.bias is None:
             return
-        bias = tensor("bias", self.bias).dims
+        instance("bias", self.bias, TensorSpec)
+        bias = self.bias.dims
         if len(bias) != dst.ndim or any(
             have not in (1, want) for have, want in zip(bias, dst.dims, strict=True)
         ):

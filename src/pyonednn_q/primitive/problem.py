@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pyonednn_q.argument import flag, integers, items, one_of, real, whole
+from pyonednn_q.argument import flag, instance, integers, items, one_of, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.post_ops import BINARY_ALGS, EltwisePostOp
-from pyonednn_q.primitive.tensor import Operation, TensorSpec, tensor
+from pyonednn_q.primitive.tensor import Operation, TensorSpec
 from pyonednn_q.primitive.window import Dims, Window
 
 __all__ = [
@@ -64,7 +64,9 @@ class EltwiseProblem(Operation):
     beta: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_same(tensor("dst", self.dst), "src", tensor("src", self.src).dims)
+        for name in ("src", "dst"):
+            instance(name, getattr(self, name), TensorSpec)
+        _check_same(self.dst, "src", self.src.dims)
         checked = EltwisePostOp(self.alg, self.alpha, self.beta)
         object.__setattr__(self, "alpha", checked.alpha)
         object.__setattr__(self, "beta", checked.beta)
@@ -95,9 +97,10 @@ class BinaryProblem(Operation):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alg", one_of("alg", self.alg, BINARY_ALGS))
-        src, src1 = tensor("src", self.src).dims, tensor("src1", self.src1).dims
-        _check_same(tensor("dst", self.dst), "src", src)
-        _check_broadcast("src1", src1, src)
+        for name in ("src", "src1", "dst"):
+            instance(name, getattr(self, name), TensorSpec)
+        _check_same(self.dst, "src", self.src.dims)
+        _check_broadcast("src1", self.src1.dims, self.src.dims)
 
     def params(self) -> dict[str, Any]:
         """Return alg."""
@@ -133,9 +136,10 @@ class SumProblem(Operation):
         if len(self.scales) != len(self.srcs):
             wanted = f"{len(self.srcs)}, one per source"
             raise ArgumentError(argument="scales", got=f"{len(self.scales)}", wanted=wanted)
-        tensor("dst", self.dst)
+        instance("dst", self.dst, TensorSpec)
         for index, src in enumerate(self.srcs):
-            _check_same(self.dst, f"src_{index}", tensor(f"src_{index}", src).dims)
+            instance(f"src_{index}", src, TensorSpec)
+            _check_same(self.dst, f"src_{index}", src.dims)
 
     @property
     def tensors(self) -> dict[str, TensorSpec]:
@@ -169,8 +173,10 @@ class SoftmaxProblem(Operation):
     log: bool = False
 
     def __post_init__(self) -> None:
-        ndim = tensor("src", self.src).ndim
-        _check_same(tensor("dst", self.dst), "src", self.src.dims)
+        for name in ("src", "dst"):
+            instance(name, getattr(self, name), TensorSpec)
+        ndim = self.src.ndim
+        _check_same(self.dst, "src", self.src.dims)
         axis = whole("axis", self.axis, lo=-ndim, hi=ndim - 1)
         object.__setattr__(self, "axis", axis % ndim)
         flag("log", self.log)
@@ -197,9 +203,10 @@ class PReluProblem(Operation):
     dst: TensorSpec
 
     def __post_init__(self) -> None:
-        src, wei = tensor("src", self.src).dims, tensor("wei", self.wei).dims
-        _check_same(tensor("dst", self.dst), "src", src)
-        _check_broadcast("wei", wei, src)
+        for name in ("src", "wei", "dst"):
+            instance(name, getattr(self, name), TensorSpec)
+        _check_same(self.dst, "src", self.src.dims)
+        _check_broadcast("wei", self.wei.dims, self.src.dims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +225,9 @@ class ReorderProblem(Operation):
     dst: TensorSpec
 
     def __post_init__(self) -> None:
-        _check_same(tensor("dst", self.dst), "src", tensor("src", self.src).dims)
+        for name in ("src", "dst"):
+            instance(name, getattr(self, name), TensorSpec)
+        _check_same(self.dst, "src", self.src.dims)
         for name in ("src", "dst"):
             if getattr(self, name).strides is None:
                 raise ShapeError(name, "no strides", "a definite layout: nothing is left to choose")
@@ -261,7 +270,9 @@ class PoolingProblem(Operation):
         object.__setattr__(self, "alg", one_of("alg", self.alg, _POOLING_ALGS))
         for name in ("kernel", "stride", "dilation", "padding_lo", "padding_hi"):
             object.__setattr__(self, name, integers(name, getattr(self, name)))
-        src, dst = tensor("src", self.src), tensor("dst", self.dst)
+        for name in ("src", "dst"):
+            instance(name, getattr(self, name), TensorSpec)
+        src, dst = self.src, self.dst
         if not 3 <= src.ndim <= 5:
             wanted = "(N, C, 1 to 3 spatial dimensions)"
             raise ShapeError(argument="src", got=str(src.dims), wanted=wanted)
@@ -315,7 +326,9 @@ class ResamplingProblem(Operation):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alg", one_of("alg", self.alg, _RESAMPLING_ALGS))
-        src, dst = tensor("src", self.src), tensor("dst", self.dst)
+        for name in ("src", "dst"):
+            instance(name, getattr(self, name), TensorSpec)
+        src, dst = self.src, self.dst
         if not 3 <= src.ndim <= 5:
             wanted = "(N, C, 1 to 3 spatial dimensions)"
             raise ShapeError(argument="src", got=str(src.dims), wanted=wanted)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, integers
-from pyonednn_q.errors import ArgumentError, LayoutError, ShapeError
+from pyonednn_q.errors import LayoutError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -327,13 +327,6 @@ class Operation:
 
     def _shown(self) -> dict[str, Any]:
         return self.params()
-
-
-def tensor(argument: str, value: object) -> TensorSpec:
-    """Return `value` if it is a `TensorSpec`."""
-    if not isinstance(value, TensorSpec):
-        raise ArgumentError(argument, type(value).__name__, "a TensorSpec")
-    return value
 
 
 def _plain(value: object) -> str:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pyonednn_q.argument import integers, one_of, whole
+from pyonednn_q.argument import instance, integers, one_of, whole
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.primitive.dense_operation import DenseOperation, indices, numeric
-from pyonednn_q.primitive.tensor import TensorSpec, tensor
+from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.primitive.window import Dims, Padding, PerDim, Window, padding_sides, per_dim
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ class WindowedProblem(DenseOperation):
         for name in ("stride", "dilation", "padding_lo", "padding_hi"):
             object.__setattr__(self, name, integers(name, getattr(self, name)))
         for name in ("src", "wei", "dst"):
-            tensor(name, getattr(self, name))
+            instance(name, getattr(self, name), TensorSpec)
         _check_channels(self.src.dims, self.wei.dims)
         if self.bias is not None:
-            tensor("bias", self.bias)
+            instance("bias", self.bias, TensorSpec)
             if self.bias.dims != (self.oc,):
                 raise ShapeError(argument="bias", got=str(self.bias.dims), wanted=f"({self.oc},)")
         if self.dst.ndim != self.src.ndim or self.dst.dims[:2] != (self.src.dims[0], self.oc):
@@ -129,7 +129,7 @@ class WindowedProblem(DenseOperation):
         if min(lengths) < 1:
             reach = f"src with padding {lo}, {hi} to give an output"
             raise ShapeError(argument="src", got=f"{src_dims}, output {lengths}", wanted=reach)
-        oc = _output_channels(src_dims, wei_dims)
+        oc = math.prod(wei_dims[: 1 + len(wei_dims) - len(src_dims)])
         return cls(
             src=laid_out(src_dims, src, layout),
             wei=TensorSpec(wei_dims, wei),
@@ -159,7 +159,7 @@ class WindowedProblem(DenseOperation):
     @property
     def oc(self) -> int:
         """Output channels of all groups."""
-        return _output_channels(self.src.dims, self.wei.dims)
+        return self.groups * self.wei.dims[1] if self.has_groups else self.wei.dims[0]
 
     @property
     def ic(self) -> int:
@@ -324,7 +324,3 @@ def arranged(problem: Operation, wei: Array) -> Array:
     # Whoever takes them says what else may come.
     as_conv = getattr(wei, "shape", None) == (dims[0] * dims[1], *dims[2:])
     return wei.reshape(dims) if as_conv else wei
-
-
-def _output_channels(src: Dims, wei: Dims) -> int:
-    return wei[0] * wei[1] if len(wei) > len(src) else wei[0]

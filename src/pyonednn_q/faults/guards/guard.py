@@ -57,7 +57,7 @@ def traits(problem: Problem, attr: Attr) -> frozenset[str]:
         ``sum``, ``operand`` (binary or prelu) and ``comparison``; ``int8``, a source of 8 bits;
         ``shifted``, sums of weights make up for what is added to or taken from such a source; of a
         convolution or deconvolution ``grouped``, ``depthwise``, ``one_channel`` (of src, a group),
-        ``pointwise`` (one tap), ``strided``, ``dilated`` and ``padded``.
+        ``pointwise`` (one tap), ``strided``, ``dilated``, ``padded`` and ``gaps`` (in src or dst).
     """
     has = set(attr.structures)
     for name, spec in problem.tensors.items():
@@ -83,6 +83,7 @@ def traits(problem: Problem, attr: Attr) -> frozenset[str]:
             "strided": max(window.stride) > 1,
             "dilated": max(window.dilation) > 1,
             "padded": max(window.padding_lo + window.padding_hi) > 0,
+            "gaps": problem.src.has_gaps or problem.dst.has_gaps,
         }
         for name, holds in geometry.items():
             if holds:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Dims: TypeAlias = tuple[int, ...]
 
 
-@condition()
+@condition("gaps")
 def deconvolved_into_gaps(problem: DeconvProblem, attr: Attr) -> bool:
     """Match a dst with gaps."""
     return problem.dst.has_gaps
@@ -68,16 +68,16 @@ def innermost_images(problem: InnerProductProblem, attr: Attr) -> bool:
     return src.ndim > 2 and all(each.strides and each.strides[0] == 1 for each in (src, wei))
 
 
-@condition()
+@condition("gaps")
 def convolved_with_gaps(problem: ConvProblem | DeconvProblem, attr: Attr) -> bool:
     """Match a src or a dst with gaps."""
-    return problem.src.has_gaps or problem.dst.has_gaps
+    return True
 
 
-@condition("strided")
+@condition("gaps", "strided")
 def deconvolved_in_steps_with_gaps(problem: DeconvProblem, attr: Attr) -> bool:
     """Match a src or a dst with gaps, and a stride."""
-    return problem.src.has_gaps or problem.dst.has_gaps
+    return True
 
 
 @condition()
