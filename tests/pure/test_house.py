@@ -93,6 +93,19 @@ def test_a_name_is_that_of_one_class() -> None:
     assert {name for name, count in classes.items() if count > 1} == set()
 
 
+def test_locals_are_named_for_what_they_hold() -> None:
+    """`given`, `found` and `made` say how a value came, and nothing of what it is."""
+    said_nothing = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in MODULES
+        if PACKAGE in path.parents
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.Name) and node.id in {"given", "found", "made"})
+        or (isinstance(node, ast.arg) and node.arg in {"given", "found", "made"})
+    ]
+    assert said_nothing == []
+
+
 def imports_of(package: Path) -> dict[str, set[str]]:
     """Modules of a package, and those that each of them imports anywhere, for types too."""
     paths: dict[str, Path] = {}

@@ -319,7 +319,7 @@ def _attributes(
         if problem:
             raise ArgumentError("scales", "'separate'", f"'folded': {problem}")
     wei_scale = wei_scale.narrow()
-    given: dict[str, Vec | int | None] = {
+    values: dict[str, Vec | int | None] = {
         "src_scale": src_scale,
         "wei_scale": wei_scale,
         "dst_scale": Vec(dst.scale),
@@ -328,7 +328,7 @@ def _attributes(
         "dst_zero_point": dst.zero_point or None,
     }
     constants, operands = {}, {}
-    for name, value in given.items():
+    for name, value in values.items():
         if isinstance(value, Vec):
             if not value.is_all(1.0):
                 constants[name] = value

@@ -48,15 +48,15 @@ def run(options: argparse.Namespace) -> int:
     nodes = file.model.graph.nodes
     wanted = {name for node in nodes for name in (*node.reads, *node.outputs)}
     theirs = onnxruntime_values(file.graph, inputs, wanted)
-    found = list(differences(file.model, inputs, theirs))
+    node_differences = list(differences(file.model, inputs, theirs))
     ends = [compared(name, array, theirs[name]) for name, array in outputs.items()]
     if options.json:
-        first = next((each.name for each in found if each.differs), None)
+        first = next((each.name for each in node_differences if each.differs), None)
         document = {
             "schema": SCHEMA,
             "nodes": len(nodes),
             "first": first,
-            "compared": [each.plain() for each in found],
+            "compared": [each.plain() for each in node_differences],
             "outputs": [
                 {"name": e.name, "values": e.values, "equal": e.equal, "largest": e.largest}
                 for e in ends
@@ -64,17 +64,19 @@ def run(options: argparse.Namespace) -> int:
         }
         report.write(json.dumps(document, indent=1))
     else:
-        report.write(_text(len(nodes), found, ends))
-    return NOT_EXPLAINED if any(each.unexplained for each in found) else 0
+        report.write(_text(len(nodes), node_differences, ends))
+    return NOT_EXPLAINED if any(each.unexplained for each in node_differences) else 0
 
 
-def _text(count: int, found: list[NodeDifference], ends: list[NodeDifference]) -> str:
+def _text(count: int, node_differences: list[NodeDifference], ends: list[NodeDifference]) -> str:
     from pyonednn_q.shown import printable
     from pyonednn_q.tables import Column, Table
 
-    differing = [each for each in found if each.differs]
-    exact = len(found) - len(differing)
-    lines = [f"{count} nodes, {len(found)} beside onnxruntime: {exact} equal in every bit"]
+    differing = [each for each in node_differences if each.differs]
+    exact = len(node_differences) - len(differing)
+    lines = [
+        f"{count} nodes, {len(node_differences)} beside onnxruntime: {exact} equal in every bit"
+    ]
     if differing:
         first = differing[0]
         arithmetic = first.arithmetic or "unexplained"

@@ -119,33 +119,33 @@ def bounds_of(
     off = [apart.get(name, 0.0) for name in part.inputs]
     size = np.abs(np.asarray(results[0], np.float64))
     first = off[0] if off else 0.0
-    found: list[Any] | None = None
+    bounds: list[Any] | None = None
     match part.kind:
         case "DequantizeLinear":
-            found = [ROUNDING * size]
+            bounds = [ROUNDING * size]
         case "DynamicQuantizeLinear" if not np.any(first):
-            found = [0.0, 0.0, 0.0]  # float32 by definition, of what is the same
+            bounds = [0.0, 0.0, 0.0]  # float32 by definition, of what is the same
         case "Cast":
-            found = [first + ROUNDING * size] if results[0].dtype.kind == "f" else None
+            bounds = [first + ROUNDING * size] if results[0].dtype.kind == "f" else None
         case "Add" | "Sub":
-            found = [off[0] + off[1] + ROUNDING * (size + off[0] + off[1])]
+            bounds = [off[0] + off[1] + ROUNDING * (size + off[0] + off[1])]
         case "Mul":
             a, b = (np.abs(own[name].astype(np.float64)) for name in part.inputs)
             moved = a * off[1] + b * off[0] + off[0] * off[1]
-            found = [moved + ROUNDING * (size + moved)]
+            bounds = [moved + ROUNDING * (size + moved)]
         case "LeakyRelu" if abs(float(part.attributes.get("alpha", 0.01))) <= 1:
-            found = [first + ROUNDING * (size + first)]
+            bounds = [first + ROUNDING * (size + first)]
         case kind if kind in _EXACT_SUMS and not any(map(np.any, off)):
-            found = [0.0]
+            bounds = [0.0]
         case kind if kind in _SUMS | _MEANS:
-            found = _of_sum(part, own, off, opsets)
+            bounds = _of_sum(part, own, off, opsets)
         case kind if kind in _STEPS or is_mover(kind, part.attributes):
             most = max((float(np.max(each, initial=0.0)) for each in off), default=0.0)
-            found = [most] * len(results)
+            bounds = [most] * len(results)
         case _:
             of_function = function_bounds(part, own, off, np.asarray(results[0]))
-            found = None if of_function is None else [of_function]
-    return found
+            bounds = None if of_function is None else [of_function]
+    return bounds
 
 
 def _of_sum(

@@ -48,16 +48,16 @@ def float_network(graph: OnnxGraph) -> FloatNetwork:
     """
     view = GraphView(graph)
     chains = ChainReader(view)
-    found: dict[int, FusedNode] = {}
+    by_place: dict[int, FusedNode] = {}
     for node in reversed(graph.nodes):
         if node.kind in LAYERS and not view.is_taken(node):
             layer = float_layer(view, chains, node)
             if isinstance(layer, FusedNode):
-                found[view.take(layer.parts)] = layer
+                by_place[view.take(layer.parts)] = layer
     for place, node in enumerate(graph.nodes):
         if not view.is_taken(node):
-            found[place] = FusedNode(node.name, node, node.inputs, {}, node.outputs, (node,))
-    nodes = tuple(found[place] for place in sorted(found))
+            by_place[place] = FusedNode(node.name, node, node.inputs, {}, node.outputs, (node,))
+    nodes = tuple(by_place[place] for place in sorted(by_place))
     fused = FusedGraph(
         nodes, graph.constants, graph.inputs, graph.outputs, graph.tensors, {}, graph.opsets
     )

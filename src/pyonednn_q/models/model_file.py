@@ -78,7 +78,7 @@ def arrays_of(file: Path) -> dict[str, Array]:
 
 
 def inputs_of(
-    inputs: Mapping[str, ValueInfo], given: Mapping[str, Array] | None, seed: int
+    inputs: Mapping[str, ValueInfo], arrays: Mapping[str, Array] | None, seed: int
 ) -> dict[str, Array]:
     """Return arrays for a model's inputs: those of a file, or random ones.
 
@@ -90,10 +90,10 @@ def inputs_of(
     ArgumentError
         A file that has other names than the model.
     """
-    if given is not None:
-        if set(given) != set(inputs):
-            raise ArgumentError("--input", shown(sorted(given)), shown(sorted(inputs)))
-        return dict(given)
+    if arrays is not None:
+        if set(arrays) != set(inputs):
+            raise ArgumentError("--input", shown(sorted(arrays)), shown(sorted(inputs)))
+        return dict(arrays)
     rng = np.random.default_rng(seed)
     return {name: _random(rng, name, info) for name, info in inputs.items()}
 

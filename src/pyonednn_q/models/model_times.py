@@ -90,12 +90,12 @@ class ModelTimes:
     @property
     def shares(self) -> dict[str, tuple[int, float]]:
         """How many nodes run in each way, and microseconds of them together; the longest first."""
-        found: dict[str, tuple[int, float]] = {}
+        by_way: dict[str, tuple[int, float]] = {}
         for node in self.nodes:
             way = f"{node.how}, by Python" if node.calls_python else node.how
-            count, us = found.get(way, (0, 0.0))
-            found[way] = count + 1, us + node.us
-        return dict(sorted(found.items(), key=lambda each: -each[1][1]))
+            count, us = by_way.get(way, (0, 0.0))
+            by_way[way] = count + 1, us + node.us
+        return dict(sorted(by_way.items(), key=lambda each: -each[1][1]))
 
 
 def measure(
@@ -175,11 +175,11 @@ def _float_form(
     """Return the FP32 form of a model, ready to run, if there is one."""
     try:
         source = float_form(graph)
-        found = float_network(source)
-        given = {
+        network = float_network(source)
+        arrays = {
             name: np.asarray(array, source.inputs[name].dtype) for name, array in inputs.items()
         }
-        return TimedForm.of(_F32.name, source, found.graph, found.network, given)
+        return TimedForm.of(_F32.name, source, network.graph, network.network, arrays)
     except Error as error:
         refused.append((f"{OURS} FP32", shortened(str(error), 200)))
         return None
@@ -195,13 +195,13 @@ def _peers(
     """Return calls of other runtimes, by dtype of the form and name."""
     calls: dict[tuple[str, str], Callable[[], object]] = {}
     for form in forms:
-        given = {
+        arrays = {
             name: np.asarray(array, form.source.inputs[name].dtype)
             for name, array in inputs.items()
         }
         for peer in peers:
             try:
-                calls[form.dtype, peer] = ready(peer, form.source, given, threads)
+                calls[form.dtype, peer] = ready(peer, form.source, arrays, threads)
             except (UnsupportedError, ArgumentError) as error:
                 refused.append((f"{peer} {form.dtype}", shortened(str(error), 200)))
     return calls
@@ -349,13 +349,13 @@ def _row(name: str, problem: str, dtype: str, samples: Sequence[float], threads:
 
 def _summed(whole: Sequence[Row], layers: Sequence[Row]) -> list[Row]:
     """Return the rows of whole models with the operations and bytes of their layers."""
-    found = []
+    rows = []
     for row in whole:
         is_float = row.dtype == _F32.name
         own = [each for each in layers if (each.dtype == _F32.name) == is_float]
         ops, nbytes = sum(each.ops for each in own), sum(each.nbytes for each in own)
-        found.append(replace(row, ops=ops, padded_ops=ops, nbytes=max(nbytes, 1)))
-    return found
+        rows.append(replace(row, ops=ops, padded_ops=ops, nbytes=max(nbytes, 1)))
+    return rows
 
 
 def _version(peer: str) -> str:

@@ -168,9 +168,9 @@ def _told(
         return _of_floats(node, name, (ours, theirs), steps, values, opsets)
     known = ""
     if isinstance(node.operator, Operator):
-        found, known = _of_layer(node, node.operator, theirs, values)
-        if found:
-            return found, known, 0
+        arithmetic, known = _of_layer(node, node.operator, theirs, values)
+        if arithmetic:
+            return arithmetic, known, 0
     if isinstance(node.operator, CodeOperation):
         for dialect, words in _dialects(node, node.operator, theirs, values):
             return dialect, words, 0
@@ -195,19 +195,19 @@ def _of_floats(
     """Return the same of floats: beside their bound, or their distances where there is none."""
     words = f"up to {steps.max():.1f} units in the last place of the largest value"
     lost = int(np.count_nonzero(~np.isfinite(steps)))
-    found = float_bound(node, name, values, opsets)
-    if found is None or found.apart is None or both[0].dtype.itemsize < np.float32().itemsize:
-        why = "its nodes" if found is None else found.function or str(both[0].dtype)
+    bound = float_bound(node, name, values, opsets)
+    if bound is None or bound.apart is None or both[0].dtype.itemsize < np.float32().itemsize:
+        why = "its nodes" if bound is None else bound.function or str(both[0].dtype)
         told = f"{words}; {why} has no error that is known"
-        if found is not None and not lost:
+        if bound is not None and not lost:
             unit = _apart(*both)[1]
-            ours, theirs = (float(np.abs(each - found.values).max()) / unit for each in both)
+            ours, theirs = (float(np.abs(each - bound.values).max()) / unit for each in both)
             told += f": from float64's value ours are {ours:.1f} apart, theirs {theirs:.1f}"
         return ("" if lost else _FUNCTIONS), told, lost
     with np.errstate(all="ignore"):
-        gaps = [np.abs(each.astype(np.float64) - found.values) for each in both]
-        far = (steps > 0) & ~((gaps[0] <= found.apart) & (gaps[1] <= found.apart))
-        most = np.max(np.where(far | (steps == 0), 0, np.maximum(*gaps) / found.apart))
+        gaps = [np.abs(each.astype(np.float64) - bound.values) for each in both]
+        far = (steps > 0) & ~((gaps[0] <= bound.apart) & (gaps[1] <= bound.apart))
+        most = np.max(np.where(far | (steps == 0), 0, np.maximum(*gaps) / bound.apart))
     count = int(np.count_nonzero(far))
     if count:
         return "", f"{words}; {count} beyond what kernels and orders of roundings give", count
@@ -263,13 +263,13 @@ def _unary(
     function: Callable[..., Array], **names: str
 ) -> Callable[[CodeOperation, list[Array], str], Array]:
     def run(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
-        given = {
+        options = {
             ours: what.attributes[theirs]
             for ours, theirs in names.items()
             if theirs in what.attributes
         }
         q = {"src_q": what.srcs_q[0], "dst_q": what.dst_q}
-        return function(*srcs, **q, dialect=dialect, **given)
+        return function(*srcs, **q, dialect=dialect, **options)
 
     return run
 
@@ -281,18 +281,18 @@ def _softmax(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
 
 
 def _average(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
-    given = what.attributes
-    if given.get("auto_pad", "NOTSET") != "NOTSET" or given.get("ceil_mode", 0):
+    attributes = what.attributes
+    if attributes.get("auto_pad", "NOTSET") != "NOTSET" or attributes.get("ceil_mode", 0):
         raise ValueError(what.operator)
-    kernel = tuple(given.get("kernel_shape", srcs[0].shape[2:]))
-    pads = tuple(given.get("pads", (0,) * 2 * len(kernel)))
+    kernel = tuple(attributes.get("kernel_shape", srcs[0].shape[2:]))
+    pads = tuple(attributes.get("pads", (0,) * 2 * len(kernel)))
     q: Any = {"src_q": what.srcs_q[0], "dst_q": what.dst_q}
     return emulate.average_pool(
         srcs[0],
         kernel,
-        stride=tuple(given.get("strides", (1,) * len(kernel))),
+        stride=tuple(attributes.get("strides", (1,) * len(kernel))),
         padding=tuple(zip(pads[: len(kernel)], pads[len(kernel) :], strict=True)),
-        count_padding=bool(given.get("count_include_pad", 0)),
+        count_padding=bool(attributes.get("count_include_pad", 0)),
         dialect=dialect,
         **q,
     )

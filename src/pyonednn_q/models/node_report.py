@@ -125,13 +125,13 @@ class NodeReport:
 
     @classmethod
     def of(
-        cls, node: FusedNode, graph: FusedGraph, planned: Planned | None, made: Creation | None
+        cls, node: FusedNode, graph: FusedGraph, planned: Planned | None, creation: Creation | None
     ) -> NodeReport:
         """Tell a node; of a layer, also what is planned for it and what the library logged."""
         operator = node.operator
         told: dict[str, Any] = {}
         if isinstance(operator, Operator) and planned is not None:
-            told = _of_layer(operator, planned, made)
+            told = _of_layer(operator, planned, creation)
         return cls(
             name=node.name,
             runs=str(node),
@@ -206,9 +206,9 @@ def of_nodes(graph: FusedGraph) -> Iterator[NodeReport]:
         for name, layer in layers.items()
         if layer is not None and layer.primitive.kind != "none"
     }
-    made = dict(zip(questions, creations(list(questions.values())), strict=True))
+    by_output = dict(zip(questions, creations(list(questions.values())), strict=True))
     for node in graph.nodes:
-        yield NodeReport.of(node, graph, layers[node.output], made.get(node.output))
+        yield NodeReport.of(node, graph, layers[node.output], by_output.get(node.output))
 
 
 def _planned(node: FusedNode, graph: FusedGraph) -> Planned | None:
@@ -219,7 +219,7 @@ def _planned(node: FusedNode, graph: FusedGraph) -> Planned | None:
     return node.operator.prepare(info.dims)
 
 
-def _of_layer(operator: Operator, planned: Planned, made: Creation | None) -> dict[str, Any]:
+def _of_layer(operator: Operator, planned: Planned, creation: Creation | None) -> dict[str, Any]:
     primitive, plan = planned.primitive, planned.plan
     skipped = tuple((entry.impl, entry.why) for entry in primitive.skipped)
     met = {guard: entry.impl for entry in primitive.skipped for guard in entry.guards}
@@ -231,7 +231,7 @@ def _of_layer(operator: Operator, planned: Planned, made: Creation | None) -> di
         "saturation": _saturation(operator, planned),
         "implementation": primitive.impl,
         "kind": primitive.kind,
-        "rejected": (() if made is None else made.refused) + skipped,
+        "rejected": (() if creation is None else creation.refused) + skipped,
         "guards": tuple(
             f"{row.id}: {met[row.id]} {row.effect}" for row in guards.GUARDS if row.id in met
         ),
@@ -248,17 +248,17 @@ def _saturation(operator: Operator, planned: Planned) -> tuple[SaturationAt, ...
     problem = planned.form.asked
     src_q = operator.settings.src_q
     has_point = bool(src_q.zero_point) if isinstance(src_q, QParams) else None
-    found = []
+    rows = []
     try:
         wei = operator._wei_of(problem)  # noqa: SLF001 - an operator's own reading
         verdicts = saturations(problem, wei, ISA_ORDER, src_zero_point=has_point)
         for isa, verdict in zip(ISA_ORDER, verdicts, strict=True):
             reasons = dict.fromkeys(each.reason for each in verdict.channels if each.reason)
             flagged = len(verdict.flagged)
-            found.append(SaturationAt(isa, len(verdict.channels), flagged, ", ".join(reasons)))
+            rows.append(SaturationAt(isa, len(verdict.channels), flagged, ", ".join(reasons)))
     except Error:  # weights of u8, of which there are no pairs in 16 bits
         return ()
-    return tuple(found)
+    return tuple(rows)
 
 
 def _tensor(name: str, graph: FusedGraph) -> TensorText:

@@ -83,8 +83,8 @@ def _onnxruntime(
     graph: OnnxGraph, inputs: Mapping[str, Array], threads: int
 ) -> Callable[[], object]:
     session = _session(graph, (), threads)
-    given = dict(inputs)
-    return lambda: session.run(None, given)
+    arrays = dict(inputs)
+    return lambda: session.run(None, arrays)
 
 
 def _session(graph: OnnxGraph, outputs: Iterable[str], threads: int, **more: Any) -> Any:  # noqa: ANN401
@@ -117,8 +117,8 @@ def _openvino(graph: OnnxGraph, inputs: Mapping[str, Array], threads: int) -> Ca
         return core.compile_model(model, "CPU", settings).create_infer_request()
 
     request = _told("openvino", compiled)
-    given = dict(inputs)
-    return lambda: request.infer(given)
+    arrays = dict(inputs)
+    return lambda: request.infer(arrays)
 
 
 def _told(peer: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the work returns

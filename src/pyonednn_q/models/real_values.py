@@ -68,7 +68,7 @@ def computed(part: GraphNode, own: Values, opsets: Mapping[str, int]) -> list[Ar
     evaluator = ReferenceEvaluator(model, new_ops=repaired_operators(opsets))
     try:
         with np.errstate(all="ignore"):
-            found = evaluator.run(None, {name: own[name] for name in names})
+            results = evaluator.run(None, {name: own[name] for name in names})
     except Exception as error:  # of onnx.reference, whatever it is
         raise ValueError(str(error)) from None
-    return [np.asarray(each) for each in found]
+    return [np.asarray(each) for each in results]

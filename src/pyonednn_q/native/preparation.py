@@ -129,9 +129,9 @@ def prepare(
         attr, attr_values = replace(attr, src_scale=Scale()), {"src_scale": np.float32(1)}
         notes.append("with a source scale of 1: see matmul-bare-nibbles in the guard table")
     array = wei.array if isinstance(wei, Packed) else wei
-    made: tuple[CorePrepared, dict[str, Memory], tuple[str, ...]] | None = None
+    parts: tuple[CorePrepared, dict[str, Memory], tuple[str, ...]] | None = None
     broken: list[str] = []
-    while made is None:
+    while parts is None:
         selection = select(
             problem,
             attr,
@@ -142,8 +142,8 @@ def prepare(
         sum_notes = _sum_notes(problem, attr, selection.impl, array, bias, attr_values, saturation)
         with memory_for(problem, attr):
             bound = bind(selection, problem, attr, attr_values, wei, bias)
-            made = _made(selection, problem, attr, bound, array_specs, broken)
-    core, bound, inputs = made
+            parts = _made(selection, problem, attr, bound, array_specs, broken)
+    core, bound, inputs = parts
     notes += [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
     notes += sum_notes
     specs = {name: array_specs.get(name) or spec_of(selection, name) for name in (*inputs, "dst")}

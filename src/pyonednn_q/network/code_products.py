@@ -51,10 +51,10 @@ def product_of(table: Array, first: str, second: str) -> CodeProduct | None:
         scale = np.float32((least + most) / 2) if 0 < least <= most else np.float32(0)
         for near in _beside(scale) if scale > 0 and np.isfinite(scale) else ():
             if np.array_equal(_codes(*both, near, zero_y), codes):
-                found = [
+                points = [
                     int(at) - flip for at, flip in zip((zero_x, zero_g, zero_y), flips, strict=True)
                 ]
-                return float(near), (found[0], found[1], found[2]), signs
+                return float(near), (points[0], points[1], points[2]), signs
     return None
 
 

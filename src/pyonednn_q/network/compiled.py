@@ -116,8 +116,8 @@ class Compiled:
         if len(arrays) != len(self.inputs):
             wanted = f"{len(self.inputs)}: {', '.join(self.inputs)}"
             raise ArgumentError("arrays", str(len(arrays)), wanted)
-        given = zip(self.inputs.items(), arrays, strict=True)
-        return [in_layout(checked(name, array, spec), spec) for (name, spec), array in given]
+        inputs = zip(self.inputs.items(), arrays, strict=True)
+        return [in_layout(checked(name, array, spec), spec) for (name, spec), array in inputs]
 
     def _step(self, step: ProgramStep, places: dict[str, Place], is_in_place: bool) -> PlacedStep:
         names = (*step.reads, step.writes)

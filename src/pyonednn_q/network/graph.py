@@ -158,15 +158,15 @@ class Network:
         Compiled
             Kept as what operators keep for their shapes is, and returned again for the same inputs.
         """
-        given = named("specs", specs, TensorSpec)
-        if set(given) != set(self.inputs):
-            raise ArgumentError("specs", shown(sorted(given)), f"{', '.join(self.inputs)}")
-        key = tuple(given[name] for name in self.inputs)
+        by_input = named("specs", specs, TensorSpec)
+        if set(by_input) != set(self.inputs):
+            raise ArgumentError("specs", shown(sorted(by_input)), f"{', '.join(self.inputs)}")
+        key = tuple(by_input[name] for name in self.inputs)
         for name, spec in zip(self.inputs, key, strict=True):
             if spec.strides is None or not spec.size:
                 raise ShapeError(name, str(spec), "a definite layout, and elements")
-        found = self._compiled.get(key)
-        if found is None:
+        compiled = self._compiled.get(key)
+        if compiled is None:
             inputs = dict(zip(self.inputs, key, strict=True))
             lowering = Lowering(inputs, {node.dst for node in self.nodes})
             for node in self._needed():
@@ -175,19 +175,19 @@ class Network:
                     _lower_operator(lowering, node, node.runs)
                 else:
                     node.runs.lower(lowering, node.dst, node.srcs)
-            found = Compiled(lowering, self.inputs, self.outputs)
-            found = self._compiled.add(key, found, found.nbytes)
-        return found
+            compiled = Compiled(lowering, self.inputs, self.outputs)
+            compiled = self._compiled.add(key, compiled, compiled.nbytes)
+        return compiled
 
     def _needed(self) -> list[Node]:
         """Return the nodes that outputs depend on."""
         read = set(self.outputs)
-        found = []
+        needed = []
         for node in reversed(self.nodes):
             if node.dst in read:
                 read.update(node.reads)
-                found.append(node)
-        return found[::-1]
+                needed.append(node)
+        return needed[::-1]
 
     def __call__(self, *arrays: Array) -> dict[str, Array]:
         """Run on arrays in the order of `inputs`; return results by name."""

@@ -91,8 +91,8 @@ class Pool:
             same = QParams(1.0, 0, spec.dtype)
             src_q, dst_q = self.src_q or same, self.dst_q or same
             name = at.in_layout(name, TensorSpec.channels_last(spec.dims, spec.dtype))
-            made = TensorSpec.channels_last((*spec.dims[:2], *(1,) * (spec.ndim - 2)), dst_q.dtype)
-            at.add(Pass.mean(spec.dims, src_q, dst_q), (name,), dst, made)
+            mean = TensorSpec.channels_last((*spec.dims[:2], *(1,) * (spec.ndim - 2)), dst_q.dtype)
+            at.add(Pass.mean(spec.dims, src_q, dst_q), (name,), dst, mean)
         elif self.src_q is not None and self.dst_q is not None:
             reals, means = at.fresh(dst), at.fresh(dst)
             Dequantize(self.src_q).lower(at, reals, src)
@@ -121,8 +121,8 @@ class Pool:
 
         def prepared(dtype: str) -> Prepared:
             read = TensorSpec.channels_last(spec.dims, dtype)
-            made = TensorSpec.channels_last(dims, dtype)
-            problem = PoolingProblem(read, made, self.alg, kernel, stride, dilation, *sides)
+            stored = TensorSpec.channels_last(dims, dtype)
+            problem = PoolingProblem(read, stored, self.alg, kernel, stride, dilation, *sides)
             return prepare(problem)
 
         try:

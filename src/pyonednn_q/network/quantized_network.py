@@ -230,15 +230,15 @@ class _Build:
 
 def _adding(steps: tuple[Step, ...], q: QParams) -> list[Step]:
     """Return steps whose Sum reads codes: s·(r − z) of r = scale·(code − zero_point)."""
-    found: list[Step] = []
+    reading: list[Step] = []
     for step in steps:
         if isinstance(step, Sum):
-            found.append(Sum(step.scale * float(q.scale), int(q.zero_point)))
+            reading.append(Sum(step.scale * float(q.scale), int(q.zero_point)))
             if step.zero_point:
-                found.append(Affine(1.0, -step.scale * step.zero_point))
+                reading.append(Affine(1.0, -step.scale * step.zero_point))
         else:
-            found.append(step)
-    return found
+            reading.append(step)
+    return reading
 
 
 def _remade(

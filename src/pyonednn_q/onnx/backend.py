@@ -200,14 +200,14 @@ class OnnxBackend(Backend):
         opset = options.get("opset_version", onnx.defs.onnx_opset_version())
         named = dict(zip([name for name in node.input if name], inputs, strict=True))
         helper = onnx.helper
-        given = [
+        starts = [
             helper.make_tensor_value_info(
                 name, helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype), np.shape(value)
             )
             for name, value in named.items()
         ]
-        found = [helper.make_empty_tensor_value_info(name) for name in node.output]
-        graph = helper.make_graph([node], "node", given, found)
+        ends = [helper.make_empty_tensor_value_info(name) for name in node.output]
+        graph = helper.make_graph([node], "node", starts, ends)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
         return cls.unchecked(model).run(named)
 
@@ -238,13 +238,13 @@ class _ReferenceOperator(OpRun):
                 names = ", ".join(sorted(unknown))
                 raise ArgumentError("attributes", names, "those of the newest opset")
             with trace() as calls:
-                found = operator(*inputs, **attributes)
+                results = operator(*inputs, **attributes)
         except Error as error:  # a type that has no kernel, or a problem that has none
-            found = self._through_reference(inputs, attributes)
+            results = self._through_reference(inputs, attributes)
             self.ran[_key(node)] = f"onnx.reference: {shortened(str(error), 300)}"
         else:
             self.ran[_key(node)] = str(calls[-1]).removeprefix(f"{node.op_type}: ")
-        return found if isinstance(found, tuple) else (found,)
+        return results if isinstance(results, tuple) else (results,)
 
     def _through_reference(self, inputs: tuple[Any, ...], attributes: dict[str, Any]) -> Any:  # noqa: ANN401
         node = self.onnx_node

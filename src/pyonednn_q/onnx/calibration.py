@@ -105,11 +105,11 @@ def calibrate(
     first: list[tuple[Values, Values]] = []
 
     def run(batch: Any) -> Values:  # noqa: ANN401
-        given = _inputs(plain, batch)
-        found = {**given, **observed.run(given)}
+        inputs = _inputs(plain, batch)
+        values = {**inputs, **observed.run(inputs)}
         if not first:
-            first.append((given, found))
-        return {name: found[name] for name in reals}
+            first.append((inputs, values))
+        return {name: values[name] for name in reals}
 
     states = collect(run, batches, estimators)
     ends = {name: (float(each.range()[0]), float(each.range()[1])) for name, each in states.items()}
@@ -221,8 +221,8 @@ def _inputs(graph: OnnxGraph, batch: Any) -> Values:  # noqa: ANN401
         if len(graph.inputs) != 1:
             raise ArgumentError("batches", "arrays", f"inputs by name: {shown(list(graph.inputs))}")
         batch = dict.fromkeys(graph.inputs, batch)
-    given = named("batches", batch, object)
-    return {name: as_array(f"batches[{shown(name)}]", array) for name, array in given.items()}
+    by_name = named("batches", batch, object)
+    return {name: as_array(f"batches[{shown(name)}]", array) for name, array in by_name.items()}
 
 
 def _described(node: FusedNode, values: Values) -> list[str]:

@@ -36,18 +36,18 @@ Array = np.ndarray[Any, Any]
 
 _PLAIN: Mapping[str, Callable[[Mapping[str, Any]], Step]] = {
     "Relu": lambda _: Eltwise("relu"),
-    "LeakyRelu": lambda given: Eltwise("relu", given.get("alpha", 0.01)),
-    "Elu": lambda given: Eltwise("elu", given.get("alpha", 1.0)),
+    "LeakyRelu": lambda attributes: Eltwise("relu", attributes.get("alpha", 0.01)),
+    "Elu": lambda attributes: Eltwise("elu", attributes.get("alpha", 1.0)),
     "Sigmoid": lambda _: Eltwise("logistic"),
     "Tanh": lambda _: Eltwise("tanh"),
     "Softplus": lambda _: Eltwise("soft_relu", 1.0),
     "Mish": lambda _: Eltwise("mish"),
     "HardSwish": lambda _: Eltwise("hardswish", 1 / 6, 0.5),
-    "HardSigmoid": lambda given: Eltwise(
-        "hardsigmoid", given.get("alpha", 0.2), given.get("beta", 0.5)
+    "HardSigmoid": lambda attributes: Eltwise(
+        "hardsigmoid", attributes.get("alpha", 0.2), attributes.get("beta", 0.5)
     ),
-    "Gelu": lambda given: Eltwise(
-        "gelu_tanh" if given.get("approximate") == "tanh" else "gelu_erf"
+    "Gelu": lambda attributes: Eltwise(
+        "gelu_tanh" if attributes.get("approximate") == "tanh" else "gelu_erf"
     ),
     "Neg": lambda _: Affine(-1.0),
     "Abs": lambda _: Eltwise("abs"),

@@ -58,9 +58,9 @@ def table_of(node: FusedNode, call: Run, constants: Mapping[str, Array]) -> Look
         return None
     params = dict(zip(node.inputs, what.srcs_q, strict=True))
     axes = np.eye(len(names), dtype=int) * 255 + 1  # (256, 1) and (1, 256)
-    given = {n: codes(params[n]).reshape(axes[at]) for at, n in enumerate(names)}
-    (found,) = call({**constants, **given})
-    return Lookup(found.reshape((256,) * len(names)))
+    all_codes = {n: codes(params[n]).reshape(axes[at]) for at, n in enumerate(names)}
+    (table,) = call({**constants, **all_codes})
+    return Lookup(table.reshape((256,) * len(names)))
 
 
 def requantized(src_q: QParams, dst_q: QParams) -> Lookup:

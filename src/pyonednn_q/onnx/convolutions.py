@@ -168,19 +168,23 @@ def _of_floats(
         return empty_result(operator, src, wei, how, src.dtype)
     options = dict(how.options)
     with tensors.named("X", "W", "B"):
-        made = kept(make, wei, bias, dst=dtypes.from_numpy(src.dtype), **options)
+        layer = kept(make, wei, bias, dst=dtypes.from_numpy(src.dtype), **options)
         try:
-            dst = made(src)
+            dst = layer(src)
         except UnsupportedError:
             if src.dtype == np.float32:
                 raise
         else:
-            record(operator, ((made, src.shape),))
+            record(operator, ((layer, src.shape),))
             return dst
         wide = src.astype(np.float32)
-        made = kept(make, wei.astype(np.float32), bias, dst="f32", **options)
-        dst = made(wide).astype(src.dtype)
-    record(operator, ((made, src.shape),), f"computed in float32: no kernel of {src.dtype}")
+        layer = kept(make, wei.astype(np.float32), bias, dst="f32", **options)
+        dst = layer(wide).astype(src.dtype)
+    record(
+        operator,
+        ((layer, src.shape),),
+        f"computed in float32: no kernel of {src.dtype}",
+    )
     return dst
 
 

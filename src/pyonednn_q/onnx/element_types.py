@@ -120,8 +120,8 @@ def element_type(argument: str, value: Any) -> ElementType:  # noqa: ANN401 - ho
 @functools.cache
 def _borrowed(name: str) -> np.dtype[Any]:
     try:
-        found: np.dtype[Any] = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
+        dtype: np.dtype[Any] = np.dtype(getattr(importlib.import_module("ml_dtypes"), name))
     except (ImportError, AttributeError):
         wanted = f"a newer package ml_dtypes, which gives NumPy this type: {install('bf16')}"
         raise DTypeError("dtype", name, wanted) from None
-    return found
+    return dtype

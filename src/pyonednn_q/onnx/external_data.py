@@ -60,11 +60,11 @@ class ExternalData:
             # The last name of a resolved path is no link, and a pipe must not block.
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with open(handle, "rb") as file:  # noqa: PTH123 - of a handle
-                found = os.fstat(handle)
-                if not stat.S_ISREG(found.st_mode):
+                status = os.fstat(handle)
+                if not stat.S_ISREG(status.st_mode):
                     raise ArgumentError(argument, shown(path.name), "an ordinary file")
-                if offset + length > found.st_size:
-                    got = f"{offset} + {length} bytes of {found.st_size}"
+                if offset + length > status.st_size:
+                    got = f"{offset} + {length} bytes of {status.st_size}"
                     raise ArgumentError(argument, got, "a range within the file")
                 file.seek(offset)
                 data = file.read(length)

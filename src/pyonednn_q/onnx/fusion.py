@@ -120,13 +120,13 @@ class _Fusion:
         self._nodes[self._view.take(own)] = fused
 
     def _add_layer(self, node: GraphNode) -> None:
-        found = self._layer(node)
-        if isinstance(found, NoLayer):
-            self._why[id(node)] = found.why
+        layer = self._layer(node)
+        if isinstance(layer, NoLayer):
+            self._why[id(node)] = layer.why
             return
-        at = next(index for index, part in enumerate(found.parts) if part is node)
+        at = next(index for index, part in enumerate(layer.parts) if part is node)
         # Quantizers before it may serve others, too.
-        self._put(found, found.parts[at:])
+        self._put(layer, layer.parts[at:])
 
     def _layer(self, node: GraphNode) -> FusedNode | NoLayer:
         if node.kind in DYNAMIC_LAYERS:
@@ -255,7 +255,7 @@ class _Fusion:
 
         Nodes that a layer stands for do, too: they compute it where no kernel takes the layer.
         """
-        found = [
+        of_constants = [
             (place, node)
             for place, node in self._nodes.items()
             if node.parts[0].kind == "DequantizeLinear"
@@ -265,7 +265,7 @@ class _Fusion:
         nodes = [*self._nodes.values()]
         read = {name for node in nodes for name in node.reads}
         read |= _read_by_parts(node for node in nodes if len(node.parts) > 1)
-        for place, node in found:
+        for place, node in of_constants:
             is_read = node.output in read or node.output in self._graph.outputs
             real = self._view.float_constant(node.output) if is_read else None
             if real is not None:
@@ -324,7 +324,7 @@ def _read_by_parts(nodes: Iterable[FusedNode]) -> set[str]:
         name
         for node in nodes
         for part in node.parts
-        for name in {*part.inputs} - {made for each in node.parts for made in each.outputs}
+        for name in {*part.inputs} - {output for each in node.parts for output in each.outputs}
     }
 
 

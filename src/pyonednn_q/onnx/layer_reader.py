@@ -92,7 +92,7 @@ class LayerReader:
     def _operator(
         self, src: CodeTensor, weights: LayerWeights, bias: Array | None, tail: LayerTail
     ) -> Operator:
-        given = {
+        options = {
             "src_q": src.q,
             "wei_q": weights.q,
             "dst_q": tail.dst_q,
@@ -100,7 +100,7 @@ class LayerReader:
             **weights.options,
         }
         exact = self._exact_rounding and tail.dst_q is not None
-        return weights.make(weights.codes, bias, exact_rounding=exact, **given)
+        return weights.make(weights.codes, bias, exact_rounding=exact, **options)
 
     def _no_source(self, node: GraphNode) -> NoLayer:
         name = node.inputs[0]
@@ -115,8 +115,8 @@ class LayerReader:
 
     def _makers(self, node: GraphNode, first: int) -> list[GraphNode]:
         """Return the quantizers of a node's constants."""
-        made = [self._view.producer.get(name) for name in node.inputs[first:]]
-        return [each for each in made if each is not None and each.kind == "DequantizeLinear"]
+        makers = [self._view.producer.get(name) for name in node.inputs[first:]]
+        return [each for each in makers if each is not None and each.kind == "DequantizeLinear"]
 
     def _bias(
         self, node: GraphNode, src: CodeTensor, wei: CodeTensor, weights: LayerWeights
@@ -143,11 +143,15 @@ class LayerReader:
         self, node: GraphNode, src: CodeTensor, wei: CodeTensor, channels: int
     ) -> Array | None:
         """Return a bias of codes in units of the accumulator, if that is what its scale says."""
-        made = self._view.producer.get(node.input(2))
-        if made is None or made.kind != "DequantizeLinear" or node.attributes.get("alpha", 1) != 1:
+        maker = self._view.producer.get(node.input(2))
+        if (
+            maker is None
+            or maker.kind != "DequantizeLinear"
+            or node.attributes.get("alpha", 1) != 1
+        ):
             return None
-        codes, scale = (self._view.constants.get(made.input(at)) for at in (0, 1))
-        point = self._view.constants.get(made.input(2)) if made.input(2) else np.int32(0)
+        codes, scale = (self._view.constants.get(maker.input(at)) for at in (0, 1))
+        point = self._view.constants.get(maker.input(2)) if maker.input(2) else np.int32(0)
         if codes is None or scale is None or point is None or np.any(point):
             return None
         if codes.dtype != np.int32 or codes.shape != (channels,):
@@ -190,10 +194,10 @@ def _deconvolution(
     dims, codes = view.dims(src.name), view.constants[wei.name]
     if dims is None:
         return NoLayer("a source whose dims are not known")
-    given = _window(node)
+    window = _window(node)
     for name in ("output_padding", "output_shape"):
-        given[name] = node.attributes.get(name)
-    how = geometry.transposed(dims, codes.shape, **given)
+        window[name] = node.attributes.get(name)
+    how = geometry.transposed(dims, codes.shape, **window)
     if min(how.lo + how.hi) < 0:
         return NoLayer("places beyond what the kernel reaches: pads of at least output_padding")
     if wei.q.axis not in {None, 1}:
@@ -212,9 +216,9 @@ def _gemm(
     view: GraphView, node: GraphNode, _src: CodeTensor, wei: CodeTensor
 ) -> LayerWeights | NoLayer:
     codes = view.constants[wei.name]
-    given = node.attributes
-    alpha, is_transposed = given.get("alpha", 1.0), bool(given.get("transB", 0))
-    if given.get("transA", 0):
+    attributes = node.attributes
+    alpha, is_transposed = attributes.get("alpha", 1.0), bool(attributes.get("transB", 0))
+    if attributes.get("transA", 0):
         return NoLayer("transA: transpose the source before it is quantized")
     if not alpha > 0:
         return NoLayer(f"alpha {alpha}: a positive one would do")
@@ -245,10 +249,10 @@ def _matmul(
 
 def _window(node: GraphNode) -> dict[str, Any]:
     names = ("dilations", "kernel_shape", "pads", "strides")
-    given: dict[str, Any] = {name: node.attributes.get(name) for name in names}
-    given["auto_pad"] = node.attributes.get("auto_pad", "NOTSET")
-    given["group"] = node.attributes.get("group", 1)
-    return given
+    window: dict[str, Any] = {name: node.attributes.get(name) for name in names}
+    window["auto_pad"] = node.attributes.get("auto_pad", "NOTSET")
+    window["group"] = node.attributes.get("group", 1)
+    return window
 
 
 def _wrong_axis(wei: CodeTensor, axis: int) -> NoLayer:

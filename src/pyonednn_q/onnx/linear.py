@@ -205,11 +205,11 @@ def dynamic_quantize_linear(x: Tensor) -> tuple[Array, Array, Array]:
         zero_point = np.rint(np.clip(np.float32(0) - lo / scale, 0, 255)).astype(np.uint8)
     if not (np.isfinite(scale) and scale > 0):
         raise ArgumentError("x", f"values from {lo} to {hi}", "a range whose 255th is a float32")
-    found = np.asarray(scale), np.asarray(zero_point)
+    params = np.asarray(scale), np.asarray(zero_point)
     grid = _Grid("x", values.shape, (), 0, 0)
     stored = element_type("x", np.uint8)
-    y = _quantized("DynamicQuantizeLinear", values, *found, grid, values.dtype, stored, 1)
-    return y, *found
+    y = _quantized("DynamicQuantizeLinear", values, *params, grid, values.dtype, stored, 1)
+    return y, *params
 
 
 class _Grid:

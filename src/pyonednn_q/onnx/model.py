@@ -104,7 +104,7 @@ class Model:
         wanted = self.graph.inputs
         if set(known) != set(wanted):
             raise ArgumentError("inputs", shown(sorted(known)), shown(sorted(wanted)))
-        found: Values = {}
+        arrays: Values = {}
         for name, info in wanted.items():
             argument = f"inputs[{shown(name)}]"
             array = as_array(argument, known[name])
@@ -112,8 +112,8 @@ class Model:
                 raise DTypeError(argument, str(array.dtype), info.dtype)
             if array.shape != info.dims:
                 raise ShapeError(argument, str(array.shape), str(info.dims))
-            found[name] = array
-        return found
+            arrays[name] = array
+        return arrays
 
 
 def _prepared(node: FusedNode, graph: FusedGraph) -> tuple[FusedNode, ...]:

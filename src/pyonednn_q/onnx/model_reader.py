@@ -128,11 +128,11 @@ def _file_bytes(file: Path, max_bytes: int) -> bytes:
         # A pipe must not block.
         handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(handle, "rb") as opened:  # noqa: PTH123 - of a handle
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
                 raise ArgumentError("model", shown(str(file)), "an ordinary file")
-            if found.st_size > max_bytes:
-                raise _too_long(found.st_size, max_bytes)
+            if status.st_size > max_bytes:
+                raise _too_long(status.st_size, max_bytes)
             return opened.read(max_bytes + 1)
     except OSError as error:
         raise ArgumentError("model", shortened(str(error), 150), "a file to read") from None

@@ -170,13 +170,13 @@ def _moves(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any
 def _repeat(what: CodeOperation, src: Dims, dst: Dims) -> tuple[Any, ...]:
     """Return a Resize by whole factors whose nearest element is the one that is enlarged."""
     known = {"mode", "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a"}
-    given = what.attributes
-    mode = given.get("coordinate_transformation_mode", "half_pixel")
-    nearest = given.get("nearest_mode", "round_prefer_floor")
+    attributes = what.attributes
+    mode = attributes.get("coordinate_transformation_mode", "half_pixel")
+    nearest = attributes.get("nearest_mode", "round_prefer_floor")
     is_own = (mode == "asymmetric" and nearest == "floor") or (
         mode in {"half_pixel", "half_pixel_symmetric"} and nearest.startswith("round_")
     )
-    if set(given) - known - {"exclude_outside", "extrapolation_value"} or not is_own:
+    if set(attributes) - known - {"exclude_outside", "extrapolation_value"} or not is_own:
         return ()
     if len(src) != len(dst) or any(after % before for before, after in zip(src, dst, strict=True)):
         return ()
@@ -193,15 +193,15 @@ def _slices(what: CodeOperation, src: Dims) -> tuple[Any, ...]:
     starts, ends = (what.constants[at].ravel().tolist() for at in (1, 2))
     axes = what.constants[3].ravel().tolist() if 3 in what.constants else range(len(starts))
     steps = what.constants[4].ravel().tolist() if 4 in what.constants else [1] * len(starts)
-    found = []
+    slices = []
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         if step < 1:
             return ()
         indices = range(src[axis])[start:end:step]
         if not indices:
             return ()
-        found.append(Slice(axis, indices.start, len(indices), step))
-    return tuple(found)
+        slices.append(Slice(axis, indices.start, len(indices), step))
+    return tuple(slices)
 
 
 def _plain(q: QParams | None) -> QParams | None:
@@ -233,16 +233,16 @@ def _mean(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any,
 
 def _is_over_places(what: CodeOperation, src: Dims) -> bool:
     """Tell whether a mean is one over all dimensions but of batch and channels."""
-    given = what.constants[1].ravel() if 1 in what.constants else what.attributes.get("axes", ())
-    return len(src) > 2 and sorted(axis % len(src) for axis in given) == [*range(2, len(src))]
+    axes = what.constants[1].ravel() if 1 in what.constants else what.attributes.get("axes", ())
+    return len(src) > 2 and sorted(axis % len(src) for axis in axes) == [*range(2, len(src))]
 
 
 def _has_window(what: CodeOperation | GraphNode, operator: str) -> bool:
     """Tell whether it is a pool of that name, of windows that are all whole."""
     known = {"kernel_shape", "strides", "pads", "dilations", "storage_order", "count_include_pad"}
-    given = what.attributes
-    others = set(given) - known - {"auto_pad", "ceil_mode"}
-    usual = given.get("auto_pad", "NOTSET") == "NOTSET" and not given.get("ceil_mode", 0)
+    attributes = what.attributes
+    others = set(attributes) - known - {"auto_pad", "ceil_mode"}
+    usual = attributes.get("auto_pad", "NOTSET") == "NOTSET" and not attributes.get("ceil_mode", 0)
     return what.operator == operator and usual and not others
 
 

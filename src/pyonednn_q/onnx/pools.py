@@ -29,23 +29,23 @@ def pool(what: CodeOperation) -> Callable[[Array], Array] | None:
     what : CodeOperation
         Of one source.
     """
-    given = what.attributes
+    attributes = what.attributes
     is_plain = (
-        given.get("auto_pad", "NOTSET") == "NOTSET"
-        and not given.get("ceil_mode", 0)
-        and set(given.get("dilations", ())) <= {1}
+        attributes.get("auto_pad", "NOTSET") == "NOTSET"
+        and not attributes.get("ceil_mode", 0)
+        and set(attributes.get("dilations", ())) <= {1}
         and not what.post.steps
-        and "kernel_shape" in given
+        and "kernel_shape" in attributes
     )
     if not is_plain or what.operator not in {"MaxPool", "AveragePool"}:
         return None
-    kernel = given["kernel_shape"]
-    stride, pads = given.get("strides", 1), given.get("pads", 0)
+    kernel = attributes["kernel_shape"]
+    stride, pads = attributes.get("strides", 1), attributes.get("pads", 0)
     if what.operator == "MaxPool":
         if not what.moves_codes:
             return None
         return lambda src: max_pool(src, kernel, stride=stride, padding=pads, dialect="onednn")
-    whole = bool(given.get("count_include_pad", 0))
+    whole = bool(attributes.get("count_include_pad", 0))
     src_q, dst_q = onnx_numbers(what.srcs_q[0]), onnx_numbers(what.dst_q)
 
     def mean(src: Array) -> Array:

@@ -368,16 +368,16 @@ def _of_floats(
     """Return a product of floats, by kernels of their data type, or else of float32."""
     operands = operands or {}
     with tensors.named("A", "B", "C"):
-        made = kept(MatMul, wei, None, dst=dtypes.from_numpy(src.dtype), post=post)
+        matmul = kept(MatMul, wei, None, dst=dtypes.from_numpy(src.dtype), post=post)
         try:
-            dst = made(src, **operands)
+            dst = matmul(src, **operands)
         except UnsupportedError:
             if src.dtype == np.float32:
                 raise
         else:
-            record(operator, ((made, src.shape),))
+            record(operator, ((matmul, src.shape),))
             return dst
-        made = kept(MatMul, wei.astype(np.float32), None, dst="f32", post=post)
-        dst = made(src.astype(np.float32), **operands).astype(src.dtype)
-    record(operator, ((made, src.shape),), f"computed in float32: no kernel of {src.dtype}")
+        matmul = kept(MatMul, wei.astype(np.float32), None, dst="f32", post=post)
+        dst = matmul(src.astype(np.float32), **operands).astype(src.dtype)
+    record(operator, ((matmul, src.shape),), f"computed in float32: no kernel of {src.dtype}")
     return dst

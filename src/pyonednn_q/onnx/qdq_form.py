@@ -78,9 +78,9 @@ class _Rewriter:
             self.constants[node.outputs[0]] = _codes(node, self.constants)
             return
         if node.kind in _RESHAPES and all(name in self.constants for name in inputs):
-            found = reference_call(node, self._opsets)(self.constants)[0]
-            found.flags.writeable = False
-            self.constants[node.outputs[0]] = found
+            value = reference_call(node, self._opsets)(self.constants)[0]
+            value.flags.writeable = False
+            self.constants[node.outputs[0]] = value
             return
         lower = _FORMS.get(node.kind)
         if lower is None or not self._is_plain(node):
@@ -155,10 +155,10 @@ class _Rewriter:
         """Add a node in the place of one that there was."""
         inputs = inputs if inputs[-1] else inputs[:-1]
         frozen = MappingProxyType(dict(attributes))
-        made = GraphNode(
+        fresh = GraphNode(
             f"{node.name}:{operator}", operator, inputs, (output,), frozen, "", node.originals
         )
-        self.nodes.append(made)
+        self.nodes.append(fresh)
 
     def can_scale_bias(self, node: GraphNode, at: int, scales: tuple[str, str]) -> bool:
         """Tell whether the scales of a bias are known, or there is no bias."""
@@ -278,23 +278,23 @@ def _fq_quantizer(ranges: list[Array | None], levels: int) -> _FqQuantizer | Non
     try:
         fq = FakeQuantize(lo, hi, lo, hi, levels=levels)
         is_signed = levels < 256 or bool(along)
-        found = qparams_from_fq(fq, "s8" if is_signed else "u8", axis=0)
+        params = qparams_from_fq(fq, "s8" if is_signed else "u8", axis=0)
     except ArgumentError:
         return None
-    if not found.is_exact():
+    if not params.is_exact():
         return None
     dtype = np.int8 if is_signed else np.uint8
-    scale = np.asarray(found.qparams.scale, np.float32)
-    point = np.asarray(found.qparams.zero_point).astype(dtype)
+    scale = np.asarray(params.qparams.scale, np.float32)
+    point = np.asarray(params.qparams.zero_point).astype(dtype)
     if along and not scale.ndim:  # all channels agree
         scale, point = (np.full(known[0].size, each) for each in (scale, point))
     return _FqQuantizer(scale, point, along[0] if along else None, levels < 256)
 
 
 def _codes(node: GraphNode, constants: Mapping[str, Array]) -> Array:
-    found = quantize_linear(*(constants[name] for name in node.inputs), **node.attributes)
-    found.flags.writeable = False
-    return found
+    codes = quantize_linear(*(constants[name] for name in node.inputs), **node.attributes)
+    codes.flags.writeable = False
+    return codes
 
 
 def _with(node: GraphNode, inputs: tuple[str, ...]) -> GraphNode:

@@ -272,11 +272,11 @@ def _weights(
     names = {part: _new(f"{wei}:{part}", taken) for part in ("scale", "point", "codes", "real")}
     real = constants[wei]
     extent: Any = "per_tensor" if axis is None else "per_channel"
-    found = integer_weights(real, bits, granularity=extent, axis=axis or 0)
-    scale = np.asarray(found.scale, np.float32)
+    weights = integer_weights(real, bits, granularity=extent, axis=axis or 0)
+    scale = np.asarray(weights.scale, np.float32)
     constants[names["scale"]] = scale
     constants[names["point"]] = np.zeros(scale.shape, np.int8)
-    constants[names["codes"]] = found.codes
+    constants[names["codes"]] = weights.codes
     inputs = (names["codes"], names["scale"], names["point"])
     attributes = {} if axis is None else {"axis": axis}
     return names["real"], _node("DequantizeLinear", inputs, names["real"], attributes)

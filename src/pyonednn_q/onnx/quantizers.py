@@ -125,8 +125,8 @@ class GraphView:
 
     def float_constant(self, name: str) -> Array | None:
         """Return a constant of real values, or the real values of constant codes."""
-        if (found := self.constants.get(name)) is not None:
-            return found if found.dtype == np.float32 else None
+        if (constant := self.constants.get(name)) is not None:
+            return constant if constant.dtype == np.float32 else None
         node = self.producer.get(name)
         if node is None or node.kind != "DequantizeLinear":
             return None

@@ -53,10 +53,10 @@ def reference_call(
     ready = OnnxBackend.unchecked(helper.make_model(graph, opset_imports=imports))
 
     def call(values: Values) -> tuple[Array, ...]:
-        given = {name: values[name] for name in names}
+        inputs = {name: values[name] for name in names}
         try:
             with np.errstate(all="ignore"):
-                found = iter(ready.run(given))
+                results = iter(ready.run(inputs))
         except Error:
             raise
         except Exception as error:  # of onnx.reference
@@ -64,6 +64,6 @@ def reference_call(
             operator = f"{node.kind} {shown(node.name)}"
             raise UnsupportedError("failed", "onnx.reference", operator, detail) from None
         empty = np.empty(0)
-        return tuple(np.asarray(next(found)) if name else empty for name in node.outputs)
+        return tuple(np.asarray(next(results)) if name else empty for name in node.outputs)
 
     return call

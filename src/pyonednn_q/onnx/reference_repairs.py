@@ -58,10 +58,10 @@ def _log_softmax(rows: Array) -> Array:
 
 
 def _hardmax(rows: Array) -> Array:
-    found = np.zeros_like(rows)
+    ones = np.zeros_like(rows)
     if rows.size:
-        np.put_along_axis(found, rows.argmax(axis=1, keepdims=True), 1, axis=1)
-    return found
+        np.put_along_axis(ones, rows.argmax(axis=1, keepdims=True), 1, axis=1)
+    return ones
 
 
 _OF_ROWS = {"Softmax": _softmax, "LogSoftmax": _log_softmax, "Hardmax": _hardmax}

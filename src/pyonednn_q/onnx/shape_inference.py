@@ -37,13 +37,13 @@ def inferred(
     import onnx
     from onnx import helper, numpy_helper, shape_inference
 
-    found = dict(inputs)
-    found |= {name: ValueInfo(each.dtype.name, each.shape) for name, each in constants.items()}
+    infos = dict(inputs)
+    infos |= {name: ValueInfo(each.dtype.name, each.shape) for name, each in constants.items()}
     number = helper.np_dtype_to_tensor_dtype
     small = {name for name, each in constants.items() if each.size <= _SMALL}
     values = [
         helper.make_tensor_value_info(name, number(_dtype(info.dtype)), info.dims)
-        for name, info in found.items()
+        for name, info in infos.items()
         if name not in small
     ]
     graph = helper.make_graph(
@@ -58,7 +58,7 @@ def inferred(
     try:
         known = shape_inference.infer_shapes(model, data_prop=True).graph
     except Exception:  # of onnx: a graph that contradicts itself has no dims
-        return MappingProxyType(found)
+        return MappingProxyType(infos)
     for each in (*known.value_info, *known.output):
         tensor = each.type.tensor_type
         try:
@@ -71,9 +71,9 @@ def inferred(
             for dim in tensor.shape.dim
         )
         if each.type.WhichOneof("value") == "tensor_type":
-            found.setdefault(each.name, ValueInfo(dtype.name, dims if is_known else None))
+            infos.setdefault(each.name, ValueInfo(dtype.name, dims if is_known else None))
     assert isinstance(known, onnx.GraphProto)
-    return MappingProxyType(found)
+    return MappingProxyType(infos)
 
 
 def node_proto(node: GraphNode) -> NodeProto:
@@ -93,5 +93,5 @@ def _dtype(name: str) -> np.dtype[Any]:
         return np.dtype(name)
     import ml_dtypes
 
-    found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-    return found
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    return dtype

@@ -76,10 +76,10 @@ class TensorReader:
         if number in _NO_NUMBERS or number in _SIX_BITS:
             raise refused("numbers do", f"{name}: {_NO_NUMBERS.get(number, 'floats of 6 bits')}")
         try:
-            found: np.dtype[Any] = np.dtype(helper.tensor_dtype_to_np_dtype(number))
+            dtype: np.dtype[Any] = np.dtype(helper.tensor_dtype_to_np_dtype(number))
         except Exception:  # of onnx
             raise ArgumentError(name, f"data type {number}", "one of TensorProto's") from None
-        return found
+        return dtype
 
     def array(self, tensor: Any) -> Array:  # noqa: ANN401 - a TensorProto
         """Return a tensor as an array that cannot be written.
@@ -109,15 +109,15 @@ class TensorReader:
             self._check_size(argument, tensor, count, nbytes)
             whole = tensor
         try:
-            found: Array = np.asarray(numpy_helper.to_array(whole))
+            array: Array = np.asarray(numpy_helper.to_array(whole))
         except Exception as error:  # of onnx
             got = shortened(str(error), 150)
             raise ArgumentError(argument, got, "data of its dims and type") from None
-        if found.shape != dims:
-            raise ArgumentError(argument, f"values of shape {found.shape}", str(dims))
-        if not found.flags.owndata or found.flags.writeable:
-            found.flags.writeable = False
-        return found
+        if array.shape != dims:
+            raise ArgumentError(argument, f"values of shape {array.shape}", str(dims))
+        if not array.flags.owndata or array.flags.writeable:
+            array.flags.writeable = False
+        return array
 
     @staticmethod
     def _check_size(argument: str, tensor: Any, count: int, nbytes: int) -> None:  # noqa: ANN401

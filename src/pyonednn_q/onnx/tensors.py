@@ -233,11 +233,11 @@ def by_content(function: Callable[..., Result]) -> Callable[..., Result]:
     remembered = functools.lru_cache(maxsize=1024)(function)
 
     @functools.wraps(function)
-    def made(*arguments: Any) -> Result:  # noqa: ANN401
+    def call(*arguments: Any) -> Result:  # noqa: ANN401
         sizes = (len(each.data) for each in arguments if isinstance(each, Constant))
         return (remembered if sum(sizes) <= _SMALL else function)(*arguments)
 
-    return made
+    return call
 
 
 @contextmanager

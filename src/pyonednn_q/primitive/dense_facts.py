@@ -217,7 +217,9 @@ class PrimitiveFacts:
         if wei is not None and is_int8:
             src_point = 0 if src_zero_point is None else whole("src_zero_point", src_zero_point)
             wei_point = 0 if wei_zero_point is None else whole("wei_zero_point", wei_zero_point)
-            interval = acc_interval(problem, wei, src_point, wei_point)
+            wei = _in_dims(problem, wei)
+            if not src_later:
+                interval = acc_interval(problem, wei, src_point, wei_point)
             has_min = bool((wei == dtypes.qmin(problem.wei.dtype)).any())
         return cls(
             kind=problem.kind,
@@ -309,27 +311,31 @@ def acc_interval(
     >>> print(acc_interval(ConvProblem.of((1, 2, 5, 5), wei.shape), wei))
     [[-510, 0], [255, 1785]] whole
     """
+    wei = _in_dims(problem, wei)
+    if src_range is None:
+        src_range = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
+    # With 0 among the codes, as padding makes it, every bound holds for parts of the taps, too.
+    least = min(src_range[0] - src_zero_point, 0.0)
+    greatest = max(src_range[1] - src_zero_point, 0.0)
+    # Integers as they are: of large weights, copies in float64 take most of the time.
+    is_plain = wei.dtype.kind in "iu" and not wei_zero_point
+    values = wei if is_plain else wei.astype(np.float64) - wei_zero_point
+    # A batch of a matmul's weights shares one chain.
+    rows = problem.channel_rows(values).reshape(problem.oc, -1, max(problem.terms, 1))
+    positive = np.maximum(rows, 0).sum(axis=2, dtype=np.float64)
+    negative = np.minimum(rows, 0).sum(axis=2, dtype=np.float64)
+    low = (positive * least + negative * greatest).min(axis=1, initial=0.0)
+    high = (positive * greatest + negative * least).max(axis=1, initial=0.0)
+    whole_points = float(src_zero_point).is_integer() and float(wei_zero_point).is_integer()
+    return Interval(Vec(low), Vec(high), integer=whole_points)
+
+
+def _in_dims(problem: DenseProblem, wei: NDArray[Any]) -> NDArray[Any]:
+    """Return weights in the problem's dims; refuse what is none."""
     instance("wei", wei, np.ndarray)
     if wei.dtype.kind in "OcmMSUT":
         raise DTypeError("wei", str(wei.dtype), "real numbers")
     wei = arranged(problem, wei)
     if wei.shape != problem.wei.dims:
         raise ShapeError("wei", str(wei.shape), str(problem.wei.dims))
-    if src_range is None:
-        src_range = dtypes.qmin(problem.src.dtype), dtypes.qmax(problem.src.dtype)
-    least, greatest = src_range[0] - src_zero_point, src_range[1] - src_zero_point
-    values = wei.astype(np.float64) - wei_zero_point
-    # A batch of a matmul's weights shares one chain.
-    rows = problem.channel_rows(values).reshape(problem.oc, -1, max(problem.terms, 1))
-    low, high = _sums(rows, least, greatest)
-    whole_points = float(src_zero_point).is_integer() and float(wei_zero_point).is_integer()
-    return Interval(Vec(low), Vec(high), integer=whole_points)
-
-
-def _sums(rows: NDArray[Any], least: float, greatest: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the ends of each channel's sums, for (channels, batches, terms) weights."""
-    one, other = rows * least, rows * greatest
-    # With 0 among the possible products, as padding makes it, every bound holds for parts too.
-    low = np.minimum(np.minimum(one, other), 0.0).sum(axis=2)
-    high = np.maximum(np.maximum(one, other), 0.0).sum(axis=2)
-    return low.min(axis=1, initial=0.0), high.max(axis=1, initial=0.0)
+    return wei

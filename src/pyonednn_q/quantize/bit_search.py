@@ -261,10 +261,10 @@ def _score(evaluate: Callable[[dict[str, int]], float], bits: dict[str, int]) ->
 
 
 def _steps(choices: Mapping[str, Sequence[int]], layers: Mapping[str, int]) -> dict[str, list[int]]:
-    found = named("choices", choices, object)
-    if set(found) != set(layers) or not found:
-        raise ArgumentError("choices", shown(tuple(found)), f"layers {shown(tuple(layers))}")
-    steps = {name: sorted(set(integers("choices", widths))) for name, widths in found.items()}
+    by_layer = named("choices", choices, object)
+    if set(by_layer) != set(layers) or not by_layer:
+        raise ArgumentError("choices", shown(tuple(by_layer)), f"layers {shown(tuple(layers))}")
+    steps = {name: sorted(set(integers("choices", widths))) for name, widths in by_layer.items()}
     if not all(widths and widths[0] > 0 for widths in steps.values()):
-        raise ArgumentError("choices", shown(found), "widths above 0 for every layer")
+        raise ArgumentError("choices", shown(by_layer), "widths above 0 for every layer")
     return steps

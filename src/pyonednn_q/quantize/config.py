@@ -288,18 +288,18 @@ class QuantizationConfig:
             Scopes that name no layer (with `validate_scopes`); a tensor that no range of
             `ranges` is for, or several are.
         """
-        found = items("names", names, str)
-        leading = found[:1] if first is None else items("first", first, str)
-        if missing := [name for name in leading if name not in found]:
-            raise ArgumentError("first", shown(missing), f"of {shown(found)}")
-        if self.validate_scopes and (unknown := self._unknown(found)):
-            wanted = f"scopes of {shown(found)}, or validate_scopes false"
+        layers = items("names", names, str)
+        leading = layers[:1] if first is None else items("first", first, str)
+        if missing := [name for name in leading if name not in layers]:
+            raise ArgumentError("first", shown(missing), f"of {shown(layers)}")
+        if self.validate_scopes and (unknown := self._unknown(layers)):
+            wanted = f"scopes of {shown(layers)}, or validate_scopes false"
             raise ArgumentError("names", f"no layer of {shown(unknown)}", wanted)
         return {
             name: LayerSettings(
                 self._weights(name, first=name in leading), self._tensor("activations", name)
             )
-            for name in found
+            for name in layers
         }
 
     def by_hand(self, names: Sequence[str]) -> dict[str, int]:
@@ -314,22 +314,22 @@ class QuantizationConfig:
         return {name: width for name, width in widths if width is not None}
 
     def _weights(self, name: str, *, first: bool) -> TensorSettings | None:
-        found = self._tensor("weights", name)
-        if found is None:
+        tensor = self._tensor("weights", name)
+        if tensor is None:
             return None
         half = (
             self.target_device in {"ANY", "CPU"}
             and (self.overflow_fix == "enable" or (self.overflow_fix != "disable" and first))
-            and found.bits == _INT8
-            and found.symmetric
+            and tensor.bits == _INT8
+            and tensor.symmetric
         )
-        return replace(found, half_range=half, narrow=found.bits == _INT8 and not half)
+        return replace(tensor, half_range=half, narrow=tensor.bits == _INT8 and not half)
 
     def _tensor(self, role: str, name: str) -> TensorSettings | None:
         scopes = self.weight_scopes if role == "weights" else self.activation_scopes
         if not scopes.hold(name):
             return None
-        found = self.weights if role == "weights" else self.activations
+        settings = self.weights if role == "weights" else self.activations
         changes: dict[str, Any] = {}
         if self.ranges:
             held = [each for each in self.ranges if each.hold(role, name)]
@@ -343,15 +343,15 @@ class QuantizationConfig:
         width = self._width(role, name)
         if width is not None:
             changes["bits"] = width
-        return replace(found, **changes)
+        return replace(settings, **changes)
 
     def _width(self, role: str, name: str) -> int | None:
-        found = None
+        width = None
         for bits, scope in self.bitwidth_per_scope:
             layer, roles = _quantizer(scope)
             if role in roles and scoped(name, [layer]):
-                found = bits
-        return found
+                width = bits
+        return width
 
     def _unknown(self, names: tuple[str, ...]) -> list[str]:
         """Return the scopes that name no layer."""

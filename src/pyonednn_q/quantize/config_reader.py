@@ -137,11 +137,11 @@ def _quantization(
     on_device = device != "TRIAL"  # which has no table of what the device prefers
     wei = TensorSettings(per_channel=on_device, signed=on_device or None)
     src = TensorSettings(symmetric=preset == "performance")
-    given = {role: _changes(f"{at}.{role}", groups[role]) for role in ROLES}
+    changes = {role: _changes(f"{at}.{role}", groups[role]) for role in ROLES}
     scopes = {role: _group_scopes(at, section, role, groups[role]) for role in ROLES}
     return QuantizationConfig(
-        weights=replace(wei, **global_range, **given["weights"]),
-        activations=replace(src, **global_range, **given["activations"]),
+        weights=replace(wei, **global_range, **changes["weights"]),
+        activations=replace(src, **global_range, **changes["activations"]),
         weight_scopes=scopes["weights"],
         activation_scopes=scopes["activations"],
         overrides=_overrides(f"{at}.scope_overrides", section.get("scope_overrides", {})),
@@ -282,7 +282,7 @@ def _linked(at: str, group: Section) -> tuple[tuple[str, ...], ...]:
 def _overrides(at: str, section: object) -> tuple[ScopeOverride, ...]:
     groups = _object(at, section)
     _known(at, groups, set(ROLES))
-    found = []
+    overrides = []
     for role, scopes in groups.items():
         for scope, value in _object(f"{at}.{role}", scopes).items():
             where = f"{at}.{role}.{scope[:60]}"
@@ -295,15 +295,15 @@ def _overrides(at: str, section: object) -> tuple[ScopeOverride, ...]:
                 one = _object(f"{where}.initializer.range", begin["range"])
                 changes |= _range(f"{where}.initializer.range", one)
             targets = Scopes(targets=_texts(where, scope))
-            found.append(ScopeOverride((role,), targets, tuple(changes.items())))
-    return tuple(found)
+            overrides.append(ScopeOverride((role,), targets, tuple(changes.items())))
+    return tuple(overrides)
 
 
 def _ranges(at: str, value: object) -> tuple[Section, tuple[ScopeOverride, ...]]:
     """Return the range of all tensors, or those of scopes."""
     if not isinstance(value, (list, tuple)):
         return _range(at, _object(at, value)), ()
-    found = []
+    ranges = []
     for i, each in enumerate(value):
         one, where = _object(f"{at}[{i}]", each), f"{at}[{i}]"
         if "target_scopes" not in one and "ignored_scopes" not in one:
@@ -313,8 +313,8 @@ def _ranges(at: str, value: object) -> tuple[Section, tuple[ScopeOverride, ...]]
             roles = (one_of(f"{where}.{group}", one.pop(group), ROLES),)
         scopes = _scopes(where, one)
         changes = _range(where, {k: v for k, v in one.items() if k not in _SCOPING})
-        found.append(ScopeOverride(roles, scopes, tuple(changes.items())))
-    return {}, tuple(found)
+        ranges.append(ScopeOverride(roles, scopes, tuple(changes.items())))
+    return {}, tuple(ranges)
 
 
 def _range(at: str, section: Section) -> Section:

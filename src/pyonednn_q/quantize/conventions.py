@@ -96,15 +96,15 @@ def qparams_by(
     if convention == "nncf":
         return _nncf(low, high, dtype, symmetric=symmetric, axis=axis)
     one = _ONE[convention]
-    found = [one(a, b, dtype, symmetric) for a, b in zip(low.ravel(), high.ravel(), strict=True)]
+    params = [one(a, b, dtype, symmetric) for a, b in zip(low.ravel(), high.ravel(), strict=True)]
     if axis is None:
-        return found[0]
-    kinds = {each.dtype for each in found}
+        return params[0]
+    kinds = {each.dtype for each in params}
     if len(kinds) > 1:
         raise DTypeError("dtype", "channels of u8 and of s8", "ranges that all do or do not hold 0")
-    scales = np.array([each.scale for each in found])
-    points = np.array([each.zero_point for each in found])
-    return QParams(scales, points, found[0].dtype, axis=axis)
+    scales = np.array([each.scale for each in params])
+    points = np.array([each.zero_point for each in params])
+    return QParams(scales, points, params[0].dtype, axis=axis)
 
 
 def _held(lo: float, hi: float) -> tuple[float, float, float]:
@@ -158,10 +158,10 @@ def _tpu_mlir(lo: float, hi: float, dtype: str, symmetric: bool) -> QParams:
     if symmetric:
         largest = max(-float(lo), float(hi))
         return symmetric_qparams(largest or 1.0, 127 if dtype == "s8" else 255)
-    found = affine_qparams(float(lo), float(hi))
-    if found.dtype != dtype:
-        raise DTypeError("dtype", dtype, f"{found.dtype}, which this range has in TPU-MLIR")
-    return found
+    params = affine_qparams(float(lo), float(hi))
+    if params.dtype != dtype:
+        raise DTypeError("dtype", dtype, f"{params.dtype}, which this range has in TPU-MLIR")
+    return params
 
 
 def _onednn(lo: float, hi: float, dtype: str, symmetric: bool) -> QParams:  # noqa: ARG001
@@ -188,11 +188,11 @@ def _nncf(low: Array, high: Array, dtype: str, *, symmetric: bool, axis: int | N
             raise DTypeError("dtype", "s8", "u8 where no value is below 0")
     else:
         fq = fq_from_range(low, high, symmetric=False)
-    found = qparams_from_fq(fq, dtype, axis=0 if axis is None else axis).qparams
-    if axis is not None and found.axis is None:  # all channels agree
-        scales = np.full(low.size, found.scale)
-        return QParams(scales, found.zero_point, dtype, axis=axis)
-    return found
+    params = qparams_from_fq(fq, dtype, axis=0 if axis is None else axis).qparams
+    if axis is not None and params.axis is None:  # all channels agree
+        scales = np.full(low.size, params.scale)
+        return QParams(scales, params.zero_point, dtype, axis=axis)
+    return params
 
 
 def quantization_factor(values: ArrayLike, kind: str = "activations") -> float:

@@ -285,15 +285,15 @@ def folded_batch_norm(
     if values.ndim < 2:
         raise ShapeError("wei", f"shape {values.shape}", "(C, ...)")
     named = {"bias": bias, "mean": mean, "variance": variance, "gamma": gamma, "beta": beta}
-    found = {name: _finite(name, value) for name, value in named.items()}
-    for name, value in found.items():
+    constants = {name: _finite(name, value) for name, value in named.items()}
+    for name, value in constants.items():
         if value.shape != values.shape[:1]:
             raise ShapeError(name, f"shape {value.shape}", f"{values.shape[:1]}")
-    spread = found["variance"] + real("epsilon", epsilon)
+    spread = constants["variance"] + real("epsilon", epsilon)
     if not (spread > 0.0).all():
         raise ArgumentError("variance", f"{spread.min()} with epsilon", "numbers above 0")
-    factor = found["gamma"] / np.sqrt(spread)
-    shift = (found["bias"] - found["mean"]) * factor + found["beta"]
+    factor = constants["gamma"] / np.sqrt(spread)
+    shift = (constants["bias"] - constants["mean"]) * factor + constants["beta"]
     return values * _along(factor, values.ndim, 0), shift
 
 
@@ -365,10 +365,10 @@ def channel_moments(
 
 
 def _finite(name: str, value: ArrayLike) -> Array:
-    found = numbers(name, value).astype(np.float64)
-    if not np.isfinite(found).all():
+    values = numbers(name, value).astype(np.float64)
+    if not np.isfinite(values).all():
         raise ArgumentError(name, "values that are not finite", "finite numbers")
-    return found
+    return values
 
 
 def _same(name: str, first: Array, second: Array) -> tuple[Array, Array]:

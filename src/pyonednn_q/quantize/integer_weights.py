@@ -283,8 +283,8 @@ def unpack4(packed: ArrayLike, shape: tuple[int, ...], *, signed: bool = True) -
     codes = np.stack([flat & 15, flat >> 4], axis=1).ravel()[: math.prod(dims)].reshape(dims)
     if not signed:
         return codes
-    found = codes.astype(np.int8)
-    return np.where(found > 7, found - np.int8(16), found)
+    signed_codes = codes.astype(np.int8)
+    return np.where(signed_codes > 7, signed_codes - np.int8(16), signed_codes)
 
 
 def _shared(shape: tuple[int, ...], granularity: str, group: int | None) -> int:

@@ -203,10 +203,10 @@ def scoped(name: str, scopes: Sequence[str]) -> bool:
                 return True
             continue
         try:
-            found = re.search(scope.removeprefix(_RE), name)
+            match = re.search(scope.removeprefix(_RE), name)
         except re.error as error:
             raise ArgumentError("scopes", shown(scope), f"a regular expression: {error}") from None
-        if found:
+        if match:
             return True
     return False
 

@@ -117,9 +117,8 @@ def quality_table(layers: Mapping[str, Quality]) -> str:
     width = max([6, *map(len, rows)])
     lines = [f"{'tensor':{width}}    SQNR dB    cosine  clipped  spread"]
     lines += [
-        f"{name:{width}} {found.sqnr:10.2f}  {found.cosine:8.6f} {found.clipped:8.3%} "
-        f"{found.spread:7.2f}"
-        for name, found in rows.items()
+        f"{name:{width}} {row.sqnr:10.2f}  {row.cosine:8.6f} {row.clipped:8.3%} {row.spread:7.2f}"
+        for name, row in rows.items()
     ]
     return "\n".join(lines)
 
@@ -152,11 +151,11 @@ def plot_quality(layers: Mapping[str, Quality], file: str | os.PathLike[str]) ->
     figure = Figure(figsize=(max(4.0, 0.5 * len(rows)), 5.0), layout="constrained")
     FigureCanvasAgg(figure)
     above, below = figure.subplots(2, 1, sharex=True)
-    finite = [found.sqnr for found in rows.values() if np.isfinite(found.sqnr)]
+    finite = [row.sqnr for row in rows.values() if np.isfinite(row.sqnr)]
     top = max(finite, default=0.0)
-    above.bar(list(rows), [min(found.sqnr, top) for found in rows.values()])
+    above.bar(list(rows), [min(row.sqnr, top) for row in rows.values()])
     above.set_ylabel("SQNR in dB")
-    below.bar(list(rows), [found.spread for found in rows.values()])
+    below.bar(list(rows), [row.spread for row in rows.values()])
     below.set_yscale("log")
     below.set_ylabel("largest scale / smallest")
     below.tick_params(axis="x", rotation=60)

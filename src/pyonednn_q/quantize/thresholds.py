@@ -238,8 +238,8 @@ def kl_threshold(
     if not sizes.any():
         return largest
     filled = sizes > 0.0
-    found, _ = np.histogram(sizes[filled], bins, (0.0, largest), weights=often[filled])
-    heights = found.astype(np.int64)
+    counted, _ = np.histogram(sizes[filled], bins, (0.0, largest), weights=often[filled])
+    heights = counted.astype(np.int64)
     beyond = np.append(np.cumsum(heights[::-1])[::-1], 0)
     ends = range(levels, bins + 1)
     divergences = [_divergence(heights[:end], int(beyond[end]), levels) for end in ends]
@@ -300,27 +300,27 @@ def octav_threshold(
 def _magnitudes(
     values: ArrayLike, counts: ArrayLike | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    found, often = _counted(values, counts)
-    return np.abs(found), often
+    reals, often = _counted(values, counts)
+    return np.abs(reals), often
 
 
 def _counted(
     values: ArrayLike, counts: ArrayLike | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    found = numbers("values", values).astype(np.float64).ravel()
-    if not found.size or not np.isfinite(found).all():
-        got = "no values" if not found.size else "values that are not finite"
+    reals = numbers("values", values).astype(np.float64).ravel()
+    if not reals.size or not np.isfinite(reals).all():
+        got = "no values" if not reals.size else "values that are not finite"
         raise ArgumentError("values", got, "at least one, and finite numbers")
     if counts is None:
-        return found, np.ones(found.size, np.int64)
+        return reals, np.ones(reals.size, np.int64)
     often = numbers("counts", counts, "iu").ravel()
-    if often.size != found.size:
-        raise ShapeError("counts", f"{often.size} of {found.size} values", "one of each value")
+    if often.size != reals.size:
+        raise ShapeError("counts", f"{often.size} of {reals.size} values", "one of each value")
     if (often < 1).any() or often.astype(np.float64).sum() >= 2.0**53:
         raise ArgumentError(
             "counts", "counts below 1, or too many", "at least 1, below 2^53 in all"
         )
-    return found, often.astype(np.int64)
+    return reals, often.astype(np.int64)
 
 
 def _largest(sizes: NDArray[np.float64]) -> float:

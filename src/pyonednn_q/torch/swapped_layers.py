@@ -234,11 +234,11 @@ def swap(
         for hook in hooks:
             hook.remove()
     swapped = copy.deepcopy(model)
-    for name, found in scales.items():
-        if len(found) != 1:
-            got = f"{shown(name)} reached by tensors of {len(found)} scales"
+    for name, params in scales.items():
+        if len(params) != 1:
+            got = f"{shown(name)} reached by tensors of {len(params)} scales"
             raise ArgumentError("example", got, "one that reaches each layer with one scale")
-        _put(swapped, name, QuantizedLayer(layers[name], *next(iter(found)), saturation))
+        _put(swapped, name, QuantizedLayer(layers[name], *next(iter(params)), saturation))
     for name, module in model.named_modules():
         if isinstance(module, (quantized.Quantize, quantized.DeQuantize)):
             _put(swapped, name, torch.nn.Identity())
