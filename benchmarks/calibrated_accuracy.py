@@ -58,8 +58,8 @@ def right_by(model: pq.onnx.Model, data: Data) -> float:
     """Return the percentage of held-out images that a model classifies rightly, as a network."""
     program, count = model.network(), len(data.test)
     padded = np.pad(data.test, ((0, -count % GROUP), (0, 0), (0, 0), (0, 0)))
-    found = [program(images)["logits"] for images in np.split(padded, len(padded) // GROUP)]
-    return float((np.concatenate(found)[:count].argmax(1) == data.test_labels).mean() * 100)
+    logits = [program(images)["logits"] for images in np.split(padded, len(padded) // GROUP)]
+    return float((np.concatenate(logits)[:count].argmax(1) == data.test_labels).mean() * 100)
 
 
 def spread(p: Parameters) -> Parameters:
@@ -79,12 +79,12 @@ def report(name: str, data: Data, epochs: int) -> None:
     """Print the rows of a data set."""
     p = trained(data, epochs)
     for channels, own in (("as trained", p), ("2^-6 to 2^6", spread(p))):
-        found = calibrated(own, data)
-        right = right_by(found.with_floats(found.layers).model(), data)
-        got = right_by(found.model(), data)
+        calibration = calibrated(own, data)
+        right = right_by(calibration.with_floats(calibration.layers).model(), data)
+        got = right_by(calibration.model(), data)
         for dtype in ("f32", "bf16"):
             bound = right - BOUND
-            tuned = found.within(lambda model: right_by(model, data), bound, dtype=dtype)
+            tuned = calibration.within(lambda model: right_by(model, data), bound, dtype=dtype)
             reached = right_by(tuned.model(), data)
             turned = ", ".join(f"{layer}: {kind}" for layer, kind in tuned.floats.items()) or "none"
             print(

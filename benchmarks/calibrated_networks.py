@@ -29,9 +29,12 @@ def report(name: str, batch: int, rounds: int) -> None:
     rng = np.random.default_rng(1)
     graph = pq.onnx.load(NETWORKS[name](batch))
     start = time.perf_counter()
-    found = pq.onnx.calibrate(graph, [source(rng, name, batch) for _ in range(2)])
+    calibration = pq.onnx.calibrate(graph, [source(rng, name, batch) for _ in range(2)])
     took = time.perf_counter() - start
-    models = {"INT8": found.model(), "FP32": found.with_floats(found.layers).model()}
+    models = {
+        "INT8": calibration.model(),
+        "FP32": calibration.with_floats(calibration.layers).model(),
+    }
     programs = {form: model.network() for form, model in models.items()}
     x = source(rng, name, batch)
     results = {form: program(x)["y"] for form, program in programs.items()}
@@ -44,7 +47,7 @@ def report(name: str, batch: int, rounds: int) -> None:
             times[form].append(1e3 * (time.perf_counter() - start))
     narrow, wide = (median(times[form]) for form in ("INT8", "FP32"))
     ways = Counter(node.how.split()[0] for node in models["INT8"].graph.nodes)
-    layers = f"{ways['INT8']} of {len(found.layers)}"
+    layers = f"{ways['INT8']} of {len(calibration.layers)}"
     operations = f"{ways['codes']}, {ways['reference']} in floats"
     print(
         f"| {name} | {batch} | {layers} | {operations} | {took:.1f} | {sqnr:.1f} | {narrow:.2f} "

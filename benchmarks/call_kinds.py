@@ -38,7 +38,7 @@ def settings(kind: str, *, product: bool) -> dict[str, Any] | None:
     last, count = (1, 768) if product else (0, 64)
     scales = np.full(count, 0.01)
     asymmetric = pq.QParams(scales, RNG.integers(120, 136, count), "u8", axis=last)
-    given: dict[str, dict[str, Any] | None] = {
+    options: dict[str, dict[str, Any] | None] = {
         "symmetric, codes": {},
         "source zero point by attribute": {"src_q": point, "zero_point": "attribute"},
         "by map; matmul: by bias": {"src_q": point, "zero_point": "bias" if product else "map"},
@@ -52,7 +52,7 @@ def settings(kind: str, *, product: bool) -> dict[str, Any] | None:
         '`Dynamic("u8", "per_row")`': {"src_q": pq.Dynamic("u8", "per_row")} if product else None,
         '`Dynamic("s8", "per_row")`': {"src_q": pq.Dynamic("s8", "per_row")} if product else None,
     }
-    return given[kind]
+    return options[kind]
 
 
 def made(kind: str, *, product: bool) -> tuple[Any, Any] | None:
@@ -91,14 +91,14 @@ def measured(*, product: bool, rounds: int, calls: int) -> dict[str, float]:
         if one is not None:
             operator, src = one
             ready[kind] = (operator, src, operator(src).copy(order="K"))
-    found: dict[str, list[float]] = {kind: [] for kind in ready}
+    samples: dict[str, list[float]] = {kind: [] for kind in ready}
     for _ in range(rounds):
         for kind, (operator, src, out) in ready.items():
             start = time.perf_counter()
             for _ in range(calls):
                 operator(src, out=out)
-            found[kind].append(1e6 * (time.perf_counter() - start) / calls)
-    return {kind: statistics.median(times) for kind, times in found.items()}
+            samples[kind].append(1e6 * (time.perf_counter() - start) / calls)
+    return {kind: statistics.median(times) for kind, times in samples.items()}
 
 
 def main() -> None:

@@ -66,12 +66,12 @@ class Added:
     @classmethod
     def of(cls, differences: list[float]) -> Added:
         """Summarise differences in seconds; the interval needs no shape of their distribution."""
-        found = np.sort(differences) * 1e6
-        count = len(found)
+        us = np.sort(differences) * 1e6
+        count = len(us)
         reach = 0.98 * count**0.5  # 1.96 deviations of the rank of the median
-        lo = found[max(int(count / 2 - reach), 0)]
-        hi = found[min(int(count / 2 + reach) + 1, count - 1)]
-        return cls(float(np.median(found)), float(hi - lo) / 2)
+        lo = us[max(int(count / 2 - reach), 0)]
+        hi = us[min(int(count / 2 + reach) + 1, count - 1)]
+        return cls(float(np.median(us)), float(hi - lo) / 2)
 
     def __str__(self) -> str:
         return f"{self.median_us:+.2f} ±{self.half_us:.2f}"
@@ -212,9 +212,9 @@ def in_turn(
         order.shuffle(names)
         loops.append(loop(calls))
         for name in names:
-            found = ways[name](calls)
+            seconds = ways[name](calls)
             loops.append(loop(calls))
-            differences[name].append(found - (loops[-2] + loops[-1]) / 2)
+            differences[name].append(seconds - (loops[-2] + loops[-1]) / 2)
     return loops, {name: Added.of(each) for name, each in differences.items()}
 
 

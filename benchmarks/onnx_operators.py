@@ -133,8 +133,8 @@ def measured(runs: dict[str, Run], rounds: int) -> dict[str, str]:
                 run()
             if at >= 5:  # first ones make primitives
                 times[name].append((time.perf_counter() - start) / 10)
-    found = {name: f"{statistics.median(each) * 1e6:.0f}" for name, each in times.items()}
-    return {"operator": "", **found}
+    medians = {name: f"{statistics.median(each) * 1e6:.0f}" for name, each in times.items()}
+    return {"operator": "", **medians}
 
 
 if __name__ == "__main__":

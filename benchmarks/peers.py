@@ -97,7 +97,7 @@ def main() -> int:
     with Contest(peers, options.threads) as contest:
         empty_us = raced(contest, Case(NOTHING, INT8), budget).loop_us
         sys.stdout.write(f"Executing next to nothing takes {empty_us:.1f} us in C++.\n")
-        found = []
+        all_lines = []
         for name in options.suite or SUITES:
             lines = [
                 raced(contest, Case(line.shape, INT8, tail_of(name)), budget, line.label)
@@ -105,8 +105,8 @@ def main() -> int:
             ]
             sys.stdout.write("\n" + "\n".join(table(name, lines, peers)) + "\n")
             sys.stdout.flush()
-            found += lines
-    behind = [line for line in found if line.slower_than(peers)]
+            all_lines += lines
+    behind = [line for line in all_lines if line.slower_than(peers)]
     with Contest(peers, 1) as contest:
         alone = {line.case: raced(contest, line.case, budget) for line in behind}
         alone_empty_us = raced(contest, Case(NOTHING, INT8), budget).loop_us
@@ -115,7 +115,7 @@ def main() -> int:
         for peer in line.slower_than(peers):
             why = line.cause(peer, empty_us, alone[line.case], alone_empty_us)
             causes.setdefault((peer, why), []).append(line.name)
-    sys.stdout.write("\n" + "\n".join(summary(found, peers)) + "\n")
+    sys.stdout.write("\n" + "\n".join(summary(all_lines, peers)) + "\n")
     for (peer, why), names in causes.items():
         sys.stdout.write(f"- {peer} is faster in {', '.join(names)}, by {why}\n")
     stolen, others = noise.Load.now().since(before)
@@ -133,14 +133,14 @@ def raced(contest: Contest, case: Case, budget: Budget, name: str = "") -> Line:
 
 def installed(names: Sequence[str]) -> tuple[str, ...]:
     """Return the peers that are there; say which are not."""
-    found = []
+    peers = []
     for name in names:
         try:
             require((name,))
-            found.append(name)
+            peers.append(name)
         except PeerError as error:
             sys.stderr.write(f"left out: {error}\n")
-    return tuple(found)
+    return tuple(peers)
 
 
 def tail_of(name: str) -> Tail:
@@ -163,8 +163,8 @@ def table(name: str, lines: Sequence[Line], peers: Sequence[str]) -> list[str]:
     """Return a Markdown table of a suite."""
     heads = ["loop", "call", "call / loop"]
     heads += [head for peer in peers for head in (peer, "ratio")]
-    made = [f"| {name} ({tail_of(name).name}) | " + " | ".join(heads) + " |"]
-    made.append("|---|" + "---:|" * len(heads))
+    rows = [f"| {name} ({tail_of(name).name}) | " + " | ".join(heads) + " |"]
+    rows.append("|---|" + "---:|" * len(heads))
     for line in lines:
         loop, call = line.rival(OURS, "loop"), line.rival(OURS)
         over = paired_ratio(call.samples_us, loop.samples_us).value
@@ -173,8 +173,8 @@ def table(name: str, lines: Sequence[Line], peers: Sequence[str]) -> list[str]:
             theirs, ratio = line.rival(peer), line.over(peer)
             cells.append(f"{theirs.median_us:.1f}" if theirs.samples_us else "-")
             cells.append("-" if ratio is None else f"{ratio.value:.2f}" + _mark(ratio))
-        made.append(f"| {line.name} | " + " | ".join(cells) + " |")
-    return made
+        rows.append(f"| {line.name} | " + " | ".join(cells) + " |")
+    return rows
 
 
 def _mark(ratio: Ratio) -> str:
@@ -183,26 +183,26 @@ def _mark(ratio: Ratio) -> str:
 
 def summary(lines: Sequence[Line], peers: Sequence[str]) -> list[str]:
     """Return means, and what was refused."""
-    made = []
+    items = []
     for peer in peers:
-        found = [ratio for line in lines if (ratio := line.over(peer)) is not None]
-        if found:
-            mean = math.exp(sum(math.log(ratio.value) for ratio in found) / len(found))
+        ratios = [ratio for line in lines if (ratio := line.over(peer)) is not None]
+        if ratios:
+            mean = math.exp(sum(math.log(ratio.value) for ratio in ratios) / len(ratios))
             slower = sum(peer in line.slower_than([peer]) for line in lines)
-            first = f"faster than ours in {slower} of {len(found)} shapes"
-            made.append(f"- {peer}: {mean:.2f} times our time (geometric mean), {first}")
+            first = f"faster than ours in {slower} of {len(ratios)} shapes"
+            items.append(f"- {peer}: {mean:.2f} times our time (geometric mean), {first}")
     refused = {(r.name, r.refused) for line in lines for r in line.rivals if r.refused}
-    return made + [f"- {name} {why}" for name, why in sorted(refused)]
+    return items + [f"- {name} {why}" for name, why in sorted(refused)]
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
-    made.add_argument("--suite", action="append", help=f"default: {', '.join(SUITES)}")
-    made.add_argument("--peers", nargs="*", choices=tuple(PEERS), default=tuple(PEERS))
-    made.add_argument("--threads", type=int, default=2)
-    made.add_argument("--rounds", type=int, default=21, help="samples of each runtime and shape")
-    return made
+    command = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    command.add_argument("--suite", action="append", help=f"default: {', '.join(SUITES)}")
+    command.add_argument("--peers", nargs="*", choices=tuple(PEERS), default=tuple(PEERS))
+    command.add_argument("--threads", type=int, default=2)
+    command.add_argument("--rounds", type=int, default=21, help="samples of each runtime and shape")
+    return command
 
 
 if __name__ == "__main__":

@@ -106,14 +106,14 @@ def measure(name: str, chain: Chain, shape: str, problem: ConvProblem, rounds: i
     )
     plans = [compose(Chain(), facts), compose(chain, facts, rules=NO_RULES), compose(chain, facts)]
     ready = [prepare(plan, problem) for plan in plans]
-    arrays = [(made.empty("src"), made.empty("dst")) for made in ready]
+    arrays = [(primitive.empty("src"), primitive.empty("dst")) for primitive in ready]
     for src, _ in arrays:
         # Equal numbers would be faster: multipliers draw power for bits that change.
         src[...] = rng.integers(0, 256, src.shape)
     times: list[list[float]] = [[], [], []]
     for _ in range(rounds):
-        for taken, made, pair in zip(times, ready, arrays, strict=True):
-            taken.append(made.time_calls(*pair, calls=CALLS) * 1e6)
+        for taken, primitive, pair in zip(times, ready, arrays, strict=True):
+            taken.append(primitive.time_calls(*pair, calls=CALLS) * 1e6)
     bare, steps, plan = (float(np.percentile(taken, LEAST)) for taken in times)
     counts = (len(plans[1].post_ops), len(plans[2].post_ops))
     return Row(name, shape, counts, bare, steps, plan)

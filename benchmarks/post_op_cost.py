@@ -66,17 +66,17 @@ def rows(problem: ConvProblem) -> dict[str, tuple[Case, Case]]:
         "dst_zero_point": Attr(dst_zero_point=ZeroPoint()),
         "dst_scale": Attr(dst_scale=Scale()),
     }
-    found: dict[str, tuple[Case, Case]] = {}
+    cases: dict[str, tuple[Case, Case]] = {}
     for name in COSTS:
         if name in attrs:
-            found[name] = (((), attrs[name]), ((), Attr()))
+            cases[name] = (((), attrs[name]), ((), Attr()))
         elif name in pairs:
-            found[name] = ((pairs[name][0], Attr()), (pairs[name][1], Attr()))
+            cases[name] = ((pairs[name][0], Attr()), (pairs[name][1], Attr()))
         else:
             behind = (number,) if name in {"linear", "hardswish", "hardsigmoid"} else ()
             op = EltwisePostOp(name, *PARAMETERS.get(name, ()))
-            found[name] = (((*behind, op), Attr()), (behind, Attr()))
-    return found
+            cases[name] = (((*behind, op), Attr()), (behind, Attr()))
+    return cases
 
 
 def prepare(problem: ConvProblem, case: Case, rng: np.random.Generator) -> Prepared:
@@ -90,9 +90,9 @@ def prepare(problem: ConvProblem, case: Case, rng: np.random.Generator) -> Prepa
         post_ops=post_ops,
     )
     channels = problem.oc
-    given = {"wei_scale": rng.uniform(1e-3, 2e-3, channels), "dst_scale": np.array([1.5])}
+    scales = {"wei_scale": rng.uniform(1e-3, 2e-3, channels), "dst_scale": np.array([1.5])}
     values: dict[str, Any] = {name: np.array([3], np.int32) for name in attr_points(attr)}
-    values |= {name: v.astype(np.float32) for name, v in given.items() if getattr(attr, name)}
+    values |= {name: v.astype(np.float32) for name, v in scales.items() if getattr(attr, name)}
     for index, op in enumerate(post_ops):
         if isinstance(op, BinaryPostOp):
             operand = rng.uniform(0.5, 2.0, op.src1.dims)
@@ -117,15 +117,15 @@ def measure(problem: ConvProblem, rounds: int) -> dict[str, float]:
     cases = list(dict.fromkeys([bare, *(case for pair in table.values() for case in pair)]))
     ready = {}
     for case in cases:
-        made = prepare(problem, case, rng)
-        src, dst = made.empty("src"), made.empty("dst")
+        primitive = prepare(problem, case, rng)
+        src, dst = primitive.empty("src"), primitive.empty("dst")
         for array in (src, dst):
             array[...] = rng.integers(0, 256, array.shape)
-        ready[case] = (made, src, dst)
+        ready[case] = (primitive, src, dst)
     times: dict[Case, list[float]] = {case: [] for case in cases}
     for _ in range(rounds):
-        for case, (made, *pair) in ready.items():
-            times[case].append(made.time_calls(*pair, calls=CALLS))
+        for case, (primitive, *pair) in ready.items():
+            times[case].append(primitive.time_calls(*pair, calls=CALLS))
     least = {case: float(np.percentile(taken, LEAST)) for case, taken in times.items()}
     return {name: (least[a] - least[b]) / least[bare] for name, (a, b) in table.items()}
 
@@ -138,10 +138,10 @@ def main() -> None:
     version = ".".join(map(str, runtime.version()))
     print(f"oneDNN {version} on {runtime.isa().text()}, one thread; table: AMX, VNNI, AVX2")
     with runtime.threads(1):
-        found = {name: measure(problem, options.rounds) for name, problem in PROBLEMS.items()}
-    print(f"{'':<22}" + "".join(f"{name:>15}" for name in found) + f"{'table':>22}")
+        costs = {name: measure(problem, options.rounds) for name, problem in PROBLEMS.items()}
+    print(f"{'':<22}" + "".join(f"{name:>15}" for name in costs) + f"{'table':>22}")
     for name, row in COSTS.items():
-        measured = "".join(f"{values[name]:>+15.2f}" for values in found.values())
+        measured = "".join(f"{values[name]:>+15.2f}" for values in costs.values())
         print(f"{name:<22}{measured}     {row.amx:>+5.2f} {row.vnni:>+5.2f} {row.avx2:>+5.2f}")
 
 

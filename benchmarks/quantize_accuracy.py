@@ -67,12 +67,12 @@ def share_right(layers: dict[str, Any], data: Data) -> float:
 def ranges_by(kind: str, float32: dict[str, Any], data: Data) -> dict[str, Any]:
     """Return the range of each layer's source, on training images."""
     batches = np.array_split(data.train[:1024], 16)
-    found = pq.quantize.collect(
+    states = pq.quantize.collect(
         lambda images: {name: run(float32, images)[name] for name in NAMES},
         batches,
         lambda: pq.quantize.estimator(kind),
     )
-    return {name: state.range() for name, state in found.items()}
+    return {name: state.range() for name, state in states.items()}
 
 
 def report(name: str, data: Data, epochs: int) -> None:
@@ -129,21 +129,21 @@ def mixed(p: Parameters, data: Data, wide: dict[str, Any], exact: dict[str, Arra
     times = layer_times(calls, min_time=1.0)
     ends = [sum(f(row.values()) for row in times.values()) for f in (min, max)]
     bound = sum(ends) / 2
-    found = pq.quantize.assign_bits(lost, times, bound)
-    chosen = {layer: operators[bits][layer] for layer, bits in found.bits.items()}
+    plan = pq.quantize.assign_bits(lost, times, bound)
+    chosen = {layer: operators[bits][layer] for layer, bits in plan.bits.items()}
     # As before, all widths in turn: what a call finds in the caches depends on what ran before it.
     again = layer_times(calls, min_time=1.0)
-    total = sum(again[layer][bits] for layer, bits in found.bits.items())
+    total = sum(again[layer][bits] for layer, bits in plan.bits.items())
     # All calls that were not chosen: how much faster or slower the machine is by now.
-    others = [(name, b) for name in NAMES for b in operators if b != found.bits[name]]
+    others = [(name, b) for name in NAMES for b in operators if b != plan.bits[name]]
     moved = sum(again[name][b] for name, b in others) / sum(times[name][b] for name, b in others)
     print("\n| layer | FP32 us | bf16 us | INT8 us | mixed |\n|---|---:|---:|---:|---|")
     for layer in NAMES:
         columns = " | ".join(f"{times[layer][bits]:.0f}" for bits in (32, 16, 8))
-        print(f"| {layer} | {columns} | {found.bits[layer]} |")
+        print(f"| {layer} | {columns} | {plan.bits[layer]} |")
     print(
         f"\nMixed {share_right(chosen, data):.2f} %; bound {bound:.0f} us for {BATCH} images, "
-        f"planned {found.cost:.0f}, measured again {total:.0f} ({total / found.cost - 1:+.1%} from "
+        f"planned {plan.cost:.0f}, measured again {total:.0f} ({total / plan.cost - 1:+.1%} from "
         f"the plan, {total / bound - 1:+.1%} from the bound; {total / bound / moved - 1:+.1%} from "
         f"the bound on a machine whose other calls moved {moved - 1:+.1%})",
         flush=True,
@@ -177,7 +177,7 @@ def by_hessian(p: Parameters, data: Data) -> None:
     spatial = {"conv1": data.train[0, 0].size, "conv2": data.train[0, 0].size // 4, "dense": 1}
     flops = {name: float(w.size * spatial[name]) for name, w in wei.items()}
     costs = pq.quantize.bit_complexities(flops, {name: {4: 4, 8: 8} for name in NAMES})
-    found = pq.quantize.assign_bits(lost, costs, pq.quantize.ratio_limit(flops, costs, 1.1))
+    plan = pq.quantize.assign_bits(lost, costs, pq.quantize.ratio_limit(flops, costs, 1.1))
 
     def right(bits: dict[str, int]) -> float:
         values = list(p)
@@ -189,9 +189,9 @@ def by_hessian(p: Parameters, data: Data) -> None:
     print("\n| layer | Tr(H)/n | lost at 4 bits | at 8 bits | bits |\n|---|---:|---:|---:|---|")
     for name, row in lost.items():
         trace = traces[name] / wei[name].size
-        print(f"| {name} | {trace:.2e} | {row[4]:.2e} | {row[8]:.2e} | {found.bits[name]} |")
+        print(f"| {name} | {trace:.2e} | {row[4]:.2e} | {row[8]:.2e} | {plan.bits[name]} |")
     all8, all4 = (right(dict.fromkeys(NAMES, bits)) for bits in (8, 4))
-    print(f"\nWeights of 8 bits {all8:.2f} %, 4 bits {all4:.2f} %, mixed {right(found.bits):.2f} %")
+    print(f"\nWeights of 8 bits {all8:.2f} %, 4 bits {all4:.2f} %, mixed {right(plan.bits):.2f} %")
 
 
 def main() -> None:

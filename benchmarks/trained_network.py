@@ -131,12 +131,12 @@ def gradients(p: Parameters, images: Array, labels: Array) -> list[Array]:
     grad = odds / odds.sum(axis=1, keepdims=True)
     grad[np.arange(len(labels)), labels] -= 1.0
     grad /= len(labels)
-    found = [grad.T @ flat, grad.sum(axis=0)]
+    grads = [grad.T @ flat, grad.sum(axis=0)]
     back = unpooled((grad @ p.wei3).reshape(pool2.shape), conv2, pool2) * (conv2 > 0.0)
     back = back.transpose(0, 2, 3, 1)
     rows = back.reshape(-1, back.shape[-1])
     wei2 = (rows.T @ patches2.reshape(len(rows), -1)).reshape(p.wei2.shape)
-    found = [wei2, rows.sum(axis=0), *found]
+    grads = [wei2, rows.sum(axis=0), *grads]
     columns = (back @ p.wei2.reshape(len(p.wei2), -1)).reshape(*back.shape[:3], -1, 3, 3)
     n, h, w = back.shape[:3]
     padded = np.zeros((n, pool1.shape[1], h + 2, w + 2), np.float32)
@@ -146,7 +146,7 @@ def gradients(p: Parameters, images: Array, labels: Array) -> list[Array]:
     back = unpooled(padded[:, :, 1:-1, 1:-1], conv1, pool1) * (conv1 > 0.0)
     rows = back.transpose(0, 2, 3, 1).reshape(-1, back.shape[1])
     wei1 = (rows.T @ patches1.reshape(len(rows), -1)).reshape(p.wei1.shape)
-    return [wei1, rows.sum(axis=0), *found]
+    return [wei1, rows.sum(axis=0), *grads]
 
 
 def trained(data: Data, epochs: int, seed: int = 0) -> Parameters:

@@ -56,7 +56,7 @@ def operator(shape: Shape, *, residual: bool, layout: str, tune: bool = False) -
     scale = rng.uniform(1e-4, 2e-4, channels)
     if shape.kind in WINDOWED:
         options |= {"stride": shape.stride, "dilation": shape.dilation, "padding": shape.padding}
-    made: Operator = KINDS[shape.kind](
+    op: Operator = KINDS[shape.kind](
         wei,
         src_q=pq.QParams(0.02, 0, "u8"),
         wei_q=pq.QParams(scale, np.zeros(channels, int), "s8", axis=axis),
@@ -64,7 +64,7 @@ def operator(shape: Shape, *, residual: bool, layout: str, tune: bool = False) -
         post=pq.Chain(*([pq.Sum(1.0)] if residual else []), pq.Eltwise("relu")),
         **options,
     )
-    return made
+    return op
 
 
 def shapes(names: list[str]) -> Iterator[tuple[str, Shape]]:
@@ -113,8 +113,7 @@ class Line:
             # A choice that is known is not timed again: these are new primitives and arrays.
             pair = [operator(shape, **options, tune=tune) for tune in (False, True)]
             calls = [
-                calls_of(made.prepare(shape.src), problem, chain, asked.layout, place)
-                for made in pair
+                calls_of(op.prepare(shape.src), problem, chain, asked.layout, place) for op in pair
             ]
             timed = interleaved(calls, Budget(rounds=asked.rounds))
             us = [median(samples.samples_us) for samples in timed]

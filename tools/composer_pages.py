@@ -95,10 +95,10 @@ def _rule(rule: Rule, example: tuple[str, Record] | None) -> Iterator[str]:
     yield f"{rule.exactness}. Window: {window}{asks}."
     if rule.argument:
         yield f"\n{rule.argument}"
-    given = reasons(rule)
-    if given:
+    refusals = reasons(rule)
+    if refusals:
         yield "\nRefuses with:\n"
-        yield from (f"- {reason}" for reason in given)
+        yield from (f"- {reason}" for reason in refusals)
     if example is not None:
         preset, record = example
         yield f"\nIn the preset `{preset}`:\n"
@@ -112,13 +112,13 @@ def _word(kind: type) -> str:
 
 def examples() -> dict[str, tuple[str, Record]]:
     """Return for each rule the first preset in which it fires, and how."""
-    found: dict[str, tuple[str, Record]] = {}
+    firings: dict[str, tuple[str, Record]] = {}
     for policy in ("real", "fast"):
         for name in presets.names():
             for record in read({**presets.get(name), "policy": policy}).plan().records:
                 if record.fired:
-                    found.setdefault(record.rule, (name, record))
-    return found
+                    firings.setdefault(record.rule, (name, record))
+    return firings
 
 
 def chains_table() -> Iterator[str]:

@@ -206,7 +206,7 @@ def _tflite_table() -> Iterator[str]:
 
 def _cell(framework: str, op: str, dtype: str, version: str | None) -> str:
     try:
-        found = [
+        methods = [
             _short(
                 which_method(
                     framework,
@@ -221,12 +221,12 @@ def _cell(framework: str, op: str, dtype: str, version: str | None) -> str:
         ]
     except ArgumentError:
         return "–"
-    if framework == "xnnpack" and found[0] != _short(which_method("xnnpack", "conv")):
-        return f"{found[0]}, not delegated"
+    if framework == "xnnpack" and methods[0] != _short(which_method("xnnpack", "conv")):
+        return f"{methods[0]}, not delegated"
     # u8 is the older scheme, per tensor only.
-    if found[0] == found[1] or dtype == "u8":
-        return found[0]
-    return f"{found[0]}; {found[1]} per channel"
+    if methods[0] == methods[1] or dtype == "u8":
+        return methods[0]
+    return f"{methods[0]}; {methods[1]} per channel"
 
 
 def _short(method: Method) -> str:

@@ -44,9 +44,9 @@ def read(checkout: Path, name: str) -> Case:
 
 def numbers(text: str, name: str) -> list[int]:
     """Return the integers that a name is set to."""
-    found = re.search(rf"\b{name}(?:\[\w*\])? = \{{?([-\d,\s]+)\}}?;", text)
-    assert found, name
-    return [int(word) for word in re.findall(r"-?\d+", found[1])]
+    match = re.search(rf"\b{name}(?:\[\w*\])? = \{{?([-\d,\s]+)\}}?;", text)
+    assert match, name
+    return [int(word) for word in re.findall(r"-?\d+", match[1])]
 
 
 def main() -> None:

@@ -186,12 +186,12 @@ def hunt(
 
 def available(levels: Sequence[str]) -> list[str]:
     """Return the levels that this machine tells apart."""
-    found: dict[str, str] = {}
+    by_isa: dict[str, str] = {}
     for level in levels:
         tally = Tally(level, 0, 0)
         _follow(tally, os.devnull, 0, 0, 0.0)  # no problem: it only tells its instruction set
-        found.setdefault(tally.isa, level)
-    return list(found.values())
+        by_isa.setdefault(tally.isa, level)
+    return list(by_isa.values())
 
 
 def _follow(tally: Tally, mark: str, first: int, count: int, seconds: float) -> int | None:
@@ -357,7 +357,7 @@ def _hunt_all(asked: argparse.Namespace) -> int:
             kinds[what] += count
     print("\n".join(f"refused {count:7} {what}" for what, count in kinds.most_common()))
     # Once more, at the end, where a long log is read.
-    wrong = [f"WRONG {tally.isa} {found}" for tally in tallies for found in tally.findings]
+    wrong = [f"WRONG {tally.isa} {finding}" for tally in tallies for finding in tally.findings]
     print("\n".join(wrong) or "nothing wrong")
     return 1 if wrong else 0
 

@@ -97,8 +97,8 @@ def blocks(keys: Iterable[Key]) -> list[list[str]]:
     return sorted([" ".join(sorted(names)) for names in cell] for cell in cells)
 
 
-def _wrapped(found: Iterable[Sequence[str]]) -> Iterator[str]:
-    for block in found:
+def _wrapped(kernels: Iterable[Sequence[str]]) -> Iterator[str]:
+    for block in kernels:
         yield from textwrap.wrap(
             " | ".join(block), WIDTH, subsequent_indent="    ", break_on_hyphens=False
         )

@@ -329,17 +329,17 @@ def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def short(names: Iterable[str]) -> list[str]:
     """Return features; binary algorithms and types of operands of one extent together."""
-    found: dict[tuple[str, str], list[str]] = {}
+    groups: dict[tuple[str, str], list[str]] = {}
     for name in sorted(names):
         first, _, rest = name.partition(" ")
         middle, _, extent = rest.removeprefix("of ").partition(" ")
         if first in {"binary", "operand"}:
-            found.setdefault((first, extent), []).append(middle)
+            groups.setdefault((first, extent), []).append(middle)
         else:
-            found[name, ""] = []
+            groups[name, ""] = []
     return [
         f"{first} {'/'.join(middles)} {extent}" if middles else first
-        for (first, extent), middles in found.items()
+        for (first, extent), middles in groups.items()
     ]
 
 

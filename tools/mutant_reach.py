@@ -76,7 +76,7 @@ class Reach:
     @functools.cached_property
     def seconds(self) -> dict[str, float]:
         """The duration of each test, infinite for those that do not pass."""
-        return {test: s for found in self._kept.values() for test, s in found["tests"]}
+        return {test: s for record in self._kept.values() for test, s in record["tests"]}
 
     def tests(self, mutant: Mutant) -> tuple[list[str], list[str]]:
         """Return the tests that execute a place, and others that can notice; quickest first.
@@ -98,19 +98,19 @@ class Reach:
 
     def _of(self, path: Path, lines: Iterable[int] | None = None) -> Iterator[str]:
         """Yield the tests that execute some of a file's lines, "" for its import."""
-        for found in self._kept.values():
-            reached = found["lines"].get(path.relative_to(PACKAGE).as_posix(), {})
+        for record in self._kept.values():
+            reached = record["lines"].get(path.relative_to(PACKAGE).as_posix(), {})
             for line in reached if lines is None else map(str, lines):
                 for number in reached.get(line, ()):
-                    yield found["tests"][number][0] if number >= 0 else ""
+                    yield record["tests"][number][0] if number >= 0 else ""
 
     def _naming(self, path: Path) -> set[str]:
         """Return the tests of the files that import from a file, or look for all modules."""
         return {
             test
-            for file, found in self._kept.items()
+            for file, record in self._kept.items()
             if any({_name(path), "pkgutil"} & _imports(each) for each in _support(ROOT / file))
-            for test, _ in found["tests"]
+            for test, _ in record["tests"]
         }
 
     def _quickest(self, tests: Iterable[str]) -> list[str]:
@@ -141,8 +141,8 @@ class ReachPlugin:
         self._coverage.start()
         for room in ROOMS:
             module = importlib.import_module(f"pyonednn_q.{room}")
-            for found in pkgutil.walk_packages(module.__path__, module.__name__ + "."):
-                importlib.import_module(found.name)
+            for info in pkgutil.walk_packages(module.__path__, module.__name__ + "."):
+                importlib.import_module(info.name)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -191,14 +191,14 @@ def _digest(files: Iterable[Path]) -> str:
 @functools.cache
 def _support(file: Path) -> set[Path]:
     """Return a test file, its folders' conftest.py and all that they import from tests."""
-    found: set[Path] = set()
+    files: set[Path] = set()
     new = {file, *(path for path in (up / "conftest.py" for up in file.parents) if path.exists())}
     while new:
-        found |= new
+        files |= new
         names = {name.replace(".", "/") for path in new for name in _imports(path)}
         paths = {_TESTS / end for name in names for end in (f"{name}.py", f"{name}/__init__.py")}
-        new = {path for path in paths if path.exists()} - found
-    return found
+        new = {path for path in paths if path.exists()} - files
+    return files
 
 
 @functools.cache

@@ -158,10 +158,10 @@ def _replace(mutant: Mutant, path: str) -> bool:
     pairs = [(was, now) for was, now in zip(_codes(old), _codes(new), strict=True) if was != now]
     functions = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
     ours = [each for each in functions if each.__code__.co_filename == path]
-    found = [(each, now) for each in ours for was, now in pairs if each.__code__ == was]
-    for each, now in found:
+    swaps = [(each, now) for each in ours for was, now in pairs if each.__code__ == was]
+    for each, now in swaps:
         each.__code__ = now
-    return bool(found)
+    return bool(swaps)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -44,12 +44,12 @@ _ENOUGH = 0.9
 def drawn(rooms: list[str], count: int, seed: int) -> list[Mutant]:
     """Return so many mutants of rooms or files, one a place; all of them for a count of 0."""
     paths = sorted({p for r in rooms for p in [PACKAGE / r, *(PACKAGE / r).rglob("*.py")]})
-    found = [place for path in paths if path.is_file() for place in places(path)]
-    print(f"{len(found)} places in {', '.join(rooms)}; seed {seed}", flush=True)
+    sites = [place for path in paths if path.is_file() for place in places(path)]
+    print(f"{len(sites)} places in {', '.join(rooms)}; seed {seed}", flush=True)
     if count == 0:
-        return [mutant for place in found for mutant in place]
+        return [mutant for place in sites for mutant in place]
     draw = random.Random(seed)
-    return [draw.choice(place) for place in draw.sample(found, min(count, len(found)))]
+    return [draw.choice(place) for place in draw.sample(sites, min(count, len(sites)))]
 
 
 def measure(reach: Reach, copy: Copy, kept: Path) -> None:

@@ -134,7 +134,7 @@ def page(conformance: Path | None) -> Iterator[str]:
     version, isa = ".".join(map(str, runtime.version())), runtime.isa().text()
     yield f"Compared with oneDNN {version}, {runtime.threading_runtime()}, on {isa}:\n"
     yield COLUMNS
-    cases = {name: found for name, (_, found) in loaded.items()}
+    cases = {name: suite_cases for name, (_, suite_cases) in loaded.items()}
     ours = [case for case in cases["tosa"] if tosa.left_out(case) is None]
     yield from lines(ours, "TOSA", tosa_answers())
     yield from lines(cases["stablehlo"], "StableHLO", stablehlo_answers())

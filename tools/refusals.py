@@ -66,8 +66,8 @@ def _named(value: Any, seen: set[object]) -> Iterator[str]:  # noqa: ANN401 - an
 
 def _texts(node: ast.expr) -> list[str]:
     """Return the texts that an expression can be; nothing for one that says nothing."""
-    found = [re.sub(f"{_OPEN}( {_OPEN})+", _OPEN, text) for text in _render(node)]
-    return [text for text in found if text.strip(_OPEN + " ")]
+    texts = [re.sub(f"{_OPEN}( {_OPEN})+", _OPEN, text) for text in _render(node)]
+    return [text for text in texts if text.strip(_OPEN + " ")]
 
 
 def _render(node: ast.expr) -> list[str]:

@@ -117,7 +117,7 @@ def attributes(op: str, call: str) -> dict[str, Any]:
         assert dims
         lists = {name: listed(name, call) for name in WINDOW}
         counts = {
-            name: int(found[1]) for name in COUNTS if (found := re.search(rf"{name} = (\d+)", call))
+            name: int(match[1]) for name in COUNTS if (match := re.search(rf"{name} = (\d+)", call))
         }
         return {"dims": [one.split(", ") for one in dims.groups()], **lists, **counts}
     if op == "dot_general":

@@ -167,9 +167,9 @@ def rows() -> list[Row]:
 
 def cell(row: Row) -> Cell:
     """Ask the library for the first implementation of each problem of a row."""
-    found = {_first(problem, attr): None for problem, attr in row.asked}
-    letters = dict.fromkeys(letter for letter, _ in found)
-    return Cell(tuple(letters), tuple(dict.fromkeys(impl for _, impl in found if impl)))
+    answers = {_first(problem, attr): None for problem, attr in row.asked}
+    letters = dict.fromkeys(letter for letter, _ in answers)
+    return Cell(tuple(letters), tuple(dict.fromkeys(impl for _, impl in answers if impl)))
 
 
 def _first(problem: Problem, attr: Attr) -> tuple[str, str]:
@@ -239,9 +239,9 @@ def matrix_page(parts: Sequence[Part]) -> Iterator[str]:
         yield "|---|" + ":-:|" * (len(heads) + 1)
         for row in members:
             cells = [
-                f"**{found}**" if differs(row, part, level) else found
+                f"**{text}**" if differs(row, part, level) else text
                 for part, level in columns
-                for found in [part.levels[level][row.title].text()]
+                for text in [part.levels[level][row.title].text()]
             ]
             yield f"| {row.title} | {' | '.join(cells)} | {row.known} |"
     yield from differences(columns)
@@ -259,9 +259,9 @@ def differences(columns: Sequence[tuple[Part, str]]) -> Iterator[str]:
             continue
         yield f"\n**{row.title}.** {EXPLAINED.get(row.title, NOT_EXPLAINED)}\n"
         for part, level in where:
-            found = part.levels[level][row.title]
-            names = ", ".join(f"`{impl}`" for impl in found.impls) or "no implementation"
-            yield f"- {part.name} {level}: {found.text()} ({names}), was {known(row, part, level)}"
+            entry = part.levels[level][row.title]
+            names = ", ".join(f"`{impl}`" for impl in entry.impls) or "no implementation"
+            yield f"- {part.name} {level}: {entry.text()} ({names}), was {known(row, part, level)}"
 
 
 def guards_page() -> Iterator[str]:

@@ -91,10 +91,10 @@ QUICK = (
 
 def generated(plan: Iterable[Line], seed: int, into: Path) -> Iterator[Path]:
     """Run the generator for each line of a plan, and give the directories of its tests."""
-    found = util.find_spec("tosa_reference_model")
-    assert found is not None
-    assert found.origin is not None
-    library = Path(found.origin).parent / "libtosa_reference_generate_lib.so"
+    spec = util.find_spec("tosa_reference_model")
+    assert spec is not None
+    assert spec.origin is not None
+    library = Path(spec.origin).parent / "libtosa_reference_generate_lib.so"
     for at, (operator, arguments, kept) in enumerate(plan):
         directory = into / str(at)
         extensions = ("tosa-ext-doubleround", "tosa-ext-inexactround")
@@ -127,9 +127,9 @@ def read(directory: Path) -> Case:
     }
     names = [operator.Inputs(i) for i in range(operator.InputsLength())]
     inputs = [loaded[name] if name in loaded else _constant(tensors[name]) for name in names]
-    given = [loaded[name.encode()] for name in description["ifm_name"]]
+    arrays = [loaded[name.encode()] for name in description["ifm_name"]]
     run = import_module("tosa_reference_model").run
-    (output,), status = run(graph, given)
+    (output,), status = run(graph, arrays)
     assert status.name == "TOSA_VALID", directory
     result = tensors[operator.Outputs(0)]
     dst = np.asarray(output).view(DTYPES[result.Type()]).reshape(result.ShapeAsNumpy())

@@ -86,9 +86,9 @@ class Walk:
         # What is written for a dataclass has no file; what has no name of its own is in brackets.
         written = sum(code.co_filename == "<string>" for code in self.functions)
         nameless = sum(code.co_name.endswith(("comp>", "genexpr>")) for code in self.functions)
-        made = (len(self.functions), len(self.properties), nameless, written)
+        counts = (len(self.functions), len(self.properties), nameless, written)
         left = (self.files_left, self.rooms_left)
-        return (self.calls, *made, len(self.files), *left, len(self.nouns))
+        return (self.calls, *counts, len(self.files), *left, len(self.nouns))
 
 
 def _module(frame: FrameType) -> str | None:
@@ -117,7 +117,7 @@ def walks() -> dict[str, Walk]:
 
     # What a call is given is made before: by whoever calls.
     high = np.linspace(2, 8, 64)
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "problem": pq.primitive.ConvProblem.of(
             (1, 32, 28, 28), (64, 32, 3, 3), src="u8", dst="u8", padding=1
         ),
@@ -130,16 +130,16 @@ def walks() -> dict[str, Walk]:
     }
 
     def layer() -> pq.compose.Layer:
-        return pq.compose_layer(**given)
+        return pq.compose_layer(**arguments)
 
     # Once before: what is imported late is imported then.
     pq.Conv(wei[:32, :16], **{**options, "wei_q": pq.QParams(1e-3, 0, "s8")})(src[:, :16])
     pq.prepare_layer(layer())(reals)
-    found: dict[str, Walk] = {}
+    by_call: dict[str, Walk] = {}
 
     def follow(name: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401
-        found[name] = Walk()
-        return found[name].follow(call)
+        by_call[name] = Walk()
+        return by_call[name].follow(call)
 
     conv = follow("pq.Conv(wei, ...)", lambda: pq.Conv(wei, **options))
     follow("conv(src), first of a shape", lambda: conv(last))
@@ -152,7 +152,7 @@ def walks() -> dict[str, Walk]:
     prepared = follow("pq.prepare_layer(layer)", lambda: pq.prepare_layer(composed))
     prepared(reals)
     follow("prepared(src), float source, every next", lambda: prepared(reals))
-    return found
+    return by_call
 
 
 def main() -> None:
@@ -162,12 +162,12 @@ def main() -> None:
     )
     parser.add_argument("--nouns", action="store_true", help="name the classes that took part")
     names = parser.parse_args().nouns
-    found = walks()
+    by_call = walks()
     columns = [Column(name, right=place > 0) for place, name in enumerate(HEAD)]
-    cells = [[f"`{name}`", *map(str, walk.cells())] for name, walk in found.items()]
+    cells = [[f"`{name}`", *map(str, walk.cells())] for name, walk in by_call.items()]
     print(Table(columns, cells).markdown())
     if names:
-        for name, walk in found.items():
+        for name, walk in by_call.items():
             print(f"\n{name}: {', '.join(sorted(walk.nouns))}")
 
 

@@ -150,11 +150,11 @@ def download(url: str, sha256: str | None, cache: Path) -> Path:
 
 def check(path: Path, sha256: str | None) -> str:
     """Return the checksum of `path`, which must be `sha256` if that is given."""
-    found = digest(path)
-    if sha256 and found != sha256.lower():
-        message = f"{path} has the SHA-256 {found}, not {sha256}"
+    checksum = digest(path)
+    if sha256 and checksum != sha256.lower():
+        message = f"{path} has the SHA-256 {checksum}, not {sha256}"
         raise SourceError(message)
-    return found
+    return checksum
 
 
 def given(place: str, sha256: str | None, cache: Path) -> Sources:

@@ -97,8 +97,8 @@ def run(command: list[str], environment: dict[str, str], place: Path) -> tuple[f
 
 def used(place: Path) -> int:
     """Return the bytes on disk of all files under `place`."""
-    found = (path.lstat() for path in place.rglob("*"))
-    return sum(about.st_blocks * 512 for about in found)
+    stats = (path.lstat() for path in place.rglob("*"))
+    return sum(about.st_blocks * 512 for about in stats)
 
 
 if __name__ == "__main__":

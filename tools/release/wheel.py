@@ -129,9 +129,9 @@ def contents(names: list[str]) -> list[str]:
         ("oneDNN", r"libdnnl[^/]*\.so"),
         ("OpenMP runtime", r"lib[gi]omp[^/]*\.so"),
     ):
-        found = [name for name in names if re.search(pattern, name)]
-        if len(found) != 1:
-            findings.append(f"has {len(found)} files of an {what}, not one: {found}")
+        matches = [name for name in names if re.search(pattern, name)]
+        if len(matches) != 1:
+            findings.append(f"has {len(matches)} files of an {what}, not one: {matches}")
     wanted = [f"pyonednn_q/lib/licenses/{name}" for name in LICENSES]
     return findings + [f"lacks {name}" for name in wanted if name not in names]
 
@@ -172,16 +172,16 @@ def loading(objects: dict[str, SharedObject]) -> list[str]:
     """Return what of the shared objects would not be found, or be taken from another package."""
     findings = []
     own = {Path(name).name for name in objects}
-    for name, found in objects.items():
+    for name, binary in objects.items():
         findings += [
             f"{name} needs {needed}, which is neither in the wheel nor on every system"
-            for needed in found.needed
+            for needed in binary.needed
             if needed not in own and not _SYSTEM.fullmatch(needed)
         ]
-        if Path(name).name.startswith("lib") and found.soname != Path(name).name:
-            findings.append(f"{name} has the soname {found.soname!r}")
-        if found.unique:
-            findings.append(f"{name} shares symbols with the whole process: {found.unique[:3]}")
+        if Path(name).name.startswith("lib") and binary.soname != Path(name).name:
+            findings.append(f"{name} has the soname {binary.soname!r}")
+        if binary.unique:
+            findings.append(f"{name} shares symbols with the whole process: {binary.unique[:3]}")
     library = objects.get(LIBRARY)
     gomp = [name for name in objects if _GOMP.fullmatch(name)]
     if library and not (gomp and Path(gomp[0]).name in library.needed):
