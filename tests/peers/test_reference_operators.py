@@ -128,4 +128,8 @@ def test_results_are_those_of_the_opset(case: Case, opset: int) -> None:
         return
     ours = ready.run({"x": X})
     for name, expected in zip(case.outputs, theirs, strict=True):
-        np.testing.assert_allclose(ours[name], expected, rtol=1e-5, atol=1e-6)
+        assert ours[name].shape == expected.shape
+        # Two runtimes, each of which may round after adding each number, and thrice behind that.
+        roundings = 2 * (X.size + 3) * 2.0**-24
+        apart = np.abs(ours[name].astype(np.float64) - expected)
+        assert apart.max(initial=0.0) <= roundings * max(1.0, np.abs(expected).max(initial=0.0))

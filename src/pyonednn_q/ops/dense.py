@@ -339,7 +339,7 @@ saturation, zero_point, requantize, self_check, tune
         values = self.weights.values
         if problem.kind == "inner_product":
             return values
-        return np.ascontiguousarray(values.reshape(len(values), -1).T).reshape(problem.wei.dims)
+        return values.reshape(len(values), -1).T.reshape(problem.wei.dims)
 
     @property
     def _some_dims(self) -> Dims:

@@ -90,7 +90,7 @@ class Form:
             # What rows of channels-last sources are multiplied by: channels last, too.
             last = wei if self.asked.row_axis is not None else np.moveaxis(wei, 1, -1)
             rows = self.asked.channel_rows(last)
-            return np.ascontiguousarray(self.problem.from_channel_rows(rows))
+            return self.problem.from_channel_rows(rows)
         more = [(0, to - have) for to, have in zip(self.problem.wei.dims, wei.shape, strict=True)]
         return np.pad(wei, more) if self.problem.wei.dims != self.asked.wei.dims else wei
 

@@ -111,10 +111,7 @@ class OnPrimitives:
             return
         src_q = definition.settings.src_q
         src = src_q.dtype if src_q else definition.weights.dtype
-        recipe = self._recipe(definition, definition._some_dims, src)
-        by = recipe.settings.zero_point
-        if not recipe.depends_on_size(by):
-            recipe.composition(by)
+        self._recipe(definition, definition._some_dims, src).compose_ahead()
 
     def _make_ready(self, definition: Definition, src_dims: Dims, src_dtype: str) -> Ready:
         parts = definition.weights.parts

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.zero_point import (
-    SrcZeroPoint,
-    unit_map,
-    wrong_with_zero_point,
-)
+from pyonednn_q.compose.zero_point import SrcZeroPoint, unit_map, wrong_with_zero_point
 from pyonednn_q.errors import ArgumentError, Error, KnownWrongError, UnsupportedError
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.composition import Composer
@@ -99,33 +96,53 @@ class Recipe(Composer):
             ready = replace(ready, planned=planned)
         return ready
 
-    def _faster(self) -> Ready | None:
-        """Return the form that is always faster, if there is one and a kernel takes it."""
+    def compose_ahead(self) -> None:
+        """Compose for sources of all sizes, in the form that will run, unless sizes decide."""
+        form = self._faster_form()
+        if form is not None:
+            with suppress(Error):  # with these weights, or this chain
+                self._in_form(form)._composed_ahead()  # noqa: SLF001 - of this class
+                return
+        self._composed_ahead()
+
+    def _composed_ahead(self) -> None:
+        if not self.depends_on_size(self.settings.zero_point):
+            self.composition(self.settings.zero_point)
+
+    def _faster_form(self) -> Form | None:
+        """Return the form that is always faster, if there is one."""
         if self.settings.dynamic is not None or self.implementation is not None:
             return None
-        form = faster_form(self.problem, self.settings.post, runtime.isa())
+        return faster_form(self.problem, self.settings.post, runtime.isa())
+
+    def _faster(self) -> Ready | None:
+        """Return what runs in the form that is always faster, if a kernel takes it."""
+        form = self._faster_form()
         if form is None:
             return None
         try:
-            layer = replace(self, notes=(*self.notes, WHY_IMAGE))
-            planned = layer._formed(form, None)  # noqa: SLF001 - of this class
+            recipe = replace(self, notes=(*self.notes, WHY_IMAGE))
+            planned = recipe._formed(form, None)  # noqa: SLF001 - of this class
         except Error:  # with these weights, or this chain
             return None
         return Ready(planned) if classify(planned.primitive.impl) == "jit" else None
 
     def _formed(self, form: Form, implementation: str | None, *, apart: bool = False) -> Planned:
         """Return the same in another form, or on another implementation; with its own weights."""
-        layer = replace(
+        recipe = replace(self._in_form(form), implementation=implementation)
+        if apart:
+            recipe = replace(recipe, compositions={})
+        inner = recipe._usual().planned  # noqa: SLF001 - of this class
+        return self._as_arrays_lie(inner) if form.name == AS_ASKED else inner.in_form(form)
+
+    def _in_form(self, form: Form) -> Recipe:
+        return replace(
             self,
             problem=form.problem,
             wei=form.wei(self.wei),
             settings=replace(self.settings, post=form.chain),
-            compositions={} if apart else self.compositions,
-            implementation=implementation,
             arrays=form.arrays,
         )
-        inner = layer._usual().planned  # noqa: SLF001 - of this class
-        return self._as_arrays_lie(inner) if form.name == AS_ASKED else inner.in_form(form)
 
     def _as_arrays_lie(self, planned: Planned) -> Planned:
         return planned.row_major() if self.settings.layout == "dense" else planned

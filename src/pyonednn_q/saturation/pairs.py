@@ -185,9 +185,20 @@ def inexact_channels(
     if way.halved and isinstance(problem, Windowed):
         return _with_odd_weights(problem, wei)
     flagged = np.zeros(problem.oc, np.bool_)
-    for pairs in reachable_pairs(problem, wei, way, source):
+    if way.shifted != "wei" and safe_by_range(wei):
+        return flagged
+    for pairs in reachable_pairs(of_wei(problem), wei, way, source):
         flagged |= by_channel(problem, np.asarray(pairs.saturates.any(axis=-1)))
     return flagged
+
+
+def of_wei(problem: Weighted) -> Weighted:
+    """Return a matmul without the batches that its source alone has: they meet the same weights."""
+    if not isinstance(problem, MatMulProblem) or problem.batch == problem.wei.dims[:-2]:
+        return problem
+    *batch, inner, _ = problem.wei.dims
+    types = {name: problem.tensors[name].dtype for name in ("src", "wei", "dst")}
+    return MatMulProblem.of((*batch, 1, inner), problem.wei.dims, **types)
 
 
 class Pairs(NamedTuple):

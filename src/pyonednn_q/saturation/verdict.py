@@ -38,6 +38,7 @@ from pyonednn_q.saturation.pairs import (
     HI,
     LO,
     inexact_channels,
+    of_wei,
     reachable_pairs,
 )
 from pyonednn_q.saturation.witness import Witness, of_odd_weight, of_pair
@@ -198,7 +199,7 @@ def _channels(
             odd |= flagged
             continue
         pairs |= flagged
-        for pair in reachable_pairs(dense, wei, way, source):
+        for pair in reachable_pairs(of_wei(dense), wei, way, source):
             lows = np.minimum(lows, _per_channel(dense, pair.lo, np.min))
             highs = np.maximum(highs, _per_channel(dense, pair.hi, np.max))
     rows = zip(map(_reason, pairs, odd), lows.tolist(), highs.tolist(), strict=True)
