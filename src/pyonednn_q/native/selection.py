@@ -30,6 +30,7 @@ from pyonednn_q.errors import (
 from pyonednn_q.expr.interval import Interval
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults import guards
+from pyonednn_q.faults.capability import slow_loop
 from pyonednn_q.faults.variants import nearest
 from pyonednn_q.native import child, library, runtime
 from pyonednn_q.primitive.attr import Attr
@@ -261,10 +262,12 @@ def select(
     allow_reference: bool = False,
     implementation: str | None = None,
     broken: Collection[str] = (),
+    any_speed: bool = False,
 ) -> Selection:
     """Return the first implementation that may be trusted, or that of a name if it may be.
 
-    Those in `broken` are passed over: the library failed to generate their code.
+    Those in `broken` are passed over: the library failed to generate their code. So are slow loops
+    where something else stands behind them, unless any speed will do.
 
     Raises
     ------
@@ -279,12 +282,12 @@ def select(
         Only reference loops take it and `allow_reference` is false.
     """
     candidate = first_candidate(problem, attr)
-    facts = runtime.facts()
     skipped: list[Skipped] = []
     while True:
         impl = named(candidate)
-        matched = guards.matching(problem, attr, facts, impl)
         kind = classify(impl, problem.kind)
+        matched = guards.matching(problem, attr, runtime.facts(), impl)
+        slow = "" if any_speed or implementation else slow_loop(problem, impl)
         if matched:
             why = "; ".join(f"{guard.id}: {guard.effect}" for guard in matched)
             skipped.append(Skipped(impl, why, tuple(guard.id for guard in matched)))
@@ -294,14 +297,18 @@ def select(
             skipped.append(Skipped(impl, "a reference loop, up to 80 000 times slower"))
         elif implementation not in {None, impl}:
             skipped.append(Skipped(impl, f"{implementation} was asked for"))
+        elif slow:
+            skipped.append(Skipped(impl, slow))
         else:
             return Selection(candidate, impl, kind, tuple(skipped))
-        if candidate.next():
-            continue
-        names = [entry.impl for entry in skipped]
-        if implementation not in {None, *names}:
-            raise ArgumentError("implementation", shown(implementation), f"one of {names}")
-        raise _nothing_left(problem, attr, tuple(skipped))
+        if not candidate.next():
+            break
+    names = [entry.impl for entry in skipped]
+    if implementation not in {None, *names}:
+        raise ArgumentError("implementation", shown(implementation), f"one of {names}")
+    if any(entry.why == slow_loop(problem, entry.impl) for entry in skipped):
+        return select(problem, attr, allow_reference=allow_reference, broken=broken, any_speed=True)
+    raise _nothing_left(problem, attr, tuple(skipped))
 
 
 def _nothing_left(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) -> UnsupportedError:

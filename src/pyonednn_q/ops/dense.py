@@ -339,7 +339,8 @@ saturation, zero_point, requantize, self_check, tune
         values = self.weights.values
         if problem.kind == "inner_product":
             return values
-        return values.reshape(len(values), -1).T.reshape(problem.wei.dims)
+        wei: Array = values.reshape(len(values), -1).T.reshape(problem.wei.dims)
+        return wei
 
     @property
     def _some_dims(self) -> Dims:

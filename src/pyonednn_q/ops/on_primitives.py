@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.errors import ArgumentError, LibraryError, SaturationError, UnsupportedError
+from pyonednn_q.faults.capability import slow_loop
 from pyonednn_q.native import runtime
 from pyonednn_q.native.runtime import Lock
 from pyonednn_q.native.trial import lost_channels
 from pyonednn_q.ops.arrays import Reshaped, as_array, as_output
 from pyonednn_q.ops.ready import Ready, Recipe
 from pyonednn_q.ops.shapes import Shapes
-from pyonednn_q.ops.source import NOTE, both_refused, hot_call_for
+from pyonednn_q.ops.source import NOT_EXACT_AS_S8, SLOW_AS_S8, both_refused, hot_call_for
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pyonednn_q.dtypes import DType
+    from pyonednn_q.native import Prepared
     from pyonednn_q.ops.composition import Composition, CompositionKey
     from pyonednn_q.ops.definition import Definition
     from pyonednn_q.ops.planned import Planned
@@ -116,21 +118,42 @@ class OnPrimitives:
     def _make_ready(self, definition: Definition, src_dims: Dims, src_dtype: str) -> Ready:
         parts = definition.weights.parts
         dims = src_dims if parts is None else parts.dims(src_dims)
+        is_signed = src_dtype == "s8" and definition.settings.src_q is not None
         try:
             ready = self._recipe(definition, dims, src_dtype).ready()
         except SaturationError as error:
-            if src_dtype != "s8" or definition.settings.src_q is None:
+            if not is_signed:
                 raise
-            ready = self._unsigned(definition._unsigned(), dims, error)
+            ready = self._not_exact_as_s8(definition, dims, error)
+        else:
+            if is_signed and _is_slow(ready.planned.primitive):
+                ready = self._slow_as_s8(definition, dims) or ready
         if definition.asked is not None:
             verify(definition, definition.asked, ready, src_dims, src_dtype)
         return ready
 
-    def _unsigned(self, unsigned: Definition, src_dims: Dims, refused: SaturationError) -> Ready:
+    def _not_exact_as_s8(
+        self, definition: Definition, src_dims: Dims, refused: SaturationError
+    ) -> Ready:
+        recipe = self._recipe(definition._unsigned(), src_dims, "u8", NOT_EXACT_AS_S8)
         try:
-            return replace(self._recipe(unsigned, src_dims, "u8", NOTE).ready(), is_unsigned=True)
+            return replace(recipe.ready(), is_unsigned=True)
         except (UnsupportedError, ArgumentError) as error:
             raise both_refused(refused, error) from None
+
+    def _slow_as_s8(self, definition: Definition, src_dims: Dims) -> Ready | None:
+        """Return what runs for codes as u8, if all its sums are exact, and if it is faster."""
+        unsigned = definition._unsigned()
+        unsigned.settings = replace(unsigned.settings, saturation="refuse")
+        recipe = self._recipe(unsigned, src_dims, "u8", SLOW_AS_S8)
+        try:
+            ready = replace(recipe.ready(), is_unsigned=True)
+        except (UnsupportedError, ArgumentError):
+            return None
+        # Without VNNI, products of u8 on gemm are, too: those of s8 unpack the weights each time.
+        is_product = ready.planned.primitive.problem.window is None
+        is_faster = is_product and not runtime.isa().is_beyond_avx2()
+        return ready if is_faster or not _is_slow(ready.planned.primitive) else None
 
     def _recipe(
         self, definition: Definition, src_dims: Dims, src_dtype: str, *notes: str
@@ -147,6 +170,11 @@ class OnPrimitives:
             compositions=self._compositions,
             notes=(weights.note, *notes) if weights.note else notes,
         )
+
+
+def _is_slow(primitive: Prepared) -> bool:
+    """Tell whether codes run in loops over gemm, or in others that are known to be slow."""
+    return primitive.kind == "gemm" or bool(slow_loop(primitive.problem, primitive.impl))
 
 
 def run_on(

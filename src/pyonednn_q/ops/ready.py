@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.compose.zero_point import SrcZeroPoint, unit_map, wrong_with_zero_point
-from pyonednn_q.errors import ArgumentError, Error, KnownWrongError, UnsupportedError
+from pyonednn_q.errors import (
+    ArgumentError,
+    Error,
+    KnownWrongError,
+    SaturationError,
+    UnsupportedError,
+)
 from pyonednn_q.native import runtime
 from pyonednn_q.ops.composition import Composer
 from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form
@@ -181,15 +187,20 @@ class Recipe(Composer):
 
     def _prepared(self, by: ZeroPointCarrier, note: str = "") -> Ready:
         composition = self.composition(by)
+        may_part = composition.plan.is_whole and not self.settings.strict
         try:
-            return self._on_primitive(composition, note)
+            ready = self._on_primitive(composition, note)
         except UnsupportedError as error:
             apart = self._why_apart(error)
-            if not apart or not composition.plan.is_whole or self.settings.strict:
+            if not apart or not may_part:
                 raise
             reason = error
+        else:
+            return self._stored_apart(ready, by, note) if may_part else ready
         try:
             return self._on_primitive(self.composition(by, apart), note)
+        except SaturationError:
+            raise
         except UnsupportedError:
             raise reason from None
 
@@ -200,6 +211,18 @@ class Recipe(Composer):
         if isinstance(error, KnownWrongError):
             return f"known to go wrong in one primitive: {', '.join(error.guards)}"
         return ""
+
+    def _stored_apart(self, ready: Ready, by: ZeroPointCarrier, note: str) -> Ready:
+        """Return what stores f32 by generated code where loops over gemm store a narrow type."""
+        dst = self.settings.dst
+        if dst not in _NARROW or ready.planned.primitive.kind != "gemm":
+            return ready
+        apart = f"only loops over gemm store {dst} here: f32, then a cast"
+        with suppress(UnsupportedError):
+            other = self._on_primitive(self.composition(by, apart), note)
+            if other.planned.primitive.kind == "jit":
+                return other
+        return ready
 
     def _on_primitive(self, composition: Composition, note: str) -> Ready:
         plan, carried, settings = composition.plan, composition.carried, self.settings

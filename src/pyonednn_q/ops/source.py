@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.ready import Ready
 
 OFFSET = 128
-NOTE = (
-    "s8 source as u8, 128 more, and so its zero point: as s8 these weights are not summed exactly"
-)
+_AS_U8 = "s8 source as u8, 128 more, and so its zero point: "
+NOT_EXACT_AS_S8 = f"{_AS_U8}as s8 these weights are not summed exactly"
+SLOW_AS_S8 = f"{_AS_U8}s8 runs in loops over gemm here, many times slower"
 
 
 def as_unsigned(params: QParams | Dynamic | SourceLevels) -> QParams | Dynamic | SourceLevels:

@@ -1,0 +1,119 @@
+"""Codes never run in the library's slow loops where generated code takes the same numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pyonednn_q as pq
+from pyonednn_q.dtypes import has_bf16
+from pyonednn_q.faults.capability import slow_loop
+from pyonednn_q.native import prepare, runtime
+from pyonednn_q.native.selection import implementations
+from pyonednn_q.primitive.problem import DeconvProblem
+from support.calls.call import Call
+
+RNG = np.random.default_rng(29)
+WEI_Q = pq.QParams(0.25, 0, "s8")
+LAYERS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "matmul": ("matmul", (48, 64), (5, 48), {}),
+    "batches of one matrix": ("matmul", (48, 64), (3, 5, 48), {}),
+    "inner product": ("inner_product", (64, 48), (5, 48), {}),
+    "depthwise in steps": (
+        *("deconv", (32, 1, 4, 4), (1, 32, 7, 6)),
+        {"padding": 1, "stride": 2, "groups": 32},
+    ),
+    "depthwise": ("deconv", (32, 1, 3, 3), (2, 32, 7, 6), {"padding": 1, "groups": 32}),
+    "in one dimension": ("deconv", (16, 1, 3), (1, 16, 9), {"stride": 3, "groups": 16}),
+    "deconvolution": ("deconv", (16, 16, 4, 4), (1, 16, 7, 6), {"padding": 1, "stride": 2}),
+}
+
+
+def call_of(layer: str, src_dtype: str, point: int, **options: Any) -> Call:
+    kind, wei_dims, src_dims, window = LAYERS[layer]
+    # Odd: halved, they would lose a bit. Small enough for pairs of products in 16 bits.
+    wei = (RNG.integers(-16, 16, wei_dims) * 2 + 1).astype(np.int8)
+    src = RNG.integers(0, 100, src_dims).astype(np.uint8 if src_dtype == "u8" else np.int8)
+    src_q = pq.QParams(0.5, point, src_dtype)
+    return Call(kind, src, wei, None, src_q, WEI_Q, window=window, options=options)
+
+
+def test_the_strided_kernel_is_slow_for_single_channels() -> None:
+    depthwise = DeconvProblem.of((1, 8, 5, 5), (8, 1, 3, 3), groups=8, stride=2)
+    grouped = DeconvProblem.of((1, 8, 5, 5), (8, 2, 3, 3), groups=4, stride=2)
+    strided = "brg_deconv:avx512_core_vnni+brgconv_strided:avx512_core_vnni"
+    assert "many times slower" in slow_loop(depthwise, strided)
+    assert not slow_loop(depthwise, "jit_deconvolution:avx512_core_vnni")
+    assert not slow_loop(grouped, strided)
+
+
+@pytest.mark.parametrize("point", [0, 7])
+@pytest.mark.parametrize("src_dtype", ["u8", "s8"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layers_are_exact_and_generated(layer: str, src_dtype: str, point: int) -> None:
+    call = call_of(layer, src_dtype, point)
+    operator = call.operator()
+    call.meaning().check_equal(call.run(operator))
+    planned = operator.prepare(call.src.shape)
+    primitive = planned.primitive
+    assert not slow_loop(primitive.problem, primitive.impl)
+    if call.kind in {"matmul", "inner_product"} and runtime.isa().is_beyond_avx2():
+        return  # the library's own products
+    assert primitive.kind == "jit"
+    said = any("s8 source as u8" in note for note in planned.notes)
+    assert said == (src_dtype == "s8" and primitive.problem.tensors["src"].dtype == "u8")
+
+
+@pytest.mark.parametrize("extent", ["per_tensor", "per_row"])
+def test_ranges_of_each_call_follow(extent: Any) -> None:
+    wei = (RNG.integers(-16, 16, (48, 64)) * 2 + 1).astype(np.int8)
+    operator = pq.MatMul(wei, src_q=pq.Dynamic("s8", extent), wei_q=WEI_Q)
+    src = RNG.integers(-127, 128, (5, 48)).astype(np.float32)
+    src[:, 0] = 127  # so that codes are the numbers themselves
+    expected = 0.25 * (src.astype(np.float64) @ wei.astype(np.float64))
+    np.testing.assert_array_equal(operator(src), expected.astype(np.float32))
+    dtype = operator.prepare(src.shape).primitive.problem.tensors["src"].dtype
+    assert dtype == ("s8" if runtime.isa().is_beyond_avx2() else "u8")
+
+
+@pytest.mark.skipif(not has_bf16(), reason="ml_dtypes is not installed")
+@pytest.mark.parametrize("point", [0, 7])
+@pytest.mark.parametrize("src_dtype", ["u8", "s8"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_bf16_is_stored_by_generated_code_or_a_cast(layer: str, src_dtype: str, point: int) -> None:
+    call = call_of(layer, src_dtype, point, dst="bf16")
+    operator = call.operator()
+    dst = call.run(operator)
+    # Sums of these codes, times 2^-3, have less than 24 bits: f32 holds them, and rounds once.
+    real = Call(call.kind, call.src, call.wei, None, call.src_q, WEI_Q, window=call.window).run()
+    np.testing.assert_array_equal(dst, real.astype(dst.dtype))
+    planned = operator.prepare(call.src.shape)
+    assert planned.primitive.kind == "jit" or call.kind in {"matmul", "inner_product"}
+
+
+def test_a_loop_is_taken_where_it_is_asked_for_or_all_there_is() -> None:
+    problem = DeconvProblem.of((1, 16, 5, 5), (16, 1, 4, 4), groups=16, stride=2, padding=1)
+    slow = [each.impl for each in implementations(problem) if slow_loop(problem, each.impl)]
+    if not slow:
+        pytest.skip("no AVX-512")
+    wei = RNG.integers(-16, 16, problem.wei.dims).astype(np.int8)
+    usual = prepare(problem, wei=wei)
+    assert usual.impl not in slow
+    assert f"passed over {slow[0]}: loops over channels here" in usual.notes[0]
+    asked = prepare(problem, wei=wei, implementation=slow[0])
+    src = RNG.integers(0, 100, problem.src.dims).astype(np.uint8)
+    np.testing.assert_array_equal(usual(src), asked(src))
+
+
+def test_who_allows_saturation_gets_exact_codes_of_u8_or_s8_as_it_is() -> None:
+    """Depthwise sums are made in 32 bits, so that u8 is exact whatever the weights are."""
+    kind, wei_dims, src_dims, window = LAYERS["depthwise"]
+    wei = RNG.integers(-128, 128, wei_dims).astype(np.int8)
+    src = RNG.integers(-128, 128, src_dims).astype(np.int8)
+    src_q, options = pq.QParams(0.5, -3, "s8"), {"saturation": "allow"}
+    call = Call(kind, src, wei, None, src_q, WEI_Q, window=window, options=options)
+    operator = call.operator()
+    call.meaning().check_equal(call.run(operator))
+    assert operator.prepare(src_dims).primitive.kind == "jit"
