@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from pyonednn_q.native.trial import lost_channels
 from pyonednn_q.ops.arrays import Reshaped, as_array, as_output
 from pyonednn_q.ops.ready import Ready, Recipe
 from pyonednn_q.ops.shapes import Shapes
-from pyonednn_q.ops.source import NOT_EXACT_AS_S8, SLOW_AS_S8, both_refused, hot_call_for
+from pyonednn_q.ops.source import NOT_EXACT_AS_S8, SLOW, SLOW_AS_S8, both_refused, hot_call_for
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class OnPrimitives:
             ready = self._not_exact_as_s8(definition, dims, error)
         else:
             if is_signed and _is_slow(ready.planned.primitive):
-                ready = self._slow_as_s8(definition, dims) or ready
+                ready = self._slow_as_s8(definition, dims, ready)
         if definition.asked is not None:
             verify(definition, definition.asked, ready, src_dims, src_dtype)
         return ready
@@ -141,19 +142,21 @@ class OnPrimitives:
         except (UnsupportedError, ArgumentError) as error:
             raise both_refused(refused, error) from None
 
-    def _slow_as_s8(self, definition: Definition, src_dims: Dims) -> Ready | None:
-        """Return what runs for codes as u8, if all its sums are exact, and if it is faster."""
+    def _slow_as_s8(self, definition: Definition, src_dims: Dims, signed: Ready) -> Ready:
+        """Return what runs for codes as u8, if all its sums are as exact, and if it is faster."""
         unsigned = definition._unsigned()
         unsigned.settings = replace(unsigned.settings, saturation="refuse")
-        recipe = self._recipe(unsigned, src_dims, "u8", SLOW_AS_S8)
-        try:
-            ready = replace(recipe.ready(), is_unsigned=True)
-        except (UnsupportedError, ArgumentError):
-            return None
-        # Without VNNI, products of u8 on gemm are, too: those of s8 unpack the weights each time.
-        is_product = ready.planned.primitive.problem.window is None
-        is_faster = is_product and not runtime.isa().is_beyond_avx2()
-        return ready if is_faster or not _is_slow(ready.planned.primitive) else None
+        with suppress(UnsupportedError, ArgumentError):
+            ready = self._recipe(unsigned, src_dims, "u8", SLOW_AS_S8).ready()
+            plan, primitive = ready.planned.plan, ready.planned.primitive
+            # A bias or a map would round the share of 128.
+            is_exact = plan.sums or plan.attr.src_zero_point is not None
+            # Without VNNI gemm is faster for products of u8: those of s8 unpack the weights.
+            is_product = primitive.problem.window is None and not runtime.isa().is_beyond_avx2()
+            if is_exact and (is_product or not _is_slow(primitive)):
+                return replace(ready, is_unsigned=True)
+        signed.planned.decided = (*signed.planned.decided, SLOW)
+        return signed
 
     def _recipe(
         self, definition: Definition, src_dims: Dims, src_dtype: str, *notes: str

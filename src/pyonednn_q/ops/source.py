@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 OFFSET = 128
 _AS_U8 = "s8 source as u8, 128 more, and so its zero point: "
 NOT_EXACT_AS_S8 = f"{_AS_U8}as s8 these weights are not summed exactly"
-SLOW_AS_S8 = f"{_AS_U8}s8 runs in loops over gemm here, many times slower"
+SLOW = "s8 runs in loops over gemm here, many times slower than u8"
+SLOW_AS_S8 = f"{_AS_U8}{SLOW}"
 
 
 def as_unsigned(params: QParams | Dynamic | SourceLevels) -> QParams | Dynamic | SourceLevels:
