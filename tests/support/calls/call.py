@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.expr.steps import Chain, Clip
+from pyonednn_q.native import runtime
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 from pyonednn_q.qparams import QParams
 from support.calls.bounded import Bounded
@@ -145,6 +146,10 @@ class Call:
             # Primitives take s8: 128 less, and what is left of the zero point as a part of its own.
             signed = self._sums(src - point, wei - 128.0)
             size = size + np.abs(signed) + np.abs(signed - value)
+        if self.src.dtype == np.int8 and not runtime.isa().has_vnni():
+            # Codes of s8 may run as u8, 128 more: what that adds up to is a part, too.
+            unsigned = self._sums(src + 128.0, wei - points)
+            size = np.maximum(size, np.abs(unsigned) + np.abs(unsigned - value))
         return Bounded.of(value, size=size)
 
     def _sums(self, src: F64, wei: F64) -> F64:
