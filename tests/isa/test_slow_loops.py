@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 
 import pyonednn_q as pq
 from pyonednn_q.dtypes import has_bf16
-from pyonednn_q.faults.capability import slow_loop
+from pyonednn_q.faults import guards
 from pyonednn_q.native import prepare, runtime
-from pyonednn_q.native.selection import implementations
+from pyonednn_q.native.selection import implementations, slow_loop
+from pyonednn_q.ops.source import SLOW
+from pyonednn_q.primitive.attr import Attr, ZeroPoint
 from pyonednn_q.primitive.problem import DeconvProblem
 from support.calls.call import Call
 
@@ -40,6 +43,22 @@ def call_of(layer: str, src_dtype: str, point: int, **options: Any) -> Call:
     return Call(kind, src, wei, None, src_q, WEI_Q, window=window, options=options)
 
 
+def stays(planned: Any, src_dtype: str) -> bool:
+    """Tell whether codes of s8 stay in a slow loop, which is told of.
+
+    So they do where the guard table has a zero point of u8 carried by a map, which rounds.
+    """
+    is_told = any(note == SLOW for note in planned.notes)
+    problem = planned.primitive.problem
+    rows = guards.matching(
+        replace(problem, src=replace(problem.src, dtype="u8")),
+        Attr(src_zero_point=ZeroPoint()),
+        runtime.facts(),
+        "",
+    )
+    return src_dtype == "s8" and is_told and bool(rows)
+
+
 def test_the_strided_kernel_is_slow_for_single_channels() -> None:
     depthwise = DeconvProblem.of((1, 8, 5, 5), (8, 1, 3, 3), groups=8, stride=2)
     grouped = DeconvProblem.of((1, 8, 5, 5), (8, 2, 3, 3), groups=4, stride=2)
@@ -61,7 +80,7 @@ def test_layers_are_exact_and_generated(layer: str, src_dtype: str, point: int) 
     assert not slow_loop(primitive.problem, primitive.impl)
     if call.kind in {"matmul", "inner_product"} and runtime.isa().is_beyond_avx2():
         return  # the library's own products
-    assert primitive.kind == "jit"
+    assert primitive.kind == "jit" or stays(planned, src_dtype)
     said = any("s8 source as u8" in note for note in planned.notes)
     assert said == (src_dtype == "s8" and primitive.problem.tensors["src"].dtype == "u8")
 
@@ -96,7 +115,8 @@ def test_bf16_is_stored_by_generated_code_or_a_cast(layer: str, src_dtype: str, 
     real = Call(call.kind, call.src, call.wei, None, call.src_q, WEI_Q, window=call.window).run()
     np.testing.assert_array_equal(dst, real.astype(dst.dtype))
     planned = operator.prepare(call.src.shape)
-    assert planned.primitive.kind == "jit" or call.kind in {"matmul", "inner_product"}
+    is_product = call.kind in {"matmul", "inner_product"}
+    assert planned.primitive.kind == "jit" or is_product or stays(planned, src_dtype)
 
 
 def test_a_loop_is_taken_where_it_is_asked_for_or_all_there_is() -> None:

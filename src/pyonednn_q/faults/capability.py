@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyonednn_q import dtypes
-from pyonednn_q.primitive.convolution import DeconvProblem
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.primitive.isa import Facts, InstructionSet, Version
 from pyonednn_q.primitive.post_ops import (
@@ -21,9 +19,6 @@ from pyonednn_q.primitive.post_ops import (
     SumPostOp,
 )
 from pyonednn_q.rewrite.ends import Takes
-
-if TYPE_CHECKING:
-    from pyonednn_q.primitive.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,13 +302,3 @@ def leading_ones(process: Facts) -> int:
     """
     swapped = process.version >= (3, 9, 0)
     return 2 if swapped and process.isa.is_beyond_avx2() else 1
-
-
-def slow_loop(problem: Problem, impl: str) -> str:
-    """Return why an implementation takes many times what others do; empty where it does not.
-
-    The library offers some of these before, or instead of, generated code for the same problem.
-    """
-    if isinstance(problem, DeconvProblem) and problem.is_depthwise and "brgconv_strided" in impl:
-        return "loops over channels here, many times slower than what stands behind it"
-    return ""

@@ -30,10 +30,10 @@ from pyonednn_q.errors import (
 from pyonednn_q.expr.interval import Interval
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults import guards
-from pyonednn_q.faults.capability import slow_loop
 from pyonednn_q.faults.variants import nearest
 from pyonednn_q.native import child, library, runtime
 from pyonednn_q.primitive.attr import Attr
+from pyonednn_q.primitive.convolution import DeconvProblem
 from pyonednn_q.primitive.dense_facts import DENSE, acc_interval
 from pyonednn_q.primitive.isa import classify
 from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
@@ -309,6 +309,16 @@ def select(
     if any(entry.why == slow_loop(problem, entry.impl) for entry in skipped):
         return select(problem, attr, allow_reference=allow_reference, broken=broken, any_speed=True)
     raise _nothing_left(problem, attr, tuple(skipped))
+
+
+def slow_loop(problem: Problem, impl: str) -> str:
+    """Return why an implementation takes many times what others do; empty where it does not.
+
+    The library offers some of these before, or instead of, generated code for the same problem.
+    """
+    if isinstance(problem, DeconvProblem) and problem.is_depthwise and "brgconv_strided" in impl:
+        return "loops over channels here, many times slower than what stands behind it"
+    return ""
 
 
 def _nothing_left(problem: Problem, attr: Attr, skipped: tuple[Skipped, ...]) -> UnsupportedError:

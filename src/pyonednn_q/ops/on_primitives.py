@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.errors import ArgumentError, LibraryError, SaturationError, UnsupportedError
-from pyonednn_q.faults.capability import slow_loop
 from pyonednn_q.native import runtime
 from pyonednn_q.native.runtime import Lock
+from pyonednn_q.native.selection import slow_loop
 from pyonednn_q.native.trial import lost_channels
 from pyonednn_q.ops.arrays import Reshaped, as_array, as_output
 from pyonednn_q.ops.ready import Ready, Recipe
