@@ -85,11 +85,12 @@ def aligned(
     Parameters
     ----------
     dims : sequence of int
-        Of it.
+        Its shape.
     dtype : dtype
-        Of it.
+        NumPy's, of its elements.
     strides : sequence of int, optional
-        In elements; none is negative. Row-major by default.
+        Elements from one index to the next, for each dimension; none is negative. Row-major by
+        default.
     """
     if strides is None or 0 in dims:
         elements, steps = math.prod(dims), None

@@ -293,7 +293,7 @@ def select(
             skipped.append(Skipped(impl, why, tuple(guard.id for guard in matched)))
         elif impl in broken:
             skipped.append(Skipped(impl, "the library failed to generate its code"))
-        elif kind == "reference" and not allow_reference:
+        elif kind == "reference" and not (allow_reference and not _was_slow(problem, skipped)):
             skipped.append(Skipped(impl, "a reference loop, up to 80 000 times slower"))
         elif implementation not in {None, impl}:
             skipped.append(Skipped(impl, f"{implementation} was asked for"))
@@ -306,9 +306,14 @@ def select(
     names = [entry.impl for entry in skipped]
     if implementation not in {None, *names}:
         raise ArgumentError("implementation", shown(implementation), f"one of {names}")
-    if any(entry.why == slow_loop(problem, entry.impl) for entry in skipped):
+    if _was_slow(problem, skipped):
         return select(problem, attr, allow_reference=allow_reference, broken=broken, any_speed=True)
     raise _nothing_left(problem, attr, tuple(skipped))
+
+
+def _was_slow(problem: Problem, skipped: Collection[Skipped]) -> bool:
+    """Tell whether one was passed over for its speed alone: better than a reference loop."""
+    return any(entry.why == slow_loop(problem, entry.impl) for entry in skipped)
 
 
 def slow_loop(problem: Problem, impl: str) -> str:
