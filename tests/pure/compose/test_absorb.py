@@ -35,32 +35,35 @@ steered = settings(
 
 
 def _dst(w: Window) -> Dst:
-    dtype = w.pick(("u8", "s8", "s8", "s32", "f32"))
-    takes_scale, takes_zero = w.pick(((ALL, ALL), (ALL, ALL), (ALL, Takes.NOTHING)))
-    if w.chance(15):
+    dtype = w.pick(("u8", "s8", "s8", "s8", "s32", "f32"))
+    takes_scale, takes_zero = (ALL, ALL) if w.chance(85) else (ALL, Takes.NOTHING)
+    if w.chance(10):
         return Dst(dtype, 2.0, 1 if dtype != "f32" else 0, takes_scale, takes_zero)
     return Dst(dtype, takes_scale=takes_scale, takes_zero_point=takes_zero)
 
 
 def _shifted(w: Window) -> tuple[Affine, Dst]:
-    shift = w.vec(w.pick((draws.whole, draws.quarters)), per_channel=w.chance(20))
-    return Affine(w.pick((1.0, 1.0, 1.0, 2.0)), shift), _dst(w)
+    shift = draws.whole if w.chance(75) else draws.quarters
+    scale = 1.0 if w.chance(85) else 2.0
+    return Affine(scale, w.vec(shift, per_channel=w.chance(15))), _dst(w)
 
 
 def _scaled(w: Window) -> tuple[Affine, Dst]:
-    scale = w.vec(
-        w.pick((draws.powers, draws.powers, draws.signed_powers)), per_channel=w.chance(15)
-    )
-    if w.chance(8):
+    scale = w.vec(draws.powers if w.chance(85) else draws.signed_powers, per_channel=w.chance(10))
+    if w.chance(6):
         scale = Vec(w.pick((2.0**-140, 2.0**127, 0.0)))
-    shift = w.pick((Vec(0.0), Vec(0.0), w.vec(draws.whole), Vec(0.25), Vec(1000.0)))
-    return Affine(scale, shift), _dst(w)
+    if w.chance(50):
+        return Affine(scale), _dst(w)
+    return Affine(scale, w.pick((w.vec(draws.whole), Vec(0.25), Vec(1000.0)))), _dst(w)
 
 
 def _over_steps(w: Window) -> tuple[Affine, tuple[Step, ...], Dst]:
     affine, dst = _scaled(w)
     if w.chance(30):
         return affine, (w.clip(per_channel=w.chance(20)),), dst
+    if w.chance(40):
+        gentle = (Eltwise("relu"), Eltwise("relu", 0.5), Sum(0.5), Sum(1.0, 3))
+        return Affine(affine.scale), tuple(w.pick(gentle) for _ in range(w.pick((1, 2)))), dst
     return affine, tuple(carrier(w) for _ in range(w.pick((1, 1, 2)))), dst
 
 

@@ -16,7 +16,7 @@ from support.rewriting.chains import chains, count_post_ops, keep_promises
 POLICIES: tuple[Policy, ...] = ("bitwise", "real", "fast")
 
 random_chains = settings(
-    max_examples=300,
+    max_examples=1000,
     deadline=None,
     derandomize=True,
     database=None,

@@ -120,15 +120,16 @@ _tiny = st.sampled_from((0.0, 3e-5, -4e-5, 5e-6))
 
 
 def _spread(w: Window) -> tuple[Affine, Round]:
-    off = w.vec(_tiny, per_channel=w.chance(85))
-    if w.chance(25):
+    off = w.vec(_tiny, per_channel=w.chance(95))
+    if w.chance(20):
         off = off * 8.0
     return (Affine(w.vec(draws.powers), off + w.pick((128.0, 0.0, 0.25))), Round())
 
 
 def _spread_store(w: Window) -> tuple[Affine, Dst]:
     affine, _ = _spread(w)
-    return (affine, Dst(w.pick(_dtypes), zero_point=w.pick((0, 2, 3))))
+    dtype = w.pick(("u8", "s8", "s32") if w.chance(80) else _dtypes)
+    return (affine, Dst(dtype, zero_point=w.pick((0, 2, 3))))
 
 
 def _spread_clip_store(w: Window) -> tuple[Affine, Clip, Dst]:
@@ -144,7 +145,7 @@ def _negligible(w: Window) -> tuple[Affine, Round, Clip]:
 
 def _odd(w: Window) -> Affine:
     scale = w.vec(st.sampled_from((1.0, 1.0, 1.0, -1.0, 0.5)), per_channel=w.chance(30))
-    shift = draws.whole if w.chance(80) else draws.eighths
+    shift = w.pick((draws.odd, draws.odd, draws.whole, draws.eighths))
     return Affine(scale, w.vec(shift, per_channel=w.chance(30)))
 
 

@@ -18,6 +18,7 @@ from pyonednn_q.expr.steps import (
     Step,
     Sum,
 )
+from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Acc, Takes
 from pyonednn_q.rewrite.rules import carry, clip, rounding
 from support.rewriting import draws
@@ -131,8 +132,10 @@ def _carried(w: Window) -> tuple[Affine | Acc, tuple[Step, ...], Affine]:
     if w.chance(8):
         return (Affine(w.vec(draws.extremes)), run, Affine(w.vec(draws.extremes)))
     square = any(isinstance(step, Eltwise) and step.alg == "square" for step in run)
-    scale = roots if square or w.chance(60) else draws.scales
-    last = Affine(w.vec(scale), w.vec(draws.eighths) if w.chance(35) else 0.0)
+    shift = w.vec(draws.eighths) if w.chance(35) else Vec(0.0)
+    # A shift is carried alone as shift / scale: a third of an eighth is no float64.
+    scales = draws.scales if shift.is_all(0.0) else draws.signed_powers
+    last = Affine(w.vec(roots if square or w.chance(60) else scales), shift)
     return (_anchor(w), run, last)
 
 
