@@ -42,9 +42,11 @@ both ends are reached. oneDNN says nothing when they lie outside of [−32768, 3
     predict.repair(problem, wei, "AVX2").wei          and what it costs: .sqnr
 
 The verdict needs no data, never calls a channel exact that is not, and flags none without a
-witness. Without `impl` it is that of the worst kernel that may be chosen there: with AVX-512,
-groups of odd sizes, and of one channel in 3-D, fall to a matrix product. `native.prepare` asks it
-for the kernel it is about to use, and refuses.
+witness. Without `impl` it is that of the worst kernel that may be chosen there: with AVX-512, one
+input channel has two kernels that sum apart; groups of odd sizes, and of one channel in 3-D, fall
+to a matrix product, and so may matmuls of batches, weights in a layout of their own, and sources
+and destinations with gaps. `as_if` declines where their sums differ. With VNNI the kernels that use
+it are meant. `native.prepare` asks for the kernel it is about to use, and refuses.
 
 ## What to do
 

@@ -26,7 +26,15 @@ from pyonednn_q.primitive.tensor import Operation
 from pyonednn_q.primitive.windowed import arranged
 from pyonednn_q.requantize import statement
 from pyonednn_q.requantize.value import Requantizer
-from pyonednn_q.saturation.pairing import EXACT, Pairing, Summation, Weighted, is_int8, summations
+from pyonednn_q.saturation.pairing import (
+    EXACT,
+    Pairing,
+    Summation,
+    Weighted,
+    is_empty,
+    is_int8,
+    summations,
+)
 from pyonednn_q.saturation.pairs import cuts, runs, walk
 
 if TYPE_CHECKING:
@@ -110,8 +118,8 @@ def as_if(
     src_zero_point : int
         The code of the source that stands for real 0.
     impl : str, optional
-        oneDNN's name of the implementation. Needed where the instruction set leaves a choice
-        between ways of summing whose results differ: see `saturation.pairing`.
+        oneDNN's name of the implementation. Needed where several may be chosen on that instruction
+        set, and their sums of these data differ: see `saturation.pairing`.
     requantizer : Requantizer, optional
         The arithmetic that makes codes of the sums. None: the s32 sums are returned.
 
@@ -183,6 +191,8 @@ def sums(
     problem: Weighted, src: Array, wei: Array, way: Summation, src_zero_point: int = 0
 ) -> Array:
     """Return the sums of one way of summing, as int64, the source's zero point taken off."""
+    if is_empty(problem):
+        return np.zeros(problem.dst.dims, np.int64)
     weights = np.rint(wei / 2).astype(np.int32) if way.halved else wei.astype(np.int32)
     total = _shifted(problem, src, weights, way)
     if src_zero_point:

@@ -17,7 +17,8 @@ weights and looking which results saturate, and then proven on whole sums (docs/
 Row and column belong to `brg_conv_fwd` on AVX-512, which rearranges a single input channel if the
 processor has the byte permutation of AVX512_VBMI. The processor itself is asked, whatever
 `ONEDNN_MAX_CPU_ISA` says: no processor without VNNI has it but Cannon Lake, and every newer one
-that is told to do without VNNI has.
+that is told to do without VNNI has. `jit_int8`, which takes over where the other is known to be
+wrong, sums a single channel in 32 bits.
 
 An s8 source is made unsigned by adding 128, which is taken off again in 32 bits. Convolutions also
 halve the weights (ties to even) and double the result, so that nothing can saturate; an odd weight
@@ -39,6 +40,7 @@ from pyonednn_q.primitive.problem import (
     InnerProductProblem,
     MatMulProblem,
 )
+from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from pyonednn_q.primitive.problem import Problem
@@ -103,6 +105,11 @@ def is_int8(problem: Problem) -> bool:
     return problem.wei.dtype == "s8" and problem.src.dtype in {"u8", "s8"}
 
 
+def is_empty(problem: Weighted) -> bool:
+    """Tell whether there is nothing to sum: no outputs, or no products in any."""
+    return 0 in (problem.dst.size, problem.wei.size)
+
+
 def summations(
     problem: Problem,
     isa: InstructionSet | str,
@@ -119,7 +126,8 @@ def summations(
     isa : InstructionSet or str
         The machine's instruction set, or its name as in ``ONEDNN_MAX_CPU_ISA``.
     impl : str, optional
-        oneDNN's name of the implementation. None: any that may be chosen on that instruction set.
+        oneDNN's name of the implementation. None: any that may be chosen on that instruction set,
+        whatever the attributes; with VNNI, any that uses it.
     src_zero_point : bool, optional
         Whether the source has a zero point other than 0; None: not known.
     """
@@ -129,6 +137,8 @@ def summations(
     if src_zero_point is not None:
         flag("src_zero_point", src_zero_point)
     if not isinstance(problem, Weighted) or not is_int8(problem) or isa.has_vnni(impl or ""):
+        return (EXACT,)
+    if is_empty(problem):
         return (EXACT,)
     kind = None if impl is None else classify(impl)
     if kind == "reference":
@@ -158,13 +168,19 @@ def _of_window(
 def _falls_to_gemm(problem: Windowed, isa: InstructionSet) -> bool:
     """Tell whether a product of patches may be all that takes a problem.
 
-    With AVX-512 that is so for groups of odd sizes, and for groups of one channel in 3-D; below,
-    only deconvolutions have one.
+    With AVX-512 that is so for groups of odd sizes, for groups of one channel in 3-D, for weights
+    whose layout is given, and where src or dst has gaps; below, only deconvolutions have one.
     """
     if isinstance(problem, DeconvProblem):
         return True
     is_single = problem.ic == problem.groups == problem.oc
-    return isa.has_avx512() and (problem.spatial == 3 if is_single else problem.groups > 1)
+    of_groups = problem.spatial == 3 if is_single else problem.groups > 1
+    is_laid_out = problem.wei.strides is not None or any(map(_has_gaps, (problem.src, problem.dst)))
+    return isa.has_avx512() and (of_groups or is_laid_out)
+
+
+def _has_gaps(spec: TensorSpec) -> bool:
+    return spec.nbytes > TensorSpec(spec.dims, spec.dtype).nbytes
 
 
 def _of_patches(problem: Windowed, isa: InstructionSet, zero_point: bool | None) -> list[Summation]:
@@ -202,22 +218,29 @@ def _of_kernel(problem: Windowed, isa: InstructionSet, impl: str | None) -> list
     plain, rearranged = Summation(Pairing.CHANNELS), _rearranged(problem, isa, impl)
     if rearranged is None or isa.vbmi is False:
         return [plain]
-    return [Summation(rearranged)] if isa.vbmi else [plain, Summation(rearranged)]
+    # Without a name it may be `jit_int8`, which never rearranges.
+    is_certain = isa.vbmi and impl is not None
+    return [Summation(rearranged)] if is_certain else [plain, Summation(rearranged)]
 
 
 def _of_matmul(
     problem: MatMulProblem, isa: InstructionSet, impl: str | None, *, src_zero_point: bool | None
 ) -> list[Summation]:
+    """Sum as generated code does, which only AVX-512 has, or as the library's own product.
+
+    That takes batches for which the generated code is known to be wrong.
+    """
     signed = problem.src.dtype == "s8"
     avx512 = isa.has_avx512()
     is_gemm = not avx512 if impl is None else classify(impl) == "gemm"
-    if not is_gemm:
-        return [Summation(Pairing.K, shifted="src" if signed else None)]
+    ways = [] if is_gemm else [Summation(Pairing.K, shifted="src" if signed else None)]
+    if not is_gemm and (impl is not None or not problem.batch):
+        return ways
     if signed and src_zero_point and not avx512:
         return [EXACT]  # there is no kernel for it but the reference loop
     rows_first = None if problem.wei.strides else False
     product = Product(problem.m, problem.n, problem.k, Pairing.K, rows_first)
-    return _of_gemm(product, isa, src_zero_point, signed=signed)
+    return ways + _of_gemm(product, isa, src_zero_point, signed=signed)
 
 
 def _of_inner_product(

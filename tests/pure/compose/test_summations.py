@@ -87,15 +87,37 @@ def test_a_product_of_patches_may_be_all_that_takes_groups() -> None:
         assert (len(texts(problem, BARE)) > 1) is more
 
 
-def test_without_a_name_the_preferred_kernels_are_meant() -> None:
+def test_without_a_name_every_kernel_that_may_be_chosen_is_meant() -> None:
     problem = conv((1, 1, 7, 7), (4, 1, 3, 3))
-    assert texts(problem, VBMI) == COLUMN
-    assert texts(problem, VBMI, "") == COLUMN  # a hidden name
-    assert texts(problem, AVX2) == CHANNELS
+    assert texts(problem, VBMI) == [*CHANNELS, *COLUMN]
+    assert texts(problem, VBMI, "") == [*CHANNELS, *COLUMN]  # a hidden name
+    assert texts(problem, BARE) == texts(problem, AVX2) == CHANNELS
     deconv = DeconvProblem.of((1, 2, 7, 7), (4, 2, 3, 3), src="s8")
     assert texts(deconv, AVX2) == ["none, halved, src + 128", "channels, src + 128"]
     assert texts(deconv, AVX2, "jit_uni_int8:avx2") == ["none, halved, src + 128"]
     assert texts(deconv, AVX2, "conv:any+x64:gemm_s8s8s32:jit") == ["channels, src + 128"]
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "more"),
+    [
+        ("wei", TensorSpec.dense((4, 5, 3, 3), "s8"), True),
+        ("src", TensorSpec((1, 5, 7, 7), "u8", (400, 1, 56, 8)), True),
+        ("dst", TensorSpec((1, 4, 5, 5), "u8", (125, 1, 25, 5)), True),
+        ("dst", TensorSpec((1, 4, 5, 5), "u8", (125, 31, 6, 1)), True),
+        ("dst", TensorSpec.channels_last((1, 4, 5, 5), "u8"), False),
+        ("src", TensorSpec((1, 5, 7, 7), "u8"), False),
+        ("src", TensorSpec.dense((1, 5, 7, 7), "u8"), False),
+    ],
+)
+def test_a_product_of_patches_may_be_all_that_takes_a_layout(
+    name: str, spec: TensorSpec, more: bool
+) -> None:
+    """Of weights in a layout of their own, and of a source or destination with gaps."""
+    plain: Any = conv((1, 5, 7, 7), (4, 5, 3, 3))
+    problem = replace(plain, **{name: spec})
+    assert texts(problem, BARE) == [*CHANNELS, "taps"][: 1 + more]
+    assert texts(problem, BARE, JIT) == texts(problem, AVX2) == CHANNELS
 
 
 # --- matrix products ----------------------------------------------------------------------
@@ -159,6 +181,24 @@ def test_products_that_only_the_reference_loop_takes() -> None:
     assert texts(product(5, 9, 8), AVX2, MATMUL_GEMM, src_zero_point=True) == ["k"]
     assert texts(product(5, 257, 8), AVX2) == ["k, in blocks of 129"]  # AVX2 has gemm only
     assert texts(product(5, 385, 8), BARE) == ["k"]
+
+
+@pytest.mark.parametrize(
+    ("batch", "of_wei", "wanted"),
+    [
+        ((), (), ["k, src + 128"]),
+        ((3,), (3,), ["k, src + 128", "k, wei + 128"]),
+        ((3, 1), (1, 1), ["k, src + 128", "k, wei + 128"]),
+    ],
+)
+def test_a_product_may_take_batches_from_generated_code(
+    batch: tuple[int, ...], of_wei: tuple[int, ...], wanted: list[str]
+) -> None:
+    problem = MatMulProblem.of((*batch, 5, 9), (*of_wei, 9, 1), src="s8")
+    assert texts(problem, BARE, src_zero_point=False) == wanted
+    assert texts(problem, BARE, "brg_matmul:avx512_core", src_zero_point=False) == wanted[:1]
+    assert texts(problem, BARE, MATMUL_GEMM, src_zero_point=False) == ["k, wei + 128"]
+    assert texts(problem, AVX2, src_zero_point=False) == ["k, src + 128"]
 
 
 # --- products of patches ----------------------------------------------------------------------

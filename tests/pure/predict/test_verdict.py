@@ -19,6 +19,7 @@ from pyonednn_q.primitive.problem import (
 )
 from pyonednn_q.saturation.emulation import as_if, exact, sums
 from pyonednn_q.saturation.pairing import summations
+from pyonednn_q.saturation.pairs import pair_overflow
 from pyonednn_q.saturation.repair import repair
 from pyonednn_q.saturation.verdict import Counts, counts, saturation, witness
 from support import pair_machine as machine
@@ -144,8 +145,38 @@ def test_two_taps_that_no_output_sees_together_do_no_harm() -> None:
     wei = np.full((1, 1, 2, 1), 127, np.int8)
     for rows, is_exact in ((1, True), (2, False)):
         problem = ConvProblem.of((1, 1, rows, 7), wei.shape, padding=((1, 1), (0, 0)))
-        assert [way.text() for way in summations(problem, isa)] == ["column"]
+        impl = "brg_conv_fwd:avx512_core"
+        assert [way.text() for way in summations(problem, isa, impl)] == ["column"]
+        assert saturation(problem, wei, isa, impl=impl).is_exact is is_exact
         assert saturation(problem, wei, isa).is_exact is is_exact
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        MatMulProblem.of((0, 2, 16), (1, 16, 4)),
+        MatMulProblem.of((0, 16), (16, 4)),
+        ConvProblem.of((0, 2, 3, 3), (4, 2, 1, 1)),
+        ConvProblem.of((0, 2, 3, 3), (4, 2, 1, 1), src="s8"),
+        InnerProductProblem.of((0, 16), 4),
+        MatMulProblem.of((2, 0), (0, 4)),
+        MatMulProblem.of((2, 0), (0, 4), src="s8"),
+        InnerProductProblem.of((2, 0), 4),
+    ],
+)
+def test_where_nothing_is_computed_nothing_is_flagged(problem: Any) -> None:
+    wei = np.full(problem.wei.dims, 127, np.int8)
+    src = np.zeros(problem.src.dims, {"u8": np.uint8, "s8": np.int8}[problem.src.dtype])
+    for isa in ("AVX2", "AVX512_CORE"):
+        assert pair_overflow(problem, wei, isa) == ()
+        verdict = saturation(problem, wei, isa)
+        assert verdict.is_exact
+        assert {(channel.lo, channel.hi) for channel in verdict.channels} == {(0, 0)}
+        result = as_if(problem, src, wei, isa)
+        assert result.shape == problem.dst.dims
+        assert not result.any()
+        assert counts(problem, src, wei, isa).rate == 0.0
+        assert not repair(problem, wei, isa).changed
 
 
 def test_the_words_of_a_verdict() -> None:
