@@ -326,10 +326,9 @@ def _within(numbers: range) -> Callable[[str], int]:
     """Return a parser of whole numbers from a range."""
 
     def whole(text: str) -> int:
-        number = int(text)
-        if number not in numbers:
-            message = f"{number} is not within {numbers[0]} and {numbers[-1]}"
+        if not text.isdecimal() or int(text) not in numbers:
+            message = f"{text!r} is no whole number from {numbers[0]} to {numbers[-1]}"
             raise argparse.ArgumentTypeError(message)
-        return number
+        return int(text)
 
     return whole

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 Reasons = tuple[tuple[str, str], ...]
 T = TypeVar("T")
 
+_DETAIL = 360  # characters of a detail: room for where weights saturate, and for what to do then
+_LEAST = 40  # of what is worth to be said in part
+
 __all__ = [
     "AliasError",
     "ArgumentError",
@@ -133,9 +136,17 @@ class OneDNNError(Error, RuntimeError):
         super().__init__(self.status, self.call, self.problem, self.detail)
 
     def __str__(self) -> str:
+        return self._line(LONGEST)
+
+    def _line(self, room: int) -> str:
+        """Return at most `room` characters; the problem gives way to the detail, which advises."""
         head = f"{self.call}: {self.status}" if self.call else self.status
-        parts = (head, shortened(self.detail, 210), shortened(self.problem, 180))
-        return "; ".join(part for part in parts if part)
+        parts, room = [head], room - len(head)
+        for text, most in ((self.detail, _DETAIL), (self.problem, 180)):
+            if text and room - 2 >= min(len(text), _LEAST):
+                parts.append(shortened(text, min(most, room - 2)))
+                room -= len(parts[-1]) + 2
+        return "; ".join(parts)
 
 
 class OutOfMemoryError(OneDNNError, MemoryError):
@@ -198,7 +209,7 @@ class UnsupportedError(OneDNNError):
         if near:
             near.insert(0, "nearest variants that run here:")
         left = LONGEST - sum(len(line) + 1 for line in near) - 40
-        lines = [shortened(super().__str__(), left)]
+        lines = [self._line(left)]
         left -= len(lines[0])
         for at, (implementation, reason) in enumerate(self.reasons):
             line = shortened(f"  {implementation}: {reason}", 160)

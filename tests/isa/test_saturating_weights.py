@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from copy import copy
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pyonednn_q import native
+from pyonednn_q.dtypes import numpy_dtype
 from pyonednn_q.errors import SaturationError
 from pyonednn_q.native import runtime
+from pyonednn_q.ops.conv import Conv
 from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem
+from pyonednn_q.qparams import QParams
 
 
 def test_saturating_weights_are_refused_by_channel() -> None:
@@ -29,6 +33,19 @@ def test_saturating_weights_are_refused_by_channel() -> None:
     result = allowed(src)[0, :, 0, 0]
     assert result[0] == 16 * 255
     assert result[2] < 16 * 255 * 127  # what the refusal is about
+
+
+@pytest.mark.parametrize("dtype", ["u8", "s8"])
+def test_what_to_do_is_told_whole(dtype: str) -> None:
+    if runtime.isa().has_vnni():
+        pytest.skip(f"{runtime.isa().text()} has VNNI: nothing saturates")
+    q: dict[str, Any] = {"src_q": QParams(1.0, 0, dtype), "wei_q": QParams(1.0, 0, "s8")}
+    layer = Conv(np.full((40, 16, 1, 1), 127, np.int8), **q)
+    with pytest.raises(SaturationError) as caught:
+        layer(np.ones((1, 16, 4, 4), numpy_dtype(dtype)))
+    remedy = "keep weights in [-64, 64] (even ones for s8 sources), or pass saturation='allow'"
+    for text in (str(caught.value), caught.value.detail):
+        assert text.count(remedy) == 1
 
 
 def test_saturating_weights_of_a_call_are_refused() -> None:

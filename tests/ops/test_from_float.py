@@ -214,7 +214,7 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
         {"wei_fq": FakeQuantize([-1.0, -2.0], [1.0, 2.0], [-1.0, -2.0], [1.0, 2.0], 255)},
     ),
     "weights without 0": (ArgumentError, "wei_fq", {"wei_fq": FakeQuantize(1, 2, 1, 2, 255)}),
-    "levels of weights": (ArgumentError, "levels", {"wei_levels": 16}),
+    "levels of weights": (ArgumentError, "^wei_levels: ", {"wei_levels": 16}),
     "codes of weights": (DTypeError, "wei", {"wei": np.ones((C, 8, 3, 3), np.int8)}),
     "no weights": (ShapeError, "wei", {"wei": np.float32(3.0)}),
     "weights that are no numbers": (

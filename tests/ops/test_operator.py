@@ -14,6 +14,7 @@ from pyonednn_q.expr.steps import Affine, Binary, Chain, Eltwise, Leaf, PRelu, S
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.functional import conv, deconv
+from pyonednn_q.ops.predicted import model_of
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from support.calls.call import Call
@@ -85,6 +86,51 @@ def test_a_source_of_another_type_is_told_what_would_do() -> None:
     floating = Conv(WEI.astype(np.float32))
     with pytest.raises(DTypeError, match="without src_q the source is floating"):
         floating(source(dims).astype(np.int64))
+
+
+def test_a_source_of_foreign_byte_order_is_told_how_to_swap_it() -> None:
+    for layer in (MatMul(np.ones((8, 4), np.float32)), MatMul(np.ones((8, 4), np.int8), **Q)):
+        with pytest.raises(DTypeError, match=r"native byte order: array.astype\('float32'\)"):
+            layer(np.zeros((2, 8), ">f4"))
+    with pytest.raises(DTypeError, match="without src_q the source is floating"):
+        MatMul(np.ones((8, 4), np.float32))(np.zeros((2, 8), ">f8"))
+
+
+WINDOWS = {
+    "stride": "a whole number .*, or one for each spatial dimension",
+    "padding": r"a whole number .*, one for each spatial dimension, or \(lo, hi\) for each",
+    "dilation": "a whole number .*, or one for each spatial dimension",
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("bad", ["2", 1.5, 10**12, (1, "b"), None, {1: 2}], ids=str)
+def test_a_bad_part_of_a_window_is_told_what_would_do(name: str, bad: Any) -> None:
+    with pytest.raises(ShapeError, match=f"; wanted {WINDOWS[name]}$") as caught:
+        Conv(WEI, **Q, **{name: bad})
+    assert (caught.value.argument, caught.value.got) == (name, repr(bad))
+
+
+def test_a_padding_beyond_memory_is_refused_by_its_name() -> None:
+    with pytest.raises(ShapeError, match=r"^padding: got 2000000000; wanted less: "):
+        Conv(WEI, **Q, padding=2_000_000_000)(source(DIMS[0]))
+
+
+@pytest.mark.parametrize(
+    ("wei", "src", "wanted"),
+    [
+        ((8, 4), (2, 7), "8 columns"),
+        ((3, 8, 4), (2, 2, 8), r"leading dimensions 1 or as in wei \(3, 8, 4\)"),
+        ((3, 8, 4), (2, 8), "3 dimensions"),
+    ],
+)
+def test_a_source_that_does_not_fit_is_blamed_not_the_weights(
+    wei: tuple[int, ...], src: tuple[int, ...], wanted: str
+) -> None:
+    product = MatMul(np.ones(wei, np.int8), **Q)
+    for call in (lambda: product(source(src)), lambda: model_of(product, src)):
+        with pytest.raises(ShapeError, match=f"^src: .*; wanted {wanted}"):
+            call()
 
 
 def test_a_shape_is_prepared_ahead() -> None:
@@ -191,6 +237,8 @@ WRONG: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     "no flag": (ArgumentError, "strict", {"strict": "no"}),
     "no layout": (ArgumentError, "layout", {"layout": "nhwc"}),
     "no chain": (ArgumentError, "post", {"post": [Eltwise("relu")]}),
+    "no dialect": (ArgumentError, "requantize", {"requantize": "foo", "dst_q": U8}),
+    "constants of other channels": (ShapeError, "post", {"post": Chain(Affine([1, 2, 3]))}),
     "a leaf called src": (ArgumentError, "post", {"post": Chain(Binary("add", Leaf("src")))}),
 }
 
@@ -235,6 +283,15 @@ def test_weights_that_are_no_numbers_are_refused() -> None:
 def test_a_chain_for_other_channels_is_refused() -> None:
     with pytest.raises(ShapeError, match="7 channels"):
         Conv(WEI, **Q, post=Chain(PRelu(np.arange(7.0))))
+
+
+def test_a_scale_of_dst_is_refused_only_where_its_reciprocal_is_needed() -> None:
+    for scale in (1e-45, 1e-40):
+        with pytest.raises(ArgumentError, match=f"^dst_q: got .*{scale}; .*reciprocal.*float32"):
+            Conv(WEI, **Q, dst_q=QParams(scale, 0, "u8"))
+    q: dict[str, Any] = {"src_q": QParams(1e-20, 0, "u8"), "wei_q": QParams(1e-20, 0, "s8")}
+    product = MatMul(np.ones((8, 4), np.int8), **q, dst_q=QParams(1e-40, 0, "u8"))
+    assert (product(np.ones((1, 8), np.uint8)) == 8).all()
 
 
 def test_scales_beyond_float32_are_refused() -> None:

@@ -63,6 +63,35 @@ def test_an_unknown_option_is_bad_use(command: str, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err.startswith(f"usage: pyonednn-q {command}")
 
 
+@pytest.mark.parametrize(
+    ("line", "option", "wanted"),
+    [
+        ("saturation x --isa FOO", "--isa", "one of SSE41, .*AVX10_2"),
+        ("inspect x --layout foo", "--layout", "one of channels_last, dense"),
+        ("inspect x --tail foo", "--tail", "none, or words joined by _: relu, "),
+        ("bench x --layout foo", "--layout", "one of channels_last, dense"),
+        ("demo --seed x", "--seed", "whole number from 0 to "),
+        ("demo --seed=-1", "--seed", "whole number from 0 to "),
+        ("demo --batch 0", "--batch", "whole number from 1 to "),
+    ],
+)
+def test_a_bad_value_is_told_what_would_do(
+    line: str, option: str, wanted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one line behind the usage, as the page of the command line has it."""
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(line.split())
+    assert stopped.value.code == 2
+    usage, _, last = capsys.readouterr().err.rstrip("\n").rpartition("\n")
+    assert usage.startswith("usage: pyonednn-q ")
+    assert re.match(f"pyonednn-q [a-z]+: error: argument {option}: .*{wanted}", last)
+
+
+def test_no_command_is_helped(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    assert capsys.readouterr().err.startswith("usage: pyonednn-q [-h]")
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_is_parsed_without_the_others(command: str) -> None:
     """Else each of them would import what all of them need."""

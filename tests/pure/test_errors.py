@@ -85,6 +85,22 @@ def test_unsupported_errors_pickle_with_their_reasons(error: errors.UnsupportedE
         assert {**vars(copy)} == {**vars(error)}
 
 
+def test_what_to_do_about_weights_that_saturate_is_told_whole() -> None:
+    problem = "convolution " + "src:u8:1x2048x224x224@channels_last " * 9
+    remedy = "keep weights in [-64, 64] (even ones for s8 sources), or pass saturation='allow'"
+    for words in range(1, 150):
+        detail = f"{'words ' * words}; {remedy}"
+        for explain in (None, lambda: REASONS * 30):
+            error = errors.SaturationError(
+                "refused", "checking the weights", problem, detail, explain=explain
+            )
+            assert remedy in str(error)
+            assert remedy in error.detail
+            assert len(str(error)) <= 500
+    short = errors.OneDNNError("refused", "checking", problem, "why")
+    assert str(short).startswith("checking: refused; why; convolution src:u8:1x2048")
+
+
 def test_other_errors_pickle() -> None:
     for error in (
         *(kind("wei", "(3,)", "(4,)") for kind in ARGUMENT_ERRORS),

@@ -11,19 +11,29 @@ from typing import TypeVar
 from pyonednn_q.argument import one_of
 from pyonednn_q.errors import Error
 
-__all__ = ["choice", "listed", "pattern", "percent", "positive"]
+__all__ = ["choice", "listed", "pattern", "percent", "positive", "single"]
 
 T = TypeVar("T")
 
 
-def listed(kind: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
-    """Return a converter of words joined by commas; what `kind` refuses is an error of usage."""
+def single(kind: Callable[[str], T]) -> Callable[[str], T]:
+    """Return a converter of one word; what `kind` refuses is an error of usage."""
 
-    def convert(text: str) -> tuple[T, ...]:
+    def convert(text: str) -> T:
         try:
-            return tuple(dict.fromkeys(kind(part) for part in text.split(",")))
+            return kind(text)
         except Error as error:
             raise argparse.ArgumentTypeError(str(error)) from None
+
+    return convert
+
+
+def listed(kind: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
+    """Return a converter of words joined by commas; what `kind` refuses is an error of usage."""
+    one = single(kind)
+
+    def convert(text: str) -> tuple[T, ...]:
+        return tuple(dict.fromkeys(one(part) for part in text.split(",")))
 
     return convert
 

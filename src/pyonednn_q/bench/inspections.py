@@ -15,7 +15,7 @@ import json
 from pathlib import Path
 
 from pyonednn_q.bench import report, suite
-from pyonednn_q.bench.arguments import choice, listed, pattern
+from pyonednn_q.bench.arguments import choice, listed, pattern, single
 from pyonednn_q.bench.case import LAYOUTS, Case
 from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.precision import Precision
@@ -45,13 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--tail",
-        type=Tail,
+        type=single(Tail),
         default=Tail("none"),
         help=f"what follows the products: none, or words joined by _, of {', '.join(WORDS)}",
     )
     parser.add_argument(
         "--layout",
-        type=choice("layout", LAYOUTS),
+        type=single(choice("layout", LAYOUTS)),
         default=LAYOUTS[0],
         metavar="LAYOUT",
         help=f"of the src and dst of convolutions: {', '.join(LAYOUTS)} (default: {LAYOUTS[0]})",

@@ -23,7 +23,7 @@ import numpy as np
 
 from pyonednn_q.argument import one_of
 from pyonednn_q.bench import report, suite
-from pyonednn_q.bench.arguments import choice, pattern
+from pyonednn_q.bench.arguments import choice, pattern, single
 from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import Sample, quantize
 from pyonednn_q.bench.precision import Precision
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--isa",
-        type=choice("isa", ISA_ORDER),
+        type=single(choice("isa", ISA_ORDER)),
         default="AVX2",
         metavar="ISA",
         help="the instruction set to judge for, as in ONEDNN_MAX_CPU_ISA (default: AVX2)",

@@ -122,7 +122,13 @@ def compose(
     steps = (*_known_later(facts), *left.steps, *form.steps)
     # Without rules nothing is chosen either; the exact form's bits are promised.
     chosen: Policy | None = "bitwise" if exact_rounding else policy
-    lowered = _lowered(steps, facts, chosen if len(rules) else None, apart)
+    try:
+        lowered = _lowered(steps, facts, chosen if len(rules) else None, apart)
+    except ArgumentError as error:
+        if error.argument != "alpha" or facts.dst_scale > 1.0 / FLT_MAX:
+            raise
+        wanted = f"one whose reciprocal ends within float32: above {1.0 / FLT_MAX:.3g}"
+        raise ArgumentError("dst_scale", f"a scale of {facts.dst_scale:.3g}", wanted) from None
     if lowered.reason and strict:
         detail = f"no post-op for {Chain(*steps[lowered.taken :])}: {lowered.reason}"
         raise UnsupportedError("refused", "composing", facts.text(), detail)

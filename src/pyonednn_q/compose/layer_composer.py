@@ -74,7 +74,8 @@ def compose_layer(
         Of the weights, for the whole tensor or per output channel, symmetric (for matmul, a range
         of the whole tensor may have a zero point). By default, each channel's largest magnitude.
     wei_levels : int
-        Of that default. 255; or 129, codes within ±64, which CPUs without VNNI multiply exactly.
+        Of that default. 255; or 129, codes within ±64, which CPUs without VNNI multiply exactly
+        for u8 sources.
     chain : Chain, optional
         What follows the bias.
     dst_fq : FakeQuantize, optional
@@ -132,7 +133,7 @@ def compose_layer(
     rows = asked.channel_rows(values)
     if wei_fq is not None and wei_fq.channels not in {None, len(rows)}:
         raise ShapeError("wei_fq", f"{wei_fq.channels} ranges", f"{len(rows)}, or one for all")
-    quantized = weight_codes(rows, wei_fq or max_abs_range(rows, wei_levels))
+    quantized = weight_codes(rows, wei_fq or max_abs_range(rows, wei_levels, "wei_levels"))
     point = _wei_zero_point(quantized.zero_point, asked, tolerance)
     src = src_codes(src_fq, asked.src.dtype)
     dst = dst_codes(dst_fq, asked.dst.dtype)

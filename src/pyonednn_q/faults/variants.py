@@ -5,6 +5,7 @@ that comes after it; what the library and the guard table would let run, is offe
 
     layout          the same numbers in other places: channels last, packed weights
     kind            an inner product as the matmul of the same numbers
+    floats          source and weights cast to f32, or to bf16: few CPUs have kernels for f16
     source sign     s8 codes as u8 codes with a zero point that is 128 higher, or back: exact
     split           fewer post-ops, the rest as primitives after it, which read f32
     bias            f32 in place of another type
@@ -93,6 +94,7 @@ def _relaxations(problem: DenseProblem, attr: Attr) -> Iterator[tuple[str, Chang
     yield from _layouts(problem)
     if isinstance(problem, InnerProductProblem):
         yield "a matmul of the same numbers, weights transposed", _as_matmul
+    yield from _casts({problem.src.dtype, problem.wei.dtype})
     src_dtype = _SIGNS.get(problem.src.dtype)
     if src_dtype is not None and dtypes.is_integer(problem.wei.dtype):
         direction = "higher" if src_dtype == "u8" else "lower"
@@ -149,6 +151,22 @@ def _as_matmul(asked: Asked) -> Asked:
     if scale is not None and scale.mask:
         attr = replace(attr, wei_scale=replace(scale, mask=2))
     return product, attr
+
+
+def _casts(present: set[str]) -> Iterator[tuple[str, Change]]:
+    if present <= {"f16", "bf16"}:
+        for dtype in ("f32", "bf16"):
+            if present != {dtype}:
+                yield f"source and weights cast to {dtype}", _cast(dtype)
+
+
+def _cast(dtype: str) -> Change:
+    def change(asked: Asked) -> Asked:
+        problem, attr = asked
+        src, wei = (replace(spec, dtype=dtype) for spec in (problem.src, problem.wei))
+        return replace(problem, src=src, wei=wei), attr
+
+    return change
 
 
 def _with_sign(dtype: str) -> Change:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pyonednn_q import dtypes
 from pyonednn_q.compose.composer import asks_for_sums, compose
 from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point
 from pyonednn_q.errors import ArgumentError
@@ -142,7 +143,10 @@ class Composer:
         params = self.settings.src_q
         if params is None or isinstance(params, Dynamic) or not self.settings.has_src_point:
             return False
-        return by in {"bias", "map"} or not float(params.zero_point).is_integer()
+        if by in {"bias", "map"} or isinstance(params, QParams):
+            return by in {"bias", "map"}
+        point, src = float(params.zero_point), params.dtype
+        return not (point.is_integer() and dtypes.qmin(src) <= point <= dtypes.qmax(src))
 
     def _composed(self, key: CompositionKey) -> Composition:
         problem, settings = self.problem, self.settings
@@ -159,17 +163,22 @@ class Composer:
         else:
             carried = self._carried(key.by)
             facts = self._facts(carried)
-        plan = compose(
-            settings.post,
-            facts,
-            settings.policy,
-            exact_rounding=settings.exact_rounding,
-            strict=settings.strict,
-            apart=key.apart,
-        )
+        try:
+            plan = compose(
+                settings.post,
+                facts,
+                settings.policy,
+                exact_rounding=settings.exact_rounding,
+                strict=settings.strict,
+                apart=key.apart,
+            )
+        except ArgumentError as error:
+            raise settings.as_written(error) from None
         _check_reach(plan)
-        # Operands and slopes have dims that dst's size decides; nothing else of a plan knows it.
-        if not any(isinstance(post_op, (BinaryPostOp, PReluPostOp)) for post_op in plan.post_ops):
+        # Operands and slopes have dims that dst's size decides, so what is left over may follow
+        # from it; nothing else of a plan knows it.
+        of_size = any(isinstance(post_op, (BinaryPostOp, PReluPostOp)) for post_op in plan.post_ops)
+        if plan.is_whole and not of_size:
             plan = replace(plan, facts=replace(facts, dst_dims=None))
         for other, one in known:
             is_same = (other.kind, other.src, other.wei_dims) == (key.kind, key.src, key.wei_dims)

@@ -235,7 +235,8 @@ class Conv(_Windowed):
     Parameters
     ----------
     wei : (OC, IC / groups, spatial) array
-        s8 or u8 codes with `wei_q`; f32, bf16 or f16 without.
+        s8 or u8 codes with `wei_q`; f32, bf16 or f16 without (f16 where the CPU has AVX512_FP16
+        or AVX-NE-CONVERT).
     bias : (OC,) array, optional
         Floats (f32, float64, f16, bf16): real values, as oneDNN v3 adds them in f32. s32: units of
         the accumulator, worth src_scale · wei_scale each, as ONNX and TFLite have them.

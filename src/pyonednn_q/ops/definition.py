@@ -58,6 +58,10 @@ class Definition:
         self._check_wei_dims(wei)
         if not wei.size:
             raise ShapeError("wei", str(wei.shape), "no empty dimension")
+        channels = settings.post.channels
+        if channels not in {None, wei.shape[self.axis]}:
+            wanted = f"{wei.shape[self.axis]}, or constants of the whole tensor"
+            raise ShapeError("post", f"constants of {channels} channels", wanted)
         self.settings = settings
         groups = self.groups
         self.weights = Weights.of(
@@ -125,6 +129,8 @@ class Definition:
         try:
             dtype = dtypes.from_numpy(src.dtype, "src")
         except DTypeError as error:
+            if not src.dtype.isnative:
+                raise
             raise DTypeError("src", error.got, self.settings.src_wanted) from None
         if self.settings.src_q is not None and dtype == "f32":
             return self.settings.src_q.dtype

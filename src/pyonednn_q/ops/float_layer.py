@@ -110,7 +110,7 @@ def _quantized_weights(
         if wei_fq.channels not in {None, len(rows)}:
             wanted = f"{len(rows)}, or one for all"
             raise ShapeError("wei_fq", f"{wei_fq.channels} ranges", wanted)
-    quantized = weight_codes(rows, max_abs_range(rows, levels) if wei_fq is None else wei_fq)
+    quantized = weight_codes(rows, wei_fq or max_abs_range(rows, levels, "wei_levels"))
     points = quantized.zero_point.rint()
     if abs(quantized.zero_point - points).greatest > 1e-4:
         got = f"a range whose 0 is at code {quantized.zero_point}"

@@ -130,7 +130,7 @@ class Settings:
     def _check_requantize(self, name: str) -> None:
         instance("requantize", name, str)
         # Its own name, not an alias: settings are compared.
-        object.__setattr__(self, "requantize", dialect(name).name)
+        object.__setattr__(self, "requantize", dialect(name, "requantize").name)
         for argument in ("src_q", "dst_q"):
             params = getattr(self, argument)
             if not isinstance(params, QParams):
@@ -230,6 +230,12 @@ class Settings:
         if isinstance(self.src_q, Dynamic):
             return not self.src_q.is_symmetric
         return self.src_q is not None and self.src_q.zero_point != 0
+
+    @staticmethod
+    def as_written(error: ArgumentError) -> ArgumentError:
+        """Return an error of composing that names what an operator is made with."""
+        name = {"chain": "post", "dst_scale": "dst_q"}.get(error.argument, error.argument)
+        return type(error)(name, error.got, error.wanted)
 
     def bare(self, dtype: str) -> dict[str, Any]:
         """Return parameters for plain products of codes of a type with s8 weights, exact in s32."""

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 OFFSET = 128
 _AS_U8 = "s8 source as u8, 128 more, and so its zero point: "
 NOT_EXACT_AS_S8 = f"{_AS_U8}as s8 these weights are not summed exactly"
+NOT_TAKEN_AS_S8 = f"{_AS_U8}no kernel here takes it as s8"
 SLOW = "s8 runs in loops over gemm here, many times slower than u8"
 SLOW_AS_S8 = f"{_AS_U8}{SLOW}"
 
@@ -71,10 +72,12 @@ def as_unsigned(params: QParams | Dynamic | SourceLevels) -> QParams | Dynamic |
 
 def both_refused(signed: SaturationError, unsigned: Error) -> SaturationError:
     """Return the refusal of s8 sources that also says what is wrong with u8 ones."""
-    why = unsigned.detail if isinstance(unsigned, OneDNNError) else str(unsigned)
-    # Both have to find room in one message.
-    first, second = shortened(signed.detail, 95), shortened(why, 95)
-    detail = f"{first}; and as u8, {OFFSET} more: {second}"
+    if isinstance(unsigned, SaturationError):
+        why = f"{len(unsigned.channels)} output channel(s) are not exact, either"
+    else:
+        why = unsigned.detail if isinstance(unsigned, OneDNNError) else str(unsigned)
+    # What to do ends the detail of the first, and stays whole at the end of both.
+    detail = f"as u8, {OFFSET} more: {shortened(why, 95)}; as s8: {signed.detail}"
     return SaturationError(
         signed.status, signed.call, signed.problem, detail, channels=signed.channels
     )

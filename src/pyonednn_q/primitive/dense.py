@@ -286,14 +286,16 @@ class MatMulProblem(DenseOperation):
 def _product_dims(src: Dims, wei: Dims) -> Dims:
     if len(src) < 2:
         raise ShapeError(argument="src", got=str(src), wanted="(..., M, K)")
+    # Who calls an operator brings src alone: of two that do not fit, it is the one to change.
     if len(wei) != len(src):
-        raise ShapeError(argument="wei", got=str(wei), wanted=f"{len(src)} dimensions, as in src")
+        wanted = f"{len(wei)} dimensions, as in wei {wei}"
+        raise ShapeError(argument="src", got=str(src), wanted=wanted)
     if wei[-2] != src[-1]:
-        wanted = f"{src[-1]} rows, the columns of src {src}"
-        raise ShapeError(argument="wei", got=str(wei), wanted=wanted)
+        wanted = f"{wei[-2]} columns, as many as wei {wei} has rows"
+        raise ShapeError(argument="src", got=str(src), wanted=wanted)
     pairs = list(zip(src[:-2], wei[:-2], strict=True))
     if any(a != b and 1 not in (a, b) for a, b in pairs):
-        wanted = f"leading dimensions 1 or as in src {src}"
-        raise ShapeError(argument="wei", got=str(wei), wanted=wanted)
+        wanted = f"leading dimensions 1 or as in wei {wei}"
+        raise ShapeError(argument="src", got=str(src), wanted=wanted)
     batch = tuple(b if a == 1 else a for a, b in pairs)
     return (*batch, src[-2], wei[-1])

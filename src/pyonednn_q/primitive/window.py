@@ -20,6 +20,8 @@ Dims = tuple[int, ...]
 PerDim = int | Iterable[int]
 Padding = int | Iterable[int | Iterable[int]]
 
+_MOST = 2**31 - 1  # the library's own integers
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -83,7 +85,7 @@ class Window:
 
 def per_dim(argument: str, value: PerDim, count: int) -> Dims:
     """Return one value per spatial dimension, at least 1, from one for all, or from as many."""
-    values = integers(argument, value if isinstance(value, Iterable) else (value,) * count)
+    values = _whole(argument, value if isinstance(value, Iterable) else (value,) * count, value)
     if len(values) != count:
         raise ShapeError(argument, shown(values), f"{count} values, one per spatial dimension")
     if values and min(values) < 1:
@@ -112,16 +114,20 @@ def padding_sides(value: Padding, count: int) -> tuple[Dims, Dims]:
     >>> padding_sides(((0, 1), (2, 3)), 2), padding_sides([0, 2, 1, 3], 2)
     (((0, 2), (1, 3)), ((0, 2), (1, 3)))
     """
-    sides = items("padding", value if isinstance(value, Iterable) else (value,) * count, object)
+    row = value if isinstance(value, Iterable) else (value,) * count
+    try:
+        sides = items("padding", row, object)
+    except ShapeError:
+        raise _refused("padding", value) from None
     is_flat = len(sides) == 2 * count and not any(isinstance(side, Iterable) for side in sides)
     if is_flat:
-        flat = integers("padding", sides)
+        flat = _whole("padding", sides, value)
         pairs: list[Dims] = list(zip(flat[:count], flat[count:], strict=True))
     else:
         pairs = []
         for side in sides:
             pair = side if isinstance(side, Iterable) else (side, side)
-            pairs.append(integers("padding", pair))
+            pairs.append(_whole("padding", pair, value))
     if len(pairs) != count or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
         wanted = f"0 or more: one value, {count}, (lo, hi) for each dimension, or {2 * count}"
         raise ShapeError("padding", shown(value), wanted)
@@ -133,5 +139,26 @@ def kept(name: str, value: Any) -> Any:  # noqa: ANN401 - one number, a row, or 
     """Return a part of a window as its caller wrote it, of numbers and tuples of them."""
     if not isinstance(value, Iterable):
         return value
-    rows = items(name, value, object)
-    return tuple(integers(name, row) if isinstance(row, Iterable) else row for row in rows)
+    try:
+        rows = items(name, value, object)
+    except ShapeError:
+        raise _refused(name, value) from None
+    return tuple(_whole(name, row, value) if isinstance(row, Iterable) else row for row in rows)
+
+
+def _whole(argument: str, row: Iterable[Any], value: object) -> Dims:
+    """Return integers of a part of a window; `value` is the part as its caller wrote it."""
+    try:
+        values = integers(argument, row)
+    except ShapeError:
+        raise _refused(argument, value) from None
+    if max(values, default=0) > _MOST:
+        raise _refused(argument, value)
+    return values
+
+
+def _refused(argument: str, value: object) -> ShapeError:
+    number, each = f"a whole number up to {_MOST}", "one for each spatial dimension"
+    is_padding = argument == "padding"
+    wanted = f"{number}, {each}, or (lo, hi) for each" if is_padding else f"{number}, or {each}"
+    return ShapeError(argument, shown(value), wanted)

@@ -13,6 +13,7 @@ from pyonednn_q.errors import ShapeError
 from pyonednn_q.primitive.dense_operation import DenseOperation, indices, numeric
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.primitive.window import Dims, Padding, PerDim, Window, padding_sides, per_dim
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -130,10 +131,19 @@ class WindowedProblem(DenseOperation):
             reach = f"src with padding {lo}, {hi} to give an output"
             raise ShapeError(argument="src", got=f"{src_dims}, output {lengths}", wanted=reach)
         oc = math.prod(wei_dims[: 1 + len(wei_dims) - len(src_dims)])
+        dst_dims = (src_dims[0], oc, *lengths)
+        try:
+            dst_spec = laid_out(dst_dims, dst, layout)
+        except ShapeError:  # nobody wrote its strides
+            most = {"stride": max(steps), "dilation": max(gaps), "padding": max(lo + hi)}
+            name = max(most, key=lambda part: most[part])
+            value = {"stride": stride, "dilation": dilation, "padding": padding}[name]
+            wanted = f"less: dst would be {dst_dims}, which no memory holds"
+            raise ShapeError(name, shown(value), wanted) from None
         return cls(
             src=laid_out(src_dims, src, layout),
             wei=TensorSpec(wei_dims, wei),
-            dst=laid_out((src_dims[0], oc, *lengths), dst, layout),
+            dst=dst_spec,
             bias=bias_spec(oc, bias),
             stride=steps,
             dilation=gaps,
@@ -273,13 +283,13 @@ class WindowedProblem(DenseOperation):
         return self.window.params()
 
     def _shown(self) -> dict[str, Any]:
-        shown = {"stride": self.stride} if max(self.stride) > 1 else {}
-        shown |= {"dilation": self.dilation} if max(self.dilation) > 1 else {}
+        parts = {"stride": self.stride} if max(self.stride) > 1 else {}
+        parts |= {"dilation": self.dilation} if max(self.dilation) > 1 else {}
         if max(self.padding_lo + self.padding_hi) == 0:
-            return shown
+            return parts
         if self.padding_lo == self.padding_hi:
-            return shown | {"padding": self.padding_lo}
-        return shown | {"padding_lo": self.padding_lo, "padding_hi": self.padding_hi}
+            return parts | {"padding": self.padding_lo}
+        return parts | {"padding_lo": self.padding_lo, "padding_hi": self.padding_hi}
 
 
 def _check_channels(src: Dims, wei: Dims) -> None:

@@ -42,7 +42,7 @@ class WeightCodes:
     zero_point: Vec
 
 
-def max_abs_range(rows: ArrayLike, levels: int = 255) -> FakeQuantize:
+def max_abs_range(rows: ArrayLike, levels: int = 255, argument: str = "levels") -> FakeQuantize:
     """Return the symmetric range of each row that its largest magnitude spans.
 
     Parameters
@@ -53,6 +53,8 @@ def max_abs_range(rows: ArrayLike, levels: int = 255) -> FakeQuantize:
         Number of codes, odd, so that both ends are as far from 0. 255: codes from -127 to 127,
         which can change their sign. 129: from -64 to 64, which a CPU without VNNI multiplies
         exactly.
+    argument : str
+        What the caller calls `levels`, for the message.
 
     Notes
     -----
@@ -63,9 +65,9 @@ def max_abs_range(rows: ArrayLike, levels: int = 255) -> FakeQuantize:
     >>> print(max_abs_range([[1.27, -0.5], [0.0, 0.0]]))
     fake_quantize(x, [[-1.27, -1], [1.27, 1]] -> [[-1.27, -1], [1.27, 1]], 255 levels)
     """
-    levels = whole("levels", levels)
+    levels = whole(argument, levels)
     if levels % 2 != 1 or not 3 <= levels < _MAX_LEVELS:
-        raise ArgumentError("levels", str(levels), f"an odd number from 3 to {_MAX_LEVELS - 1}")
+        raise ArgumentError(argument, str(levels), f"an odd number from 3 to {_MAX_LEVELS - 1}")
     largest = np.abs(_rows(rows)).max(axis=1, initial=0.0)
     high = Vec(np.where(largest > 0.0, largest, 1.0))
     return FakeQuantize(-high, high, -high, high, levels)

@@ -38,18 +38,25 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def dialect(name: str) -> Dialect:
+def dialect(name: str, argument: str = "dialect") -> Dialect:
     """Return the dialect with that name or alias.
+
+    Parameters
+    ----------
+    name : str
+        Of a row of `DIALECTS`, or an alias.
+    argument : str
+        What the caller calls it, for the message.
 
     Raises
     ------
     ArgumentError
         There is none; the message lists them.
     """
-    instance("dialect", name, str)
+    instance(argument, name, str)
     row = DIALECTS.get(name, ALIASES.get(name))
     if row is None:
-        raise ArgumentError("dialect", shown(name), f"one of {', '.join(DIALECTS)}")
+        raise ArgumentError(argument, shown(name), f"one of {', '.join(DIALECTS)}")
     return row
 
 

@@ -207,6 +207,7 @@ REFUSED: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     "wei between codes": (ArgumentError, "wei_fq: got a range whose 0 is at code",
                           {"problem": MATMUL, "wei": wei_of(MATMUL),
                            "wei_fq": FakeQuantize(-1, 1, -1, 1, 256)}),
+    "wei levels": (ArgumentError, "^wei_levels: got 256", {"wei_levels": 256}),
     "bias": (ShapeError, "bias", {"bias": np.ones(3)}),
     "zero point": (ArgumentError, "zero_point: got 'nowhere'", {"zero_point": "nowhere"}),
     "chain": (ShapeError, "chain: got constants of 3 channels",

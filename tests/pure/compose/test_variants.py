@@ -56,6 +56,11 @@ def stored(problem: Any, dtype: str) -> Any:
     return replace(problem, dst=replace(problem.dst, dtype=dtype))
 
 
+def of_floats(dtype: str) -> Any:
+    return MatMulProblem.of((4, 16), (16, 8), src=dtype, wei=dtype, dst="f32")
+
+
+HALF = of_floats("f16")
 ANY_PRODUCT = replace(PRODUCT, wei=TensorSpec.dense((16, 8), "s8"))
 ROWS = replace(PRODUCT, src=TensorSpec((4, 16), "u8", (20, 1)), dst=TensorSpec((4, 8), "u8"))
 PLAIN = ConvProblem.of((1, 8, 9, 9), (16, 8, 3, 3), layout="dense")
@@ -81,6 +86,9 @@ ALONE: list[tuple[str, Any, Attr, Asked]] = [
         Attr(wei_scale=Scale()),
         (AS_MATMUL, Attr(wei_scale=Scale())),
     ),
+    ("source and weights cast to f32", HALF, Attr(), (of_floats("f32"), Attr())),
+    ("source and weights cast to bf16", HALF, Attr(), (of_floats("bf16"), Attr())),
+    ("source and weights cast to f32", of_floats("bf16"), Attr(), (of_floats("f32"), Attr())),
     (
         "s8 source with a zero point 128 lower",
         CONV,
