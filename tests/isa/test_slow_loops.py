@@ -68,8 +68,10 @@ def test_the_strided_kernel_is_slow_for_single_channels() -> None:
     assert not slow_loop(grouped, strided)
 
 
-@pytest.mark.parametrize("point", [0, 7])
-@pytest.mark.parametrize("src_dtype", ["u8", "s8"])
+# -128 is that of TFLite behind a relu: as u8, there is none.
+@pytest.mark.parametrize(
+    ("src_dtype", "point"), [("u8", 0), ("u8", 7), ("s8", 0), ("s8", 7), ("s8", -128)]
+)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layers_are_exact_and_generated(layer: str, src_dtype: str, point: int) -> None:
     call = call_of(layer, src_dtype, point)
@@ -143,3 +145,63 @@ def test_who_allows_saturation_gets_exact_codes_of_u8_or_s8_as_it_is() -> None:
     operator = call.operator()
     call.meaning().check_equal(call.run(operator))
     assert operator.prepare(src_dims).primitive.kind == "jit"
+
+
+@pytest.mark.skipif(not has_bf16(), reason="ml_dtypes is not installed")
+def test_exact_loops_are_not_left_for_sums_that_saturate() -> None:
+    if runtime.isa().is_beyond_avx2() and not runtime.isa().has_vnni():
+        pytest.skip("the kernel that runs saturates itself, as it may")
+    kind, wei_dims, src_dims, window = LAYERS["deconvolution"]
+    wei = (RNG.integers(-63, 64, wei_dims) | 1).astype(np.int8)
+    src = RNG.integers(-128, 128, src_dims).astype(np.int8)
+    options: dict[str, Any] = {"dst": "bf16", "saturation": "allow"}
+    call = Call(kind, src, wei, None, pq.QParams(0.5, 0, "s8"), WEI_Q, window=window)
+    dst = call.but(options=options).run().astype(np.float64)
+    wei_f32, src_f32 = (0.125 * wei).astype(np.float32), src.astype(np.float32)
+    exact = pq.Deconv(wei_f32, **window)(src_f32)
+    np.testing.assert_allclose(dst, exact, rtol=2.0**-8)
+
+
+@pytest.mark.skipif(not has_bf16(), reason="ml_dtypes is not installed")
+@pytest.mark.parametrize("kind", ["inner_product", "matmul"])
+def test_who_allows_reference_loops_gets_none_where_others_are_had(kind: str) -> None:
+    wei_dims = (64, 48) if kind == "inner_product" else (48, 64)
+    wei = RNG.integers(-64, 65, wei_dims).astype(np.int8)
+    src = RNG.integers(-128, 128, (5, 48)).astype(np.int8)
+    options: dict[str, Any] = {"dst": "bf16", "allow_reference": True}
+    call = Call(kind, src, wei, None, pq.QParams(0.5, 0, "s8"), WEI_Q, options=options)
+    assert call.operator().prepare(src.shape).primitive.kind != "reference"
+
+
+def test_a_loop_is_called_slow_only_where_u8_is_faster() -> None:
+    wei = np.full((16, 16, 3, 3), 2, np.int8)
+    window: dict[str, Any] = {"dilation": 2, "stride": 2}
+    for dtype in ("s8", "u8"):
+        operator = pq.Deconv(wei, src_q=pq.QParams(0.5, 7, dtype), wei_q=WEI_Q, **window)
+        planned = operator.prepare((1, 16, 6, 6))
+        if dtype == "s8":
+            is_told = SLOW in planned.notes
+        else:
+            assert not (is_told and planned.primitive.kind == "gemm")
+
+
+@pytest.mark.skipif(not has_bf16(), reason="ml_dtypes is not installed")
+def test_gemm_is_not_preferred_to_a_slow_loop() -> None:
+    wei = RNG.integers(-63, 64, (64, 1, 4, 4)).astype(np.int8)
+    q: dict[str, Any] = {"src_q": pq.QParams(0.5, 0, "u8"), "wei_q": WEI_Q, "dst": "bf16"}
+    window: dict[str, Any] = {"groups": 64, "stride": 2, "padding": 1}
+    problem = DeconvProblem.of((1, 64, 7, 7), (64, 1, 4, 4), dst="bf16", **window)
+    has_loop = any(slow_loop(problem, each.impl) for each in implementations(problem))
+    strict = pq.Deconv(wei, strict=True, **q, **window).prepare((1, 64, 7, 7)).primitive
+    assert bool(slow_loop(strict.problem, strict.impl)) == has_loop
+
+
+def test_other_sizes_of_codes_that_run_as_u8_are_not_tried_as_s8() -> None:
+    wei = (RNG.integers(-16, 16, (48, 64)) * 2 + 1).astype(np.int8)
+    one = pq.MatMul(wei, src_q=pq.QParams(0.5, 5, "s8"), wei_q=WEI_Q)
+    other = pq.MatMul(wei, src_q=pq.QParams(0.5, 133, "u8"), wei_q=WEI_Q)
+    for rows in (1, 2, 5):
+        src = RNG.integers(-128, 128, (rows, 48)).astype(np.int8)
+        np.testing.assert_array_equal(one(src), other((src.astype(int) + 128).astype(np.uint8)))
+        if not runtime.isa().is_beyond_avx2():
+            assert one.wei_bytes == other.wei_bytes

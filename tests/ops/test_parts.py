@@ -14,7 +14,7 @@ from pyonednn_q.expr.steps import Chain, Eltwise, Sum
 from pyonednn_q.ops.conv import Conv
 from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.ops.settings import Settings
-from pyonednn_q.ops.weights import Parts, merged, split
+from pyonednn_q.ops.weights import Parts, Weights, merged, split
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from support.calls.call import Call
@@ -175,15 +175,12 @@ def test_parts_add_up(limits: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("groups", "channels", "left", "each"),
-    [(16, 1, 2, 8), (4, 2, 1, 8), (6, 1, 1, 6), (17, 1, 17, 1), (2, 16, 2, 16)],
+    ("groups", "channels", "count"), [(16, 1, 8), (4, 2, 4), (6, 1, 3), (17, 1, 1), (2, 16, 2)]
 )
-def test_groups_of_a_few_channels_are_merged(
-    groups: int, channels: int, left: int, each: int
-) -> None:
+def test_merged_groups_mean_the_same(groups: int, channels: int, count: int) -> None:
     wei = np.random.default_rng(1).integers(-9, 9, (groups * 3, channels, 2)).astype(np.int16)
-    wide, fewer = merged(wei, groups, 8)
-    assert (fewer, wide.shape) == (left, (groups * 3, each, 2))
+    wide, fewer = merged(wei, groups, count), groups // count
+    assert wide.shape == (groups * 3, count * channels, 2)
     src = np.random.default_rng(2).integers(0, 9, (5, groups * channels, 2))
 
     def product(weights: Any, count: int) -> Any:
@@ -191,6 +188,19 @@ def test_groups_of_a_few_channels_are_merged(
         return np.einsum("ngis,gois->ngo", src.reshape(5, count, -1, 2), own).reshape(5, -1)
 
     np.testing.assert_array_equal(product(wide, fewer), product(wei, groups))
+
+
+@pytest.mark.parametrize(
+    ("groups", "channels", "left", "each"),
+    [(16, 1, 2, 8), (4, 2, 1, 8), (6, 1, 1, 6), (17, 1, 17, 1), (2, 16, 2, 16)],
+)
+def test_groups_of_a_few_channels_are_merged(
+    groups: int, channels: int, left: int, each: int
+) -> None:
+    wei = np.full((groups * 3, channels, 2), -128, np.int8)
+    weights = Weights.of(wei, QParams(1.0, 90, "s8"), 0, is_int8=True, groups=groups)
+    assert weights.parts is not None
+    assert (weights.parts.groups, weights.parts.channels) == (left, each)
 
 
 def test_weights_that_fit_are_not_repeated() -> None:

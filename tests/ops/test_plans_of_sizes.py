@@ -103,3 +103,45 @@ def test_weights_are_summed_and_chains_rewritten_for_the_first_size_only(
     one.clear()
     one.prepare(sizes[1])
     assert set(calls) == {"_rewritten", "acc_interval"}
+
+
+@pytest.mark.parametrize("kind", ["conv", "deconv"])
+def test_a_range_that_lies_away_from_0_is_no_code_whatever_the_size(kind: str) -> None:
+    """Its zero point is whole, and no code: taps that miss the source must not get it."""
+    levels = pq.FakeQuantize(1.0, 2.0, 1.0, 2.0, 256)
+    wei = np.ones((1, 1, 2, 2), np.float32)
+    cls, window = (
+        (pq.Conv, {"stride": 3, "padding": ((0, 1), (0, 1))})
+        if kind == "conv"
+        else (pq.Deconv, {"stride": 3})
+    )
+    operator = cls.from_float(wei, src_q=levels, wei_levels=129, **window)
+    for size in (2, 4, 3, 5):
+        src = np.full((1, 1, size, size), 1.0 + 100 / 255, np.float32)  # a level
+        expected = cls(wei, **window)(src)
+        np.testing.assert_allclose(operator(src), expected, rtol=1e-5)
+
+
+def test_what_is_left_over_follows_from_each_size() -> None:
+    """A map of dst's size is an operand where oneDNN takes it, and left over where not."""
+
+    def deconvolution() -> pq.Deconv:
+        wei = np.full((2, 1, 1), 2, np.int8)
+        src_q, wei_q = pq.QParams(0.1, 7, "u8"), pq.QParams(0.1, 0, "s8")
+        window: dict[str, Any] = {"padding": ((0, 1),), "zero_point": "map", "dst": "s32"}
+        return pq.Deconv(wei, src_q=src_q, wei_q=wei_q, **window)
+
+    for order in ((4, 2, 3), (2, 4, 3)):
+        operator = deconvolution()
+        for size in order:
+            dims = (1, 1, size)
+            assert operator.prepare(dims).notes == deconvolution().prepare(dims).notes
+
+
+def test_huge_windows_are_refused_by_their_name() -> None:
+    wei = np.ones((1, 1, 3, 3), np.int8)
+    q: dict[str, Any] = {"src_q": QParams(0.5, 0, "u8"), "wei_q": QParams(0.5, 0, "s8")}
+    with pytest.raises(pq.errors.ShapeError, match="dilation"):
+        pq.Conv(wei, dilation=2**31, **q)
+    with pytest.raises(pq.errors.ShapeError, match="src"):
+        pq.Conv(wei, dilation=2**31 - 1, **q)(np.ones((1, 1, 8, 8), np.uint8))

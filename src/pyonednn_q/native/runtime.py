@@ -154,7 +154,7 @@ def limit_isa(name: str) -> None:
     ArgumentError
         No such instruction set.
     OneDNNError
-        Too late: something has already asked for the instruction set.
+        Too late: something has already asked for the instruction set, as operators do when made.
     """
     instance("name", name, str)
     if not name.isascii():

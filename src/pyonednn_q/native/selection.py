@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,14 +49,42 @@ if TYPE_CHECKING:
 NOT_EXACT = "does not sum exactly"  # so notes say it
 _CODES = 255  # the most that a code of 8 bits, less its zero point, amounts to
 _ADVICE = "keep weights in [-64, 64] (even ones for s8 sources), or pass saturation='allow'"
+_SMALLER = "take smaller weights, or parts of the input channels, or pass saturation='allow'"
+_LONGEST = 2**31 - 1
+_MANY = _LONGEST // (_CODES * 128) + 1  # products of codes, whose sum may leave 32 bits
 
 
 def may_saturate(problem: Problem, impl: str) -> bool:
     """Tell whether there are weights that this implementation does not sum exactly here."""
-    if "wei" not in problem.tensors or classify(impl) == "reference":
+    if "wei" not in problem.tensors:
         return False
     types = {problem.tensors["src"].dtype, problem.tensors["wei"].dtype}
-    return types <= {"u8", "s8"} and not runtime.isa().has_vnni(impl)
+    if not types <= {"u8", "s8"}:
+        return False
+    is_exact = classify(impl) == "reference" or runtime.isa().has_vnni(impl)
+    # Sums of codes that leave 32 bits wrap everywhere. Where they are all that is stored, 32 bits
+    # are what was asked for.
+    is_large = prod(problem.tensors["wei"].dims) >= _MANY
+    if is_large and isinstance(problem, DENSE) and problem.dst.dtype != "s32":
+        return problem.terms >= _MANY or not is_exact
+    return not is_exact
+
+
+def _wrapping(problem: Problem, attr: Attr, wei: np.ndarray[Any, Any]) -> tuple[int, ...]:
+    """Return the channels whose sums of codes leave 32 bits for some source.
+
+    Kernels sum codes from 0 to 255 and take zero points off afterwards, an s8 source's 128 among
+    them. What is left is no larger: pos*(255 - z) + neg*z <= 255*max(pos, neg).
+    """
+    if not isinstance(problem, DENSE) or problem.dst.dtype == "s32" or problem.terms < _MANY:
+        return ()
+    # The value of a zero point of weights is not known here: those at both ends bound the others.
+    points = (0,) if attr.wei_zero_point is None else (-128, 127)
+    wraps = np.zeros(problem.oc, bool)
+    for point in points:
+        acc = acc_interval(problem, wei, wei_zero_point=point, src_range=(0, _CODES))
+        wraps |= (acc.hi.values() > _LONGEST) | (acc.lo.values() < -_LONGEST - 1)
+    return tuple(np.flatnonzero(wraps).tolist())
 
 
 def inexact_weights(
@@ -70,21 +99,26 @@ def inexact_weights(
     """
     if not may_saturate(problem, impl):
         return None
-    if problem.tensors["src"].dtype == "u8" and safe_by_range(wei):
-        return None
-    isa, zero_point = runtime.isa(), None if attr.src_zero_point else False
-    channels = pair_overflow(problem, wei, isa, impl=impl, src_zero_point=zero_point)
+    isa, advice, channels = runtime.isa(), _SMALLER, _wrapping(problem, attr, wei)
+    why = "sums of codes exceed 32 bits, and wrap"
+    if not channels:
+        is_exact = classify(impl) == "reference" or isa.has_vnni(impl)
+        if is_exact or (problem.tensors["src"].dtype == "u8" and safe_by_range(wei)):
+            return None
+        zero_point = None if attr.src_zero_point else False
+        channels = pair_overflow(problem, wei, isa, impl=impl, src_zero_point=zero_point)
+        why = "without VNNI, pairs of products exceed 16 bits, or odd weights lose a bit"
+        advice = _ADVICE
     if not channels:
         return None
     listed = ", ".join(map(str, channels[:8])) + (", ..." if len(channels) > 8 else "")
     detail = (
         f"{len(channels)} output channel(s) ({listed}) hold weights that {impl} on {isa.text()} "
-        f"{NOT_EXACT}: without VNNI, pairs of products exceed 16 bits, or odd weights lose "
-        "a bit"
+        f"{NOT_EXACT}: {why}"
     )
     text = _text(problem, attr)
     return SaturationError(
-        "refused", "checking the weights", text, f"{detail}; {_ADVICE}", channels=channels
+        "refused", "checking the weights", text, f"{detail}; {advice}", channels=channels
     )
 
 
@@ -135,7 +169,6 @@ def _load(problem: Problem, attr: Attr, wei: np.ndarray[Any, Any] | None) -> flo
 
 
 OUT_OF_MEMORY = "out_of_memory"  # a status of the library
-_LONGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,8 +330,9 @@ def select(
             skipped.append(Skipped(impl, "a reference loop, up to 80 000 times slower"))
         elif implementation not in {None, impl}:
             skipped.append(Skipped(impl, f"{implementation} was asked for"))
-        elif slow:
-            skipped.append(Skipped(impl, slow))
+        elif slow or (kind == "gemm" and not any_speed and _was_slow(problem, skipped)):
+            why = slow or "loops over gemm, no faster than what was passed over"
+            skipped.append(Skipped(impl, why))
         else:
             return Selection(candidate, impl, kind, tuple(skipped))
         if not candidate.next():

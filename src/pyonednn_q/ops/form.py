@@ -9,6 +9,7 @@ binary add        a Sum of scale 1 reads its tensor as an operand, not from dst:
 row-major         source and result with channels first, where arrays have them last
 any layout        source and result as the library likes them, which may be in blocks of channels
 n input channels  more of them than there are, with weights of 0
+n groups          fewer of them than there are, with weights of 0 between those of each
 
 Where the layout is not that of the arrays, or channels are added, the library copies source and
 result in each call; that is timed with the rest.
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.expr.steps import Binary, Chain, Leaf, Sum
+from pyonednn_q.ops.weights import merged
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -41,6 +43,8 @@ WHY_IMAGE = "without VNNI a matmul runs on gemm, and a 1x1 convolution up to sev
 RESIDUAL_LEAF = "what_the_sum_reads"
 _IMAGE, _INNER = "1x1 convolution", "inner product"
 _MOST_COLUMNS = 1 << 20  # of an image: composing looks at each
+_MOST_MERGED = 32  # groups
+_WINDOWED = (ConvProblem, DeconvProblem)
 _FEW_CHANNELS = (4, 8, 16)  # what kernels load at once, from the narrowest
 
 
@@ -91,6 +95,12 @@ class Form:
             last = wei if self.asked.row_axis is not None else np.moveaxis(wei, 1, -1)
             rows = self.asked.channel_rows(last)
             return self.problem.from_channel_rows(rows)
+        asked, problem = self.asked, self.problem
+        if isinstance(asked, _WINDOWED) and isinstance(problem, _WINDOWED):
+            count = asked.groups // problem.groups
+            if count > 1:
+                flat = wei.reshape(asked.oc, *asked.wei.dims[2:])
+                return merged(flat, asked.groups, count).reshape(problem.wei.dims)
         more = [(0, to - have) for to, have in zip(self.problem.wei.dims, wei.shape, strict=True)]
         return np.pad(wei, more) if self.problem.wei.dims != self.asked.wei.dims else wei
 
@@ -177,10 +187,10 @@ def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iter
     asked = Form(AS_ASKED, problem, problem, chain)
     yield asked
     is_by_row = _has_row_leaf(chain)
-    product = None if is_by_row else _as_matmul(problem)
+    as_product = product_form(problem, chain)
     added = _with_leaf(chain, problem.dst.dtype)
-    if product is not None:
-        yield replace(asked, name="matmul", problem=product)
+    if as_product is not None:
+        yield as_product
     inner = None if is_by_row else _as_inner_product(problem)
     if inner is not None:
         yield replace(asked, name=_INNER, problem=inner)
@@ -189,11 +199,10 @@ def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iter
         yield replace(asked, name=_IMAGE, problem=image)
     if added is not None:
         yield replace(asked, name="binary add", chain=added, has_leaf=True)
-        if product is not None:
-            name = "matmul with binary add"
-            yield Form(name, problem, product, added, has_leaf=True)
+        if as_product is not None:
+            yield replace(as_product, name="matmul with binary add", chain=added, has_leaf=True)
     arrays = "dense" if layout == "dense" else "channels_last"
-    if isinstance(problem, (ConvProblem, DeconvProblem)):
+    if isinstance(problem, _WINDOWED):
         yield from _of_layouts(asked, problem, arrays)
         if isinstance(problem, ConvProblem) and not problem.has_groups:
             yield from _padded(asked, problem, arrays)
@@ -201,6 +210,31 @@ def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iter
         free = replace(problem, src=_free(problem.src))
         src = laid_out(problem.src.dims, problem.src.dtype, arrays)
         yield replace(asked, name="any layout", problem=free, arrays={"src": src})
+
+
+def product_form(problem: DenseProblem, chain: Chain) -> Form | None:
+    """Return the form of a matmul of matrices, if there is one."""
+    product = None if _has_row_leaf(chain) else _as_matmul(problem)
+    return None if product is None else Form("matmul", problem, product, chain)
+
+
+def fewer_groups(problem: DenseProblem, chain: Chain) -> Iterator[Form]:
+    """Give the forms of fewer groups, from the one with most of them, of a convolution with groups.
+
+    Each multiplies by zeros, as many times more as groups are merged; reference loops are slower
+    than the last.
+    """
+    if not isinstance(problem, _WINDOWED) or not problem.has_groups:
+        return
+    groups, dims = problem.groups, problem.wei.dims[1:]
+    for count in range(2, min(groups, _MOST_MERGED) + 1):
+        if not groups % count:
+            lead = (groups // count,) if count < groups else ()
+            wider = (*lead, count * dims[0], count * dims[1], *dims[2:])
+            fewer = replace(problem, wei=replace(problem.wei, dims=wider))
+            left = groups // count
+            name = f"{left} group{'s' * (left > 1)} instead of {groups}"
+            yield Form(name, problem, fewer, chain)
 
 
 def faster_form(problem: DenseProblem, chain: Chain, isa: InstructionSet) -> Form | None:

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.errors import ArgumentError, LibraryError, SaturationError, UnsupportedError
+from pyonednn_q.errors import (
+    ArgumentError,
+    LibraryError,
+    SaturationError,
+    ShapeError,
+    UnsupportedError,
+)
 from pyonednn_q.native import runtime
 from pyonednn_q.native.runtime import Lock
-from pyonednn_q.native.selection import slow_loop
 from pyonednn_q.native.trial import lost_channels
 from pyonednn_q.ops.arrays import Reshaped, as_array, as_output
-from pyonednn_q.ops.ready import Ready, Recipe
+from pyonednn_q.ops.ready import Ready, Recipe, is_slow
 from pyonednn_q.ops.shapes import Shapes
-from pyonednn_q.ops.source import NOT_EXACT_AS_S8, SLOW, SLOW_AS_S8, both_refused, hot_call_for
+from pyonednn_q.ops.source import (
+    NOT_EXACT_AS_S8,
+    NOT_TAKEN_AS_S8,
+    SLOW,
+    SLOW_AS_S8,
+    both_refused,
+    hot_call_for,
+)
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pyonednn_q.dtypes import DType
-    from pyonednn_q.native import Prepared
     from pyonednn_q.ops.composition import Composition, CompositionKey
     from pyonednn_q.ops.definition import Definition
     from pyonednn_q.ops.planned import Planned
@@ -49,6 +59,7 @@ class OnPrimitives:
     def __init__(self) -> None:
         self._ready: Shapes[tuple[Dims, str], Ready] = Shapes()
         self._compositions: dict[CompositionKey, Composition] = {}
+        self._as_u8 = False  # whether codes of s8 run as u8, which is faster
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[OnPrimitives], tuple[()]]:
@@ -85,6 +96,7 @@ class OnPrimitives:
         """Let go of primitives, plans and packed weights."""
         self._ready.clear()
         self._compositions.clear()
+        self._as_u8 = False
 
     @property
     def shapes(self) -> tuple[Dims, ...]:
@@ -114,49 +126,72 @@ class OnPrimitives:
             return
         src_q = definition.settings.src_q
         src = src_q.dtype if src_q else definition.weights.dtype
-        self._recipe(definition, definition._some_dims, src).compose_ahead()
+        try:
+            recipe = self._recipe(definition, definition._some_dims, src)
+        except ShapeError as error:
+            if error.argument not in {"dims", "strides"}:
+                raise
+            return  # a window that takes larger sources than memory holds
+        recipe.compose_ahead()
 
     def _make_ready(self, definition: Definition, src_dims: Dims, src_dtype: str) -> Ready:
         parts = definition.weights.parts
         dims = src_dims if parts is None else parts.dims(src_dims)
         is_signed = src_dtype == "s8" and definition.settings.src_q is not None
+        ready = self._faster_as_u8(definition, dims, None) if is_signed and self._as_u8 else None
         try:
-            ready = self._recipe(definition, dims, src_dtype).ready()
-        except SaturationError as error:
+            ready = ready or self._recipe(definition, dims, src_dtype).ready()
+        except UnsupportedError as error:
             if not is_signed:
                 raise
-            ready = self._not_exact_as_s8(definition, dims, error)
+            ready = self._refused_as_s8(definition, dims, error)
         else:
-            if is_signed and _is_slow(ready.planned.primitive):
-                ready = self._slow_as_s8(definition, dims, ready)
+            if is_signed and not ready.is_unsigned and is_slow(ready.planned.primitive):
+                ready = self._faster_as_u8(definition, dims, ready) or ready
         if definition.asked is not None:
             verify(definition, definition.asked, ready, src_dims, src_dtype)
         return ready
 
-    def _not_exact_as_s8(
-        self, definition: Definition, src_dims: Dims, refused: SaturationError
+    def _refused_as_s8(
+        self, definition: Definition, src_dims: Dims, refused: UnsupportedError
     ) -> Ready:
-        recipe = self._recipe(definition._unsigned(), src_dims, "u8", NOT_EXACT_AS_S8)
+        """Return what runs for codes as u8."""
+        why = NOT_EXACT_AS_S8 if isinstance(refused, SaturationError) else NOT_TAKEN_AS_S8
+        recipe = self._recipe(definition._unsigned(), src_dims, "u8", why)
         try:
             return replace(recipe.ready(), is_unsigned=True)
         except (UnsupportedError, ArgumentError) as error:
-            raise both_refused(refused, error) from None
+            if isinstance(refused, SaturationError):
+                raise both_refused(refused, error) from None
+            raise refused from None
 
-    def _slow_as_s8(self, definition: Definition, src_dims: Dims, signed: Ready) -> Ready:
-        """Return what runs for codes as u8, if all its sums are as exact, and if it is faster."""
+    def _faster_as_u8(
+        self, definition: Definition, src_dims: Dims, signed: Ready | None
+    ) -> Ready | None:
+        """Return what runs for codes as u8, if that is faster and all its sums are as exact."""
         unsigned = definition._unsigned()
         unsigned.settings = replace(unsigned.settings, saturation="refuse")
-        with suppress(UnsupportedError, ArgumentError):
+        try:
             ready = self._recipe(unsigned, src_dims, "u8", SLOW_AS_S8).ready()
-            plan, primitive = ready.planned.plan, ready.planned.primitive
-            # A bias or a map would round the share of 128.
-            is_exact = plan.sums or plan.attr.src_zero_point is not None
-            # Without VNNI gemm is faster for products of u8: those of s8 unpack the weights.
-            is_product = primitive.problem.window is None and not runtime.isa().is_beyond_avx2()
-            if is_exact and (is_product or not _is_slow(primitive)):
-                return replace(ready, is_unsigned=True)
-        signed.planned.decided = (*signed.planned.decided, SLOW)
-        return signed
+        except (UnsupportedError, ArgumentError):
+            return None
+        plan, primitive = ready.planned.plan, ready.planned.primitive
+        # Without VNNI gemm is faster for products of u8: those of s8 unpack the weights.
+        is_product = ready.planned.form.asked.window is None and not runtime.isa().is_beyond_avx2()
+        if is_slow(primitive) and not (is_product and primitive.kind == "gemm"):
+            return None
+        # A bias or a map would round the share of 128.
+        has_point = unsigned.settings.has_src_point
+        if has_point and not plan.sums and plan.attr.src_zero_point is None:
+            if signed is not None:
+                signed.planned.decided = (*signed.planned.decided, SLOW)
+            return None
+        if is_product:  # of any size: other sizes need not be tried as s8
+            self._as_u8 = True
+            for key in tuple(self._compositions):
+                if key.src == "s8":
+                    del self._compositions[key]
+        return replace(ready, is_unsigned=True)
 
     def _recipe(
         self, definition: Definition, src_dims: Dims, src_dtype: str, *notes: str
@@ -173,11 +208,6 @@ class OnPrimitives:
             compositions=self._compositions,
             notes=(weights.note, *notes) if weights.note else notes,
         )
-
-
-def _is_slow(primitive: Prepared) -> bool:
-    """Tell whether codes run in loops over gemm, or in others that are known to be slow."""
-    return primitive.kind == "gemm" or bool(slow_loop(primitive.problem, primitive.impl))
 
 
 def run_on(

@@ -17,8 +17,9 @@ from pyonednn_q.errors import (
     UnsupportedError,
 )
 from pyonednn_q.native import runtime
+from pyonednn_q.native.selection import slow_loop
 from pyonednn_q.ops.composition import Composer
-from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form
+from pyonednn_q.ops.form import AS_ASKED, WHY_IMAGE, Form, faster_form, fewer_groups, product_form
 from pyonednn_q.ops.planned import Planned, prepare_plan
 from pyonednn_q.ops.staged import Quantizer
 from pyonednn_q.ops.tunings import tuned
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyonednn_q.native import Prepared
     from pyonednn_q.ops.composition import Composition
     from pyonednn_q.ops.settings import ZeroPointCarrier
     from pyonednn_q.primitive.tensor import TensorSpec
@@ -95,7 +97,11 @@ class Recipe(Composer):
         UnsupportedError
             No way of several was taken; that of the last.
         """
-        ready, settings = self._faster() or self._usual(), self.settings
+        settings = self.settings
+        try:
+            ready = self._faster() or self._usual()
+        except UnsupportedError as error:
+            ready = self._alike(error)
         if settings.tune:
             usual = self._as_arrays_lie(ready.planned)
             planned = tuned(usual, self._formed, self.problem, settings.post, settings.layout)
@@ -132,6 +138,17 @@ class Recipe(Composer):
         except Error:  # with these weights, or this chain
             return None
         return Ready(planned) if classify(planned.primitive.impl) == "jit" else None
+
+    def _alike(self, refused: UnsupportedError) -> Ready:
+        """Return what runs in a form, where no kernel takes the problem as it was asked."""
+        if self.settings.dynamic is not None or isinstance(refused, SaturationError):
+            raise refused
+        product = product_form(self.problem, self.settings.post)
+        others = () if product is None else (product,)
+        for form in (*others, *fewer_groups(self.problem, self.settings.post)):
+            with suppress(UnsupportedError, ArgumentError):
+                return Ready(self._formed(form, None))
+        raise refused
 
     def _formed(self, form: Form, implementation: str | None, *, apart: bool = False) -> Planned:
         """Return the same in another form, or on another implementation; with its own weights."""
@@ -210,17 +227,24 @@ class Recipe(Composer):
             return f"no kernel here stores {self.settings.dst}: f32, then a cast"
         if isinstance(error, KnownWrongError):
             return f"known to go wrong in one primitive: {', '.join(error.guards)}"
-        return ""
+        # Without VNNI, sums are as inexact on their own.
+        if not self.settings.post or (
+            isinstance(error, SaturationError) and not runtime.isa().has_vnni()
+        ):
+            return ""
+        return "no kernel here takes sums and chain in one: f32, then the chain"
 
     def _stored_apart(self, ready: Ready, by: ZeroPointCarrier, note: str) -> Ready:
         """Return what stores f32 by generated code where loops over gemm store a narrow type."""
         dst = self.settings.dst
-        if dst not in _NARROW or ready.planned.primitive.kind != "gemm":
+        if dst not in _NARROW or not is_slow(ready.planned.primitive):
             return ready
-        apart = f"only loops over gemm store {dst} here: f32, then a cast"
+        apart = f"only slow loops store {dst} here: f32, then a cast"
+        # Exact loops are not left for sums that saturate.
+        exact = replace(self, settings=replace(self.settings, saturation="refuse"))
         with suppress(UnsupportedError):
-            other = self._on_primitive(self.composition(by, apart), note)
-            if other.planned.primitive.kind == "jit":
+            other = exact._on_primitive(self.composition(by, apart), note)  # noqa: SLF001
+            if not is_slow(other.planned.primitive):
                 return other
         return ready
 
@@ -266,3 +290,9 @@ def _in_f32(values: NDArray[np.float64]) -> NDArray[np.float32]:
         got = "scales with which its map leaves float32"
         raise ArgumentError("zero_point", got, "'attribute', or smaller scales")
     return stored
+
+
+def is_slow(primitive: Prepared) -> bool:
+    """Tell whether codes run in loops over gemm, or in others that are known to be slow."""
+    is_loop = primitive.kind in {"gemm", "reference"}
+    return is_loop or bool(slow_loop(primitive.problem, primitive.impl))

@@ -91,11 +91,10 @@ class Parts:
         return np.moveaxis(wide.reshape(*lead, self.groups * self.widened), -1, self.axis)
 
 
-def merged(wei: Array, groups: int, most: int) -> tuple[Array, int]:
-    """Return weights of fewer groups, with zeros between those of different ones; and how many.
+def merged(wei: Array, groups: int, count: int) -> Array:
+    """Return weights of fewer groups, with zeros between those of different ones.
 
-    Kernels are slow on groups of a few channels, or have none: as many neighbours become one group
-    as divide the groups and have no more than `most` channels together.
+    Kernels are slow on groups of a few channels, or have none.
 
     Parameters
     ----------
@@ -103,20 +102,14 @@ def merged(wei: Array, groups: int, most: int) -> tuple[Array, int]:
         Weights.
     groups : int
         Of channels.
-    most : int
-        Channels of a group.
+    count : int
+        How many neighbours become one group; it divides the groups.
     """
-    channels = wei.shape[1]
-    count = max(
-        n for n in range(1, groups + 1) if groups % n == 0 and (n == 1 or n * channels <= most)
-    )
-    if count == 1:
-        return wei, groups
     wide = np.zeros((groups // count, count, len(wei) // groups, count, *wei.shape[1:]), wei.dtype)
     own = wei.reshape(groups // count, count, len(wei) // groups, *wei.shape[1:])
     for at in range(count):
         wide[:, at, :, at] = own[:, at]
-    return wide.reshape(len(wei), count * channels, *wei.shape[2:]), groups // count
+    return wide.reshape(len(wei), count * wei.shape[1], *wei.shape[2:])
 
 
 def split(
@@ -343,7 +336,9 @@ def _in_parts(weights: Weights, axis: int, groups: int, limits: tuple[int, int])
     in_axis, src_axis = (-2, -1) if axis == -1 else (1, 1)
     centred, is_grouped = _centred(weights, axis), groups > 1
     if is_grouped:
-        centred, groups = merged(centred, groups, _GROUP)
+        few = [n for n in range(1, groups + 1) if not groups % n and n * centred.shape[1] <= _GROUP]
+        count = max(few, default=1)
+        centred, groups = merged(centred, groups, count), groups // count
     channels = centred.shape[in_axis]
     values, repeated = split(centred, in_axis, limits, whole=is_grouped)
     parts = Parts(src_axis, groups, channels, repeated)
