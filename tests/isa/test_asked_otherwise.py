@@ -11,7 +11,7 @@ import pyonednn_q as pq
 from pyonednn_q.errors import ReferenceKernelError
 from pyonednn_q.native import prepare
 from pyonednn_q.native.runtime import isa
-from pyonednn_q.primitive.problem import ConvProblem
+from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem
 from support.calls.call import Call
 
 RNG = np.random.default_rng(31)
@@ -114,3 +114,25 @@ def test_a_chain_apart_is_exact_where_only_old_kernels_take_it_whole() -> None:
     ).astype(np.float64)
     expected = 256 * np.tanh(real * 2.0**-20)
     assert np.abs(operator(src, residual=residual) - expected).max() <= 0.5 + 1e-3
+
+
+@pytest.mark.parametrize("matrices", [1, 2])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_slopes_of_batches_of_rows_are_one_a_column(matrices: int, rows: int) -> None:
+    """Slopes with a batch of one row are of all of dst, and those run in reference loops."""
+    problem = MatMulProblem.of((2, rows, 15), (matrices, 15, 14), src="u8", dst="f32")
+    wei = RNG.integers(-64, 65, problem.wei.dims) / 64.0
+    wei[:, 0] = 1.0  # so that codes are whole
+    slopes = np.array([0.5, 0.25] * 7)
+    layer = pq.compose_layer(
+        problem,
+        wei,
+        src_fq=pq.FakeQuantize(-1.0, 127 / 128, -1.0, 127 / 128),
+        chain=pq.Chain(pq.PRelu(slopes)),
+        wei_levels=129,
+    )
+    src = RNG.integers(-128, 128, problem.src.dims).astype(np.float32) / 128
+    real = src.astype(np.float64) @ wei
+    prepared = pq.prepare_layer(layer)
+    np.testing.assert_array_equal(prepared(src), np.where(real > 0, real, slopes * real))
+    assert prepared.planned.primitive.kind != "reference"

@@ -178,6 +178,8 @@ def _prelu(step: PRelu, facts: PrimitiveFacts) -> _Found:
     dims = operand_dims(facts, "per_channel")
     assert dims is not None
     mask = sum(1 << axis for axis, dim in enumerate(dims) if dim > 1)
+    if dims == facts.dst_dims:  # of rows alone: slopes of all of dst run in reference loops
+        mask = 1 << facts.axis
     return [Carrier(PReluPostOp(mask), step.slope.narrow())]
 
 

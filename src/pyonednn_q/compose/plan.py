@@ -25,7 +25,7 @@ from pyonednn_q.primitive.dense_facts import (
     SRC_ZERO_POINT,
     PrimitiveFacts,
 )
-from pyonednn_q.primitive.post_ops import BinaryPostOp, PostOp
+from pyonednn_q.primitive.post_ops import BinaryPostOp, PostOp, PReluPostOp
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.rewrite.rule import Exactness, Trace
 
@@ -194,7 +194,8 @@ class Plan:
         if isinstance(post_op, BinaryPostOp):
             spread = np.broadcast_to(values.reshape(aligned), post_op.src1.dims)
             return np.ascontiguousarray(spread)
-        if len(values) == 1:
+        assert isinstance(post_op, PReluPostOp)
+        if len(values) == 1 or post_op.mask == 1 << self.facts.axis:
             return values
         # Slopes, one per channel; again for every batch where the post-op's mask says so.
         dims = operand_dims(self.facts, "per_channel")
