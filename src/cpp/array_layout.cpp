@@ -48,10 +48,13 @@ bool ArrayLayout::fits(PyObject* object, bool is_written) const {
                    array_flags::aligned | (is_written ? array_flags::writeable : 0));
 }
 
-bool ArrayLayout::fits_codes_of(PyObject* object) const {
-    static const auto& floats = *new py::dtype(py::dtype::of<float>()); // outlives the interpreter
-    return !has_gaps && dtype.itemsize() == 1 &&
-           fits_as(object, floats, sizeof(float), array_flags::aligned);
+bool ArrayLayout::fits_codes_of(PyObject* object, bool is_s8) const {
+    // These outlive the interpreter.
+    static const auto& floats = *new py::dtype(py::dtype::of<float>());
+    static const auto& codes = *new py::dtype(py::dtype::of<std::int8_t>());
+    if (has_gaps || dtype.itemsize() != 1) return false;
+    return is_s8 ? fits_as(object, codes, 1, array_flags::aligned)
+                 : fits_as(object, floats, sizeof(float), array_flags::aligned);
 }
 
 bool ArrayLayout::fits_as(PyObject* object, const py::dtype& wanted, py::ssize_t times,

@@ -13,8 +13,8 @@ struct ArrayLayout {
     // struct and calls nothing; what it turns down may still be usable.
     bool fits(PyObject* object, bool is_written) const;
 
-    // The same of an array of float32 whose codes lie as the argument does.
-    bool fits_codes_of(PyObject* object) const;
+    // The same of an array of float32, or of s8, whose codes lie as the argument does.
+    bool fits_codes_of(PyObject* object, bool is_s8) const;
 
     // The memory of an array that is checked in full; ArgumentFault says what is wrong with it.
     void* checked_data(const py::handle& object) const;

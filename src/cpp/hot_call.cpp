@@ -34,17 +34,17 @@ PyObject* call_with_residual(PyObject* capsule, PyObject* const* args, Py_ssize_
     return run(capsule, args, static_cast<std::size_t>(count), true);
 }
 
-struct FloatCall {
+struct MakingCall {
     py::object owner;
     Prepared& prepared;
-    FloatSource source;
+    CodeSource source;
 };
 
-PyObject* call_of_floats(PyObject* capsule, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_making_codes(PyObject* capsule, PyObject* const* args, Py_ssize_t count) {
     try {
         if (count != 3) Py_RETURN_NOTIMPLEMENTED;
-        auto& of = *static_cast<FloatCall*>(PyCapsule_GetPointer(capsule, nullptr));
-        return of.prepared.run_if_floats_fit(of.source, args[0], args[1], args[2]).release().ptr();
+        auto& of = *static_cast<MakingCall*>(PyCapsule_GetPointer(capsule, nullptr));
+        return of.prepared.run_if_source_fits(of.source, args[0], args[1], args[2]).release().ptr();
     }
     PQ_LET_THREADS_END
     catch (...) {
@@ -60,7 +60,8 @@ PyCFunction as_definition(PyObject* (*function)(PyObject*, PyObject* const*, Py_
 PyMethodDef definition{"hot_call", as_definition(&call), METH_FASTCALL, nullptr};
 PyMethodDef with_residual{"hot_call_with_residual", as_definition(&call_with_residual),
                           METH_FASTCALL, nullptr};
-PyMethodDef of_floats{"hot_call_of_floats", as_definition(&call_of_floats), METH_FASTCALL, nullptr};
+PyMethodDef making_codes{"hot_call_making_codes", as_definition(&call_making_codes), METH_FASTCALL,
+                         nullptr};
 
 void let_go(PyObject* capsule) {
     Py_XDECREF(static_cast<PyObject*>(PyCapsule_GetContext(capsule)));
@@ -78,8 +79,8 @@ py::object fast_function(PyMethodDef& of, const py::object& prepared) {
     return py::reinterpret_steal<py::object>(function);
 }
 
-void let_go_of_floats(PyObject* capsule) {
-    delete static_cast<FloatCall*>(PyCapsule_GetPointer(capsule, nullptr));
+void let_go_of_making(PyObject* capsule) {
+    delete static_cast<MakingCall*>(PyCapsule_GetPointer(capsule, nullptr));
 }
 
 } // namespace
@@ -92,16 +93,16 @@ py::object hot_call_with_residual(const py::object& prepared) {
     return fast_function(with_residual, prepared);
 }
 
-py::object hot_call_of_floats(const py::object& owner, FloatSource source) {
+py::object hot_call_making_codes(const py::object& owner, CodeSource source) {
     auto& prepared = owner.cast<Prepared&>();
     if (!prepared.reads_only(source)) return py::none();
     source.is_signed = prepared.takes_signed();
-    auto call = std::make_unique<FloatCall>(FloatCall{owner, prepared, std::move(source)});
-    PyObject* const made = PyCapsule_New(call.get(), nullptr, &let_go_of_floats);
+    auto call = std::make_unique<MakingCall>(MakingCall{owner, prepared, std::move(source)});
+    PyObject* const made = PyCapsule_New(call.get(), nullptr, &let_go_of_making);
     if (made == nullptr) throw py::error_already_set();
     call.release(); // the capsule deletes it
     const auto capsule = py::reinterpret_steal<py::capsule>(made);
-    PyObject* const function = PyCFunction_NewEx(&of_floats, made, nullptr);
+    PyObject* const function = PyCFunction_NewEx(&making_codes, made, nullptr);
     if (function == nullptr) throw py::error_already_set();
     return py::reinterpret_steal<py::object>(function);
 }

@@ -17,6 +17,6 @@ py::object hot_call_with_residual(const py::object& prepared);
 // A function f(src, residual, out) of a source of float32: codes are made in the same call.
 // NotImplemented, too, for NaN and for ranges that have no scale. None if the primitive reads more
 // than the source brings along.
-py::object hot_call_of_floats(const py::object& owner, FloatSource source);
+py::object hot_call_making_codes(const py::object& owner, CodeSource source);
 
 } // namespace pq

@@ -186,7 +186,7 @@ void Prepared::set_data(Frame& frame, std::size_t slot, void* data) const {
     frame.data[slot] = data;
 }
 
-bool Prepared::execute_once(void* const* data, const void* residual, const FloatCodes* codes) {
+bool Prepared::execute_once(void* const* data, const void* residual, const MadeCodes* codes) {
     // Whoever calls keeps the arrays alive; nothing of Python is touched until the GIL is back.
     const GilReleased released;
     if (codes != nullptr && !codes->make()) return false;
@@ -215,7 +215,7 @@ py::object Prepared::run_if_fitting(PyObject* const* arrays, PyObject* residual,
 }
 
 py::object Prepared::run_into(void** data, PyObject* residual, PyObject* out,
-                              const FloatCodes* codes) {
+                              const MadeCodes* codes) {
     const std::size_t last = inputs();
     const Slot& slot = slots_[last];
     const bool has_residual = residual != Py_None;
@@ -235,8 +235,8 @@ py::object Prepared::run_into(void** data, PyObject* residual, PyObject* out,
     return execute_once(data, before, codes) ? dst : refused();
 }
 
-bool Prepared::reads_only(const FloatSource& source) const {
-    using Input = FloatSource::Input;
+bool Prepared::reads_only(const CodeSource& source) const {
+    using Input = CodeSource::Input;
     const Slot& codes = slots_[0];
     bool all = source.inputs.size() == inputs() && inputs() > 0 && inputs() < most_slots &&
                source.inputs[0] == Input::codes && codes.dtype.itemsize() == 1 &&
@@ -250,13 +250,12 @@ bool Prepared::reads_only(const FloatSource& source) const {
     return all;
 }
 
-py::object Prepared::run_if_floats_fit(const FloatSource& source, PyObject* src, PyObject* residual,
-                                       PyObject* out) {
+py::object Prepared::run_if_source_fits(const CodeSource& source, PyObject* src, PyObject* residual,
+                                        PyObject* out) {
     check_not_forked();
     const Slot& slot = slots_[0];
-    if (!slot.fits_codes_of(src)) return refused();
-    const auto* const values = reinterpret_cast<const float*>(py::detail::array_proxy(src)->data);
-    const FloatCodes codes(source, values, slot.extent);
+    if (!slot.fits_codes_of(src, source.is_s8)) return refused();
+    const MadeCodes codes(source, py::detail::array_proxy(src)->data, slot.extent);
     void* data[most_slots];
     for (std::size_t i = 0; i < inputs(); ++i)
         data[i] = codes.data(source.inputs[i]);

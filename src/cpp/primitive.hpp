@@ -1,7 +1,7 @@
 // A primitive ready to run: immutable, its constants bound, safe to call from many threads at once.
 #pragma once
 
-#include "float_source.hpp"
+#include "code_source.hpp"
 #include "frame.hpp"
 
 namespace pq {
@@ -30,11 +30,11 @@ public:
 
     // The same for a source of float32, of which codes are made first; the other inputs are what
     // they are worth. Returns NotImplemented, too, for values that have no codes.
-    py::object run_if_floats_fit(const FloatSource& source, PyObject* src, PyObject* residual,
-                                 PyObject* out);
+    py::object run_if_source_fits(const CodeSource& source, PyObject* src, PyObject* residual,
+                                  PyObject* out);
 
     // Whether all inputs are what a source brings along, row after row.
-    bool reads_only(const FloatSource& source) const;
+    bool reads_only(const CodeSource& source) const;
 
     // Whether the first input is s8.
     bool takes_signed() const { return slots_[0].layout.dtype() == dnnl_s8; }
@@ -73,10 +73,10 @@ private:
     // `residual`: of the size of dst, to which it is copied first, or null. `codes` are made before
     // anything is written; false, and nothing is run, where values have none.
     bool execute_once(void* const* data, const void* residual = nullptr,
-                      const FloatCodes* codes = nullptr);
+                      const MadeCodes* codes = nullptr);
     // Runs on inputs that fit; returns dst or NotImplemented.
     py::object run_into(void** data, PyObject* residual, PyObject* out,
-                        const FloatCodes* codes = nullptr);
+                        const MadeCodes* codes = nullptr);
 
     Primitive primitive_;
     std::vector<Slot> slots_;

@@ -33,26 +33,28 @@ std::unique_ptr<Prepared> make_prepared(const Candidate& candidate,
     return std::make_unique<Prepared>(candidate, per_call, std::move(bound), specs);
 }
 
-FloatSource::Input input_from(const std::string& name) {
-    using Input = FloatSource::Input;
+CodeSource::Input input_from(const std::string& name) {
+    using Input = CodeSource::Input;
     const std::map<std::string, Input> known{{"src", Input::codes},
                                              {"src_scale", Input::scale},
                                              {"src_zero_point", Input::zero_point},
                                              {"acc_map", Input::map}};
     const auto found = known.find(name);
     if (found == known.end())
-        throw ArgumentFault("ArgumentError", "inputs", name, "what a float source brings along");
+        throw ArgumentFault("ArgumentError", "inputs", name, "what a source brings along");
     return found->second;
 }
 
-// `params`: of a scale and a zero point; or none, and each row's range is found.
-py::object make_hot_call_of_floats(const py::object& prepared,
-                                   const std::vector<std::string>& inputs,
-                                   std::optional<std::pair<float, std::int32_t>> params,
-                                   bool is_symmetric, std::int32_t offset, std::size_t rows,
-                                   std::vector<float> unit) {
-    FloatSource source;
-    source.is_dynamic = !params.has_value();
+// `params`: of a scale and a zero point; or none, and each row's range is found. `is_s8`: of codes,
+// which need neither.
+py::object make_hot_call_making_codes(const py::object& prepared,
+                                      const std::vector<std::string>& inputs,
+                                      std::optional<std::pair<float, std::int32_t>> params,
+                                      bool is_symmetric, std::int32_t offset, std::size_t rows,
+                                      std::vector<float> unit, bool is_s8) {
+    CodeSource source;
+    source.is_s8 = is_s8;
+    source.is_dynamic = !is_s8 && !params.has_value();
     source.is_symmetric = is_symmetric;
     source.offset = offset;
     source.rows = rows;
@@ -63,7 +65,7 @@ py::object make_hot_call_of_floats(const py::object& prepared,
         source.inputs.push_back(input_from(name));
     if (rows == 0 || (rows > 1 && !source.is_dynamic))
         throw ArgumentFault("ArgumentError", "rows", std::to_string(rows), "1, or a range each");
-    return hot_call_of_floats(prepared, std::move(source));
+    return hot_call_making_codes(prepared, std::move(source));
 }
 
 bool next_without_gil(Candidate& self) {
@@ -96,10 +98,10 @@ void register_primitive(py::module_& m) {
                                    "f(*inputs, None, out or None) -> dst, or NotImplemented.")
             .def_property_readonly("hot_call_with_residual", &hot_call_with_residual,
                                    "f(*inputs, residual or None, out or None) -> the same.")
-            .def("hot_call_of_floats", &make_hot_call_of_floats, py::kw_only(), py::arg("inputs"),
-                 py::arg("params"), py::arg("is_symmetric"), py::arg("offset"), py::arg("rows"),
-                 py::arg("unit"),
-                 "f(src, residual or None, out or None) -> the same, for a float32 source.")
+            .def("hot_call_making_codes", &make_hot_call_making_codes, py::kw_only(),
+                 py::arg("inputs"), py::arg("params"), py::arg("is_symmetric"), py::arg("offset"),
+                 py::arg("rows"), py::arg("unit"), py::arg("is_s8"),
+                 "f(src, residual or None, out or None) -> the same, of what codes are made of.")
             .def("time_calls", &Prepared::time_calls, py::arg("arrays"), py::arg("calls"),
                  "Seconds of that many executions in a C++ loop.")
             .def_property_readonly("copied", &Prepared::copied,

@@ -89,7 +89,7 @@ class Prepared:
     def hot_call(self) -> Callable[..., Any]: ...
     @property
     def hot_call_with_residual(self) -> Callable[..., Any]: ...
-    def hot_call_of_floats(
+    def hot_call_making_codes(
         self,
         *,
         inputs: Sequence[str],
@@ -98,6 +98,7 @@ class Prepared:
         offset: int,
         rows: int,
         unit: Sequence[float],
+        is_s8: bool,
     ) -> Callable[..., Any] | None: ...
     @property
     def copied(self) -> dict[str, Layout]: ...

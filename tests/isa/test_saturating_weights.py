@@ -35,6 +35,20 @@ def test_saturating_weights_are_refused_by_channel() -> None:
     assert result[2] < 16 * 255 * 127  # what the refusal is about
 
 
+def test_one_behind_the_first_that_sums_exactly_is_taken() -> None:
+    """Of one channel, some pair taps of a row and others multiply one by one."""
+    problem = ConvProblem.of((2, 1, 6, 4), (1, 1, 3, 2), dst="s32", stride=2)
+    wei = np.full(problem.wei.dims, 127, np.int8)
+    prepared = native.prepare(problem, wei=wei)
+    src = np.full(problem.src.dims, 255, np.uint8)
+    assert (prepared(src) == 255 * 127 * 6).all()
+    first = native.implementations(problem)[0]
+    if first.impl != prepared.impl and not first.guards:
+        assert f"passed over {first.impl}: its sums may saturate" in prepared.notes[0]
+        with pytest.raises(SaturationError):
+            native.prepare(problem, wei=wei, implementation=first.impl)
+
+
 @pytest.mark.parametrize("dtype", ["u8", "s8"])
 def test_what_to_do_is_told_whole(dtype: str) -> None:
     if runtime.isa().has_vnni():

@@ -21,6 +21,7 @@ from pyonednn_q.ops.conv import Conv
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from support.calls.call import Call
+from support.frames import frames
 
 RNG = np.random.default_rng(13)
 WEI_Q = QParams(0.25, 0, "s8")
@@ -145,3 +146,49 @@ def test_what_saturates_as_unsigned_is_refused_and_both_are_named() -> None:
     assert caught.value.channels == tuple(range(32))
     allowed = Conv(wei, src_q=QParams(0.5, 0, "s8"), wei_q=WEI_Q, padding=1, saturation="allow")
     assert allowed.prepare((2, 16, 9, 8)).primitive.problem.tensors["src"].dtype == "s8"
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_next_call_runs_no_python(shape: str, last: bool) -> None:
+    """The pass that makes u8 codes is in the call, wherever codes lie and out comes from."""
+    kind, src_dims, wei_dims, window = SHAPES[shape]
+    src = codes(src_dims)
+    if last and src.ndim > 2:
+        src = np.moveaxis(np.ascontiguousarray(np.moveaxis(src, 1, -1)), -1, 1)
+    src_q = QParams(0.5, -7, "s8")
+    call = Call(kind, src, odd(wei_dims), None, src_q, WEI_Q, window=window)
+    operator = call.operator()
+    dst = operator(src)
+    out = np.empty_like(dst)
+    assert frames(lambda: operator(src)) == []
+    assert frames(lambda: operator(src, out=out)) == []
+    for values in (src, ~src, np.zeros_like(src), np.full_like(src, -128)):
+        call.but(src=values).meaning().check_equal(operator(values))
+        assert operator(values, out=out) is out
+        call.but(src=values).meaning().check_equal(out)
+    # What does not fit as it is goes through Python: other strides, other shapes, floats.
+    spread = np.repeat(src, 2, axis=-1)[..., ::2]
+    np.testing.assert_array_equal(operator(spread), dst)
+    one = call.but(src=np.ascontiguousarray(src[:1]))
+    one.meaning().check_equal(one.run(operator))
+    real = ((src.astype(np.float32) + 7) / 2).astype(np.float32)
+    np.testing.assert_array_equal(operator(real), dst)
+    np.testing.assert_array_equal(operator(src), dst)
+
+
+def test_the_next_call_reads_a_residual_without_python() -> None:
+    kind, src_dims, wei_dims, window = SHAPES["conv"]
+    src, residual = codes(src_dims), RNG.integers(0, 99, (2, 32, 9, 8)).astype(np.uint8)
+    call = Call(kind, src, odd(wei_dims), None, QParams(0.5, -7, "s8"), WEI_Q, window=window)
+    call = call.but(dst_q=QParams(256.0, 3, "u8"), post=Chain(Sum(0.5), Eltwise("relu")))
+    call = call.but(residual=residual)
+    operator = call.operator()
+    dst = call.run(operator)
+    call.meaning().check(dst)
+    before = residual.copy()
+    assert frames(lambda: operator(src, residual=residual)) == []
+    np.testing.assert_array_equal(operator(src, residual=residual), dst)
+    np.testing.assert_array_equal(residual, before)
+    in_place = residual.copy()
+    np.testing.assert_array_equal(operator(src, out=in_place), dst)

@@ -222,7 +222,8 @@ class Trial:
             arrays.append(array)
         saturates = any(NOT_EXACT in note for note in ready.notes)
         if case.shape.has_two_sources:
-            saturates = bool(pair_overflow(prepared.problem, codes.wei, runtime.isa()))
+            isa, impl = runtime.isa(), prepared.impl
+            saturates = bool(pair_overflow(prepared.problem, codes.wei, isa, impl=impl))
         return cls(case, ready, tuple(arrays), ending, saturates)
 
     @property

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pyonednn_q.argument import flag, instance, items, named, one_of
-from pyonednn_q.errors import ArgumentError, OneDNNError
+from pyonednn_q.errors import ArgumentError, OneDNNError, SaturationError, UnsupportedError
 from pyonednn_q.faults.guards.products import bare_nibbles
 from pyonednn_q.native import arrays
 from pyonednn_q.native.arrays import Packed, pack
@@ -30,7 +31,7 @@ from pyonednn_q.primitive.windowed import arranged
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from pyonednn_q._core import Memory
     from pyonednn_q._core import Prepared as CorePrepared
@@ -130,19 +131,15 @@ def prepare(
         notes.append("with a source scale of 1: see matmul-bare-nibbles in the guard table")
     array = wei.array if isinstance(wei, Packed) else wei
     parts: tuple[CorePrepared, dict[str, Memory], tuple[str, ...]] | None = None
-    broken: list[str] = []
+    passed: dict[str, str] = {}
+    notes_of_sums = partial(_sum_notes, problem, attr, array, bias, attr_values, saturation)
     while parts is None:
-        selection = select(
-            problem,
-            attr,
-            allow_reference=allow_reference,
-            implementation=implementation,
-            broken=broken,
+        selection, sum_notes = _selected(
+            problem, attr, passed, notes_of_sums, allow_reference, implementation
         )
-        sum_notes = _sum_notes(problem, attr, selection.impl, array, bias, attr_values, saturation)
         with memory_for(problem, attr):
             bound = bind(selection, problem, attr, attr_values, wei, bias)
-            parts = _made(selection, problem, attr, bound, array_specs, broken)
+            parts = _made(selection, problem, attr, bound, array_specs, passed)
     core, bound, inputs = parts
     notes += [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
     notes += sum_notes
@@ -155,17 +152,52 @@ def prepare(
     return prepared
 
 
+def _selected(
+    problem: Problem,
+    attr: Attr,
+    passed: dict[str, str],
+    notes_of_sums: Callable[[str], list[str]],
+    allow_reference: bool,
+    implementation: str | None,
+) -> tuple[Selection, list[str]]:
+    """Return the first implementation that may be trusted with these weights, and notes on it.
+
+    Some behind the first sum u8 sources otherwise, and exactly. (Those of s8 run as u8.)
+    """
+    refusal: SaturationError | None = None
+    while True:
+        try:
+            selection = select(
+                problem,
+                attr,
+                allow_reference=allow_reference,
+                implementation=implementation,
+                passed=passed,
+            )
+        except UnsupportedError as error:
+            raise refusal or error from None
+        if refusal is not None and selection.kind != "jit":
+            raise refusal
+        try:
+            return selection, notes_of_sums(selection.impl)
+        except SaturationError as error:
+            if implementation is not None or problem.tensors["src"].dtype != "u8":
+                raise
+            refusal = refusal or error
+            passed[selection.impl] = "its sums may saturate with these weights"
+
+
 def _made(
     selection: Selection,
     problem: Problem,
     attr: Attr,
     bound: dict[str, Memory],
     array_specs: Mapping[str, TensorSpec],
-    broken: list[str],
+    passed: dict[str, str],
 ) -> tuple[CorePrepared, dict[str, Memory], tuple[str, ...]] | None:
     """Return the extension's half, its constants and what each call brings.
 
-    None, and one more in `broken`, where the library fails to generate its code.
+    None, and one more in `passed`, where the library fails to generate its code.
     """
     needed = (*problem.tensors, *attr.runtime_names(problem))
     inputs = tuple(name for name in needed if name not in bound and name != "dst")
@@ -174,18 +206,18 @@ def _made(
     except OneDNNError as error:
         if error.status != _NO_CODE:
             raise
-        broken.append(selection.impl)
+        passed[selection.impl] = "the library failed to generate its code"
         return None
 
 
 def _sum_notes(
     problem: Problem,
     attr: Attr,
-    impl: str,
     wei: object,
     bias: object,
     attr_values: Mapping[str, object],
     saturation: str,
+    impl: str,
 ) -> list[str]:
     """Refuse weights that want VNNI, unless told to go on; return how sums may be inexact."""
     codes = wei if isinstance(wei, np.ndarray) else None

@@ -192,7 +192,7 @@ class Prepared(HotCallable, hot=True):
             return _never_fits
         return self._core.hot_call_with_residual
 
-    def hot_of_floats(
+    def hot_making_codes(
         self,
         inputs: tuple[str, ...],
         *,
@@ -201,8 +201,9 @@ class Prepared(HotCallable, hot=True):
         offset: int,
         rows: int,
         unit: Sequence[float],
+        is_s8: bool = False,
     ) -> Callable[..., Any] | None:
-        """Return f(src, residual or None, out or None) of float32 sources.
+        """Return f(src, residual or None, out or None) of float32 sources, or of codes of s8.
 
         None where the primitive reads more than a source brings along, or nothing runs. Codes are
         made first. It runs nothing and returns NotImplemented for arrays that do not fit as they
@@ -224,16 +225,19 @@ class Prepared(HotCallable, hot=True):
             How many rows have a range of their own.
         unit : sequence of float
             One for each column; none without ``"acc_map"``.
+        is_s8 : bool
+            Of codes of s8, 128 less than those of u8 that the primitive takes: nothing else counts.
         """
         if self._hot is None or self._core is None:
             return None
-        return self._core.hot_call_of_floats(
+        return self._core.hot_call_making_codes(
             inputs=inputs,
             params=params,
             is_symmetric=is_symmetric,
             offset=offset,
             rows=rows,
             unit=unit,
+            is_s8=is_s8,
         )
 
     @property

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -294,13 +295,13 @@ def select(
     *,
     allow_reference: bool = False,
     implementation: str | None = None,
-    broken: Collection[str] = (),
+    passed: Mapping[str, str] = MappingProxyType({}),
     any_speed: bool = False,
 ) -> Selection:
     """Return the first implementation that may be trusted, or that of a name if it may be.
 
-    Those in `broken` are passed over: the library failed to generate their code. So are slow loops
-    where something else stands behind them, unless any speed will do.
+    Those in `passed` are passed over, for the reasons that are there. So are slow loops where
+    something else stands behind them, unless any speed will do.
 
     Raises
     ------
@@ -324,8 +325,8 @@ def select(
         if matched:
             why = "; ".join(f"{guard.id}: {guard.effect}" for guard in matched)
             skipped.append(Skipped(impl, why, tuple(guard.id for guard in matched)))
-        elif impl in broken:
-            skipped.append(Skipped(impl, "the library failed to generate its code"))
+        elif impl in passed:
+            skipped.append(Skipped(impl, passed[impl]))
         elif kind == "reference" and not (allow_reference and not _was_slow(problem, skipped)):
             skipped.append(Skipped(impl, "a reference loop, up to 80 000 times slower"))
         elif implementation not in {None, impl}:
@@ -341,7 +342,7 @@ def select(
     if implementation not in {None, *names}:
         raise ArgumentError("implementation", shown(implementation), f"one of {names}")
     if _was_slow(problem, skipped):
-        return select(problem, attr, allow_reference=allow_reference, broken=broken, any_speed=True)
+        return select(problem, attr, allow_reference=allow_reference, passed=passed, any_speed=True)
     raise _nothing_left(problem, attr, tuple(skipped))
 
 

@@ -128,10 +128,8 @@ class Definition:
         """Return the type of what the primitive takes for a source."""
         try:
             dtype = dtypes.from_numpy(src.dtype, "src")
-        except DTypeError as error:
-            if not src.dtype.isnative:
-                raise
-            raise DTypeError("src", error.got, self.settings.src_wanted) from None
+        except DTypeError:  # again, with what would do here
+            dtype = dtypes.from_numpy(src.dtype, "src", self.settings.src_wanted)
         if self.settings.src_q is not None and dtype == "f32":
             return self.settings.src_q.dtype
         if self.settings.dynamic is not None:

@@ -89,7 +89,10 @@ class OnPrimitives:
         if ready is None:
             with self._lock.held:
                 ready = self._ready.get(key) or self._make_ready(definition, *key)
-                return self._ready.add(key, ready, ready.nbytes)
+                unit = ready.unit_map
+                # Beside weights, which other shapes share.
+                nbytes = ready.planned.nbytes + (0 if unit is None else unit.nbytes)
+                return self._ready.add(key, ready, nbytes)
         return ready
 
     def clear(self) -> None:
@@ -226,10 +229,10 @@ def run_on(
     for name in operands:
         if name in src_operands:
             raise ArgumentError("operands", shown(name), "the names of the chain's leaves")
-    arrays = {
-        name: dims.into(name, as_array(name, value)) if name in planned.leaves else value
-        for name, value in operands.items()
-    }
+    arrays = dict(operands)
+    for name in operands:
+        if name in planned.leaves:
+            arrays[name] = dims.into(name, as_array(name, arrays[name]))
     before = None if residual is None else dims.into("residual", as_array("residual", residual))
     target = to = None
     if out is not None:
@@ -287,7 +290,7 @@ def verify(
 
     def run(src: Array, residual: Array | None, operands: Mapping[str, Array]) -> Iterator[Array]:
         yield run_on(definition, ready, src, None, residual, operands)[0]
-        for hot in (planned.hot, *ready.of_floats.values()):
+        for hot in (planned.hot, *ready.hot_making.values()):
             dst = NotImplemented if hot is None else hot(src, residual, None)
             if dst is not NotImplemented:
                 yield dst

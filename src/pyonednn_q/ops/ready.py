@@ -55,20 +55,18 @@ class Ready:
         Whether it takes u8 codes that are 128 more than those of the s8 source.
     quantizers : dict
         Of `SourceLevels`, by the way in which a float source lies.
-    of_floats : dict
-        Calls on float sources, by what runs; from `hot_call_for`.
+    hot_making : dict
+        Calls that make codes of their source, by what runs and whether the source is s8; from
+        `hot_call_for`.
     """
 
     planned: Planned
     unit_map: NDArray[np.float32] | None = None
     is_unsigned: bool = False
     quantizers: dict[TensorSpec, Quantizer] = field(default_factory=dict, compare=False)
-    of_floats: dict[Planned, Callable[..., Any] | None] = field(default_factory=dict, compare=False)
-
-    @property
-    def nbytes(self) -> int:
-        """About how many bytes it takes beside weights, which other shapes share."""
-        return self.planned.nbytes + (0 if self.unit_map is None else self.unit_map.nbytes)
+    hot_making: dict[tuple[Planned, bool], Callable[..., Any] | None] = field(
+        default_factory=dict, compare=False
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +249,8 @@ class Recipe(Composer):
     def _on_primitive(self, composition: Composition, note: str) -> Ready:
         plan, carried, settings = composition.plan, composition.carried, self.settings
         # Of a plan of sums, integers carry it.
-        by_zero_point = [] if plan.sums else self._carried_notes(carried)
+        is_silent = plan.sums or carried.by == "nothing"
+        by_zero_point = [] if is_silent else self._carried_notes(carried)
         notes = [*self.notes, *by_zero_point, *([note] if note else [])]
         added: dict[str, Array] = {}
         unit: NDArray[np.float32] | None = None
@@ -276,8 +275,6 @@ class Recipe(Composer):
         return Ready(planned, unit)
 
     def _carried_notes(self, carried: SrcZeroPoint) -> list[str]:
-        if carried.by == "nothing":
-            return []
         point = f"{carried.value:g}" if self.settings.dynamic is None else "of each call"
         off = f", off by {abs(carried.lost):.3g} of a level" if carried.lost else ""
         return [f"source zero point {point} by {carried.by}{off}"]

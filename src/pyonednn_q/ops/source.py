@@ -241,21 +241,25 @@ def hot_call_for(
     """
     if codes.values is src:
         return planned.hot
+    is_s8 = ready.is_unsigned and src.dtype == np.int8
     # Other levels than those have a quantizer of their own.
-    if not isinstance(params, (QParams, Dynamic)) or src.dtype != np.float32:
+    if not (is_s8 or (isinstance(params, (QParams, Dynamic)) and src.dtype == np.float32)):
         return None
     # Weights in parts take each channel several times.
     if not src.size or planned.primitive.kind == "none" or src.size != prod(planned.src_dims):
         return None
-    if planned not in ready.of_floats:
+    key = planned, is_s8
+    if key not in ready.hot_making:
         rows = 1 if codes.scale is None else codes.scale.size
-        ready.of_floats[planned] = _made(ready, planned, params, rows, (src.shape, dst_dims))
-    return ready.of_floats[planned]
+        of = None if is_s8 else params
+        ready.hot_making[key] = _made(ready, planned, of, rows, (src.shape, dst_dims))
+    return ready.hot_making[key]
 
 
 def _made(
-    ready: Ready, planned: Planned, params: QParams | Dynamic, rows: int, dims: tuple[Dims, Dims]
+    ready: Ready, planned: Planned, params: object, rows: int, dims: tuple[Dims, Dims]
 ) -> Callable[..., Any] | None:
+    """Return what makes codes of float32 as `params` say; without them, codes as u8 of s8 ones."""
     inputs = planned.inputs
     # Leaves of a chain may have any name where no range takes it.
     known = _BY_RANGE if isinstance(params, Dynamic) else {SRC}
@@ -271,16 +275,17 @@ def _made(
     if primitive is None:
         return None
     fixed = None
-    if not isinstance(params, Dynamic):
+    if isinstance(params, QParams):
         scale, point = as_rows_take_them(params)
         fixed = float(scale[0]), int(point[0])
-    return primitive.hot_of_floats(
+    return primitive.hot_making_codes(
         inputs,
         params=fixed,
         is_symmetric=isinstance(params, Dynamic) and params.is_symmetric,
         offset=OFFSET if ready.is_unsigned else 0,
         rows=rows,
         unit=unit,
+        is_s8=params is None,
     )
 
 

@@ -1,4 +1,4 @@
-#include "float_source.hpp"
+#include "code_source.hpp"
 
 #include "buffer_pool.hpp"
 #include "parallel.hpp"
@@ -16,11 +16,13 @@ namespace pq {
 namespace {
 
 constexpr std::size_t map_grain = std::size_t{16} << 10U; // values of a piece for one thread
+constexpr std::size_t shift_grain = std::size_t{64} << 10U;
+constexpr std::uint8_t sign_bit = 0x80; // without it, 128 more as u8
 constexpr std::int32_t highest_u8 = 255, highest_s8 = 127;
 
 } // namespace
 
-std::size_t FloatSource::nbytes(Input input, const Dims& dst) const {
+std::size_t CodeSource::nbytes(Input input, const Dims& dst) const {
     if (!is_dynamic) return 0;
     switch (input) {
     case Input::scale:
@@ -40,34 +42,39 @@ std::size_t FloatSource::nbytes(Input input, const Dims& dst) const {
     return 0;
 }
 
-FloatCodes::FloatCodes(const FloatSource& source, const float* values, std::size_t count)
+MadeCodes::MadeCodes(const CodeSource& source, const void* values, std::size_t count)
     : source_(source), values_(values), count_(count), codes_(buffer_pool().take(count)),
       worth_(buffer_pool().take(source.rows * (source.unit.size() + 4) * sizeof(float))),
       map_(static_cast<float*>(worth_.data())), scales_(map_ + source.rows * source.unit.size()),
       lo_(scales_ + 2 * source.rows), hi_(lo_ + source.rows),
       points_(reinterpret_cast<std::int32_t*>(scales_ + source.rows)) {}
 
-FloatCodes::~FloatCodes() {
+MadeCodes::~MadeCodes() {
     buffer_pool().give_back(std::move(codes_));
     buffer_pool().give_back(std::move(worth_));
 }
 
-void* FloatCodes::data(FloatSource::Input input) const {
+void* MadeCodes::data(CodeSource::Input input) const {
     switch (input) {
-    case FloatSource::Input::scale:
+    case CodeSource::Input::scale:
         return scales_;
-    case FloatSource::Input::zero_point:
+    case CodeSource::Input::zero_point:
         return points_;
-    case FloatSource::Input::map:
+    case CodeSource::Input::map:
         return map_;
-    case FloatSource::Input::codes:
+    case CodeSource::Input::codes:
         break;
     }
     return codes_.data();
 }
 
-bool FloatCodes::make() const {
+bool MadeCodes::make() const {
+    if (source_.is_s8) {
+        shift();
+        return true;
+    }
     const std::size_t rows = source_.rows;
+    const auto* const values = static_cast<const float*>(values_);
     if (source_.is_dynamic) {
         if (!find_scales()) return false;
     } else {
@@ -75,18 +82,27 @@ bool FloatCodes::make() const {
         points_[0] = source_.zero_point;
     }
     void* const codes = codes_.data();
-    const bool all = source_.is_signed ? quantize(values_, rows, count_ / rows, scales_, points_,
+    const bool all = source_.is_signed ? quantize(values, rows, count_ / rows, scales_, points_,
                                                   static_cast<std::int8_t*>(codes))
-                                       : quantize(values_, rows, count_ / rows, scales_, points_,
+                                       : quantize(values, rows, count_ / rows, scales_, points_,
                                                   static_cast<std::uint8_t*>(codes));
     if (all && !source_.unit.empty()) fill_map();
     return all;
 }
 
+void MadeCodes::shift() const {
+    const auto* const from = static_cast<const std::uint8_t*>(values_);
+    auto* const to = static_cast<std::uint8_t*>(codes_.data());
+    in_parallel(count_, shift_grain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i)
+            to[i] = static_cast<std::uint8_t>(from[i] ^ sign_bit);
+    });
+}
+
 // In float32, operation by operation as NumPy has it.
-bool FloatCodes::find_scales() const {
+bool MadeCodes::find_scales() const {
     const std::size_t rows = source_.rows;
-    ranges(values_, rows, count_ / rows, lo_, hi_);
+    ranges(static_cast<const float*>(values_), rows, count_ / rows, lo_, hi_);
     for (std::size_t row = 0; row < rows; ++row) {
         const float lo = lo_[row], hi = hi_[row];
         const float span = source_.is_symmetric ? std::max(-lo, hi) / float(highest_s8)
@@ -106,7 +122,7 @@ bool FloatCodes::find_scales() const {
     return true;
 }
 
-void FloatCodes::fill_map() const {
+void MadeCodes::fill_map() const {
     const std::vector<float>& unit = source_.unit;
     const std::size_t columns = unit.size();
     const std::size_t rows_of_grain = std::max<std::size_t>(map_grain / columns, 1);

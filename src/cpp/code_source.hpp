@@ -1,4 +1,5 @@
-// A source of float32 that a call makes codes of: by one scale, or by the range of its values.
+// A source that a call makes codes of: float32 by one scale or by the range of its values; or s8
+// codes, of which u8 ones are made.
 #pragma once
 
 #include "memory.hpp"
@@ -7,11 +8,12 @@
 
 namespace pq {
 
-struct FloatSource {
+struct CodeSource {
     // What an input of the primitive is: codes, or what they are worth where each call finds it.
     // A map is -zero_point[row] * unit[column], in float32.
     enum class Input { codes, scale, zero_point, map };
 
+    bool is_s8 = false;        // codes that are 128 less than those that the primitive takes
     bool is_dynamic = false;   // by the range of each row, as pyonednn_q.quantize.ranges says
     bool is_symmetric = false; // with that range: zero point 0, largest code 127
     bool is_signed = false;    // codes, as the primitive takes them
@@ -27,24 +29,25 @@ struct FloatSource {
 };
 
 // Codes of one call's values, in memory of the pool, and what they are worth.
-class FloatCodes {
+class MadeCodes {
 public:
-    FloatCodes(const FloatSource& source, const float* values, std::size_t count);
-    ~FloatCodes();
-    FloatCodes(const FloatCodes&) = delete;
-    FloatCodes& operator=(const FloatCodes&) = delete;
+    MadeCodes(const CodeSource& source, const void* values, std::size_t count);
+    ~MadeCodes();
+    MadeCodes(const MadeCodes&) = delete;
+    MadeCodes& operator=(const MadeCodes&) = delete;
 
-    void* data(FloatSource::Input input) const;
+    void* data(CodeSource::Input input) const;
 
     // Fills it. Needs no GIL. False where values are not numbers, or the range has no scale.
     bool make() const;
 
 private:
+    void shift() const;
     bool find_scales() const;
     void fill_map() const;
 
-    const FloatSource& source_;
-    const float* values_;
+    const CodeSource& source_;
+    const void* values_;
     std::size_t count_;
     AlignedBuffer codes_, worth_; // worth: the map, if any; scale, zero point, lo, hi of each row
     float *map_, *scales_, *lo_, *hi_;
