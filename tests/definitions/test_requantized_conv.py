@@ -183,7 +183,7 @@ def test_what_cannot_be_is_refused() -> None:
 
     wei = np.ones((6, 4, 1, 1), np.int8)
     q: dict[str, Any] = {"src_q": U8, "wei_q": WEI, "dst_q": S8, "requantize": "tflite_2step"}
-    with pytest.raises(ArgumentError, match=r"^dialect: got 'D9'"):
+    with pytest.raises(ArgumentError, match=r"^requantize: got 'D9'"):
         Conv(wei, **{**q, "requantize": "D9"})
     with pytest.raises(ArgumentError, match=r"^dst_q: got NoneType; wanted QParams"):
         Conv(wei, **{**q, "dst_q": None})
