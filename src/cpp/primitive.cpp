@@ -121,8 +121,8 @@ const Slot* Prepared::overlapping(void* const* data, bool may_be_in_place) const
         const char* begin = static_cast<const char*>(data[i]);
         if (begin >= dst_begin + dst.extent || dst_begin >= begin + slots_[i].extent) continue;
         // In place is safe where each element is read before it is written: the same elements in
-        // the same places, read by a post-op.
-        const bool in_place = may_be_in_place && begin == dst_begin &&
+        // the same places, read by a post-op. Elements of 4 bytes may hold sums before that.
+        const bool in_place = may_be_in_place && begin == dst_begin && dst.dtype.itemsize() < 4 &&
                               slots_[i].extent == dst.extent &&
                               slots_[i].strides_bytes == dst.strides_bytes &&
                               slots_[i].name.compare(0, 8, "post_op_") == 0;

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pyonednn_q as pq
-from pyonednn_q.errors import ReferenceKernelError
+from pyonednn_q.errors import ReferenceKernelError, SaturationError
 from pyonednn_q.native import prepare
 from pyonednn_q.native.runtime import isa
 from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem
@@ -106,7 +106,7 @@ def test_a_chain_apart_is_exact_where_only_old_kernels_take_it_whole() -> None:
         post=chain,
     )
     if not isa().has_vnni():
-        with pytest.raises(pq.errors.SaturationError):
+        with pytest.raises(SaturationError):
             operator(src, residual=residual)
         return
     real = pq.Deconv(wei.astype(np.float32), groups=8, stride=2, padding=1)(
@@ -136,3 +136,40 @@ def test_slopes_of_batches_of_rows_are_one_a_column(matrices: int, rows: int) ->
     prepared = pq.prepare_layer(layer)
     np.testing.assert_array_equal(prepared(src), np.where(real > 0, real, slopes * real))
     assert prepared.planned.primitive.kind != "reference"
+
+
+def test_groups_of_floats_stay_apart() -> None:
+    """0 times infinity is no 0: weights between groups would spread NaN."""
+    chain = pq.Chain(pq.Binary("add", pq.Leaf("a")))
+    operator = pq.Conv(np.ones((16, 1, 3), np.float32), groups=16, post=chain)
+    src = np.ones((1, 16, 8), np.float32)
+    src[0, 0, 2] = np.inf
+    try:
+        dst = operator(src, a=np.zeros((1, 16, 6), np.float32))
+    except ReferenceKernelError:
+        return
+    np.testing.assert_array_equal(dst[0, 1:], 3.0)
+
+
+@pytest.mark.parametrize("src_dtype", ["u8", "s8"])
+def test_weights_are_blamed_where_smaller_ones_run(src_dtype: str) -> None:
+    q: dict[str, Any] = {"src_q": pq.QParams(1.0, 0, src_dtype), "wei_q": WEI_Q}
+    src_dims = (2, 44, 7)
+    small = pq.Conv(np.full((33, 4, 3), 63, np.int8), groups=11, **q)
+    assert small.prepare(src_dims).primitive.kind != "reference"
+    large = pq.Conv(np.full((33, 4, 3), 127, np.int8), groups=11, **q)
+    if isa().has_vnni():
+        assert large.prepare(src_dims).primitive.kind != "reference"
+        return
+    with pytest.raises(SaturationError, match="saturation='allow'"):
+        large.prepare(src_dims)
+    assert large.wei_bytes == 0
+
+
+def test_who_allows_saturation_gets_codes_as_u8_first_if_those_are_exact() -> None:
+    # Odd, so that halving loses a bit; pairs of them with u8 codes stay within 16 bits.
+    wei = (RNG.integers(-20, 20, (18, 1, 3, 3)) * 2 + 1).astype(np.int8)
+    src = RNG.integers(-128, 128, (1, 9, 7, 7)).astype(np.int8)
+    src_q, options = pq.QParams(0.5, 0, "s8"), {"saturation": "allow"}
+    call = Call("conv", src, wei, None, src_q, WEI_Q, window={"groups": 9}, options=options)
+    call.meaning().check_equal(call.run())

@@ -55,6 +55,20 @@ def test_whatever_is_stored(options: dict[str, Any]) -> None:
         layer("matmul", MANY, 64, **options)(source("matmul", MANY, 255))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"wei_q": pq.QParams(2.0**-10, 0, "s8")},
+        {"dst_q": pq.QParams(2.0**10, 0, "s32"), "dst": None},
+        {"post": pq.Chain(pq.Eltwise("relu"))},
+        {"post": pq.Chain(pq.Clip(-9.0, 2.0**30))},
+    ],
+)
+def test_32_bits_are_no_excuse_where_more_than_sums_is_stored(options: dict[str, Any]) -> None:
+    with pytest.raises(SaturationError, match="32 bits"):
+        layer("matmul", MANY, 64, **{"dst": "s32", **options})(source("matmul", MANY, 255))
+
+
 def test_sums_that_are_stored_saturate() -> None:
     operator = layer("matmul", MANY, 64, dst="s32")
     assert operator(source("matmul", MANY, 255)).tolist() == [[2**31 - 1, 255 * 32 * MANY]]
@@ -89,6 +103,14 @@ def test_zero_points_of_weights_may_be_any() -> None:
     wei = np.ones(problem.wei.dims, np.int8)
     with pytest.raises(pq.errors.UnsupportedError):  # or no kernel takes it
         prepare(problem, attr, wei=wei, values={"wei_zero_point": np.int32(-127)})
+    with pytest.raises(pq.errors.UnsupportedError):
+        prepare(problem, attr, wei=wei, later=["wei_zero_point"])
+    codes = np.full((MANY, 1), 121, np.uint8)
+    codes[:2, 0] = 255, 0  # differences to 120 that are no s8 codes
+    wei_q = pq.QParams(1.0, 120, "u8")
+    operator = pq.MatMul(codes, src_q=pq.QParams(1.0, 0, "u8"), wei_q=wei_q)
+    exact = 255.0 * (MANY - 2 + 135 - 120)
+    np.testing.assert_allclose(operator(np.full((1, MANY), 255, np.uint8)), exact, rtol=2.0**-22)
 
 
 def test_weights_of_each_call_are_looked_at() -> None:

@@ -231,3 +231,14 @@ def test_an_implementation_can_be_asked_for_by_name() -> None:
         assert (ready(src) == expected).all()
     with pytest.raises(pq.ArgumentError, match="another:kernel"):
         pq.prepare(problem, wei=wei, implementation="another:kernel")
+
+
+@pytest.mark.parametrize("extent", ["per_tensor", "per_channel", "full"])
+def test_operands_of_every_extent_are_tuned(extent: Any) -> None:
+    chain = pq.Chain(pq.Binary("mul", pq.Leaf("g", "f32", extent)))
+    src_q, wei_q = pq.QParams(1.0, 0, "u8"), pq.QParams(1.0, 0, "s8")
+    wei = np.ones((8, 4), np.int8)
+    operator = pq.MatMul(wei, src_q=src_q, wei_q=wei_q, post=chain, tune=True)
+    dims = {"per_tensor": (1,), "per_channel": (4,), "full": (2, 4)}[extent]
+    dst = operator(np.ones((2, 8), np.uint8), g=np.full(dims, 3, np.float32))
+    np.testing.assert_array_equal(dst, 24.0)

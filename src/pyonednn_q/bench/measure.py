@@ -20,7 +20,7 @@ from pyonednn_q.bench.summary import sqnr_db
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.errors import DTypeError, UnsupportedError
 from pyonednn_q.native import runtime
-from pyonednn_q.native.selection import NOT_EXACT
+from pyonednn_q.native.sums import NOT_EXACT
 from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, Timed, interleaved
 from pyonednn_q.primitive.problem import EltwiseProblem
 from pyonednn_q.primitive.tensor import TensorSpec

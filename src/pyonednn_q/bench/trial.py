@@ -13,7 +13,7 @@ from pyonednn_q.bench.shape import Shape
 from pyonednn_q.compose.benchdnn import DRIVERS
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.native import runtime
-from pyonednn_q.native.selection import NOT_EXACT
+from pyonednn_q.native.sums import NOT_EXACT
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.form import AS_ASKED, RESIDUAL_LEAF, Form

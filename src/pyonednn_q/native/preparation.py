@@ -15,14 +15,8 @@ from pyonednn_q.faults.guards.products import bare_nibbles
 from pyonednn_q.native import arrays
 from pyonednn_q.native.arrays import Packed, pack
 from pyonednn_q.native.prepared import Prepared, new_core
-from pyonednn_q.native.selection import (
-    Selection,
-    float32_notes,
-    inexact_weights,
-    may_saturate,
-    memory_for,
-    select,
-)
+from pyonednn_q.native.selection import Selection, memory_for, select
+from pyonednn_q.native.sums import float32_notes, inexact_weights, may_saturate
 from pyonednn_q.native.trial import try_out
 from pyonednn_q.primitive.attr import Attr, Scale
 from pyonednn_q.primitive.problem import MatMulProblem
@@ -145,7 +139,7 @@ def prepare(
     notes += sum_notes
     specs = {name: array_specs.get(name) or spec_of(selection, name) for name in (*inputs, "dst")}
     prepared = Prepared(problem, attr, selection, inputs, bound, specs, core, tuple(notes))
-    if saturation == "refuse" and "wei" in inputs and may_saturate(problem, selection.impl):
+    if saturation == "refuse" and "wei" in inputs and may_saturate(problem, attr, selection.impl):
         prepared.check_wei_of_each_call()
     if self_check:
         try_out(prepared, array, bias, attr_values)
@@ -221,7 +215,9 @@ def _sum_notes(
 ) -> list[str]:
     """Refuse weights that want VNNI, unless told to go on; return how sums may be inexact."""
     codes = wei if isinstance(wei, np.ndarray) else None
-    error = inexact_weights(problem, attr, impl, codes) if codes is not None else None
+    error = None
+    if codes is not None:
+        error = inexact_weights(problem, attr, impl, codes, attr_values.get("wei_zero_point"))
     if error is not None and saturation != "allow":
         raise error
     added = {"dst_zero_point": attr_values.get("dst_zero_point")} if attr.dst_zero_point else {}

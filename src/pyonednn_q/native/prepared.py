@@ -13,7 +13,8 @@ from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.native import arrays, runtime
 from pyonednn_q.native.arrays import pack
 from pyonednn_q.native.runtime import HotCallable
-from pyonednn_q.native.selection import Selection, inexact_weights, memory_for
+from pyonednn_q.native.selection import Selection, memory_for
+from pyonednn_q.native.sums import inexact_weights
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem
@@ -160,6 +161,10 @@ class Prepared(HotCallable, hot=True):
             }
             in_place = [name for name in checked if name.startswith("post_op_")]
             arrays.check_out(out, checked, in_place)
+            for at, name in enumerate(self.inputs):
+                # Kernels may hold sums there, of 4 bytes, before they read.
+                if out.dtype.itemsize > 2 and np.may_share_memory(ready[at], out):
+                    ready[at] = arrays.in_layout(ready[at].copy(), self._specs[name])
         with memory_for(self.problem, self.attr):
             dst = self._output(out)
             self._run(*ready, dst)
@@ -168,7 +173,7 @@ class Prepared(HotCallable, hot=True):
         return out
 
     def check_wei_of_each_call(self) -> None:
-        """Refuse weights of a call whose sums may not be exact for want of VNNI."""
+        """Refuse weights of a call whose sums may not be exact."""
         if "wei" not in self.inputs:
             raise ArgumentError("wei", "weights that are bound", "weights of each call")
         self._checks_wei = True

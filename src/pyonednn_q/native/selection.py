@@ -1,8 +1,8 @@
-"""Selection: which implementation runs; and what its sums may lose.
+"""Selection: which implementation runs.
 
 oneDNN offers implementations in its own order of preference and says nothing when the first is
 wrong (the guard table) or thousands of times slower than the second (reference loops). This walks
-its list. Sums that are wrong for want of VNNI are refused; those stored by way of float32 are told.
+its list.
 """
 
 from __future__ import annotations
@@ -10,14 +10,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from pyonednn_q.compose.accumulator import stores_sums
-from pyonednn_q.compose.lower import through_float32
 from pyonednn_q.errors import (
     ArgumentError,
     Error,
@@ -25,20 +20,15 @@ from pyonednn_q.errors import (
     OneDNNError,
     OutOfMemoryError,
     ReferenceKernelError,
-    SaturationError,
     ShapeError,
     UnsupportedError,
 )
-from pyonednn_q.expr.interval import Interval
-from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults import guards
 from pyonednn_q.faults.variants import nearest
 from pyonednn_q.native import child, library, runtime
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.convolution import DeconvProblem
-from pyonednn_q.primitive.dense_facts import DENSE, acc_interval
 from pyonednn_q.primitive.isa import classify
-from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -47,129 +37,8 @@ if TYPE_CHECKING:
     from pyonednn_q._core import Candidate
     from pyonednn_q.primitive.problem import Problem
 
-NOT_EXACT = "does not sum exactly"  # so notes say it
-_CODES = 255  # the most that a code of 8 bits, less its zero point, amounts to
-_ADVICE = "keep weights in [-64, 64] (even ones for s8 sources), or pass saturation='allow'"
-_SMALLER = "take smaller weights, or parts of the input channels, or pass saturation='allow'"
-_LONGEST = 2**31 - 1
-_MANY = _LONGEST // (_CODES * 128) + 1  # products of codes, whose sum may leave 32 bits
-
-
-def may_saturate(problem: Problem, impl: str) -> bool:
-    """Tell whether there are weights that this implementation does not sum exactly here."""
-    if "wei" not in problem.tensors:
-        return False
-    types = {problem.tensors["src"].dtype, problem.tensors["wei"].dtype}
-    if not types <= {"u8", "s8"}:
-        return False
-    is_exact = classify(impl) == "reference" or runtime.isa().has_vnni(impl)
-    # Sums of codes that leave 32 bits wrap everywhere. Where they are all that is stored, 32 bits
-    # are what was asked for.
-    is_large = prod(problem.tensors["wei"].dims) >= _MANY
-    if is_large and isinstance(problem, DENSE) and problem.dst.dtype != "s32":
-        return problem.terms >= _MANY or not is_exact
-    return not is_exact
-
-
-def _wrapping(problem: Problem, attr: Attr, wei: np.ndarray[Any, Any]) -> tuple[int, ...]:
-    """Return the channels whose sums of codes leave 32 bits for some source.
-
-    Kernels sum codes from 0 to 255 and take zero points off afterwards, an s8 source's 128 among
-    them. What is left is no larger: pos*(255 - z) + neg*z <= 255*max(pos, neg).
-    """
-    if not isinstance(problem, DENSE) or problem.dst.dtype == "s32" or problem.terms < _MANY:
-        return ()
-    # The value of a zero point of weights is not known here: those at both ends bound the others.
-    points = (0,) if attr.wei_zero_point is None else (-128, 127)
-    wraps = np.zeros(problem.oc, bool)
-    for point in points:
-        acc = acc_interval(problem, wei, wei_zero_point=point, src_range=(0, _CODES))
-        wraps |= (acc.hi.values() > _LONGEST) | (acc.lo.values() < -_LONGEST - 1)
-    return tuple(np.flatnonzero(wraps).tolist())
-
-
-def inexact_weights(
-    problem: Problem, attr: Attr, impl: str, wei: np.ndarray[Any, Any]
-) -> SaturationError | None:
-    """Return the error to raise for weights that are not exact for every source, if any is.
-
-    Raises
-    ------
-    DTypeError, ShapeError
-        The weights are not the problem's.
-    """
-    if not may_saturate(problem, impl):
-        return None
-    isa, advice, channels = runtime.isa(), _SMALLER, _wrapping(problem, attr, wei)
-    why = "sums of codes exceed 32 bits, and wrap"
-    if not channels:
-        is_exact = classify(impl) == "reference" or isa.has_vnni(impl)
-        if is_exact or (problem.tensors["src"].dtype == "u8" and safe_by_range(wei)):
-            return None
-        zero_point = None if attr.src_zero_point else False
-        channels = pair_overflow(problem, wei, isa, impl=impl, src_zero_point=zero_point)
-        why = "without VNNI, pairs of products exceed 16 bits, or odd weights lose a bit"
-        advice = _ADVICE
-    if not channels:
-        return None
-    listed = ", ".join(map(str, channels[:8])) + (", ..." if len(channels) > 8 else "")
-    detail = (
-        f"{len(channels)} output channel(s) ({listed}) hold weights that {impl} on {isa.text()} "
-        f"{NOT_EXACT}: {why}"
-    )
-    text = _text(problem, attr)
-    return SaturationError(
-        "refused", "checking the weights", text, f"{detail}; {advice}", channels=channels
-    )
-
-
-def float32_notes(
-    problem: Problem,
-    attr: Attr,
-    impl: str,
-    wei: np.ndarray[Any, Any] | None,
-    added: Mapping[str, object],
-) -> tuple[str, ...]:
-    """Say how inexact whole numbers in s32 may be, where they pass through float32.
-
-    Not said of real numbers, which scales and post-ops make of them.
-
-    Parameters
-    ----------
-    problem, attr, impl
-        The problem, its attributes, and the implementation's name.
-    wei : ndarray or None
-        Codes of the weights; ``None`` where they come with each call.
-    added : mapping
-        Values of the bias and of zero points; ``None`` for those of each call.
-    """
-    if not isinstance(problem, DENSE) or problem.dst.dtype != "s32" or attr.post_ops:
-        return ()
-    if any(attr.scale(name) is not None for name in ("src", "wei", "dst")):
-        return ()
-    types = {problem.src.dtype, problem.wei.dtype}
-    if not types <= {"u8", "s8"}:
-        return ()
-    if problem.bias is None and not attr.names and stores_sums(problem, impl, runtime.version()):
-        return ()
-    most = float(_CODES * _load(problem, attr, wei))
-    for name in ("bias", "dst_zero_point"):
-        if name in added:
-            value = added[name]
-            most += np.inf if value is None else float(np.abs(np.asarray(value, "f8")).max())
-    return through_float32(Interval(Vec(-most), Vec(most)))
-
-
-def _load(problem: Problem, attr: Attr, wei: np.ndarray[Any, Any] | None) -> float:
-    """Return the largest sum of magnitudes of weights that one output takes, or a bound of it."""
-    assert isinstance(problem, DENSE)
-    if wei is not None and attr.wei_zero_point is None:
-        acc = acc_interval(problem, wei)
-        return (acc.hi - acc.lo).greatest / _CODES
-    return _CODES * problem.terms
-
-
 OUT_OF_MEMORY = "out_of_memory"  # a status of the library
+_LONGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)

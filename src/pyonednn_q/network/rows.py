@@ -13,7 +13,7 @@ from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, DTypeError, Error, SaturationError, ShapeError
 from pyonednn_q.native import prepare
 from pyonednn_q.native.program import Pass
-from pyonednn_q.native.selection import may_saturate
+from pyonednn_q.native.sums import may_saturate
 from pyonednn_q.network.moves import known
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.dense import MatMulProblem
@@ -118,7 +118,7 @@ class CodeMatMul:
         values: dict[str, object] = {"wei_scale": scale / np.float32(self.dst_q.scale)}
         values |= {name: np.int32(point) for name, point in points.items() if point}
         prepared = prepare(problem, attr, values=values)
-        if may_saturate(problem, prepared.impl):
+        if may_saturate(problem, prepared.attr, prepared.impl):
             detail = "two tensors of any codes: only a CPU with VNNI adds their products exactly"
             raise SaturationError("refused", "preparing", problem.text(), detail)
         return prepared

@@ -83,6 +83,26 @@ def accumulator(
     return Accumulator(products, added, wide=leaves_32_bits(plan, problem, centred, bias))
 
 
+def refuse_wrapping(plan: Plan, primitive: Prepared) -> None:
+    """Refuse what stores bare sums alone, where a chain that changes none of them stands behind.
+
+    Raises
+    ------
+    SaturationError
+        Sums may leave 32 bits.
+    """
+    acc = plan.facts.acc
+    is_bare = plan.facts.is_int8 and not plan.attr.text()
+    if not is_bare or not (acc.lo.is_finite and acc.hi.is_finite):
+        return
+    wraps = (acc.lo.values() < _S32.min) | (acc.hi.values() > _S32.max)
+    if wraps.any():
+        detail = "sums may leave 32 bits, and wrap: without the chain they saturate"
+        channels = tuple(np.flatnonzero(wraps).tolist())
+        text = primitive.problem.text()
+        raise SaturationError("refused", "preparing", text, detail, channels=channels)
+
+
 def _products(
     problem: DenseProblem, weights: list[Array], most: int, options: Mapping[str, Any]
 ) -> Products:

@@ -222,9 +222,9 @@ def fewer_groups(problem: DenseProblem, chain: Chain) -> Iterator[Form]:
     """Give the forms of fewer groups, from the one with most of them, of a convolution with groups.
 
     Each multiplies by zeros, as many times more as groups are merged; reference loops are slower
-    than the last.
+    than the last. Not of floats: 0 times infinity is no 0.
     """
-    if not isinstance(problem, _WINDOWED) or not problem.has_groups:
+    if not isinstance(problem, _WINDOWED) or not problem.has_groups or not is_int8(problem):
         return
     groups, dims = problem.groups, problem.wei.dims[1:]
     for count in range(2, min(groups, _MOST_MERGED) + 1):

@@ -16,6 +16,7 @@ from pyonednn_q.errors import (
     SaturationError,
     UnsupportedError,
 )
+from pyonednn_q.expr.steps import Sum
 from pyonednn_q.native import runtime
 from pyonednn_q.native.selection import slow_loop
 from pyonednn_q.ops.composition import Composer
@@ -138,14 +139,35 @@ class Recipe(Composer):
         return Ready(planned) if classify(planned.primitive.impl) == "jit" else None
 
     def _alike(self, refused: UnsupportedError) -> Ready:
-        """Return what runs in a form, where no kernel takes the problem as it was asked."""
+        """Return what runs in a form, where no kernel takes the problem as it was asked.
+
+        Raises
+        ------
+        UnsupportedError
+            No form runs: that a kernel takes one, but not these weights, or what was refused.
+        """
         if self.settings.dynamic is not None or isinstance(refused, SaturationError):
             raise refused
         product = product_form(self.problem, self.settings.post)
         others = () if product is None else (product,)
-        for form in (*others, *fewer_groups(self.problem, self.settings.post)):
-            with suppress(UnsupportedError, ArgumentError):
-                return Ready(self._formed(form, None))
+        forms = (*others, *fewer_groups(self.problem, self.settings.post))
+        # Codes of s8 may be exact as u8, which comes next.
+        is_last = self.settings.saturation == "allow" and self.problem.src.dtype != "s8"
+        for saturation in ("refuse", "allow") if is_last else ("refuse",):
+            for form in forms:
+                settings = replace(self.settings, saturation=saturation)
+                # What does not run is not kept.
+                recipe = replace(self, settings=settings, compositions=dict(self.compositions))
+                try:
+                    ready = Ready(recipe._formed(form, None))  # noqa: SLF001 - of this class
+                except SaturationError as error:
+                    is_first = not isinstance(refused, SaturationError)
+                    refused = error if is_first else refused
+                except (UnsupportedError, ArgumentError):
+                    pass
+                else:
+                    self.compositions.update(recipe.compositions)
+                    return ready
         raise refused
 
     def _formed(self, form: Form, implementation: str | None, *, apart: bool = False) -> Planned:
@@ -226,11 +248,13 @@ class Recipe(Composer):
         if isinstance(error, KnownWrongError):
             return f"known to go wrong in one primitive: {', '.join(error.guards)}"
         # Without VNNI, sums are as inexact on their own.
-        if not self.settings.post or (
-            isinstance(error, SaturationError) and not runtime.isa().has_vnni()
-        ):
+        if isinstance(error, SaturationError) and not runtime.isa().has_vnni():
             return ""
-        return "no kernel here takes sums and chain in one: f32, then the chain"
+        has_sum = any(isinstance(step, Sum) for step in self.settings.post)
+        if not has_sum and self.settings.dst == "f32":
+            return ""  # the same again
+        rest = "what begins at the sum" if has_sum else "what stores it"
+        return f"no kernel here takes all of it: f32, then {rest}"
 
     def _stored_apart(self, ready: Ready, by: ZeroPointCarrier, note: str) -> Ready:
         """Return what stores f32 by generated code where loops over gemm store a narrow type."""

@@ -206,9 +206,10 @@ def calls_of(
         if leaf.name in planned.leaves:
             dims = extents.get(leaf.extent, problem.dst.dims)
             array = draw.operand(dims, leaf.dtype)
-            is_full = leaf.extent == "full"
-            operand = TensorSpec(dims, leaf.dtype, problem.dst.strides)
-            operands[leaf.name] = _laid(place, operand, array) if is_full else array
+            if leaf.extent == "full":
+                operand = TensorSpec(dims, leaf.dtype, problem.dst.strides)
+                array = _laid(place, operand, array)
+            operands[leaf.name] = array
     stays = (
         layout != "dense"
         or planned.dst.strides == TensorSpec.dense(planned.dst.dims, planned.dst.dtype).strides
