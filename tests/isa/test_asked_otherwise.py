@@ -167,6 +167,8 @@ def test_weights_are_blamed_where_smaller_ones_run(src_dtype: str) -> None:
 
 
 def test_who_allows_saturation_gets_codes_as_u8_first_if_those_are_exact() -> None:
+    if isa().is_beyond_avx2() and not isa().has_vnni():
+        pytest.skip("a kernel takes codes of s8 as they are, and halves weights, as it may")
     # Odd, so that halving loses a bit; pairs of them with u8 codes stay within 16 bits.
     wei = (RNG.integers(-20, 20, (18, 1, 3, 3)) * 2 + 1).astype(np.int8)
     src = RNG.integers(-128, 128, (1, 9, 7, 7)).astype(np.int8)
