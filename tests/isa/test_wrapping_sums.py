@@ -62,6 +62,10 @@ def test_whatever_is_stored(options: dict[str, Any]) -> None:
         {"dst_q": pq.QParams(2.0**10, 0, "s32"), "dst": None},
         {"post": pq.Chain(pq.Eltwise("relu"))},
         {"post": pq.Chain(pq.Clip(-9.0, 2.0**30))},
+        {
+            "src_q": pq.QParams(1.0, 9, "u8"),
+            "bias": np.array([0.5, 0.5], np.float32),
+        },  # no whole numbers
     ],
 )
 def test_32_bits_are_no_excuse_where_more_than_sums_is_stored(options: dict[str, Any]) -> None:

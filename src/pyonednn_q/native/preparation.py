@@ -213,7 +213,7 @@ def _sum_notes(
     saturation: str,
     impl: str,
 ) -> list[str]:
-    """Refuse weights that want VNNI, unless told to go on; return how sums may be inexact."""
+    """Refuse weights whose sums are not exact, unless told to go on; return how they may differ."""
     codes = wei if isinstance(wei, np.ndarray) else None
     error = None
     if codes is not None:

@@ -17,6 +17,7 @@ from pyonednn_q.errors import SaturationError
 from pyonednn_q.expr.interval import Interval
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
+from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.dense_facts import DENSE, acc_interval
 from pyonednn_q.primitive.isa import classify
 from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
@@ -24,7 +25,6 @@ from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyonednn_q.primitive.attr import Attr
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.problem import Problem
 
@@ -52,8 +52,7 @@ def may_saturate(problem: Problem, attr: Attr, impl: str) -> bool:
 
 def _stores_sums(problem: DenseProblem, attr: Attr) -> bool:
     """Tell whether sums of codes are all that is stored: 32 bits are what was asked for then."""
-    scales = (attr.scale(name) for name in ("src", "wei", "dst"))
-    return problem.dst.dtype == "s32" and not attr.post_ops and not any(scales)
+    return problem.dst.dtype == "s32" and problem.bias is None and attr == Attr()
 
 
 def _wrapping(

@@ -22,6 +22,7 @@ from pyonednn_q.compose.accumulator import (
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import SaturationError, UnsupportedError
 from pyonednn_q.native import Packed, Prepared, prepare, runtime
+from pyonednn_q.primitive.attr import Attr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,7 +93,7 @@ def refuse_wrapping(plan: Plan, primitive: Prepared) -> None:
         Sums may leave 32 bits.
     """
     acc = plan.facts.acc
-    is_bare = plan.facts.is_int8 and not plan.attr.text()
+    is_bare = plan.facts.is_int8 and plan.attr == Attr()
     if not is_bare or not (acc.lo.is_finite and acc.hi.is_finite):
         return
     wraps = (acc.lo.values() < _S32.min) | (acc.hi.values() > _S32.max)

@@ -161,8 +161,8 @@ class Recipe(Composer):
                 try:
                     ready = Ready(recipe._formed(form, None))  # noqa: SLF001 - of this class
                 except SaturationError as error:
-                    is_first = not isinstance(refused, SaturationError)
-                    refused = error if is_first else refused
+                    if not isinstance(refused, SaturationError):
+                        refused = error
                 except (UnsupportedError, ArgumentError):
                     pass
                 else:
