@@ -12,11 +12,11 @@ from pyonednn_q.errors import ReferenceKernelError, SaturationError
 from pyonednn_q.native import prepare
 from pyonednn_q.native.runtime import isa
 from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem
-from support.calls.call import Call
+from support.calls.call import Call, Layer, odd_call
 
 RNG = np.random.default_rng(31)
 WEI_Q = pq.QParams(0.25, 0, "s8")
-LAYERS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+LAYERS: dict[str, Layer] = {
     "pooled to one place": ("inner_product", (10, 64, 1, 1), (3, 64, 1, 1), {}),
     "one channel": ("inner_product", (10, 1, 5, 5), (3, 1, 5, 5), {}),
     "one channel of a row": ("inner_product", (5, 1, 35), (5, 1, 35), {}),
@@ -34,13 +34,7 @@ LAYERS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]] 
 
 
 def call_of(layer: str, src_dtype: str, point: int, **options: Any) -> Call:
-    kind, wei_dims, src_dims, window = LAYERS[layer]
-    # Odd: halved, they would lose a bit. Small enough for pairs of products in 16 bits.
-    wei = (RNG.integers(-16, 16, wei_dims) * 2 + 1).astype(np.int8)
-    src = RNG.integers(0, 100, src_dims).astype(np.uint8 if src_dtype == "u8" else np.int8)
-    src_q = pq.QParams(0.5, point, src_dtype)
-    # A scale of one number each, and whole sums: every rounding of float32 is of one product.
-    return Call(kind, src, wei, None, src_q, WEI_Q, window=window, options=options)
+    return odd_call(LAYERS[layer], RNG, src_dtype, point, **options)
 
 
 @pytest.mark.parametrize("point", [0, 7])

@@ -16,11 +16,11 @@ from pyonednn_q.native.selection import implementations, slow_loop
 from pyonednn_q.ops.source import SLOW
 from pyonednn_q.primitive.attr import Attr, ZeroPoint
 from pyonednn_q.primitive.problem import DeconvProblem
-from support.calls.call import Call
+from support.calls.call import Call, Layer, odd_call
 
 RNG = np.random.default_rng(29)
 WEI_Q = pq.QParams(0.25, 0, "s8")
-LAYERS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+LAYERS: dict[str, Layer] = {
     "matmul": ("matmul", (48, 64), (5, 48), {}),
     "batches of one matrix": ("matmul", (48, 64), (3, 5, 48), {}),
     "inner product": ("inner_product", (64, 48), (5, 48), {}),
@@ -35,12 +35,7 @@ LAYERS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]] 
 
 
 def call_of(layer: str, src_dtype: str, point: int, **options: Any) -> Call:
-    kind, wei_dims, src_dims, window = LAYERS[layer]
-    # Odd: halved, they would lose a bit. Small enough for pairs of products in 16 bits.
-    wei = (RNG.integers(-16, 16, wei_dims) * 2 + 1).astype(np.int8)
-    src = RNG.integers(0, 100, src_dims).astype(np.uint8 if src_dtype == "u8" else np.int8)
-    src_q = pq.QParams(0.5, point, src_dtype)
-    return Call(kind, src, wei, None, src_q, WEI_Q, window=window, options=options)
+    return odd_call(LAYERS[layer], RNG, src_dtype, point, **options)
 
 
 def stays(planned: Any, src_dtype: str) -> bool:

@@ -271,3 +271,20 @@ def functions() -> dict[str, Any]:
     from pyonednn_q.ops import functional
 
     return {kind: getattr(functional, kind) for kind in KINDS}
+
+
+Layer = tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]
+
+
+def odd_call(
+    layer: Layer, rng: np.random.Generator, src_dtype: str, point: int, **options: Any
+) -> Call:
+    """Draw a call of a layer (kind, dims of weights and source, window) that s8 must not halve.
+
+    Weights are odd: halved, they would lose a bit. Pairs of products stay within 16 bits.
+    """
+    kind, wei_dims, src_dims, window = layer
+    wei = (rng.integers(-16, 16, wei_dims) * 2 + 1).astype(np.int8)
+    src = rng.integers(0, 100, src_dims).astype(np.uint8 if src_dtype == "u8" else np.int8)
+    src_q, wei_q = QParams(0.5, point, src_dtype), QParams(0.25, 0, "s8")
+    return Call(kind, src, wei, None, src_q, wei_q, window=window, options=options)
