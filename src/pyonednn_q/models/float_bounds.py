@@ -4,12 +4,14 @@ Values are computed in float64 along the nodes that it stands for, and beside ea
 any computation in float32 may be from it: a rounding is off by no more than u = 2^-24 of its
 result, and a sum of K products in any order by no more than gamma(K) = K u / (1 - K u) of the sum
 of their magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, 3.1 and 3.5), to which
-comes what its terms are off by. Functions have the bounds of `function_bounds`, or none.
+comes what its terms are off by. A difference of a code and a zero point counts with both, as sums
+of either may be taken apart. Functions have the bounds of `function_bounds`, or none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -122,6 +124,7 @@ def bounds_of(
     bounds: list[Any] | None = None
     match part.kind:
         case "DequantizeLinear":
+            own[_parts_of(part.outputs[0])] = _magnitudes(part, own)
             bounds = [ROUNDING * size]
         case "DynamicQuantizeLinear" if not np.any(first):
             bounds = [0.0, 0.0, 0.0]  # float32 by definition, of what is the same
@@ -156,6 +159,8 @@ def _of_sum(
     names = [name for name in part.inputs if name]
     places = dict(zip(part.inputs, off, strict=True))
     sizes = {name: np.abs(own[name].astype(np.float64)) for name in names}
+    # Sums of products with zero points may be taken apart from those of codes.
+    sizes |= {name: own[_parts_of(name)] for name in names if _parts_of(name) in own}
     floats = [name for name in names if own[name].dtype.kind == "f"]
     (inner,) = computed(part, {**own, **{n: sizes[n] for n in floats}}, opsets)[:1]
     wider = {n: sizes[n] + places[n] for n in floats}
@@ -180,6 +185,18 @@ def _terms(part: GraphNode, own: Values) -> int:
     wei = own[part.inputs[1]].shape
     groups = int(part.attributes.get("group", 1))
     return prod(wei[1:]) if part.kind == "Conv" else wei[0] // groups * prod(wei[2:])
+
+
+def _parts_of(name: str) -> str:
+    """Return the name of the magnitudes of what real values of codes are a difference of."""
+    return f"{name}\0"
+
+
+def _magnitudes(part: GraphNode, own: Values) -> Array:
+    """Return |code| · scale + |zero point| · scale."""
+    name, scale, *_ = part.inputs
+    of_codes = dequantized(replace(part, inputs=(name, scale)), own)
+    return np.asarray(np.abs(of_codes) + np.abs(of_codes - dequantized(part, own)))
 
 
 def _narrow(array: Array) -> Array:

@@ -48,7 +48,8 @@ class Pool:
         As `Conv` takes them.
     src_q, dst_q : QParams, optional
         Of tensors: what codes mean, and those that a mean is stored as. A mean over all of the
-        source is that of the exact sum, rounded once; one of windows that of float32 values.
+        source is that of the exact sum, rounded once; one of windows that of float32 values. Where
+        pads count they are needed: a pad is 0, and so has the zero point's code.
     """
 
     alg: str
@@ -87,19 +88,33 @@ class Pool:
         spec = at.specs[name]
         if self.src_q is not None and spec.dtype != self.src_q.dtype:
             raise DTypeError("src", spec.dtype, f"{self.src_q.dtype}, as src_q says")
+        if self.counts_pads and self.src_q is None and spec.dtype in _CODES:
+            raise ArgumentError("src_q", "None", "what codes mean: pads that count are 0, no code")
         if self._is_mean_of_all and spec.dtype in _CODES and spec.ndim > 2:
             same = QParams(1.0, 0, spec.dtype)
             src_q, dst_q = self.src_q or same, self.dst_q or same
             name = at.in_layout(name, TensorSpec.channels_last(spec.dims, spec.dtype))
             mean = TensorSpec.channels_last((*spec.dims[:2], *(1,) * (spec.ndim - 2)), dst_q.dtype)
             at.add(Pass.mean(spec.dims, src_q, dst_q), (name,), dst, mean)
-        elif self.src_q is not None and self.dst_q is not None:
+        elif self.src_q is not None and self.dst_q is not None and not self._keeps_codes:
             reals, means = at.fresh(dst), at.fresh(dst)
             Dequantize(self.src_q).lower(at, reals, src)
             replace(self, src_q=None, dst_q=None).lower(at, means, (reals,))
             Quantize(self.dst_q).lower(at, dst, (means,))
         else:
             self._lower(at, dst, name)
+
+    @property
+    def counts_pads(self) -> bool:
+        """Whether pads are part of a mean."""
+        sides = self.padding if isinstance(self.padding, tuple) else (self.padding,)
+        return self.alg == "avg_include_padding" and any(side not in {0, (0, 0)} for side in sides)
+
+    @property
+    def _keeps_codes(self) -> bool:
+        """Whether a mean of codes is the code of the mean, with pads of code 0."""
+        is_zero = self.src_q is not None and self.src_q.zero_point == 0
+        return self.src_q == self.dst_q and (is_zero or not self.counts_pads)
 
     @property
     def _is_mean_of_all(self) -> bool:

@@ -8,6 +8,7 @@ share one scale.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,7 +152,10 @@ class _Build:
                 self._add_narrow(node)
             elif self._moves_codes(node, self._params):
                 srcs = tuple(self._codes[name] for name in node.srcs)
-                self._nodes.append(Node(self._codes[node.dst], node.runs, srcs))
+                runs, q = node.runs, self._params[node.dst]
+                if isinstance(runs, Pool) and runs.counts_pads:
+                    runs = replace(runs, src_q=q, dst_q=q)
+                self._nodes.append(Node(self._codes[node.dst], runs, srcs))
                 self._dequantize(node.dst)
             else:
                 self._add_float(node)

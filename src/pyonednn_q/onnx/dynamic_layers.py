@@ -47,7 +47,7 @@ def dynamic_layer(view: GraphView, node: GraphNode) -> FusedNode | NoLayer:
     if scaling is None:
         wanted = "Cast to float, and Mul by the product of both scales"
         return NoLayer(f"sums that others read, or that no scales follow: {wanted} would do")
-    scale, value, parts = scaling
+    scale, value, before, parts = scaling
     codes = view.constants.get(node.inputs[1])
     point = view.constants.get(node.input(3)) if node.input(3) else np.zeros((), np.int64)
     if codes is None or point is None or codes.dtype.name not in {"uint8", "int8"}:
@@ -70,14 +70,17 @@ def dynamic_layer(view: GraphView, node: GraphNode) -> FusedNode | NoLayer:
         )
     except Error as error:
         return NoLayer(shortened(str(error), 300))
-    own = (store, node, *parts, *tail.parts)
+    own = (store, before, node, *parts, *tail.parts)
     return FusedNode(node.name, operator, (src.name,), tail.operands, (tail.value,), own)
 
 
 def _scaling(
     view: GraphView, node: GraphNode, store: GraphNode
-) -> tuple[Array, str, list[GraphNode]] | None:
-    """Return the scales of weights, the tensor of real values, and the nodes that make it."""
+) -> tuple[Array, str, GraphNode, list[GraphNode]] | None:
+    """Return the scales of weights, the tensor of real values, and the nodes that make it.
+
+    The product of both scales comes first: others may read it.
+    """
     cast = view.only_reader(node.outputs[0])
     if cast is None or cast.kind != "Cast" or cast.attributes.get("to") != _FLOAT:
         return None
@@ -92,7 +95,7 @@ def _scaling(
     scale = view.constants.get(other)
     if scale is None or scale.dtype != np.float32:
         return None
-    return scale, product.outputs[0], [cast, scales, product]
+    return scale, product.outputs[0], scales, [cast, product]
 
 
 def _wei_q(codes: Array, scale: Array, point: Array, axis: int) -> QParams:

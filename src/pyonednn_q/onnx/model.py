@@ -12,20 +12,21 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, named
-from pyonednn_q.errors import ArgumentError, DTypeError, Error, ShapeError
+from pyonednn_q.errors import ArgumentError, DTypeError, Error, ShapeError, UnsupportedError
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.graph import Dims, GraphNode
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
 from pyonednn_q.onnx.pools import onnx_numbers, pool
 from pyonednn_q.onnx.products import qlinear_matmul
-from pyonednn_q.onnx.program import as_network
+from pyonednn_q.onnx.program import as_network, lowered
 from pyonednn_q.onnx.reference_call import reference_call
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.shown import shortened, shown
 
 if TYPE_CHECKING:
-    from pyonednn_q.network import Network
+    from pyonednn_q.network import Network, Node
+    from pyonednn_q.onnx.program import Run
 
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
@@ -45,7 +46,8 @@ class Model:
     graph : FusedGraph
         What runs.
     calls : tuple of callable
-        One for each node of it: from values by name, among them constants, to the outputs.
+        One for each node of it: from values by name, among them constants, to the outputs, whose
+        bits are those that `network` gives.
 
     Raises
     ------
@@ -57,7 +59,10 @@ class Model:
         instance("graph", graph, FusedGraph)
         nodes = tuple(each for node in graph.nodes for each in _prepared(node, graph))
         self.graph = replace(graph, nodes=nodes)
-        self.calls = tuple(_call(node, graph.opsets) for node in nodes)
+        taken = set(graph.tensors).union(graph.inputs, *(node.outputs for node in nodes))
+        both = [_lowered(node, self.graph, taken) for node in nodes]
+        self._steps = tuple(steps for steps, _ in both)
+        self.calls = tuple(call for _, call in both)
         self._reads = Counter(name for node in nodes for name in node.reads)
         self._reads.update(list(graph.outputs))
 
@@ -93,7 +98,12 @@ class Model:
         UnsupportedError
             A tensor between nodes of a type that oneDNN has not, or of dims that are not known.
         """
-        return as_network(self.graph, self.calls)
+        steps: list[list[Node]] = []
+        for each in self._steps:
+            if isinstance(each, UnsupportedError):
+                raise each
+            steps.append(each)
+        return as_network(self.graph, steps)
 
     def report(self) -> str:
         """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""
@@ -139,12 +149,23 @@ def _dims(name: str, graph: FusedGraph) -> Dims:
     return () if info is None or info.dims is None else info.dims
 
 
-def _call(node: FusedNode, opsets: Mapping[str, int]) -> Callable[[Values], tuple[Array, ...]]:
+def _lowered(
+    node: FusedNode, graph: FusedGraph, taken: set[str]
+) -> tuple[list[Node] | UnsupportedError, Run]:
+    """Return what a node is in a network, or why it is nothing there; and what runs it alone."""
+    call = _call(node, graph)
+    try:
+        return lowered(node, call, graph, taken)
+    except UnsupportedError as error:
+        return error, call
+
+
+def _call(node: FusedNode, graph: FusedGraph) -> Callable[[Values], tuple[Array, ...]]:
     what = node.operator
     if isinstance(what, GraphNode):
-        return reference_call(what, opsets)
+        return reference_call(what, graph.opsets, graph.tensors)
     if isinstance(what, CodeOperation):
-        return _operation(node, what, opsets)
+        return _operation(node, what, graph.opsets)
 
     narrow = dtypes.numpy_dtype("bf16") if what.weights.dtype == "bf16" else None
 
@@ -163,8 +184,8 @@ def _operation(
         return lambda values: (_product(what, *(values[name] for name in node.inputs)),)
     if what.operator in {"QuantizeLinear", "DequantizeLinear"}:
         run = quantize_linear if what.operator == "QuantizeLinear" else dequantize_linear
-        rest = [what.constants[at] for at in sorted(what.constants)]
-        return lambda values: (run(values[node.inputs[0]], *rest),)
+        q = what.srcs_q[0] if what.dst_q is None else what.dst_q
+        return lambda values: (run(values[node.inputs[0]], *onnx_numbers(q)),)
     if (pooled := pool(what)) is not None:
         return lambda values: (pooled(values[node.inputs[0]]),)
     if what.moves_codes:

@@ -225,7 +225,7 @@ def _mean(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any,
         pool = Pool("avg_include_padding")
     else:
         return ()
-    if src_q != dst_q:
+    if src_q != dst_q or pool.counts_pads:
         pool = replace(pool, src_q=src_q, dst_q=dst_q)
     keeps = what.operator != "ReduceMean" or what.attributes.get("keepdims", 1)
     return (pool,) if keeps else (pool, Reshape(dims_of(node.output, graph)))

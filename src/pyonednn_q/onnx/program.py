@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count, islice
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.errors import DTypeError, UnsupportedError
+from pyonednn_q.errors import ArgumentError, DTypeError, UnsupportedError
 from pyonednn_q.network import Convert, Lookup, Network, Node, PythonCall
 from pyonednn_q.network.lowering import natural
 from pyonednn_q.onnx.code_tables import composed, table_of
@@ -25,33 +26,74 @@ Run = Callable[[Values], tuple[Array, ...]]
 Tables = dict[str, tuple[str, Lookup]]  # what is looked up: in which tensor, and how
 
 
-def as_network(graph: FusedGraph, calls: tuple[Run, ...]) -> Network:
+def as_network(graph: FusedGraph, nodes: Iterable[list[Node]]) -> Network:
     """Return a network of the same tensors, by the same names.
 
     Parameters
     ----------
     graph : FusedGraph
-        Every node in it is prepared here, or one that runs as ONNX has it.
-    calls : tuple of callable
-        What runs each node on arrays: for those that are no operation of a network.
+        What it computes.
+    nodes : iterable of list of Node
+        What each node of the graph becomes, as `lowered` returns it.
+    """
+    tables: Tables = {}
+    steps = [
+        _looked_up(node, node.runs, tables) if isinstance(node.runs, Lookup) else node
+        for each in nodes
+        for node in each
+    ]
+    outputs = [name for name in graph.outputs if name not in graph.constants]
+    return Network(list(graph.inputs), steps, outputs)
+
+
+def lowered(
+    node: FusedNode, call: Run, graph: FusedGraph, taken: set[str]
+) -> tuple[list[Node], Run]:
+    """Return what a node is in a network, and what runs it alone: the same, so the same bits.
+
+    Parameters
+    ----------
+    node : FusedNode
+        Of the graph; prepared, or one that runs as ONNX has it.
+    call : callable
+        What runs it by its definition: in a network, too, where no operations do.
+    graph : FusedGraph
+        The graph.
+    taken : set of str
+        Names of tensors, to which those between operations are added.
 
     Raises
     ------
     UnsupportedError
-        A tensor between nodes of a type that oneDNN has not, or of dims that are not known.
+        A tensor of a type that oneDNN has not, or of dims that are not known.
     """
-    nodes: list[Node] = []
-    tables: Tables = {}
-    names = set(graph.tensors).union(graph.inputs, *(node.outputs for node in graph.nodes))
-    for node, call in zip(graph.nodes, calls, strict=True):
-        nodes += _nodes(node, call, graph, names, tables)
-    outputs = [name for name in graph.outputs if name not in graph.constants]
-    return Network(list(graph.inputs), nodes, outputs)
+    computed = [name for name in dict.fromkeys(node.reads) if name not in graph.constants]
+    outputs = [name for name in node.outputs if name]
+    if all(prod(dims_of(name, graph)) for name in (*computed, *outputs)):
+        try:
+            nodes = _operations(node, call, graph, taken)
+            if nodes:
+                alone = Network(computed, nodes, outputs)
+                alone.compile({name: _spec(name, graph) for name in computed})
+                return nodes, _on(alone, computed, node)
+        except (ArgumentError, UnsupportedError):
+            pass  # what Python does, and the report says so
+    if not computed:
+        detail = "a node of constants alone, which could not be computed beforehand"
+        raise UnsupportedError("refused", "making a network", node.name, detail)
+    return _of_python(node, call, computed, graph), call
 
 
-def _nodes(
-    node: FusedNode, call: Run, graph: FusedGraph, taken: set[str], tables: Tables
-) -> list[Node]:
+def _on(network: Network, names: list[str], node: FusedNode) -> Run:
+    def run(values: Values) -> tuple[Array, ...]:
+        results = network(*(values[name] for name in names))
+        return tuple(results[name] if name else np.empty(0) for name in node.outputs)
+
+    return run
+
+
+def _operations(node: FusedNode, call: Run, graph: FusedGraph, taken: set[str]) -> list[Node]:
+    """Return operations that do what a node does, one after the other; empty where none do."""
     computed = [name for name in node.reads if name not in graph.constants]
     what = node.operator
     if isinstance(what, Operator) and len(computed) == len(node.reads):
@@ -64,7 +106,7 @@ def _nodes(
         return [Node(narrow, Convert("bf16"), node.inputs), layer]
     if isinstance(what, CodeOperation) and len(computed) == len(node.inputs):
         if (table := table_of(node, call, graph.constants)) is not None:
-            return [_looked_up(node, table, tables)]
+            return [Node(node.output, table, tuple(dict.fromkeys(node.inputs)))]
         if what.operator == "Split" and what.moves_codes:
             parts = zip(node.outputs, parts_of(what, node, graph), strict=True)
             return [Node(name, part, node.inputs) for name, part in parts]
@@ -79,7 +121,7 @@ def _nodes(
         operation = float_operation(what, graph)
         if operation is not None:
             return [Node(node.output, operation, tuple(computed))]
-    return _of_python(node, call, computed, graph)
+    return []
 
 
 def _free(name: str, number: int, taken: set[str]) -> tuple[str, ...]:
@@ -90,16 +132,16 @@ def _free(name: str, number: int, taken: set[str]) -> tuple[str, ...]:
     return names
 
 
-def _looked_up(node: FusedNode, table: Lookup, tables: Tables) -> Node:
+def _looked_up(node: Node, table: Lookup, tables: Tables) -> Node:
     """Return a node of one pass, which looks up in the first tensor that all of it comes from."""
-    names = tuple(dict.fromkeys(node.inputs))
+    names = node.srcs
     roots = {tables[name][0] if name in tables else name for name in names}
-    if len(roots) == 1:
-        known = (tables.get(name) for name in names)
-        table = composed(table, *(None if each is None else each[1] for each in known))
-        names = (roots.pop(),)
-        tables[node.output] = (names[0], table)
-    return Node(node.output, table, names)
+    if len(roots) > 1:
+        return node
+    known = (tables.get(name) for name in names)
+    table = composed(table, *(None if each is None else each[1] for each in known))
+    tables[node.dst] = (roots.pop(), table)
+    return Node(node.dst, table, tables[node.dst][0])
 
 
 def _of_python(node: FusedNode, call: Run, computed: list[str], graph: FusedGraph) -> list[Node]:
@@ -124,6 +166,9 @@ def _one(
 
 def _spec(name: str, graph: FusedGraph) -> TensorSpec:
     dims = dims_of(name, graph)
+    if not dims:
+        detail = "a scalar: oneDNN has tensors of one dimension and more"
+        raise UnsupportedError("refused", "making a network", name, detail)
     try:
         dtype = dtypes.from_numpy(np.dtype(graph.tensors[name].dtype), name)
     except (DTypeError, TypeError):

@@ -8,6 +8,8 @@ f32(x_scale · w_scale). A FakeQuantize of OpenVINO is both quantizers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import prod
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -16,9 +18,10 @@ import numpy as np
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_qparams import qparams_from_fq
-from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
+from pyonednn_q.onnx.block_weights import block_weights
+from pyonednn_q.onnx.constant_folding import ConstantFolder
+from pyonednn_q.onnx.graph import Dims, GraphNode, OnnxGraph
 from pyonednn_q.onnx.linear import quantize_linear
-from pyonednn_q.onnx.reference_call import reference_call
 from pyonednn_q.onnx.shape_inference import inferred
 
 Array = np.ndarray[Any, Any]
@@ -27,25 +30,32 @@ _MICROSOFT = "com.microsoft."
 _UNARY = {
     "QLinearSigmoid": "Sigmoid",
     "QLinearLeakyRelu": "LeakyRelu",
-    "QLinearSoftmax": "Softmax",
     "QLinearGlobalAveragePool": "GlobalAveragePool",
     "QLinearAveragePool": "AveragePool",
 }
 _BINARY = {"QLinearAdd": "Add", "QLinearMul": "Mul"}
-_RESHAPES = ("Reshape", "Squeeze", "Transpose", "Unsqueeze")  # of constants: as many values
+_THEIR_QUANTIZERS = (f"{_MICROSOFT}QuantizeLinear", f"{_MICROSOFT}DequantizeLinear")
+_BIAS_OF_BITS = 5  # the place of MatMulNBits' bias
+_OF_ONE_AXIS = 13  # since this opset Softmax is of one axis; before, of all from there on, as one
 _THEIRS = ("channels_last", "opset")  # attributes of their operators that ONNX's have not
 
 
 def qdq_form(graph: OnnxGraph) -> OnnxGraph:
     """Return a graph whose nodes of codes are written as float nodes between quantizers.
 
-    Identity and Dropout are left out; quantized constants are codes, and reshaped ones constants.
+    Identity and Dropout are left out, and what is computed of constants alone is constants.
 
     Parameters
     ----------
     graph : OnnxGraph
         As `load` returns it.
     """
+    form = _once(graph)
+    # Dims behind operators that onnx does not know are known then.
+    return _once(form) if any(node.kind in _FORMS for node in form.nodes) else form
+
+
+def _once(graph: OnnxGraph) -> OnnxGraph:
     rewriter = _Rewriter(graph)
     for node in graph.nodes:
         rewriter.add(node)
@@ -63,6 +73,8 @@ class _Rewriter:
         self.constants: dict[str, Array] = dict(graph.constants)
         self._outputs = set(graph.outputs)
         self._opsets = graph.opsets
+        self._tensors = graph.tensors
+        self._folder = ConstantFolder(self.constants, graph.tensors, graph.opsets)
         self._same: dict[str, str] = {}  # outputs of nodes that change nothing
         self._taken = {*graph.constants, *graph.inputs, *graph.tensors}
         self._taken.update(name for node in graph.nodes for name in node.outputs)
@@ -70,18 +82,16 @@ class _Rewriter:
     def add(self, node: GraphNode) -> None:
         """Add a node as it is, or what it means."""
         inputs = tuple(self._same.get(name, name) for name in node.inputs)
-        node = _with(node, inputs=inputs)
+        node = replace(node, inputs=inputs)
         if node.kind in {"Identity", "Dropout"} and self._is_left_out(node):
             self._same[node.outputs[0]] = inputs[0]
             return
-        if node.kind == "QuantizeLinear" and all(name in self.constants for name in inputs):
-            self.constants[node.outputs[0]] = _codes(node, self.constants)
+        if node.kind in _THEIR_QUANTIZERS:  # which are ONNX's, of more types in older opsets
+            node = replace(node, domain="")
+        kept = self._folder.fold(node)
+        if kept is None:
             return
-        if node.kind in _RESHAPES and all(name in self.constants for name in inputs):
-            value = reference_call(node, self._opsets)(self.constants)[0]
-            value.flags.writeable = False
-            self.constants[node.outputs[0]] = value
-            return
+        node = kept
         lower = _FORMS.get(node.kind)
         if lower is None or not self._is_plain(node):
             self.nodes.append(node)
@@ -158,7 +168,23 @@ class _Rewriter:
         fresh = GraphNode(
             f"{node.name}:{operator}", operator, inputs, (output,), frozen, "", node.originals
         )
-        self.nodes.append(fresh)
+        kept = self._folder.fold(fresh)
+        if kept is not None:
+            self.nodes.append(kept)
+
+    def move(self, node: GraphNode, src: str, dst: str, perm: list[int] | None, dims: Dims) -> None:
+        """Add a Transpose, or a Reshape where there is no order of dims."""
+        if perm is not None:
+            self.new(node, "Transpose", (src,), dst, {"perm": tuple(perm)})
+            return
+        name = self.name(node, "dims")
+        self.constants[name] = np.array(dims, np.int64)
+        self.new(node, "Reshape", (src, name), dst, {})
+
+    def dims(self, name: str) -> Dims | None:
+        """Return the dims of a tensor, if they are known."""
+        info = self._tensors.get(name)
+        return None if info is None else info.dims
 
     def can_scale_bias(self, node: GraphNode, at: int, scales: tuple[str, str]) -> bool:
         """Tell whether the scales of a bias are known, or there is no bias."""
@@ -204,6 +230,49 @@ def _unary(rewriter: _Rewriter, node: GraphNode) -> None:
     attributes = {name: each for name, each in node.attributes.items() if name not in _THEIRS}
     dst = (node.input(3), node.input(4))
     rewriter.end(node, _UNARY[node.operator], (rewriter.real(node, 0, "x"),), dst, **attributes)
+
+
+def _softmax(rewriter: _Rewriter, node: GraphNode) -> None:
+    """Write a QLinearSoftmax as one along the last axis, which means the same in all opsets.
+
+    Its own attribute says whether it is of one axis, or of all from there on, as one.
+    """
+    dims = rewriter.dims(node.inputs[0])
+    if not dims:
+        rewriter.nodes.append(node)
+        return
+    last, (codes, stored) = len(dims) - 1, (node.inputs[0], node.outputs[0])
+    axis = node.attributes.get("axis", -1) % len(dims)
+    is_moved = axis != last and 0 not in dims
+    is_of_one = node.attributes.get("opset", _OF_ONE_AXIS) >= _OF_ONE_AXIS
+    perm = [last if at == axis else axis if at == last else at for at in range(len(dims))]
+    rows = (prod(dims[:axis]), prod(dims[axis:]))
+    if is_moved:
+        codes, stored = rewriter.name(node, "moved"), rewriter.name(node, "codes")
+        rewriter.move(node, node.inputs[0], codes, perm if is_of_one else None, rows)
+    real, result = rewriter.name(node, "x"), rewriter.name(node, "real")
+    rewriter.new(node, "DequantizeLinear", (codes, node.input(1), node.input(2)), real, {})
+    along = 1 if is_moved and not is_of_one else last
+    rewriter.new(node, "Softmax", (real,), result, {"axis": along})
+    rewriter.new(node, "QuantizeLinear", (result, node.input(3), node.input(4)), stored, {})
+    if is_moved:
+        rewriter.move(node, stored, node.outputs[0], perm if is_of_one else None, dims)
+
+
+def _of_bits(rewriter: _Rewriter, node: GraphNode) -> None:
+    """Write a MatMulNBits as a product of floats."""
+    wei = block_weights(node, rewriter.constants)
+    if wei is None:
+        rewriter.nodes.append(node)
+        return
+    name = rewriter.name(node, "weights")
+    wei.flags.writeable = False
+    rewriter.constants[name] = wei
+    bias = node.input(_BIAS_OF_BITS)
+    result = rewriter.name(node, "product") if bias else node.outputs[0]
+    rewriter.new(node, "MatMul", (node.inputs[0], name), result, {})
+    if bias:
+        rewriter.new(node, "Add", (result, bias), node.outputs[0], {})
 
 
 def _binary(rewriter: _Rewriter, node: GraphNode) -> None:
@@ -291,31 +360,13 @@ def _fq_quantizer(ranges: list[Array | None], levels: int) -> _FqQuantizer | Non
     return _FqQuantizer(scale, point, along[0] if along else None, levels < 256)
 
 
-def _codes(node: GraphNode, constants: Mapping[str, Array]) -> Array:
-    codes = quantize_linear(*(constants[name] for name in node.inputs), **node.attributes)
-    codes.flags.writeable = False
-    return codes
-
-
-def _with(node: GraphNode, inputs: tuple[str, ...]) -> GraphNode:
-    if inputs == node.inputs:
-        return node
-    return GraphNode(
-        node.name,
-        node.operator,
-        inputs,
-        node.outputs,
-        node.attributes,
-        node.domain,
-        node.originals,
-    )
-
-
 _FORMS: Mapping[str, Callable[[_Rewriter, GraphNode], None]] = {
     "QLinearConv": _conv,
     "QLinearMatMul": _matmul,
     "org.openvinotoolkit.FakeQuantize": _fake_quantize,
+    f"{_MICROSOFT}MatMulNBits": _of_bits,
     f"{_MICROSOFT}QGemm": _gemm,
+    f"{_MICROSOFT}QLinearSoftmax": _softmax,
     f"{_MICROSOFT}QLinearConcat": _concat,
     **{f"{_MICROSOFT}{name}": _unary for name in _UNARY},
     **{f"{_MICROSOFT}{name}": _binary for name in _BINARY},

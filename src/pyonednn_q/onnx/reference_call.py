@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from pyonednn_q.errors import Error, UnsupportedError
-from pyonednn_q.onnx.graph import GraphNode
+from pyonednn_q.onnx.graph import GraphNode, ValueInfo
+from pyonednn_q.onnx.reference_operators import COMPARED, DOUBTS
 from pyonednn_q.onnx.shape_inference import node_proto
 from pyonednn_q.shown import shortened, shown
 
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
+_NONE: Mapping[str, ValueInfo] = MappingProxyType({})
+
 
 def reference_call(
-    node: GraphNode, opsets: Mapping[str, int]
+    node: GraphNode, opsets: Mapping[str, int], tensors: Mapping[str, ValueInfo] = _NONE
 ) -> Callable[[Values], tuple[Array, ...]]:
     """Return a call of one node as ONNX has it, on our operators where they take it.
 
@@ -27,6 +31,8 @@ def reference_call(
         Any node without subgraphs.
     opsets : mapping of str to int
         Versions of operators, by domain.
+    tensors : mapping of str to ValueInfo
+        Types and dims that the standard says of results, where it does.
 
     Returns
     -------
@@ -36,12 +42,17 @@ def reference_call(
     Raises
     ------
     UnsupportedError
-        Neither we nor `onnx.reference` know the operator; or, of the call, it failed there.
+        Neither we nor `onnx.reference` know the operator, or nobody compared it with another
+        runtime; or, of the call, it failed there, or its result has another type or other dims.
     """
     from onnx import helper
 
     from pyonednn_q.onnx.backend import OnnxBackend
 
+    operator = f"{node.kind} {shown(node.name)}"
+    why = _doubt(node, opsets)
+    if why:
+        raise UnsupportedError("refused", "onnx.reference", operator, why)
     names = [name for name in dict.fromkeys(node.inputs) if name]
     graph = helper.make_graph(
         [node_proto(node)],
@@ -53,7 +64,8 @@ def reference_call(
     ready = OnnxBackend.unchecked(helper.make_model(graph, opset_imports=imports))
 
     def call(values: Values) -> tuple[Array, ...]:
-        inputs = {name: values[name] for name in names}
+        # NumPy adds in the order in which elements lie.
+        inputs = {name: np.asarray(values[name], order="C") for name in names}
         try:
             with np.errstate(all="ignore"):
                 results = iter(ready.run(inputs))
@@ -61,9 +73,31 @@ def reference_call(
             raise
         except Exception as error:  # of onnx.reference
             detail = f"{type(error).__name__}: {shortened(str(error), 150)}"
-            operator = f"{node.kind} {shown(node.name)}"
             raise UnsupportedError("failed", "onnx.reference", operator, detail) from None
-        empty = np.empty(0)
-        return tuple(np.asarray(next(results)) if name else empty for name in node.outputs)
+        outputs = tuple(np.asarray(next(results)) if name else np.empty(0) for name in node.outputs)
+        for name, array in zip(node.outputs, outputs, strict=True):
+            known = tensors.get(name)
+            result = ValueInfo(array.dtype.name, array.shape)
+            if known is not None and _differs(result, known):
+                detail = f"it gave {result} where the standard has {known}"
+                raise UnsupportedError("refused", "onnx.reference", operator, detail)
+        return outputs
 
     return call
+
+
+def _doubt(node: GraphNode, opsets: Mapping[str, int]) -> str:
+    """Return why a node must not run by `onnx.reference`; empty where it may."""
+    if node.domain or node.kind not in COMPARED:
+        from onnx import defs
+
+        if node.domain or not defs.has(node.operator, node.domain):
+            return ""  # which it will say itself
+        return "nobody compared its results with another runtime's"
+    doubt = DOUBTS.get(node.kind)
+    return "" if doubt is None else doubt(node, opsets.get("", 0))
+
+
+def _differs(result: ValueInfo, known: ValueInfo) -> bool:
+    dims = known.dims is not None and known.dims != result.dims
+    return dims or bool(known.dtype and known.dtype != result.dtype)

@@ -6,6 +6,10 @@ and Hardmax          is left out; there of one axis, as the newest opset has it.
 BatchNormalization   Opsets 7 to 13: of the mean and variance that are given; there of means that
                      are updated, as in training.
 LRN                  Of every channel; there of as many channels as the batch has images.
+Pools                `reference_windows`: of 1 and 3 dims, with pads at one end, with SAME_LOWER.
+Reductions           `reference_reductions`: of the axes that are left out, of tensors of nothing,
+                     of integers.
+Others               `reference_shapes`.
 ===================  ==============================================================================
 """
 
@@ -18,6 +22,10 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
+from pyonednn_q.onnx.reference_reductions import REDUCTIONS
+from pyonednn_q.onnx.reference_shapes import SHAPES
+from pyonednn_q.onnx.reference_windows import POOLS
+
 __all__ = ["repaired_operators"]
 
 Array = np.ndarray[Any, Any]
@@ -26,7 +34,7 @@ Array = np.ndarray[Any, Any]
 def repaired_operators(opsets: Mapping[str, int]) -> list[type[Any]]:
     """Return those that `onnx.reference` needs for a model of some opsets."""
     opset = opsets.get("", 0)
-    repairs: dict[str, Callable[..., Any]] = {"LRN": _lrn}
+    repairs: dict[str, Callable[..., Any]] = {"LRN": _lrn, **POOLS, **REDUCTIONS, **SHAPES}
     if 0 < opset < 13:
         repairs |= {name: _over_axes(of_rows) for name, of_rows in _OF_ROWS.items()}
     if 7 <= opset < 14:

@@ -1,0 +1,69 @@
+"""Weights of 2, 4 or 8 bits in blocks, as Microsoft's MatMulNBits has them, as float32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.onnx.graph import GraphNode
+
+Array = np.ndarray[Any, Any]
+
+_BITS = (2, 4, 8)
+_PLACES = {"B": 1, "scales": 2, "zero_points": 3, "g_idx": 4}
+
+
+def block_weights(node: GraphNode, constants: Mapping[str, Array]) -> Array | None:
+    """Return the real weights of a MatMulNBits: (K, N) of float32.
+
+    w[k, n] = (code[n, k] - zero_point[n, k // block_size]) * scale[n, k // block_size]
+
+    Parameters
+    ----------
+    node : GraphNode
+        A MatMulNBits.
+    constants : mapping of str to ndarray
+        Of the graph.
+
+    Returns
+    -------
+    ndarray or None
+        None: weights that are computed, in another order, or of bits or dims that it cannot have.
+    """
+    attributes = node.attributes
+    inner, columns, block = (attributes.get(name, 0) for name in ("K", "N", "block_size"))
+    bits = attributes.get("bits", 4)
+    codes, scales = (constants.get(node.input(_PLACES[name])) for name in ("B", "scales"))
+    points = node.input(_PLACES["zero_points"])
+    point = constants.get(points)
+    is_known = codes is not None and scales is not None and not (points and point is None)
+    if not is_known or node.input(_PLACES["g_idx"]) or bits not in _BITS or min(inner, block) < 1:
+        return None
+    assert codes is not None
+    assert scales is not None
+    blocks = -(-inner // block)
+    if codes.dtype != np.uint8 or codes.size * 8 != columns * blocks * block * bits:
+        return None
+    if scales.dtype != np.float32 or scales.size != columns * blocks:
+        return None
+    values = _unpacked(codes.reshape(columns, -1), bits).astype(np.float32)
+    if point is None:
+        zero = np.full((columns, blocks), 1 << (bits - 1), np.float32)
+    elif point.dtype == np.uint8 and point.size == columns * (-(-blocks * bits // 8)):
+        zero = _unpacked(point.reshape(columns, -1), bits)[:, :blocks].astype(np.float32)
+    elif point.dtype == np.float32 and point.size == columns * blocks:
+        zero = point.reshape(columns, blocks)
+    else:
+        return None
+    of_blocks = values.reshape(columns, blocks, block) - zero[:, :, None]
+    real = of_blocks * scales.reshape(columns, blocks, 1)
+    return np.ascontiguousarray(real.reshape(columns, -1)[:, :inner].T)
+
+
+def _unpacked(packed: Array, bits: int) -> Array:
+    """Return codes of rows of bytes, the lowest bits of a byte first."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    codes = (packed[:, :, None] >> shifts) & np.uint8((1 << bits) - 1)
+    return np.asarray(codes.reshape(len(packed), -1))

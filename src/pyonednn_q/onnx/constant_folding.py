@@ -1,0 +1,171 @@
+"""Nodes of constants alone, computed once; weights that are moved behind their DequantizeLinear."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.errors import Error
+from pyonednn_q.onnx.graph import Dims, GraphNode, ValueInfo
+from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
+from pyonednn_q.onnx.reference_call import reference_call
+
+Array = np.ndarray[Any, Any]
+
+_MOST_BYTES = 1 << 30  # of results that are kept; the rest is computed in each run
+_VIEWS = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
+# What may make much of little; it is computed once where its dims are known beforehand.
+_GROWING = frozenset(
+    {"ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"}
+)
+_SMALL = 1 << 16  # elements that are read
+_FLOAT = 1  # TensorProto's number of float32
+
+
+class ConstantFolder:
+    """Computes nodes of constants.
+
+    Parameters
+    ----------
+    constants : dict of str to ndarray
+        Of the graph; results are added.
+    tensors : mapping of str to ValueInfo
+        Types and dims that are known.
+    opsets : mapping of str to int
+        Versions of operators, by domain.
+    """
+
+    def __init__(
+        self,
+        constants: dict[str, Array],
+        tensors: Mapping[str, ValueInfo],
+        opsets: Mapping[str, int],
+    ) -> None:
+        self._constants = constants
+        self._tensors = tensors
+        self._opsets = opsets
+        self._left = _MOST_BYTES
+        self._weights: dict[str, GraphNode] = {}  # what dequantizes constant codes, by its result
+
+    def fold(self, node: GraphNode) -> GraphNode | None:
+        """Return a node as it has to stay, or None: its results are constants now.
+
+        DequantizeLinear of constants stays: of codes that are moved where its result was.
+        """
+        if node.kind in {"Shape", "Size"}:
+            return self._measured(node)
+        known = [name for name in node.inputs if name]
+        if any(name not in self._constants and name not in self._weights for name in known):
+            return node
+        if node.kind == "DequantizeLinear":
+            if all(name in self._constants for name in known):
+                self._weights[node.outputs[0]] = node
+            return node
+        return self._moved(node) or self._computed(node)
+
+    def _measured(self, node: GraphNode) -> GraphNode | None:
+        info = self._tensors.get(node.inputs[0])
+        if info is None or info.dims is None:
+            return node
+        dims = info.dims
+        if node.kind == "Shape":
+            dims = dims[slice(node.attributes.get("start", 0), node.attributes.get("end"))]
+            self._keep(node.outputs[0], np.array(dims, np.int64))
+        else:
+            self._keep(node.outputs[0], np.array(math.prod(dims), np.int64))
+        return None
+
+    def _moved(self, node: GraphNode) -> GraphNode | None:
+        """Return a DequantizeLinear of moved codes where a node moves dequantized ones."""
+        before = self._weights.get(node.inputs[0]) if node.inputs else None
+        if before is None or before.attributes.get("block_size", 0):
+            return None
+        codes = self._constants[before.inputs[0]]
+        along = self._constants[before.inputs[1]].size > 1
+        axis = before.attributes.get("axis", 1) % codes.ndim if along else 0
+        if node.kind == "Transpose":
+            perm = tuple(node.attributes.get("perm", range(codes.ndim)[::-1]))
+            moved, axis = np.transpose(codes, perm), perm.index(axis) if along else 0
+        elif node.kind in _VIEWS:
+            try:
+                own = {**self._constants, node.inputs[0]: codes}
+                (moved,) = reference_call(node, self._opsets)(own)
+            except Error:
+                return None
+            places = [axis] if not along else _same_axis(codes.shape, axis, moved.shape)
+            if not places:
+                return None
+            axis = places[0]
+        elif node.kind == "Cast" and node.attributes.get("to") == _FLOAT:
+            if self._constants[before.inputs[1]].dtype != np.float32:
+                return None
+            moved = codes
+        else:
+            return None
+        name = f"{node.outputs[0]}:codes"
+        while name in self._constants or name in self._tensors:
+            name += "'"
+        self._keep(name, np.ascontiguousarray(moved))
+        fresh = replace(
+            before,
+            inputs=(name, *before.inputs[1:]),
+            outputs=node.outputs,
+            attributes=MappingProxyType({**before.attributes, **({"axis": axis} if along else {})}),
+            originals=(*before.originals, *node.originals),
+        )
+        self._weights[node.outputs[0]] = fresh
+        return fresh
+
+    def _computed(self, node: GraphNode) -> GraphNode | None:
+        if not self._is_small(node):
+            return node
+        values = dict(self._constants)
+        try:
+            for name in node.inputs:
+                if name in self._weights:
+                    values[name] = self._real(self._weights[name])
+            if node.kind == "QuantizeLinear":
+                inputs = (values[name] if name else None for name in node.inputs)
+                results: tuple[Array, ...] = (quantize_linear(*inputs, **node.attributes),)
+            else:
+                results = reference_call(node, self._opsets, self._tensors)(values)
+        except Error:  # which it raises again when it runs, with its name
+            return node
+        for name, result in zip(node.outputs, results, strict=True):
+            if name:
+                self._keep(name, result)
+        return None
+
+    def _is_small(self, node: GraphNode) -> bool:
+        infos = [self._tensors.get(name) for name in node.outputs if name]
+        dims = [info.dims for info in infos if info is not None and info.dims is not None]
+        if len(dims) == len(infos):
+            return sum(map(math.prod, dims)) * 8 <= self._left
+        reads = [self._weights[n].inputs[0] if n in self._weights else n for n in node.inputs if n]
+        size = sum(self._constants[name].size for name in reads)
+        return node.kind not in _GROWING and size <= _SMALL and self._left > 0
+
+    def _real(self, node: GraphNode) -> Array:
+        inputs = [self._constants[name] for name in node.inputs if name]
+        return dequantize_linear(*inputs, **node.attributes)
+
+    def _keep(self, name: str, result: Array) -> None:
+        result = np.array(result) if result.flags.writeable else result
+        result.flags.writeable = False
+        self._left -= result.nbytes
+        self._constants[name] = result
+
+
+def _same_axis(before: Dims, axis: int, after: Dims) -> list[int]:
+    """Return the axes of other dims, of the same elements, that are the same as one of some."""
+    outer = math.prod(before[:axis])
+    return [
+        at
+        for at, length in enumerate(after)
+        if length == before[axis] and math.prod(after[:at]) == outer
+    ]

@@ -1,0 +1,184 @@
+"""Pools of ONNX in NumPy: windows with any pads, strides and dilations, of any number of dims."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["POOLS"]
+
+Array = np.ndarray[Any, Any]
+Dims = tuple[int, ...]
+
+
+class PoolWindows(NamedTuple):
+    """Where windows lie over the spatial dims of a source.
+
+    Attributes
+    ----------
+    kernel, stride, dilation, lo, hi : tuple of int
+        One for each spatial dim; `lo` and `hi` are pads.
+    src, dst : tuple of int
+        Lengths of the source, and how many windows there are.
+    """
+
+    kernel: Dims
+    stride: Dims
+    dilation: Dims
+    lo: Dims
+    hi: Dims
+    src: Dims
+    dst: Dims
+
+    @classmethod
+    def of(cls, src: Dims, attributes: Mapping[str, Any]) -> PoolWindows:
+        """Return the windows that a pool's attributes say."""
+        count = len(src)
+        kernel = tuple(attributes["kernel_shape"])
+        stride = tuple(attributes.get("strides") or (1,) * count)
+        dilation = tuple(attributes.get("dilations") or (1,) * count)
+        pads = tuple(attributes.get("pads") or (0,) * 2 * count)
+        auto = attributes.get("auto_pad") or "NOTSET"
+        if not len(kernel) == len(stride) == len(dilation) == len(pads) / 2 == count:
+            message = f"windows of {len(kernel)} dims over {count}"
+            raise RuntimeError(message)
+        lo, hi = pads[:count], pads[count:]
+        reach = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
+        if auto in {"SAME_UPPER", "SAME_LOWER"}:
+            dst = tuple(-(-n // s) for n, s in zip(src, stride, strict=True))
+            more = [
+                max((o - 1) * s + r - n, 0)
+                for o, s, r, n in zip(dst, stride, reach, src, strict=True)
+            ]
+            less, rest = tuple(m // 2 for m in more), tuple(m - m // 2 for m in more)
+            lo, hi = (less, rest) if auto == "SAME_UPPER" else (rest, less)
+            return cls(kernel, stride, dilation, lo, hi, src, dst)
+        if auto == "VALID":
+            lo = hi = (0,) * count
+        is_ceiled = bool(attributes.get("ceil_mode", 0)) and auto != "VALID"
+        dst = tuple(
+            _count(*each, is_ceiled=is_ceiled)
+            for each in zip(src, lo, hi, reach, stride, strict=True)
+        )
+        return cls(kernel, stride, dilation, lo, hi, src, dst)
+
+    def taps(self, values: Array, outside: Any) -> Iterator[tuple[Dims, Array]]:  # noqa: ANN401
+        """Yield each place of the kernel, and what lies there of every window."""
+        ends = [
+            max((o - 1) * s + (k - 1) * d + 1 - lo, n)
+            for o, s, k, d, lo, n in zip(
+                self.dst, self.stride, self.kernel, self.dilation, self.lo, self.src, strict=True
+            )
+        ]
+        sides = [
+            (0, 0),
+            (0, 0),
+            *((lo, end - n) for lo, end, n in zip(self.lo, ends, self.src, strict=True)),
+        ]
+        padded = np.pad(values, sides, constant_values=outside)
+        for place in product(*(range(k) for k in self.kernel)):
+            at = [p * d for p, d in zip(place, self.dilation, strict=True)]
+            steps = zip(at, self.dst, self.stride, strict=True)
+            places = (slice(p, p + (n - 1) * s + 1 if n else p, s) for p, n, s in steps)
+            index = (slice(None), slice(None), *places)
+            yield place, padded[index]
+
+    def sums(self, values: Array) -> Array:
+        """Return the sum in every window; what lies outside counts as 0."""
+        total = np.zeros((*values.shape[:2], *self.dst), values.dtype)
+        for _, tap in self.taps(values, 0):
+            total += tap
+        return total
+
+    def counts(self, *, pads: bool, dtype: np.dtype[Any]) -> Array:
+        """Return how many places of each window lie in the source, or in it and its pads."""
+        lengths = self.src
+        if pads:
+            lengths = tuple(map(sum, zip(self.src, self.lo, self.hi, strict=True)))
+        own = self._replace(src=lengths, lo=(0,) * len(lengths)) if pads else self
+        return own.sums(np.ones((1, 1, *lengths), dtype))
+
+
+def _count(length: int, lo: int, hi: int, reach: int, stride: int, *, is_ceiled: bool) -> int:
+    """Return how many windows there are; none begins behind the source and the pads before it."""
+    room = length + lo + hi - reach
+    if not is_ceiled:
+        return max(room // stride + 1, 0)
+    count = -(-room // stride) + 1
+    return max(count - 1 if (count - 1) * stride >= length + lo else count, 0)
+
+
+def _max_pool(
+    self: Any,  # noqa: ANN401
+    x: Array,
+    **attributes: Any,  # noqa: ANN401
+) -> tuple[Array, ...]:
+    windows = PoolWindows.of(x.shape[2:], attributes)
+    least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    largest = np.full((*x.shape[:2], *windows.dst), least, x.dtype)
+    if len([*filter(None, self.onnx_node.output)]) < 2:
+        for _, tap in windows.taps(x, least):
+            np.maximum(largest, tap, out=largest)
+        return (largest,)
+    spatial = windows.src
+    places: Array = np.arange(math.prod(spatial))
+    is_turned = bool(attributes.get("storage_order", 0))
+    places = places.reshape(spatial[::-1]).T if is_turned else places.reshape(spatial)
+    bases = np.arange(math.prod(x.shape[:2])) * math.prod(spatial)
+    flat = bases.reshape(*x.shape[:2], *(1,) * len(spatial)) + places
+    index = np.full(largest.shape, -1, np.int64)
+    for (_, tap), (_, at) in zip(windows.taps(x, least), windows.taps(flat, -1), strict=True):
+        is_larger = (at >= 0) & ((tap > largest) | (index < 0))
+        largest, index = np.where(is_larger, tap, largest), np.where(is_larger, at, index)
+    return largest, index
+
+
+def _average_pool(_: object, x: Array, **attributes: Any) -> tuple[Array]:  # noqa: ANN401
+    windows = PoolWindows.of(x.shape[2:], attributes)
+    pads = bool(attributes.get("count_include_pad", 0))
+    counts = windows.counts(pads=pads, dtype=x.dtype)
+    return ((windows.sums(x) / counts).astype(x.dtype),)
+
+
+def _lp_pool(_: object, x: Array, **attributes: Any) -> tuple[Array]:  # noqa: ANN401
+    power = attributes.get("p") or 2
+    sums = PoolWindows.of(x.shape[2:], attributes).sums(np.abs(x) ** power)
+    return ((sums ** (1 / power)).astype(x.dtype),)
+
+
+def _global(function: Callable[..., Any]) -> Callable[..., tuple[Array]]:
+    def run(_: object, x: Array, p: int | None = None) -> tuple[Array]:
+        places = tuple(range(2, x.ndim))
+        more: Iterable[int] = () if p is None else (p,)
+        return (np.asarray(function(x, places, *more), x.dtype),)
+
+    return run
+
+
+def _largest(x: Array, places: Dims) -> Array:
+    return np.asarray(x.max(axis=places, keepdims=True))
+
+
+def _mean(x: Array, places: Dims) -> Array:
+    return np.asarray(x.mean(axis=places, keepdims=True))
+
+
+def _norm(x: Array, places: Dims, power: int) -> Array:
+    return np.asarray((np.abs(x) ** power).sum(axis=places, keepdims=True) ** (1 / power))
+
+
+POOLS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "AveragePool": _average_pool,
+        "GlobalAveragePool": _global(_mean),
+        "GlobalLpPool": _global(_norm),
+        "GlobalMaxPool": _global(_largest),
+        "LpPool": _lp_pool,
+        "MaxPool": _max_pool,
+    }
+)

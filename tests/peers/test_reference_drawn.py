@@ -1,0 +1,81 @@
+"""Each operator that runs by its definition, with drawn attributes, beside onnxruntime."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import pytest
+
+pytest.importorskip("onnx", reason="onnx is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+import numpy as np
+import onnx
+from onnx import helper
+
+import pyonednn_q as pq
+from pyonednn_q.errors import UnsupportedError
+from pyonednn_q.onnx.graph import GraphNode, ValueInfo
+from pyonednn_q.onnx.reference_call import reference_call
+from pyonednn_q.onnx.reference_operators import COMPARED
+from support.onnx_graphs.draw import GraphDraw
+from support.onnx_graphs.graphs import add
+from support.onnx_graphs.kinds import COMPUTED, Kind
+from support.onnx_graphs.layers import LAYERS
+from support.onnx_graphs.moves import MOVES
+from support.onnx_graphs.verdict import judged
+
+OPSETS = range(7, 24)
+ROOMS: tuple[Mapping[str, Kind], ...] = (COMPUTED, MOVES, LAYERS)
+CASES = [(kind, kinds) for kinds in ROOMS for kind in kinds]
+# Which other tests compare: by cases of their own, or within other kinds.
+ELSEWHERE = {"DequantizeLinear", "Dropout", "MatMulInteger", "Upsample"}
+
+
+@pytest.mark.parametrize(("kind", "kinds"), CASES, ids=[kind for kind, _ in CASES])
+def test_an_operator(kind: str, kinds: Mapping[str, Kind], pytestconfig: pytest.Config) -> None:
+    tally: Counter[str] = Counter()
+    faults = []
+    for opset in OPSETS:
+        for seed in range(max(1, pytestconfig.getoption("--random-graphs") // 100)):
+            draw = GraphDraw(100 * opset + seed, opset, 0.05)
+            if not add(draw, kinds, kind):
+                continue
+            verdict = judged(draw.model(), draw.feeds, draw.types)
+            faults += [f"opset {opset}, seed {seed}: {each}" for each in verdict.faults]
+            tally["drawn"] += 1
+            tally["refused"] += bool(verdict.refused)
+            tally["compared"] += bool(verdict.compared)
+    assert faults == []
+    assert tally["compared"] > 0.4 * tally["drawn"]
+    assert tally["refused"] <= 0.3 * tally["drawn"]
+
+
+def test_every_operator_of_the_list_is_drawn() -> None:
+    drawn = {kind.removesuffix(" of codes") for kind, _ in CASES} | ELSEWHERE
+    assert COMPARED - drawn == set()
+
+
+def test_what_nobody_compared_is_refused() -> None:
+    node = helper.make_node("Det", ["x"], ["y"])
+    ends = [
+        helper.make_tensor_value_info("x", 1, [3, 3]),
+        helper.make_tensor_value_info("y", 1, []),
+    ]
+    graph = helper.make_graph([node], "one", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    onnx.checker.check_model(model)
+    with pytest.raises(UnsupportedError, match=r"nobody compared .*; Det"):
+        pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(model)))
+
+
+def test_results_are_those_that_the_standard_has() -> None:
+    node = GraphNode("n", "Relu", ("x",), ("y",))
+    x = np.ones((2, 3), np.float32)
+    right = {"y": ValueInfo("float32", (2, 3))}
+    (y,) = reference_call(node, {"": 20}, right)({"x": x})
+    np.testing.assert_array_equal(y, x)
+    for wrong in (ValueInfo("float32", (3, 2)), ValueInfo("int32", (2, 3))):
+        with pytest.raises(UnsupportedError, match=r"it gave float32\[2, 3\] where.*Relu 'n'"):
+            reference_call(node, {"": 20}, {"y": wrong})({"x": x})
