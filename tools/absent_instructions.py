@@ -62,7 +62,7 @@ def environment(features: tuple[str, ...]) -> dict[str, str]:
     library = kept(Path(said.stdout.strip()).resolve())
     return {
         "ABSENT_INSTRUCTIONS": ",".join(features),
-        "LD_PRELOAD": f"{_compiled()} {os.environ.get('LD_PRELOAD', '')}".strip(),
+        "LD_PRELOAD": f"{compiled()} {os.environ.get('LD_PRELOAD', '')}".strip(),
         "PYONEDNN_Q_LIBDNNL": str(library),
         "PYTHONPATH": os.pathsep.join(
             filter(None, (str(_overlay(package)), os.environ.get("PYTHONPATH")))
@@ -70,7 +70,8 @@ def environment(features: tuple[str, ...]) -> dict[str, str]:
     }
 
 
-def _compiled() -> Path:
+def compiled() -> Path:
+    """Return what is preloaded, compiled for this processor."""
     name = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
     target = _made(f"absent-{name}.so")
     if not target.exists():

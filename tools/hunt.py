@@ -282,6 +282,11 @@ change:
 
     python tools/hunt.py --levels AVX2 --seed 2026327 --only 123
 
+What a processor lacks of AMX and AVX_VNNI can be computed, instruction by instruction, so that
+kernels made of them are hunted as well; it takes AVX512_BF16, and says nothing of times:
+
+    python tools/absent_instructions.py python tools/hunt.py --levels ALL AVX2_VNNI
+
 It found what these rows of the table guard against: `one-channel-groups-in-odd-blocks`,
 `one-channel-one-plane`, `depthwise-window-outside`, `conv-gemm-transposed-wei`,
 `conv-1x1-strided-odd-channels`, `conv-dilated-padded-src-zero-point`, `deconv-beyond-taps`,
