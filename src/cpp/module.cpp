@@ -3,6 +3,7 @@
 #include "gil.hpp"
 #include "rooms.hpp"
 #include "runtime.hpp"
+#include "sampled_sums.hpp"
 
 PYBIND11_MODULE(_core, m) {
     m.doc() =
@@ -15,6 +16,7 @@ PYBIND11_MODULE(_core, m) {
     pq::register_runtime(m);
     pq::register_memory(m);
     pq::register_compare(m);
+    pq::register_sampled_sums(m);
     pq::register_primitive(m);
     pq::register_pass(m);
     pq::register_program(m);

@@ -59,6 +59,21 @@ def buffer_statistics() -> BufferStatistics: ...
 def limit_buffers(nbytes: int) -> None: ...
 def clear_buffers() -> None: ...
 def same_bytes(one: NDArray[Any], other: NDArray[Any], /) -> bool: ...
+def sampled_sums(
+    src: NDArray[Any],
+    wei: NDArray[Any],
+    src_at: ArrayLike,
+    taps: ArrayLike,
+    wei_at: ArrayLike,
+    *,
+    inner: int,
+    src_step: int,
+    wei_step: int,
+    src_point: int,
+    wei_point: int,
+    sums: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+) -> None: ...
 
 # Primitives.
 

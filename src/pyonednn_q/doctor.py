@@ -32,7 +32,7 @@ _ORDER = (
         "onednn",
         "runtime",
     ),
-    *("cpu", "isa", "vnni", "features", "threads", "weights", "trial", "failure"),
+    *("cpu", "isa", "vnni", "features", "threads", "self_check", "weights", "trial", "failure"),
 )
 
 _NOT_BUILT = "not built"
@@ -200,9 +200,15 @@ def _see_library() -> None:
 
 
 def _see_runtime() -> None:
+    from pyonednn_q.faults import hunted
     from pyonednn_q.native import runtime
 
     isa = runtime.isa()
+    count = sum(each >= hunted.ENOUGH for each in hunted.kernels(runtime.facts()).values())
+    looks = "each new primitive's first run is looked at"
+    if count:
+        looks += f", but long runs of {count} kernels that a hunt has covered here"
+    _note(self_check=looks if count else f"{looks}: no hunt has covered this oneDNN here")
     _note(isa=isa.text(), vnni="yes" if isa.has_vnni() else "no")
     _note(features=", ".join(isa.features()) or "none that 8-bit sums depend on")
     _note(vectors=f"{runtime.core.vector_bits() or 'no'} bits in loops of our own")

@@ -20,8 +20,9 @@ from pyonednn_q.errors import (
     UnsupportedError,
 )
 from pyonednn_q.faults import guards
-from pyonednn_q.native import Prepared, preparation, runtime, trial
+from pyonednn_q.native import Prepared, first_run, preparation, runtime, trial
 from pyonednn_q.native import arrays as native_arrays
+from pyonednn_q.native.drawn import NoModelHereError
 from pyonednn_q.native.selection import Selection, first_candidate, named
 from pyonednn_q.primitive.isa import classify
 
@@ -167,3 +168,26 @@ def _prepared(
     specs = {name: preparation.spec_of(selection, name) for name in ("src", "dst")}
     core = runtime.core.Prepared(selection.candidate, ["src", "dst"], bound)
     return Prepared(problem, attr, selection, ("src",), bound, specs, core, ())
+
+
+def first_looked_at(
+    place: int, problem: Problem, attr: Attr, arrays: Arrays, values: Arrays
+) -> str:
+    """Look at a sample of what the implementation at a place gives, as self_check="auto" does."""
+    for at, (candidate, impl) in enumerate(candidates(problem, attr)):
+        if at == place:
+            wei, bias = arrays.get("wei"), arrays.get("bias")
+            selection = Selection(candidate, impl, classify(impl, problem.kind), ())
+            try:
+                bound = preparation.bind(selection, problem, attr, values, wei, bias)
+                inputs = _inputs(problem)
+                specs = {name: preparation.spec_of(selection, name) for name in (*inputs, "dst")}
+                core = runtime.core.Prepared(candidate, [*inputs, "dst"], bound)
+                made = Prepared(problem, attr, selection, tuple(inputs), bound, specs, core, ())
+                return first_run.looked_at(made, wei, bias, values)
+            except OneDNNError as error:
+                return str(error)
+            except NoModelHereError:
+                return ""
+    msg = f"no implementation at {place}"
+    raise IndexError(msg)

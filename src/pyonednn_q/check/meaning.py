@@ -235,16 +235,53 @@ class Meaning:
                 # Both parts of the sum are as large as all weights times the zero point.
                 point = float(np.abs(self.src_zero_point).max())
                 error = error + ROUNDINGS * UNIT * point * _sizes(places, wei)
-            x, error = self._entering(acc, error)
-            y, error = evaluate_bounded(
-                self.chain,
-                x,
+            return self._after(
+                acc,
                 error,
-                levels=self.levels,
-                dst_before=None if before is None else places.take(before).astype(np.float64),
-                operands=self._at(places, operands or {}),
+                None if before is None else places.take(before),
+                self._at(places, operands or {}),
             )
-            return self._stored(y, error)
+
+    def band_of(
+        self,
+        acc: F64,
+        error: F64,
+        *,
+        before: Array | None = None,
+        operands: Mapping[str, Array] | None = None,
+    ) -> Band:
+        """Return what dst may be for sums that are known, all as (places, channels).
+
+        Parameters
+        ----------
+        acc : ndarray of float64
+            Exact sums of codes, or other values that enter: as real values.
+        error : ndarray of float64
+            By how much a kernel may have them wrong.
+        before, operands
+            As in `band`.
+        """
+        with np.errstate(all="ignore"):
+            return (
+                self._whole(acc)
+                if self._is_whole
+                else self._after(acc, error, before, dict(operands or {}))
+            )
+
+    def _after(
+        self, acc: F64, error: F64, before: Array | None, operands: dict[str, Array]
+    ) -> Band:
+        """Return what dst may be for sums that may be off by so much."""
+        x, error = self._entering(acc, error)
+        y, error = evaluate_bounded(
+            self.chain,
+            x,
+            error,
+            levels=self.levels,
+            dst_before=None if before is None else before.astype(np.float64),
+            operands=operands,
+        )
+        return self._stored(y, error)
 
     @property
     def _is_whole(self) -> bool:
@@ -324,13 +361,18 @@ class Meaning:
         return at_places
 
 
+def summed_error(sizes: F64, terms: int) -> F64:
+    """Return how far a sum of so many floating products may be off, by that of their sizes."""
+    return UNIT * (terms + ROUNDINGS) * sizes
+
+
 def _summed(places: Places, src: F64, wei: F64) -> F64:
     """Return how far sums of floating values may be off."""
     geometry = places.geometry
     terms = wei.shape[-2] if geometry.kind == "matmul" else wei.size
     if geometry.kind in {"convolution", "inner_product"}:
         terms //= geometry.channels
-    return UNIT * (terms + ROUNDINGS) * places.sums(np.abs(src), np.abs(wei))
+    return summed_error(places.sums(np.abs(src), np.abs(wei)), terms)
 
 
 def _sizes(places: Places, wei: F64) -> F64:

@@ -264,7 +264,7 @@ class Places:
         index: list[Any] = [self.index[0].reshape(-1, *(1,) * spatial)]
         inside = np.ones((1,) * (spatial + 1), bool)
         for axis in range(spatial):
-            at, valid = _met(self.geometry, axis, self.index[1 + axis])
+            at, valid = tap_sources(self.geometry, axis, self.index[1 + axis])
             shape = [self.count, *(1,) * spatial]
             shape[1 + axis] = at.shape[1]
             index.append(np.where(valid, at, 0).reshape(shape))
@@ -279,7 +279,7 @@ def _dims(geometry: Geometry) -> tuple[int, ...]:
     return dims[: geometry.axis] + dims[geometry.axis + 1 :]
 
 
-def _met(
+def tap_sources(
     geometry: Geometry, axis: int, out: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return which element of src each tap meets along an axis, and whether there is one."""

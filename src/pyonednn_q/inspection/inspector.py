@@ -17,6 +17,7 @@ from pyonednn_q.inspection.inspection import Format, GuardMet, Inspection, Reord
 from pyonednn_q.native import Prepared, runtime
 from pyonednn_q.native.arrays import empty, in_layout
 from pyonednn_q.native.creation import Creation, creation
+from pyonednn_q.native.first_run import standing
 from pyonednn_q.ops.layer import PreparedLayer
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.planned import Planned
@@ -104,7 +105,9 @@ def _inspection(
 ) -> Inspection:
     problem, attr = primitive.problem, primitive.attr
     log = Creation("", ())
+    looked: tuple[str, ...] = ()
     if primitive.kind != "none":
+        looked = (standing(problem, primitive.impl),)
         log = creation(problem, attr, primitive.impl)
     macs = problem.macs if isinstance(problem, _DENSE) else 0
     skipped = tuple((entry.impl, entry.why) for entry in primitive.skipped)
@@ -132,7 +135,7 @@ def _inspection(
         guards=tuple(_met(primitive)),
         rejected=log.refused + skipped,
         after=() if planned is None else planned.after,
-        notes=(*notes, *(primitive.notes if planned is None else planned.notes)),
+        notes=(*notes, *(primitive.notes if planned is None else planned.notes), *looked),
         tuning="" if planned is None or planned.tuning is None else str(planned.tuning),
     )
 

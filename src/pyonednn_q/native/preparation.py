@@ -12,8 +12,9 @@ import numpy as np
 from pyonednn_q.argument import flag, instance, items, named, one_of
 from pyonednn_q.errors import ArgumentError, OneDNNError, SaturationError, UnsupportedError
 from pyonednn_q.faults.guards.products import bare_nibbles
-from pyonednn_q.native import arrays
+from pyonednn_q.native import arrays, first_run
 from pyonednn_q.native.arrays import Packed, pack
+from pyonednn_q.native.first_run import SelfCheck, checked_self_check
 from pyonednn_q.native.prepared import Prepared, new_core
 from pyonednn_q.native.selection import Selection, memory_for, select
 from pyonednn_q.native.sums import float32_notes, inexact_weights, may_saturate
@@ -45,7 +46,7 @@ def prepare(
     later: Collection[str] = (),
     allow_reference: bool = False,
     saturation: str = "refuse",
-    self_check: bool = False,
+    self_check: SelfCheck = "auto",
     implementation: str | None = None,
     arrays: Mapping[str, TensorSpec] | None = None,
 ) -> Prepared:
@@ -74,8 +75,10 @@ def prepare(
         Accept a reference loop where nothing faster takes the problem.
     saturation : {"refuse", "allow"}
         What to do with weights whose products can overflow 16 bits on a CPU without VNNI.
-    self_check : bool
-        Run the new primitive once on seeded data, and compare it with a float64 model.
+    self_check : {"auto"} or bool
+        Auto: run a primitive that is new in this process once on seeded codes, compare a sample of
+        its result with exact sums, and pass over an implementation that is wrong. True: compare
+        all of several results with a float64 model. False: nothing.
     implementation : str, optional
         The library's name of the one to take, instead of the first that may be trusted.
     arrays : mapping of str to TensorSpec, optional
@@ -103,8 +106,8 @@ def prepare(
     instance("problem", problem, Operation)
     instance("attr", attr, Attr)
     one_of("saturation", saturation, ("refuse", "allow"))
-    for name, value in (("allow_reference", allow_reference), ("self_check", self_check)):
-        flag(name, value)
+    flag("allow_reference", allow_reference)
+    self_check = checked_self_check(self_check)
     if implementation is not None:
         instance("implementation", implementation, str)
     attr_values: dict[str, object] = named("values", values, object)
@@ -123,27 +126,69 @@ def prepare(
     if isinstance(problem, MatMulProblem) and bare_nibbles(problem, attr):
         attr, attr_values = replace(attr, src_scale=Scale()), {"src_scale": np.float32(1)}
         notes.append("with a source scale of 1: see matmul-bare-nibbles in the guard table")
+    prepared = _first_right(
+        problem,
+        attr,
+        attr_values,
+        (wei, bias),
+        array_specs,
+        notes=tuple(notes),
+        allow_reference=allow_reference,
+        saturation=saturation,
+        implementation=implementation,
+        looks=self_check == "auto",
+    )
+    if (
+        saturation == "refuse"
+        and "wei" in prepared.inputs
+        and may_saturate(problem, attr, prepared.impl)
+    ):
+        prepared.check_wei_of_each_call()
+    if self_check is True:
+        try_out(prepared, wei.array if isinstance(wei, Packed) else wei, bias, attr_values)
+    return prepared
+
+
+def _first_right(
+    problem: Problem,
+    attr: Attr,
+    attr_values: Mapping[str, object],
+    constants: tuple[object, object],
+    array_specs: Mapping[str, TensorSpec],
+    *,
+    notes: tuple[str, ...],
+    allow_reference: bool,
+    saturation: str,
+    implementation: str | None,
+    looks: bool,
+) -> Prepared:
+    """Return the primitive of the first implementation that can be made, and is not found wrong."""
+    wei, bias = constants
     array = wei.array if isinstance(wei, Packed) else wei
-    parts: tuple[CorePrepared, dict[str, Memory], tuple[str, ...]] | None = None
     passed: dict[str, str] = {}
-    notes_of_sums = partial(_sum_notes, problem, attr, array, bias, attr_values, saturation)
-    while parts is None:
+    lost: list[int] = []
+    notes_of_sums = partial(_sum_notes, problem, attr, array, bias, attr_values, saturation, lost)
+    while True:
+        lost.clear()
         selection, sum_notes = _selected(
             problem, attr, passed, notes_of_sums, allow_reference, implementation
         )
         with memory_for(problem, attr):
             bound = bind(selection, problem, attr, attr_values, wei, bias)
             parts = _made(selection, problem, attr, bound, array_specs, passed)
-    core, bound, inputs = parts
-    notes += [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
-    notes += sum_notes
-    specs = {name: array_specs.get(name) or spec_of(selection, name) for name in (*inputs, "dst")}
-    prepared = Prepared(problem, attr, selection, inputs, bound, specs, core, tuple(notes))
-    if saturation == "refuse" and "wei" in inputs and may_saturate(problem, attr, selection.impl):
-        prepared.check_wei_of_each_call()
-    if self_check:
-        try_out(prepared, array, bias, attr_values)
-    return prepared
+        if parts is None:
+            continue
+        core, bound, inputs = parts
+        told = [f"passed over {entry.impl}: {entry.why}" for entry in selection.skipped]
+        specs = {
+            name: array_specs.get(name) or spec_of(selection, name) for name in (*inputs, "dst")
+        }
+        all_notes = (*notes, *told, *sum_notes)
+        prepared = Prepared(problem, attr, selection, inputs, bound, specs, core, all_notes)
+        why = first_run.fault(prepared, array, bias, attr_values, lost) if looks else ""
+        if not why:
+            return prepared
+        passed[selection.impl] = why
 
 
 def _selected(
@@ -169,7 +214,7 @@ def _selected(
                 passed=passed,
             )
         except UnsupportedError as error:
-            raise refusal or error from None
+            raise refusal or first_run.with_faults(error, problem, attr, passed) from None
         if refusal is not None and selection.kind != "jit":
             raise refusal
         try:
@@ -211,15 +256,21 @@ def _sum_notes(
     bias: object,
     attr_values: Mapping[str, object],
     saturation: str,
+    lost: list[int],
     impl: str,
 ) -> list[str]:
-    """Refuse weights whose sums are not exact, unless told to go on; return how they may differ."""
+    """Refuse weights whose sums are not exact, unless told to go on; return how they may differ.
+
+    Then `lost` takes the channels.
+    """
     codes = wei if isinstance(wei, np.ndarray) else None
     error = None
     if codes is not None:
         error = inexact_weights(problem, attr, impl, codes, attr_values.get("wei_zero_point"))
     if error is not None and saturation != "allow":
         raise error
+    if error is not None:
+        lost += error.channels
     added = {"dst_zero_point": attr_values.get("dst_zero_point")} if attr.dst_zero_point else {}
     added |= {"bias": bias} if bias is not None else {}
     rounded = float32_notes(problem, attr, impl, codes, added)

@@ -123,7 +123,7 @@ def try_out(
     if wei is None:
         wei = inputs["wei"] = draw.operand(problem.wei.dims, problem.wei.dtype)
     meaning = _meaning(problem, prepared.attr, bias, values)
-    geometry = _geometry(problem)
+    geometry = geometry_of(problem)
     turns = Draw.turns(geometry.blocks[1])
     places, codes = Places.of(geometry, turns), wei.reshape(geometry.wei)
     if dtypes.is_integer(problem.wei.dtype):
@@ -160,7 +160,7 @@ def lost_channels(prepared: Prepared, wei: Array) -> tuple[int, ...]:
     return pair_overflow(problem, codes, runtime.isa(), impl=prepared.impl)
 
 
-def _geometry(problem: DenseProblem) -> Geometry:
+def geometry_of(problem: DenseProblem) -> Geometry:
     """Return dims and window of a problem, groups of weights behind each other."""
     src, wei, window = problem.src.dims, problem.wei.dims, problem.window
     if window is None:
@@ -217,17 +217,19 @@ def _meaning(
     dst_scale = attr.dst_scale
     if dst_scale is not None and dst_scale.mask not in {0, 1 << axis}:
         raise ArgumentError("self_check", f"True with dst_scale of mask {dst_scale.mask}", _WANTED)
-    steps = [_step(op, f"post_op_{index}", values, axis) for index, op in enumerate(attr.post_ops)]
+    steps = [
+        step_of(op, f"post_op_{index}", values, axis) for index, op in enumerate(attr.post_ops)
+    ]
     points = {name: np.asarray(values.get(name, 0)).reshape(-1)[:1] for name in _POINTS}
     wei_scale = _spread(attr.wei_scale, values.get("wei_scale"), problem.wei.dims)
     if wei_scale.size > 1:
-        wei_scale = np.broadcast_to(wei_scale, problem.wei.dims).reshape(_geometry(problem).wei)
+        wei_scale = np.broadcast_to(wei_scale, problem.wei.dims).reshape(geometry_of(problem).wei)
     return Meaning(
         Chain(*steps),
         problem.dst.dtype,
         src_scale=_spread(attr.src_scale, values.get("src_scale"), problem.src.dims),
         wei_scale=wei_scale,
-        dst_scale=np.ones(1) if dst_scale is None else _rounded(dst_scale, values["dst_scale"]),
+        dst_scale=np.ones(1) if dst_scale is None else rounded(dst_scale, values["dst_scale"]),
         src_zero_point=points["src_zero_point"],
         wei_zero_point=points["wei_zero_point"],
         dst_zero_point=int(points["dst_zero_point"][0]),
@@ -239,7 +241,7 @@ def _meaning(
 _POINTS = ("src_zero_point", "wei_zero_point", "dst_zero_point")
 
 
-def _rounded(scale: Scale, values: object) -> Array:
+def rounded(scale: Scale, values: object) -> Array:
     """Return scales as their type holds them."""
     return np.asarray(values).reshape(-1).astype(dtypes.numpy_dtype(scale.dtype)).astype(np.float64)
 
@@ -251,13 +253,13 @@ def _spread(scale: Scale | None, values: object, dims: tuple[int, ...]) -> Array
     groups = (1,) * (len(dims) - len(scale.groups)) + scale.groups
     chosen = [bool(scale.mask >> axis & 1) for axis in range(len(dims))]
     shape = [d // g if on else 1 for d, g, on in zip(dims, groups, chosen, strict=True)]
-    spread: Array = _rounded(scale, values).reshape(shape)
+    spread: Array = rounded(scale, values).reshape(shape)
     for axis, group in enumerate(groups):
         spread = np.repeat(spread, group if chosen[axis] else 1, axis=axis)
     return spread
 
 
-def _step(op: PostOp, name: str, values: Mapping[str, object], axis: int) -> Step:
+def step_of(op: PostOp, name: str, values: Mapping[str, object], axis: int) -> Step:
     """Return the step that a post-op computes."""
     if isinstance(op, SumPostOp):
         return Sum(op.scale, op.zero_point, op.dtype)

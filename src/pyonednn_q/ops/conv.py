@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyonednn_q.dtypes import DType
     from pyonednn_q.expr.fake_quantize import FakeQuantize
     from pyonednn_q.expr.steps import Chain
-    from pyonednn_q.ops.settings import DialectName, Layout, Saturation, ZeroPointCarrier
+    from pyonednn_q.ops.settings import DialectName, Layout, Saturation, SelfCheck, ZeroPointCarrier
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
@@ -59,7 +59,7 @@ class _Windowed(Operator):
         saturation: Saturation = "refuse",
         zero_point: ZeroPointCarrier = "auto",
         requantize: DialectName | None = None,
-        self_check: bool = False,
+        self_check: SelfCheck = "auto",
         tune: bool = False,
     ) -> None:
         self.groups = whole("groups", groups, lo=1)
@@ -118,7 +118,7 @@ class _Windowed(Operator):
         saturation: Saturation = "refuse",
         zero_point: ZeroPointCarrier = "auto",
         requantize: DialectName | None = None,
-        self_check: bool = False,
+        self_check: SelfCheck = "auto",
         tune: bool = False,
     ) -> Self:
         """Quantize a float layer. It is called on float sources, or on codes of them.
@@ -278,9 +278,11 @@ class Conv(_Windowed):
         A dialect of docs/dialects.md, such as ``"tflite_2step"``, that makes the codes of `dst_q`
         from exact s32 sums; `post` may be one Clip then, and `dst_q` have a scale for each channel.
         None: oneDNN.
-    self_check : bool
-        Run whatever is made ready for a new shape once on seeded data, and compare it with what
-        the arguments mean, in float64.
+    self_check : {"auto"} or bool
+        Auto: run each new primitive once on seeded codes, compare a sample of its result with exact
+        sums, and pass over an implementation that is wrong. True: run whatever is made ready for a
+        new shape on seeded data, and compare all of it with what the arguments mean, in float64.
+        False: neither.
     tune : bool
         Time the ways to compute a new shape, and keep the fastest if it surely is.
 

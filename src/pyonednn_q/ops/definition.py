@@ -79,7 +79,7 @@ class Definition:
         if settings.dynamic is not None:
             self._check_dynamic(settings.dynamic)
         self.asked = None
-        if settings.self_check:
+        if settings.self_check is True:
             window = {**self.window, "groups": groups} if self.window else {}
             self.asked = Asked(self.kind, wei.copy(), self.bias, wei_q, settings, window)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyonednn_q.expr.fake_quantize import FakeQuantize
     from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.planned import Planned
-    from pyonednn_q.ops.settings import DialectName, Layout, Saturation, ZeroPointCarrier
+    from pyonednn_q.ops.settings import DialectName, Layout, Saturation, SelfCheck, ZeroPointCarrier
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
@@ -57,7 +57,7 @@ class _Dense(Operator):
         saturation: Saturation = "refuse",
         zero_point: ZeroPointCarrier = "auto",
         requantize: DialectName | None = None,
-        self_check: bool = False,
+        self_check: SelfCheck = "auto",
         tune: bool = False,
     ) -> None:
         settings = Settings.of(
@@ -100,7 +100,7 @@ class _Dense(Operator):
         saturation: Saturation = "refuse",
         zero_point: ZeroPointCarrier = "auto",
         requantize: DialectName | None = None,
-        self_check: bool = False,
+        self_check: SelfCheck = "auto",
         tune: bool = False,
     ) -> Self:
         """Quantize a float layer. It is called on float sources, or on codes of them.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyonednn_q.dtypes import DType
     from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.operator import Operator
-    from pyonednn_q.ops.settings import DialectName, Layout, Saturation, ZeroPointCarrier
+    from pyonednn_q.ops.settings import DialectName, Layout, Saturation, SelfCheck, ZeroPointCarrier
     from pyonednn_q.primitive.window import Padding, PerDim
     from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
@@ -64,7 +64,7 @@ def conv(
     saturation: Saturation = "refuse",
     zero_point: ZeroPointCarrier = "auto",
     requantize: DialectName | None = None,
-    self_check: bool = False,
+    self_check: SelfCheck = "auto",
     tune: bool = False,
 ) -> Array:
     """Return a convolution of src, followed by a chain.
@@ -156,7 +156,7 @@ def deconv(
     saturation: Saturation = "refuse",
     zero_point: ZeroPointCarrier = "auto",
     requantize: DialectName | None = None,
-    self_check: bool = False,
+    self_check: SelfCheck = "auto",
     tune: bool = False,
 ) -> Array:
     """Return a deconvolution of src, followed by a chain.
@@ -228,7 +228,7 @@ def inner_product(
     saturation: Saturation = "refuse",
     zero_point: ZeroPointCarrier = "auto",
     requantize: DialectName | None = None,
-    self_check: bool = False,
+    self_check: SelfCheck = "auto",
     tune: bool = False,
 ) -> Array:
     """Return Σ src[n, i] · wei[oc, i], followed by a chain.
@@ -296,7 +296,7 @@ def matmul(
     saturation: Saturation = "refuse",
     zero_point: ZeroPointCarrier = "auto",
     requantize: DialectName | None = None,
-    self_check: bool = False,
+    self_check: SelfCheck = "auto",
     tune: bool = False,
 ) -> Array:
     """Return src · wei, followed by a chain.

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pyonednn_q.native.first_run import SelfCheck
+
 Array = np.ndarray[Any, Any]
 
 
@@ -26,6 +28,7 @@ def prepare_layer(
     operands: Mapping[str, Array] | None = None,
     allow_reference: bool = False,
     saturation: str = "refuse",
+    self_check: SelfCheck = "auto",
 ) -> PreparedLayer:
     """Prepare the primitive of a layer, and what quantizes its source.
 
@@ -33,7 +36,7 @@ def prepare_layer(
     ----------
     layer : Layer
         What `compose_layer` returned.
-    operands, allow_reference, saturation
+    operands, allow_reference, saturation, self_check
         As in `prepare_plan`.
 
     Returns
@@ -53,6 +56,7 @@ def prepare_layer(
         operands={**named("operands", operands, object), **layer.operands()},
         allow_reference=allow_reference,
         saturation=saturation,
+        self_check=self_check,
     )
     return PreparedLayer(layer, planned)
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from pyonednn_q.native.first_run import SelfCheck
     from pyonednn_q.ops.gain import Tuning
     from pyonednn_q.primitive.dense_facts import DenseProblem
 
@@ -50,6 +51,7 @@ def prepare_plan(
     saturation: str = "refuse",
     implementation: str | None = None,
     arrays: Mapping[str, TensorSpec] | None = None,
+    self_check: SelfCheck = "auto",
 ) -> Planned:
     """Prepare a plan's primitive, and those of what it leaves over.
 
@@ -68,7 +70,7 @@ def prepare_plan(
         Leaves of the chain that are the same in every call, by name.
     decided : tuple of str
         What was decided before composing, for the notes.
-    allow_reference, saturation, implementation, arrays
+    allow_reference, saturation, implementation, arrays, self_check
         As in `prepare`.
 
     Raises
@@ -90,11 +92,8 @@ def prepare_plan(
         if leaf in fixed:
             values[name] = leaves.in_dims(leaf, fixed[leaf], plan.operand_dims(name))
     packed = wei if isinstance(wei, Packed) else Packed(plan.wei(arranged(problem, wei)))
-    options: dict[str, Any] = {
-        "allow_reference": allow_reference,
-        "saturation": saturation,
-        "implementation": implementation,
-    }
+    loops: Any = {"allow_reference": allow_reference, "self_check": self_check}
+    options = {**loops, "saturation": saturation, "implementation": implementation}
     # Where something is left over, the primitive stores another type.
     seen = {
         name: replace(spec, dtype=whole.tensors[name].dtype)
@@ -117,7 +116,7 @@ def prepare_plan(
     elif facts.dst == "s32" and saturation == "refuse":
         refuse_wrapping(plan, primitive)
     if not (plan.sums or plan.is_whole):
-        rest = Rest.of(plan, primitive.layout("dst"), allow_reference=allow_reference)
+        rest = Rest.of(plan, primitive.layout("dst"), **loops)
     form = Form(AS_ASKED, problem, problem, plan.chain)
     return Planned(plan, primitive, form, leaves, fixed, rest, decided)
 

@@ -246,7 +246,7 @@ class Recipe(Composer):
         if self.settings.dst in _NARROW:
             return f"no kernel here stores {self.settings.dst}: f32, then a cast"
         if isinstance(error, KnownWrongError):
-            return f"known to go wrong in one primitive: {', '.join(error.guards)}"
+            return f"known to go wrong in one primitive: {', '.join(error.guards) or 'self_check'}"
         # Without VNNI, sums are as inexact on their own.
         if isinstance(error, SaturationError) and not runtime.isa().has_vnni():
             return ""
@@ -293,6 +293,8 @@ class Recipe(Composer):
             decided=tuple(notes),
             allow_reference=settings.allow_reference,
             saturation=settings.saturation,
+            # What all of is compared is asked of the whole operator, not of its primitives.
+            self_check="auto" if settings.self_check else False,
             implementation=self.implementation,
             arrays=self.arrays,
         )

@@ -13,6 +13,7 @@ from pyonednn_q.compose.zero_point import CARRIERS
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.steps import Binary, Chain, Clip, Leaf
 from pyonednn_q.native import runtime
+from pyonednn_q.native.first_run import SelfCheck, checked_self_check
 from pyonednn_q.ops.arrays import check_names
 from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.qparams import QParams
@@ -26,7 +27,7 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from pyonednn_q.dtypes import DType
 
-__all__ = ["DialectName", "Layout", "Saturation", "Settings", "ZeroPointCarrier"]
+__all__ = ["DialectName", "Layout", "Saturation", "SelfCheck", "Settings", "ZeroPointCarrier"]
 
 Layout: TypeAlias = Literal["preserve", "channels_last", "dense"]
 Saturation: TypeAlias = Literal["refuse", "allow"]
@@ -67,9 +68,10 @@ class Settings:
         What carries the zero point of the source; see `pyonednn_q.compose.zero_point`. Auto is the
         attribute; and if oneDNN is known to compute it wrong or has no fast kernel for it, bias or
         map, which round the zero point's share on its own, so not with policy "bitwise".
-    self_check : bool
-        Run whatever is made ready for a new shape on seeded data, and compare it with what the
-        arguments mean, in float64.
+    self_check : {"auto"} or bool
+        Auto: run each new primitive once on seeded codes, and compare a sample of its result. True:
+        run whatever is made ready for a new shape on seeded data, and compare all of it with what
+        the arguments mean, in float64. False: neither.
     tune : bool
         Time the ways to compute a new shape, and keep the fastest if it surely is.
     requantize : str or None
@@ -87,7 +89,7 @@ class Settings:
     allow_reference: bool = False
     saturation: Saturation = "refuse"
     zero_point: ZeroPointCarrier = "auto"
-    self_check: bool = False
+    self_check: SelfCheck = "auto"
     tune: bool = False
     requantize: DialectName | None = None
 
@@ -104,8 +106,9 @@ class Settings:
         object.__setattr__(
             self, "policy", one_of("policy", self.policy, ("bitwise", "real", "fast"))
         )
-        for name in ("exact_rounding", "strict", "allow_reference", "self_check", "tune"):
+        for name in ("exact_rounding", "strict", "allow_reference", "tune"):
             instance(name, getattr(self, name), bool)
+        object.__setattr__(self, "self_check", checked_self_check(self.self_check))
         object.__setattr__(
             self, "zero_point", one_of("zero_point", self.zero_point, ("auto", *CARRIERS))
         )

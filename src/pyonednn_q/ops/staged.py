@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.expr.fq_forms import CutFakeQuantize
+    from pyonednn_q.native.first_run import SelfCheck
 
 Array = np.ndarray[Any, Any]
 
@@ -83,9 +84,15 @@ class Flat:
 class Staged:
     """Stages made ready to run, one after the other."""
 
-    def __init__(self, stages: tuple[Stage, ...], *, allow_reference: bool = False) -> None:
+    def __init__(
+        self,
+        stages: tuple[Stage, ...],
+        *,
+        allow_reference: bool = False,
+        self_check: SelfCheck = "auto",
+    ) -> None:
         self.stages = stages
-        self.primitives = tuple(_prepared(stage, allow_reference) for stage in stages)
+        self.primitives = tuple(_prepared(stage, allow_reference, self_check) for stage in stages)
 
     def __call__(self, sources: Mapping[str, Array], out: Array | None = None) -> Array:
         """Run all stages.
@@ -137,7 +144,9 @@ class Rest:
     extents: Mapping[str, str]
 
     @classmethod
-    def of(cls, plan: Plan, dst: TensorSpec, *, allow_reference: bool) -> Rest:
+    def of(
+        cls, plan: Plan, dst: TensorSpec, *, allow_reference: bool, self_check: SelfCheck
+    ) -> Rest:
         """Prepare what a plan leaves over.
 
         Parameters
@@ -146,14 +155,16 @@ class Rest:
             With leftovers.
         dst : TensorSpec
             What its primitive stores.
-        allow_reference : bool
+        allow_reference, self_check
             As in `prepare`.
         """
         facts = plan.facts
         flat = Flat.of(dst, facts.axis)
         left = stages(plan.leftovers, flat.dims, facts.dst, residual=facts.dst)
         extents = {leaf.name: leaf.extent for leaf in plan.leaves}
-        return cls(flat, Staged(left, allow_reference=allow_reference), extents)
+        return cls(
+            flat, Staged(left, allow_reference=allow_reference, self_check=self_check), extents
+        )
 
     def __call__(self, arrays: Mapping[str, Array], out: Array | None = None) -> Array:
         """Return dst, in the dims of the primitive.
@@ -199,14 +210,15 @@ def _line(stage: Stage, primitive: Prepared | Cast) -> str:
     return f"{stage.problem.kind} {stage.attr.text()}".rstrip() + f" on {primitive.impl}"
 
 
-def _prepared(stage: Stage, allow_reference: bool) -> Prepared | Cast:
+def _prepared(stage: Stage, allow_reference: bool, self_check: SelfCheck) -> Prepared | Cast:
     if isinstance(stage.problem, ReorderProblem) and is_cast(stage.problem):
         return Cast(stage.problem.src, stage.problem.dst)
     values = {
         name: vec.values().astype(np.int32 if name.endswith("_zero_point") else np.float32)
         for name, vec in stage.values
     }
-    return prepare(stage.problem, stage.attr, values=values, allow_reference=allow_reference)
+    options: Any = {"allow_reference": allow_reference, "self_check": self_check}
+    return prepare(stage.problem, stage.attr, values=values, **options)
 
 
 def _input(values: Mapping[str, Array], name: str | None, spec: TensorSpec) -> Array:

@@ -56,7 +56,7 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call | Rows | Codes:
     dst: Any = short_name(settings.pop("dst", None))
     require(dst is None or dst in _STORED, f"dst {dst!r}")
     for name in _FLAGS:
-        require(isinstance(settings.get(name, True), bool), f"{name}={settings.get(name)!r}")
+        require(_is_flag(name, settings.get(name, True)), f"{name}={settings.get(name)!r}")
     for name, allowed in _WORDS.items():
         require(settings.get(name, allowed[0]) in allowed, f"{name}={settings.get(name)!r}")
     rule = settings.pop("requantize", None)
@@ -99,6 +99,10 @@ def asked(attempt: Attempt, before: Mapping[str, Any]) -> Call | Rows | Codes:
     if isinstance(found, Call):
         _check_types(found)
     return found
+
+
+def _is_flag(name: str, value: object) -> bool:
+    return isinstance(value, bool) or (name == "self_check" and str(value) == "auto")
 
 
 def _in_another_runtime(call: Call, rule: Any) -> Codes:

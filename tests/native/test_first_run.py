@@ -1,0 +1,255 @@
+"""self_check="auto": a sample of each new primitive's result is looked at, once, before its use."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import pyonednn_q as pq
+from pyonednn_q.native import first_run
+from pyonednn_q.primitive import (
+    Attr,
+    BinaryProblem,
+    ConvProblem,
+    DeconvProblem,
+    EltwisePostOp,
+    EltwiseProblem,
+    InnerProductProblem,
+    MatMulProblem,
+    PoolingProblem,
+    ReorderProblem,
+    Scale,
+    SoftmaxProblem,
+    TensorSpec,
+    ZeroPoint,
+)
+from support.calls.draw import random_call
+from support.planted import KINDS, Faulty, Grid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Rng = np.random.Generator
+CHANNELS = (3, 8, 16, 17, 24, 32, 40, 48, 64, 96, 100, 128, 160)
+LEAST = 0.95  # of planted faults
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known() -> Iterator[None]:
+    first_run.forget()
+    yield
+    first_run.forget()
+
+
+def one(rng: Rng, values: Any) -> Any:
+    """Give one of several."""
+    return values[int(rng.integers(len(values)))]
+
+
+def layer(rng: Rng) -> Any:
+    """Draw a layer, some of whose channels and columns are in no whole block."""
+    types: dict[str, Any] = {
+        "src": one(rng, ("u8", "s8")),
+        "dst": one(rng, ("u8", "s8", "f32", "s32")),
+    }
+    images, oc = int(one(rng, (1, 1, 2, 3))), int(one(rng, CHANNELS))
+    of = rng.random()
+    if of < 0.2:
+        batch = one(rng, ((), (), (3,)))
+        m, k = int(one(rng, (2, 5, 64))), int(one(rng, (16, 33, 128, 300)))
+        return MatMulProblem.of((*batch, m, k), (*batch, k, oc), **types)
+    if of < 0.3:
+        return InnerProductProblem.of((images, int(one(rng, (16, 33, 128)))), oc, **types)
+    ic, kernel = int(one(rng, (1, 3, 8, 16, 17, 32))), int(one(rng, (1, 3, 3, 5)))
+    length = int(one(rng, (5, 7, 9, 14, 28)))
+    dims = (length, length + int(rng.integers(3)))
+    if of < 0.4:
+        return DeconvProblem.of((images, ic, *dims), (oc, ic, 3, 3), stride=2, **types)
+    groups = int(one(rng, (1, 1, 2, 4)))
+    wei = (
+        (oc, ic, kernel, kernel) if groups == 1 else (groups, oc // groups + 1, ic, kernel, kernel)
+    )
+    window: dict[str, Any] = {"padding": kernel // 2, "stride": int(one(rng, (1, 1, 2)))}
+    return ConvProblem.of((images, ic * groups, *dims), wei, **window, **types)
+
+
+def made_ready(rng: Rng, problem: Any) -> tuple[Any, Any, dict[str, Any]] | None:
+    """Give a primitive, its weights and values; None where nothing takes it."""
+    factors: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    if problem.dst.dtype in ("u8", "s8"):
+        factors["dst_scale"] = Scale()
+        values["dst_scale"] = np.float32(60 * 9 * np.sqrt(problem.terms) / 40)
+        if rng.random() < 0.5:
+            factors["dst_zero_point"] = ZeroPoint()
+            values["dst_zero_point"] = np.int32(100 if problem.dst.dtype == "u8" else 3)
+    if problem.dst.dtype != "s32" and rng.random() < 0.4:
+        factors["post_ops"] = (EltwisePostOp("relu"),)
+    wei = 2 * rng.integers(-15, 16, problem.wei.dims).astype(np.int8)
+    try:
+        ready = pq.prepare(problem, Attr(**factors), wei=wei, values=values, self_check=False)
+    except pq.UnsupportedError:
+        return None
+    return ready, wei, values
+
+
+def test_planted_faults_are_noticed() -> None:
+    rng = np.random.default_rng(20261127)
+    planted: Counter[str] = Counter()
+    noticed: Counter[str] = Counter()
+    while planted.total() < 900:
+        problem = layer(rng)
+        ready = made_ready(rng, problem)
+        if ready is None:
+            continue
+        prepared, wei, values = ready
+        for kind in KINDS:
+            faulty: Any = Faulty(prepared, kind(Grid(problem.dst.dims, problem.channel_axis), rng))
+            what = first_run.looked_at(faulty, wei, None, values)
+            if faulty.changed:
+                planted[kind.__name__] += 1
+                noticed[kind.__name__] += bool(what)
+            else:
+                assert not what
+    assert min(planted.values()) > 20
+    shares = {kind: noticed[kind] / count for kind, count in planted.items()}
+    assert noticed.total() >= LEAST * planted.total(), shares
+    assert min(shares.values()) >= LEAST - 0.1, shares
+
+
+def plain_problems() -> Iterator[tuple[str, Any]]:
+    """Give a problem of each kind without weights, of codes where there are kernels for them."""
+    last, small = TensorSpec.channels_last, (2, 40, 9, 11)
+    codes, floats = last(small, "u8"), last(small, "f32")
+    pooled = last((2, 40, 5, 6), "u8")
+    window = ((3, 3), (2, 2), (1, 1), (1, 1), (1, 1))
+    yield "pooling", PoolingProblem(codes, pooled, "max", *window)
+    mean = (floats, last((2, 40, 5, 6), "f32"), "avg_exclude_padding")
+    yield "mean", PoolingProblem(*mean, *window)
+    yield "reorder", ReorderProblem(TensorSpec.dense(small, "f32"), codes)
+    yield "eltwise", EltwiseProblem(floats, floats, "tanh")
+    yield "binary", BinaryProblem(floats, floats, floats, "add")
+    rows = TensorSpec.dense((6, 5, 40), "f32")
+    yield "softmax", SoftmaxProblem(rows, rows, 2)
+
+
+@pytest.mark.parametrize(("kind", "problem"), [*plain_problems()])
+def test_faults_beside_layers_are_noticed(kind: str, problem: Any) -> None:
+    """Softmax has no channels: its rows are what is blocked."""
+    rng = np.random.default_rng(3)
+    try:
+        prepared = pq.prepare(problem, self_check=False)
+    except pq.UnsupportedError as error:
+        pytest.skip(str(error))
+    assert not first_run.looked_at(prepared, None, None, {})
+    planted = noticed = 0
+    for _ in range(3):
+        for where in KINDS:
+            faulty: Any = Faulty(prepared, where(Grid(problem.dst.dims, 1), rng))
+            what = first_run.looked_at(faulty, None, None, {})
+            planted += faulty.changed > 0
+            noticed += bool(what)
+            assert faulty.changed or not what
+    assert noticed >= LEAST * planted, (kind, noticed, planted)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_right_kernels_pass(seed: int, caplog: pytest.LogCaptureFixture) -> None:
+    call = random_call(np.random.default_rng([seed, 9]))
+    try:
+        call.run()
+    except (pq.UnsupportedError, pq.ArgumentError) as error:
+        pytest.skip(str(error))
+    assert not caplog.records
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, is_wrong: Callable[[str], bool]) -> list[str]:
+    """Make implementations wrong in one block of channels; return the names of those looked at."""
+    looks: list[str] = []
+    real = first_run.looked_at
+
+    def look(prepared: Any, *arguments: Any) -> str:
+        looks.append(prepared.impl)
+        block = np.arange(prepared.problem.dst.dims[1])[:, np.newaxis, np.newaxis] // 16 == 1
+        seen: Any = Faulty(prepared, block) if is_wrong(prepared.impl) else prepared
+        return real(seen, *arguments)
+
+    monkeypatch.setattr(first_run, "looked_at", look)
+    return looks
+
+
+CONV = ConvProblem.of((1, 16, 8, 8), (32, 16, 3, 3), padding=1, dst="f32")
+WEI = np.random.default_rng(1).integers(-9, 10, (32, 16, 3, 3)).astype(np.int8)
+
+
+def test_a_wrong_implementation_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    usual = pq.prepare(CONV, wei=WEI, self_check=False)
+    plant(monkeypatch, lambda impl: impl == usual.impl)
+    other = pq.prepare(CONV, wei=WEI)
+    assert other.impl != usual.impl
+    why = f"passed over {usual.impl}: wrong on seeded codes: "
+    assert any(note.startswith(why) for note in other.notes)
+    (record,) = caplog.records
+    assert (record.name, record.levelno) == ("pyonednn_q", logging.WARNING)
+    version = ".".join(map(str, pq.native.runtime.version()))
+    line = record.getMessage()
+    assert line.startswith(f"WRONG {version} ")
+    assert f" on {usual.impl}: {CONV.text()}" in line
+    src = np.random.default_rng(2).integers(0, 99, CONV.src.dims).astype(np.uint8)
+    np.testing.assert_array_equal(other(src), usual(src))  # which was never wrong
+    # It is known now: neither run nor told again.
+    again = pq.prepare(CONV, wei=WEI)
+    assert again.notes == other.notes
+    assert len(caplog.records) == 1
+    operator = pq.Conv(WEI, padding=1, src_q=pq.QParams(1, 0, "u8"), wei_q=pq.QParams(1, 0, "s8"))
+    assert any("wrong on seeded codes" in note for note in operator.prepare((1, 16, 8, 8)).notes)
+
+
+def test_where_all_are_wrong_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch, lambda _: True)
+    with pytest.raises(pq.errors.KnownWrongError, match="as self_check saw") as caught:
+        pq.prepare(CONV, wei=WEI, allow_reference=True)
+    assert "WRONG " in caught.value.detail
+    assert CONV.text() in caught.value.problem
+    assert caught.value.reasons
+
+
+def test_a_primitive_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = plant(monkeypatch, lambda _: False)
+    first = pq.prepare(CONV, wei=WEI)
+    pq.prepare(CONV, wei=WEI)
+    src = first.empty("src")
+    src[...] = 1
+    for _ in range(3):
+        first(src)
+    assert looks == [first.impl]
+    pq.prepare(CONV, Attr(post_ops=(EltwisePostOp("relu"),)), wei=WEI)
+    assert len(looks) == 2
+    pq.prepare(CONV, Attr(post_ops=(EltwisePostOp("abs"),)), wei=WEI, self_check=False)
+    pq.prepare(CONV, Attr(post_ops=(EltwisePostOp("abs"),)), wei=WEI, self_check=True)
+    assert len(looks) == 2
+
+
+def test_operators_look_unless_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = plant(monkeypatch, lambda _: False)
+    q: dict[str, Any] = {"src_q": pq.QParams(0.5, 0, "u8"), "wei_q": pq.QParams(0.25, 0, "s8")}
+    pq.Conv(WEI, padding=1, self_check=False, **q).prepare((1, 16, 8, 8))
+    assert not looks
+    pq.Conv(WEI, padding=1, **q).prepare((1, 16, 8, 8))
+    assert len(looks) == 1
+    pq.conv(np.ones((1, 16, 8, 9), np.uint8), WEI, padding=1, **q)
+    assert len(looks) == 2
+
+
+@pytest.mark.parametrize("value", [1, "all", None, "AUTO"])
+def test_another_option_is_refused(value: Any) -> None:
+    with pytest.raises(pq.ArgumentError, match="self_check"):
+        pq.prepare(CONV, wei=WEI, self_check=value)
+    with pytest.raises(pq.ArgumentError, match="self_check"):
+        pq.Conv(WEI, self_check=value)
