@@ -17,7 +17,7 @@ What none of them gives is unexplained.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +43,7 @@ __all__ = ["NodeDifference", "compared", "differences"]
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
+_OF_ONE_AXIS = 13  # the opset since which Softmax is
 _TIES = "float32 at ties"
 _SUMS = "float32, in another order"
 _FUNCTIONS = "float32, another approximation"
@@ -172,7 +173,7 @@ def _told(
         if arithmetic:
             return arithmetic, known, 0
     if isinstance(node.operator, CodeOperation):
-        for dialect, words in _dialects(node, node.operator, theirs, values):
+        for dialect, words in _dialects(node, node.operator, theirs, values, opsets):
             return dialect, words, 0
     allowed = by_ties(node, values, opsets)
     near = steps <= (0.0 if allowed is None else allowed)
@@ -233,12 +234,21 @@ def _of_layer(
 
 
 def _dialects(
-    node: FusedNode, what: CodeOperation, theirs: Array, values: Values
+    node: FusedNode,
+    what: CodeOperation,
+    theirs: Array,
+    values: Values,
+    opsets: Mapping[str, int],
 ) -> Iterator[tuple[str, str]]:
     """Yield the dialects of an operation that give all of theirs, onnxruntime's first."""
     call = _EMULATED.get(what.operator)
     if call is None or what.post.steps or what.dst_q is None or None in what.srcs_q:
         return
+    if what.operator == "Softmax" and opsets.get("", 0) < _OF_ONE_AXIS:
+        # It is of all axes from there on, as one: no dialect has that.
+        if int(what.attributes.get("axis", 1)) % theirs.ndim != theirs.ndim - 1:
+            return
+        what = replace(what, attributes={"axis": -1})
     name, run = call
     srcs = [values[each] for each in node.inputs]
     table = emulate.ARITHMETIC[name]

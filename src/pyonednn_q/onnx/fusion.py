@@ -75,14 +75,26 @@ def fuse(
         one_of(f"floats[{shown(name)}]", dtype, FLOAT_TYPES)
     view = GraphView(qdq_form(graph))
     layers = LayerReader(view, exact_rounding=exact_rounding, keep_rounding=keep_rounding)
-    return _Fusion(view, layers, types).result()
+    bits = {
+        node.name: node.attributes.get("bits", 4)
+        for node in graph.nodes
+        if node.kind == "com.microsoft.MatMulNBits"
+    }
+    return _Fusion(view, layers, types, bits).result()
 
 
 class _Fusion:
     """The nodes while they are found: layers first, then operations on codes, then the rest."""
 
-    def __init__(self, view: GraphView, layers: LayerReader, floats: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        view: GraphView,
+        layers: LayerReader,
+        floats: Mapping[str, str],
+        bits: Mapping[str, int],
+    ) -> None:
         self._floats = floats
+        self._bits = bits  # of weights in blocks, by the name of the product
         self._graph = view.graph
         self._view = view
         self._layers = layers
@@ -246,9 +258,16 @@ class _Fusion:
                 )
                 self._put(fused, (node,))
                 return
-        why = self._why.get(id(node)) or self._reason(node)
+        why = self._of_bits(node) or self._why.get(id(node)) or self._reason(node)
         fused = FusedNode(node.name, node, node.inputs, _NONE, node.outputs, (node,), why)
         self._put(fused, (node,))
+
+    def _of_bits(self, node: GraphNode) -> str:
+        """Say that weights of few bits are floats, where a product has such."""
+        bits = [self._bits[name] for name in node.originals if name in self._bits]
+        if not bits or node.kind != "MatMul":
+            return ""
+        return f"weights of {bits[0]} bits in blocks, which become float32 once: 8 bits would do"
 
     def _fold(self) -> None:
         """Replace quantizers of constants by what they give, where somebody reads that.
