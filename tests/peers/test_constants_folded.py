@@ -59,7 +59,8 @@ SCALES = {"s": np.float32(0.02), "t": np.float32(0.1), "z": np.uint8(128)}
 def test_moved_weights_stay_in_int8(move: str, along: bool) -> None:
     codes = RNG.integers(-60, 61, (5, 4, 3, 3)).astype(np.int8)
     dims: Any = np.array([5, 4, 3, 3])
-    moves, before, axis = [make("Reshape", ["w", "d"], ["wei"])], codes.reshape(5, 36), 0
+    before: Any = codes.reshape(5, 36)
+    moves, axis = [make("Reshape", ["w", "d"], ["wei"])], 0
     if move in {"Transpose", "twice"}:
         moves = [make("Transpose", ["w"], ["wei"], perm=[3, 2, 0, 1])]
         before, axis = codes.transpose(2, 3, 1, 0), 3
@@ -88,6 +89,7 @@ def test_moved_weights_stay_in_int8(move: str, along: bool) -> None:
     ready, ours, theirs = both(model(nodes, constants))
     (layer,) = [node for node in ready.graph.nodes if isinstance(node.operator, pq.Conv)]
     assert layer.how == "INT8 convolution"
+    assert isinstance(layer.operator, pq.Conv)
     np.testing.assert_array_equal(layer.operator.weights.values, codes)
     assert len(ready.graph.nodes) == 3
     # Codes beside a tie may be neighbours.

@@ -79,3 +79,23 @@ def test_results_are_those_that_the_standard_has() -> None:
     for wrong in (ValueInfo("float32", (3, 2)), ValueInfo("int32", (2, 3))):
         with pytest.raises(UnsupportedError, match=r"it gave float32\[2, 3\] where.*Relu 'n'"):
             reference_call(node, {"": 20}, {"y": wrong})({"x": x})
+
+
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
+def test_windows_that_begin_behind_the_source_are_refused_where_opsets_disagree(kind: str) -> None:
+    """Opset 21 counts them, as onnx infers; opset 22 and onnxruntime do not."""
+    given = {"kernel_shape": [1], "strides": [3], "pads": [0, 1], "ceil_mode": 1}
+    x = np.arange(4, dtype=np.float32).reshape(1, 1, 4)
+    for opset in (21, 22):
+        node = helper.make_node(kind, ["x"], ["y"], **given)
+        ends = [helper.make_tensor_value_info(name, 1, dims) for name, dims in
+                (("x", [1, 1, 4]), ("y", None))]  # fmt: skip
+        graph = helper.make_graph([node], "one", ends[:1], ends[1:])
+        opsets = [helper.make_opsetid("", opset)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+        ready = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(model)))
+        if opset == 22:
+            np.testing.assert_array_equal(ready.run({"x": x})["y"], x[..., ::3])
+            continue
+        with pytest.raises(UnsupportedError, match=r"1, 2\] where the standard has .*1, 3\]"):
+            ready.run({"x": x})

@@ -110,7 +110,7 @@ class ConstantFolder:
         name = f"{node.outputs[0]}:codes"
         while name in self._constants or name in self._tensors:
             name += "'"
-        self._keep(name, np.ascontiguousarray(moved))
+        self._keep(name, np.array(moved, order="C"))
         fresh = replace(
             before,
             inputs=(name, *before.inputs[1:]),

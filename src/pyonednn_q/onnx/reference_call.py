@@ -50,7 +50,7 @@ def reference_call(
     from pyonednn_q.onnx.backend import OnnxBackend
 
     operator = f"{node.kind} {shown(node.name)}"
-    why = _doubt(node, opsets)
+    why = _doubt(node)
     if why:
         raise UnsupportedError("refused", "onnx.reference", operator, why)
     names = [name for name in dict.fromkeys(node.inputs) if name]
@@ -66,6 +66,8 @@ def reference_call(
     def call(values: Values) -> tuple[Array, ...]:
         # NumPy adds in the order in which elements lie.
         inputs = {name: np.asarray(values[name], order="C") for name in names}
+        if (doubt := DOUBTS.get(node.kind)) is not None and (why := doubt(node, inputs)):
+            raise UnsupportedError("refused", "onnx.reference", operator, why)
         try:
             with np.errstate(all="ignore"):
                 results = iter(ready.run(inputs))
@@ -74,7 +76,8 @@ def reference_call(
         except Exception as error:  # of onnx.reference
             detail = f"{type(error).__name__}: {shortened(str(error), 150)}"
             raise UnsupportedError("failed", "onnx.reference", operator, detail) from None
-        outputs = tuple(np.asarray(next(results)) if name else np.empty(0) for name in node.outputs)
+        dense = (np.asarray(each, order="C") for each in results)
+        outputs = tuple(next(dense) if name else np.empty(0) for name in node.outputs)
         for name, array in zip(node.outputs, outputs, strict=True):
             known = tensors.get(name)
             result = ValueInfo(array.dtype.name, array.shape)
@@ -86,16 +89,14 @@ def reference_call(
     return call
 
 
-def _doubt(node: GraphNode, opsets: Mapping[str, int]) -> str:
+def _doubt(node: GraphNode) -> str:
     """Return why a node must not run by `onnx.reference`; empty where it may."""
     if node.domain or node.kind not in COMPARED:
         from onnx import defs
 
-        if node.domain or not defs.has(node.operator, node.domain):
-            return ""  # which it will say itself
-        return "nobody compared its results with another runtime's"
-    doubt = DOUBTS.get(node.kind)
-    return "" if doubt is None else doubt(node, opsets.get("", 0))
+        if not node.domain and defs.has(node.operator):  # others are unknown there, as it says
+            return "nobody compared its results with another runtime's"
+    return ""
 
 
 def _differs(result: ValueInfo, known: ValueInfo) -> bool:

@@ -9,6 +9,7 @@ LRN                  Of every channel; there of as many channels as the batch ha
 Pools                `reference_windows`: of 1 and 3 dims, with pads at one end, with SAME_LOWER.
 Reductions           `reference_reductions`: of the axes that are left out, of tensors of nothing,
                      of integers.
+Resize, Upsample     `reference_resizing`: of opsets before 11, and at places that are elements.
 Others               `reference_shapes`.
 ===================  ==============================================================================
 """
@@ -23,6 +24,7 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 
 from pyonednn_q.onnx.reference_reductions import REDUCTIONS
+from pyonednn_q.onnx.reference_resizing import RESIZING
 from pyonednn_q.onnx.reference_shapes import SHAPES
 from pyonednn_q.onnx.reference_windows import POOLS
 
@@ -34,7 +36,13 @@ Array = np.ndarray[Any, Any]
 def repaired_operators(opsets: Mapping[str, int]) -> list[type[Any]]:
     """Return those that `onnx.reference` needs for a model of some opsets."""
     opset = opsets.get("", 0)
-    repairs: dict[str, Callable[..., Any]] = {"LRN": _lrn, **POOLS, **REDUCTIONS, **SHAPES}
+    repairs: dict[str, Callable[..., Any]] = {
+        "LRN": _lrn,
+        **POOLS,
+        **REDUCTIONS,
+        **RESIZING,
+        **SHAPES,
+    }
     if 0 < opset < 13:
         repairs |= {name: _over_axes(of_rows) for name, of_rows in _OF_ROWS.items()}
     if 7 <= opset < 14:

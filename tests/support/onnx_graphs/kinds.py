@@ -77,6 +77,30 @@ def _bitwise(draw: GraphDraw, operator: str) -> None:
     draw.add(operator, first, *([] if operator == "BitwiseNot" else [draw.beside(first)]))
 
 
+def _shift(draw: GraphDraw, operator: str) -> None:
+    first = draw.tensor(dtype=np.uint8)
+    by = draw.constant(draw.rng.integers(0, 8, draw.dims_of(first)).astype(np.uint8))
+    draw.add(operator, first, by, direction=draw.one("LEFT", "RIGHT"))
+
+
+def _recurrent(draw: GraphDraw, operator: str) -> None:
+    name = draw.tensor(3)
+    if 0 in draw.dims_of(name):
+        raise NotHere("no elements")
+    inner, hidden = draw.dims_of(name)[2], draw.whole(1, 4)
+    gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[operator]
+    direction = draw.one("forward", "reverse", "bidirectional")
+    both = 2 if direction == "bidirectional" else 1
+    wei = draw.source((both, gates * hidden, inner))
+    again = draw.source((both, gates * hidden, hidden))
+    bias = [draw.source((both, 2 * gates * hidden))] if draw.maybe() else []
+    given = {"linear_before_reset": 1} if operator == "GRU" and draw.maybe() else {}
+    draw.add(
+        operator, name, wei, again, *bias, outputs=2, hidden_size=hidden, direction=direction,
+        **given,
+    )  # fmt: skip
+
+
 def _where(draw: GraphDraw, operator: str) -> None:
     first = draw.tensor(dtype=draw.one(np.float32, np.float32, np.int64))
     draw.add(operator, draw.beside(first, bool), first, draw.beside(first))
@@ -289,6 +313,8 @@ COMPUTED: Mapping[str, Kind] = MappingProxyType(
         ),
         **dict.fromkeys(("And", "Not", "Or", "Xor"), _logical),
         **dict.fromkeys(("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"), _bitwise),
+        "BitShift": _shift,
+        **dict.fromkeys(("GRU", "LSTM", "RNN"), _recurrent),
         "Where": _where,
         "Clip": _clip,
         **dict.fromkeys(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from support.onnx_graphs.draw import GraphDraw, NotHere
+from support.onnx_graphs.draw import Dims, GraphDraw, NotHere
 from support.onnx_graphs.kinds import Kind, axes_of, axis_of
 
 FORMS = (np.float32, np.float32, np.float32, np.int64, np.int32, np.uint8)
@@ -180,6 +180,29 @@ def _gather_nd(draw: GraphDraw, operator: str) -> None:
     draw.add(operator, name, draw.constant(index.astype(np.int64)))
 
 
+def _scatter_nd(draw: GraphDraw, operator: str) -> None:
+    name = draw.tensor(1, 2, 3)
+    dims = draw.dims_of(name)
+    depth = draw.whole(1, len(dims))
+    places = int(np.prod(dims[:depth]))
+    if not places:
+        raise NotHere("nowhere to scatter")
+    flat = draw.rng.permutation(places)[: draw.whole(1, min(places, 4))]
+    index = np.stack(np.unravel_index(flat, dims[:depth]), -1).astype(np.int64)
+    draw.add(operator, name, draw.constant(index), draw.source((len(flat), *dims[depth:])))
+
+
+def _compress(draw: GraphDraw, operator: str) -> None:
+    name = draw.tensor(1, 2, 3)
+    axis = axis_of(draw, len(draw.dims_of(name)))
+    condition = draw.constant(draw.rng.random(draw.dims_of(name)[axis]) < 0.5)
+    draw.add(operator, name, condition, axis=axis)
+
+
+def _eye(draw: GraphDraw, operator: str) -> None:
+    draw.add(operator, draw.tensor(2), k=draw.whole(-2, 2))
+
+
 def _expand(draw: GraphDraw, operator: str) -> None:
     name = draw.tensor(dtype=draw.one(*FORMS))
     dims = draw.dims_of(name)
@@ -271,19 +294,36 @@ def _resize(draw: GraphDraw, operator: str) -> None:
     dims = draw.dims_of(name)
     if 0 in dims:
         raise NotHere("nothing to resize")
-    mode = draw.one("nearest", "nearest", "linear")
-    by = [1.0, 1.0, *(float(draw.one(1, 2, 2, 3, 0.5)) for _ in dims[2:])]
+    mode = draw.one("nearest", "nearest", "linear", "cubic" if len(dims) == 4 else "linear")
+    factors = (1, 2, 2, 3, 0.5) if draw.maybe() else (0.6, 1.3, 1.75, 2.5)
+    by = [1.0, 1.0, *(float(draw.one(*factors)) for _ in dims[2:])]
     if any(int(n * s) < 1 for n, s in zip(dims, by, strict=True)):
         raise NotHere("nothing left")
     given: dict[str, Any] = {"mode": mode}
-    if draw.opset < 11:
+    if operator == "Upsample" or draw.opset < 11:
+        if mode == "cubic" or (operator == "Upsample") != (draw.opset < 10):
+            raise NotHere("no such mode")
+        if draw.opset < 9:
+            draw.add(operator, name, scales=by, **given)
+            return
         draw.add(operator, name, draw.constant(np.array(by, np.float32)), **given)
         return
-    where = draw.one("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", None)
+    where = draw.one(
+        "half_pixel",
+        "asymmetric",
+        "align_corners",
+        "pytorch_half_pixel",
+        "half_pixel_symmetric" if draw.opset >= 19 else None,
+        None,
+    )
     given["coordinate_transformation_mode"] = where
     if mode == "nearest":
         how = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", None)
         given["nearest_mode"] = draw.one(*how)
+    if mode == "cubic" and draw.maybe():
+        given |= {"cubic_coeff_a": -0.5, "exclude_outside": draw.whole(0, 1)}
+    if mode != "nearest" and draw.opset >= 18 and draw.maybe(0.2):
+        given["antialias"] = 1
     if draw.maybe(0.7):
         draw.add(operator, name, "", draw.constant(np.array(by, np.float32)), **given)
     else:
@@ -338,7 +378,21 @@ def _pool(draw: GraphDraw, operator: str) -> None:
     else:
         given |= {"p": draw.whole(1, 3)}
         given.pop("ceil_mode", None)
-    draw.add(operator, image(draw, given, dtype), outputs=outputs, **given)
+    src = image(draw, given, dtype)
+    if given.get("ceil_mode") and draw.opset < 22 and _begins_outside(draw.dims_of(src)[2:], given):
+        raise NotHere("opsets disagree")
+    draw.add(operator, src, outputs=outputs, **given)
+
+
+def _begins_outside(lengths: Dims, given: Mapping[str, Any]) -> bool:
+    """Tell whether the last window of a dim begins behind the source."""
+    count = len(lengths)
+    pads = given.get("pads", [0] * 2 * count)
+    by, steps = (given.get(name, [1] * count) for name in ("dilations", "strides"))
+    rows = zip(lengths, given["kernel_shape"], pads, pads[count:], by, steps, strict=False)
+    return any(
+        -(-(n + lo + hi - (k - 1) * d - 1) // s) * s >= n + lo for n, k, lo, hi, d, s in rows
+    )
 
 
 def _global_pool(draw: GraphDraw, operator: str) -> None:
@@ -360,6 +414,10 @@ MOVES: Mapping[str, Kind] = MappingProxyType(
         "GatherElements": _gather_elements,
         "GatherND": _gather_nd,
         "ScatterElements": _scatter_elements,
+        "ScatterND": _scatter_nd,
+        "Compress": _compress,
+        "EyeLike": _eye,
+        "NonZero": lambda draw, operator: draw.add(operator, draw.tensor(1, 2, 3)),
         "Expand": _expand,
         "Tile": _tile,
         "Pad": _pad,
@@ -370,7 +428,7 @@ MOVES: Mapping[str, Kind] = MappingProxyType(
         "ConstantOfShape": _filled,
         "Range": _range,
         "ReverseSequence": _reverse,
-        "Resize": _resize,
+        **dict.fromkeys(("Resize", "Upsample"), _resize),
         **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _pool),
         **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), _global_pool),
     }
