@@ -49,9 +49,13 @@ COMPARED = frozenset(
 
 
 def _resize(node: GraphNode, values: Mapping[str, Array]) -> str:
-    """Say where runtimes disagree about which element is nearest."""
+    """Say where runtimes disagree: which element is nearest, and how long a part of one is."""
     is_old = len(node.inputs) == _OF_OLD
-    if node.attributes.get("mode", "nearest") != "nearest" and not is_old:
+    how = node.attributes.get("coordinate_transformation_mode", "half_pixel")
+    if node.attributes.get("antialias", 0) or how == "tf_crop_and_resize":
+        return "nobody compared antialias, and crops, with another runtime's"
+    is_nearest = node.attributes.get("mode", "nearest") == "nearest"
+    if not (is_nearest or is_old or how == "align_corners"):
         return ""
     dims = values[node.inputs[0]].shape
     scales = values.get(node.input(1 if is_old else 2))
@@ -60,7 +64,7 @@ def _resize(node: GraphNode, values: Mapping[str, Array]) -> str:
     for length, by in ((dims[axis], by) for axis, by in known):
         if abs(length * by - round(length * by)) > _ROUNDED * length:
             return f"{by:g} times {length} is no whole length: runtimes disagree; give sizes"
-    is_symmetric = node.attributes.get("coordinate_transformation_mode") == "half_pixel_symmetric"
+    is_symmetric = is_nearest and how == "half_pixel_symmetric"
     return "half_pixel_symmetric: runtimes disagree; half_pixel would do" if is_symmetric else ""
 
 

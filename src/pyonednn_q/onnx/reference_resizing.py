@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from onnx.reference.ops import load_op
 
 __all__ = ["RESIZING"]
 
@@ -19,7 +20,9 @@ Array = np.ndarray[Any, Any]
 _HALF = np.float32(0.5)
 _PLACES: Mapping[str, Callable[[Array, int, int, np.float32], Array]] = MappingProxyType(
     {
-        "align_corners": lambda at, n, m, _: at * np.float32(n - 1) / np.float32(max(m - 1, 1)),
+        "align_corners": lambda at, n, m, by: (
+            at * np.float32(n - 1) / (by * np.float32(n) - 1) if m > 1 else at * 0
+        ),
         "asymmetric": lambda at, _n, _m, by: at / by,
         "half_pixel": lambda at, _n, _m, by: (at + _HALF) / by - _HALF,
         "half_pixel_symmetric": lambda at, n, m, by: (
@@ -53,15 +56,15 @@ def _resize(
     how = attributes.get("coordinate_transformation_mode") or "half_pixel"
     if is_old:
         how = "asymmetric"
-    nearest = "floor" if is_old else attributes.get("nearest_mode") or "round_prefer_floor"
-    if attributes.get("antialias") or how not in _PLACES:
-        message = "no antialias, and no crops"
-        raise RuntimeError(message)
-    if (attributes.get("keep_aspect_ratio_policy") or "stretch") != "stretch":
-        message = "sizes as they are"
-        raise RuntimeError(message)
+    policy = attributes.get("keep_aspect_ratio_policy") or "stretch"
+    if attributes.get("antialias") or how not in _PLACES or policy != "stretch":
+        known = load_op("", "Resize", self.run_params["opsets"][""], evaluator_cls=None)
+        other = known(self.onnx_node, self.run_params)
+        inputs = (x, first, second, sizes)[: len(self.onnx_node.input)]
+        result: tuple[Array] = other._run(*inputs, **attributes)  # noqa: SLF001 - as OpRun does
+        return result
     axes = attributes.get("axes") or range(x.ndim)
-    result = x
+    array = x
     for at, axis in enumerate(axes):
         length = x.shape[axis]
         if sizes is not None and sizes.size:
@@ -72,9 +75,12 @@ def _resize(
             by = np.float32(scales[at])
             count = int(np.floor(np.float32(length) * by))
         if by != 1:
+            nearest = attributes.get("nearest_mode") or "round_prefer_floor"
+            if is_old:  # which onnxruntime has so, and nobody says
+                nearest = "floor" if by > 1 else "ceil"
             places = _PLACES[how](np.arange(count).astype(np.float32), length, count, by)
-            result = _along(result, axis % x.ndim, places, nearest, attributes)
-    return (np.asarray(result, x.dtype),)
+            array = _along(array, axis % x.ndim, places, nearest, attributes)
+    return (np.asarray(array, x.dtype),)
 
 
 def _along(

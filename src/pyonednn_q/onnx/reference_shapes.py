@@ -53,6 +53,29 @@ def _flatten(_: object, x: Array, axis: int | None = 1) -> tuple[Array]:
     return (x.reshape(math.prod(x.shape[:at]), math.prod(x.shape[at:])),)
 
 
+def _reshape(_: object, x: Array, shape: Array, allowzero: int | None = 0) -> tuple[Array]:
+    dims = [int(length) for length in shape.ravel()]
+    if not allowzero:
+        dims = [length or x.shape[at] for at, length in enumerate(dims)]
+    known = math.prod(length for length in dims if length != -1)
+    left = x.size // known if known else 0
+    return (x.reshape([left if length == -1 else length for length in dims]),)
+
+
+def _unsqueeze(
+    _: object, x: Array, axes_input: Array | None = None, axes: list[int] | None = None
+) -> tuple[Array]:
+    chosen = axes if axes_input is None else [int(axis) for axis in axes_input.ravel()]
+    return (np.expand_dims(x, tuple(chosen or ())),)
+
+
+def _squeeze(
+    _: object, x: Array, axes_input: Array | None = None, axes: list[int] | None = None
+) -> tuple[Array]:
+    chosen = axes if axes_input is None else [int(axis) for axis in axes_input.ravel()]
+    return (np.squeeze(x, tuple(chosen) if chosen else None),)
+
+
 def _gather_elements(_: object, x: Array, index: Array, axis: int | None = 0) -> tuple[Array]:
     at = (axis or 0) % x.ndim
     own = tuple(slice(n) if d != at else slice(None) for d, n in enumerate(index.shape))
@@ -120,6 +143,9 @@ SHAPES: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "LpNormalization": _lp_normal,
         "OneHot": _one_hot,
         "Pad": _pad,
+        "Reshape": _reshape,
         "Softsign": _soft_sign,
+        "Squeeze": _squeeze,
+        "Unsqueeze": _unsqueeze,
     }
 )

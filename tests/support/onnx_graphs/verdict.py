@@ -145,7 +145,11 @@ def _of_constants(model: bytes) -> set[str]:
     graph = onnx.ModelProto.FromString(model).graph
     held = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
     whole = {n for n, each in held.items() if each.dtype.kind != "f" or not np.isnan(each).any()}
-    of_whole = [node for node in graph.node if whole.issuperset(filter(None, node.input))]
+    of_whole = [
+        node
+        for node in graph.node
+        if node.op_type in {"Shape", "Size"} or whole.issuperset(filter(None, node.input))
+    ]
     return {name for node in of_whole for name in node.output}
 
 
