@@ -25,9 +25,10 @@ from support.onnx_graphs.kinds import COMPUTED, Kind
 from support.onnx_graphs.layers import LAYERS
 from support.onnx_graphs.moves import MOVES
 from support.onnx_graphs.verdict import judged
+from support.onnx_graphs.windows import WINDOWS
 
 OPSETS = range(7, 24)
-ROOMS: tuple[Mapping[str, Kind], ...] = (COMPUTED, MOVES, LAYERS)
+ROOMS: tuple[Mapping[str, Kind], ...] = (COMPUTED, MOVES, WINDOWS, LAYERS)
 CASES = [(kind, kinds) for kinds in ROOMS for kind in kinds]
 # Which other tests compare: by cases of their own, or within other kinds.
 ELSEWHERE = {"DequantizeLinear", "Dropout", "MatMulInteger", "Upsample"}

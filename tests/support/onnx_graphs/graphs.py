@@ -8,6 +8,7 @@ from support.onnx_graphs.draw import GraphDraw, NotHere
 from support.onnx_graphs.kinds import COMPUTED, Kind
 from support.onnx_graphs.layers import LAYERS
 from support.onnx_graphs.moves import MOVES
+from support.onnx_graphs.windows import WINDOWS
 
 OPSETS = range(10, 24)
 _TRIES = 30
@@ -22,7 +23,7 @@ def random_graph(seed: int) -> GraphDraw:
     for _ in range(_TRIES):
         if len(draw.nodes) >= wanted:
             break
-        rooms: tuple[Mapping[str, Kind], ...] = (COMPUTED, MOVES)
+        rooms: tuple[Mapping[str, Kind], ...] = (COMPUTED, MOVES, MOVES, WINDOWS)
         kinds = LAYERS if draw.maybe(of_layers) else draw.one(*rooms)
         add(draw, kinds, draw.one(*kinds))
     return draw

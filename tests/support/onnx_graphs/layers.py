@@ -10,7 +10,7 @@ import numpy as np
 
 from support.onnx_graphs.draw import Dims, GraphDraw, NotHere
 from support.onnx_graphs.kinds import Kind
-from support.onnx_graphs.moves import image, window
+from support.onnx_graphs.windows import image, window
 
 CODES = (np.uint8, np.int8)
 _OF_CODES = " of codes"
