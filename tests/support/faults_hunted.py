@@ -68,6 +68,7 @@ def _more() -> list[tuple[str, str, Problem, Attr]]:
         ("conv-dilated-padded-src-zero-point", AVX512, dilated(), SRC_POINT),
         ("conv-gemm-transposed-wei", VNNI, taps(63, 64), Attr()),
         ("conv-gemm-transposed-wei", AVX512, taps(17, 1, 64, groups=1), Attr()),
+        ("conv-gemm-transposed-wei", VNNI, taps(8, 1, 1000, groups=1), Attr()),
         ("depthwise-eight-taps", AVX2, taps(16, 192), Attr()),
         ("deconv-stride-s8", VNNI, longer(0, src="s8", length=1), Attr()),
         ("deconv-stride-s8", AVX2_VNNI, longer(1, 4, src="s8", length=2), Attr()),

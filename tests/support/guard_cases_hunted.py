@@ -187,6 +187,7 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
             taps(8, 8),
             taps(17, 1, 64, groups=1),
             taps(8, 1, 192, groups=1),
+            taps(8, 1, 136, groups=1),
             taps(3, 16, 31, groups=1),
             taps(30, 16, 31, groups=2),
         )

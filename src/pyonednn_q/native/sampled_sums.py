@@ -9,6 +9,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.check.meaning import UNIT, Meaning, summed_error
 from pyonednn_q.check.sample import Slots
+from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.expr.steps import Chain, PRelu, Step
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _LEVELS = 48.0  # of 8 bits, that results are apart as a rule
+_CODES = 255  # the most that a code amounts to
 _OUTSIDE = np.iinfo(np.int64).min
 _EXACT_TYPES = {("u1", "i1"), ("i1", "i1"), ("u1", "u1"), ("i1", "u1"), ("f4", "f4")}
 
@@ -243,12 +245,7 @@ class SampledSums:
             lo, hi = (0, 127) if dtype == "u8" else (-128, -1)
         if dtypes.bits(self.problem.dst.dtype) > 8:
             return lo, hi
-        flat = (
-            self.wei.reshape(-1) if self.wei.flags.c_contiguous else self.wei[..., :1].reshape(-1)
-        )
-        some = flat[:: max(1, flat.size // 2048)].astype(np.float64)
-        point = np.asarray(self.values.get("wei_zero_point", 0)).astype(np.float64).mean()
-        size = np.sqrt(((some - point) ** 2).mean() * self.problem.terms / 3)
+        size = self._wei_size() * np.sqrt(self.problem.terms / 3)
         worth = float(np.median(meaning.scale / meaning.dst_scale))
         for name in ("src", "wei"):
             if self._is_inner(name) and getattr(self.attr, f"{name}_scale") is not None:
@@ -256,6 +253,26 @@ class SampledSums:
         apart = int(np.clip(_LEVELS / max(size * worth, 1e-9), 2, 255))
         centre = int(np.clip(self._point("src"), lo, hi))
         return max(lo, centre - apart), min(hi, centre + apart)
+
+    def _wei_size(self) -> float:
+        """Return about how large weights are, less their zero point."""
+        wei = self.wei
+        flat = wei.reshape(-1) if wei.flags.c_contiguous else wei[..., :1].reshape(-1)
+        some = flat[:: max(1, flat.size // 2048)].astype(np.float64)
+        point = np.asarray(self.values.get("wei_zero_point", 0)).astype(np.float64).mean()
+        return float(np.sqrt(((some - point) ** 2).mean()))
+
+    def _error(self, acc: Array, sizes: Array) -> Array:
+        """Return by how much kernels may have the sums wrong."""
+        terms = self.problem.terms
+        if sizes.size:
+            return summed_error(sizes, terms)
+        error: Array = UNIT * np.abs(acc)
+        if terms * _CODES * 128 > F32_WHOLE:
+            # Sums of whole codes are rounded before the share of a zero point, or of the 128 that
+            # make u8 of s8, is taken off. Of a channel they are no more than twice the usual.
+            error = error + 2 * UNIT * _CODES * terms * self._wei_size()
+        return error
 
     def _point(self, name: str) -> int:
         values = np.asarray(self.values.get(f"{name}_zero_point", 0)).reshape(-1)
@@ -282,7 +299,7 @@ class SampledSums:
             acc, sizes = self._quick(reads, src, has_sizes)
         else:
             acc, sizes = self._slow(reads, src)
-        error = summed_error(sizes, self.problem.terms) if has_sizes else UNIT * np.abs(acc)
+        error = self._error(acc, sizes if has_sizes else np.empty(0))
         return meaning.band_of(acc[np.newaxis], error[np.newaxis], before=before, operands=operands)
 
     def _quick(self, reads: Reads, src: Array, has_sizes: bool) -> tuple[Array, Array]:

@@ -88,13 +88,16 @@ def transposed_wei(problem: ConvProblem, attr: Attr) -> bool:
     """Match s8 or src zero point, and weights that are transposed in whole blocks.
 
     Blocks of 16 taps; of 64 input channels in a 1x1 kernel, with 8 outputs or a number that 4 does
-    not divide; and weights of 8 outputs and 8 numbers each. The sums that make up for the source's
+    not divide; of 8 input channels, more than 128, in a 1x1 kernel with 8 outputs; and weights of 8
+    outputs and 8 numbers each. The sums that make up for the source's
     shift are lost on the way. Of 16 taps more is right than is not: with 8 outputs and 16.
     """
     taps, channels = math.prod(problem.window.kernel), problem.ic // problem.groups
     odd = problem.oc == 8 or problem.oc % 4 != 0
     deep = taps == 1 and channels % 64 == 0 and odd
-    return taps % 16 == 0 or deep or (problem.oc == 8 and taps * channels == 8)
+    wide = taps == 1 and channels % 8 == 0 and channels > 128
+    eight = problem.oc == 8 and (wide or taps * channels == 8)
+    return taps % 16 == 0 or deep or eight
 
 
 @condition()
