@@ -111,10 +111,10 @@ def _shape(kind: str, rng: Rng) -> _Shape:
         inner = (_size(rng), *_many(rng, (1, 2, 3, 4, 7), spatial))
         return _Shape(kind, (int(one(rng, SIZES)), *inner), (_size(rng), *inner), {})
     groups, ic, oc = _channels(rng)
-    spatial = int(one(rng, (1, 2, 2, 2, 3, 3)))
+    spatial = int(one(rng, (1, 2, 2, 3, 3)))
     kernel = _many(rng, KERNELS if spatial < 3 else KERNELS[:6], spatial)
     lengths = _many(rng, LENGTHS if spatial < 3 else LENGTHS[:8], spatial)
-    strides = _many(rng, (1, 1, 1, 2, 2, 3, 4), spatial) if rng.random() < 0.5 else (1,) * spatial
+    strides = _strides(rng, kernel)
     dilation = _many(rng, (1, 1, 2, 3), spatial) if rng.random() < 0.3 else (1,) * spatial
     lo, hi, tail = [0] * spatial, [0] * spatial, [0] * spatial
     is_padded = rng.random() < 0.6
@@ -134,6 +134,17 @@ def _shape(kind: str, rng: Rng) -> _Shape:
     window |= {"lo": tuple(lo), "hi": tuple(hi), "tail": tuple(tail)}
     batch = int(one(rng, (1, 1, 1, 2, 3)))
     return _Shape(kind, (batch, groups * ic, *lengths), (groups * oc, ic, *kernel), window)
+
+
+def _strides(rng: Rng, kernel: Dims) -> Dims:
+    """Give strides: none, any, those that skip rows or columns, or those of the kernel itself."""
+    of = rng.random()
+    if of < 0.4:
+        return (1,) * len(kernel)
+    if of < 0.8:
+        return _many(rng, (1, 1, 1, 2, 2, 3, 4), len(kernel))
+    more = _many(rng, (0, 0, 1, 2), len(kernel))
+    return tuple(length + skipped for length, skipped in zip(kernel, more, strict=True))
 
 
 def _size(rng: Rng) -> int:

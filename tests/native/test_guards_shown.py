@@ -21,6 +21,7 @@ from support.fault import MEASURED, Fault, filled
 from support.faults import FAULTS
 from support.faults_hunted import ALL, HUNTED_FAULTS, multiplied, ragged
 from support.faults_layouts import LAYOUT_FAULTS
+from support.guard_cases_lowered import skipping
 from support.isa import LIMIT_VARIABLE, reason_row_is_unavailable
 
 if TYPE_CHECKING:
@@ -111,8 +112,27 @@ def test_operands_go_wrong_behind_another_kernel() -> None:
     assert not oracle.run(ragged(19), attr, arrays | values).accepts(dst).all()
 
 
+def test_skipped_rows_go_wrong_where_a_buffer_was_used_before() -> None:
+    """The first primitive of a process may be right; which of the later ones are not is chance."""
+    fault = Fault("conv-rows-skipped", "AVX512_CORE_AMX", skipping())
+    arrays, values = filled(fault)
+    environment = {LIMIT_VARIABLE: fault.level, "MALLOC_PERTURB_": "165", **TWO_THREADS}
+    expected = oracle.run(fault.problem, fault.attr, arrays | values)
+    with child(environment) as ask:
+        reason = reason_row_is_unavailable(ask(runtime.facts).isa, fault.level)
+        if reason is not None:
+            pytest.skip(reason)
+        place = ask(unguarded.struck, fault.row, fault.problem, fault.attr)[0]
+        work = (unguarded.result_at, place, fault.problem, fault.attr, arrays, values)
+        right = [expected.accepts(ask(*work)).all() for _ in range(6)]
+        ours = ask(unguarded.guarded, fault.problem, fault.attr, arrays, values, False)
+    assert not all(right)
+    assert expected.accepts(ours.dst).all()
+
+
 def test_every_measured_row_is_shown() -> None:
-    """Here, or for all numbers of s32 in test_whole_numbers."""
+    """Above, or for all numbers of s32 in test_whole_numbers."""
     measured = {guard.id for guard in guards.GUARDS if guard.source.startswith("measured")}
     shown = {fault.row for fault in (*FAULTS, *HUNTED_FAULTS, *LAYOUT_FAULTS)}
-    assert shown | {"s32-in-float32", "s32-maxima"} == measured
+    elsewhere = {"s32-in-float32", "s32-maxima", "conv-rows-skipped"}
+    assert shown | elsewhere == measured

@@ -12,15 +12,16 @@ from pyonednn_q.faults.guards import GUARDS, Guard, windows
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
-from support.guard_borders import layer_layouts, layouts, plain, post_ops, products
+from support.guard_borders import layer_layouts, layouts, lowered, plain, post_ops, products
 from support.guard_borders import windows as window_borders
 from support.guard_borders.make import PLAIN, Border, deconv
 from support.guard_cases import WRONG
 from support.guard_cases_hunted import HUNTED
+from support.guard_cases_lowered import LOWERED
 from support.guard_cases_plain import PLAIN_WRONG
 
 BORDERS = [
-    *(*window_borders.BORDERS, *products.BORDERS, *post_ops.BORDERS),
+    *(*window_borders.BORDERS, *lowered.BORDERS, *products.BORDERS, *post_ops.BORDERS),
     *(*plain.BORDERS, *layouts.BORDERS, *layer_layouts.BORDERS),
 ]
 
@@ -92,7 +93,7 @@ def test_a_window_outside_is_one_that_meets_nothing() -> None:
 
 # --- versions and names --------------------------------------------------------------------------
 
-CASES = {case[0]: case[1:] for case in (*WRONG, *HUNTED, *PLAIN_WRONG)}
+CASES = {case[0]: case[1:] for case in (*WRONG, *HUNTED, *LOWERED, *PLAIN_WRONG)}
 
 
 def before(version: tuple[int, int, int]) -> tuple[int, int, int]:

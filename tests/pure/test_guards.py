@@ -26,6 +26,7 @@ from support.guard_cases import (
     deconv,
 )
 from support.guard_cases_hunted import HUNTED, HUNTED_RIGHT
+from support.guard_cases_lowered import LOWERED, LOWERED_RIGHT
 from support.guard_cases_plain import PLAIN_RIGHT, PLAIN_WRONG
 from support.guard_cases_right import RIGHT
 
@@ -40,7 +41,7 @@ def ids(
 
 
 @pytest.mark.parametrize(
-    ("row", "problem", "attr", "version", "isa", "impl"), [*WRONG, *HUNTED, *PLAIN_WRONG]
+    ("row", "problem", "attr", "version", "isa", "impl"), [*WRONG, *HUNTED, *LOWERED, *PLAIN_WRONG]
 )
 def test_what_was_seen_wrong_is_matched(
     row: str, problem: Problem, attr: Attr, version: Any, isa: str, impl: str
@@ -50,7 +51,8 @@ def test_what_was_seen_wrong_is_matched(
 
 
 @pytest.mark.parametrize(
-    ("problem", "attr", "version", "isa", "impl"), [*RIGHT, *HUNTED_RIGHT, *PLAIN_RIGHT]
+    ("problem", "attr", "version", "isa", "impl"),
+    [*RIGHT, *HUNTED_RIGHT, *LOWERED_RIGHT, *PLAIN_RIGHT],
 )
 def test_what_was_seen_right_is_not(
     problem: Problem, attr: Attr, version: Any, isa: str, impl: str
@@ -59,7 +61,9 @@ def test_what_was_seen_right_is_not(
 
 
 def test_every_row_has_an_example() -> None:
-    assert {case[0] for case in (*WRONG, *HUNTED, *PLAIN_WRONG)} == {guard.id for guard in GUARDS}
+    assert {case[0] for case in (*WRONG, *HUNTED, *LOWERED, *PLAIN_WRONG)} == {
+        guard.id for guard in GUARDS
+    }
 
 
 def test_ordinary_problems_match_nothing_anywhere() -> None:

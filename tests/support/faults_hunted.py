@@ -25,8 +25,16 @@ from support.guard_cases_hunted import (
     stepped,
     taps,
 )
+from support.guard_cases_lowered import (
+    BF16,
+    as_columns,
+    few_channels,
+    in_steps,
+    single_channel,
+    swapped,
+)
 
-VNNI, AVX512 = "AVX512_CORE_VNNI", "AVX512_CORE"
+AMX, VNNI, AVX512 = "AVX512_CORE_AMX", "AVX512_CORE_VNNI", "AVX512_CORE"
 AVX2_VNNI, AVX2, SSE41, ALL = "AVX2_VNNI", "AVX2", "SSE41", "ALL"
 UNIT, SRC_POINT = Attr(src_scale=Scale()), Attr(src_zero_point=ZeroPoint())
 
@@ -53,6 +61,11 @@ def added(batches: int) -> Attr:
     """A value per column of a product."""
     dims = (1,) * (batches + 1) + (16,)
     return Attr(post_ops=(BinaryPostOp("add", TensorSpec.dense(dims, "f32")),))
+
+
+def along_columns(n: int) -> Attr:
+    """A value per column of a product of four dimensions."""
+    return Attr(post_ops=(BinaryPostOp("add", TensorSpec.dense((1, 1, 1, n), "f32")),))
 
 
 def single_scales() -> dict[str, Any]:
@@ -136,6 +149,27 @@ HUNTED_FAULTS = [
         Fault("operand-of-gapped-rows", VNNI, gapped(batch, m), added(len(batch)))
         for batch, m in (((2, 3), 1), ((2, 2), 1))
     ),
+    *(
+        Fault("few-channels-one-plane", AMX, few_channels(channels, **types))
+        for channels, types in ((1, {}), (17, {}), (28, {}), (3, BF16))
+    ),
+    *(
+        Fault("conv-columns-as-channels", AMX, problem)
+        for problem in (in_steps(48, 4, 3), in_steps(16, 8, 2), in_steps(16, 4, 2, **BF16))
+    ),
+    *(Fault("conv-one-column-as-channels", level, in_steps(16, 8, 1)) for level in (VNNI, AMX)),
+    *(
+        Fault("matmul-batch-of-ragged-rows", AMX, as_columns(k, dtype))
+        for k, dtype in ((5, "u8"), (49, "u8"), (3, "bf16"))
+    ),
+    Fault("conv-pointwise-single-channel", VNNI, single_channel()),
+    Fault("matmul-batches-swapped", VNNI, swapped(), along_columns(2)),
+    Fault(
+        "conv-rows-of-taps",
+        AMX,
+        ConvProblem.of((1, 8, 4, 27), (16, 8, 1, 8), stride=(2, 8), **BF16),
+    ),
+    Fault("conv-few-columns-stored-narrow", AVX2_VNNI, few_columns(5)),
     Fault("operand-in-avx2-vnni", ALL, ragged(19), multiplied(19), since=(3, 8, 0)),
     Fault("conv-f32-by-bf16", ALL, by_bf16("u8")),
     *(Fault("conv-few-columns-stored-narrow", level, few_columns(5)) for level in (VNNI, AVX512)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyonednn_q.faults.guards import layer_layouts
+from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
@@ -12,7 +13,17 @@ from pyonednn_q.primitive.problem import (
     MatMulProblem,
 )
 from pyonednn_q.primitive.tensor import TensorSpec
-from support.guard_borders.make import PLAIN, Border, Dims, conv, deconv, inner, matmul
+from support.guard_borders.make import (
+    PLAIN,
+    Border,
+    Dims,
+    after,
+    conv,
+    deconv,
+    inner,
+    matmul,
+    operand,
+)
 
 
 def from_gaps(dtype: str, strides: Dims) -> ConvProblem:
@@ -50,6 +61,18 @@ def apart(dtype: str, strides: Dims | None) -> ConvProblem:
     """Return a convolution into a dst of (1, 8, 3, 3) that lies so."""
     problem = conv((1, 4, 5, 5), (8, 4, 3, 3), "bf16", wei="bf16", dst=dtype)
     return replace(problem, dst=TensorSpec((1, 8, 3, 3), dtype, strides))
+
+
+def pointwise(dst: Dims, strides: Dims | None, dtype: str = "f32") -> ConvProblem:
+    """Return a 1x1 convolution of 3 channels into that dst."""
+    n, oc, *places = dst
+    problem = conv((n, 3, *places), (oc, 3, *(1,) * len(places)), dtype, wei=dtype, dst="f32")
+    return replace(problem, dst=TensorSpec(dst, "f32", strides))
+
+
+def beside(problem: MatMulProblem, *dims: int) -> tuple[MatMulProblem, Attr]:
+    """Return a product with a sum of an operand behind it."""
+    return problem, after(operand("add", *dims))
 
 
 def product(dst: Dims, strides: Dims | None) -> MatMulProblem:
@@ -137,6 +160,35 @@ BORDERS: list[Border] = [
             (product((1, 1), (2, 1)), PLAIN),
             (product((7, 2), (3, 1)), PLAIN),
             (product((7, 1), None), PLAIN),
+        ],
+    ),
+    (
+        layer_layouts.single_channel_laid_last,
+        [
+            (pointwise((2, 1, 9), (9, 1, 1)), PLAIN),
+            (pointwise((3, 1, 1, 9), (9, 1, 9, 1)), PLAIN),
+        ],
+        [
+            (pointwise((2, 1, 9), (9, 9, 1)), PLAIN),
+            (pointwise((1, 1, 9), (9, 1, 1)), PLAIN),
+            (pointwise((2, 1, 1), (1, 1, 1)), PLAIN),
+            (pointwise((2, 2, 9), (18, 1, 2)), PLAIN),
+            (pointwise((2, 1, 9), None), PLAIN),
+            (pointwise((2, 1, 9), (9, 1, 1), "bf16"), PLAIN),
+        ],
+    ),
+    (
+        layer_layouts.batches_swapped,
+        [
+            beside(product((2, 3, 15, 2), (30, 60, 2, 1)), 1, 1, 1, 2),
+            beside(product((3, 2, 1, 2), (2, 6, 2, 1)), 1, 1, 1, 2),
+        ],
+        [
+            (product((2, 3, 15, 2), (30, 60, 2, 1)), PLAIN),
+            beside(product((2, 3, 15, 2), (30, 60, 2, 1)), 2, 3, 15, 2),
+            beside(product((2, 3, 15, 2), (90, 30, 2, 1)), 1, 1, 1, 2),
+            beside(product((1, 3, 15, 2), (30, 60, 2, 1)), 1, 1, 1, 2),
+            beside(product((2, 3, 15, 2), None), 1, 1, 1, 2),
         ],
     ),
     (

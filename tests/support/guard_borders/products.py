@@ -142,6 +142,18 @@ BORDERS: list[Border] = [
         ],
     ),
     (
+        products.batch_of_ragged_rows,
+        [(columns((2, 1, k), (1, k, 4)), PLAIN) for k in (2, 3, 5, 33, 49)]
+        + [(columns((2, 1, 9), (1, 9, 4)), WEI_POINT)],
+        [(columns((2, 1, k), (1, k, 4)), PLAIN) for k in (1, 4, 8, 64)]
+        + [
+            (columns((2, 1, 9), (2, 9, 4)), PLAIN),
+            (columns((1, 1, 9), (1, 9, 4)), PLAIN),
+            (columns((2, 2, 9), (1, 9, 4)), PLAIN),
+            (matmul((2, 1, 9), (1, 9, 4)), PLAIN),
+        ],
+    ),
+    (
         products.batch_of_single_rows,
         [
             (columns((2, 1, 8), (1, 8, 4)), WEI_POINT),

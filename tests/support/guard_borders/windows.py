@@ -244,21 +244,6 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        windows.one_channel_one_plane,
-        [
-            (conv((1, 1, 1, 6, 6), (4, 1, 2, 3, 3), padding=1), PLAIN),
-            (conv((1, 2, 1, 6, 6), (2, 4, 1, 3, 3, 3), padding=1), PLAIN),
-            (conv((1, 1, 1, 6, 6), (4, 1, 2, 3, 3), padding=1, dilation=(2, 2, 1)), PLAIN),
-        ],
-        [
-            (conv((1, 1, 2, 6, 6), (4, 1, 2, 3, 3), padding=1), PLAIN),
-            (conv((1, 1, 1, 6, 6), (4, 1, 1, 3, 3)), PLAIN),
-            (conv((1, 2, 1, 6, 6), (4, 2, 2, 3, 3), padding=1), PLAIN),
-            (conv((1, 1, 1, 6, 6), (4, 1, 2, 3, 3), padding=1, dilation=(1, 1, 2)), PLAIN),
-            (conv((1, 1, 1, 6), (4, 1, 2, 3), padding=1), PLAIN),
-        ],
-    ),
-    (
         windows.one_channel_padded,
         [
             (single(4, padding=((0, 0), (0, 1))), PLAIN),
@@ -324,21 +309,6 @@ BORDERS: list[Border] = [
             (conv((1, 3, 9), (49, 3, 2), "s8", stride=3), PLAIN),
             (conv((1, 3, 3), (4, 3, 1), "f32", wei="f32", dst="f32", stride=3), PLAIN),
             (deconv((1, 3, 3), (4, 3, 1), "s8", stride=3), PLAIN),
-        ],
-    ),
-    (
-        windows.rows_of_taps,
-        [
-            (conv((1, 16, 3, 9), (4, 16, 1, 8)), PLAIN),
-            (conv((1, 8, 3, 20), (4, 8, 1, 16)), PLAIN),
-            (conv((1, 32, 3, 9), (2, 4, 16, 1, 8)), PLAIN),
-            (conv((1, 31, 1, 64), (4, 31, 1, 64)), PLAIN),
-        ],
-        [
-            (conv((1, 16, 3, 9), (4, 16, 1, 4)), PLAIN),  # a row of 64
-            (conv((1, 16, 9, 9), (4, 16, 8, 6)), PLAIN),
-            (conv((1, 32, 3, 9), (4, 32, 1, 8)), PLAIN),
-            (deconv((1, 16, 3, 9), (4, 16, 1, 8)), PLAIN),
         ],
     ),
     (

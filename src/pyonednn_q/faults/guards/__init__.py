@@ -24,6 +24,7 @@ from pyonednn_q.faults.guards.dense import DENSE_GUARDS
 from pyonednn_q.faults.guards.guard import Guard, traits
 from pyonednn_q.faults.guards.layer_layouts import LAYER_LAYOUT_GUARDS
 from pyonednn_q.faults.guards.layouts import LAYOUT_GUARDS
+from pyonednn_q.faults.guards.lowered import LOWERED_GUARDS
 from pyonednn_q.faults.guards.plain import PLAIN_GUARDS
 from pyonednn_q.faults.guards.post_ops import POST_OP_GUARDS
 
@@ -37,6 +38,7 @@ __all__ = ["GUARDS", "Guard", "matching"]
 GUARDS: tuple[Guard, ...] = (
     *DENSE_GUARDS,
     *CONVOLUTION_GUARDS,
+    *LOWERED_GUARDS,
     *DECONVOLUTION_GUARDS,
     *POST_OP_GUARDS,
     *PLAIN_GUARDS,

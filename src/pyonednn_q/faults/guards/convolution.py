@@ -138,20 +138,6 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         "those with a single channel or place",
     ),
     Guard(
-        id="conv-rows-of-taps",
-        since=FLOOR,
-        until=None,
-        isas=InstructionSet.has_amx,
-        kinds=CONV,
-        impl=r"brg.*amx",
-        condition=windows.rows_of_taps,
-        effect="wrong values, as if every fourth tap or so was read",
-        remedy="the next implementation",
-        source="measured: 3.7.2 and 3.13.2, AMX, u8 and s8, 2-D and 3-D, groups or not, 5249 of "
-        "5760 problems; rows of 64 were right, and so were 1908 problems with 32 channels or more, "
-        "and deconvolutions",
-    ),
-    Guard(
         id="grouped-conv-src-zero-point",
         since=FLOOR,
         until=None,
@@ -192,20 +178,6 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         source="measured: 3.7.2, 3.13.1 and 3.13.2, every AVX-512 level, 2 to 8 groups, 1-D to "
         "3-D: 5867 of 35683 problems of a scan over strides, paddings and 2 to 256 outputs a "
         "group; none with dilated rows, none with 2 input channels, and no deconvolution",
-    ),
-    Guard(
-        id="one-channel-one-plane",
-        since=FLOOR,
-        until=None,
-        isas=InstructionSet.has_avx512,
-        kinds=CONV,
-        impl=_ONE_CHANNEL,
-        condition=windows.one_channel_one_plane,
-        effect="memory that nobody wrote is summed",
-        remedy="the next implementation",
-        source="measured: 3.7.2, 3.13.1 and 3.13.2, every AVX-512 level, groups or not, 120 of 136 "
-        "problems of u8 and s8 with rows of 2 taps and more, 5 of 21 of bf16; depth 2 and dilated "
-        "rows were right",
     ),
     Guard(
         id="one-channel-s8-padding",
@@ -340,14 +312,15 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         id="conv-few-columns-stored-narrow",
         since=FLOOR,
         until=None,
-        isas=InstructionSet.has_avx512,
+        isas=lambda isa: isa.has("AVX2"),
         kinds=CONV,
-        impl=r"brg_conv_fwd:(?!.*amx).*512",
+        impl=r"brg_conv_fwd:(?!.*amx)",
         condition=windows.few_columns_stored_narrow,
         effect="values of a column come from uninitialised memory, from two threads on",
         remedy="the next implementation, or an s32 or f32 dst",
         source="measured: 3.7.2 and 3.13.2, AVX512_CORE and AVX512_CORE_VNNI, two threads, 1-D, 5 "
         "output channels: 10 of 2250 windows, 3 columns out; from 1 to 16 output channels, u8, s8 "
-        "and bf16; 17 and more, s32 and f32 were right, and so is one thread",
+        "and bf16; 17 and more, s32 and f32 were right, and so is one thread; 3.7.2, AVX2_VNNI, "
+        "up to 8 output channels, with post-ops and without",
     ),
 )

@@ -7,11 +7,13 @@ Every condition holds wherever a failure was seen.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyonednn_q import dtypes
 from pyonednn_q.faults.guards.guard import (
     AFTER_3_7,
+    BEFORE_3_13,
     CONV,
     DECONV,
     FAST,
@@ -22,6 +24,7 @@ from pyonednn_q.faults.guards.guard import (
     any_isa,
     condition,
 )
+from pyonednn_q.faults.guards.products import operands
 from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,
@@ -110,6 +113,32 @@ def float_wei_batches_within(problem: MatMulProblem, attr: Attr) -> bool:
     return wei.ndim > 3 and not dtypes.is_integer(wei.dtype) and _batches_within(wei)
 
 
+@condition("operand")
+def batches_swapped(problem: MatMulProblem, attr: Attr) -> bool:
+    """Match two dimensions of batches that lie in dst the other way round, beside an operand.
+
+    An operand of dst's size is right.
+    """
+    strides, leading = problem.dst.strides, problem.dst.dims[:-2]
+    if strides is None:
+        return False
+    steps = [step for step, length in zip(strides, leading, strict=False) if length > 1]
+    return steps != sorted(steps, reverse=True) and any(
+        dims != problem.dst.dims for dims in operands(problem, attr)
+    )
+
+
+@condition("src f32")
+def single_channel_laid_last(problem: ConvProblem, attr: Attr) -> bool:
+    """Match images of several places and one output channel that is declared channels last.
+
+    These are the bytes of a row-major dst.
+    """
+    dst = problem.dst
+    several = dst.dims[0] > 1 == dst.dims[1] and max(dst.dims[2:]) > 1
+    return several and dst.strides is not None and dst.strides[1] < math.prod(dst.dims[2:])
+
+
 def _batches_within(spec: TensorSpec) -> bool:
     """Tell whether some matrix begins before the last row, or column, of the one before."""
     if spec.strides is None:
@@ -127,6 +156,33 @@ def _inner_order(strides: Dims, dims: Dims) -> list[int]:
 
 
 LAYER_LAYOUT_GUARDS: tuple[Guard, ...] = (
+    Guard(
+        id="conv-pointwise-single-channel",
+        since=FLOOR,
+        until=BEFORE_3_13,
+        isas=any_isa,
+        kinds=CONV,
+        impl=r"ncsp.*matmul",
+        condition=single_channel_laid_last,
+        effect="all values wrong, or those of every image but the first",
+        remedy="a row-major dst: of one channel these are the same bytes",
+        source="measured: 3.7.2, AVX512_CORE_BF16 with AMX and without, f32, row-major src, 1 to "
+        "500 places and 1 to 65 input channels: every problem of 2 and 3 images; one image, one "
+        "place, and 3.13.2 were right",
+    ),
+    Guard(
+        id="matmul-batches-swapped",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=MATMUL,
+        impl=r"^gemm",
+        condition=batches_swapped,
+        effect="the process crashes",
+        remedy="a row-major dst, or an operand of its size",
+        source="measured: 3.7.2, AVX512_CORE_BF16, u8 and s8, an operand along the columns: 29 of "
+        "39 problems; without an operand, and with one of dst's size, all were right",
+    ),
     Guard(
         id="deconv-into-gaps",
         since=FLOOR,

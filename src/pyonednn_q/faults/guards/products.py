@@ -96,6 +96,13 @@ def batch_of_single_rows(problem: MatMulProblem, attr: Attr) -> bool:
     return as_column and max(src.dims[:-2], default=1) > max(wei.dims[:-2], default=1) == 1
 
 
+@condition()
+def batch_of_ragged_rows(problem: MatMulProblem, attr: Attr) -> bool:
+    """Match such rows, zero point or not, and K that four does not divide; of 16 bits, two."""
+    together = 32 // dtypes.bits(problem.src.dtype)
+    return problem.k % together != 0 and batch_of_single_rows.rest(problem, attr)
+
+
 @condition("operand")
 def per_row_operand_4d(problem: Problem, attr: Attr) -> bool:
     """Match four or more dimensions, a binary or prelu operand along M but not along N."""
@@ -359,16 +366,13 @@ def operands(problem: Operation, attr: Attr) -> Iterator[tuple[int, ...]]:
 
 def _compares_with_several(attr: Attr) -> bool:
     """Tell whether a comparison has an operand of more than one value."""
-    return any(
-        isinstance(op, BinaryPostOp) and op.alg in COMPARISONS and max(op.src1.dims) > 1
-        for op in attr.post_ops
-    )
+    binaries = (op for op in attr.post_ops if isinstance(op, BinaryPostOp))
+    return any(op.alg in COMPARISONS and max(op.src1.dims) > 1 for op in binaries)
 
 
 def ragged(problem: Problem, block: int) -> bool:
     """Tell whether the last block of dst's channels, or of a group's, is not full."""
-    channels = problem.tensors["dst"].dims[problem.channel_axis]
-    return channels // problem.groups % block != 0
+    return problem.tensors["dst"].dims[problem.channel_axis] // problem.groups % block != 0
 
 
 def _is_mean(problem: PoolingProblem, *stored: str) -> bool:

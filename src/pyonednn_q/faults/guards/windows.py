@@ -189,18 +189,6 @@ def one_channel_groups_in_odd_blocks(problem: ConvProblem, attr: Attr) -> bool:
     return problem.dilation[-1] == 1 and _blocks(problem) not in (1, 4)
 
 
-@condition("one_channel")
-def one_channel_one_plane(problem: ConvProblem, attr: Attr) -> bool:
-    """Match one input channel a group, src of depth 1, a kernel deeper than that.
-
-    Right were dilated rows.
-    """
-    if problem.spatial < 3:
-        return False
-    deeper = problem.window.kernel[0] > problem.src.dims[2] == 1
-    return deeper and problem.dilation[-1] == 1
-
-
 @condition("src s8", "one_channel")
 def one_channel_padded(problem: WindowedProblem, attr: Attr) -> bool:
     """Match s8, one input channel a group, a window of more dimensions than one, padded width.
@@ -233,17 +221,6 @@ def dilated_and_padded_with_src_zero_point(problem: ConvProblem, attr: Attr) -> 
 def strided_1x1_of_odd_channels(problem: ConvProblem, attr: Attr) -> bool:
     """Match int8, one tap, a stride, and input channels a group that 8 does not divide."""
     return problem.ic // problem.groups % 8 != 0
-
-
-@condition()
-def rows_of_taps(problem: ConvProblem, attr: Attr) -> bool:
-    """Match fewer than 32 input channels a group, and rows of a kernel that fill two or more 64s.
-
-    A row of the window is summed as one; the weights are packed for sums tap by tap.
-    """
-    channels = problem.ic // problem.groups
-    row = channels * problem.window.kernel[-1]
-    return channels < 32 and row > 64 and row % 64 == 0
 
 
 @condition("depthwise", "shifted")
