@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -21,7 +21,7 @@ from pyonednn_q.primitive.tensor import TensorSpec
 
 Dims: TypeAlias = tuple[int, ...]
 Condition: TypeAlias = Callable[[Any, Attr], bool]  # the problem: of the row's kinds
-Cases: TypeAlias = list[tuple[Problem, Attr]]
+Cases: TypeAlias = Sequence[tuple[Problem, Attr]]
 # A condition, what matches it, and what stands beside that and does not.
 Border: TypeAlias = tuple[Condition, Cases, Cases]
 
