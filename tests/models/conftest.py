@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from support.both_ways import both_ways
+
+__all__ = ["both_ways", "made"]
+
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:

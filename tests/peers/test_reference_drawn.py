@@ -100,3 +100,12 @@ def test_windows_that_begin_behind_the_source_are_refused_where_opsets_disagree(
             continue
         with pytest.raises(UnsupportedError, match=r"1, 2\] where the standard has .*1, 3\]"):
             ready.run({"x": x})
+
+
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool", "LpPool"])
+def test_windows_shorter_than_their_strides_have_no_sides_to_share(kind: str) -> None:
+    """Others refuse some, and begin some at another element."""
+    given = {"kernel_shape": [1], "strides": [3], "auto_pad": "SAME_UPPER"}
+    node = GraphNode("n", kind, ("x",), ("y",), given)
+    with pytest.raises(UnsupportedError, match=r"SAME_UPPER of windows .* runtimes disagree"):
+        reference_call(node, {"": 20})({"x": np.zeros((1, 1, 3), np.float32)})

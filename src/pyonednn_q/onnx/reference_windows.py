@@ -51,10 +51,10 @@ class PoolWindows(NamedTuple):
         reach = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
         if auto in {"SAME_UPPER", "SAME_LOWER"}:
             dst = tuple(-(-n // s) for n, s in zip(src, stride, strict=True))
-            more = [
-                max((o - 1) * s + r - n, 0)
-                for o, s, r, n in zip(dst, stride, reach, src, strict=True)
-            ]
+            more = [(o - 1) * s + r - n for o, s, r, n in zip(dst, stride, reach, src, strict=True)]
+            if min(more, default=0) < 0:
+                message = f"{auto} of windows {kernel} with strides {stride}: runtimes disagree"
+                raise RuntimeError(message)
             less, rest = tuple(m // 2 for m in more), tuple(m - m // 2 for m in more)
             lo, hi = (less, rest) if auto == "SAME_UPPER" else (rest, less)
             return cls(kernel, stride, dilation, lo, hi, src, dst)
