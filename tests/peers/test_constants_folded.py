@@ -231,3 +231,17 @@ def test_a_type_that_stands_in_an_attribute_alone(number: int) -> None:
     ready, ours, theirs = both(model(nodes, SCALES, opset=21))
     np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(ready.network()(X)["y"], theirs)
+
+
+@pytest.mark.parametrize("form", ["codes", "reals"])
+def test_a_constant_beside_codes_is_concatenated(form: str) -> None:
+    if form == "codes":
+        nodes = [SOURCE[0], make("Concat", ["q", "c"], ["p"], axis=1),
+                 make("DequantizeLinear", ["p", "s", "z"], ["y"])]  # fmt: skip
+        constant: Any = RNG.integers(0, 256, (2, 3, 6, 6)).astype(np.uint8)
+    else:
+        nodes = [*SOURCE, make("Concat", ["src", "c"], ["r"], axis=1), *END]
+        constant = RNG.normal(0, 1, (2, 3, 6, 6)).astype(np.float32)
+    ready, ours, theirs = both(model(nodes, {**SCALES, "t": SCALES["s"], "c": constant}))
+    np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(ready.network()(X)["y"], theirs)

@@ -173,7 +173,7 @@ class _Fusion:
                 before.append(codes.node)
             elif name:
                 return
-        if not srcs:
+        if not srcs or (node.kind == "Concat" and constants):
             return
         tail = self._chains.tail(node.outputs[0], 1, operands=False)
         if tail.dst_q is None:
@@ -197,7 +197,10 @@ class _Fusion:
             for at, name in enumerate(node.inputs)
             if name in view.constants
         }
-        if q is None or any(self._meaning(name) != q for name in srcs):
+        is_beside = (
+            node.kind == "Concat" and constants
+        )  # elements of the result, whose codes differ
+        if q is None or is_beside or any(self._meaning(name) != q for name in srcs):
             return
         operation = CodeOperation(
             node.kind, node.attributes, (q,) * len(srcs), q, Chain(), _frozen(constants)

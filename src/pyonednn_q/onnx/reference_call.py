@@ -76,8 +76,7 @@ def reference_call(
         except Exception as error:  # of onnx.reference
             detail = f"{type(error).__name__}: {shortened(str(error), 150)}"
             raise UnsupportedError("failed", "onnx.reference", operator, detail) from None
-        dense = (np.asarray(each, order="C") for each in results)
-        outputs = tuple(next(dense) if name else np.empty(0) for name in node.outputs)
+        outputs = tuple(_dense(next(results)) if name else np.empty(0) for name in node.outputs)
         for name, array in zip(node.outputs, outputs, strict=True):
             known = tensors.get(name)
             result = ValueInfo(array.dtype.name, array.shape)
@@ -87,6 +86,12 @@ def reference_call(
         return outputs
 
     return call
+
+
+def _dense(result: object) -> Array:
+    """Return a result whose elements lie in row-major order, also those of one place."""
+    array = np.asarray(result, order="C")
+    return array if min(array.strides, default=0) >= 0 else array.copy()
 
 
 def _doubt(node: GraphNode) -> str:

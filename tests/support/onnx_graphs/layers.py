@@ -170,7 +170,10 @@ def _between(draw: GraphDraw, kind: str) -> None:
             raise NotHere("no axis")
         given = {"axis": draw.whole(0, len(draw.dims_of(src)) - 1)}
     more = [real(draw, draw.beside(src))] if operator in {"Add", "Mul", "Sub"} else []
-    more = [real(draw, src)] if operator == "Concat" else more
+    if operator == "Concat":
+        more = [
+            real(draw, src) if draw.maybe(0.6) else draw.constant(draw.array(draw.dims_of(src)))
+        ]
     real(draw, draw.add(operator, src, *more, **given)[0])
 
 
