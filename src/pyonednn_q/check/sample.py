@@ -91,7 +91,7 @@ class Slots:
     index : tuple of ndarray
         One array of slots for each dimension of the result.
     each : int
-        How many slots a place has: they differ in their channels.
+        How many slots a place has: they differ in their channels, but for ends that come often.
     """
 
     dims: Dims
@@ -131,7 +131,7 @@ class Slots:
             of_places = np.tile(np.arange(channels), (count, 1))
         else:
             chosen = np.sort(_channels(rng, channels, channels // groups, count * each))
-            # A stratum for each slot of a place: its channels differ.
+            # A stratum for each slot of a place: most of its channels differ.
             of_places = rng.permuted(chosen.reshape(each, count), axis=1).T
         index = [np.repeat(place, each) for place in places]
         index.insert(axis, np.ascontiguousarray(of_places).reshape(-1))
