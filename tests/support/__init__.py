@@ -19,7 +19,7 @@ foreign                    tensors of somebody else: DLPack, buffers, pretenders
 fault*                     problems on which rows of the guard table show
 guard_cases*               what each row must match, and what is right beside it
 guard_borders              both sides of every border of every row
-unguarded                  what the library computes when nobody stops it
+unguarded, planted         what the library computes when nobody stops it; faults put into it
 sum_cases, pair_machine    sums that saturate, and the instruction that makes them
 kernel_*, region_cases      what kernel models are compared with kernels on
 isa, children, threads     levels to skip by, processes with a level of their own, threads at once

@@ -246,5 +246,8 @@ def _channels(rng: np.random.Generator, channels: int, of_group: int, count: int
     rest = count - len(ends)
     whole = np.tile(np.arange(channels), rest // channels)
     left = rest - len(whole)
-    evenly = ((np.arange(left) + rng.random(left)) * (channels / max(left, 1))).astype(np.intp)
+    apart = channels / max(left, 1)
+    # So that no block is left out where there is one for each.
+    moved = min(_BLOCK / apart - 1, 1.0) if apart < _BLOCK else 1.0
+    evenly = ((np.arange(left) + moved * rng.random(left)) * apart).astype(np.intp)
     return np.concatenate([ends, whole, evenly]).astype(np.intp)

@@ -118,7 +118,7 @@ def test_pixels_are_between_others(alg: str) -> None:
     specs = TensorSpec.dense((1, 2, 4), "f32"), TensorSpec.dense((1, 2, 8), "f32")
     src = np.arange(8.0).reshape(1, 2, 4)
     sample, x, error = plain(ResamplingProblem(*specs, alg), src)
-    first = [0, 0, 1, 1, 2, 2, 3, 3]
+    first = [0.0, 0, 1, 1, 2, 2, 3, 3]
     if alg == "linear":
         first = [0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3]
     right = np.array([first, np.add(first, 4)])[np.newaxis]
