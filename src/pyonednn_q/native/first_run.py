@@ -41,7 +41,7 @@ _KEPT = 4096  # primitives
 _MOST_MACS = 2**27
 _MOST_BYTES = 2**24
 
-_looked: OrderedDict[tuple[object, ...], str] = OrderedDict()
+_looked: OrderedDict[int, str] = OrderedDict()
 _lock = Lock()
 
 
@@ -66,7 +66,8 @@ def fault(
     if prepared.core is None or is_spared(prepared.problem, prepared.impl):
         return ""
     threads = runtime.get_num_threads()
-    key = (prepared.problem, prepared.attr, prepared.impl, threads)
+    # A number: problems of many shapes would take more memory than what is looked at.
+    key = hash((prepared.problem, prepared.attr, prepared.impl, threads))
     with _lock.held:
         if key in _looked:
             return _looked[key]
