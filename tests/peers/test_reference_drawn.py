@@ -31,7 +31,7 @@ OPSETS = range(7, 24)
 ROOMS: tuple[Mapping[str, Kind], ...] = (COMPUTED, MOVES, WINDOWS, LAYERS)
 CASES = [(kind, kinds) for kinds in ROOMS for kind in kinds]
 # Which other tests compare: by cases of their own, or within other kinds.
-ELSEWHERE = {"DequantizeLinear", "Dropout", "MatMulInteger", "Upsample"}
+ELSEWHERE = {"DequantizeLinear", "MatMulInteger"}
 
 
 @pytest.mark.parametrize(("kind", "kinds"), CASES, ids=[kind for kind, _ in CASES])

@@ -177,9 +177,11 @@ class GraphDraw:
         others = [each for each in computed if each in read]
         if others and self.maybe(0.3):
             ends.append(self.one(*others))
+        if self.feeds and self.maybe(0.05):
+            ends.append(self.one(*self.feeds))
         held = [numpy_helper.from_array(v, k) for k, v in self.constants.items() if k in read]
         unknown = (np.dtype(np.float32), None)
-        kinds = [self.types.get(each, unknown) for each in ends]
+        kinds = [self.type(n) if n in self.inputs else self.types.get(n, unknown) for n in ends]
         outputs = [
             helper.make_tensor_value_info(each, helper.np_dtype_to_tensor_dtype(kind), dims)
             for each, (kind, dims) in zip(ends, kinds, strict=True)

@@ -311,6 +311,7 @@ COMPUTED: Mapping[str, Kind] = MappingProxyType(
         **dict.fromkeys(
             ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"), _compared
         ),
+        "Dropout": _unary,
         **dict.fromkeys(("And", "Not", "Or", "Xor"), _logical),
         **dict.fromkeys(("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"), _bitwise),
         "BitShift": _shift,

@@ -96,7 +96,7 @@ def _conv(draw: GraphDraw, operator: str) -> None:
     dims, groups = _conv_dims(draw, draw.dims_of(name)[1], given["kernel_shape"])
     wei = real_weights(draw, dims, 0) if is_codes else draw.source(dims)
     src = real(draw, name) if is_codes else name
-    more = [draw.source((dims[0],))] if draw.maybe() else []
+    more = [_bias(draw, dims[0], is_codes)] if draw.maybe() else []
     (name,) = draw.add(operator, src, wei, *more, group=groups, **given)
     follow(draw, name)
 
@@ -129,7 +129,7 @@ def _dense(draw: GraphDraw, operator: str) -> None:
         turned = draw.whole(0, 1)
         dims = (columns, inner) if turned else (inner, columns)
         wei = real_weights(draw, dims, 0 if turned else 1)
-        more = [draw.source((columns,))] if draw.maybe() or draw.opset < 11 else []
+        more = [_bias(draw, columns, True)] if draw.maybe() or draw.opset < 11 else []
         given = {"alpha": draw.one(0.5, 2.0, -1.0)} if draw.maybe(0.3) else {}
         (name,) = draw.add(operator, src, wei, *more, transB=turned, **given)
     follow(draw, name)
@@ -143,6 +143,15 @@ def _of_codes(draw: GraphDraw, _operator: str) -> None:
     real(draw, draw.add("MatMul", first, second)[0])
 
 
+def _bias(draw: GraphDraw, channels: int, is_codes: bool) -> str:
+    """Return a bias: values, or codes of 32 bits behind DequantizeLinear."""
+    if not is_codes or draw.maybe():
+        return draw.source((channels,))
+    codes = draw.constant(draw.rng.integers(-4000, 4000, channels).astype(np.int32))
+    steps = draw.constant(np.array(draw.rng.uniform(1e-4, 1e-3), np.float32))
+    return str(draw.add("DequantizeLinear", codes, steps)[0])
+
+
 def follow(draw: GraphDraw, name: str) -> None:
     """Add what often follows a layer, and codes of it."""
     share = draw.rng.random()
@@ -150,6 +159,12 @@ def follow(draw: GraphDraw, name: str) -> None:
         (name,) = draw.add(draw.one("Relu", "Sigmoid", "Tanh", "LeakyRelu"), name)
     elif share < 0.45:
         (name,) = draw.add(draw.one("Add", "Mul", "Sub"), name, draw.beside(name))
+    elif share < 0.65:  # a residual of codes
+        own = real(draw, name) if draw.maybe() else name
+        kind = draw.one("Add", "Add", "Mul")
+        (name,) = draw.add(kind, own, real(draw, draw.source(draw.dims_of(name))))
+        if draw.maybe():
+            (name,) = draw.add("Relu", name)
     if draw.maybe(0.6):
         real(draw, name)
 
