@@ -269,7 +269,7 @@ class KnownWrongError(UnsupportedError):
 
 
 class SaturationError(UnsupportedError):
-    """Without VNNI, sums of two products would saturate in 16 bits (or weights lose a bit).
+    """Sums would not be exact: beyond 32 bits, or pairs of products beyond 16 without VNNI.
 
     Parameters
     ----------

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+_HELD = {"s4": "s8", "u4": "u8"}  # what holds codes of 4 bits, one in each byte
+
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class QParams:
@@ -146,19 +148,25 @@ class QParams:
         Parameters
         ----------
         q : array_like
-            Of `dtype`.
+            Of `dtype`; codes of 4 bits also in int8 (s4) or uint8 (u4), as `unpack4` returns them.
 
         Raises
         ------
         DTypeError
             `q` is of another type.
+        ArgumentError
+            A code in 8 bits is beyond 4.
         ShapeError
             `q` has another number of channels.
         """
         values = numbers("q", q, "iuV")
-        name = dtypes.from_numpy(values.dtype, "q", self.dtype)
-        if name != self.dtype:
-            raise DTypeError(argument="q", got=name, wanted=self.dtype)
+        wide = _HELD.get(self.dtype)
+        wanted = f"{self.dtype}, or its codes in {dtypes.numpy_dtype(wide)}" if wide else self.dtype
+        name = dtypes.from_numpy(values.dtype, "q", wanted)
+        if name not in {self.dtype, wide}:
+            raise DTypeError(argument="q", got=name, wanted=wanted)
+        if name == wide:
+            _refuse_beyond(values, self.dtype)
         scale, zero_point = self._along(values.shape)
         real: Array = scale * (values.astype(np.float64) - zero_point)
         return real
@@ -253,6 +261,14 @@ def _zero_points(value: object, dtype: str) -> Array:
         wanted = f"values from {lo} to {hi}, the range of {dtype}"
         raise ArgumentError(argument="zero_point", got=got, wanted=wanted)
     return zero_point.astype(np.int64)
+
+
+def _refuse_beyond(codes: Array, dtype: str) -> None:
+    lo, hi = dtypes.qmin(dtype), dtypes.qmax(dtype)
+    beyond = codes[(codes < lo) | (codes > hi)]
+    if beyond.size:
+        wanted = f"codes from {lo} to {hi}, the range of {dtype}"
+        raise ArgumentError("q", f"{beyond.flat[0]}", wanted)
 
 
 def _frozen(values: Array, shape: tuple[int, ...]) -> Array:

@@ -46,7 +46,8 @@ def test_the_last_that_fits_is_exact_and_the_next_is_refused(kind: str, wei: int
 
 
 @pytest.mark.parametrize(
-    "options", [{"dst": "u8"}, {"dst": "bf16"}, {"post": pq.Chain(pq.Clip(0, 6))}]
+    "options",
+    [{"dst": "u8"}, {"dst": "s32"}, {"dst": "bf16"}, {"post": pq.Chain(pq.Clip(0, 6))}],
 )
 def test_whatever_is_stored(options: dict[str, Any]) -> None:
     if options.get("dst") == "bf16":
@@ -73,9 +74,32 @@ def test_32_bits_are_no_excuse_where_more_than_sums_is_stored(options: dict[str,
         layer("matmul", MANY, 64, **{"dst": "s32", **options})(source("matmul", MANY, 255))
 
 
-def test_sums_that_are_stored_saturate() -> None:
-    operator = layer("matmul", MANY, 64, dst="s32")
+def test_stored_sums_that_are_allowed_saturate() -> None:
+    operator = layer("matmul", MANY, 64, dst="s32", saturation="allow")
     assert operator(source("matmul", MANY, 255)).tolist() == [[2**31 - 1, 255 * 32 * MANY]]
+    assert "saturates" in operator.prepare((1, MANY)).notes[-1]
+
+
+@pytest.mark.parametrize("kind", ["matmul", "inner_product", "conv"])
+def test_integers_that_were_asked_for_are_those_or_an_error(kind: str) -> None:
+    """70 000 products: of weights of 120 they fit into 32 bits, of 127 they do not."""
+    dst = layer(kind, 70_000, 120, dst="s32")(source(kind, 70_000, 255))
+    assert dst.reshape(-1).tolist() == [255 * 120 * 70_000, 255 * 60 * 70_000]
+    with pytest.raises(SaturationError, match="exceed 32 bits") as caught:
+        layer(kind, 70_000, 127, dst="s32")(source(kind, 70_000, 255))
+    assert caught.value.channels == (0,)
+
+
+def test_functional_calls_refuse_them() -> None:
+    wei = np.full((70_000, 1), 127, np.int8)
+    with pytest.raises(SaturationError, match="exceed 32 bits"):
+        pq.matmul(
+            source("matmul", 70_000, 255),
+            wei,
+            src_q=pq.QParams(1.0, 0, "u8"),
+            wei_q=WEI_Q,
+            dst="s32",
+        )
 
 
 def test_who_allows_it_is_told_and_gets_what_wraps() -> None:
@@ -117,8 +141,9 @@ def test_zero_points_of_weights_may_be_any() -> None:
     np.testing.assert_allclose(operator(np.full((1, MANY), 255, np.uint8)), exact, rtol=2.0**-22)
 
 
-def test_weights_of_each_call_are_looked_at() -> None:
-    multiply = prepare(MatMulProblem.of((1, MANY), (MANY, 1), dst="f32"))
+@pytest.mark.parametrize("dst_dtype", ["f32", "s32"])
+def test_weights_of_each_call_are_looked_at(dst_dtype: str) -> None:
+    multiply = prepare(MatMulProblem.of((1, MANY), (MANY, 1), dst=dst_dtype))
     src = np.full((1, MANY), 255, np.uint8)
     with pytest.raises(SaturationError, match="exceed 32 bits"):
         multiply(src, np.full((MANY, 1), 64, np.int8))

@@ -29,6 +29,6 @@ def test_a_kernel_without_vnni_saturates_on_a_processor_with_it() -> None:
 
 def test_reference_loops_and_other_types_are_exact() -> None:
     problem = MatMulProblem.of((2, 8), (8, 3))
-    assert not may_saturate(problem, Attr(), "ref:any")
-    assert not may_saturate(MatMulProblem.of((2, 8), (8, 3), src="f32", wei="f32"), Attr(), BARE)
-    assert may_saturate(problem, Attr(), BARE)
+    assert not may_saturate(problem, "ref:any")
+    assert not may_saturate(MatMulProblem.of((2, 8), (8, 3), src="f32", wei="f32"), BARE)
+    assert may_saturate(problem, BARE)

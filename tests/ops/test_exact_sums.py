@@ -169,20 +169,23 @@ def test_scales_whose_ratio_is_1_are_integers() -> None:
     check(layer(src), (src.astype(np.int64) - 7) @ wei.astype(np.int64) + bias - 11)
 
 
-def test_what_leaves_32_bits_saturates() -> None:
+def test_what_leaves_32_bits_is_refused_or_saturates() -> None:
     wei = np.empty((140_000, 3), np.int8)
     wei[:] = 63, -63, 1
     src = np.full((1, 140_000), 255, np.uint8)
-    layer = pq.MatMul(wei, src_q=unit("u8", 1), wei_q=unit("s8"), dst="s32")
+    asked: dict[str, Any] = {"src_q": unit("u8", 1), "wei_q": unit("s8"), "dst": "s32"}
     assert 254 * 63 * 140_000 > 2**31
+    with pytest.raises(pq.errors.SaturationError, match="exceed 32 bits") as caught:
+        pq.MatMul(wei, **asked)(src)
+    assert caught.value.channels == (0, 1)
+    layer = pq.MatMul(wei, **asked, saturation="allow")
     assert layer(src).tolist() == [[2**31 - 1, -(2**31), 254 * 140_000]]
-    small = pq.MatMul(
-        np.ones((2, 2), np.int8),
-        np.array([2**31 - 1, -(2**31)], np.int32),
-        src_q=unit("u8", 3),
-        wei_q=unit("s8"),
-        dst="s32",
-    )
+    few, bias = np.ones((2, 3), np.int8), np.array([2**31 - 1, -(2**31), 5], np.int32)
+    asked |= {"src_q": unit("u8", 3)}
+    with pytest.raises(pq.errors.SaturationError, match="with the bias") as caught:
+        pq.MatMul(few, bias, **asked)(np.zeros((2, 2), np.uint8))
+    assert caught.value.channels == (0, 1)
+    small = pq.MatMul(few[:, :2], bias[:2], **asked, saturation="allow")
     assert small(np.array([[9, 9], [0, 0]], np.uint8)).tolist() == [
         [2**31 - 1, -(2**31) + 12],
         [2**31 - 7, -(2**31)],

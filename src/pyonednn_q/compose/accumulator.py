@@ -162,15 +162,19 @@ def addend(plan: Plan, problem: DenseProblem, wei: Array, bias: Array | None) ->
     return total if total.any() else None
 
 
-def leaves_32_bits(plan: Plan, problem: DenseProblem, wei: Array, bias: Array | None) -> bool:
-    """Tell whether some source leads a result of a plan of sums beyond s32.
+def beyond_32_bits(
+    plan: Plan, problem: DenseProblem, wei: Array, bias: Array | None
+) -> tuple[int, ...]:
+    """Return the channels in which some source leads a result of a plan of sums beyond s32.
 
     Parameters are those of `addend`.
     """
     acc = acc_interval(problem, wei, plan.facts.src_zero_point or 0)
     shift = Vec(0.0 if bias is None else bias.astype(np.float64))
-    least = min(acc.lo.least, (acc.lo + shift).least)
-    return least < -(2**31) or max(acc.hi.greatest, (acc.hi + shift).greatest) >= 2**31
+    leaves = np.zeros(problem.oc, bool)
+    for lo, hi in ((acc.lo, acc.hi), (acc.lo + shift, acc.hi + shift)):
+        leaves |= (lo.values() < -(2**31)) | (hi.values() >= 2**31)
+    return tuple(np.flatnonzero(leaves).tolist())
 
 
 def _loads(wei: Array, outputs: int) -> Array:

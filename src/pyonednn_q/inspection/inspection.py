@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from html import escape
 
 from pyonednn_q.argument import check_fields
 
@@ -117,14 +118,15 @@ class Inspection:
         What the plan's rewrites promise; empty for a primitive that was not composed.
     benchdnn : str
         The line that runs the same in oneDNN's own harness; empty where that has no words for it.
-    verbose : str
+    verbose : str or None
         The library's own line, logged in a process of its own by the same primitive made again (its
-        last number is the milliseconds that took); empty where that came to something else.
+        last number is the milliseconds that took); empty where that came to something else; None
+        where it was not asked, with ``inspect(..., verbose=False)``.
     guards : tuple of GuardMet
         Known faults met on the way.
     rejected : tuple of (str, str)
-        (implementation, reason) of those asked before the one that runs: by the library, then by
-        this package.
+        (implementation, reason) of those asked before the one that runs: by the library, where its
+        log was asked, then by this package.
     after : tuple of str
         Primitives that run after it, where it does not carry the whole chain.
     notes : tuple of str
@@ -149,7 +151,7 @@ class Inspection:
     attributes: str
     exactness: str
     benchdnn: str
-    verbose: str
+    verbose: str | None
     guards: tuple[GuardMet, ...]
     rejected: tuple[tuple[str, str], ...]
     after: tuple[str, ...]
@@ -180,10 +182,16 @@ class Inspection:
             ("attributes", self.attributes or "none"),
             *plan,
             ("benchdnn", self.benchdnn or "no words for it"),
-            ("verbose", self.verbose or "nothing was logged"),
+            (
+                "verbose",
+                "not asked" if self.verbose is None else self.verbose or "nothing was logged",
+            ),
             *(("guard", str(fault)) for fault in self.guards),
             *(("rejected", f"{impl}: {why}") for impl, why in self.rejected),
             *(("after it", line) for line in self.after),
             *(("note", note) for note in self.notes),
         ]
         return "\n".join([self.problem, *(f"  {name:<15} {text}" for name, text in lines)])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"

@@ -8,7 +8,7 @@ from itertools import chain
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pyonednn_q.argument import instance, integers
+from pyonednn_q.argument import flag, instance, integers
 from pyonednn_q.compose import benchdnn
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.vec import Vec
@@ -37,11 +37,13 @@ _EACH = "each call with row-major arrays"
 def inspect(
     prepared: Operator | Planned | PreparedLayer | Prepared,
     src_dims: tuple[int, ...] | None = None,
+    *,
+    verbose: bool = True,
 ) -> Inspection:
     """Return what runs, in which layouts, with which copies around it, and what was passed over.
 
-    Takes a few tenths of a second: copies are timed, and the library's log is asked in a process of
-    its own.
+    Takes a few tenths of a second, or without `verbose` about a millisecond: copies are timed, and
+    the library's log is asked in a process of its own.
 
     Parameters
     ----------
@@ -50,6 +52,9 @@ def inspect(
     src_dims : tuple of int, optional
         Dims of the source, where `prepared` is an operator: if no primitive is ready for them, one
         is made. May be left out where one primitive is ready.
+    verbose : bool
+        Start that process. Otherwise, its line, oneDNN's tags of layouts and what the library
+        itself refused are left out.
 
     Returns
     -------
@@ -58,7 +63,7 @@ def inspect(
     Raises
     ------
     ArgumentError
-        Something else, or an operator without a shape.
+        Something else, an operator without a shape, or `verbose` that is no bool.
     UnsupportedError
         As `prepare` raises it.
 
@@ -71,21 +76,23 @@ def inspect(
     (16384, 32768)
     """
     instance("prepared", prepared, Operator, Planned, PreparedLayer, Prepared)
+    flag("verbose", verbose)
     if isinstance(prepared, Operator):
         planned = prepared.prepare(_dims(prepared, src_dims))
         primitive, rows = planned.primitive, planned.row_major().primitive
         copies = _copies_around(planned)
         if prepared.settings.layout != "channels_last" and rows is not primitive:
             copies = chain(_copied(rows, primitive), _copies(rows))
-        return _inspection(planned.primitive, copies, planned)
+        return _inspection(planned.primitive, copies, verbose, planned)
     if src_dims is not None:
         raise ArgumentError("src_dims", shown(src_dims), "None: the shape is settled already")
     if isinstance(prepared, Prepared):
-        return _inspection(prepared, _copies(prepared))
+        return _inspection(prepared, _copies(prepared), verbose)
     if isinstance(prepared, Planned):
-        return _inspection(prepared.primitive, _copies_around(prepared), prepared)
+        return _inspection(prepared.primitive, _copies_around(prepared), verbose, prepared)
     planned = prepared.planned
-    return _inspection(planned.primitive, _copies_around(planned), planned, prepared.layer.notes)
+    copies, notes = _copies_around(planned), prepared.layer.notes
+    return _inspection(planned.primitive, copies, verbose, planned, notes)
 
 
 def _dims(operator: Operator, src_dims: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -100,6 +107,7 @@ def _dims(operator: Operator, src_dims: tuple[int, ...] | None) -> tuple[int, ..
 def _inspection(
     primitive: Prepared,
     copies: Iterable[Reorder],
+    verbose: bool,
     planned: Planned | None = None,
     notes: tuple[str, ...] = (),
 ) -> Inspection:
@@ -108,7 +116,8 @@ def _inspection(
     looked: tuple[str, ...] = ()
     if primitive.kind != "none":
         looked = (standing(problem, primitive.impl),)
-        log = creation(problem, attr, primitive.impl)
+        if verbose:
+            log = creation(problem, attr, primitive.impl)
     macs = problem.macs if isinstance(problem, _DENSE) else 0
     skipped = tuple((entry.impl, entry.why) for entry in primitive.skipped)
     tags = log.tags
@@ -131,7 +140,7 @@ def _inspection(
         attributes=attr.text(),
         exactness="" if planned is None else str(planned.plan.exactness),
         benchdnn=_benchdnn(primitive),
-        verbose=log.line,
+        verbose=log.line if verbose else None,
         guards=tuple(_met(primitive)),
         rejected=log.refused + skipped,
         after=() if planned is None else planned.after,

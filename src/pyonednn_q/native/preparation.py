@@ -74,7 +74,8 @@ def prepare(
     allow_reference : bool
         Accept a reference loop where nothing faster takes the problem.
     saturation : {"refuse", "allow"}
-        What to do with weights whose products can overflow 16 bits on a CPU without VNNI.
+        What to do with weights whose products can overflow 16 bits on a CPU without VNNI, or whose
+        sums can leave 32 bits on any.
     self_check : {"auto"} or bool
         Auto: run a primitive that is new in this process once on seeded codes, compare a sample of
         its result with exact sums, and pass over an implementation that is wrong. True: compare
@@ -138,11 +139,7 @@ def prepare(
         implementation=implementation,
         looks=self_check == "auto",
     )
-    if (
-        saturation == "refuse"
-        and "wei" in prepared.inputs
-        and may_saturate(problem, attr, prepared.impl)
-    ):
+    if saturation == "refuse" and "wei" in prepared.inputs and may_saturate(problem, prepared.impl):
         prepared.check_wei_of_each_call()
     if self_check is True:
         try_out(prepared, wei.array if isinstance(wei, Packed) else wei, bias, attr_values)

@@ -17,7 +17,6 @@ from pyonednn_q.errors import SaturationError
 from pyonednn_q.expr.interval import Interval
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
-from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.dense_facts import DENSE, acc_interval
 from pyonednn_q.primitive.isa import classify
 from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
@@ -25,7 +24,7 @@ from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyonednn_q.primitive.dense_facts import DenseProblem
+    from pyonednn_q.primitive.attr import Attr
     from pyonednn_q.primitive.problem import Problem
 
 NOT_EXACT = "does not sum exactly"  # so notes say it
@@ -36,7 +35,7 @@ _LONGEST = 2**31 - 1
 _MANY = _LONGEST // (_CODES * 128) + 1  # products of codes, whose sum may leave 32 bits
 
 
-def may_saturate(problem: Problem, attr: Attr, impl: str) -> bool:
+def may_saturate(problem: Problem, impl: str) -> bool:
     """Tell whether there are weights that this implementation does not sum exactly here."""
     if "wei" not in problem.tensors:
         return False
@@ -46,13 +45,8 @@ def may_saturate(problem: Problem, attr: Attr, impl: str) -> bool:
     is_exact = classify(impl) == "reference" or runtime.isa().has_vnni(impl)
     # Sums of codes that leave 32 bits wrap everywhere.
     if prod(problem.tensors["wei"].dims) >= _MANY and isinstance(problem, DENSE):
-        return not is_exact or (problem.terms >= _MANY and not _stores_sums(problem, attr))
+        return not is_exact or problem.terms >= _MANY
     return not is_exact
-
-
-def _stores_sums(problem: DenseProblem, attr: Attr) -> bool:
-    """Tell whether sums of codes are all that is stored: 32 bits are what was asked for then."""
-    return problem.dst.dtype == "s32" and problem.bias is None and attr == Attr()
 
 
 def _wrapping(
@@ -63,7 +57,7 @@ def _wrapping(
     Kernels sum codes from 0 to 255 and take zero points off afterwards, an s8 source's 128 among
     them. What is left is no larger: pos*(255 - z) + neg*z <= 255*max(pos, neg).
     """
-    if not isinstance(problem, DENSE) or problem.terms < _MANY or _stores_sums(problem, attr):
+    if not isinstance(problem, DENSE) or problem.terms < _MANY:
         return ()
     points = {0.0}
     if attr.wei_zero_point is not None:
@@ -93,11 +87,11 @@ def inexact_weights(
     DTypeError, ShapeError
         The weights are not the problem's.
     """
-    if not may_saturate(problem, attr, impl):
+    if not may_saturate(problem, impl):
         return None
     isa, advice = runtime.isa(), _SMALLER
     channels = _wrapping(problem, attr, wei, wei_point)
-    why = "sums of codes exceed 32 bits, and wrap"
+    why = "sums of codes exceed 32 bits, where kernels wrap"
     if not channels:
         is_exact = classify(impl) == "reference" or isa.has_vnni(impl)
         if is_exact or (problem.tensors["src"].dtype == "u8" and safe_by_range(wei)):

@@ -118,7 +118,7 @@ class CodeMatMul:
         values: dict[str, object] = {"wei_scale": scale / np.float32(self.dst_q.scale)}
         values |= {name: np.int32(point) for name, point in points.items() if point}
         prepared = prepare(problem, attr, values=values)
-        if may_saturate(problem, prepared.attr, prepared.impl):
+        if may_saturate(problem, prepared.impl):
             detail = "two tensors of any codes: only a CPU with VNNI adds their products exactly"
             raise SaturationError("refused", "preparing", problem.text(), detail)
         return prepared

@@ -15,14 +15,13 @@ import numpy as np
 from pyonednn_q.compose.accumulator import (
     Part,
     addend,
-    leaves_32_bits,
+    beyond_32_bits,
     parts,
     stores_sums,
 )
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import SaturationError, UnsupportedError
 from pyonednn_q.native import Packed, Prepared, prepare, runtime
-from pyonednn_q.primitive.attr import Attr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +41,7 @@ def accumulator(
     wei: Array | Packed,
     bias: Array | None,
     arrays: Mapping[str, TensorSpec],
+    saturation: str,
     **options: Any,  # noqa: ANN401 - of prepare
 ) -> Accumulator | None:
     """Return what computes a plan's sums; ``None`` where the primitive does so alone.
@@ -58,11 +58,15 @@ def accumulator(
         The plan's.
     arrays : mapping
         How sources and results of calls lie.
+    saturation : {"refuse", "allow"}
+        What to do where sums may leave 32 bits.
     **options
         Of `prepare`, for the parts.
 
     Raises
     ------
+    SaturationError
+        Some source leads a sum beyond 32 bits.
     UnsupportedError
         As `prepare` raises it; or parts of a source in other dims than the problem's.
     """
@@ -72,6 +76,15 @@ def accumulator(
     codes = wei.array if isinstance(wei, Packed) else wei
     centred = codes.astype(np.int16) - (plan.facts.wei_zero_point or 0)
     most = 2**31 if stores_sums(problem, primitive.impl, runtime.version()) else F32_WHOLE
+    wide = beyond_32_bits(plan, problem, centred, bias)
+    if wide and saturation == "refuse":
+        with_bias = "" if bias is None else ", with the bias"
+        detail = (
+            f"sums of {len(wide)} output channel(s) may exceed 32 bits{with_bias}: take smaller "
+            "weights, or parts of the input channels, or pass saturation='allow', and they saturate"
+        )
+        raise SaturationError("refused", "preparing", problem.text(), detail, channels=wide)
+    options["saturation"] = saturation
     added = addend(plan, problem, centred, bias)
     products: Products = ((Part(problem, codes, 0, 0), primitive),)
     if plan.facts.wei_zero_point or len(parts(problem, codes, most)) > 1:
@@ -81,27 +94,7 @@ def accumulator(
         products = _products(problem, _s8(centred, plan), most, options)
     elif added is None:
         return None
-    return Accumulator(products, added, wide=leaves_32_bits(plan, problem, centred, bias))
-
-
-def refuse_wrapping(plan: Plan, primitive: Prepared) -> None:
-    """Refuse what stores bare sums alone, where a chain that changes none of them stands behind.
-
-    Raises
-    ------
-    SaturationError
-        Sums may leave 32 bits.
-    """
-    acc = plan.facts.acc
-    is_bare = plan.facts.is_int8 and plan.attr == Attr()
-    if not is_bare or not (acc.lo.is_finite and acc.hi.is_finite):
-        return
-    wraps = (acc.lo.values() < _S32.min) | (acc.hi.values() > _S32.max)
-    if wraps.any():
-        detail = "sums may leave 32 bits, and wrap: without the chain they saturate"
-        channels = tuple(np.flatnonzero(wraps).tolist())
-        text = primitive.problem.text()
-        raise SaturationError("refused", "preparing", text, detail, channels=channels)
+    return Accumulator(products, added, wide=bool(wide))
 
 
 def _products(
@@ -200,6 +193,8 @@ class Accumulator:
             )
         if self.addend is not None:
             notes.append("bias and zero points added to exact s32 sums, as integers")
+        if self.wide:
+            notes.append("sums may exceed 32 bits: the result saturates")
         return tuple(notes)
 
     def describe(self) -> str:

@@ -18,7 +18,7 @@ from pyonednn_q.expr.steps import Sum
 from pyonednn_q.native import Packed, Prepared, prepare
 from pyonednn_q.native.arrays import check_out, checked, empty
 from pyonednn_q.native.runtime import HotCallable
-from pyonednn_q.ops.accumulator import Accumulator, accumulator, refuse_wrapping
+from pyonednn_q.ops.accumulator import Accumulator, accumulator
 from pyonednn_q.ops.arrays import Operands
 from pyonednn_q.ops.form import AS_ASKED, RESIDUAL_LEAF, Form
 from pyonednn_q.ops.staged import Rest
@@ -113,8 +113,6 @@ def prepare_plan(
     rest: Rest | Accumulator | None = None
     if plan.sums:
         rest = accumulator(plan, primitive, packed, added, seen, **options)
-    elif facts.dst == "s32" and saturation == "refuse":
-        refuse_wrapping(plan, primitive)
     if not (plan.sums or plan.is_whole):
         rest = Rest.of(plan, primitive.layout("dst"), **loops)
     form = Form(AS_ASKED, problem, problem, plan.chain)

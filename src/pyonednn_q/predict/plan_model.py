@@ -24,7 +24,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, named, numbers
-from pyonednn_q.compose.accumulator import addend, leaves_32_bits
+from pyonednn_q.compose.accumulator import addend, beyond_32_bits
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.predict.kernel_model import KernelModel, kernel_model
@@ -125,7 +125,7 @@ class PlanModel:
         total = self.model.run(src, wei).astype(np.int64)
         added = addend(self.plan, problem, wei, self._bias(bias))
         total = total if added is None else total + added
-        if not leaves_32_bits(self.plan, problem, wei, self._bias(bias)):
+        if not beyond_32_bits(self.plan, problem, wei, self._bias(bias)):
             return total.astype(np.int32)  # what left 32 bits on the way comes back
         return np.clip(total, -(2**31), 2**31 - 1).astype(np.int32)
 

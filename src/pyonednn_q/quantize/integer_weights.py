@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from pyonednn_q import dtypes
 from pyonednn_q.argument import flag, instance, integers, numbers, one_of, real, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.qparams import QParams
@@ -227,7 +228,7 @@ def pack4(codes: ArrayLike) -> Array:
     Parameters
     ----------
     codes : array_like of int
-        From -8 to 15: signed, or unsigned ones.
+        From -8 to 15: signed, or unsigned ones; of the types of ml_dtypes, too.
 
     Returns
     -------
@@ -243,7 +244,11 @@ def pack4(codes: ArrayLike) -> Array:
     >>> pack4([1, -1, 7])
     array([241,   7], dtype=uint8)
     """
-    flat = numbers("codes", codes, "iu").ravel()
+    flat = numbers("codes", codes, "iuV").ravel()
+    if flat.dtype.kind == "V":  # int4 or uint4, or no codes
+        if dtypes.from_numpy(flat.dtype, "codes") not in {"s4", "u4"}:
+            raise DTypeError("codes", str(flat.dtype), "integers")
+        flat = flat.astype(np.int8)
     if ((flat < -8) | (flat > 15)).any() or ((flat < 0).any() and (flat > 7).any()):
         raise ArgumentError("codes", f"{flat.min()} to {flat.max()}", "-8 to 7, or 0 to 15")
     halves = (flat.astype(np.int64) & 15).astype(np.uint8)

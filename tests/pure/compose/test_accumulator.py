@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pyonednn_q as pq
 from pyonednn_q.compose.accumulator import (
     STORES_SUMS,
-    leaves_32_bits,
+    beyond_32_bits,
     parts,
     stores_sums,
 )
@@ -152,21 +152,22 @@ def test_exact_rounding_has_nothing_to_round(exact_rounding: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bias", "leaves"),
+    ("bias", "channels"),
     [
-        (0, False),
-        (2**31 - 1 - 255 * 127_000, False),
-        (2**31 - 255 * 127_000, True),
-        (255 * 128_000 - 2**31, False),
-        (255 * 128_000 - 2**31 - 1, True),
+        (0, ()),
+        (2**31 - 1 - 255 * 127_000, ()),
+        (2**31 - 255 * 127_000, (0,)),
+        (255 * 128_000 - 2**31, ()),
+        (255 * 128_000 - 2**31 - 1, (1,)),
     ],
 )
-def test_a_sum_and_its_bias_have_32_bits_or_not(bias: int, leaves: bool) -> None:
+def test_a_sum_and_its_bias_have_32_bits_or_not(bias: int, channels: tuple[int, ...]) -> None:
     """Weights of 127 in one column and of -128 in the other, under sources up to 255."""
     wei = np.repeat(np.array([[127, -128]], np.int8), 1000, axis=0)
     problem = pq.primitive.MatMulProblem.of((1, 1000), wei.shape, dst="s32")
     plan = compose(NOTHING, pq.primitive.PrimitiveFacts.of(problem, wei=wei), "bitwise")
-    assert leaves_32_bits(plan, problem, wei, np.array([bias, bias], np.int64)) is leaves
+    added = np.array([bias, bias], np.int64)
+    assert beyond_32_bits(plan, problem, wei, added) == channels
 
 
 def test_a_zero_point_takes_its_share_of_32_bits() -> None:
@@ -176,7 +177,7 @@ def test_a_zero_point_takes_its_share_of_32_bits() -> None:
     for zero_point, leaves in ((0, False), (1, False), (-1, True)):
         facts = pq.primitive.PrimitiveFacts.of(problem, wei=wei, src_zero_point=zero_point)
         plan = compose(NOTHING, facts, "bitwise")
-        assert leaves_32_bits(plan, problem, wei, bias) is leaves
+        assert beyond_32_bits(plan, problem, wei, bias) == ((0,) if leaves else ())
 
 
 def test_integers_through_float32_say_how_inexact() -> None:
