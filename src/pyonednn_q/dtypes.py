@@ -203,6 +203,7 @@ def from_numpy(dtype: DTypeLike, argument: str = "dtype", wanted: str = "") -> s
         raise DTypeError(argument, str(asked), wanted or _ADVICE.get(asked.name, _WANTED))
     if native != asked:
         advice = f"native byte order: array.astype({native.name!r})"
+        advice = f"{wanted}, in native byte order" if wanted else advice
         raise DTypeError(argument, f"{asked.name} in foreign byte order", advice)
     return name
 

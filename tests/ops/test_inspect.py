@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import itertools
 import json
 import re
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,7 @@ def test_it_is_what_was_prepared(made: tuple[Any, pq.inspection.Inspection]) -> 
 def test_the_library_says_the_same(made: tuple[Any, pq.inspection.Inspection]) -> None:
     """Its own line names the implementation, the types, the post-ops and the lengths."""
     planned, found = made
+    assert found.verbose is not None
     assert f",{found.implementation}," in found.verbose
     assert ("eltwise_relu" in found.verbose) == ("eltwise_relu" in found.attributes)
     problem = planned.primitive.problem
@@ -163,12 +166,43 @@ def test_what_was_done_instead_is_told() -> None:
     assert is_image is (not InstructionSet.of(found.isa).is_beyond_avx2())
 
 
+def test_no_process_is_started_without_verbose(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor by what a notebook shows: `repr`, or HTML."""
+    operator, dims = OPERATORS["conv"]
+    full = pq.inspect(operator, dims)
+
+    def started(*_args: object, **_options: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    creation.cache_clear()
+    with pytest.raises(AssertionError, match="was started"):
+        pq.inspect(operator, dims)
+    short = pq.inspect(operator, dims, verbose=False)
+    assert short.verbose is None
+    assert json.loads(short.to_json())["verbose"] is None
+    assert "verbose         not asked" in str(short)
+    assert (short.implementation, short.attributes) == (full.implementation, full.attributes)
+    assert [form.layout for form in short.formats] == [form.layout for form in full.formats]
+    assert {form.tag for form in short.formats} == {""}
+    assert set(short.rejected) <= set(full.rejected)
+    planned = operator.prepare(dims)
+    for each in (short, operator, planned, planned.plan, planned.primitive):
+        show = getattr(each, "_repr_html_", each.__repr__)
+        assert show()
+    assert html.unescape(short._repr_html_()) == f"<pre>{short}</pre>"
+    wrong: Any = 1
+    with pytest.raises(pq.ArgumentError, match=r"^verbose: got 1; wanted True or False"):
+        pq.inspect(operator, dims, verbose=wrong)
+
+
 def test_json_holds_all_of_it() -> None:
     found = pq.inspect(*OPERATORS["conv"])
     data = json.loads(found.to_json())
     assert data.pop("schema") == 1
     assert data == json.loads(json.dumps(dataclasses.asdict(found)))
     assert hash(found) == hash(dataclasses.replace(found))
+    assert found.verbose is not None
     for word in (found.verbose, found.benchdnn, found.attributes, found.implementation):
         assert word in str(found)
 
@@ -177,6 +211,7 @@ def test_other_primitives_have_no_work_and_no_line() -> None:
     spec = pq.primitive.TensorSpec.dense((4, 8), "f32")
     found = pq.inspect(pq.prepare(pq.primitive.EltwiseProblem(spec, spec, "relu")))
     assert (found.macs, found.benchdnn, found.packed_bytes) == (0, "", 0)
+    assert found.verbose is not None
     assert ",eltwise," in found.verbose
 
 
@@ -194,6 +229,7 @@ def test_grouped_scales_are_made_again() -> None:
     except pq.UnsupportedError as error:
         pytest.skip(str(error))
     found = pq.inspect(ready)
+    assert found.verbose is not None
     assert ready.impl in found.verbose
     assert found.benchdnn == ""  # which has words for groups that are not told here
     assert creation(problem, attr, "another:kernel").line == ""

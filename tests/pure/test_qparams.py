@@ -159,3 +159,19 @@ def test_masks_of_no_axis_are_refused() -> None:
         mask_from_axis("convolution", 4, 4)
     with pytest.raises(ArgumentError, match=r"^groups: got 2; wanted 1 for a matmul"):
         mask_from_axis("matmul", 0, 2, groups=2)
+
+
+@pytest.mark.parametrize(("dtype", "holder"), [("s4", np.int8), ("u4", np.uint8)])
+def test_codes_of_4_bits_may_lie_in_8(dtype: str, holder: type) -> None:
+    lo, hi = (-8, 7) if dtype == "s4" else (0, 15)
+    params = QParams(0.5, 3, dtype)
+    codes: Any = np.arange(lo, hi + 1, dtype=holder)
+    np.testing.assert_array_equal(params.dequantize(codes), 0.5 * (np.arange(lo, hi + 1) - 3.0))
+    for beyond in {lo - 1, hi + 1} & set(range(np.iinfo(holder).min, np.iinfo(holder).max)):
+        with pytest.raises(
+            ArgumentError, match=f"^q: got {beyond}; wanted codes from {lo} to {hi}"
+        ):
+            params.dequantize(np.array([lo, beyond], holder))
+    other = np.uint8 if dtype == "s4" else np.int8
+    with pytest.raises(DTypeError, match=f"or its codes in {np.dtype(holder)}"):
+        params.dequantize(codes.astype(other))

@@ -231,7 +231,7 @@ class Plan:
             its type's range.
         """
         instance("wei", wei, np.ndarray)
-        name = dtypes.from_numpy(wei.dtype, "wei")
+        name = dtypes.from_numpy(wei.dtype, "wei", f"{self.facts.wei}, which the plan is for")
         if name != self.facts.wei:
             raise DTypeError("wei", name, self.facts.wei)
         wei = np.asarray(wei)  # of no subclass: matrices multiply where arrays scale

@@ -42,7 +42,7 @@ def inspect(
 ) -> Inspection:
     """Return what runs, in which layouts, with which copies around it, and what was passed over.
 
-    Takes a few tenths of a second, or without `verbose` about a millisecond: copies are timed, and
+    Takes a few tenths of a second, or without `verbose` a few milliseconds: copies are timed, and
     the library's log is asked in a process of its own.
 
     Parameters

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pyonednn_q import dtypes
 from pyonednn_q.argument import whole
-from pyonednn_q.errors import ArgumentError
+from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.runtime import Lock
 from pyonednn_q.ops.arrays import as_array
@@ -260,8 +259,8 @@ def _frozen(name: str, value: object, depth: int = 4) -> Hashable:
 
 def _kept(name: str, array: Array) -> Array:
     """Return a copy of a tensor, whose bytes are then its content."""
-    if array.dtype != np.float64 or name != "bias":
-        dtypes.from_numpy(array.dtype, name)
+    if array.dtype.hasobject or not array.dtype.itemsize:  # no bytes that are its content
+        raise DTypeError(name, str(array.dtype), "an array of numbers")
     copy: Array = array.copy(order="K")
     return copy
 

@@ -99,7 +99,10 @@ def _quantized_weights(
     """
     wei_array = as_array("wei", wei)
     if wei_array.dtype != np.float64:
-        dtypes.checked(dtypes.from_numpy(wei_array.dtype, "wei"), "wei", ("f32", "bf16", "f16"))
+        wanted = "real values: array.astype('float32'); codes go to the operator itself, with wei_q"
+        name = dtypes.from_numpy(wei_array.dtype, "wei", wanted)
+        if not dtypes.is_float(name):
+            raise DTypeError("wei", name, wanted)
     if wei_array.ndim < _PAIR or not wei_array.size:
         raise ShapeError("wei", str(wei_array.shape), "output channels, and weights for each")
     values = np.moveaxis(wei_array.astype(np.float64), axis, 0)
@@ -135,8 +138,11 @@ def _float_bias(bias: object) -> Array | None:
     if bias is None:
         return None
     real = as_array("bias", bias)
-    if real.dtype != np.float64 and not dtypes.is_float(dtypes.from_numpy(real.dtype, "bias")):
-        raise DTypeError("bias", str(real.dtype), "real values: f32, bf16, f16 or float64")
+    wanted = "real values: array.astype('float32')"
+    if real.dtype != np.float64 and not dtypes.is_float(
+        dtypes.from_numpy(real.dtype, "bias", wanted)
+    ):
+        raise DTypeError("bias", str(real.dtype), wanted)
     with np.errstate(over="ignore"):
         return real.astype(np.float32)
 

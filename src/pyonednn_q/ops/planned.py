@@ -358,7 +358,7 @@ class Planned(HotCallable, hot=True):
         if array is None:
             raise ArgumentError(name, "None", "the array that the Sum reads, or `out` with it")
         instance(name, array, np.ndarray)
-        dtype = dtypes.from_numpy(array.dtype, name)
+        dtype = dtypes.from_numpy(array.dtype, name, f"{self._read}, as the Sum reads it")
         dst = self.plan.facts.dst
         # Bits may be read as another type, but only as one of the same size.
         wanted = {self._read, dst} if dtypes.bits(self._read) == dtypes.bits(dst) else {self._read}

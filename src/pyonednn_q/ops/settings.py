@@ -260,7 +260,10 @@ class Settings:
     def src_wanted(self) -> str:
         """What a source may be, in words."""
         if self.src_q is None:
-            return "float32, float16 or bfloat16: without src_q the source is floating"
+            return (
+                "array.astype('float32'), or the type of the weights: without src_q the source "
+                "is floating"
+            )
         if isinstance(self.src_q, Dynamic):
             return "float32: array.astype('float32'); each call makes codes of it"
         name = dtypes.numpy_dtype(self.src_q.dtype).name

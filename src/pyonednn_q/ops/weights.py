@@ -35,6 +35,14 @@ from pyonednn_q.qparams import QParams
 Array = np.ndarray[Any, Any]
 
 _LEAST = 2  # dimensions of a source
+_FLOATS = (
+    "real values: array.astype('float32'), or float16 or bfloat16; or int8 or uint8 codes, with "
+    "wei_q and src_q"
+)
+_BIAS = (
+    "array.astype('float32') if these are real values, array.astype('int32') if they are units of "
+    "the accumulator"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +227,13 @@ class Weights:
         """
         if wei_q is not None:
             instance("wei_q", wei_q, QParams)
-        wanted = "" if wei_q is None else f"{dtypes.numpy_dtype(wei_q.dtype)}, as wei_q says"
-        dtype = dtypes.from_numpy(wei.dtype, "wei", wanted)
+        dtype = dtypes.from_numpy(wei.dtype, "wei", _wanted(wei_q, is_int8=is_int8))
         if wei_q is None:
             if is_int8:
                 got = f"None for {dtype} weights"
                 raise ArgumentError("wei_q", got, "QParams: src_q says that sums are of integers")
             if dtype not in {"f32", "bf16", "f16"}:
-                raise DTypeError("wei", dtype, "f32, bf16 or f16; or wei_q, and src_q with it")
+                raise DTypeError("wei", dtype, _FLOATS)
             if not np.isfinite(wei).all():
                 raise ArgumentError("wei", "values that are not finite", "finite numbers")
             return cls(wei.copy(), dtype, Vec(1.0), Vec(0.0))  # the caller may write to his
@@ -235,7 +242,7 @@ class Weights:
         if dtype != wei_q.dtype:
             raise DTypeError("wei", dtype, f"{wei_q.dtype}, as wei_q says")
         if dtype not in {"u8", "s8"}:
-            raise DTypeError("wei", dtype, "u8 or s8")
+            raise DTypeError("wei", dtype, "u8 or s8, and wei_q of that type")
         _check_axis(wei, wei_q, axis)
         as_s8 = _as_s8(wei, wei_q, axis)
         if as_s8.zero_point.is_all(0.0):
@@ -243,6 +250,13 @@ class Weights:
         ends = limits()
         common = _with_common_point(as_s8, axis, ends) if takes_zero_point else None
         return common or _in_parts(as_s8, axis, groups, ends)
+
+
+def _wanted(wei_q: QParams | None, *, is_int8: bool) -> str:
+    """Return what weights may be, in words."""
+    if wei_q is not None:
+        return f"{dtypes.numpy_dtype(wei_q.dtype)}, as wei_q says"
+    return "int8 or uint8, with wei_q: src_q says that sums are of integers" if is_int8 else _FLOATS
 
 
 def checked_bias(bias: object, channels: int) -> Array:
@@ -264,10 +278,9 @@ def checked_bias(bias: object, channels: int) -> Array:
     if array.shape != (channels,):
         raise ShapeError("bias", str(array.shape), f"({channels},): one per output channel")
     if array.dtype != np.float64:
-        name = dtypes.from_numpy(array.dtype, "bias")
+        name = dtypes.from_numpy(array.dtype, "bias", _BIAS)
         if name not in {"f32", "s32", "bf16", "f16"}:
-            wanted = "real values (f32, float64, f16, bf16) or s32 (units of the accumulator)"
-            raise DTypeError("bias", name, wanted)
+            raise DTypeError("bias", name, _BIAS)
     with np.errstate(over="ignore"):
         copy: Array = array.astype(np.int32 if array.dtype.kind == "i" else np.float32)
     if not np.isfinite(copy).all():

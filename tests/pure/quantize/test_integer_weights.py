@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize import (
     bias_codes,
@@ -304,3 +304,18 @@ def test_what_does_not_fit_is_refused_by_name() -> None:
         equalized(np.ones((2, 3)), [1.0, 1.0], np.ones((4, 3)))
     with pytest.raises(ArgumentError, match=r"^y: got None"):
         quality([1.0])
+
+
+@pytest.mark.parametrize(("dtype", "signed"), [("s4", True), ("u4", False)])
+def test_packed_codes_stand_for_the_values_that_were_quantized(dtype: str, signed: bool) -> None:
+    pytest.importorskip("ml_dtypes")
+    params = QParams(0.25, 2, dtype)
+    codes = params.quantize(RNG.normal(size=(5, 7)))
+    unpacked = unpack4(pack4(codes), codes.shape, signed=signed)
+    np.testing.assert_array_equal(params.dequantize(unpacked), params.dequantize(codes))
+
+
+def test_floats_are_not_packed() -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    with pytest.raises(DTypeError, match=r"^codes: got bfloat16; wanted integers"):
+        pack4(np.ones(3, ml_dtypes.bfloat16))
