@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import pyonednn_q as pq
-from pyonednn_q.native import first_run
+from pyonednn_q.faults import hunted
+from pyonednn_q.native import child, first_run
 from pyonednn_q.primitive import (
     Attr,
     BinaryProblem,
@@ -183,6 +184,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, is_wrong: Callable[[str], bool]) -> l
 
 
 CONV = ConvProblem.of((1, 16, 8, 8), (32, 16, 3, 3), padding=1, dst="f32")
+Q: dict[str, Any] = {"src_q": pq.QParams(0.5, 0, "u8"), "wei_q": pq.QParams(0.25, 0, "s8")}
 WEI = np.random.default_rng(1).integers(-9, 10, (32, 16, 3, 3)).astype(np.int8)
 
 
@@ -238,12 +240,11 @@ def test_a_primitive_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_operators_look_unless_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = plant(monkeypatch, lambda _: False)
-    q: dict[str, Any] = {"src_q": pq.QParams(0.5, 0, "u8"), "wei_q": pq.QParams(0.25, 0, "s8")}
-    pq.Conv(WEI, padding=1, self_check=False, **q).prepare((1, 16, 8, 8))
+    pq.Conv(WEI, padding=1, self_check=False, **Q).prepare((1, 16, 8, 8))
     assert not looks
-    pq.Conv(WEI, padding=1, **q).prepare((1, 16, 8, 8))
+    pq.Conv(WEI, padding=1, **Q).prepare((1, 16, 8, 8))
     assert len(looks) == 1
-    pq.conv(np.ones((1, 16, 8, 9), np.uint8), WEI, padding=1, **q)
+    pq.conv(np.ones((1, 16, 8, 9), np.uint8), WEI, padding=1, **Q)
     assert len(looks) == 2
 
 
@@ -253,3 +254,41 @@ def test_another_option_is_refused(value: Any) -> None:
         pq.prepare(CONV, wei=WEI, self_check=value)
     with pytest.raises(pq.ArgumentError, match="self_check"):
         pq.Conv(WEI, self_check=value)
+
+
+def test_what_crashes_is_passed_over_where_all_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child that dies stands for a kernel that does: nothing here crashes when it is asked to."""
+    usual = pq.prepare(CONV, wei=WEI, self_check=False)
+    monkeypatch.setattr(hunted, "problems", lambda *_: 0)
+    monkeypatch.setattr(
+        first_run,
+        "_ALONE",
+        first_run._ALONE.replace(
+            "prepare(**arguments)",
+            f"import os\nif arguments['implementation'] == {usual.impl!r}: os.abort()\n"
+            "prepare(**arguments)",
+        ),
+    )
+    other = pq.prepare(CONV, wei=WEI, self_check=True)
+    assert other.impl != usual.impl
+    assert any("ended a process of its own by SIGABRT" in note for note in other.notes)
+    assert pq.prepare(CONV, wei=WEI).impl == usual.impl
+    operator = pq.Conv(WEI, padding=1, self_check=True, **Q)
+    assert operator.prepare((1, 16, 8, 8)).primitive.impl != usual.impl
+
+
+def test_a_kernel_that_was_hunted_runs_in_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "ending", lambda *_: pytest.fail("a child was started"))
+    monkeypatch.setattr(hunted, "problems", lambda *_: 1)
+    pq.prepare(CONV, wei=WEI, self_check=True)
+
+
+def test_long_runs_of_hunted_kernels_are_spared(monkeypatch: pytest.MonkeyPatch) -> None:
+    impl = pq.prepare(CONV, wei=WEI, self_check=False).impl
+    large = ConvProblem.of((1, 256, 60, 60), (256, 256, 3, 3), dst="f32")
+    counts = {hunted.ENOUGH: True, hunted.ENOUGH - 1: False, 0: False}
+    for count, spared in counts.items():
+        monkeypatch.setattr(hunted, "problems", lambda *_, count=count: count)
+        assert not first_run.is_spared(CONV, impl)
+        assert first_run.is_spared(large, impl) is spared
+        assert ("not looked at" in first_run.standing(large, impl)) is spared

@@ -100,7 +100,9 @@ class Slots:
     each: int
 
     @classmethod
-    def of(cls, dims: Dims, axis: int, *, terms: int = 1, groups: int = 1) -> Slots:
+    def of(
+        cls, dims: Dims, axis: int, *, terms: int = 1, groups: int = 1, far: bool = False
+    ) -> Slots:
         """Return 64 to 256 elements, or all where there are fewer.
 
         Parameters
@@ -113,6 +115,8 @@ class Slots:
             How many products an element is the sum of.
         groups : int
             Of channels.
+        far : bool
+            Whether terms of weights lie far from each other: to read them takes longer.
 
         Examples
         --------
@@ -123,7 +127,7 @@ class Slots:
         rng = np.random.default_rng(7)
         others = tuple(dim for at, dim in enumerate(dims) if at != axis)
         channels, total = dims[axis], math.prod(others)
-        most = max(LEAST, min(MOST, _PRODUCTS // terms))
+        most = max(LEAST, min(MOST, (_PRODUCTS >> 3 * far) // terms))
         each = min(channels, most if total == 1 else max(4, most // total))
         count = min(total, max(1, most // each))
         places = tuple(_grid(others)) if count == total else _places(rng, others, count)

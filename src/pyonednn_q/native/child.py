@@ -12,6 +12,7 @@ import functools
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -61,6 +62,29 @@ def log(code: str, question: bytes, levels: str) -> str:
         check=False,
     )
     return answer.stdout.decode(errors="replace")
+
+
+def ending(code: str, question: bytes) -> str:
+    """Return how a child ends that a signal or too long a time ends; nothing where it does not.
+
+    Parameters
+    ----------
+    code, question
+        As of `log`.
+    """
+    limit = {runtime.LIMIT_VARIABLES[0]: runtime.isa_limit() or ""}
+    try:
+        answer = subprocess.run(
+            [*interpreter(), "-c", code],
+            input=question,
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            env=environment() | limit,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end within {_TIMEOUT_S} s"
+    return signal.Signals(-answer.returncode).name if answer.returncode < 0 else ""
 
 
 Reasons = tuple[tuple[str, str], ...]

@@ -9,13 +9,14 @@ threads.
 from __future__ import annotations
 
 import logging
+import pickle
 from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pyonednn_q.errors import ArgumentError, KnownWrongError, OneDNNError, UnsupportedError
 from pyonednn_q.faults import hunted
-from pyonednn_q.native import runtime
+from pyonednn_q.native import child, runtime
 from pyonednn_q.native.drawn import NoModelHereError
 from pyonednn_q.native.runtime import Lock
 from pyonednn_q.native.sampled_plain import SampledValues
@@ -41,6 +42,17 @@ _KEPT = 4096  # primitives
 _MOST_MACS = 2**27
 _MOST_BYTES = 2**24
 
+# What a process runs that may crash.
+_ALONE = """
+import pickle, sys
+from pyonednn_q.native import runtime
+from pyonednn_q.native.preparation import prepare
+arguments, threads = pickle.load(sys.stdin.buffer)
+runtime.set_num_threads(threads)
+prepare(**arguments)
+"""
+
+_ran: set[tuple[str, str]] = set()
 _looked: OrderedDict[int, str] = OrderedDict()
 _lock = Lock()
 
@@ -85,6 +97,32 @@ def fault(
     if why:
         LOGGER.warning("%s", line(prepared.problem, prepared.attr, prepared.impl, what))
     return why
+
+
+def crash(arguments: Mapping[str, object], impl: str, kind: str) -> str:
+    """Return how a kernel's first run ends a process of its own; nothing where it does not.
+
+    Not asked of a kernel that a hunt has run here, nor twice.
+
+    Parameters
+    ----------
+    arguments : mapping
+        Of `prepare`, which can be pickled.
+    impl, kind : str
+        The implementation, and the kind of problem.
+    """
+    is_hunted = hunted.problems(runtime.facts(), kind, impl) > 0
+    with _lock.held:
+        if is_hunted or (kind, impl) in _ran:
+            return ""
+    options = {"implementation": impl, "allow_reference": True, "saturation": "allow"}
+    question = pickle.dumps(({**arguments, **options}, runtime.get_num_threads()))
+    how = child.ending(_ALONE, question)
+    if how:
+        return f"{FOUND}: its first run ended a process of its own by {how}"
+    with _lock.held:
+        _ran.add((kind, impl))
+    return ""
 
 
 def checked_self_check(value: object) -> SelfCheck:
@@ -168,3 +206,4 @@ def forget() -> None:
     """Look at every primitive once more."""
     with _lock.held:
         _looked.clear()
+        _ran.clear()

@@ -49,6 +49,7 @@ def prepare(
     self_check: SelfCheck = "auto",
     implementation: str | None = None,
     arrays: Mapping[str, TensorSpec] | None = None,
+    apart: bool = False,
 ) -> Prepared:
     """Choose an implementation, pack the constants, and return a primitive ready to run.
 
@@ -86,6 +87,9 @@ def prepare(
         How ``"src"`` and ``"dst"`` of calls lie where the implementation takes them otherwise: in
         another layout, then the library copies them in each call; a source shorter in some
         dimension, then zeros follow it; in other dims over the same bytes, then nothing is copied.
+    apart : bool
+        Run the first primitive of a kernel that no hunt has covered here in a process of its own
+        before: one that crashes is passed over. So it is with ``self_check=True``.
 
     Returns
     -------
@@ -107,7 +111,8 @@ def prepare(
     instance("problem", problem, Operation)
     instance("attr", attr, Attr)
     one_of("saturation", saturation, ("refuse", "allow"))
-    flag("allow_reference", allow_reference)
+    for name, value in (("allow_reference", allow_reference), ("apart", apart)):
+        flag(name, value)
     self_check = checked_self_check(self_check)
     if implementation is not None:
         instance("implementation", implementation, str)
@@ -138,6 +143,7 @@ def prepare(
         saturation=saturation,
         implementation=implementation,
         looks=self_check == "auto",
+        later=later if apart or self_check is True else None,
     )
     if saturation == "refuse" and "wei" in prepared.inputs and may_saturate(problem, prepared.impl):
         prepared.check_wei_of_each_call()
@@ -158,6 +164,7 @@ def _first_right(
     saturation: str,
     implementation: str | None,
     looks: bool,
+    later: Collection[str] | None,
 ) -> Prepared:
     """Return the primitive of the first implementation that can be made, and is not found wrong."""
     wei, bias = constants
@@ -170,6 +177,14 @@ def _first_right(
         selection, sum_notes = _selected(
             problem, attr, passed, notes_of_sums, allow_reference, implementation
         )
+        if later is not None:
+            seen = {"later": tuple(later), "arrays": dict(array_specs)}
+            asked = {"problem": problem, "attr": attr, "wei": array, "bias": bias, **seen}
+            named_values = {"values": dict(attr_values)}
+            why = first_run.crash({**asked, **named_values}, selection.impl, problem.kind)
+            if why:
+                passed[selection.impl] = why
+                continue
         with memory_for(problem, attr):
             bound = bind(selection, problem, attr, attr_values, wei, bias)
             parts = _made(selection, problem, attr, bound, array_specs, passed)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _LEVELS = 48.0  # of 8 bits, that results are apart as a rule
+_NEAR = 64  # columns of weights, whose rows are next to each other
 _CODES = 255  # the most that a code amounts to
 _OUTSIDE = np.iinfo(np.int64).min
 _EXACT_TYPES = {("u1", "i1"), ("i1", "i1"), ("u1", "u1"), ("i1", "u1"), ("f4", "f4")}
@@ -70,6 +71,7 @@ class SampledSums:
             self.geometry.axis,
             terms=problem.terms,
             groups=self.geometry.groups,
+            far=isinstance(problem, MatMulProblem) and problem.oc > _NEAR,
         )
         self.inputs = self._of_each_call()
         self.values = {**values, **self.inputs}

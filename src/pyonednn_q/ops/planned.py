@@ -52,6 +52,7 @@ def prepare_plan(
     implementation: str | None = None,
     arrays: Mapping[str, TensorSpec] | None = None,
     self_check: SelfCheck = "auto",
+    apart: bool = False,
 ) -> Planned:
     """Prepare a plan's primitive, and those of what it leaves over.
 
@@ -70,7 +71,7 @@ def prepare_plan(
         Leaves of the chain that are the same in every call, by name.
     decided : tuple of str
         What was decided before composing, for the notes.
-    allow_reference, saturation, implementation, arrays, self_check
+    allow_reference, saturation, implementation, arrays, self_check, apart
         As in `prepare`.
 
     Raises
@@ -93,7 +94,7 @@ def prepare_plan(
             values[name] = leaves.in_dims(leaf, fixed[leaf], plan.operand_dims(name))
     packed = wei if isinstance(wei, Packed) else Packed(plan.wei(arranged(problem, wei)))
     loops: Any = {"allow_reference": allow_reference, "self_check": self_check}
-    options = {**loops, "saturation": saturation, "implementation": implementation}
+    options = {**loops, "saturation": saturation, "implementation": implementation, "apart": apart}
     # Where something is left over, the primitive stores another type.
     seen = {
         name: replace(spec, dtype=whole.tensors[name].dtype)

@@ -295,6 +295,7 @@ class Recipe(Composer):
             saturation=settings.saturation,
             # What all of is compared is asked of the whole operator, not of its primitives.
             self_check="auto" if settings.self_check else False,
+            apart=settings.self_check is True,
             implementation=self.implementation,
             arrays=self.arrays,
         )
