@@ -10,6 +10,7 @@ import numpy as np
 import pyonednn_q as pq
 from hunt_layouts import random_spec
 from hunt_oracle import Array, Dims, InexactError, PostOp, Sample, amid_other_bytes, expected
+from hunt_regions import REGIONS
 from hunt_sample import draw
 from pyonednn_q import native
 from pyonednn_q.dtypes import numpy_dtype
@@ -81,7 +82,7 @@ def without(row: str) -> Guard:
     return taken
 
 
-def hunted(seed: int, index: int, ignored: Guard | None = None) -> Answer:
+def hunted(seed: int, index: int, ignored: Guard | None = None, region: str = "") -> Answer:
     """Draw the sample of that place, ask for its result in some way, and compare.
 
     Parameters
@@ -90,10 +91,13 @@ def hunted(seed: int, index: int, ignored: Guard | None = None) -> Answer:
         Its place.
     ignored : Guard, optional
         A row that was taken out of the table: only problems that it matches are of interest.
+    region : str, optional
+        Which of `REGIONS` shapes are of; then most problems run as operators.
     """
     rng = np.random.default_rng([seed, index])
-    sample, right = _drawn(rng)
-    asked = as_operator(rng, sample) if rng.random() < 0.25 and not ignored else None
+    sample, right = _drawn(rng, region)
+    share = 0.7 if region else 0.25
+    asked = as_operator(rng, sample) if rng.random() < share and not ignored else None
     text = ""
     try:
         if asked is not None:
@@ -114,10 +118,11 @@ def hunted(seed: int, index: int, ignored: Guard | None = None) -> Answer:
     return Answer(sample.kind, text, impl, wrong=difference(dst, right))
 
 
-def _drawn(rng: Rng) -> tuple[Sample, Array]:
+def _drawn(rng: Rng, region: str = "") -> tuple[Sample, Array]:
     """Draw a sample with only one right answer, and that."""
     while True:
-        sample = draw(rng, wide=runtime.isa().has_vnni() or rng.random() < 0.1)
+        wide = runtime.isa().has_vnni() or rng.random() < 0.1
+        sample = draw(rng, wide=wide, region=REGIONS.get(region))
         try:
             return sample, expected(sample)
         except InexactError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +26,7 @@ _NUMPY |= {"f32": "f4", "bf16": ml_dtypes.bfloat16}
 
 
 @dataclass(frozen=True)
-class _Shape:
+class LayerShape:
     """Dimensions of a sample, before it has numbers."""
 
     kind: str
@@ -61,7 +62,7 @@ class _Shape:
         return small and math.prod(sample.dst_dims) <= _MOST_WEIGHTS
 
 
-def draw(rng: Rng, *, wide: bool) -> Sample:
+def draw(rng: Rng, *, wide: bool, region: Callable[[Rng], LayerShape] | None = None) -> Sample:
     """Draw a sample.
 
     Parameters
@@ -70,10 +71,13 @@ def draw(rng: Rng, *, wide: bool) -> Sample:
         Gives the same sample whenever it starts at the same place.
     wide : bool
         Whether pairs of products may exceed 16 bits.
+    region : callable, optional
+        What draws shapes in place of those that are odd in any way.
     """
-    kind = str(one(rng, KINDS))
-    while not (shape := _shape(kind, rng)).is_small():
+    drawn = str(one(rng, KINDS))
+    while not (shape := _shape(drawn, rng) if region is None else region(rng)).is_small():
         pass
+    kind = shape.kind
     types = _types(kind, rng)
     is_plain = rng.random() < 0.35
     has_points = not is_plain and kind != "inner_product" and rng.random() < 0.45
@@ -103,13 +107,13 @@ def _many(rng: Rng, choices: Any, count: int) -> Dims:  # noqa: ANN401
 # --- shapes -------------------------------------------------------------------------------------
 
 
-def _shape(kind: str, rng: Rng) -> _Shape:
+def _shape(kind: str, rng: Rng) -> LayerShape:
     if kind == "matmul":
         return _matmul(rng)
     if kind == "inner_product":
         spatial = int(one(rng, (0, 0, 1, 2, 2, 3)))
         inner = (_size(rng), *_many(rng, (1, 2, 3, 4, 7), spatial))
-        return _Shape(kind, (int(one(rng, SIZES)), *inner), (_size(rng), *inner), {})
+        return LayerShape(kind, (int(one(rng, SIZES)), *inner), (_size(rng), *inner), {})
     groups, ic, oc = _channels(rng)
     spatial = int(one(rng, (1, 2, 2, 3, 3)))
     kernel = _many(rng, KERNELS if spatial < 3 else KERNELS[:6], spatial)
@@ -133,7 +137,7 @@ def _shape(kind: str, rng: Rng) -> _Shape:
     window = {"groups": groups, "stride": strides, "dilation": dilation}
     window |= {"lo": tuple(lo), "hi": tuple(hi), "tail": tuple(tail)}
     batch = int(one(rng, (1, 1, 1, 2, 3)))
-    return _Shape(kind, (batch, groups * ic, *lengths), (groups * oc, ic, *kernel), window)
+    return LayerShape(kind, (batch, groups * ic, *lengths), (groups * oc, ic, *kernel), window)
 
 
 def _strides(rng: Rng, kernel: Dims) -> Dims:
@@ -164,7 +168,7 @@ def _channels(rng: Rng) -> Dims:
     return groups, int(one(rng, SIZES)), int(one(rng, SIZES))
 
 
-def _matmul(rng: Rng) -> _Shape:
+def _matmul(rng: Rng) -> LayerShape:
     m, k, n = int(one(rng, (*SIZES, 1, 1, 1))), _size(rng), _size(rng)
     if rng.random() < 0.1:
         k = int(one(rng, (255, 256, 257, 300, 513)))
@@ -172,7 +176,7 @@ def _matmul(rng: Rng) -> _Shape:
     left, right = (tuple(1 if rng.random() < 0.25 else b for b in batch) for _ in range(2))
     if rng.random() < 0.4:
         left, right = batch, (1,) * len(batch)
-    return _Shape("matmul", (*left, m, k), (*right, k, n), {})
+    return LayerShape("matmul", (*left, m, k), (*right, k, n), {})
 
 
 # --- numbers ------------------------------------------------------------------------------------
@@ -194,7 +198,7 @@ def _types(kind: str, rng: Rng) -> dict[str, str]:
 
 
 def _codes(
-    rng: Rng, shape: _Shape, types: dict[str, str], most: float, *, wide: bool
+    rng: Rng, shape: LayerShape, types: dict[str, str], most: float, *, wide: bool
 ) -> tuple[Array, Array]:
     """Give codes whose sums stay below `most` times the number of terms."""
     lo, hi = RANGES.get(types["src"], (-100, 100))

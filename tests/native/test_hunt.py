@@ -15,6 +15,7 @@ import hunt
 import hunt_plain
 import hunt_run
 from hunt_oracle import InexactError, expected
+from hunt_regions import REGIONS
 from hunt_sample import KINDS, draw
 from pyonednn_q import native
 from pyonednn_q.faults import guards
@@ -155,7 +156,44 @@ def test_a_crash_is_a_finding_and_the_next_goes_on(
     assert begun == [(0, 10), (3, 7)]
     assert tally.done == 10
     assert tally.findings == ["2: exit code -11"]
-    assert "--levels AVX2 --seed 5 --only 2" in capsys.readouterr().out
+    threads = hunt.threads_at("AVX2", 5, 2)
+    assert f"--levels AVX2 --seed 5 --only 2 --threads {threads}" in capsys.readouterr().out
+
+
+def test_children_take_turns_and_have_threads_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def follow(tally: hunt.Tally, _: str, first: int, count: int, _seconds: float) -> int:
+        begun.append((first, count))
+        tally.take({"done": count, "ran": {}, "refused": {}})
+        return 0
+
+    monkeypatch.setattr(hunt, "_follow", follow)
+    monkeypatch.setattr(hunt, "_OF_ONE_CHILD", 4)
+    assert hunt.hunt("AVX2", 5, 2, 10, 60.0).done == 10
+    assert begun == [(2, 2), (4, 4), (8, 4)]
+    assert {hunt.threads_at("AVX2", 5, number) for number, _ in begun} <= set(hunt.THREADS)
+    assert len({hunt.threads_at("AVX2", 5, number) for number, _ in begun}) == 3
+
+
+@pytest.mark.parametrize("region", sorted(REGIONS))
+def test_a_region_is_right_and_is_what_it_says(region: str) -> None:
+    answers = [hunt_run.hunted(SEED, number, region=region) for number in range(40)]
+    assert [answer.wrong for answer in answers if answer.wrong] == []
+    assert sum(bool(answer.impl) for answer in answers) > 15
+    shapes = [REGIONS[region](np.random.default_rng([SEED, number])) for number in range(60)]
+    if region == "products":
+        assert any(shape.src[-2] == 1 < shape.src[0] for shape in shapes)
+        return
+    windows = [shape.window for shape in shapes]
+    assert {len(window["stride"]) for window in windows} <= {2, 3}
+    if region == "volumes":
+        assert any(shape.wei[2] > shape.src[2] == 1 for shape in shapes)
+    elif region == "skips":
+        kernels = [shape.wei[2:] for shape in shapes]
+        assert any(w["stride"][0] > k[0] for w, k in zip(windows, kernels, strict=True))
+    else:
+        assert any(w["stride"][1] == s.wei[3] > 3 for w, s in zip(windows, shapes, strict=True))
 
 
 def test_children_tell_levels_apart() -> None:
@@ -163,6 +201,7 @@ def test_children_tell_levels_apart() -> None:
     assert levels == ["SSE41", "AVX2"]
     tally = hunt.hunt("AVX2", SEED, 0, 3, 120.0)
     assert (tally.done, tally.isa, tally.findings) == (3, "AVX2", [])
+    assert tally.features == hunt.features()
     assert os.environ.get("ONEDNN_MAX_CPU_ISA") != "SSE41"
 
 
