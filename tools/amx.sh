@@ -61,14 +61,14 @@ many() { # NAME SECONDS COMMAND...: the same with another seed on each core
     shift 2
     local jobs=() failed=0
     for core in $(seq "$cores"); do
-        timeout "$((seconds + 60))" "$@" --seed "$((seed + core))" --seconds "$seconds" \
+        timeout "$((seconds + 60 < $(left) ? seconds + 60 : $(left)))" "$@" --seed "$((seed + core))" --seconds "$seconds" \
             --results "$out/$name.$core.json" > "$out/$name.$core" 2>&1 &
         jobs+=($!)
     done
     for job in "${jobs[@]}"; do wait "$job" || failed=1; done
     local -r ran=$(awk -F'[:,] *' '/ problems, / { for (i = 1; i <= NF; i++) if ($i ~ / ran$/) n += $i } END { print n + 0 }' "$out/$name".[0-9]*)
     say "$name: $ran ran, $(cat "$out/$name".[0-9]* | grep -c '^WRONG.*(') wrong"
-    [ $failed = 0 ] || { code=1; grep -h -A1 '^WRONG.*(' "$out/$name".[0-9]* >> "$out/findings"; }
+    [ $failed = 0 ] || { code=1; say "$name: not every process ended well"; grep -h -A1 '^WRONG.*(' "$out/$name".[0-9]* >> "$out/findings"; }
 }
 share=$(($(left) / 10))
 if has ml_dtypes; then

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import hunt
+import hunt_page
 import hunt_plain
 import hunt_run
 from hunt_oracle import InexactError, expected
@@ -208,7 +209,7 @@ def test_children_tell_levels_apart() -> None:
 def test_the_page_adds_up() -> None:
     refused = Counter({"matmul: known wrong: b, c": 3})
     one = hunt.Tally("AVX2", 1, 0, False, "", "AVX2", "3.13.2 OMP", 10, Counter(a=7), refused)
-    lines = "\n".join(hunt.page([one, replace(one, seed=2, findings=["4: wrong"])]))
+    lines = "\n".join(hunt_page.page([one, replace(one, seed=2, findings=["4: wrong"])]))
     assert "| layers | 3.13.2 OMP | AVX2 | 20 | 14 | 6 | 1 | 1, 2: 0 to 9 |" in lines
     assert "- 14 a" in lines
     assert "- 6 matmul: known wrong: c" in lines

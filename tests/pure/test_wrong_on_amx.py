@@ -31,14 +31,14 @@ def tensor(dtype: str, shape: str, strides: str | None) -> TensorSpec:
 
 
 def problem_of(told: dict[str, Any]) -> Problem:
-    specs = {name: tensor(*told[name]) for name in ("src", "wei", "dst")}
-    shapes = (specs["src"].dims, specs["wei"].dims)
+    specs: dict[str, Any] = {name: tensor(*told[name]) for name in ("src", "wei", "dst")}
+    src, wei = specs["src"].dims, specs["wei"].dims
     types: dict[str, Any] = {name: spec.dtype for name, spec in specs.items()}
     if told["kind"] == "matmul":
-        return replace(MatMulProblem.of(*shapes, **types), **specs)
-    window = {name: tuple(told["window"][name]) for name in ("stride", "dilation")}
+        return replace(MatMulProblem.of(src, wei, **types), **specs)
+    window: dict[str, Any] = {name: tuple(told["window"][name]) for name in ("stride", "dilation")}
     padding = tuple(map(tuple, told["window"]["padding"]))
-    return replace(ConvProblem.of(*shapes, **types, **window, padding=padding), **specs)
+    return replace(ConvProblem.of(src, wei, **types, **window, padding=padding), **specs)
 
 
 def test_rows_strike_what_was_wrong_and_not_what_was_right() -> None:
