@@ -253,3 +253,11 @@ def test_another_option_is_refused(value: Any) -> None:
         pq.prepare(CONV, wei=WEI, self_check=value)
     with pytest.raises(pq.ArgumentError, match="self_check"):
         pq.Conv(WEI, self_check=value)
+
+
+def test_a_zero_point_of_floats_is_added() -> None:
+    problem = ConvProblem.of((1, 16, 3, 3), (32, 16, 1, 1), dst="f32")
+    attr = Attr(dst_zero_point=ZeroPoint())
+    wei, values = np.ones((32, 16, 1, 1), np.int8), {"dst_zero_point": np.int32(7)}
+    prepared = pq.prepare(problem, attr, wei=wei, values=values, self_check="auto")
+    assert (prepared(np.ones((1, 16, 3, 3), np.uint8)) == 16 + 7).all()
