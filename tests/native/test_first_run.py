@@ -292,3 +292,11 @@ def test_long_runs_of_hunted_kernels_are_spared(monkeypatch: pytest.MonkeyPatch)
         assert not first_run.is_spared(CONV, impl)
         assert first_run.is_spared(large, impl) is spared
         assert ("not looked at" in first_run.standing(large, impl)) is spared
+
+
+def test_a_zero_point_of_floats_is_added() -> None:
+    problem = ConvProblem.of((1, 16, 3, 3), (32, 16, 1, 1), dst="f32")
+    attr = Attr(dst_zero_point=ZeroPoint())
+    wei, values = np.ones((32, 16, 1, 1), np.int8), {"dst_zero_point": np.int32(7)}
+    prepared = pq.prepare(problem, attr, wei=wei, values=values, self_check="auto")
+    assert (prepared(np.ones((1, 16, 3, 3), np.uint8)) == 16 + 7).all()

@@ -12,7 +12,7 @@ once. What a step may add to the error is stated here, generously but from its o
 
     acc = Σ (src − src_zero_point) · (wei − wei_zero_point)      each with scales of its own, if any
     x   = scale · acc + bias          or  scale · (acc + bias), for a bias that counts sums
-    dst = saturate(rne(chain(x) / dst_scale + dst_zero_point)), or a cast
+    dst = saturate(rne(chain(x) / dst_scale + dst_zero_point)), or a cast of what is rounded there
 
 The band is as wide as the rounding errors of float32 can make it (`bounded`), plus the levels
 that rewrites declared; no wider. Integers that are asked for as they are have no band: they are
@@ -330,6 +330,9 @@ class Meaning:
     def _stored(self, y: F64, error: F64) -> Band:
         y, error = y / self.dst_scale, error / self.dst_scale
         if dtypes.is_float(self.dst):
+            if self.dst_zero_point:
+                y = y + self.dst_zero_point
+                error = error + ROUNDINGS * UNIT * (np.abs(y) + abs(self.dst_zero_point))
             error = error + _ULP[self.dst] * np.abs(y) + _SMALLEST[self.dst]
             error = np.where(np.abs(y) + error < _LARGEST[self.dst], error, np.inf)
             return Band(y - error, y + error)
