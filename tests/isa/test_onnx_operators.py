@@ -103,6 +103,16 @@ def test_what_has_no_vnni_takes_weights_apart() -> None:
     assert len(calls[0].kernels) == (1 if runtime.isa().has_vnni() else 2)
 
 
+def test_sums_beyond_32_bits_saturate_and_say_so() -> None:
+    src, wei = np.full((1, 70_000), 255, np.uint8), np.full((70_000, 2), 127, np.int8)
+    wei[:, 1] = 120
+    with pq.onnx.trace() as calls:
+        dst = pq.onnx.matmul_integer(src, wei)
+    assert dst.tolist() == [[2**31 - 1, 255 * 120 * 70_000]]
+    said = "saturate" if runtime.isa().has_vnni() else "no VNNI"
+    assert said in calls[-1].notes[0]
+
+
 def test_both_ways_are_drawn() -> None:
     """The fuzz meets one primitive that rounds by itself, and per-channel zero points."""
     found: Counter[str] = Counter()

@@ -24,6 +24,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import SaturationError, UnsupportedError
+from pyonednn_q.native import runtime
 from pyonednn_q.native.passes import requantize
 from pyonednn_q.onnx.trace import record
 from pyonednn_q.ops.functional import kept
@@ -253,7 +254,8 @@ def _sums_taken_apart(
     if bias is not None:
         aligned = -1 if product.axis == -1 else (-1, *(1,) * (total.ndim - 2))
         total += bias.reshape(aligned)
-    said = f"weights as {_TAKEN_APART} · high + low: no VNNI"
+    why = "sums beyond 32 bits saturate" if runtime.isa().has_vnni() else "no VNNI"
+    said = f"weights as {_TAKEN_APART} · high + low: {why}"
     record(product.operator, ((high, src.shape), (low, src.shape)), said, *notes)
     return saturated(total)
 
