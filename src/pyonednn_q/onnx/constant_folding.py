@@ -17,7 +17,8 @@ from pyonednn_q.onnx.reference_call import reference_call
 
 Array = np.ndarray[Any, Any]
 
-_MOST_BYTES = 1 << 30  # of results that are kept; the rest is computed in each run
+_MOST_BYTES = 1 << 30  # by which results exceed what is read; the rest is computed in each run
+_WIDEST = 8  # bytes of an element
 _VIEWS = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 # What may make much of little; it is computed once where its dims are known beforehand.
 _GROWING = frozenset(
@@ -93,7 +94,8 @@ class ConstantFolder:
             moved, axis = np.transpose(codes, perm), perm.index(axis) if along else 0
         elif node.kind in _VIEWS:
             try:
-                own = {**self._constants, node.inputs[0]: codes}
+                own = {name: self._constants[name] for name in node.inputs[1:] if name}
+                own[node.inputs[0]] = codes
                 (moved,) = reference_call(node, self._opsets)(own)
             except Error:
                 return None
@@ -124,11 +126,11 @@ class ConstantFolder:
     def _computed(self, node: GraphNode) -> GraphNode | None:
         if not self._is_small(node):
             return node
-        values = dict(self._constants)
+        values: dict[str, Array] = {}
         try:
-            for name in node.inputs:
-                if name in self._weights:
-                    values[name] = self._real(self._weights[name])
+            for name in filter(None, node.inputs):
+                before = self._weights.get(name)
+                values[name] = self._constants[name] if before is None else self._real(before)
             if node.kind == "QuantizeLinear":
                 inputs = (values[name] if name else None for name in node.inputs)
                 results: tuple[Array, ...] = (quantize_linear(*inputs, **node.attributes),)
@@ -136,28 +138,35 @@ class ConstantFolder:
                 results = reference_call(node, self._opsets, self._tensors)(values)
         except Error:  # which it raises again when it runs, with its name
             return node
+        more = sum(each.size for each in results) - self._size(node)
+        self._left -= _WIDEST * max(more, 0)
         for name, result in zip(node.outputs, results, strict=True):
             if name:
                 self._keep(name, result)
         return None
 
     def _is_small(self, node: GraphNode) -> bool:
+        """Tell whether results are no more than what is read, or little."""
         infos = [self._tensors.get(name) for name in node.outputs if name]
         dims = [info.dims for info in infos if info is not None and info.dims is not None]
         if len(dims) == len(infos):
-            return sum(map(math.prod, dims)) * 8 <= self._left
+            more = sum(map(math.prod, dims)) - self._size(node)
+            return more <= 0 or _WIDEST * more <= self._left
+        return node.kind not in _GROWING and self._size(node) <= _SMALL and self._left > 0
+
+    def _size(self, node: GraphNode) -> int:
+        """Return how many elements a node reads."""
         reads = [self._weights[n].inputs[0] if n in self._weights else n for n in node.inputs if n]
-        size = sum(self._constants[name].size for name in reads)
-        return node.kind not in _GROWING and size <= _SMALL and self._left > 0
+        return sum(self._constants[name].size for name in reads)
 
     def _real(self, node: GraphNode) -> Array:
         inputs = [self._constants[name] for name in node.inputs if name]
         return dequantize_linear(*inputs, **node.attributes)
 
     def _keep(self, name: str, result: Array) -> None:
-        result = np.array(result) if result.flags.writeable else result
+        is_view = result.flags.writeable and not result.flags.owndata
+        result = np.array(result) if is_view else result
         result.flags.writeable = False
-        self._left -= result.nbytes
         self._constants[name] = result
 
 
