@@ -54,7 +54,7 @@ def quantized(path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "again",
-    [lambda value: pickle.loads(pickle.dumps(value)), copy.copy, copy.deepcopy],  # noqa: S301
+    [lambda value: pickle.loads(pickle.dumps(value)), copy.copy, copy.deepcopy],
     ids=["pickle", "copy", "deepcopy"],
 )
 def test_a_copy_runs_the_same(again: Callable[[Any], Any], tmp_path: Path) -> None:

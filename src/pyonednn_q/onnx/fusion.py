@@ -109,9 +109,7 @@ class _Fusion:
         self._saturating: list[str] = []  # names of layers
         self._floats = floats
         self._bits = bits  # of weights in blocks, by the name of the product
-        self._graph = view.graph
-        self._view = view
-        self._layers = layers
+        self._graph, self._view, self._layers = view.graph, view, layers
         self._chains = ChainReader(self._view)
         self._nodes: dict[int, FusedNode] = {}  # by the place of what they end with
         self._constants: dict[str, Array] = dict(view.graph.constants)
@@ -286,10 +284,8 @@ class _Fusion:
                 operation = CodeOperation(
                     node.kind, node.attributes, srcs_q, dst_q, Chain(), _frozen(known)
                 )
-                fused = FusedNode(
-                    node.name, operation, node.inputs[:1], _NONE, node.outputs, (node,)
-                )
-                self._put(fused, (node,))
+                src, own = node.inputs[:1], (node,)
+                self._put(FusedNode(node.name, operation, src, _NONE, node.outputs, own), own)
                 return
         why = self._of_bits(node) or self._why.get(id(node)) or self._reason(node)
         fused = FusedNode(node.name, node, node.inputs, _NONE, node.outputs, (node,), why)
