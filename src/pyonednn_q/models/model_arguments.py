@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.onnx.saturating_layers import SATURATIONS
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -26,7 +27,13 @@ __all__ = [
 
 _DIMS = re.compile(r"(?P<name>.+)=(?P<lengths>\d{1,12}(?:x\d{1,12})*)?", re.DOTALL)
 _MOST_DIMS = 32
-_OF_MODELS: Mapping[str, object] = {"dims": [], "exact_rounding": False, "input": None, "seed": 0}
+_OF_MODELS: Mapping[str, object] = {
+    "dims": [],
+    "exact_rounding": False,
+    "saturation": "f32",
+    "input": None,
+    "seed": 0,
+}
 
 
 def is_model(options: argparse.Namespace) -> bool:
@@ -79,6 +86,12 @@ def _add_reading(parser: argparse._ActionsContainer) -> None:
         "--exact-rounding",
         action="store_true",
         help="round before a zero point is added, as ONNX does",
+    )
+    parser.add_argument(
+        "--saturation",
+        choices=SATURATIONS,
+        default="f32",
+        help="what becomes of layers whose weights may saturate where there is no VNNI",
     )
 
 

@@ -54,7 +54,7 @@ def read(
     path : Path
         Its file.
     options : Namespace
-        Of the command line, with `dims` and `exact_rounding`.
+        Of the command line, with `dims`, `exact_rounding` and `saturation`.
     arrays : mapping of str to ndarray, optional
         Inputs, whose dims are those of the model where it leaves them open.
 
@@ -65,7 +65,7 @@ def read(
     """
     dims = {name: array.shape for name, array in (arrays or {}).items()}
     graph = onnx.load(path, dims={**dims, **dims_of(options.dims)})
-    fused = onnx.fuse(graph, exact_rounding=options.exact_rounding)
+    fused = onnx.fuse(graph, exact_rounding=options.exact_rounding, saturation=options.saturation)
     return ModelFile(path, graph, onnx.Model(fused))
 
 

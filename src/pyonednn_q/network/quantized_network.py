@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.errors import Error
+from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.expr.steps import Affine, Chain, Step, Sum
 from pyonednn_q.network.accuracy_loop import float_type
 from pyonednn_q.network.graph import Network, Node
@@ -74,7 +74,7 @@ def quantized_network(
         build = _Build(network, ranges, types, wei_bits)
         try:
             return build.result()
-        except Error as error:
+        except (ArgumentError, UnsupportedError) as error:
             if build.layer in types:
                 raise
             types[build.layer] = "f32", shortened(str(error), 300)

@@ -33,7 +33,7 @@ from pyonednn_q.network.accuracy_loop import (
     usual_wei_bits,
 )
 from pyonednn_q.onnx.fusion import fuse
-from pyonednn_q.onnx.graph import OnnxGraph
+from pyonednn_q.onnx.graph import OnnxGraph, ValueInfo
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.qdq_form import qdq_form
 from pyonednn_q.onnx.quantized_form import (
@@ -187,15 +187,16 @@ class Calibration(MixedCalibration[OnnxGraph, Model]):
             layer in float32.
         """
         flag("times", times)
-        fused = self._fused()
-        outputs = {name: fused.tensors[name] for node in fused.nodes for name in node.outputs}
-        seen = Model(replace(fused, outputs=MappingProxyType({**outputs, **fused.outputs})))
+        ready = Model(self._fused()).graph  # with the nodes of layers that no kernel takes
+        names = [name for node in ready.nodes for name in node.outputs if name]
+        outputs = {name: ready.tensors.get(name, ValueInfo("float32", None)) for name in names}
+        seen = Model(replace(ready, outputs=MappingProxyType({**outputs, **ready.outputs})))
         values = {**self._inputs, **seen.run(self._inputs)}
         reals = codes_name(self.graph.nodes)
         rows = []
         for node in seen.graph.nodes:
             name = reals.get(node.output, node.output)
-            sqnr = self._sqnr(name, values[node.output], fused.qparams.get(node.output))
+            sqnr = self._sqnr(name, values[node.output], ready.qparams.get(node.output))
             measured = _times(node, values) if times else []
             rows.append([*_described(node, values), sqnr, *measured])
         heads = ("nodes", "how", "runs", "implementation", "exactness")

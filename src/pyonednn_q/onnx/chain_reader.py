@@ -105,7 +105,13 @@ class ChainReader:
         self._keep_rounding = keep_rounding
 
     def tail(
-        self, value: str, axis: int, *, operands: bool = True, stores: bool = True
+        self,
+        value: str,
+        axis: int,
+        *,
+        operands: bool = True,
+        stores: bool = True,
+        passes: bool = False,
     ) -> LayerTail:
         """Return what follows a tensor of real values.
 
@@ -119,6 +125,8 @@ class ChainReader:
             Whether steps may read other tensors, and round on the way.
         stores : bool
             Whether values may be stored as codes; else the chain ends where they are quantized.
+        passes : bool
+            Whether a chain that stores no codes goes on behind those that only its next step reads.
         """
         tail = LayerTail(value)
         while len(tail.steps) < _MOST_STEPS:
@@ -128,10 +136,14 @@ class ChainReader:
             if node is None:
                 break
             if node.kind == "QuantizeLinear":
-                is_stored = stores and self._store(node, tail)
-                if not is_stored or not operands or not self._pass(tail, axis):
+                if not ((stores or passes) and self._store(node, tail)):
                     break
-            elif not self._step(node, tail, axis, operands=operands):
+                if operands and self._pass(tail, axis):
+                    continue
+                if not stores:
+                    tail.dst_q, tail.value = None, tail.parts.pop().inputs[0]
+                break
+            if not self._step(node, tail, axis, operands=operands):
                 break
         self._settle(tail)
         return tail

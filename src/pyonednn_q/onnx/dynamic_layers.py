@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.errors import Error
+from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.onnx.graph import GraphNode
 from pyonednn_q.onnx.layer_reader import NoLayer, weights_of
 from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
+from pyonednn_q.onnx.saturating_layers import narrowed, saturates
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.shown import shortened
@@ -28,7 +29,9 @@ DYNAMIC_LAYERS = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
 _FLOAT = 1  # TensorProto's number
 
 
-def dynamic_layer(view: GraphView, node: GraphNode) -> FusedNode | NoLayer:
+def dynamic_layer(
+    view: GraphView, node: GraphNode, saturation: str, *, in_floats: bool = False
+) -> FusedNode | NoLayer:
     """Return a layer with a dynamic source and all that follows, or why there is none.
 
     Parameters
@@ -37,6 +40,10 @@ def dynamic_layer(view: GraphView, node: GraphNode) -> FusedNode | NoLayer:
         Of the graph.
     node : GraphNode
         The MatMulInteger or ConvInteger.
+    saturation : {"f32", "narrow", "allow", "refuse"}
+        As of `fuse`.
+    in_floats : bool
+        A layer of float32 on the source itself, whose values are not rounded to codes.
     """
     store = view.producer.get(node.inputs[0])
     if store is None or store.kind != "DynamicQuantizeLinear":
@@ -53,25 +60,32 @@ def dynamic_layer(view: GraphView, node: GraphNode) -> FusedNode | NoLayer:
     if codes is None or point is None or codes.dtype.name not in {"uint8", "int8"}:
         return NoLayer("weights that are computed: constant ones would do")
     kind = DYNAMIC_LAYERS[node.kind]
+    axis = 0 if kind == "Conv" else 1
+    if codes.ndim < 2 or {scale.size, point.size} - {1, codes.shape[axis]}:
+        return NoLayer(f"weights of shape {codes.shape}, scales of {scale.shape}: one a column")
     try:
-        wei_q = _wei_q(codes, scale, point, 0 if kind == "Conv" else 1)
+        wei_q = _wei_q(codes, scale, point, axis)
         src = CodeTensor(store.inputs[0], QParams(1.0, 0, "u8"), store)
         weights = weights_of(kind, view, node, src, CodeTensor(node.inputs[1], wei_q, node))
         if isinstance(weights, NoLayer):
             return weights
-        tail = ChainReader(view).tail(value, weights.axis)
-        operator = weights.make(
-            weights.codes,
-            src_q=Dynamic("u8"),
-            wei_q=weights.q,
-            dst_q=tail.dst_q,
-            post=tail.post,
-            **weights.options,
-        )
-    except Error as error:
+        tail = ChainReader(view).tail(value, weights.axis, stores=not in_floats)
+        options: dict[str, Any] = {"post": tail.post, **weights.options}
+        why = ""
+        if in_floats:
+            real = weights.q.dequantize(weights.codes).astype(np.float32)
+            operator = weights.make(real, dst="f32", **options)
+        else:
+            options |= {"src_q": Dynamic("u8"), "dst_q": tail.dst_q}
+            options["saturation"] = "allow" if saturation == "allow" else "refuse"
+            operator = weights.make(weights.codes, wei_q=weights.q, **options)
+            if saturation == "narrow" and saturates(operator, view.dims(src.name)):
+                weights, why = narrowed(weights)
+                operator = weights.make(weights.codes, wei_q=weights.q, **options)
+    except (ArgumentError, UnsupportedError) as error:
         return NoLayer(shortened(str(error), 300))
     own = (store, before, node, *parts, *tail.parts)
-    return FusedNode(node.name, operator, (src.name,), tail.operands, (tail.value,), own)
+    return FusedNode(node.name, operator, (src.name,), tail.operands, (tail.value,), own, why)
 
 
 def _scaling(

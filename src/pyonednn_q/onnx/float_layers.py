@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.onnx.graph import GraphNode
@@ -25,7 +25,9 @@ _ONE = QParams(1.0, 0, "s8")  # of floats: nothing is scaled
 def float_layer(
     view: GraphView, chains: ChainReader, node: GraphNode, dtype: str = "f32"
 ) -> FusedNode | NoLayer:
-    """Return a layer of float weights with what follows up to quantizers, or why there is none.
+    """Return a layer in floats with what follows up to quantizers, or why there is none.
+
+    Its weights are constants of float32, or what a DequantizeLinear makes of constant codes.
 
     Parameters
     ----------
@@ -39,22 +41,26 @@ def float_layer(
         Of weights and source. Products are summed, and the chain computed, in float32 either way.
     """
     src, wei = node.inputs[:2]
-    known = view.constants.get(wei)
+    codes = None if wei in view.constants else view.dequantized(wei)
+    known = view.float_constant(wei)
     if view.dtype(src) != "float32" or known is None or known.dtype != np.float32:
         return NoLayer("a source or weights that are not float32, or weights that are computed")
-    tensors = (CodeTensor(src, _ONE, node), CodeTensor(wei, _ONE, node))
+    tensor = CodeTensor(wei, _ONE, node) if codes is None else codes
     try:
-        weights = weights_of(node.kind, view, node, *tensors)
+        weights = weights_of(node.kind, view, node, CodeTensor(src, _ONE, node), tensor)
         if isinstance(weights, NoLayer):
             return weights
         values = weights.codes
-        if weights.make is InnerProduct:  # of Gemm, alone with a factor
+        if codes is not None:
+            values = weights.q.dequantize(weights.codes)
+        elif weights.make is InnerProduct:  # of Gemm, alone with a factor
             values = values * np.float32(node.attributes.get("alpha", 1.0))
         values = values.astype(dtypes.numpy_dtype(dtype), copy=False)
         bias = _bias(view, node)
-        tail = chains.tail(node.outputs[0], weights.axis, stores=False)
+        passes = codes is not None
+        tail = chains.tail(node.outputs[0], weights.axis, stores=False, passes=passes)
         operator = weights.make(values, bias, dst="f32", post=tail.post, **weights.options)
-    except Error as error:
+    except (ArgumentError, UnsupportedError) as error:
         return NoLayer(shortened(str(error), 300))
     own = (node, *tail.parts)
     return FusedNode(node.name, operator, (src,), tail.operands, (tail.value,), own)
@@ -64,7 +70,8 @@ def _bias(view: GraphView, node: GraphNode) -> Array | None:
     name = node.input(2)
     if not name:
         return None
-    values = view.constants[name].reshape(-1) if name in view.constants else None
+    known = view.float_constant(name)
+    values = None if known is None else known.reshape(-1)
     channels = (view.dims(node.outputs[0]) or (0, 0))[1]
     if values is None or values.size not in {1, channels}:
         raise ArgumentError("bias", "values that are computed", "constants")

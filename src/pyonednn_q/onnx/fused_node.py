@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pyonednn_q.expr.steps import Chain
-from pyonednn_q.onnx.graph import GraphNode, ValueInfo
+from pyonednn_q.onnx.graph import GraphNode, Restored, ValueInfo, reduced
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.shown import shortened
 from pyonednn_q.tables import Column, Table
@@ -71,6 +71,9 @@ class CodeOperation:
         moves = is_mover(self.operator, self.attributes)
         same = all(each is None or each == self.dst_q for each in self.srcs_q)
         return moves and same and self.dst_q is not None and not self.post.steps
+
+    def __reduce__(self) -> Restored:
+        return reduced(self)
 
     def __repr__(self) -> str:
         return f"<CodeOperation {self}>"
@@ -141,6 +144,9 @@ class FusedNode:
             return "codes moved" if self.operator.moves_codes else "codes computed"
         return f"{_PRECISIONS.get(self.operator.weights.dtype, 'INT8')} {self.operator.kind}"
 
+    def __reduce__(self) -> Restored:
+        return reduced(self)
+
     def __repr__(self) -> str:
         return f"<FusedNode {self.name}: {self}, {self.how}>"
 
@@ -181,6 +187,9 @@ class FusedGraph:
     tensors: Mapping[str, ValueInfo]
     qparams: Mapping[str, QParams]
     opsets: Mapping[str, int]
+
+    def __reduce__(self) -> Restored:
+        return reduced(self)
 
     def __repr__(self) -> str:
         return f"<FusedGraph of {len(self.nodes)} nodes>"

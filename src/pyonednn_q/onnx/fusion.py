@@ -20,6 +20,8 @@ from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
 from pyonednn_q.onnx.layer_reader import LAYERS, LayerReader, NoLayer
 from pyonednn_q.onnx.qdq_form import qdq_form
 from pyonednn_q.onnx.quantizers import GraphView
+from pyonednn_q.onnx.saturating_layers import IN_FLOATS, SATURATIONS, saturates, warn
+from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shown
 
@@ -42,6 +44,7 @@ def fuse(
     exact_rounding: bool = False,
     keep_rounding: bool = True,
     floats: Mapping[str, str] = _NONE,
+    saturation: str = "f32",
 ) -> FusedGraph:
     """Return the calls that a model becomes.
 
@@ -58,8 +61,13 @@ def fuse(
         faster, and no further from the float model, but other codes than the model says.
     floats : mapping of str to {"f32", "bf16"}
         Layers of float weights, by name, that run as primitives of that type with what follows
-        them, and not as ONNX has them. Without instructions for bf16 it is f32, and the node says
-        so.
+        them. Without instructions for bf16 it is f32, and the node says so.
+    saturation : {"f32", "narrow", "allow", "refuse"}
+        What becomes of layers whose products no kernel sums exactly without VNNI
+        (docs/saturation.md). f32: primitives of float32 on the real values of their codes; of a
+        dynamic source on the source itself. narrow: weights of 7 bits, and the node says what that
+        costs. allow: as they are. refuse: `Model` raises SaturationError. The logger ``pyonednn_q``
+        counts them in one warning.
 
     Returns
     -------
@@ -70,17 +78,20 @@ def fuse(
     instance("graph", graph, OnnxGraph)
     flag("exact_rounding", exact_rounding)
     flag("keep_rounding", keep_rounding)
+    one_of("saturation", saturation, SATURATIONS)
     types = named("floats", floats, str)
     for name, dtype in types.items():
         one_of(f"floats[{shown(name)}]", dtype, FLOAT_TYPES)
     view = GraphView(qdq_form(graph))
-    layers = LayerReader(view, exact_rounding=exact_rounding, keep_rounding=keep_rounding)
+    layers = LayerReader(
+        view, exact_rounding=exact_rounding, keep_rounding=keep_rounding, saturation=saturation
+    )
     bits = {
         node.name: node.attributes.get("bits", 4)
         for node in graph.nodes
         if node.kind == "com.microsoft.MatMulNBits"
     }
-    return _Fusion(view, layers, types, bits).result()
+    return _Fusion(view, layers, types, bits, saturation).result()
 
 
 class _Fusion:
@@ -92,12 +103,13 @@ class _Fusion:
         layers: LayerReader,
         floats: Mapping[str, str],
         bits: Mapping[str, int],
+        saturation: str,
     ) -> None:
+        self._saturation = saturation
+        self._saturating: list[str] = []  # names of layers
         self._floats = floats
         self._bits = bits  # of weights in blocks, by the name of the product
-        self._graph = view.graph
-        self._view = view
-        self._layers = layers
+        self._graph, self._view, self._layers = view.graph, view, layers
         self._chains = ChainReader(self._view)
         self._nodes: dict[int, FusedNode] = {}  # by the place of what they end with
         self._constants: dict[str, Array] = dict(view.graph.constants)
@@ -116,6 +128,7 @@ class _Fusion:
             if not self._view.is_taken(node):
                 self._add_single(node)
         self._fold()
+        warn(self._saturating, self._saturation)
         nodes = self._needed()
         names = {name for node in nodes for name in node.reads} | set(graph.outputs)
         return FusedGraph(
@@ -142,12 +155,27 @@ class _Fusion:
 
     def _layer(self, node: GraphNode) -> FusedNode | NoLayer:
         if node.kind in DYNAMIC_LAYERS:
-            return dynamic_layer(self._view, node)
+            return self._exact(node, dynamic_layer(self._view, node, self._saturation))
         if node.name not in self._floats:
-            return self._layers.fused(node)
+            return self._exact(node, self._layers.fused(node))
         dtype, why = float_type(self._floats[node.name])
         layer = float_layer(self._view, self._chains, node, dtype)
         return layer if isinstance(layer, NoLayer) else replace(layer, why=why)
+
+    def _exact(self, node: GraphNode, layer: FusedNode | NoLayer) -> FusedNode | NoLayer:
+        """Return a layer, or what stands for one whose weights may saturate."""
+        if isinstance(layer, NoLayer) or not isinstance(layer.operator, Operator):
+            return layer
+        is_refused = saturates(layer.operator, self._view.dims(layer.inputs[0]))
+        if is_refused or layer.why:  # that weights were narrowed
+            self._saturating.append(node.name)
+        if not is_refused or self._saturation == "refuse":
+            return layer
+        if node.kind in DYNAMIC_LAYERS:
+            real = dynamic_layer(self._view, node, "f32", in_floats=True)
+        else:
+            real = float_layer(self._view, self._layers.chains, node)
+        return real if isinstance(real, NoLayer) else replace(real, why=IN_FLOATS)
 
     def _add_operation(self, node: GraphNode) -> None:
         view = self._view
@@ -256,10 +284,8 @@ class _Fusion:
                 operation = CodeOperation(
                     node.kind, node.attributes, srcs_q, dst_q, Chain(), _frozen(known)
                 )
-                fused = FusedNode(
-                    node.name, operation, node.inputs[:1], _NONE, node.outputs, (node,)
-                )
-                self._put(fused, (node,))
+                src, own = node.inputs[:1], (node,)
+                self._put(FusedNode(node.name, operation, src, _NONE, node.outputs, own), own)
                 return
         why = self._of_bits(node) or self._why.get(id(node)) or self._reason(node)
         fused = FusedNode(node.name, node, node.inputs, _NONE, node.outputs, (node,), why)

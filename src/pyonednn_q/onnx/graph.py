@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
@@ -32,6 +32,25 @@ class ValueInfo:
 
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.dims) if self.dims is not None else '[?]'}"
+
+
+Restored = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+def reduced(value: Any) -> Restored:  # noqa: ANN401 - any dataclass
+    """Return what pickle and copy make a frozen dataclass of again, its mappings read-only."""
+    known = [getattr(value, each.name) for each in fields(value)]
+    plain = [dict(each) if isinstance(each, MappingProxyType) else each for each in known]
+    return _restored, (type(value), plain)
+
+
+def _restored(kind: Callable[..., Any], known: list[Any]) -> Any:  # noqa: ANN401
+    for each in known:
+        if isinstance(each, dict):
+            for array in each.values():
+                if isinstance(array, np.ndarray):
+                    array.setflags(write=False)
+    return kind(*(MappingProxyType(each) if isinstance(each, dict) else each for each in known))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -71,6 +90,9 @@ class GraphNode:
         """The operator, with its domain unless that is ONNX's own."""
         return f"{self.domain}.{self.operator}" if self.domain else self.operator
 
+    def __reduce__(self) -> Restored:
+        return reduced(self)
+
     def __repr__(self) -> str:
         return f"<GraphNode {self}>"
 
@@ -107,6 +129,9 @@ class OnnxGraph:
     def opset(self) -> int:
         """The version of ONNX's own operators."""
         return self.opsets.get("", 1)
+
+    def __reduce__(self) -> Restored:
+        return reduced(self)
 
     def __repr__(self) -> str:
         return f"<OnnxGraph {self}>"

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyonednn_q.errors import Error
+from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.onnx import geometry
 from pyonednn_q.onnx.chain_reader import ChainReader, LayerTail
 from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.onnx.graph import GraphNode
 from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
+from pyonednn_q.onnx.saturating_layers import narrowed, saturates
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.operator import Operator
@@ -51,11 +52,21 @@ class LayerReader:
         As of the operators.
     keep_rounding : bool
         As of `ChainReader`.
+    saturation : {"f32", "narrow", "allow", "refuse"}
+        As of `fuse`.
+
+    Attributes
+    ----------
+    chains : ChainReader
+        Of what follows a layer.
     """
 
-    def __init__(self, view: GraphView, *, exact_rounding: bool, keep_rounding: bool) -> None:
+    def __init__(
+        self, view: GraphView, *, exact_rounding: bool, keep_rounding: bool, saturation: str
+    ) -> None:
         self._view = view
-        self._chains = ChainReader(view, keep_rounding=keep_rounding)
+        self._saturation = saturation
+        self.chains = ChainReader(view, keep_rounding=keep_rounding)
         self._exact_rounding = exact_rounding
 
     def fused(self, node: GraphNode) -> FusedNode | NoLayer:
@@ -71,23 +82,29 @@ class LayerReader:
             return NoLayer("a source with a scale per channel: one for the tensor would do")
         try:
             weights = weights_of(node.kind, self._view, node, src, wei)
-        except Error as error:
+        except (ArgumentError, UnsupportedError) as error:
             return NoLayer(shortened(str(error), 300))
         if isinstance(weights, NoLayer):
             return weights
         bias, parts, value = self._bias(node, src, wei, weights)
         if isinstance(bias, NoLayer):
             return bias
-        tail = self._chains.tail(value, weights.axis)
+        tail = self.chains.tail(value, weights.axis)
+        why = ""
         try:
             operator = self._operator(src, weights, bias, tail)
-        except Error as error:
+            if self._saturation == "narrow" and saturates(operator, self._view.dims(src.name)):
+                bias = _real(bias, src, weights)
+                weights, why = narrowed(weights)
+                operator = self._operator(src, weights, bias, tail)
+        except (ArgumentError, UnsupportedError) as error:
             return NoLayer(shortened(str(error), 300))
         before = [src.node, wei.node, *self._makers(node, 2)]
         if tail.residual is not None:
             before.append(tail.residual.node)
         own = (*before, node, *parts, *tail.parts)
-        return FusedNode(node.name, operator, (src.name,), tail.operands, (tail.value,), tuple(own))
+        outputs = (tail.value,)
+        return FusedNode(node.name, operator, (src.name,), tail.operands, outputs, tuple(own), why)
 
     def _operator(
         self, src: CodeTensor, weights: LayerWeights, bias: Array | None, tail: LayerTail
@@ -100,7 +117,10 @@ class LayerReader:
             **weights.options,
         }
         exact = self._exact_rounding and tail.dst_q is not None
-        return weights.make(weights.codes, bias, exact_rounding=exact, **options)
+        allowed = "allow" if self._saturation == "allow" else "refuse"
+        return weights.make(
+            weights.codes, bias, exact_rounding=exact, saturation=allowed, **options
+        )
 
     def _no_source(self, node: GraphNode) -> NoLayer:
         name = node.inputs[0]
@@ -163,6 +183,14 @@ class LayerReader:
         if not same or not np.all(np.abs(have - unit) <= np.spacing(unit)):
             return None
         return codes
+
+
+def _real(bias: Array | None, src: CodeTensor, weights: LayerWeights) -> Array | None:
+    """Return a bias in real values, where it counts units of the accumulator."""
+    if bias is None or bias.dtype.kind == "f":
+        return bias
+    unit = float(np.asarray(src.q.scale)) * np.asarray(weights.q.scale, np.float64)
+    return np.asarray(bias * unit.reshape(-1), np.float32)
 
 
 def weights_of(

@@ -12,7 +12,13 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, named
-from pyonednn_q.errors import ArgumentError, DTypeError, Error, ShapeError, UnsupportedError
+from pyonednn_q.errors import (
+    ArgumentError,
+    DTypeError,
+    SaturationError,
+    ShapeError,
+    UnsupportedError,
+)
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.graph import Dims, GraphNode
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
@@ -65,6 +71,9 @@ class Model:
         self.calls = tuple(call for _, call in both)
         self._reads = Counter(name for node in nodes for name in node.reads)
         self._reads.update(list(graph.outputs))
+
+    def __reduce__(self) -> tuple[type[Model], tuple[FusedGraph]]:
+        return type(self), (self.graph,)
 
     def run(self, inputs: Mapping[str, Any]) -> Values:
         """Return the outputs of the model by name.
@@ -132,7 +141,9 @@ def _prepared(node: FusedNode, graph: FusedGraph) -> tuple[FusedNode, ...]:
         return (node,)
     try:
         node.operator.prepare(_dims(node.inputs[0], graph))
-    except Error as error:
+    except SaturationError:
+        raise  # as `fuse` was asked to
+    except UnsupportedError as error:
         why = f"{type(error).__name__}: {shortened(str(error), 300)}"
         parts = [part for part in node.parts if part.outputs[0] not in graph.constants]
         return tuple(

@@ -220,17 +220,19 @@ class _Feeds:
         return next(self._feeds, None)
 
 
-def dynamic(network: str, folder: Path, *, per_channel: bool) -> Path:
+def dynamic(network: str, folder: Path, *, per_channel: bool, bits: int = 7) -> Path:
     """Return the path of a network as onnxruntime's dynamic quantizer writes it."""
     before, path = folder / "float.onnx", folder / "dynamic.onnx"
     onnx.save(NETWORKS[network](), before)
     quantization.quantize_dynamic(
-        str(before), str(path), per_channel=per_channel, reduce_range=True
+        str(before), str(path), per_channel=per_channel, reduce_range=bits < 8
     )
     return path
 
 
-def quantized(network: str, folder: Path, form: str, dtype: str, *, per_channel: bool) -> Path:
+def quantized(
+    network: str, folder: Path, form: str, dtype: str, *, per_channel: bool, bits: int = 7
+) -> Path:
     """Return the path of a network as onnxruntime's static quantizer writes it.
 
     form: "QDQ" or "QOperator". dtype: of activations, "u8" or "s8".
@@ -247,6 +249,6 @@ def quantized(network: str, folder: Path, form: str, dtype: str, *, per_channel:
         activation_type=types[dtype],
         weight_type=quantization.QuantType.QInt8,
         # Weights of 7 bits: no CPU's pairs of products leave 16 bits.
-        reduce_range=True,
+        reduce_range=bits < 8,
     )
     return path
