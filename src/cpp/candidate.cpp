@@ -4,6 +4,7 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "reorder.hpp"
+#include "threads.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -46,7 +47,8 @@ Layout prelu_layout(const Layout& dst, int mask) {
 } // namespace
 
 Candidate::Candidate(Problem problem, AttrSpec attr)
-    : problem_(std::move(problem)), attr_(std::move(attr)) {
+    : problem_(std::move(problem)), attr_(std::move(attr)), threads_(get_num_threads()) {
+    const Threads held(threads_);
     const Attribute attribute = make_attr(attr_);
     desc_ = make_primitive_desc(problem_, attribute.get());
 }
@@ -58,6 +60,7 @@ std::string Candidate::impl() const {
 }
 
 bool Candidate::next() {
+    const Threads held(threads_);
     const dnnl_status_t status = lib().primitive_desc_next_impl(desc_.get());
     if (status == dnnl_success) return true;
     if (status == dnnl_last_impl_reached || status == dnnl_unimplemented) return false;

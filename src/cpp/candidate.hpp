@@ -34,6 +34,7 @@ public:
     const Problem& problem() const { return problem_; }
     const AttrSpec& attr() const { return attr_; }
     const_dnnl_primitive_desc_t desc() const { return desc_.get(); }
+    int threads() const { return threads_; } // that it was made for
 
 private:
     const RuntimeValue* runtime_value(const std::string& name) const;
@@ -41,6 +42,7 @@ private:
 
     Problem problem_;
     AttrSpec attr_;
+    int threads_;
     PrimitiveDesc desc_;
 };
 

@@ -80,6 +80,7 @@ namespace pq {
     X(primitive_desc_query_md)                                                                     \
     X(primitive_desc_get_attr)                                                                     \
     X(primitive_create)                                                                            \
+    X(primitive_get_primitive_desc)                                                                \
     X(primitive_destroy)                                                                           \
     X(primitive_execute)
 

@@ -180,6 +180,12 @@ MemoryObject make_memory(const Layout& layout, void* data) {
     return MemoryObject(created);
 }
 
+Layout scratchpad_of(const Primitive& primitive) {
+    const_dnnl_primitive_desc_t desc = nullptr;
+    PQ_CALL(primitive_get_primitive_desc, primitive.get(), &desc);
+    return Layout(lib().primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0));
+}
+
 Layout layout_of(const std::string& argument, const py::array& array, dnnl_data_type_t dtype) {
     const py::dtype wanted = numpy_dtype(dtype);
     if (!array.dtype().equal(wanted)) {

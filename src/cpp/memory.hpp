@@ -75,6 +75,10 @@ private:
 
 MemoryObject make_memory(const Layout& layout, void* data);
 
+// The scratchpad that a primitive works in. Of the primitive itself: one from the library's cache
+// is as another descriptor said.
+Layout scratchpad_of(const Primitive& primitive);
+
 // The layout of an array as it is, strides included. Throws DTypeError, LayoutError.
 Layout layout_of(const std::string& argument, const py::array& array, dnnl_data_type_t dtype);
 

@@ -28,10 +28,11 @@ void join_team(void* spans, int thread) {
 void run_in_parallel(std::size_t count, std::size_t grain, Spans::Work work, const void* context) {
     std::size_t threads = std::min(count / grain, Spans::most);
     if (threads > 1 && may_share() && has_team()) {
-        threads = std::min(threads, static_cast<std::size_t>(get_num_threads()));
+        const int team = get_num_threads();
+        threads = std::min(threads, static_cast<std::size_t>(team));
         if (threads > 1) {
             Spans spans(count, grain, threads, work, context);
-            run_on_team(&join_team, &spans);
+            run_on_team(team, &join_team, &spans);
             return spans.check();
         }
     }

@@ -20,12 +20,6 @@ namespace pq {
 
 namespace {
 
-Layout scratchpad_layout(const Candidate& candidate) {
-    const const_dnnl_memory_desc_t found =
-            lib().primitive_desc_query_md(candidate.desc(), dnnl_query_scratchpad_md, 0);
-    return Layout(found);
-}
-
 bool has_sum(const AttrSpec& attr) {
     return std::any_of(attr.post_ops.begin(), attr.post_ops.end(),
                        [](const PostOp& op) { return op.kind == PostOp::Kind::sum; });
@@ -55,8 +49,9 @@ constexpr std::size_t most_slots = 64;
 
 Prepared::Prepared(const Candidate& candidate, const std::vector<std::string>& per_call,
                    Bound bound, const Arrays& arrays)
-    : bound_(std::move(bound)), scratchpad_(scratchpad_layout(candidate)),
+    : threads_(candidate.threads()), bound_(std::move(bound)),
       reads_dst_(has_sum(candidate.attr())) {
+    const Threads held(threads_);
     std::vector<std::string> needed = attribute_arguments(candidate.attr());
     for (const auto& [name, layout] : candidate.problem().tensors)
         needed.push_back(name);
@@ -73,11 +68,12 @@ Prepared::Prepared(const Candidate& candidate, const std::vector<std::string>& p
     for (const auto& [name, memory] : bound_)
         bound_arguments_.push_back({argument(name, candidate.attr()), memory->object()});
 
-    primitive_ = make_primitive(candidate.desc());
+    primitive_ = make_primitive(candidate.desc(), threads_);
+    scratchpad_ = scratchpad_of(primitive_);
 }
 
 std::unique_ptr<Frame> Prepared::make_frame() const {
-    AlignedBuffer scratchpad(scratchpad_.nbytes());
+    AlignedBuffer scratchpad(scratchpad_->nbytes());
     void* const at = scratchpad.data();
     return frame_over(std::move(scratchpad), at);
 }
@@ -87,7 +83,7 @@ std::unique_ptr<Frame> Prepared::frame_in(void* scratchpad) const {
 }
 
 std::unique_ptr<Frame> Prepared::frame_over(AlignedBuffer scratchpad, void* at) const {
-    MemoryObject scratchpad_memory = make_memory(scratchpad_, at);
+    MemoryObject scratchpad_memory = make_memory(*scratchpad_, at);
     auto frame = std::make_unique<Frame>(Frame{{},
                                                std::vector<void*>(slots_.size()),
                                                std::move(scratchpad),
@@ -151,6 +147,7 @@ std::vector<void*> Prepared::checked(const py::handle& arrays) const {
 }
 
 void Prepared::execute(const Frame& frame) const {
+    const Threads held(threads_);
     if (copies_) copy(frame, &Slot::in);
     PQ_CALL(primitive_execute, primitive_.get(), stream(), static_cast<int>(frame.arguments.size()),
             frame.arguments.data());
@@ -171,7 +168,6 @@ void Prepared::copy(const Frame& frame, std::shared_ptr<const Reorder> Slot::* w
 }
 
 std::unique_ptr<Frame> Prepared::frame_for(void* const* data) {
-    apply_num_threads();
     std::unique_ptr<Frame> frame = pool_.take();
     if (!frame) frame = make_frame();
     for (std::size_t i = 0; i < slots_.size(); ++i)

@@ -4,6 +4,8 @@
 #include "code_source.hpp"
 #include "frame.hpp"
 
+#include <optional>
+
 namespace pq {
 
 class Prepared {
@@ -54,7 +56,7 @@ public:
     // of a call, dst last.
     const std::vector<Slot>& slots() const { return slots_; }
     bool reads_dst() const { return reads_dst_; }
-    std::size_t scratchpad_bytes() const { return scratchpad_.nbytes(); }
+    std::size_t scratchpad_bytes() const { return scratchpad_->nbytes(); }
     // A frame whose scratchpad is somebody else's memory.
     std::unique_ptr<Frame> frame_in(void* scratchpad) const;
     void set_data(Frame& frame, std::size_t slot, void* data) const;
@@ -78,11 +80,12 @@ private:
     py::object run_into(void** data, PyObject* residual, PyObject* out,
                         const MadeCodes* codes = nullptr);
 
+    int threads_; // that it is made for and run with
     Primitive primitive_;
     std::vector<Slot> slots_;
     Bound bound_;
     std::vector<dnnl_exec_arg_t> bound_arguments_;
-    Layout scratchpad_;
+    std::optional<Layout> scratchpad_; // set once the primitive is made
     bool reads_dst_;
     bool copies_ = false; // any argument, in each call
     FramePool pool_;

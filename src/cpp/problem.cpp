@@ -2,7 +2,6 @@
 
 #include "errors.hpp"
 #include "runtime.hpp"
-#include "threads.hpp"
 
 #include <utility>
 
@@ -215,7 +214,6 @@ Problem problem_from_python(const py::tuple& boundary, std::string text) {
 }
 
 PrimitiveDesc make_primitive_desc(const Problem& problem, dnnl_primitive_attr_t attr) {
-    apply_num_threads();
     const auto found = makers().find(problem.kind);
     if (found == makers().end()) {
         throw ArgumentFault("ArgumentError", "kind", "'" + problem.kind + "'",

@@ -5,7 +5,6 @@
 #include "gil.hpp"
 #include "parallel.hpp"
 #include "runtime.hpp"
-#include "threads.hpp"
 
 #include <algorithm>
 #include <array>
@@ -207,7 +206,6 @@ void Program::run_steps(const std::vector<py::object>& arrays, double* seconds) 
             continue;
         }
         const GilReleased released;
-        apply_num_threads();
         for (; at < steps_.size() && !steps_[at].is_function(); ++at) {
             const Step& step = steps_[at];
             if (step.pass != nullptr)

@@ -108,6 +108,8 @@ void register_primitive(py::module_& m) {
                                    "Arguments copied in each call, and into which layouts.")
             .def("time_copies", &Prepared::time_copies, py::arg("calls"),
                  "Seconds of one copy of each of them.")
+            .def_property_readonly("scratchpad_bytes", &Prepared::scratchpad_bytes,
+                                   "What the primitive itself says that it works in.")
             .def_property_readonly("frames", &Prepared::frames);
 }
 

@@ -10,8 +10,8 @@ namespace pq {
 
 namespace {
 
-PrimitiveDesc make_desc(const Layout& from, const Layout& to) {
-    apply_num_threads();
+PrimitiveDesc make_desc(const Layout& from, const Layout& to, int threads) {
+    const Threads held(threads);
     dnnl_primitive_attr_t attr_created = nullptr;
     PQ_CALL(primitive_attr_create, &attr_created);
     const Attribute attr(attr_created);
@@ -25,8 +25,8 @@ PrimitiveDesc make_desc(const Layout& from, const Layout& to) {
 } // namespace
 
 Reorder::Reorder(const Layout& from, const Layout& to)
-    : desc_(make_desc(from, to)), primitive_(make_primitive(desc_.get())),
-      scratchpad_(lib().primitive_desc_query_md(desc_.get(), dnnl_query_scratchpad_md, 0)) {}
+    : threads_(get_num_threads()), desc_(make_desc(from, to, threads_)),
+      primitive_(make_primitive(desc_.get(), threads_)), scratchpad_(scratchpad_of(primitive_)) {}
 
 bool Reorder::generated() const {
     const char* name = nullptr;
@@ -37,6 +37,7 @@ bool Reorder::generated() const {
 }
 
 void Reorder::execute(dnnl_memory_t from, dnnl_memory_t to, dnnl_memory_t scratchpad) const {
+    const Threads held(threads_);
     const dnnl_exec_arg_t arguments[] = {
             {DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, scratchpad}};
     PQ_CALL(primitive_execute, primitive_.get(), stream(), 3, arguments);

@@ -20,6 +20,7 @@ public:
     void execute(dnnl_memory_t from, dnnl_memory_t to, dnnl_memory_t scratchpad) const;
 
 private:
+    int threads_; // that it is made for and run with
     PrimitiveDesc desc_;
     Primitive primitive_;
     Layout scratchpad_;

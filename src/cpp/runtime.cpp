@@ -88,11 +88,11 @@ dnnl_stream_t stream() {
     return own.get();
 }
 
-Primitive make_primitive(const_dnnl_primitive_desc_t desc) {
+Primitive make_primitive(const_dnnl_primitive_desc_t desc, int threads) {
     dnnl_primitive_t created = nullptr;
     dnnl_status_t status = dnnl_success;
     const auto make = [&] {
-        apply_num_threads();
+        const Threads held(threads);
         status = lib().primitive_create(&created, desc);
     };
     try {

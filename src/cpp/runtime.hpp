@@ -14,7 +14,7 @@ dnnl_stream_t stream();
 // A new primitive, made in a thread of its own: where the library fails to generate code, it keeps
 // the error for as long as the thread lives, and what it makes there afterwards may lack kernels
 // without a word (uxlfoundation/oneDNN#5907, open in all releases up to 3.13).
-Primitive make_primitive(const_dnnl_primitive_desc_t desc);
+Primitive make_primitive(const_dnnl_primitive_desc_t desc, int threads);
 
 // To be called once, when the extension is loaded.
 void watch_for_forks();

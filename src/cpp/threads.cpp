@@ -14,6 +14,7 @@ namespace pq {
 namespace {
 
 std::atomic<int> wanted{0}; // 0: never set
+thread_local int held = 0;  // by the innermost Threads; 0: none
 
 struct OpenMP {
     void (*set_num_threads)(int) = nullptr;
@@ -64,7 +65,8 @@ const TBB& tbb() {
 }
 
 bool uses_openmp() {
-    return require_library().version()->cpu_runtime == DNNL_RUNTIME_OMP;
+    static const bool uses = require_library().version()->cpu_runtime == DNNL_RUNTIME_OMP;
+    return uses;
 }
 
 void limit_tbb(int n) {
@@ -84,7 +86,8 @@ void limit_tbb(int n) {
 int get_num_threads() {
     check_not_forked();
     if (uses_openmp()) {
-        apply_num_threads();
+        if (held != 0) return held;
+        if (wanted.load() != 0) return wanted.load();
         return openmp().get_max_threads != nullptr ? openmp().get_max_threads() : 1;
     }
     if (tbb().active_value == nullptr) return 1;
@@ -104,26 +107,28 @@ void set_num_threads(int n) {
                             "sequential or unknown)");
     }
     wanted.store(n);
-    if (uses_openmp()) {
-        apply_num_threads();
-    } else {
-        limit_tbb(n);
-    }
+    if (!uses_openmp()) limit_tbb(n);
 }
 
-void apply_num_threads() {
-    thread_local int applied = 0;
-    const int n = wanted.load(std::memory_order_relaxed);
-    if (n == applied || !uses_openmp()) return;
+Threads::Threads(int n) : outer_(held) {
+    if (!uses_openmp() || openmp().set_num_threads == nullptr) return;
+    held = n;
+    const int now = openmp().get_max_threads();
+    if (now == n) return;
+    own_ = now;
     openmp().set_num_threads(n);
-    applied = n;
+}
+
+Threads::~Threads() {
+    held = outer_;
+    if (own_ != 0) openmp().set_num_threads(own_);
 }
 
 bool has_team() {
     return uses_openmp() && openmp().parallel != nullptr && openmp().get_thread_num != nullptr;
 }
 
-void run_on_team(void (*part)(void* context, int thread), void* context) {
+void run_on_team(int threads, void (*part)(void* context, int thread), void* context) {
     struct Region {
         void (*part)(void*, int);
         void* context;
@@ -132,7 +137,7 @@ void run_on_team(void (*part)(void* context, int thread), void* context) {
         const Region& of = *static_cast<Region*>(given);
         of.part(of.context, openmp().get_thread_num());
     };
-    // All of its threads: to have fewer for once ends some, which must be made again.
+    const Threads all(threads); // to have fewer for once ends some, which must be made again
     openmp().parallel(call, &region, 0, 0);
 }
 

@@ -170,3 +170,11 @@ def test_a_fork_before_use_works() -> None:
         """
     )
     assert child.stdout == "7 True\n", child
+
+
+@pytest.mark.parametrize(
+    "call", ["buffer_statistics()", "limit_buffers(1000)", "clear_buffers()", "set_num_threads(2)"]
+)
+def test_what_a_process_asks_first_opens_the_library(call: str) -> None:
+    first = python(f"import pyonednn_q as pq; pq.native.{call}")
+    assert first.returncode == 0, first.stderr

@@ -178,8 +178,9 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Set the number of threads of primitives prepared from now on, in every Python thread.
 
-    Primitives that exist keep the number they were prepared with (OpenMP) or share the new limit
-    (TBB). Passes of our own, as quantizing a source, keep to it, too.
+    Primitives that exist keep the number they were prepared with, and run with it (OpenMP), or
+    share the new limit (TBB). Passes of our own, as quantizing a source, keep to it, too. What
+    others that use OpenMP have set in a thread stays as it was.
 
     Raises
     ------
@@ -223,18 +224,18 @@ class BufferStatistics:
 
 def buffer_statistics() -> BufferStatistics:
     """Return what the pool holds and did."""
-    now = core.buffer_statistics()
+    now = _opened().buffer_statistics()
     return BufferStatistics(now.taken, now.reused, now.held, now.held_bytes, now.limit)
 
 
 def limit_buffers(nbytes: int) -> None:
     """Set how many bytes may wait in the pool (256 MiB at first); 0 recycles nothing."""
-    core.limit_buffers(whole("nbytes", nbytes, lo=0, hi=2**62))
+    _opened().limit_buffers(whole("nbytes", nbytes, lo=0, hi=2**62))
 
 
 def clear_buffers() -> None:
     """Free everything that waits in the pool."""
-    core.clear_buffers()
+    _opened().clear_buffers()
 
 
 class Lock:
