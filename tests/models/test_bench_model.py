@@ -7,10 +7,14 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("onnx", reason="onnx is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 from pyonednn_q import cli
 from pyonednn_q.bench.run import Run
@@ -108,3 +112,23 @@ def test_json_of_explain_is_one_document(made: Made, capsys: pytest.CaptureFixtu
     assert cli.main(["explain", str(made("resnet", "QDQ")), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert sum(told["counts"].values()) == len(told["nodes"])
+
+
+def test_a_float_model_is_not_called_int8(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "float",
+        [value("x", TensorProto.FLOAT, (4, 16))],
+        [value("y", TensorProto.FLOAT, (4, 8))],
+        [numpy_helper.from_array(np.ones((16, 8), np.float32), "w")],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "f.onnx")
+    assert cli.main(["bench", str(tmp_path / "f.onnx"), *QUICK, "--peers", "onnxruntime"]) == 0
+    out = capsys.readouterr().out
+    forms = re.findall(r"^pyonednn_q +(INT8|FP32|as it is) ", out, re.MULTILINE)
+    assert forms == ["as it is", "FP32"]
+    assert "INT8" not in out

@@ -71,9 +71,15 @@ def _whole(times: ModelTimes) -> Table:
     assert ours is not None
     cells = []
     for row in rows:
-        form = "FP32" if row.dtype == _F32 else "INT8"
+        form = "FP32" if row.dtype == _F32 else _own_form(times)
         cells += [[each.name, form, *_measured(each, ours)] for each in row.rivals]
     return Table(columns, cells)
+
+
+def _own_form(times: ModelTimes) -> str:
+    """Return what the model itself is called: INT8 only where something computes codes."""
+    computes = any(node.how.startswith(("INT8", "codes")) for node in times.nodes)
+    return "INT8" if computes else "as it is"
 
 
 def _measured(rival: Rival, ours: Rival) -> list[str]:
@@ -149,7 +155,7 @@ def _notes(times: ModelTimes) -> Iterator[str]:
     yield (
         "the whole model: every runtime called from Python on the same arrays, in turn in one "
         "process, on as many threads; ±: half the distance of the quartiles; times ours: over our "
-        "INT8 form"
+        f"{_own_form(times)} form"
     )
     yield (
         "FP32: the same model with quantizers left out, weights and tensors as floats; layers: "
