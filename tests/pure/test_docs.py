@@ -7,7 +7,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import dialects
-import hunt
+import hunt_page
 import kernel_blocks
 import kernel_models
 import support
@@ -29,13 +29,13 @@ def test_the_guard_page_is_the_guard_table() -> None:
 
 def test_the_page_of_the_hunt_tells_of_nothing_wrong() -> None:
     page = (DOCS / "hunt.md").read_text()
-    assert page.startswith(hunt.HEAD), "write it again: see the top of tools/hunt.py"
+    assert page.startswith(hunt_page.HEAD), "write it again: see the top of tools/hunt_page.py"
     rows = [
         line.split(" | ") for line in page.splitlines() if re.match(r"\| (layers|plain) ", line)
     ]
     assert len(rows) >= 12 + 10
     assert {row[6] for row in rows} == {"0"}
-    named = set(re.findall(r"`([a-z0-9]+(?:-[a-z0-9]+)+)`", hunt.HEAD))
+    named = set(re.findall(r"`([a-z0-9]+(?:-[a-z0-9]+)+)`", hunt_page.HEAD))
     assert named <= {guard.id for guard in guards.GUARDS}
 
 

@@ -119,7 +119,7 @@ class Images:
         padded = np.pad(src.astype(np.int64), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, wei.shape[2:], axis=(2, 3))
         sums = np.einsum("nchwij,ocij->nohw", windows, wei.astype(np.int64))
-        return np.clip(sums, 0, 255)
+        return np.asarray(np.clip(sums, 0, 255))
 
     def call(self, rng: random.Random, numbers: np.random.Generator) -> bool:
         """Make one call; return whether all of it is right."""
@@ -195,7 +195,7 @@ def run_many(options: argparse.Namespace, report: Callable[[str], None]) -> int:
         else:
             report(f"seed {seed}: {ended.returncode} {ended.stdout[-500:]} {ended.stderr[-1500:]}")
     report(f"{options.runs} runs, {calls} calls: {dict(ends)}")
-    return options.runs - ends["clean"]
+    return int(options.runs) - ends["clean"]
 
 
 def parser() -> argparse.ArgumentParser:

@@ -63,6 +63,6 @@ def ran(path: Path, x: Array, **options: Any) -> Became:
         {node.name: node.how for node in model.graph.nodes},
         by_python,
         nodes,
-        next(iter(result.values())) if isinstance(result, dict) else result,
+        next(iter(result.values())),
         kept.lines,
     )
