@@ -80,8 +80,8 @@ def dynamic_layer(
             options["saturation"] = "allow" if saturation == "allow" else "refuse"
             operator = weights.make(weights.codes, wei_q=weights.q, **options)
             if saturation == "narrow" and saturates(operator, view.dims(src.name)):
-                weights, why = narrowed(weights)
-                operator = weights.make(weights.codes, wei_q=weights.q, **options)
+                narrow, narrow_q, why = narrowed(weights.codes, weights.q)
+                operator = weights.make(narrow, wei_q=narrow_q, **options)
     except (ArgumentError, UnsupportedError) as error:
         return NoLayer(shortened(str(error), 300))
     own = (store, before, node, *parts, *tail.parts)

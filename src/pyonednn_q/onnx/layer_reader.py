@@ -95,7 +95,8 @@ class LayerReader:
             operator = self._operator(src, weights, bias, tail)
             if self._saturation == "narrow" and saturates(operator, self._view.dims(src.name)):
                 bias = _real(bias, src, weights)
-                weights, why = narrowed(weights)
+                codes, q, why = narrowed(weights.codes, weights.q)
+                weights = weights._replace(codes=codes, q=q)
                 operator = self._operator(src, weights, bias, tail)
         except (ArgumentError, UnsupportedError) as error:
             return NoLayer(shortened(str(error), 300))

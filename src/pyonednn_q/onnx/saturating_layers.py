@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from pyonednn_q.qparams import QParams
 
 if TYPE_CHECKING:
     from pyonednn_q.onnx.graph import Dims
-    from pyonednn_q.onnx.layer_reader import LayerWeights
     from pyonednn_q.ops.operator import Operator
+
+Array = np.ndarray[Any, Any]
 
 SATURATIONS = ("f32", "narrow", "allow", "refuse")
 IN_FLOATS = "its weights may saturate without VNNI: INT8 with saturation='narrow' or 'allow'"
@@ -52,23 +53,22 @@ def saturates(operator: Operator, src_dims: Dims | None) -> bool:
     return False
 
 
-def narrowed(weights: LayerWeights) -> tuple[LayerWeights, str]:
+def narrowed(wei: Array, q: QParams) -> tuple[Array, QParams, str]:
     """Return weights of 7 bits, of which no pair saturates beside u8 codes, and what that costs.
 
     q' = rne((q − zero_point) / 2), scale' = 2 · scale, zero_point' = 0: from -64 to 64, where
     255 · (64 + 64) stays below 2^15. (Less a zero point, codes may reach twice as far: then twice
     as much is divided.)
     """
-    q = weights.q
-    along = [1] * weights.codes.ndim
+    along = [1] * wei.ndim
     if q.axis is not None:
         along[q.axis] = -1
     point = np.asarray(q.zero_point, np.int64)
-    codes = weights.codes.astype(np.int64) - (point.reshape(along) if point.ndim else point)
+    codes = wei.astype(np.int64) - (point.reshape(along) if point.ndim else point)
     factor = 2 if np.abs(codes).max(initial=0) <= 128 else 4
     narrow = np.rint(codes / factor).astype(np.int8)
     noise = float(np.square(codes - factor * narrow.astype(np.int64)).sum())
     signal = float(np.square(codes).sum())
     sqnr = f"{10 * math.log10(signal / noise):.1f} dB" if noise and signal else "nothing"
     own = QParams(np.asarray(q.scale, np.float64) * factor, 0, "s8", axis=q.axis)
-    return weights._replace(codes=narrow, q=own), f"weights of 7 bits, which cost them {sqnr}"
+    return narrow, own, f"weights of 7 bits, which cost them {sqnr}"
