@@ -20,9 +20,10 @@ from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
 from pyonednn_q.onnx.layer_reader import LAYERS, LayerReader, NoLayer
 from pyonednn_q.onnx.qdq_form import qdq_form
 from pyonednn_q.onnx.quantizers import GraphView
-from pyonednn_q.onnx.saturating_layers import IN_FLOATS, SATURATIONS, saturates, warn
+from pyonednn_q.onnx.saturating_layers import IN_FLOATS, saturates, warn
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
+from pyonednn_q.saturation.repair import SATURATIONS
 from pyonednn_q.shown import shown
 
 Array = np.ndarray[Any, Any]
@@ -105,9 +106,8 @@ class _Fusion:
         bits: Mapping[str, int],
         saturation: str,
     ) -> None:
-        self._saturation = saturation
+        self._saturation, self._floats = saturation, floats
         self._saturating: list[str] = []  # names of layers
-        self._floats = floats
         self._bits = bits  # of weights in blocks, by the name of the product
         self._graph, self._view, self._layers = view.graph, view, layers
         self._chains = ChainReader(self._view)

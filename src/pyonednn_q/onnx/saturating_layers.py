@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-SATURATIONS = ("f32", "narrow", "allow", "refuse")
 IN_FLOATS = "its weights may saturate without VNNI: INT8 with saturation='narrow' or 'allow'"
 _WARNING = (
     "weights of %d layers may saturate on this processor, which has no VNNI: they run as"
