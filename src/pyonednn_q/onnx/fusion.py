@@ -23,7 +23,7 @@ from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.onnx.saturating_layers import IN_FLOATS, saturates, warn
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
-from pyonednn_q.saturation.repair import SATURATIONS
+from pyonednn_q.saturation import SATURATIONS
 from pyonednn_q.shown import shown
 
 Array = np.ndarray[Any, Any]

@@ -143,7 +143,7 @@ def _prepared(node: FusedNode, graph: FusedGraph) -> tuple[FusedNode, ...]:
         node.operator.prepare(_dims(node.inputs[0], graph))
     except SaturationError:
         raise  # as `fuse` was asked to
-    except UnsupportedError as error:
+    except (ShapeError, UnsupportedError) as error:
         why = f"{type(error).__name__}: {shortened(str(error), 300)}"
         parts = [part for part in node.parts if part.outputs[0] not in graph.constants]
         return tuple(

@@ -6,3 +6,7 @@ weights that cannot saturate.
 """
 
 from __future__ import annotations
+
+# What may become of a model's layers whose weights may saturate: `onnx.fuse`. Here, as commands are
+# parsed where NumPy does not load.
+SATURATIONS = ("f32", "narrow", "allow", "refuse")

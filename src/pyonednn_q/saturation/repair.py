@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-# What may become of a model's layers whose weights may saturate: `onnx.fuse`.
-SATURATIONS = ("f32", "narrow", "allow", "refuse")
 _HOW = ("fit", "7bit")
 _WHERE = ("needed", "all", "none")
 _HALF_RANGE = ("enable", "first_layer_only", "disable")
