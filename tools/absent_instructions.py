@@ -29,6 +29,7 @@ FEATURES = ("amx", "avx_vnni", "fp16")  # an Intel Xeon with AMX has all three
 # What traps in place of each, as long as it.
 _TRAPS = {"cpuid": (b"\x0f\xa2", b"\x0f\x0b"), "xgetbv": (b"\x0f\x01\xd0", b"\x0f\xff\xd0")}
 _SITE = re.compile(r"^ *([0-9a-f]+):\s+(cpuid|xgetbv)\b", re.MULTILINE)
+_RUNPATH = re.compile(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]")
 _SEGMENT = re.compile(r"LOAD +0x(\w+) 0x(\w+) 0x\w+ 0x(\w+)")
 
 
@@ -59,11 +60,15 @@ def environment(features: tuple[str, ...]) -> dict[str, str]:
         capture_output=True,
         text=True,
     )
-    library = kept(Path(said.stdout.strip()).resolve())
+    original = Path(said.stdout.strip()).resolve()
     return {
         "ABSENT_INSTRUCTIONS": ",".join(features),
+        # Where the library finds what it needs, which the copy of a repaired wheel's would not.
+        "LD_LIBRARY_PATH": os.pathsep.join(
+            filter(None, (*_searched(original), os.environ.get("LD_LIBRARY_PATH")))
+        ),
         "LD_PRELOAD": f"{compiled()} {os.environ.get('LD_PRELOAD', '')}".strip(),
-        "PYONEDNN_Q_LIBDNNL": str(library),
+        "PYONEDNN_Q_LIBDNNL": str(kept(original)),
         "PYTHONPATH": os.pathsep.join(
             filter(None, (str(_overlay(package)), os.environ.get("PYTHONPATH")))
         ),
@@ -113,6 +118,15 @@ def _with_traps(data: bytes, library: Path, sites: list[tuple[str, str]]) -> byt
             sys.exit(f"{library}: no {name} at 0x{address}")
         patched[at : at + len(new)] = new
     return bytes(patched)
+
+
+def _searched(library: Path) -> list[str]:
+    """Return the directories in which a shared library's own entries look for others."""
+    told = subprocess.run(
+        ("readelf", "-dW", library), check=True, capture_output=True, text=True
+    ).stdout
+    entries = (entry for found in _RUNPATH.findall(told) for entry in found.split(":"))
+    return [entry.replace("$ORIGIN", str(library.parent)) for entry in entries if entry]
 
 
 def _overlay(package: Path) -> Path:

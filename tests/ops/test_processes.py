@@ -25,9 +25,9 @@ def is_right(dst, rows=2):
 """
 
 
-def python(code: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def python(code: str, timeout: float = 60, seconds: float = 0) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", SETUP + textwrap.dedent(code)],
+        [sys.executable, "-c", SETUP + textwrap.dedent(code), str(seconds)],
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -69,10 +69,10 @@ def test_a_daemon_thread_in_a_call_does_not_disturb_the_end(call: str) -> None:
         {CALLS[call]}
         for _ in range(2):
             threading.Thread(target=work, daemon=True).start()
-        time.sleep(float(sys.argv[1]) if len(sys.argv) > 1 else 0.02)
+        time.sleep(float(sys.argv[1]))
         """
-    for _ in range(6):
-        done = python(code)
+    for seconds in (0.01, 0.02, 0.03, 0.05, 0.08, 0.1):
+        done = python(code, seconds=seconds)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -215,6 +215,19 @@ def test_a_child_forked_amid_the_first_call_does_not_wait() -> None:
         """
     )
     assert done.stdout == "{7}\n", done
+
+
+def test_a_first_call_imports_nothing() -> None:
+    """A child forked amid an import waits for it when it imports the same."""
+    done = python(
+        """
+        op = pq.MatMul(WEI, **Q)
+        before = set(sys.modules)
+        assert is_right(op(SRC))
+        print(sorted(set(sys.modules) - before))
+        """
+    )
+    assert done.stdout == "[]\n", done
 
 
 def test_a_thread_that_forks_holds_its_lock_on_both_sides() -> None:

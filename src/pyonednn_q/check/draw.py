@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.random  # NumPy loads it late: a child forked amid a first call would wait for it
 
 from pyonednn_q import dtypes
 

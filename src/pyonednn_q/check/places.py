@@ -253,7 +253,7 @@ class Places:
             return np.asarray(rows @ wei.reshape(wei.shape[-2:]))
         sums = np.empty((self.count, wei.shape[-1]))
         batches = np.ravel_multi_index(of(wei.shape[:-2]), wei.shape[:-2])
-        for batch in np.unique(batches):
+        for batch in set(batches.tolist()):
             mine = batches == batch
             sums[mine] = rows[mine] @ wei.reshape(-1, *wei.shape[-2:])[batch]
         return sums

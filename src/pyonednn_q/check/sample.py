@@ -242,8 +242,9 @@ def _channels(rng: np.random.Generator, channels: int, of_group: int, count: int
     if count < channels:  # else all are there
         blocks = np.arange(0, channels, _BLOCK)
         groups = np.arange(0, channels, of_group)
-        edges = np.unique(np.concatenate([blocks, blocks - 1, groups, groups - 1])[1:])
-        edges = edges[edges >= 0]
+        # Not np.unique: a daemon thread that is in it when Python ends takes the process along.
+        met = {0}.union(*(set(at.tolist()) for at in (blocks, blocks - 1, groups, groups - 1)))
+        edges = np.array(sorted(met - {-1}))
         if len(edges) > count // 4:
             edges = rng.permutation(edges)[: count // 4]
         ends += edges.tolist()

@@ -62,7 +62,7 @@ def _wrapping(
     points = {0.0}
     if attr.wei_zero_point is not None:
         # One that comes with each call lies between these, and so do its sums.
-        known = () if wei_point is None else np.unique(np.asarray(wei_point, np.float64)).tolist()
+        known = () if wei_point is None else np.ravel(np.asarray(wei_point, np.float64)).tolist()
         points |= {min(known, default=-128.0), max(known, default=127.0)}
     wraps = np.zeros(problem.oc, bool)
     for point in points:

@@ -141,7 +141,7 @@ class Settings:
                 raise ArgumentError(argument, type(params).__name__, wanted)
         object.__setattr__(self, "dst", dtypes.checked(self.dst, "dst_q", ("u8", "s8", "s32")))
         assert self.dst_q is not None
-        if np.ndim(self.dst_q.zero_point) and np.unique(self.dst_q.zero_point).size > 1:
+        if np.ptp(self.dst_q.zero_point) > 0:
             wanted = "one zero point for all channels; scales may differ with requantize"
             raise ArgumentError("dst_q", "zero points that differ", wanted)
         if self.exact_rounding:
