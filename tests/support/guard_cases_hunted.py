@@ -240,16 +240,12 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for isa, impl in ((VNNI, CONV_VNNI), (AVX512, "brg_conv_fwd:avx512_core"))
     ),
     *(
-        (
-            "conv-1x1-strided-odd-channels",
-            ConvProblem.of((1, ic, 3), (49, ic, 1), src="s8", stride=3),
-            PLAIN,
-            OLD,
-            isa,
-            impl,
+        (row, ConvProblem.of((1, ic, 3), (49, ic, 1), src="s8", stride=3), PLAIN, OLD, isa, impl)
+        for row, isa, impl, more in (
+            ("conv-1x1-strided-odd-channels", "SSE41", "jit_uni_int8_1x1:sse41", ()),
+            ("conv-1x1-strided-uneven-channels", "AVX2", "jit_uni_int8_1x1:avx2", (8, 24)),
         )
-        for ic in (3, 4, 17, 20, 33)
-        for isa, impl in (("AVX2", "jit_uni_int8_1x1:avx2"), ("SSE41", "jit_uni_int8_1x1:sse41"))
+        for ic in (3, 4, 17, 20, 33, *more)
     ),
     *(
         ("matmul-nibbles-of-one-row", nibbles(1, n, wei), UNIT, NEW, VNNI, MATMUL_VNNI)
@@ -337,10 +333,14 @@ HUNTED_RIGHT: list[tuple[Problem, Attr, Any, str, str]] = [
             ConvProblem.of((1, ic, 3), (49, ic, 1), src="s8", stride=3),
             PLAIN,
             OLD,
-            "AVX2",
-            "jit_uni_int8_1x1:avx2",
+            isa,
+            impl,
         )
-        for ic in (8, 16, 24, 32, 48, 64)
+        for isa, impl, channels in (
+            ("AVX2", "jit_uni_int8_1x1:avx2", (16, 32, 48, 64)),
+            ("SSE41", "jit_uni_int8_1x1:sse41", (8, 16, 24, 64)),
+        )
+        for ic in channels
     ),
     (one_plane(2), PLAIN, NEW, VNNI, CONV_VNNI),
     (one_plane(kernel=1, padding=(0, 1, 1)), PLAIN, NEW, VNNI, CONV_VNNI),

@@ -296,7 +296,7 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        windows.strided_1x1_of_odd_channels,
+        windows.strided_1x1_of_eighths,
         [
             (conv((1, 3, 3), (49, 3, 1), "s8", stride=3), PLAIN),
             (conv((1, 20, 8, 8), (8, 20, 1, 1), stride=(1, 2)), PLAIN),
@@ -310,6 +310,12 @@ BORDERS: list[Border] = [
             (conv((1, 3, 3), (4, 3, 1), "f32", wei="f32", dst="f32", stride=3), PLAIN),
             (deconv((1, 3, 3), (4, 3, 1), "s8", stride=3), PLAIN),
         ],
+    ),
+    (
+        windows.strided_1x1_of_sixteenths,
+        [(conv((1, ic, 4, 4), (16, ic, 1, 1), stride=2), PLAIN) for ic in (1, 8, 24, 33)],
+        [(conv((1, ic, 4, 4), (16, ic, 1, 1), stride=2), PLAIN) for ic in (16, 32, 48)]
+        + [(conv((1, 8, 4, 4), (16, 8, 1, 1)), PLAIN)],
     ),
     (
         windows.eight_taps,

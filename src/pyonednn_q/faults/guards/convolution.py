@@ -238,13 +238,26 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         until=None,
         isas=any_isa,
         kinds=CONV,
-        impl=r"jit_uni_int8_1x1",
-        condition=windows.strided_1x1_of_odd_channels,
+        impl=r"jit_uni_int8_1x1:sse41",
+        condition=windows.strided_1x1_of_eighths,
         effect="now and then a thread overwrites the source of the next one: wrong values",
         remedy="the next implementation, or a number of input channels that 8 divides",
-        source="seen: 3.7.2 and 3.13.2, SSE41, AVX2 and AVX2_VNNI, 2 to 8 threads, 1, 3, 4, 17, 20 "
-        "and 33 channels, one call in 2000 to 100000; none of 850000 with 8, 16, 24, 32, 48 or 64, "
-        "and none of 190000 of the kernel for AVX-512",
+        source="seen: 3.7.2 and 3.13.2, SSE41, 2 to 8 threads, 1, 3, 4, 17, 20 and 33 channels, "
+        "one call in 2000 to 100000: the tail of a place's channels is copied as 8 bytes",
+    ),
+    Guard(
+        id="conv-1x1-strided-uneven-channels",
+        since=FLOOR,
+        until=None,
+        isas=any_isa,
+        kinds=CONV,
+        impl=r"jit_uni_int8_1x1:avx2",
+        condition=windows.strided_1x1_of_sixteenths,
+        effect="now and then a thread overwrites the source of the next one: wrong values",
+        remedy="the next implementation, or a number of input channels that 16 divides",
+        source="seen: 3.7.2 and 3.13.2, AVX2 and AVX2_VNNI, 2 to 8 threads, 1, 3, 4, 8, 17, 20 and "
+        "33 channels, one call in 10 to 100000: the tail of a place's channels is copied as 16 "
+        "bytes; none of 190000 of the kernel for AVX-512, which copies as many as there are",
     ),
     Guard(
         id="conv-per-channel-dst-scale",

@@ -218,9 +218,15 @@ def dilated_and_padded_with_src_zero_point(problem: ConvProblem, attr: Attr) -> 
 
 
 @condition("int8", "pointwise", "strided")
-def strided_1x1_of_odd_channels(problem: ConvProblem, attr: Attr) -> bool:
+def strided_1x1_of_eighths(problem: ConvProblem, attr: Attr) -> bool:
     """Match int8, one tap, a stride, and input channels a group that 8 does not divide."""
     return problem.ic // problem.groups % 8 != 0
+
+
+@condition("int8", "pointwise", "strided")
+def strided_1x1_of_sixteenths(problem: ConvProblem, attr: Attr) -> bool:
+    """Match int8, one tap, a stride, and input channels a group that 16 does not divide."""
+    return problem.ic // problem.groups % 16 != 0
 
 
 @condition("depthwise", "shifted")
