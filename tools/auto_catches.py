@@ -71,6 +71,7 @@ class Counted:
 
 def reproductions(level: str) -> Counted:
     """Count the reproductions of a level."""
+    from pyonednn_q.errors import Error
     from support import oracle, unguarded
     from support.children import TWO_THREADS, child
     from support.fault import filled
@@ -102,7 +103,7 @@ def reproductions(level: str) -> Counted:
                     counted.wrong[fault.row] += 1
                     counted.noticed[fault.row] += bool(ask(unguarded.first_looked_at, *work))
                     break
-                except (BrokenProcessPool, TimeoutError):
+                except (BrokenProcessPool, TimeoutError, Error):
                     counted.crashed[fault.row] += 1
                     break
                 finally:
