@@ -144,8 +144,8 @@ def test_a_deconvolution_with_output_padding_passes(
     right = np.zeros(dims, np.int64)  # spread over as much, what is not reached stays 0
     for place, taps in product(np.ndindex(5, 4), np.ndindex(kernel, kernel)):
         row, column = (at * stride + tap for at, tap in zip(place, taps, strict=True))
-        at, tap = src[(..., *place)].astype(np.int64), codes[(..., *taps)]
-        parts = np.einsum("ni,oi->no", at, tap)
+        at, tap = (np.moveaxis(of, (0, 1), (-2, -1)).astype(np.int64) for of in (src, codes))
+        parts = at[place] @ tap[taps].T
         right[:, :, row, column] += parts
     dst = call(src)
     np.testing.assert_array_equal(dst, right)
