@@ -87,6 +87,8 @@ def _more() -> list[tuple[str, str, Problem, Attr]]:
         ("deconv-stride-s8", AVX2_VNNI, longer(1, 4, src="s8", length=2), Attr()),
         ("matmul-nibbles-of-one-row", VNNI, nibbles(1, 65), UNIT),
         ("matmul-nibbles-of-one-row", AVX512, nibbles(1, 3), UNIT),
+        ("matmul-nibbles-of-one-row", AMX, nibbles(1, 65), UNIT),
+        ("matmul-nibbles-of-one-row", AMX, nibbles(1, 17, src="s8"), UNIT),
         *(
             ("matmul-batch-of-single-rows", level, SINGLE_ROWS, WEI_POINT)
             for level in (VNNI, AVX512, AVX2_VNNI)

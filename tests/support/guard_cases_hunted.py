@@ -252,9 +252,10 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for isa, impl in (("AVX2", "jit_uni_int8_1x1:avx2"), ("SSE41", "jit_uni_int8_1x1:sse41"))
     ),
     *(
-        ("matmul-nibbles-of-one-row", nibbles(1, n, wei), UNIT, NEW, VNNI, MATMUL_VNNI)
+        ("matmul-nibbles-of-one-row", nibbles(1, n, wei), UNIT, NEW, isa, impl)
         for wei in ("s4", "u4")
         for n in (3, 65, 129)
+        for isa, impl in ((VNNI, MATMUL_VNNI), (AMX, "brg_matmul:avx10_1_512_amx"))
     ),
     *(
         ("matmul-bare-nibbles", nibbles(64, 16, wei), PLAIN, NEW, isa, impl)
