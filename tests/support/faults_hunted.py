@@ -10,7 +10,7 @@ from pyonednn_q.primitive.post_ops import BinaryPostOp
 from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem, Problem
 from pyonednn_q.primitive.tensor import TensorSpec
 from support.fault import Fault
-from support.fault_problems import by_bf16, compared_with, few_columns, one_tap
+from support.fault_problems import by_bf16, compared_with, few_columns, one_tap, rows_in_padding
 from support.guard_cases_hunted import (
     OUTSIDE,
     SUM_F32,
@@ -170,6 +170,10 @@ HUNTED_FAULTS = [
         "conv-rows-of-taps",
         AMX,
         ConvProblem.of((1, 8, 4, 27), (16, 8, 1, 8), stride=(2, 8), **BF16),
+    ),
+    *(
+        Fault("conv-rows-in-padding-src-zero-point", AMX, rows_in_padding(*how), SRC_POINT)
+        for how in ((3, 2, 2, 4), (4, 2, 2, 4))
     ),
     Fault("conv-few-columns-stored-narrow", AVX2_VNNI, few_columns(5)),
     Fault("operand-in-avx2-vnni", ALL, ragged(19), multiplied(19), since=(3, 8, 0)),
