@@ -199,6 +199,16 @@ def test_bytes_behind_a_result_are_watched(behind: int) -> None:
             assert first_run.looked_at(faulty, codes, None, {}) == "bytes behind dst are written"
 
 
+@pytest.mark.parametrize("rows", [1, 40, 1000])
+def test_values_lie_behind_a_source_too(rows: int) -> None:
+    """What a kernel reads there is noticed: it is not zero."""
+    spec, values = TensorSpec.dense((rows, 33), "u8"), drawn.pool("u8", 1, 255)
+    src = drawn.laid(spec, values)
+    behind = ctypes.string_at(src.ctypes.data + src.nbytes, max(64, src.nbytes))
+    at = src.nbytes % len(values)
+    assert behind == (8 * values)[at : at + len(behind)]
+
+
 def test_batches_that_land_elsewhere_are_noticed() -> None:
     """They are stored far behind dst: to notice it is to survive it."""
     fault = next(fault for fault in FAULTS if fault.row == "matmul-4d-broadcast-b")

@@ -29,8 +29,9 @@ class NoModelHereError(Exception):
 
 
 _POOL = 8191
-_BEHIND = 64  # bytes behind an array that hold values, too
-_MOST_BEHIND = 2**20  # that are watched behind a result: as many as it has, but no more
+# Bytes behind an array that hold values, too: as many as it has, within these bounds. A kernel that
+# reads a row, or a plane, behind src would mostly find zeros there, and be right by chance.
+_LEAST_BEHIND, _MOST_READ, _MOST_WRITTEN = 64, 2**16, 2**20
 # Bytes behind those, which nobody reads: what a wrong kernel writes there harms nobody, and pages
 # that nobody touches cost nothing.
 _BEYOND = 2**20
@@ -71,12 +72,16 @@ def small(dtype: str) -> tuple[int, int]:
 
 def laid(spec: TensorSpec, values: bytes) -> Array:
     """Return an array that lies as said, in and around which are values of a pool."""
-    return _laid(spec, values, _BEHIND)[0]
+    return _laid(spec, values, _behind(spec, _MOST_READ))[0]
 
 
 def laid_watched(spec: TensorSpec, values: bytes) -> tuple[Array, Array]:
     """Return the same, and the bytes behind it: a right kernel leaves them as they are."""
-    return _laid(spec, values, max(_BEHIND, min(spec.nbytes, _MOST_BEHIND)), _BEYOND)
+    return _laid(spec, values, _behind(spec, _MOST_WRITTEN), _BEYOND)
+
+
+def _behind(spec: TensorSpec, most: int) -> int:
+    return max(_LEAST_BEHIND, min(spec.nbytes, most))
 
 
 def _laid(spec: TensorSpec, values: bytes, behind: int, beyond: int = 0) -> tuple[Array, Array]:
