@@ -31,7 +31,7 @@ class NoModelHereError(Exception):
 _POOL = 8191
 # Bytes behind an array that hold values, too: as many as it has, within these bounds. A kernel that
 # reads a row, or a plane, behind src would mostly find zeros there, and be right by chance.
-_LEAST_BEHIND, _MOST_READ, _MOST_WRITTEN = 64, 2**16, 2**20
+_LEAST_BEHIND, _MOST_BEHIND = 64, 2**16
 # Bytes behind those, which nobody reads: what a wrong kernel writes there harms nobody, and pages
 # that nobody touches cost nothing.
 _BEYOND = 2**20
@@ -72,21 +72,17 @@ def small(dtype: str) -> tuple[int, int]:
 
 def laid(spec: TensorSpec, values: bytes) -> Array:
     """Return an array that lies as said, in and around which are values of a pool."""
-    return _laid(spec, values, _behind(spec, _MOST_READ))[0]
+    return _laid(spec, values)[0]
 
 
 def laid_watched(spec: TensorSpec, values: bytes) -> tuple[Array, Array]:
     """Return the same, and the bytes behind it: a right kernel leaves them as they are."""
-    return _laid(spec, values, _behind(spec, _MOST_WRITTEN), _BEYOND)
+    return _laid(spec, values, _BEYOND)
 
 
-def _behind(spec: TensorSpec, most: int) -> int:
-    return max(_LEAST_BEHIND, min(spec.nbytes, most))
-
-
-def _laid(spec: TensorSpec, values: bytes, behind: int, beyond: int = 0) -> tuple[Array, Array]:
-    raw = aligned((spec.nbytes + behind + beyond,), np.dtype(np.uint8))
-    raw = raw[: spec.nbytes + behind]
+def _laid(spec: TensorSpec, values: bytes, beyond: int = 0) -> tuple[Array, Array]:
+    filled = spec.nbytes + max(_LEAST_BEHIND, min(spec.nbytes, _MOST_BEHIND))
+    raw = aligned((filled + beyond,), np.dtype(np.uint8))[:filled]
     source = np.frombuffer(values, np.uint8)
     whole = len(raw) // len(source)
     cut = whole * len(source)
