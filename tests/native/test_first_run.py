@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import pytest
 
 import pyonednn_q as pq
 from pyonednn_q.faults import hunted
-from pyonednn_q.native import child, first_run
+from pyonednn_q.native import child, drawn, first_run
 from pyonednn_q.primitive import (
     Attr,
     BinaryProblem,
@@ -28,7 +29,13 @@ from pyonednn_q.primitive import (
     TensorSpec,
     ZeroPoint,
 )
+from support import unguarded
 from support.calls.draw import random_call
+from support.children import TWO_THREADS
+from support.children import child as process
+from support.fault import filled
+from support.faults import FAULTS
+from support.isa import LIMIT_VARIABLE
 from support.planted import KINDS, Faulty, Grid
 
 if TYPE_CHECKING:
@@ -156,6 +163,71 @@ def test_faults_beside_layers_are_noticed(kind: str, problem: Any) -> None:
             noticed += bool(what)
             assert faulty.changed or not what
     assert noticed >= LEAST * planted, (kind, noticed, planted)
+
+
+class Overflowing(Faulty):
+    """A primitive that is right, and writes a byte so many behind its result."""
+
+    def __init__(self, prepared: Any, behind: int) -> None:
+        super().__init__(prepared, np.zeros(1, bool))
+        self.behind = behind
+
+    def __call__(self, *inputs: Any, out: Any) -> Any:
+        """Run it, and change what is another's."""
+        dst = self.prepared(*inputs, out=out)
+        assert out.flags.forc, "no gaps: it ends where it is as long as it is"
+        address = out.ctypes.data + out.nbytes + self.behind
+        ctypes.memset(address, ctypes.string_at(address, 1)[0] ^ 1, 1)
+        return dst
+
+
+@pytest.mark.parametrize("behind", [0, 1, 700])
+def test_bytes_behind_a_result_are_watched(behind: int) -> None:
+    rows, image = TensorSpec.dense((6, 5, 40), "f32"), (2, 16, 5, 4)
+    problem = MatMulProblem.of((6, 24), (24, 40), dst="u8")
+    wei = np.ones((24, 40), np.int8)
+    plain: list[Any] = [
+        EltwiseProblem(rows, rows, "tanh"),
+        ReorderProblem(TensorSpec.dense(image, "f32"), TensorSpec.dense(image, "s32")),
+    ]
+    for prepared, codes in (
+        (pq.prepare(problem, wei=wei, self_check=False), wei),
+        *((pq.prepare(each, self_check=False), None) for each in plain),
+    ):
+        if behind < prepared.layout("dst").nbytes:
+            faulty: Any = Overflowing(prepared, behind)
+            assert first_run.looked_at(faulty, codes, None, {}) == "bytes behind dst are written"
+
+
+@pytest.mark.parametrize("rows", [1, 40, 1000])
+def test_values_lie_behind_a_source_too(rows: int) -> None:
+    """What a kernel reads there is noticed: it is not zero."""
+    spec, values = TensorSpec.dense((rows, 33), "u8"), drawn.pool("u8", 1, 255)
+    src = drawn.laid(spec, values)
+    behind = ctypes.string_at(src.ctypes.data + src.nbytes, max(64, src.nbytes))
+    at = src.nbytes % len(values)
+    assert behind == (8 * values)[at : at + len(behind)]
+
+
+def test_batches_that_land_elsewhere_are_noticed() -> None:
+    """They are stored far behind dst: to notice it is to survive it."""
+    fault = next(fault for fault in FAULTS if fault.row == "matmul-4d-broadcast-b")
+    arrays, values = filled(fault)
+    with process({LIMIT_VARIABLE: "AVX512_CORE"} | TWO_THREADS) as ask:
+        if (found := ask(unguarded.struck, fault.row, fault.problem, fault.attr)) is None:
+            pytest.skip(f"{fault.row}: not here")
+        work = (found[0], fault.problem, fault.attr, arrays, values)
+        for _ in range(3):
+            assert "elements differ" in ask(unguarded.first_looked_at, *work)
+
+
+@pytest.mark.parametrize("half", [2, 5, 20, 47, 90])
+def test_a_source_of_one_value_is_not_nearly_nothing(half: int) -> None:
+    """Whoever reads beyond it would not be noticed where it is beside the zero point."""
+    for centre in range(100, 130):
+        spec = TensorSpec.dense((1, 1, 1), "u8")
+        src = drawn.laid(spec, drawn.pool("u8", centre - half, centre + half))
+        assert abs(int(src[0, 0, 0]) - centre) == half
 
 
 @pytest.mark.parametrize("seed", range(60))

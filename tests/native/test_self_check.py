@@ -5,6 +5,8 @@ Faults come from tests/support/faults.py, each in a process of its own at the le
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
@@ -16,7 +18,7 @@ from pyonednn_q.check.meaning import Meaning
 from pyonednn_q.check.places import Geometry, Places
 from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
-from pyonednn_q.native.trial import compare
+from pyonednn_q.native.trial import compare, geometry_of
 from support import unguarded
 from support.calls.draw import random_call
 from support.children import TWO_THREADS, child, run_child
@@ -120,6 +122,40 @@ def test_primitives_pass(attr: str, make: Any) -> None:
     except pq.UnsupportedError as error:
         pytest.skip(str(error))
     pq.prepare(problem, ATTRS[attr], self_check=True, **given)
+
+
+@pytest.mark.parametrize(("kernel", "stride", "longer"), [(3, 2, (1, 0)), (2, 3, (1, 2))])
+def test_a_deconvolution_with_output_padding_passes(
+    kernel: int, stride: int, longer: tuple[int, int]
+) -> None:
+    """A dst may be longer than the least by what frameworks call output padding."""
+    wei = (16, 8, kernel, kernel)
+    least = pq.primitive.DeconvProblem.of((2, 8, 5, 4), wei, dst="s32", stride=stride)
+    dims = (
+        2,
+        16,
+        *(length + more for length, more in zip(least.dst.dims[2:], longer, strict=True)),
+    )
+    problem = replace(least, dst=pq.primitive.TensorSpec.channels_last(dims, "s32"))
+    rng = np.random.default_rng(3)
+    codes = rng.integers(-9, 10, wei).astype(np.int8)
+    src = rng.integers(0, 9, problem.src.dims).astype(np.uint8)
+    call = pq.prepare(problem, wei=codes, self_check=True)
+    right = np.zeros(dims, np.int64)  # spread over as much, what is not reached stays 0
+    for place, taps in product(np.ndindex(5, 4), np.ndindex(kernel, kernel)):
+        row, column = (at * stride + tap for at, tap in zip(place, taps, strict=True))
+        at, tap = (np.moveaxis(of, (0, 1), (-2, -1)).astype(np.int64) for of in (src, codes))
+        parts = at[place] @ tap[taps].T
+        right[:, :, row, column] += parts
+    dst = call(src)
+    np.testing.assert_array_equal(dst, right)
+    places = Places.of(geometry_of(problem))
+    band = Meaning(pq.Chain(), "s32").band(places, src, codes)
+    compare(places, band, dst, call)
+    dst[1, 15, -1, -1] += 1  # where the least would have no place
+    with pytest.raises(pq.errors.SelfCheckError, match="1 of ") as caught:
+        compare(places, band, dst, call)
+    assert caught.value.place == (1, 15, dims[2] - 1, dims[3] - 1)
 
 
 def test_operands_of_each_call_are_drawn() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyonednn_q.faults.guards import GUARDS, matching
+from pyonednn_q.faults.guards import GUARDS, Guard, matching
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.isa import ISA_ORDER, Facts, InstructionSet
 from pyonednn_q.primitive.post_ops import EltwisePostOp, PReluPostOp
@@ -108,6 +108,35 @@ def test_prelu_slopes_count_as_operands() -> None:
     assert ids(M4, prelu(0b1100), NEW, impl=MATMUL_AMX) == {"matmul-4d-mask-binary"}
     for version, mask in ((OLD, 0b1000), (NEW, 0b1111)):
         assert ids(M4, prelu(mask), version, impl=MATMUL_AMX) == set()
+
+
+FEATURES = re.compile(
+    r"\b(?:SSE41|AVX2|AVX2_VNNI|AVX512_CORE(?:_\w+)?|AMX)\b|\b(?:all|every) \S* ?level"
+)
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.id)
+def test_every_row_says_with_which_features_it_was_seen(guard: Guard) -> None:
+    """By levels of the processor that ran it, or of those that what was read is about."""
+    assert FEATURES.search(guard.source), guard.source
+    below = [isa for isa in ISA_ORDER if not InstructionSet(isa).has_amx()]
+    if not any(guard.isas(InstructionSet(isa)) for isa in below):
+        assert "AMX" in guard.source
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.id)
+def test_rows_that_spare_amx_say_how_it_does(guard: Guard) -> None:
+    """By the names of kernels, or though the features that they ask for are there as well."""
+    names = ("brg_conv_fwd", "jit", "jit_deconvolution", "brgconv_1x1", "brg_matmul", "brg_deconv")
+    kernels = [f"{name}:avx512_core_amx" for name in names]
+    impl = guard.impl or ""
+    by_name = "(?!" in impl and "amx" in impl
+    on_others = guard.isas(InstructionSet("AVX512_CORE_BF16"))
+    by_isa = on_others and not guard.isas(InstructionSet("AVX512_CORE_AMX"))
+    if by_name or by_isa:
+        assert "AMX" in guard.source
+    if by_name:
+        assert not any(re.search(impl, kernel) for kernel in kernels)
 
 
 def test_rows_are_complete_sentences_of_data() -> None:

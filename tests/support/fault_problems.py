@@ -18,6 +18,14 @@ def few_columns(oc: int, dst: str = "u8", stride: int = 3, padding: int = 2) -> 
     return ConvProblem.of((1, 16, 9), (oc, 16, 3), dst=dst, stride=stride, padding=((padding, 0),))
 
 
+def rows_in_padding(kernel: int, dilation: int, lo: int, hi: int) -> ConvProblem:
+    """Return a convolution of 7 rows, padded on all sides."""
+    wei, padding = (16, 16, kernel, 2), ((lo, hi), (3, 1))
+    return ConvProblem.of(
+        (1, 16, 7, 7), wei, src="s8", dst="s32", padding=padding, dilation=(dilation, 3)
+    )
+
+
 def one_tap() -> DeconvProblem:
     """Return a deconvolution of one tap."""
     return DeconvProblem.of((1, 8, 2, 5), (8, 8, 1, 1))

@@ -348,7 +348,10 @@ def _operands() -> list[Fault]:
 
 def _means() -> list[Fault]:
     return [
-        *(Fault("mean-beyond-16-bits", level, mean("u8"), WIDE) for level in (AVX2, AVX2_VNNI)),
+        *(
+            Fault("mean-beyond-16-bits", level, mean("u8"), WIDE)
+            for level in (AVX2, AVX2_VNNI, AVX512, AMX)
+        ),
         *(
             Fault("mean-beyond-32-bits", level, mean(dtype), WIDER)
             for level in (AMX, AVX512, AVX2, SSE41)

@@ -10,7 +10,7 @@ from pyonednn_q.primitive.post_ops import BinaryPostOp
 from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem, Problem
 from pyonednn_q.primitive.tensor import TensorSpec
 from support.fault import Fault
-from support.fault_problems import by_bf16, compared_with, few_columns, one_tap
+from support.fault_problems import by_bf16, compared_with, few_columns, one_tap, rows_in_padding
 from support.guard_cases_hunted import (
     OUTSIDE,
     SUM_F32,
@@ -87,6 +87,8 @@ def _more() -> list[tuple[str, str, Problem, Attr]]:
         ("deconv-stride-s8", AVX2_VNNI, longer(1, 4, src="s8", length=2), Attr()),
         ("matmul-nibbles-of-one-row", VNNI, nibbles(1, 65), UNIT),
         ("matmul-nibbles-of-one-row", AVX512, nibbles(1, 3), UNIT),
+        ("matmul-nibbles-of-one-row", AMX, nibbles(1, 65), UNIT),
+        ("matmul-nibbles-of-one-row", AMX, nibbles(1, 17, src="s8"), UNIT),
         *(
             ("matmul-batch-of-single-rows", level, SINGLE_ROWS, WEI_POINT)
             for level in (VNNI, AVX512, AVX2_VNNI)
@@ -168,6 +170,10 @@ HUNTED_FAULTS = [
         "conv-rows-of-taps",
         AMX,
         ConvProblem.of((1, 8, 4, 27), (16, 8, 1, 8), stride=(2, 8), **BF16),
+    ),
+    *(
+        Fault("conv-rows-in-padding-src-zero-point", AMX, rows_in_padding(*how), SRC_POINT)
+        for how in ((3, 2, 2, 4), (4, 2, 2, 4))
     ),
     Fault("conv-few-columns-stored-narrow", AVX2_VNNI, few_columns(5)),
     Fault("operand-in-avx2-vnni", ALL, ragged(19), multiplied(19), since=(3, 8, 0)),

@@ -248,9 +248,10 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for ic in (3, 4, 17, 20, 33, *more)
     ),
     *(
-        ("matmul-nibbles-of-one-row", nibbles(1, n, wei), UNIT, NEW, VNNI, MATMUL_VNNI)
+        ("matmul-nibbles-of-one-row", nibbles(1, n, wei), UNIT, NEW, isa, impl)
         for wei in ("s4", "u4")
         for n in (3, 65, 129)
+        for isa, impl in ((VNNI, MATMUL_VNNI), (AMX, "brg_matmul:avx10_1_512_amx"))
     ),
     *(
         ("matmul-bare-nibbles", nibbles(64, 16, wei), PLAIN, NEW, isa, impl)

@@ -7,16 +7,18 @@ from typing import Any
 
 from pyonednn_q.primitive.problem import ConvProblem, MatMulProblem, Problem
 from pyonednn_q.primitive.tensor import TensorSpec
-from support.fault_problems import few_columns
+from support.fault_problems import few_columns, rows_in_padding
 from support.guard_cases import (
     AMX,
     AVX2_VNNI,
     CONV_AMX,
     CONV_AVX2,
+    CONV_OLDER,
     CONV_VNNI,
     MATMUL_AMX,
     OLD,
     PLAIN,
+    SRC_POINT,
     VNNI,
     binary,
 )
@@ -66,6 +68,10 @@ def swapped(strides: tuple[int, ...] = (30, 60, 2, 1)) -> MatMulProblem:
 
 LOWERED: list[tuple[str, Problem, Any, Any, str, str]] = [
     *(
+        ("conv-rows-in-padding-src-zero-point", problem, SRC_POINT, OLD, AMX, CONV_OLDER)
+        for problem in (rows_in_padding(3, 2, 2, 4), rows_in_padding(7, 1, 2, 6))
+    ),
+    *(
         ("few-channels-one-plane", problem, PLAIN, OLD, AMX, CONV_AMX)
         for problem in (
             few_channels(1),
@@ -98,6 +104,11 @@ LOWERED: list[tuple[str, Problem, Any, Any, str, str]] = [
 ]
 
 LOWERED_RIGHT: list[tuple[Problem, Any, Any, str, str]] = [
+    *(
+        (rows_in_padding(3, 2, lo, hi), SRC_POINT, OLD, AMX, CONV_OLDER)
+        for lo, hi in ((2, 3), (2, 2), (1, 4))
+    ),
+    (rows_in_padding(3, 2, 2, 4), SRC_POINT, OLD, AMX, CONV_AMX),
     *((few_channels(channels), PLAIN, OLD, AMX, CONV_AMX) for channels in (4, 8, 16, 32, 33, 64)),
     (few_channels(17), PLAIN, OLD, AMX, "jit_int8:avx512_core_vnni"),
     (few_channels(17), PLAIN, OLD, VNNI, CONV_VNNI),

@@ -51,10 +51,16 @@ def results(
 
 
 def candidates(problem: Problem, attr: Attr) -> Iterator[tuple[Any, str]]:
-    """Give the library's list: its candidate, which steps on, and each name."""
-    candidate = first_candidate(problem, attr)
+    """Give the library's list: its candidate, which steps on, and each name.
+
+    An implementation of which the library's cache holds a primitive is listed twice; here once, so
+    that places stay the same when some have run.
+    """
+    candidate, before = first_candidate(problem, attr), ""
     while True:
-        yield candidate, named(candidate)
+        if (impl := named(candidate)) != before:
+            yield candidate, impl
+        before = impl
         if not candidate.next():
             return
 

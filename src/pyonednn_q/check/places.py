@@ -33,7 +33,7 @@ class Geometry:
         One value per spatial dimension, at least 1; empty where there is no window.
     padding : tuple of (int, int)
         (before, behind) each spatial dimension: places of real 0 that are added, by a deconvolution
-        outputs that are cut off.
+        outputs that are cut off; below 0, outputs that are added.
     groups : int
         Number of groups of channels.
     """

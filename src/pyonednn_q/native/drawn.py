@@ -29,14 +29,24 @@ class NoModelHereError(Exception):
 
 
 _POOL = 8191
-_BEHIND = 64  # bytes behind an array that hold values, too
+# Bytes behind an array that hold values, too: as many as it has, within these bounds. A kernel that
+# reads a row, or a plane, behind src would mostly find zeros there, and be right by chance.
+_LEAST_BEHIND, _MOST_BEHIND = 64, 2**16
+# Bytes behind those, which nobody reads: what a wrong kernel writes there harms nobody, and pages
+# that nobody touches cost nothing.
+_BEYOND = 2**20
 
 
 @functools.lru_cache(maxsize=64)
 def pool(dtype: str, lo: int, hi: int) -> bytes:
-    """Return seeded values of a type: whole numbers from lo to hi."""
+    """Return seeded values of a type: whole numbers from lo to hi.
+
+    The first is hi: a tensor of a single value would otherwise now and then be nearly nothing.
+    """
     rng = np.random.default_rng([3, len(dtype), lo & 0xFFFF, hi & 0xFFFF])
-    return rng.integers(lo, hi + 1, _POOL).astype(dtypes.numpy_dtype(dtype)).tobytes()
+    values = rng.integers(lo, hi + 1, _POOL)
+    values[0] = hi
+    return values.astype(dtypes.numpy_dtype(dtype)).tobytes()
 
 
 @functools.lru_cache(maxsize=16)
@@ -62,7 +72,17 @@ def small(dtype: str) -> tuple[int, int]:
 
 def laid(spec: TensorSpec, values: bytes) -> Array:
     """Return an array that lies as said, in and around which are values of a pool."""
-    raw = aligned((spec.nbytes + _BEHIND,), np.dtype(np.uint8))
+    return _laid(spec, values)[0]
+
+
+def laid_watched(spec: TensorSpec, values: bytes) -> tuple[Array, Array]:
+    """Return the same, and the bytes behind it: a right kernel leaves them as they are."""
+    return _laid(spec, values, _BEYOND)
+
+
+def _laid(spec: TensorSpec, values: bytes, beyond: int = 0) -> tuple[Array, Array]:
+    filled = spec.nbytes + max(_LEAST_BEHIND, min(spec.nbytes, _MOST_BEHIND))
+    raw = aligned((filled + beyond,), np.dtype(np.uint8))[:filled]
     source = np.frombuffer(values, np.uint8)
     whole = len(raw) // len(source)
     cut = whole * len(source)
@@ -70,8 +90,10 @@ def laid(spec: TensorSpec, values: bytes) -> Array:
     raw[cut:] = source[: len(raw) - cut]
     dtype = dtypes.numpy_dtype(spec.dtype)
     strides = [step * dtype.itemsize for step in spec.strides or ()]
-    array: Array = np.ndarray(spec.dims, dtype, raw, 0, strides)
-    return array
+    return np.ndarray(spec.dims, dtype, raw, 0, strides), raw[spec.nbytes :]
+
+
+WRITTEN_BEHIND = "bytes behind dst are written"
 
 
 def difference(sample: Slots, band: Band, dst: Array, lost: Collection[int] = ()) -> str:

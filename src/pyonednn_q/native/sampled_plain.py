@@ -13,9 +13,11 @@ from pyonednn_q.check.sample import Slots
 from pyonednn_q.expr.steps import Chain, PRelu, Step
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native.drawn import (
+    WRITTEN_BEHIND,
     NoModelHereError,
     difference,
     laid,
+    laid_watched,
     pool,
     pool_of_factors,
     pool_of_reals,
@@ -93,13 +95,16 @@ class SampledValues:
         if self.wei is not None:
             arrays["wei"] = np.asarray(self.wei)
         dst_spec = prepared.layout("dst")
-        out = laid(dst_spec, pool(dst_spec.dtype, *small(dst_spec.dtype)))
+        out, behind = laid_watched(dst_spec, pool(dst_spec.dtype, *small(dst_spec.dtype)))
+        kept = behind.copy()
         sums = [op for op in attr.post_ops if isinstance(op, SumPostOp)]
         before = None
         if sums:
             read = dtypes.numpy_dtype(sums[0].dtype or dst_spec.dtype)
             before = sample.take(out).view(read)[np.newaxis]
         prepared(*(inputs[name] for name in prepared.inputs), out=out)
+        if not np.array_equal(behind, kept):
+            return WRITTEN_BEHIND
         scales = {name: self._scale(name) for name in ("src", "src1")}
         point = self._points("src")
         x, error, steps, operands = entering(self.problem, sample, arrays, scales, point)

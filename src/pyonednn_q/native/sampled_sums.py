@@ -13,7 +13,16 @@ from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.expr.steps import Chain, PRelu, Step
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
-from pyonednn_q.native.drawn import NoModelHereError, difference, laid, pool, pool_of_factors, small
+from pyonednn_q.native.drawn import (
+    WRITTEN_BEHIND,
+    NoModelHereError,
+    difference,
+    laid,
+    laid_watched,
+    pool,
+    pool_of_factors,
+    small,
+)
 from pyonednn_q.native.trial import geometry_of, rounded, step_of
 from pyonednn_q.primitive.post_ops import BinaryPostOp, PReluPostOp, SumPostOp
 from pyonednn_q.primitive.problem import MatMulProblem
@@ -97,7 +106,8 @@ class SampledSums:
         lo, hi = self._reach(meaning)
         src = self.inputs["src"] = laid(src_spec, pool(src_spec.dtype, lo, hi))
         ends = small(dst_spec.dtype)
-        out = laid(dst_spec, pool(dst_spec.dtype, *ends))
+        out, behind = laid_watched(dst_spec, pool(dst_spec.dtype, *ends))
+        kept = behind.copy()
         before = None
         sums = [op for op in self.attr.post_ops if isinstance(op, SumPostOp)]
         if sums:
@@ -105,6 +115,8 @@ class SampledSums:
             before = sample.take(out).view(read)[np.newaxis]
         operands = self._operands()
         prepared(*(self.inputs[name] for name in prepared.inputs), out=out)
+        if not np.array_equal(behind, kept):
+            return WRITTEN_BEHIND
         band = self._band(meaning, src, before, operands)
         return difference(sample, band, out, lost)
 

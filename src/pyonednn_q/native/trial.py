@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyonednn_q.native.prepared import Prepared
     from pyonednn_q.primitive.attr import Attr, Scale
     from pyonednn_q.primitive.dense_facts import DenseProblem
+    from pyonednn_q.primitive.window import Window
 
 Array = np.ndarray[Any, Any]
 
@@ -170,10 +171,23 @@ def geometry_of(problem: DenseProblem) -> Geometry:
         src,
         (problem.oc, *wei[2 if problem.has_groups else 1 :]),
         window.stride,
-        tuple(zip(window.padding_lo, window.padding_hi, strict=True)),
+        _cut_off(problem, window),
         window.dilation,
         problem.groups,
     )
+
+
+def _cut_off(problem: DenseProblem, window: Window) -> tuple[tuple[int, int], ...]:
+    """Return the padding by which src and dst are as long as they are.
+
+    dst of a deconvolution may be longer than its padding says: then less is cut off, or none.
+    """
+    sides = zip(window.padding_lo, window.padding_hi, strict=True)
+    if problem.kind != "deconvolution":
+        return tuple(sides)
+    lengths = window.spread(problem.src.dims[2:])
+    longer = zip(sides, problem.dst.dims[2:], lengths, strict=True)
+    return tuple((lo, hi - (length - least)) for (lo, hi), length, least in longer)
 
 
 def _of_each_call(prepared: Prepared) -> dict[str, Any]:

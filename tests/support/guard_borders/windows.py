@@ -82,11 +82,31 @@ BORDERS: list[Border] = [
     ),
     (
         windows.beyond_src_with_src_zero_point,
-        [(conv((1, 4, 4, 9), (4, 4, 3, 3), dilation=2, padding=1), SRC)],
+        [
+            (conv((1, 4, 4, 9), (4, 4, 3, 3), dilation=2, padding=1), SRC),
+            (conv((1, 4, 4, 9), (4, 4, 5, 3), padding=1), SRC),
+        ],
         [
             (conv((1, 4, 4, 9), (4, 4, 3, 3), dilation=2, padding=1), PLAIN),
             (conv((1, 4, 5, 9), (4, 4, 3, 3), dilation=2, padding=1), SRC),
-            (conv((1, 4, 4, 9), (4, 4, 5, 3), dilation=(1, 2), padding=1), SRC),
+            (conv((1, 4, 5, 9), (4, 4, 5, 3), padding=1), SRC),
+        ],
+    ),
+    (
+        windows.even_rows_of_odd_in_padding,
+        [
+            (conv((1, 4, 7, 9), (4, 4, 3, 3), dilation=2, padding=((2, 4), (0, 0))), SRC),
+            (conv((1, 4, 9, 9), (4, 4, 7, 3), padding=((2, 6), (0, 0))), SRC),
+            (conv((1, 4, 3, 7, 9), (4, 4, 1, 5, 3), padding=((0, 0), (2, 4), (0, 0))), SRC),
+            (conv((1, 4, 9, 9), (4, 4, 9, 3), stride=2, padding=((4, 8), (0, 0))), SRC),
+        ],
+        [
+            (conv((1, 4, 7, 9), (4, 4, 3, 3), dilation=2, padding=((2, 4), (0, 0))), PLAIN),
+            (conv((1, 4, 8, 9), (4, 4, 3, 3), dilation=2, padding=((2, 4), (0, 0))), SRC),
+            (conv((1, 4, 7, 9), (4, 4, 3, 3), dilation=2, padding=((2, 3), (0, 0))), SRC),
+            (conv((1, 4, 7, 9), (4, 4, 3, 3), dilation=2, padding=((4, 2), (0, 0))), SRC),
+            (conv((1, 4, 8, 9), (4, 4, 6, 3), padding=((1, 5), (0, 0))), SRC),
+            (conv((1, 4, 7), (4, 4, 3), dilation=2, padding=((2, 4),)), SRC),
         ],
     ),
     (

@@ -45,7 +45,8 @@ DECONVOLUTION_GUARDS: tuple[Guard, ...] = (
         "full-tensor binary add",
         source="measured: 3.13.2, kernels for all levels above AVX2 but AMX, random shapes; at "
         "AVX2_VNNI 8 of 630 runs with padding, none of 762 without; 3 taps on a single place of "
-        "src, and a dst longer than the least: wrong in every run",
+        "src, and a dst longer than the least: wrong in every run; those of AMX were right on all "
+        "of 775 problems",
     ),
     Guard(
         id="deconv-places-without-taps",
@@ -85,8 +86,8 @@ DECONVOLUTION_GUARDS: tuple[Guard, ...] = (
         effect="wrong values",
         remedy="u8 without zero point, its part as a full-tensor binary add",
         source="measured: 3.7.2 and 3.13.2, all levels, kernel 1 at stride 3, 2 at stride 4; "
-        "on AVX2 208 and 204 of 220 problems, and none of 192 with a kernel one shorter; the AMX "
-        "kernel was right",
+        "on AVX2 208 and 204 of 220 problems, and none of 192 with a kernel one shorter; kernels "
+        "of AMX were right on all of 1134 problems",
     ),
     Guard(
         id="deconv-1x1-comparison",

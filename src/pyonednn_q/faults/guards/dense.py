@@ -41,7 +41,9 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         condition=products.k_tail_with_padded_src,
         effect="what lies between the rows of src is multiplied",
         remedy="a source without gaps",
-        source="read: release notes and sources of 3.7.3 and 3.13.1, which fix parts of it",
+        source="read: release notes and sources of 3.7.3 and 3.13.1, which fix parts of it, for "
+        "AMX; not seen: 3.7.2, AMX, u8, s8 and bf16, 1 to 64 values between rows, NaN among them, "
+        "weights packed and row-major: 801 problems were right",
     ),
     Guard(
         id="matmul-batches-at-two-steps",
@@ -68,7 +70,8 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         condition=products.half_wei_scale,
         effect="wrong values",
         remedy="an f32 scale of the weights",
-        source="read: release notes and sources of 3.13.1, in which it is refused",
+        source="read: release notes and sources of 3.13.1, in which it is refused, for AMX; not "
+        "run: neither 3.7.2 nor 3.13.2 takes such a scale there",
     ),
     Guard(
         id="matmul-4d-broadcast-b",
@@ -225,7 +228,8 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         condition=products.scale_groups_along_n,
         effect="wrong values, from the reference loop too",
         remedy="f32 scales in groups along K, (g, 1)",
-        source="measured: 3.13.2, groups (1, 16)",
+        source="measured: 3.13.2, groups (1, 16), SSE41, AVX2, AVX2_VNNI, AVX512_CORE, "
+        "AVX512_CORE_BF16 and AMX: all values, from the loop that alone takes it; 3.7.2 refuses it",
     ),
     Guard(
         id="matmul-scale-groups",
@@ -259,12 +263,13 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         until=None,
         isas=InstructionSet.has_avx512,
         kinds=MATMUL,
-        impl=r"brg.*avx512",
+        impl=r"brg.*avx(?:512|10)",  # of the latter are kernels of AMX and FP16
         condition=products.nibbles_of_one_row,
         effect="wrong values in every row of src",
         remedy="the next implementation, or an even number of columns",
         source="measured: 3.13.2, AVX512_CORE and above, u8 source, N of 3 to 129, every shape "
-        "tried; even N was right, and so are K of 2 and more, and the kernel for AVX2_VNNI",
+        "tried, and AMX, u8 and s8, all of 808; even N was right, and so are K of 2 and more, and "
+        "the kernel for AVX2_VNNI",
     ),
     Guard(
         id="reorder-per-channel-zero-point",
@@ -276,6 +281,7 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         condition=products.per_channel_zero_point,
         effect="values match no per-channel model",
         remedy="one zero point for the tensor",
-        source="measured: 3.13.2, f32 to u8; refused by 3.7.2",
+        source="measured: 3.13.2, f32 to u8, SSE41, AVX2, AVX2_VNNI, AVX512_CORE, "
+        "AVX512_CORE_BF16 and AMX; refused by 3.7.2 when it runs",
     ),
 )

@@ -194,8 +194,9 @@ LAYER_LAYOUT_GUARDS: tuple[Guard, ...] = (
         condition=deconvolved_into_gaps,
         effect="the process crashes, or values are wrong",
         remedy="a dst without gaps",
-        source="measured: 3.7.2 and 3.13.2, the loop behind `conv:any`, which alone takes such a "
-        "dst: all crashes that the hunt in any layout met were such, beside scales or post-ops",
+        source="measured: 3.7.2 and 3.13.2, all levels, SSE41 to AMX, the loop behind `conv:any`, "
+        "which alone takes such a dst: all crashes that the hunt in any layout met were such, "
+        "beside scales or post-ops",
     ),
     Guard(
         id="deconv-pointwise-plain-wei",
@@ -273,8 +274,8 @@ LAYER_LAYOUT_GUARDS: tuple[Guard, ...] = (
         condition=column_with_gaps,
         effect="rows are stored as if they had no gaps",
         remedy="a dst without gaps",
-        source="measured: 3.7.2, brgemm and gemm, and 3.13.2, gemm: every problem of several rows "
-        "tried; dst of more columns was right",
+        source="measured: 3.7.2, brgemm and gemm, and 3.13.2, gemm, all levels, SSE41 to AMX: "
+        "every problem of several rows tried; dst of more columns was right",
     ),
     Guard(
         id="matmul-row-declared-short",
@@ -286,8 +287,9 @@ LAYER_LAYOUT_GUARDS: tuple[Guard, ...] = (
         condition=row_declared_short,
         effect="nothing is stored, an operand is read amiss, or the call fails",
         remedy="row-major strides: of one row these are the same bytes",
-        source="measured: 3.7.2, brgemm, batches of one row that are declared channels last: every "
-        "problem; 3.7.2 and 3.13.2, gemm, where there is an operand too",
+        source="measured: 3.7.2, brgemm, AVX2_VNNI, AVX512_CORE and above, AMX too, batches of one "
+        "row that are declared channels last: every problem; 3.7.2 and 3.13.2, gemm, all levels, "
+        "where there is an operand too",
     ),
     Guard(
         id="matmul-4d-wei-batches-within",

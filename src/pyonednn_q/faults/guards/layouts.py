@@ -180,7 +180,8 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         effect="as many elements are copied as there are, gaps counted: the last ones are left out",
         remedy="other strides: networks copy to layouts without gaps",
         source="measured: 3.7.2, 898 of 898 random layouts with gaps, u8, s8, s32 and f32 to each "
-        "other; without gaps, and where strides differ, all were right; oneDNN's issue 3280",
+        "other, on all levels, SSE41 to AMX; without gaps, and where strides differ, all were "
+        "right; 3.13.2 has no such kernel; oneDNN's issue 3280",
     ),
     Guard(
         id="reorder-shifted-bytes",
@@ -266,9 +267,9 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         condition=slopes_across_layout,
         effect="slopes are read for other channels than their own",
         remedy="tensors row-major or channels last",
-        source="measured: 3.7.2 and 3.13.2, slopes of a channel each beside src whose columns, or "
-        "images, lie within channels: some of them, and none of the usual orders, in "
-        "`tools/hunt.py --plain`",
+        source="measured: 3.7.2 and 3.13.2, all levels, SSE41 to AMX, slopes of a channel each "
+        "beside src whose columns, or images, lie within channels: some of them, and none of the "
+        "usual orders, in `tools/hunt.py --plain`",
     ),
     Guard(
         id="sum-into-gaps",
@@ -280,7 +281,7 @@ LAYOUT_GUARDS: tuple[Guard, ...] = (
         condition=sum_with_gaps,
         effect="gaps are written as if they were values, and the last values are left out",
         remedy="a dst without gaps",
-        source="measured: 3.7.2, u8, s8, s32 and bf16, `tools/hunt.py --plain --ignore` this row, "
-        "seed 77: 884 of 884 wrong; f32 and 3.13.2 were right",
+        source="measured: 3.7.2, all levels, SSE41 to AMX, u8, s8, s32 and bf16, `tools/hunt.py "
+        "--plain --ignore` this row, seed 77: 884 of 884 wrong; f32 and 3.13.2 were right",
     ),
 )

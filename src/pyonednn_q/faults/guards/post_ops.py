@@ -190,14 +190,14 @@ POST_OP_GUARDS: tuple[Guard, ...] = (
         id="mean-beyond-16-bits",
         since=FLOOR,
         until=None,
-        isas=ymm,
+        isas=lambda isa: isa.has("AVX2"),
         kinds=("pooling",),
-        impl=r"jit_int",
+        impl=r"jit_int:avx2",
         condition=products.pooled_beyond_16_bits,
         effect="values above 32767 are stored as 0, not as 255",
         remedy="a clip to the type's range as the last post-op",
-        source="measured: 3.7.2 and 3.13.2, AVX2, every value; s8 and the kernels for SSE41 and "
-        "AVX-512 were right up to 2^31",
+        source="measured: 3.7.2 and 3.13.2, AVX2, and behind the kernel for AVX-512 on AVX512_CORE "
+        "and AMX, every value; s8 and the kernels for SSE41 and AVX-512 were right up to 2^31",
     ),
     Guard(
         id="mean-beyond-32-bits",

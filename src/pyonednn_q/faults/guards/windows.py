@@ -69,11 +69,26 @@ def ragged_groups_with_src_zero_point(problem: WindowedProblem, attr: Attr) -> b
     return not problem.is_depthwise and risky
 
 
-@condition("src_zero_point", "dilated")
+@condition("src_zero_point")
 def beyond_src_with_src_zero_point(problem: ConvProblem, attr: Attr) -> bool:
-    """Match src zero point and a dilated kernel that reaches further than src is long."""
-    dims = zip(problem.src.dims[2:], problem.window.reach, problem.dilation, strict=True)
-    return any(reach > length and dilation > 1 for length, reach, dilation in dims)
+    """Match src zero point and a kernel that reaches further than src is long."""
+    dims = zip(problem.src.dims[2:], problem.window.reach, strict=True)
+    return any(reach > length for length, reach in dims)
+
+
+@condition("src_zero_point", "padded")
+def even_rows_of_odd_in_padding(problem: ConvProblem, attr: Attr) -> bool:
+    """Match src zero point, dst of an odd number of rows, the last 4, 6, ... of which meet padding.
+
+    Rows are computed in pairs, and what the padding takes off a sum is one row amiss.
+    """
+    if problem.spatial < 2:
+        return False
+    window, rows = problem.window, problem.dst.dims[-2]
+    stride, lo = window.stride[-2], window.padding_lo[-2]
+    beyond = (rows - 1) * stride + window.reach[-2] - lo - problem.src.dims[-2]
+    meeting = min(rows, -(-beyond // stride))
+    return rows % 2 == 1 and meeting > 2 and meeting % 2 == 0
 
 
 @condition("pointwise")
