@@ -10,11 +10,12 @@ import numpy as np
 
 from pyonednn_q.argument import instance, real, whole
 from pyonednn_q.dtypes import F32_WHOLE
-from pyonednn_q.errors import ArgumentError, DTypeError, Error, SaturationError, ShapeError
+from pyonednn_q.errors import ArgumentError, DTypeError, Error, ShapeError
 from pyonednn_q.native import prepare
 from pyonednn_q.native.program import Pass
 from pyonednn_q.native.sums import may_saturate
 from pyonednn_q.network.moves import known
+from pyonednn_q.network.operations import Dequantize, Quantize
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.dense import MatMulProblem
 from pyonednn_q.primitive.post_ops import EltwisePostOp
@@ -40,7 +41,8 @@ class CodeMatMul:
     ----------
     src_q, wei_q, dst_q : QParams
         Of whole tensors, of u8 or s8. The sums of up to 258 products of any codes are exact in
-        float32; longer rows are refused.
+        float32; longer rows are refused. A CPU without VNNI, which may saturate, has the product
+        of the same whole numbers in float32: the same codes, slower.
     """
 
     src_q: QParams
@@ -71,6 +73,9 @@ class CodeMatMul:
             if spec.dtype != q.dtype:
                 raise DTypeError("src", spec.dtype, q.dtype)
         product = self._primitive(first.dims, second.dims)
+        if product is None:
+            self._in_floats(at, dst, src)
+            return
         rows = at.in_layout(src[0], TensorSpec.dense(first.dims, first.dtype))
         columns = at.in_layout(src[1], TensorSpec.dense(second.dims, second.dtype))
         if second.dtype == "u8":
@@ -90,7 +95,35 @@ class CodeMatMul:
         dims = (*first.dims[:-1], second.dims[-1])
         at.view(dst, result, TensorSpec.dense(dims, self.dst_q.dtype))
 
-    def _primitive(self, src: tuple[int, ...], wei: tuple[int, ...]) -> Prepared:
+    def _in_floats(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add the product of the same whole numbers in float32, which holds all their sums."""
+        reads, dims = [], []
+        for name, q in zip(src, (self.src_q, self.wei_q), strict=True):
+            whole_numbers = at.fresh(name)
+            point = int(q.zero_point)
+            Dequantize(QParams(1.0, point, q.dtype)).lower(at, whole_numbers, (name,))
+            dims.append(at.specs[name].dims)
+            reads.append(at.in_layout(whole_numbers, TensorSpec.dense(dims[-1], "f32")))
+        (*stack, rows, _), (*_, columns) = dims
+        of = [TensorSpec.dense((prod(stack), *each[-2:]), "f32") for each in dims]
+        spec = TensorSpec.dense((prod(stack), rows, columns), "f32")
+        attr = Attr(post_ops=(EltwisePostOp("linear", alpha=self._factor()),))
+        product = prepare(MatMulProblem(of[0], of[1], spec, None), attr)
+        seen = [at.fresh(name) for name in reads]
+        for view, name, each in zip(seen, reads, of, strict=True):
+            at.view(view, name, each)
+        sums, result = at.fresh(dst), at.fresh(dst)
+        at.add(product, tuple(seen), sums, spec)
+        at.view(result, sums, TensorSpec.dense((*stack, rows, columns), "f32"))
+        params = QParams(1.0, int(self.dst_q.zero_point), self.dst_q.dtype)
+        Quantize(params).lower(at, dst, (result,))
+
+    def _factor(self) -> float:
+        product = np.float32(self.src_q.scale) * np.float32(self.wei_q.scale)
+        return float(product / np.float32(self.dst_q.scale))
+
+    def _primitive(self, src: tuple[int, ...], wei: tuple[int, ...]) -> Prepared | None:
+        """Return its kernel; None: without VNNI none adds products of any codes exactly."""
         if len(src) < 2 or src[:-2] != wei[:-2] or src[-1] != wei[-2]:
             raise ShapeError("src", f"{src} and {wei}", "(..., M, K) and (..., K, N)")
         if src[-1] * 255**2 > F32_WHOLE:
@@ -102,7 +135,6 @@ class CodeMatMul:
             TensorSpec.dense((*stack, src[-2], wei[-1]), self.dst_q.dtype),
             None,
         )
-        scale = np.float32(self.src_q.scale) * np.float32(self.wei_q.scale)
         moved = _HALF if self.wei_q.dtype == "u8" else 0
         points = {
             "src_zero_point": int(self.src_q.zero_point),
@@ -115,13 +147,10 @@ class CodeMatMul:
             post_ops=(EltwisePostOp("round"),),
             **declared,
         )
-        values: dict[str, object] = {"wei_scale": scale / np.float32(self.dst_q.scale)}
+        values: dict[str, object] = {"wei_scale": np.float32(self._factor())}
         values |= {name: np.int32(point) for name, point in points.items() if point}
         prepared = prepare(problem, attr, values=values)
-        if may_saturate(problem, prepared.impl):
-            detail = "two tensors of any codes: only a CPU with VNNI adds their products exactly"
-            raise SaturationError("refused", "preparing", problem.text(), detail)
-        return prepared
+        return None if may_saturate(problem, prepared.impl) else prepared
 
 
 @dataclass(frozen=True, slots=True)
