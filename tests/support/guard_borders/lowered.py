@@ -30,6 +30,8 @@ def steps(
     return ConvProblem.of((1, channels, 2, width), wei, **{"stride": (1, stride), **more})
 
 
+BEHIND = ((0, 1), (0, 0), (0, 0))  # the first plane of a kernel alone meets src
+
 BORDERS: list[Border] = [
     (
         lowered.one_channel_one_plane,
@@ -74,12 +76,16 @@ BORDERS: list[Border] = [
         + [
             (plane(3, 3, dilation=(2, 2, 1), padding=((2, 0), (1, 1), (0, 0))), PLAIN),
             (plane(3, 3, stride=(2, 1, 2)), PLAIN),
+            (plane(3, 3, groups=2, padding=BEHIND), PLAIN),
+            (conv((1, 3, 1, 3, 9), (17, 3, 2, 1, 3), padding=BEHIND), PLAIN),
         ],
         [(plane(channels, 3), PLAIN) for channels in (4, 8, 16, 32, 33, 47, 48, 63, 64, 65)]
         + [(plane(channels, 2, **floats("bf16")), PLAIN) for channels in (2, 4, 8, 16, 17)]
         + [(plane(16, 4), PLAIN), (plane(16, 8), PLAIN)]  # rows of one register, and of two
         + [
             (plane(3, 1), PLAIN),
+            (plane(3, 3, padding=BEHIND), PLAIN),
+            (conv((1, 3, 1, 3, 9), (16, 3, 2, 1, 3), padding=BEHIND), PLAIN),
             (plane(3, 3, depth=2), PLAIN),
             (plane(3, 3, dilation=(1, 1, 2)), PLAIN),
             (plane(3, 3, **floats("f32")), PLAIN),
