@@ -4,6 +4,7 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "reorder.hpp"
+#include "reserve.hpp"
 #include "threads.hpp"
 
 #include <algorithm>
@@ -48,6 +49,7 @@ Layout prelu_layout(const Layout& dst, int mask) {
 
 Candidate::Candidate(Problem problem, AttrSpec attr)
     : problem_(std::move(problem)), attr_(std::move(attr)), threads_(get_num_threads()) {
+    reserve(for_making);
     const Threads held(threads_);
     const Attribute attribute = make_attr(attr_);
     desc_ = make_primitive_desc(problem_, attribute.get());

@@ -72,6 +72,9 @@ void translate(std::exception_ptr thrown) {
         raise_python("LibraryError", fault.what(), py::tuple());
     } catch (const ForkedFault& fault) {
         raise_python("ForkedError", fault.what());
+    } catch (const std::bad_alloc&) {
+        raise_python(class_of(dnnl_out_of_memory), status_name(dnnl_out_of_memory), "allocation",
+                     "");
     }
 }
 
@@ -82,8 +85,6 @@ void set_python_error(std::exception_ptr thrown) {
         translate(std::move(thrown));
     } catch (py::error_already_set& error) {
         error.restore();
-    } catch (const std::bad_alloc&) {
-        PyErr_NoMemory();
     } catch (const std::exception& error) {
         PyErr_SetString(PyExc_RuntimeError, error.what());
     }

@@ -147,6 +147,7 @@ std::vector<void*> Prepared::checked(const py::handle& arrays) const {
 }
 
 void Prepared::execute(const Frame& frame) const {
+    reserve_team(threads_);
     const Threads held(threads_);
     if (copies_) copy(frame, &Slot::in);
     PQ_CALL(primitive_execute, primitive_.get(), stream(), static_cast<int>(frame.arguments.size()),

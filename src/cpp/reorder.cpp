@@ -1,6 +1,7 @@
 #include "reorder.hpp"
 
 #include "errors.hpp"
+#include "reserve.hpp"
 #include "runtime.hpp"
 #include "threads.hpp"
 
@@ -11,6 +12,7 @@ namespace pq {
 namespace {
 
 PrimitiveDesc make_desc(const Layout& from, const Layout& to, int threads) {
+    reserve(for_making);
     const Threads held(threads);
     dnnl_primitive_attr_t attr_created = nullptr;
     PQ_CALL(primitive_attr_create, &attr_created);
@@ -37,6 +39,7 @@ bool Reorder::generated() const {
 }
 
 void Reorder::execute(dnnl_memory_t from, dnnl_memory_t to, dnnl_memory_t scratchpad) const {
+    reserve_team(threads_);
     const Threads held(threads_);
     const dnnl_exec_arg_t arguments[] = {
             {DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, scratchpad}};

@@ -1,10 +1,12 @@
 #include "runtime.hpp"
 
 #include "errors.hpp"
+#include "reserve.hpp"
 #include "threads.hpp"
 
 #include <array>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <pthread.h>
 #include <system_error>
@@ -89,17 +91,24 @@ dnnl_stream_t stream() {
 }
 
 Primitive make_primitive(const_dnnl_primitive_desc_t desc, int threads) {
+    reserve(for_making);
     dnnl_primitive_t created = nullptr;
     dnnl_status_t status = dnnl_success;
+    std::exception_ptr thrown; // the library lets through what its containers throw
     const auto make = [&] {
-        const Threads held(threads);
-        status = lib().primitive_create(&created, desc);
+        try {
+            const Threads held(threads);
+            status = lib().primitive_create(&created, desc);
+        } catch (...) {
+            thrown = std::current_exception();
+        }
     };
     try {
         std::thread(make).join();
     } catch (const std::system_error&) { // no thread to be had
         make();
     }
+    if (thrown) std::rethrow_exception(thrown);
     check(status, "dnnl_primitive_create");
     return Primitive(created);
 }

@@ -2,11 +2,13 @@
 
 #include "errors.hpp"
 #include "library.hpp"
+#include "reserve.hpp"
 #include "runtime.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <pthread.h>
 #include <thread>
 
 namespace pq {
@@ -15,6 +17,7 @@ namespace {
 
 std::atomic<int> wanted{0}; // 0: never set
 thread_local int held = 0;  // by the innermost Threads; 0: none
+thread_local int team = 0;  // of this thread when it last ran something
 
 struct OpenMP {
     void (*set_num_threads)(int) = nullptr;
@@ -81,6 +84,16 @@ void limit_tbb(int n) {
     active = true;
 }
 
+// Of a thread that is started now.
+std::size_t stack_bytes() {
+    pthread_attr_t attr;
+    std::size_t nbytes = 0;
+    if (pthread_attr_init(&attr) != 0) return nbytes;
+    pthread_attr_getstacksize(&attr, &nbytes);
+    pthread_attr_destroy(&attr);
+    return nbytes;
+}
+
 } // namespace
 
 int get_num_threads() {
@@ -124,6 +137,14 @@ Threads::~Threads() {
     if (own_ != 0) openmp().set_num_threads(own_);
 }
 
+void reserve_team(int threads) {
+    if (threads > team) {
+        const int others = uses_openmp() ? threads - std::max(team, 1) : 0;
+        reserve(for_making + static_cast<std::size_t>(others) * stack_bytes());
+    }
+    team = threads;
+}
+
 bool has_team() {
     return uses_openmp() && openmp().parallel != nullptr && openmp().get_thread_num != nullptr;
 }
@@ -137,6 +158,7 @@ void run_on_team(int threads, void (*part)(void* context, int thread), void* con
         const Region& of = *static_cast<Region*>(given);
         of.part(of.context, openmp().get_thread_num());
     };
+    reserve_team(threads);
     const Threads all(threads); // to have fewer for once ends some, which must be made again
     openmp().parallel(call, &region, 0, 0);
 }

@@ -27,6 +27,11 @@ private:
     int outer_ = 0; // of the Threads around this one
 };
 
+// To be called before the calling thread runs a primitive that was made for so many threads. When
+// there are more of them than at the last time, or this is the first, it throws std::bad_alloc
+// unless there is memory to start them: OpenMP ends the process instead.
+void reserve_team(int threads);
+
 // Whether the library's runtime is an OpenMP that lends its threads.
 bool has_team();
 

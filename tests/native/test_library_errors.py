@@ -183,7 +183,8 @@ def test_no_memory_for_weights_is_a_memory_error_that_says_what_was_asked() -> N
     )
     assert child.returncode == 0, child.stderr
     text = child.stdout.splitlines()[-1]
-    assert text.startswith("out_of_memory; src of 65,536 bytes, wei of 67,108,864 bytes")
+    sizes = "src of 65,536 bytes, wei of 67,108,864 bytes"
+    assert text.startswith(f"allocation: out_of_memory; {sizes}")
     assert "matmul src:u8:8x8192 wei:s8:8192x8192@any dst:u8:8x8192" in text
 
 

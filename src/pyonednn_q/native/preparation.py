@@ -132,19 +132,20 @@ def prepare(
     if isinstance(problem, MatMulProblem) and bare_nibbles(problem, attr):
         attr, attr_values = replace(attr, src_scale=Scale()), {"src_scale": np.float32(1)}
         notes.append("with a source scale of 1: see matmul-bare-nibbles in the guard table")
-    prepared = _first_right(
-        problem,
-        attr,
-        attr_values,
-        (wei, bias),
-        array_specs,
-        notes=tuple(notes),
-        allow_reference=allow_reference,
-        saturation=saturation,
-        implementation=implementation,
-        looks=self_check == "auto",
-        later=later if apart or self_check is True else None,
-    )
+    with memory_for(problem, attr):
+        prepared = _first_right(
+            problem,
+            attr,
+            attr_values,
+            (wei, bias),
+            array_specs,
+            notes=tuple(notes),
+            allow_reference=allow_reference,
+            saturation=saturation,
+            implementation=implementation,
+            looks=self_check == "auto",
+            later=later if apart or self_check is True else None,
+        )
     if saturation == "refuse" and "wei" in prepared.inputs and may_saturate(problem, prepared.impl):
         prepared.check_wei_of_each_call()
     if self_check is True:
@@ -185,9 +186,8 @@ def _first_right(
             if why:
                 passed[selection.impl] = why
                 continue
-        with memory_for(problem, attr):
-            bound = bind(selection, problem, attr, attr_values, wei, bias)
-            parts = _made(selection, problem, attr, bound, array_specs, passed)
+        bound = bind(selection, problem, attr, attr_values, wei, bias)
+        parts = _made(selection, problem, attr, bound, array_specs, passed)
         if parts is None:
             continue
         core, bound, inputs = parts
