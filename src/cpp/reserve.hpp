@@ -11,10 +11,10 @@ namespace pq {
 // a primitive is made.
 constexpr std::size_t for_making = std::size_t{32} << 20U;
 
-// Where addresses are limited (RLIMIT_AS), throws std::bad_alloc unless so many bytes can be had now;
-// they are given back at once. Where an allocation of the library's own fails, it crashes or ends
-// the process; where this fails, nothing has happened yet. Another thread may take the memory in
-// between.
+// Where addresses are limited (RLIMIT_AS), throws std::bad_alloc unless so many bytes can be had
+// now; they are given back at once. Where an allocation of the library's own fails, it crashes or
+// ends the process; where this fails, nothing has happened yet. Another thread may take the memory
+// in between.
 void reserve(std::size_t nbytes);
 
 } // namespace pq
