@@ -273,9 +273,10 @@ CONVOLUTION_GUARDS: tuple[Guard, ...] = (
         condition=windows.strided_1x1_of_sixteenths,
         effect="now and then a thread overwrites the source of the next one: wrong values",
         remedy="the next implementation, or a number of input channels that 16 divides",
-        source="seen: 3.7.2 and 3.13.2, AVX2 and AVX2_VNNI, 2 to 8 threads, 1, 3, 4, 8, 17, 20 and "
-        "33 channels, one call in 10 to 100000: the tail of a place's channels is copied as 16 "
-        "bytes; none of 190000 of the kernel for AVX-512, which copies as many as there are",
+        source="seen: 3.7.2 and 3.13.2, AVX2 and AVX2_VNNI, 2 to 8 threads, 1, 3, 4, 17, 20 and 33 "
+        "channels, one call in 2000 to 100000; 3.7.2, AVX2, two threads, 8 channels, up to one in "
+        "11; read: up to 3.13 the tail of a place's channels is copied as 16 bytes, so that 24 are "
+        "struck, too; none of 190000 of the kernel for AVX-512, which copies as many as there are",
     ),
     Guard(
         id="conv-per-channel-dst-scale",

@@ -181,8 +181,8 @@ LAYER_LAYOUT_GUARDS: tuple[Guard, ...] = (
         effect="the process crashes",
         remedy="a row-major dst, or an operand of its size",
         source="measured: 3.7.2 and 3.13.2, AVX512_CORE_VNNI and AVX512_CORE_BF16, u8 and s8, an "
-        "operand along the columns: 29 of 39 problems, and all of 24 more in both kernels; "
-        "without an operand, and with one of dst's size, all were right",
+        "operand along the columns: 29 of 39 problems, and all of 16 more in gemm and in two "
+        "kernels of brgemm; without an operand, and with one of dst's size, all were right",
     ),
     Guard(
         id="deconv-into-gaps",
