@@ -19,6 +19,7 @@ from pyonednn_q.errors import (
     ShapeError,
     UnsupportedError,
 )
+from pyonednn_q.network import CodeMatMul
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.graph import Dims, GraphNode
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
@@ -26,6 +27,7 @@ from pyonednn_q.onnx.pools import onnx_numbers, pool
 from pyonednn_q.onnx.products import qlinear_matmul
 from pyonednn_q.onnx.program import as_network, lowered
 from pyonednn_q.onnx.reference_call import reference_call
+from pyonednn_q.onnx.saturating_layers import warn_of_products
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.shown import shortened, shown
@@ -66,9 +68,16 @@ class Model:
         nodes = tuple(each for node in graph.nodes for each in _prepared(node, graph))
         self.graph = replace(graph, nodes=nodes)
         taken = set(graph.tensors).union(graph.inputs, *(node.outputs for node in nodes))
-        both = [_lowered(node, self.graph, taken) for node in nodes]
-        self._steps = tuple(steps for steps, _ in both)
-        self.calls = tuple(call for _, call in both)
+        became = [_lowered(node, self.graph, taken) for node in nodes]
+        self._steps = tuple(steps for steps, _, _ in became)
+        self.calls = tuple(call for _, call, _ in became)
+        nodes = tuple(
+            replace(node, why=node.why or why)
+            for node, (_, _, why) in zip(nodes, became, strict=True)
+        )
+        self.graph = replace(graph, nodes=nodes)
+        lowered_to = [step for steps in self._steps if isinstance(steps, list) for step in steps]
+        warn_of_products(sum(isinstance(step.runs, CodeMatMul) for step in lowered_to))
         self._reads = Counter(name for node in nodes for name in node.reads)
         self._reads.update(list(graph.outputs))
 
@@ -162,13 +171,13 @@ def _dims(name: str, graph: FusedGraph) -> Dims:
 
 def _lowered(
     node: FusedNode, graph: FusedGraph, taken: set[str]
-) -> tuple[list[Node] | UnsupportedError, Run]:
-    """Return what a node is in a network, or why it is nothing there; and what runs it alone."""
+) -> tuple[list[Node] | UnsupportedError, Run, str]:
+    """Return what a node is in a network, or why it is nothing there; what runs it; why Python."""
     call = _call(node, graph)
     try:
         return lowered(node, call, graph, taken)
     except UnsupportedError as error:
-        return error, call
+        return error, call, ""
 
 
 def _call(node: FusedNode, graph: FusedGraph) -> Callable[[Values], tuple[Array, ...]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.errors import ArgumentError, DTypeError, UnsupportedError
+from pyonednn_q.errors import DTypeError, ShapeError, UnsupportedError
 from pyonednn_q.network import Convert, Lookup, Network, Node, PythonCall
 from pyonednn_q.network.lowering import natural
 from pyonednn_q.onnx.code_tables import composed, table_of
@@ -19,6 +19,7 @@ from pyonednn_q.onnx.graph import GraphNode
 from pyonednn_q.onnx.operations import dims_of, float_operation, operations_of, parts_of
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.shown import shortened
 
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
@@ -48,8 +49,8 @@ def as_network(graph: FusedGraph, nodes: Iterable[list[Node]]) -> Network:
 
 def lowered(
     node: FusedNode, call: Run, graph: FusedGraph, taken: set[str]
-) -> tuple[list[Node], Run]:
-    """Return what a node is in a network, and what runs it alone: the same, so the same bits.
+) -> tuple[list[Node], Run, str]:
+    """Return what a node is in a network, what runs it alone, with the same bits; and why Python.
 
     Parameters
     ----------
@@ -69,19 +70,20 @@ def lowered(
     """
     computed = [name for name in dict.fromkeys(node.reads) if name not in graph.constants]
     outputs = [name for name in node.outputs if name]
+    why = ""
     if all(prod(dims_of(name, graph)) for name in (*computed, *outputs)):
         try:
             nodes = _operations(node, call, graph, taken)
             if nodes:
                 alone = Network(computed, nodes, outputs)
                 alone.compile({name: _spec(name, graph) for name in computed})
-                return nodes, _on(alone, computed, node)
-        except (ArgumentError, UnsupportedError):
-            pass  # what Python does, and the report says so
+                return nodes, _on(alone, computed, node), ""
+        except (DTypeError, ShapeError, UnsupportedError) as error:
+            why = f"{type(error).__name__}: {shortened(str(error), 300)}"
     if not computed:
         detail = "a node of constants alone, which could not be computed beforehand"
         raise UnsupportedError("refused", "making a network", node.name, detail)
-    return _of_python(node, call, computed, graph), call
+    return _of_python(node, call, computed, graph), call, why
 
 
 def _on(network: Network, names: list[str], node: FusedNode) -> Run:

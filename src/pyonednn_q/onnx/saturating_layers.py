@@ -23,6 +23,16 @@ _WARNING = (
     "weights of %d layers may saturate on this processor, which has no VNNI: they run as"
     " saturation=%r says; 'f32', 'narrow', 'allow' and 'refuse' are offered"
 )
+_PRODUCTS = (
+    "%d products of two tensors of codes may saturate on this processor, which has no VNNI: they"
+    " run in float32, which gives the same codes and is slower"
+)
+
+
+def warn_of_products(number: int) -> None:
+    """Count products that run in float32, in one line; nothing where none do."""
+    if number and not runtime.isa().has_vnni():
+        LOGGER.warning(_PRODUCTS, number)
 
 
 def warn(names: list[str], saturation: str) -> None:
