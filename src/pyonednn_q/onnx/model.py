@@ -1,4 +1,4 @@
-"""Model: a fused graph that runs node by node, each as one call on NumPy arrays."""
+"""Model: a fused graph that runs: compiled as a whole, or node by node where that cannot be."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pyonednn_q.onnx.graph import Dims, GraphNode
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
 from pyonednn_q.onnx.pools import onnx_numbers, pool
 from pyonednn_q.onnx.products import qlinear_matmul
-from pyonednn_q.onnx.program import as_network, lowered
+from pyonednn_q.onnx.program import as_network, lowered, spec_of
 from pyonednn_q.onnx.reference_call import reference_call
 from pyonednn_q.onnx.saturating_layers import warn_of_products
 from pyonednn_q.ops.arrays import as_array
@@ -33,7 +33,7 @@ from pyonednn_q.ops.operator import Operator
 from pyonednn_q.shown import shortened, shown
 
 if TYPE_CHECKING:
-    from pyonednn_q.network import Network, Node
+    from pyonednn_q.network import Compiled, Network, Node
     from pyonednn_q.onnx.program import Run
 
 Array = np.ndarray[Any, Any]
@@ -78,6 +78,8 @@ class Model:
         self.graph = replace(graph, nodes=nodes)
         lowered_to = [step for steps in self._steps if isinstance(steps, list) for step in steps]
         warn_of_products(sum(isinstance(step.runs, CodeMatMul) for step in lowered_to))
+        self._compiled: Compiled | None = None
+        self._is_tried = False
         self._reads = Counter(name for node in nodes for name in node.reads)
         self._reads.update(list(graph.outputs))
 
@@ -86,6 +88,9 @@ class Model:
 
     def run(self, inputs: Mapping[str, Any]) -> Values:
         """Return the outputs of the model by name.
+
+        One call of the compiled `network`, made on the first run. A model that is none (a scalar
+        between nodes, dims of 0) runs node by node, with the same bits.
 
         Parameters
         ----------
@@ -97,7 +102,14 @@ class Model:
         ArgumentError, DTypeError, ShapeError
             Naming the input.
         """
-        values: Values = {**self.graph.constants, **self._checked(inputs)}
+        arrays = self._checked(inputs)
+        if (program := self._program()) is not None:
+            results = program(*arrays.values())
+            return {
+                name: results[name] if name in results else self.graph.constants[name]
+                for name in self.graph.outputs
+            }
+        values: Values = {**self.graph.constants, **arrays}
         left = Counter(self._reads)
         for node, call in zip(self.graph.nodes, self.calls, strict=True):
             outputs = call(values)
@@ -122,6 +134,21 @@ class Model:
                 raise each
             steps.append(each)
         return as_network(self.graph, steps)
+
+    def _program(self) -> Compiled | None:
+        """Return all of it compiled; None where it is no network: node by node then."""
+        if not self._is_tried:
+            self._compiled, self._is_tried = self._tried(), True
+        return self._compiled
+
+    def _tried(self) -> Compiled | None:
+        if any(info.dims is None or 0 in info.dims for info in self.graph.inputs.values()):
+            return None
+        try:
+            specs = {name: spec_of(name, self.graph) for name in self.graph.inputs}
+            return self.network().compile(specs)
+        except (ShapeError, UnsupportedError):
+            return None
 
     def report(self) -> str:
         """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""

@@ -76,7 +76,7 @@ def lowered(
             nodes = _operations(node, call, graph, taken)
             if nodes:
                 alone = Network(computed, nodes, outputs)
-                alone.compile({name: _spec(name, graph) for name in computed})
+                alone.compile({name: spec_of(name, graph) for name in computed})
                 return nodes, _on(alone, computed, node), ""
         except (DTypeError, ShapeError, UnsupportedError) as error:
             why = f"{type(error).__name__}: {shortened(str(error), 300)}"
@@ -151,7 +151,7 @@ def _of_python(node: FusedNode, call: Run, computed: list[str], graph: FusedGrap
     for index, name in enumerate(node.outputs):
         if name:
             function = _one(call, index, computed, graph.constants)
-            nodes.append(Node(name, PythonCall(function, _spec(name, graph)), tuple(computed)))
+            nodes.append(Node(name, PythonCall(function, spec_of(name, graph)), tuple(computed)))
     return nodes
 
 
@@ -166,7 +166,8 @@ def _one(
     return run
 
 
-def _spec(name: str, graph: FusedGraph) -> TensorSpec:
+def spec_of(name: str, graph: FusedGraph) -> TensorSpec:
+    """Return dims, type and usual layout of a tensor; refuse what oneDNN has none for."""
     dims = dims_of(name, graph)
     if not dims:
         detail = "a scalar: oneDNN has tensors of one dimension and more"
