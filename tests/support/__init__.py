@@ -8,7 +8,7 @@ fills, fill_tensors        arrays for them: clean, with one answer each, or on t
 plans                      chains that are composed, and what it takes to run a plan
 rewriting                  the rewriter: exact meaning, near matches, planted mistakes
 definitions                what other frameworks define, in rational arithmetic
-both_ways                  each model that a test runs, as a network, too
+both_ways                  each model that a test runs, node by node, too
 onnx_graphs                random ONNX graphs, and what has to come of each beside onnxruntime
 oracles, peers             other runtimes, asked live: their codes; names for every difference
 onnx_operators             calls of ONNX's operators, what they mean, and models of one node
