@@ -32,10 +32,10 @@ import onnxruntime
 from random_networks import NETWORKS, quantized, source
 
 import pyonednn_q as pq
-from pyonednn_q.models.float_network import float_network
 from pyonednn_q.native import Prepared, runtime
 from pyonednn_q.network import Network
 from pyonednn_q.network.compiled import Compiled
+from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.layer_reader import LAYERS as KINDS
 from pyonednn_q.primitive.dense_facts import DENSE
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -56,7 +56,7 @@ def network_of(path: Path) -> Network:
 
 def ours_in_floats(path: Path, x: Array) -> Callable[[], Any]:
     """Return the same of a float model."""
-    return called(float_network(pq.onnx.load(path)).network, x)
+    return called(float_model(pq.onnx.load(path)).network(), x)
 
 
 def ours_in_bf16(path: Path, x: Array) -> Callable[[], Any]:

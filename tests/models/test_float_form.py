@@ -20,10 +20,10 @@ import pyonednn_q as pq
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.models.float_bounds import float_bound
 from pyonednn_q.models.float_form import float_form
-from pyonednn_q.models.float_network import float_network
 from pyonednn_q.models.node_difference import differences
 from pyonednn_q.models.peer_sessions import onnxruntime_values
 from pyonednn_q.network import Network
+from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.ops.operator import Operator
 from support.oracles.networks import SOURCE
 
@@ -116,8 +116,8 @@ def test_our_primitives_give_what_onnxruntime_gives(network: str, form: str, mad
     """Of the same floats, node by node: sums in another order, and functions of their own."""
     floats = float_form(pq.onnx.load(made(network, form)))
     inputs = source(3)
-    found = float_network(floats)
-    whats = [node.operator for node in found.graph.nodes]
+    model = float_model(floats)
+    whats = [node.operator for node in model.graph.nodes]
     layers = [what for what in whats if isinstance(what, Operator)]
     multiplied = [
         node
@@ -127,20 +127,20 @@ def test_our_primitives_give_what_onnxruntime_gives(network: str, form: str, mad
     ]
     assert len(layers) == len(multiplied)
     assert not any(layer.settings.is_int8 for layer in layers)
-    nodes = found.graph.nodes
+    nodes = model.graph.nodes
     wanted = {name for node in nodes for name in (*node.reads, *node.outputs)}
     theirs = onnxruntime_values(floats, inputs, wanted)
-    model = pq.onnx.Model(found.graph)
     compared = list(differences(model, inputs, theirs))
     assert len(compared) >= len(nodes)
     assert [each for each in compared if each.unexplained] == []
     # As one program, in other layouts: each node on what the program computed before it.
-    names = [node.dst for node in found.network.nodes]
-    values = {**found.graph.constants, **inputs}
-    values |= Network(found.network.inputs, found.network.nodes, names)(*inputs.values())
+    network = model.network()
+    names = [node.dst for node in network.nodes]
+    values = {**model.graph.constants, **inputs}
+    values |= Network(network.inputs, network.nodes, names)(*inputs.values())
     functions = set()
     for node in nodes:
-        bound = float_bound(node, node.output, values, found.graph.opsets)
+        bound = float_bound(node, node.output, values, model.graph.opsets)
         assert bound is not None, node
         if bound.apart is None:
             functions.add(bound.function)

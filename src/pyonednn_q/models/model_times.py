@@ -21,18 +21,18 @@ from pyonednn_q.bench.row import OURS, Rival, Row
 from pyonednn_q.bench.run import Run, metadata
 from pyonednn_q.errors import ArgumentError, Error, UnsupportedError
 from pyonednn_q.models.float_form import float_form
-from pyonednn_q.models.float_network import float_network
 from pyonednn_q.models.peer_sessions import ready
 from pyonednn_q.models.timed_form import TimedForm, node_samples
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, interleaved
+from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:
     from pyonednn_q.models.model_file import ModelFile
     from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
-    from pyonednn_q.onnx.graph import OnnxGraph
+from pyonednn_q.onnx.graph import OnnxGraph
 
 __all__ = ["WHOLE", "ModelTimes", "NodeTime", "measure"]
 
@@ -175,11 +175,11 @@ def _float_form(
     """Return the FP32 form of a model, ready to run, if there is one."""
     try:
         source = float_form(graph)
-        network = float_network(source)
+        model = float_model(source)
         arrays = {
             name: np.asarray(array, source.inputs[name].dtype) for name, array in inputs.items()
         }
-        return TimedForm.of(_F32.name, source, network.graph, network.network, arrays)
+        return TimedForm.of(_F32.name, source, model.graph, model.network(), arrays)
     except Error as error:
         refused.append((f"{OURS} FP32", shortened(str(error), 200)))
         return None

@@ -32,11 +32,13 @@ from pyonednn_q.network.accuracy_loop import (
     table,
     usual_wei_bits,
 )
+from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.graph import OnnxGraph, ValueInfo
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.qdq_form import qdq_form
 from pyonednn_q.onnx.quantized_form import (
+    QuantizerPlacement,
     codes_name,
     layers_of,
     quantized_form,
@@ -98,22 +100,23 @@ def calibrate(
         raise ArgumentError("graph", "quantizers", "a model of floats; `fuse` takes quantized ones")
     if not layers_of(plain):
         raise ArgumentError("graph", "no layer of constant weights", "one at least")
-    names = [*plain.inputs, *(name for node in plain.nodes for name in node.outputs if name)]
-    reals = [name for name in names if name in plain.tensors and _is_real(plain, name)]
-    seen = {name: plain.tensors[name] for name in reals if name not in plain.inputs}
-    observed = Model(fuse(replace(plain, outputs=MappingProxyType({**seen, **plain.outputs}))))
+    source = with_norms_as_layers(plain)
+    codes = QuantizerPlacement(source, frozenset()).tensors
+    seen = {name: source.tensors[name] for name in codes if name not in source.inputs}
+    ends = MappingProxyType({**seen, **source.outputs})
+    observed = float_model(replace(source, outputs=ends))
     first: list[tuple[Values, Values]] = []
 
     def run(batch: Any) -> Values:  # noqa: ANN401
-        inputs = _inputs(plain, batch)
+        inputs = _inputs(source, batch)
         values = {**inputs, **observed.run(inputs)}
         if not first:
             first.append((inputs, values))
-        return {name: values[name] for name in reals}
+        return {name: values[name] for name in codes}
 
     states = collect(run, batches, estimators)
-    ends = {name: (float(each.range()[0]), float(each.range()[1])) for name, each in states.items()}
-    return Calibration(with_norms_as_layers(plain), ends, *first[0], floats, bits)
+    ranges = {name: tuple(map(float, each.range())) for name, each in states.items()}
+    return Calibration(source, ranges, *first[0], floats, bits)
 
 
 class Calibration(MixedCalibration[OnnxGraph, Model]):
@@ -211,10 +214,6 @@ class Calibration(MixedCalibration[OnnxGraph, Model]):
         return fuse(
             self.graph, exact_rounding=exact_rounding, keep_rounding=False, floats=self.floats
         )
-
-
-def _is_real(graph: OnnxGraph, name: str) -> bool:
-    return graph.tensors[name].dtype == "float32" and name not in graph.constants
 
 
 def _inputs(graph: OnnxGraph, batch: Any) -> Values:  # noqa: ANN401

@@ -1,50 +1,27 @@
-"""A float graph on our own primitives: layers with what follows them, pools, the rest as ONNX."""
+"""float_model: a float graph on our own primitives, layers with what follows them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from pyonednn_q.onnx import Model
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
 from pyonednn_q.onnx.layer_reader import LAYERS
+from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.quantizers import GraphView
 
 if TYPE_CHECKING:
-    from pyonednn_q.network import Network
     from pyonednn_q.onnx.graph import OnnxGraph
 
-__all__ = ["FloatNetwork", "float_network"]
 
-
-class FloatNetwork(NamedTuple):
-    """A float model as a network.
-
-    Attributes
-    ----------
-    graph : FusedGraph
-        What it computes.
-    network : Network
-        The same, to be compiled and run.
-    """
-
-    graph: FusedGraph
-    network: Network
-
-
-def float_network(graph: OnnxGraph) -> FloatNetwork:
-    """Return a float graph as a network.
+def float_model(graph: OnnxGraph) -> Model:
+    """Return a float graph as a model that runs: layers on primitives of float32.
 
     Parameters
     ----------
     graph : OnnxGraph
-        Without quantizers, as `float_form` returns it.
-
-    Raises
-    ------
-    UnsupportedError
-        A tensor between nodes of a type that oneDNN has not, or of dims that are not known.
+        Without quantizers. A layer's chain ends at an output of the graph.
     """
     view = GraphView(graph)
     chains = ChainReader(view)
@@ -58,8 +35,7 @@ def float_network(graph: OnnxGraph) -> FloatNetwork:
         if not view.is_taken(node):
             by_place[place] = FusedNode(node.name, node, node.inputs, {}, node.outputs, (node,))
     nodes = tuple(by_place[place] for place in sorted(by_place))
-    fused = FusedGraph(
-        nodes, graph.constants, graph.inputs, graph.outputs, graph.tensors, {}, graph.opsets
+    constants, opsets = graph.constants, graph.opsets
+    return Model(
+        FusedGraph(nodes, constants, graph.inputs, graph.outputs, graph.tensors, {}, opsets)
     )
-    model = Model(fused)
-    return FloatNetwork(model.graph, model.network())
