@@ -21,7 +21,6 @@ from pyonednn_q.quantize.config import (
     LayerSettings,
     PrecisionSettings,
     QuantizationConfig,
-    TensorSettings,
 )
 from pyonednn_q.quantize.config_reader import read_config
 from pyonednn_q.quantize.conventions import codes_by_factors, qparams_by, quantization_factor
@@ -61,6 +60,7 @@ from pyonednn_q.quantize.placement import (
 from pyonednn_q.quantize.quality import Quality, plot_quality, quality, quality_table
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
 from pyonednn_q.quantize.sensitivity import hutchinson_trace, perturbation, sensitivity
+from pyonednn_q.quantize.tensor_settings import TensorSettings
 from pyonednn_q.quantize.thresholds import (
     kl_threshold,
     mse_threshold,

@@ -30,6 +30,7 @@ def estimator(
     *,
     axis: int | None = None,
     symmetric: bool = False,
+    by_batch: bool = False,
     percent: tuple[float, float] | None = None,
     rate: float = 0.01,
     outliers: float = 0.01,
@@ -45,8 +46,10 @@ def estimator(
     axis : int, optional
         The dimension that channels run along: a range for each. None: one for the tensor.
     symmetric : bool
-        Find (-t, t), or (0, t) where no value is below 0. Kinds that look at each value then look
-        at magnitudes.
+        Find (-t, t), or (0, t) where no value (or mean, or median) is below 0. Kinds that look at
+        each value then look at magnitudes.
+    by_batch : bool
+        A batch is one sample: of weights, whose dimension 0 is no sample.
     percent : (float, float), optional
         Percentiles of "percentile", (0.01, 99.99) unless said, and of "mean_percentile", (0.1,
         99.9).
@@ -85,11 +88,23 @@ def estimator(
     if kind in AGGREGATES:
         ends = (0.1, 99.9) if percent is None else checked_percent(percent)
         return SampleExtremes(
-            kind, axis=axis, symmetric=symmetric, rate=rate, percent=ends, outliers=outliers
+            kind,
+            axis=axis,
+            symmetric=symmetric,
+            by_batch=by_batch,
+            rate=rate,
+            percent=ends,
+            outliers=outliers,
         )
     ends = (0.01, 99.99) if percent is None else checked_percent(percent)
     return Distribution(
-        kind, axis=axis, symmetric=symmetric, percent=ends, bits=bits, precision=precision
+        kind,
+        axis=axis,
+        symmetric=symmetric,
+        by_batch=by_batch,
+        percent=ends,
+        bits=bits,
+        precision=precision,
     )
 
 

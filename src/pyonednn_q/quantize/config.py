@@ -4,8 +4,8 @@
                         order, then the range of its scope, then widths by scope; a later one wins
     is quantized        unless an ignored scope of the group or of all names the layer, or the group
                         (without any, all) has target scopes and none does
-    narrow              weights of 8 bits: codes from -127, but with half range
-    half range          symmetric weights of 8 bits on "ANY" and "CPU", by `overflow_fix`
+    narrow              symmetric weights of 8 bits: codes from -127, but with half range
+    half range          weights of 8 bits on "ANY" and "CPU", by `overflow_fix`
     a scope             a name, or an expression behind ``{re}`` that matches anywhere in one
 
 Source: NNCF 2.18, the last version with this configuration.
@@ -16,109 +16,25 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.argument import instance, items
+from pyonednn_q.argument import items
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.quantize.calibrate import estimator
-from pyonednn_q.quantize.estimator import Estimator
-from pyonednn_q.quantize.fq_ranges import fq_from_range
 from pyonednn_q.quantize.placement import scoped
+from pyonednn_q.quantize.tensor_settings import ROLES, TensorSettings
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyonednn_q.expr.fake_quantize import FakeQuantize
-
 __all__ = [
-    "ROLES",
     "LayerSettings",
     "PrecisionSettings",
     "QuantizationConfig",
     "ScopeOverride",
     "Scopes",
-    "TensorSettings",
 ]
 
-ROLES = ("weights", "activations")
 _INT8 = 8
 _ENDS = {"WEIGHT": ROLES[:1], "OUTPUT": ROLES[1:], "INPUT": ROLES[1:]}
-
-
-@dataclass(frozen=True, slots=True)
-class TensorSettings:
-    """How one tensor of a layer is quantized.
-
-    Attributes
-    ----------
-    bits : int
-        Width of the codes.
-    symmetric : bool
-        Without a zero point.
-    signed : bool or None
-        Of symmetric ranges: True forces codes of both signs; else as the statistics say.
-    per_channel : bool
-        A range for each channel: dimension 0 of weights, 1 of activations.
-    narrow, half_range : bool
-        As in `fq_from_range`.
-    range_kind : str
-        One of `ESTIMATORS`.
-    percent : (float, float)
-        Of its percentiles.
-    samples : int
-        How many samples the range is to come from; 0 for none.
-    """
-
-    bits: int = 8
-    symmetric: bool = True
-    signed: bool | None = None
-    per_channel: bool = False
-    narrow: bool = False
-    half_range: bool = False
-    range_kind: str = "mixed_min_max"
-    percent: tuple[float, float] = (0.1, 99.9)
-    samples: int = 256
-
-    def estimator(self, axis: int) -> Estimator:
-        """Return an estimator for the tensor.
-
-        Parameters
-        ----------
-        axis : int
-            The dimension of its channels; without effect on a range of the whole tensor.
-
-        Raises
-        ------
-        ArgumentError
-            No integer.
-        """
-        return estimator(
-            self.range_kind,
-            axis=axis if self.per_channel else None,
-            symmetric=self.symmetric,
-            percent=self.percent,
-            bits=self.bits,
-        )
-
-    def fake_quantize(self, state: Estimator) -> FakeQuantize:
-        """Return the FakeQuantize of the range that an estimator found.
-
-        Raises
-        ------
-        ArgumentError
-            It saw nothing, or is not symmetric where these settings are.
-        """
-        instance("state", state, Estimator)
-        if state.symmetric != self.symmetric:
-            got = f"an estimator with symmetric={state.symmetric}"
-            raise ArgumentError("state", got, f"symmetric={self.symmetric}")
-        return fq_from_range(
-            *state.range(),
-            self.bits,
-            symmetric=self.symmetric,
-            signed=self.signed,
-            narrow=self.narrow,
-            half_range=self.half_range,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +118,8 @@ class PrecisionSettings:
         "strict" or "liberal", for `source_bits`.
     eval_subset_ratio : float
         Share of the samples that each trial is to be evaluated on.
+    traces_per_layer_path : str or None
+        Where torch's tensor of traces lies, for `sensitivity`; None: they are estimated.
     """
 
     kind: str = "manual"
@@ -212,6 +130,7 @@ class PrecisionSettings:
     data_points: int = 100
     widths: str = "liberal"
     eval_subset_ratio: float = 1.0
+    traces_per_layer_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +155,7 @@ class QuantizationConfig:
     overflow_fix : str
         "enable", "first_layer_only" or "disable": which weights use half of the range.
     target_device : str
-        "ANY", "CPU", "CPU_SPR" or "TRIAL".
+        "ANY", "CPU", "CPU_SPR", "GPU", "NPU" or "TRIAL": whose quantizers; codes run here.
     precision : PrecisionSettings or None
         None: widths as they stand.
     batch_norm_samples : int
@@ -321,9 +240,11 @@ class QuantizationConfig:
             self.target_device in {"ANY", "CPU"}
             and (self.overflow_fix == "enable" or (self.overflow_fix != "disable" and first))
             and tensor.bits == _INT8
-            and tensor.symmetric
         )
-        return replace(tensor, half_range=half, narrow=tensor.bits == _INT8 and not half)
+        narrow = tensor.bits == _INT8 and tensor.symmetric and not half
+        if self.target_device != "TRIAL":
+            tensor = replace(tensor, signed=True if tensor.bits == _INT8 else None)
+        return replace(tensor, half_range=half, narrow=narrow)
 
     def _tensor(self, role: str, name: str) -> TensorSettings | None:
         scopes = self.weight_scopes if role == "weights" else self.activation_scopes

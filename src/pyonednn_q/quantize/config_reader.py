@@ -1,7 +1,9 @@
 """From the training tool's JSON configuration to what it says, with all else refused by name.
 
-Unknown keys are named with their path. What inference cannot do is refused with the reason:
-training, gradients, staged quantization. Keys that decide nothing here are listed as unused.
+Unknown keys are named with their path; at the root, where the schema leaves all open, they are
+listed as unused, as are keys that decide nothing in inference: training, gradients, staged
+quantization. What the tool's table of a device does not have is refused, as there: widths but 8
+(NPU: 2, 4, 8), forced signs, ranges by channel of all activations, presets of the NPU.
 Source: the schema of NNCF 2.18, compared with it key by key.
 """
 
@@ -15,15 +17,14 @@ from typing import TYPE_CHECKING, Any
 from pyonednn_q.argument import content, flag, one_of, path, real, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.config import (
-    ROLES,
     PrecisionSettings,
     QuantizationConfig,
     ScopeOverride,
     Scopes,
-    TensorSettings,
 )
 from pyonednn_q.quantize.distribution import checked_percent
 from pyonednn_q.quantize.placement import scoped
+from pyonednn_q.quantize.tensor_settings import ROLES, TensorSettings
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -31,15 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read_config"]
 
-_TRAINS = {
-    "accuracy_aware_training": "fine-tunes until an accuracy is reached",
-    "compression_lr_multiplier": "scales gradients",
-    "logarithm_scale": "is how scales are learned",
-    "params": "starts quantization in stages of training",
-    "traces_per_layer_path": "is a tensor of PyTorch; pass traces to `sensitivity`",
-}
-_ROOT = {"compression", "disable_shape_matching", "input_info", "log_dir", "target_device"}
-_ROOT_UNUSED = ("disable_shape_matching", "input_info", "log_dir")
+_TRAINING = {"accuracy_aware_training", "compression_lr_multiplier", "params"}
+_ROOT = {"compression", "target_device"}
 _SCOPING = {"ignored_scopes", "target_scopes", "validate_scopes"}
 _SECTION = {
     "activations", "algorithm", "export_to_onnx_standard_ops", "initializer", "overflow_fix",
@@ -50,7 +44,7 @@ _RANGE = {"num_init_samples", "params", "type"}
 _PRECISION = {
     "bits", "bitwidth_assignment_mode", "bitwidth_per_scope", "compression_ratio",
     "dump_init_precision_data", "eval_subset_ratio", "iter_number", "num_data_points", "tolerance",
-    "type", "warmup_iter_number",
+    "traces_per_layer_path", "type", "warmup_iter_number",
 }  # fmt: skip
 _PRECISION_UNUSED = ("dump_init_precision_data", "warmup_iter_number")
 _KINDS = {
@@ -61,8 +55,9 @@ _KINDS = {
     "percentile": "percentile",
     "mean_percentile": "mean_percentile",
 }
-_CPUS = ("ANY", "CPU", "CPU_SPR", "TRIAL")
-_ELSEWHERE = ("GPU", "NPU")
+_FREE, _INT8 = "TRIAL", 8  # TRIAL has no table of what the device does
+_DEVICES = ("ANY", "CPU", "GPU", "NPU", "TRIAL", "CPU_SPR")
+_WIDTHS = {"NPU": (2, 4, 8), _FREE: tuple(range(2, 17))}
 _FIXES = ("enable", "first_layer_only", "disable")
 _PRESETS = ("performance", "mixed")
 _RATIOS = {"hawq": 1.5, "autoq": 0.15, "manual": 1.5}
@@ -90,7 +85,7 @@ def read_config(config: Mapping[str, Any] | str | os.PathLike[str]) -> Quantizat
     Examples
     --------
     >>> config = read_config({
-    ...     "target_device": "CPU",
+    ...     "target_device": "TRIAL",
     ...     "compression": {
     ...         "algorithm": "quantization",
     ...         "preset": "mixed",
@@ -107,44 +102,48 @@ def read_config(config: Mapping[str, Any] | str | os.PathLike[str]) -> Quantizat
     root = _object("config", _loaded(config))
     if "algorithm" in root:
         return _quantization("config", root, "ANY", ())
-    _known("config", root, _ROOT)
-    device = root.get("target_device", "ANY")
-    if isinstance(device, str) and device in _ELSEWHERE:
-        raise ArgumentError("config.target_device", shown(device), f"one of {', '.join(_CPUS)}")
-    device = one_of("config.target_device", device, _CPUS)
-    at, section = _section(root.get("compression"))
-    unused = tuple(f"config.{key}" for key in _ROOT_UNUSED if key in root)
+    device = one_of("config.target_device", root.get("target_device", "ANY"), _DEVICES)
+    at, section = _section(root)
+    unused = tuple(f"config.{key[:60]}" for key in root if key not in _ROOT)
     return _quantization(at, section, device, unused)
 
 
 def _quantization(
     at: str, section: Section, device: str, unused: tuple[str, ...]
 ) -> QuantizationConfig:
-    _known(at, section, _SECTION)
+    _known(at, section, _SECTION | _TRAINING)
     one_of(f"{at}.algorithm", section.get("algorithm"), ("quantization",))
     preset = one_of(f"{at}.preset", section.get("preset", "performance"), _PRESETS)
     fix = one_of(f"{at}.overflow_fix", section.get("overflow_fix", "enable"), _FIXES)
     groups = {role: _object(f"{at}.{role}", section.get(role, {})) for role in ROLES}
     for role, group in groups.items():
         more = {"unified_scale_ops"} if role == "activations" else set()
-        if group.get("logarithm_scale") is False:
-            del group["logarithm_scale"]
-        _known(f"{at}.{role}", group, _QUANTIZER | _SCOPING | more)
+        _known(f"{at}.{role}", group, _QUANTIZER | _SCOPING | more | {"logarithm_scale"})
+        _flag(f"{at}.{role}", group, "logarithm_scale", default=False)
+    trained = [key for key in section if key in _TRAINING]
+    trained += [f"{r}.logarithm_scale" for r in ROLES if "logarithm_scale" in groups[r]]
     begin = _object(f"{at}.initializer", section.get("initializer", {}))
     _known(f"{at}.initializer", begin, {"batchnorm_adaptation", "precision", "range"})
     global_range, ranges = _ranges(f"{at}.initializer.range", begin.get("range", {}))
-    precision, widths, more_unused = _precision(f"{at}.initializer.precision", begin)
-    on_device = device != "TRIAL"  # which has no table of what the device prefers
-    wei = TensorSettings(per_channel=on_device, signed=on_device or None)
+    precision, widths, more_unused = _precision(f"{at}.initializer.precision", begin, device)
+    on_device = device != _FREE
+    if device == "NPU" and "preset" in section:
+        argument = f"{at}.preset"
+        raise ArgumentError(argument, shown(preset), "no preset on NPU")
+    wei = TensorSettings(role="weights", per_channel=on_device, signed=on_device or None)
     src = TensorSettings(symmetric=preset == "performance")
-    changes = {role: _changes(f"{at}.{role}", groups[role]) for role in ROLES}
+    changes = {role: _changes(f"{at}.{role}", groups[role], role, device) for role in ROLES}
+    if on_device and changes["activations"].get("per_channel"):
+        argument = f"{at}.activations.per_channel"
+        wanted = f"false on {device}, but in scope_overrides; {_FREE} takes it"
+        raise ArgumentError(argument, "true", wanted)
     scopes = {role: _group_scopes(at, section, role, groups[role]) for role in ROLES}
     return QuantizationConfig(
         weights=replace(wei, **global_range, **changes["weights"]),
         activations=replace(src, **global_range, **changes["activations"]),
         weight_scopes=scopes["weights"],
         activation_scopes=scopes["activations"],
-        overrides=_overrides(f"{at}.scope_overrides", section.get("scope_overrides", {})),
+        overrides=_overrides(f"{at}.scope_overrides", section.get("scope_overrides", {}), device),
         ranges=ranges,
         bitwidth_per_scope=widths,
         linked=_linked(f"{at}.activations.unified_scale_ops", groups["activations"]),
@@ -158,7 +157,7 @@ def _quantization(
         validate_scopes=all(
             each.get("validate_scopes", True) for each in (section, *groups.values())
         ),
-        unused=unused + more_unused,
+        unused=(*unused, *(f"{at}.{key}" for key in trained), *more_unused),
     )
 
 
@@ -172,11 +171,11 @@ def _loaded(config: object) -> object:
         raise ArgumentError("config", f"{error}", "JSON") from None
 
 
-def _section(compression: object) -> tuple[str, Section]:
+def _section(root: Section) -> tuple[str, Section]:
     """Return the one quantization algorithm under "compression", and its path."""
-    at = "config.compression"
+    at, compression = "config.compression", root.get("compression")
     if compression is None:
-        raise ArgumentError(at, "nothing", "an algorithm")
+        raise ArgumentError(at, f"none beside {shown(tuple(root))}", "an algorithm")
     every = compression if isinstance(compression, (list, tuple)) else [compression]
     paths = [f"{at}[{i}]" if every is compression else at for i in range(len(every))]
     sections = [_object(one, each) for one, each in zip(paths, every, strict=True)]
@@ -198,12 +197,9 @@ def _object(at: str, value: object) -> Section:
 
 def _known(at: str, section: Section, keys: set[str]) -> None:
     for key in section:
-        argument = f"{at}.{key[:60]}"
-        if key not in keys and key in _TRAINS:
-            wanted = f"nothing: it {_TRAINS[key]}, and this is inference"
-            raise ArgumentError(argument, shown(section[key]), wanted)
         if key not in keys:
-            raise ArgumentError(argument, "an unknown key", f"one of {', '.join(sorted(keys))}")
+            argument, wanted = f"{at}.{key[:60]}", f"one of {', '.join(sorted(keys))}"
+            raise ArgumentError(argument, "an unknown key", wanted)
 
 
 def _flag(at: str, section: Section, key: str, *, default: bool) -> bool:
@@ -212,24 +208,33 @@ def _flag(at: str, section: Section, key: str, *, default: bool) -> bool:
     return bool(value)
 
 
-def _changes(at: str, section: Section) -> Section:
-    """Return the fields of `TensorSettings` that a section sets."""
+def _changes(at: str, section: Section, role: str, device: str) -> Section:
+    """Return the fields of `TensorSettings` that a section sets, as the device has them."""
     changes: Section = {}
     if "mode" in section:
         mode = one_of(f"{at}.mode", section["mode"], ("symmetric", "asymmetric"))
         changes["symmetric"] = mode == "symmetric"
     if "bits" in section:
-        changes["bits"] = _bits(f"{at}.bits", section["bits"])
+        changes["bits"] = _bits(f"{at}.bits", section["bits"], device)
     for key in ("per_channel", "signed"):
         if key in section:
             changes[key] = _flag(at, section, key, default=False)
+    both = role == "weights" and changes.get("symmetric", True) and changes.get("signed")
+    if "signed" in changes and not both and device != _FREE:
+        argument = f"{at}.signed"
+        wanted = f"nothing on {device}, but true of symmetric weights; {_FREE} takes it"
+        raise ArgumentError(argument, shown(changes["signed"]), wanted)
     return changes
 
 
-def _bits(at: str, value: object) -> int:
+def _bits(at: str, value: object, device: str) -> int:
     if isinstance(value, bool):
         raise ArgumentError(at, shown(value), "an integer from 2 to 16")
-    return whole(at, value, lo=2, hi=16)
+    bits = whole(at, value, lo=2, hi=16)
+    if bits not in (widths := _WIDTHS.get(device, (_INT8,))):
+        wanted = f"of {widths} on {device}; target_device {_FREE} takes others"
+        raise ArgumentError(at, shown(value), wanted)
+    return bits
 
 
 def _count(at: str, section: Section, key: str, default: int) -> int:
@@ -279,7 +284,7 @@ def _linked(at: str, group: Section) -> tuple[tuple[str, ...], ...]:
     return tuple(_texts(at, each) for each in sets)
 
 
-def _overrides(at: str, section: object) -> tuple[ScopeOverride, ...]:
+def _overrides(at: str, section: object, device: str) -> tuple[ScopeOverride, ...]:
     groups = _object(at, section)
     _known(at, groups, set(ROLES))
     overrides = []
@@ -288,7 +293,7 @@ def _overrides(at: str, section: object) -> tuple[ScopeOverride, ...]:
             where = f"{at}.{role}.{scope[:60]}"
             override = _object(where, value)
             _known(where, override, _QUANTIZER | {"initializer"})
-            changes = _changes(where, override)
+            changes = _changes(where, override, role, device)
             begin = _object(f"{where}.initializer", override.get("initializer", {}))
             _known(f"{where}.initializer", begin, {"range"})
             if "range" in begin:
@@ -342,7 +347,7 @@ def _batch_norm(at: str, begin: Section) -> int:
 
 
 def _precision(
-    at: str, begin: Section
+    at: str, begin: Section, device: str
 ) -> tuple[PrecisionSettings | None, tuple[tuple[int, str], ...], tuple[str, ...]]:
     """Return how widths are found, those of scopes, and keys that decide nothing."""
     if "precision" not in begin:
@@ -351,9 +356,12 @@ def _precision(
     _known(at, section, _PRECISION)
     kind = one_of(f"{at}.type", section.get("type", "manual"), tuple(_RATIOS))
     mode = section.get("bitwidth_assignment_mode", "liberal")
-    widths = _widths(f"{at}.bitwidth_per_scope", section.get("bitwidth_per_scope", []))
+    widths = _widths(f"{at}.bitwidth_per_scope", section.get("bitwidth_per_scope", []), device)
     _flag(at, section, "dump_init_precision_data", default=False)
     _count(at, section, "warmup_iter_number", 20)
+    traces = section.get("traces_per_layer_path")
+    if "traces_per_layer_path" in section:
+        path(f"{at}.traces_per_layer_path", traces)
     settings = PrecisionSettings(
         kind,
         _choices(f"{at}.bits", section.get("bits", [2, 4, 8])),
@@ -363,6 +371,7 @@ def _precision(
         data_points=_count(at, section, "num_data_points", 100),
         widths=one_of(f"{at}.bitwidth_assignment_mode", mode, ("strict", "liberal")),
         eval_subset_ratio=_number(at, section, "eval_subset_ratio", 1.0),
+        traces_per_layer_path=traces,
     )
     return settings, widths, tuple(f"{at}.{k}" for k in _PRECISION_UNUSED if k in section)
 
@@ -370,10 +379,10 @@ def _precision(
 def _choices(at: str, bits: object) -> tuple[int, ...]:
     if not isinstance(bits, (list, tuple)) or not bits:
         raise ArgumentError(at, shown(bits), "a list of widths")
-    return tuple(sorted({_bits(at, each) for each in bits}))
+    return tuple(sorted({_bits(at, each, _FREE) for each in bits}))
 
 
-def _widths(at: str, pairs: object) -> tuple[tuple[int, str], ...]:
+def _widths(at: str, pairs: object, device: str) -> tuple[tuple[int, str], ...]:
     if not isinstance(pairs, (list, tuple)):
         raise ArgumentError(at, shown(pairs), "a list of [bits, scope]")
     widths = []
@@ -381,5 +390,5 @@ def _widths(at: str, pairs: object) -> tuple[tuple[int, str], ...]:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[1], str):
             raise ArgumentError(at, shown(pair), "[bits, scope]")
         (scope,) = _texts(at, pair[1])
-        widths.append((_bits(at, pair[0]), scope))
+        widths.append((_bits(at, pair[0], device), scope))
     return tuple(widths)

@@ -53,8 +53,8 @@ class Distribution(Estimator):
     kind : str
         One of `DISTRIBUTIONS`. "kl" and "octav" find magnitudes: their ranges end there, or at the
         least and the greatest value where those lie nearer to 0.
-    axis, symmetric
-        As of `Estimator`.
+    axis, symmetric, by_batch
+        As of `Estimator`; all values count alike, whatever a sample is.
     percent : (float, float)
         The two percentiles of "percentile", from 0 to 100.
     bits : int
@@ -74,19 +74,20 @@ class Distribution(Estimator):
         *,
         axis: int | None = None,
         symmetric: bool = False,
+        by_batch: bool = False,
         percent: tuple[float, float] = (0.01, 99.99),
         bits: int = 8,
         precision: int = 12,
     ) -> None:
-        super().__init__(kind, axis=axis, symmetric=symmetric)
+        super().__init__(kind, axis=axis, symmetric=symmetric, by_batch=by_batch)
         self.percent = percent
         self.bits = whole("bits", bits, lo=2, hi=16)
         self.precision = whole("precision", precision, lo=4, hi=_MANTISSA + 1)
         self.counted: list[tuple[Array, Array]] = []  # of each channel: values, counts
 
     def parameters(self) -> tuple[Any, ...]:
-        """Return kind, axis, symmetric, percent, bits and precision."""
-        shared = self.kind, self.axis, self.symmetric
+        """Return kind, axis, symmetric, by_batch, percent, bits and precision."""
+        shared = self.kind, self.axis, self.symmetric, self.by_batch
         return *shared, self.percent, self.bits, self.precision
 
     def _take(self, rows: Array) -> None:

@@ -32,14 +32,25 @@ class Estimator(ABC):
     axis : int or None
         The dimension of a batch that channels run along; None: one range for the tensor.
     symmetric : bool
-        Whether ranges are (-t, t), or (0, t) where no value was below 0.
+        Whether ranges are (-t, t), or (0, t) where nothing that they come from was below 0.
+    by_batch : bool
+        Whether a batch is one sample, as weights are; else each index of its dimension 0.
     """
 
-    def __init__(self, kind: str, *, axis: int | None = None, symmetric: bool = False) -> None:
+    def __init__(
+        self,
+        kind: str,
+        *,
+        axis: int | None = None,
+        symmetric: bool = False,
+        by_batch: bool = False,
+    ) -> None:
         self.kind = kind
         self.axis = None if axis is None else whole("axis", axis)
         flag("symmetric", symmetric)
         self.symmetric = symmetric
+        flag("by_batch", by_batch)
+        self.by_batch = by_batch
         self._least: Array | None = None
         self._greatest: Array | None = None
 
@@ -49,7 +60,8 @@ class Estimator(ABC):
         Parameters
         ----------
         batch : array_like
-            Finite real values, samples along dimension 0 (along none where that is `axis`).
+            Finite real values, samples along dimension 0 (along none where that is `axis`, and with
+            `by_batch`).
 
         Raises
         ------
@@ -123,7 +135,7 @@ class Estimator(ABC):
 
     @property
     def signed(self) -> bool:
-        """Whether any value was below 0, in any channel."""
+        """Whether any value was below 0, in any channel; of means and medians, any of those."""
         return self._least is not None and bool((self._least < 0.0).any())
 
     @property
@@ -136,12 +148,12 @@ class Estimator(ABC):
     def _rows(self, values: Array) -> Array:
         """Return values as (samples, values of a sample, channels)."""
         if self.axis is None:
-            samples = len(values) if values.ndim else 1
+            samples = len(values) if values.ndim and not self.by_batch else 1
             return values.reshape(samples, -1, 1)
         if not -values.ndim <= self.axis < values.ndim:
             raise ShapeError("batch", f"shape {values.shape}", f"a dimension {self.axis}")
         last = np.moveaxis(values, self.axis, -1)
-        by_sample = values.ndim > 1 and self.axis % values.ndim != 0
+        by_sample = values.ndim > 1 and self.axis % values.ndim != 0 and not self.by_batch
         return last.reshape(len(last) if by_sample else 1, -1, last.shape[-1])
 
     def _widen(self, least: Array, greatest: Array) -> None:

@@ -8,7 +8,16 @@
                  widens the range more (the other end would then have to move inward)
     half range   a range of 2^(bits−1) levels, both ends times (levels − 1)/(2^(bits−1) − 1)
 
-Source: nncf/quantization/fake_quantize.py of NNCF 3.4, compared with it for equality.
+What its version 2 did, of which configurations speak (`version=2`), for codes from a to b:
+
+    symmetric    high = max(hi, −lo, 0.1), low = high · a/b; both signs where a low end is below 0,
+                 or as `signed` says
+    asymmetric   a range below 0.01 of the largest channel's becomes that, around its middle; tuned
+    half range   of the codes of bits − 1: 2 a to 2 b + 1, and so is the range: 0 stays at a level
+                 where symmetric. The asymmetric one is tuned for 2^(bits−1) levels, as there
+
+Sources: nncf/quantization/fake_quantize.py of NNCF 3.4, nncf/torch/quantization/layers.py of 2.18,
+compared with them for equality.
 """
 
 from __future__ import annotations
@@ -17,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import broadcast, flag, numbers, real, whole
+from pyonednn_q.argument import broadcast, flag, numbers, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 
@@ -30,6 +39,7 @@ Array = np.ndarray[Any, Any]
 _LEAST = 8e-5
 _NARROWEST = np.float32(8e-4)
 _OF_LARGEST = 0.01
+_LEAST_2 = np.float32(0.1)
 
 
 def level_range(bits: int = 8, *, signed: bool = True, narrow: bool = False) -> tuple[int, int]:
@@ -42,7 +52,8 @@ def level_range(bits: int = 8, *, signed: bool = True, narrow: bool = False) -> 
     signed : bool
         Codes on both sides of 0, or from 0 on.
     narrow : bool
-        Leave the lowest code out, 255 levels instead of 256, so that the rest can change sign.
+        255 levels instead of 256: without the lowest code, so that the rest can change sign;
+        without the highest where codes begin at 0.
 
     Raises
     ------
@@ -53,12 +64,14 @@ def level_range(bits: int = 8, *, signed: bool = True, narrow: bool = False) -> 
     --------
     >>> level_range(8, narrow=True), level_range(4), level_range(8, signed=False)
     ((-127, 127), (-8, 7), (0, 255))
+    >>> level_range(8, signed=False, narrow=True)
+    (0, 254)
     """
     bits = whole("bits", bits, lo=2, hi=16)
     flag("signed", signed)
     flag("narrow", narrow)
     if not signed:
-        return int(narrow), 2**bits - 1
+        return 0, 2**bits - 1 - int(narrow)
     half: int = 2 ** (bits - 1)
     return int(narrow) - half, half - 1
 
@@ -74,7 +87,7 @@ def fq_from_range(
     half_range: bool = False,
     strict_zero: bool = False,
     unify_zero: bool = False,
-    floor: float | None = None,
+    version: int = 3,
 ) -> FakeQuantize:
     """Return the FakeQuantize of a measured range, for the tensor or for each channel.
 
@@ -88,20 +101,23 @@ def fq_from_range(
     symmetric : bool
         Zero in the middle (or at the low end, without values below 0); else a zero point.
     signed : bool, optional
-        Of symmetric ranges: True forces both signs. None or False: as `lo` says.
+        Of symmetric ranges: True forces both signs. None or False: as `lo` says; False of version
+        2: from 0 on.
     narrow : bool
-        One level less, at the low end.
+        One level less, at the low end (at the high end where that is 0). Version 2 has it of
+        symmetric ranges alone.
     half_range : bool
         Stretch a range of half as many levels, so that codes lie in [-64, 63] (narrow: [-64, 64])
-        and products of u8 codes cannot saturate on CPUs without VNNI. Symmetric only.
+        and products of u8 codes cannot saturate on CPUs without VNNI. Symmetric only, but of
+        version 2.
     strict_zero : bool
         Of asymmetric ranges: a side that rounds to no level at all becomes 0, so that 0 is always
         a level. The training tool leaves it, and an exported operator then shifts all values.
     unify_zero : bool
         Of asymmetric ranges: the channels' mean zero point for all.
-    floor : float, optional
-        Least high of a symmetric range, in place of 8e-5 and 0.01 of the largest channel's; the
-        tool's version 2 had 0.1.
+    version : {3, 2}
+        Whose rule. Version 2 knows neither `strict_zero` nor `unify_zero`. Its half range is of
+        values that were cut to the range of `bits` - 1 before.
 
     Raises
     ------
@@ -115,12 +131,24 @@ def fq_from_range(
     >>> wide = fq_from_range(-1.0, 1.0, half_range=True)
     >>> round(wide.zero_in.least, 3), wide.levels
     (128.504, 256)
+    >>> round(fq_from_range(-1.0, 1.0, half_range=True, version=2).zero_in.least, 3)
+    128.0
     """
     flags = {"symmetric": symmetric, "narrow": narrow, "half_range": half_range}
     for name, value in {**flags, "strict_zero": strict_zero, "unify_zero": unify_zero}.items():
         flag(name, value)
     least, greatest = _ends(lo, hi)
     bits = whole("bits", bits, lo=2, hi=16)
+    if signed is not None:
+        flag("signed", signed)
+    if half_range and bits < 3:
+        raise ArgumentError("half_range", f"{bits} bits", "at least 3")
+    if whole("version", version, lo=2, hi=3) == 2:
+        if strict_zero or unify_zero:
+            raise ArgumentError("version", "2", "3, which has strict_zero and unify_zero")
+        if not symmetric:
+            return _asymmetric_2(least, greatest, bits, half=half_range)
+        return _symmetric_2(least, greatest, bits, signed, narrow=narrow, half=half_range)
     first, last = level_range(bits, narrow=narrow)
     levels = last - first + 1
     if not symmetric:
@@ -129,12 +157,8 @@ def fq_from_range(
         least, greatest = _asymmetric(least, greatest)
         low, high = _tuned(least, greatest, bits, strict=strict_zero, unify=unify_zero)
         return FakeQuantize(low, high, low, high, levels)
-    if signed is not None:
-        flag("signed", signed)
-    if half_range and bits < 3:
-        raise ArgumentError("half_range", f"{bits} bits", "at least 3")
     count = 2 ** (bits - 1) if half_range else levels
-    high = _floored(greatest, floor)
+    high = _floored(greatest)
     low = np.zeros_like(high)
     if signed or (least < 0.0).any():
         low = -high if narrow else -high * np.float32(count / (count - 2))
@@ -200,14 +224,36 @@ def _ends(lo: ArrayLike, hi: ArrayLike) -> tuple[Array, Array]:
     return least, greatest
 
 
-def _floored(high: Array, floor: float | None) -> Array:
+def _symmetric_2(
+    lo: Array, hi: Array, bits: int, signed: bool | None, *, narrow: bool, half: bool
+) -> FakeQuantize:
+    both = bool((lo < 0.0).any()) if signed is None else signed
+    first, last = level_range(bits - half, signed=both, narrow=narrow)
+    high = np.maximum(np.maximum(np.abs(lo), np.abs(hi)), _LEAST_2)
+    if half:
+        high = high * np.float32((2 * last + 1) / last)
+        first, last = 2 * first, 2 * last + 1
+    low = high * np.float32(first) / np.float32(last)
+    return FakeQuantize(low, high, low, high, last - first + 1)
+
+
+def _asymmetric_2(lo: Array, hi: Array, bits: int, *, half: bool) -> FakeQuantize:
+    width = hi - lo
+    largest = width.max()
+    out = (np.clip(width, np.float32(_OF_LARGEST) * largest, largest) - width) * np.float32(0.5)
+    last = 2 ** (bits - half) - 1
+    stretch = np.float32((2 * last + 1) / last) if half else np.float32(1.0)
+    least = lo - out
+    greatest = stretch * (width + np.float32(2.0) * out) + least
+    held = np.minimum(least, np.float32(0.0)), np.maximum(greatest, np.float32(0.0))
+    low, high = _tuned(*held, bits - half, strict=False, unify=False)
+    high = low + (high - low)  # as there, which keeps low and width
+    return FakeQuantize(low, high, low, high, 2**bits)
+
+
+def _floored(high: Array) -> Array:
     if (high < 0.0).any():
         raise ArgumentError("hi", f"{high.min()}", "magnitudes, where symmetric")
-    if floor is not None:
-        least = real("floor", floor)
-        if least <= 0.0:
-            raise ArgumentError("floor", f"{least}", "a number above 0")
-        return np.asarray(np.maximum(high, np.float32(least)))
     least_of_all = np.maximum(high.max() * np.float32(_OF_LARGEST), np.float32(_LEAST))
     return np.asarray(np.maximum(least_of_all, high))
 

@@ -19,7 +19,8 @@ Array = np.ndarray[Any, Any]
 AGGREGATES = {
     "min_max": "the least and the greatest value of all",
     "mean_min_max": "the means over samples of each sample's least and greatest value",
-    "mixed_min_max": "per tensor: mean_min_max; per channel: min_max",
+    "mixed_min_max": "per channel: min_max; per tensor: mean_min_max, but symmetric ones hold the "
+    "least value of all",
     "moving_average": "r = r + rate * (x - r) from sample to sample, from the first one's extremes",
     "median_min_max": "the medians over samples",
     "mean_no_outliers": "the means over the samples within two quantiles of all samples",
@@ -38,7 +39,7 @@ class SampleExtremes(Estimator):
     ----------
     kind : str
         One of `AGGREGATES`.
-    axis, symmetric
+    axis, symmetric, by_batch
         As of `Estimator`.
     rate : float
         Of a moving average: above 0, at most 1.
@@ -60,11 +61,12 @@ class SampleExtremes(Estimator):
         *,
         axis: int | None = None,
         symmetric: bool = False,
+        by_batch: bool = False,
         rate: float = 0.01,
         percent: tuple[float, float] = (0.1, 99.9),
         outliers: float = 0.01,
     ) -> None:
-        super().__init__(kind, axis=axis, symmetric=symmetric)
+        super().__init__(kind, axis=axis, symmetric=symmetric, by_batch=by_batch)
         self.rate = real("rate", rate)
         if not 0.0 < self.rate <= 1.0:
             raise ArgumentError("rate", shown(rate), "a number above 0 and at most 1")
@@ -75,9 +77,14 @@ class SampleExtremes(Estimator):
         self.samples: list[Array] = []  # each (2, samples, channels): least, greatest
 
     def parameters(self) -> tuple[Any, ...]:
-        """Return kind, axis, symmetric, rate, percent and outliers."""
-        shared = self.kind, self.axis, self.symmetric
+        """Return kind, axis, symmetric, by_batch, rate, percent and outliers."""
+        shared = self.kind, self.axis, self.symmetric, self.by_batch
         return *shared, self.rate, self.percent, self.outliers
+
+    @property
+    def signed(self) -> bool:
+        """Whether the least values, as aggregated, lie below 0 in any channel."""
+        return self.extremes is not None and bool((self._ends()[0] < 0.0).any())
 
     def _take(self, rows: Array) -> None:
         if self.kind == "min_max":
@@ -104,6 +111,8 @@ class SampleExtremes(Estimator):
             low, high = extremes
             return low, np.maximum(-low, high) if self.symmetric else high
         low, high = np.concatenate(self.samples, axis=1)
+        if self.kind == "mixed_min_max" and self.symmetric:
+            return extremes[0], np.maximum(_mean(high), -extremes[0])
         if self.kind == "moving_average":
             return self._moved(low), self._moved(high)
         if self.kind.endswith("no_outliers"):

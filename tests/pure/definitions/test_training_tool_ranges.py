@@ -101,6 +101,7 @@ def test_level_tables(bits: int) -> None:
     assert level_range(bits) == (-n // 2, n // 2 - 1)
     assert level_range(bits, narrow=True) == (-n // 2 + 1, n // 2 - 1)
     assert level_range(bits, signed=False) == (0, n - 1)
+    assert level_range(bits, signed=False, narrow=True) == (0, n - 2)
     fq = fq_from_range(-3.0, 3.0, bits, narrow=bits == 2)
     low, high = level_range(bits, narrow=bits == 2)
     assert fq.levels == high - low + 1
@@ -113,7 +114,7 @@ def test_floors_keep_channels_of_zeros_from_vanishing() -> None:
     wanted = np.array([F(5.0) * F(0.01), 5.0, F(5.0) * F(0.01)], F)
     np.testing.assert_array_equal(fq.input_high.spread(3).astype(F), wanted)
     assert fq_from_range(0.0, 0.0).input_high.least == float(F(8e-5))
-    assert fq_from_range(-0.01, 0.01, floor=0.1).input_high.least == float(F(0.1))
+    assert fq_from_range(-0.01, 0.01, version=2).input_high.least == float(F(0.1))
 
 
 def test_narrow_asymmetric_ranges_are_widened() -> None:
@@ -157,7 +158,22 @@ def test_one_zero_point_for_all_channels() -> None:
     np.testing.assert_allclose(points, np.rint((85 + 191.25) / 2), atol=1e-4)
 
 
+def test_version_2_stretches_codes_and_zero_stays_a_level() -> None:
+    fq = fq_from_range(-1.0, 1.0, half_range=True, version=2)
+    assert fq.levels == 256
+    assert fq.zero_in.least == pytest.approx(128.0, abs=1e-5)  # its ends are float32
+    # What NNCF 2.18 exports for weights whose largest magnitude is 1.
+    assert F(fq.input_low.least) == F(-2.0317459106445312)
+    assert F(fq.input_high.least) == F(2.0158729553222656)
+    # 128/127 below 0 and 127/127 above, of three bits 4/3.
+    low = fq_from_range(-0.5, 2.0, 3, version=2).input_low.least
+    assert low == float(F(2.0) * F(-4.0) / F(3.0))
+    assert fq_from_range(-1.0, 1.0, signed=False, version=2).input_low.least == 0.0
+
+
 def test_what_is_not_defined_is_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"^version: got 2; wanted 3, which has strict_zero"):
+        fq_from_range(-1.0, 1.0, symmetric=False, strict_zero=True, version=2)
     with pytest.raises(ArgumentError, match=r"^half_range: got True; wanted symmetric=True"):
         fq_from_range(-1.0, 1.0, symmetric=False, half_range=True)
     with pytest.raises(ArgumentError, match=r"^lo: got 2\.0 and hi 1\.0"):

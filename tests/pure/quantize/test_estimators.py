@@ -119,9 +119,31 @@ def test_a_channel_has_the_range_that_its_values_have_alone(kind: str, symmetric
 
 def test_mixed_ranges_are_extremes_where_there_are_channels() -> None:
     np.testing.assert_array_equal(found("mixed_min_max", axis=1), found("min_max", axis=1))
-    lo, hi = found("mixed_min_max", symmetric=True)
+    lo, hi = found("mixed_min_max", np.abs(DATA), symmetric=True)
     assert hi == pytest.approx(np.abs(SAMPLES).max(axis=1).mean(), rel=1e-15)
-    assert lo == -hi
+    assert lo == 0.0
+    lo, hi = found("mixed_min_max", symmetric=True)
+    assert hi == -lo == max(-SAMPLES.min(), found("mean_min_max", symmetric=True)[1])
+
+
+def test_a_batch_may_be_one_sample() -> None:
+    wei = np.array([[1.0, 0.0], [0.1, -0.1]])
+    for kind in ("mean_min_max", "mixed_min_max", "median_min_max", "mean_percentile"):
+        state = estimator(kind, by_batch=True, percent=(0.0, 100.0))
+        state.update(wei)
+        assert state.range() == (-0.1, 1.0)
+        state.update(3.0 * wei)
+        if kind != "mean_percentile":
+            assert state.range()[1] == 2.0
+    by_index = estimator("mean_min_max")
+    by_index.update(wei)
+    assert by_index.range() == (-0.05, pytest.approx(0.55))
+
+
+def test_the_sign_of_means_is_that_of_the_means() -> None:
+    state = estimator("mean_min_max", symmetric=True)
+    state.update([[-1.0, 2.0], [3.0, 4.0]])
+    assert (state.signed, *state.range()) == (False, 0.0, 3.0)
 
 
 def test_weights_are_one_sample_by_output_channel() -> None:

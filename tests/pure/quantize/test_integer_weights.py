@@ -18,8 +18,8 @@ from pyonednn_q.quantize import (
     corrected_bias,
     equalized,
     folded_batch_norm,
-    fq_from_range,
     integer_weights,
+    max_abs_range,
     pack4,
     plot_quality,
     quality,
@@ -52,7 +52,7 @@ def test_codes_are_nearest_in_every_channel(bits: int, narrow: bool) -> None:
 
 def test_channels_are_those_of_a_fake_quantize() -> None:
     rows = WEI.reshape(8, -1)[[0, 1, 2, 3, 4, 6, 7]]
-    fq = fq_from_range(-np.abs(rows).max(1), np.abs(rows).max(1), narrow=True, floor=1e-9)
+    fq = max_abs_range(rows.astype(np.float32))
     found = integer_weights(rows.astype(np.float32))
     np.testing.assert_array_equal(found.codes, weight_codes(rows.astype(np.float32), fq).codes)
 

@@ -1,0 +1,162 @@
+"""How one tensor is quantized by a configuration: its estimator, and its FakeQuantize.
+
+    mean kinds       a batch is a sample; for "mixed_min_max" of activations each image is
+    symmetric        of "min_max" kinds the largest |x|, of percentiles and sigmas the larger end
+    both signs       where the least value, as aggregated, or the lower percentile is below 0
+
+Source: the range initializers and quantizers of NNCF 2.18, compared with it over 100 and more
+configurations (`tools/training_tool_vectors.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import instance
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.quantize.calibrate import estimator
+from pyonednn_q.quantize.estimator import Estimator
+from pyonednn_q.quantize.fq_ranges import fq_from_range
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from pyonednn_q.expr.fake_quantize import FakeQuantize
+
+__all__ = ["ROLES", "TensorSettings"]
+
+Array = np.ndarray[Any, Any]
+ROLES = ("weights", "activations")
+_FLOAT32 = 24  # significant bits
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSettings:
+    """How one tensor of a layer is quantized.
+
+    Attributes
+    ----------
+    bits : int
+        Width of the codes.
+    symmetric : bool
+        Without a zero point.
+    signed : bool or None
+        Of symmetric ranges: codes of both signs, or none below 0; None: as the statistics say.
+    per_channel : bool
+        A range for each channel: dimension 0 of weights, 1 of activations.
+    narrow, half_range : bool
+        As in `fq_from_range`.
+    range_kind : str
+        One of `ESTIMATORS`.
+    percent : (float, float)
+        Of its percentiles.
+    samples : int
+        How many samples the range is to come from; 0 for none.
+    role : str
+        One of `ROLES`: what the tensor is.
+    """
+
+    bits: int = 8
+    symmetric: bool = True
+    signed: bool | None = None
+    per_channel: bool = False
+    narrow: bool = False
+    half_range: bool = False
+    range_kind: str = "mixed_min_max"
+    percent: tuple[float, float] = (0.1, 99.9)
+    samples: int = 256
+    role: str = "activations"
+
+    def estimator(self, axis: int) -> Estimator:
+        """Return an estimator for the tensor: what the tool calls a range initializer.
+
+        Its mean kinds take a batch for a sample, but "mixed_min_max" of activations.
+
+        Parameters
+        ----------
+        axis : int
+            The dimension of its channels: 0 of weights, 1 of activations; without effect on a
+            range of the whole tensor.
+
+        Raises
+        ------
+        ArgumentError
+            No integer.
+        """
+        return estimator(
+            self.range_kind,
+            axis=axis if self.per_channel else None,
+            symmetric=self._of_magnitudes(),
+            by_batch=self.role == "weights" or self.range_kind != "mixed_min_max",
+            percent=self.percent,
+            bits=self.bits,
+            precision=_FLOAT32,
+        )
+
+    def _of_magnitudes(self) -> bool:
+        """Return whether the estimator is to be symmetric.
+
+        Percentiles and sigmas of symmetric ranges are those of values, and become magnitudes later.
+        """
+        return self.symmetric and self.range_kind.endswith("min_max")
+
+    def fake_quantize(self, state: Estimator) -> FakeQuantize:
+        """Return the FakeQuantize that the tool exports for the range that an estimator found.
+
+        With half range it is of values that were cut before: `quantized` gives those.
+
+        Parameters
+        ----------
+        state : Estimator
+            One of `estimator`.
+
+        Raises
+        ------
+        ArgumentError
+            It saw nothing, or is symmetric where these settings want another.
+        """
+        return self._fake_quantize(state, self.bits, half=self.half_range)
+
+    def quantized(self, values: ArrayLike, axis: int) -> tuple[Array, FakeQuantize]:
+        """Return weights as the tool exports them, and the FakeQuantize behind them.
+
+        The weights lie on the levels that they were trained on: of half range, on those of a width
+        one bit less, cut to its ends.
+
+        Parameters
+        ----------
+        values : array_like
+            Real weights, in float32.
+        axis : int
+            Of the output channels.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> wei, fq = TensorSettings(half_range=True, role="weights").quantized([[1.0], [-0.5]], 0)
+        >>> [round(float(each.least), 4) for each in (fq.input_low, fq.input_high, fq.zero_in)]
+        [-2.0317, 2.0159, 128.0]
+        """
+        state = self.estimator(axis)
+        state.update(values)
+        trained = self._fake_quantize(state, self.bits - int(self.half_range), half=False)
+        exported = self.fake_quantize(state)
+        return trained.evaluate_f32(values, axis=axis, order="nncf"), exported
+
+    def _fake_quantize(self, state: Estimator, bits: int, *, half: bool) -> FakeQuantize:
+        instance("state", state, Estimator)
+        if state.symmetric != self._of_magnitudes():
+            got = f"an estimator with symmetric={state.symmetric}"
+            raise ArgumentError("state", got, f"symmetric={self._of_magnitudes()}")
+        return fq_from_range(
+            *state.range(),
+            bits,
+            symmetric=self.symmetric,
+            signed=self.signed,
+            narrow=self.narrow,
+            half_range=half,
+            version=2,
+        )
