@@ -124,6 +124,7 @@ def width_calls() -> Calls:
                 "limit": 200.0,
                 "order": ("b", "a"),
                 "by_hand": {"a": 8},
+                "same": [],
             },
         ),
         "size_ratio": (quantize.size_ratio, {"bits": {"a": 8, "b": 4}, "weights": weights}),
