@@ -247,8 +247,8 @@ def assign_bits(
     if least > most * (1.0 + 1e-12):  # sums in another order may differ in their last bit
         raise ArgumentError("limit", shown(limit), f"at least {least:.6g}, what the cheapest costs")
     if order is None:
-        found, exact = _knapsack(one_lost, one_price, most)
-        widths = {name: found[group[0]] for group in groups for name in group}
+        of_groups, exact = _knapsack(one_lost, one_price, most)
+        widths = {name: of_groups[group[0]] for group in groups for name in group}
         widths = {name: widths[name] for name in lost}
     else:
         along = items("order", order, str)
@@ -285,8 +285,8 @@ def _groups(layers: tuple[str, ...], same: Sequence[Sequence[str]]) -> tuple[tup
             raise ArgumentError("same", shown(unknown), f"layers of {shown(layers)}")
         joined = set().union(*(group[name] for name in names))
         group |= dict.fromkeys(joined, joined)
-    found = {name: tuple(each for each in layers if each in group[name]) for name in layers}
-    return tuple(dict.fromkeys(found.values()))
+    ordered = (tuple(each for each in layers if each in group[name]) for name in layers)
+    return tuple(dict.fromkeys(ordered))
 
 
 def _summed(table: Table, groups: tuple[tuple[str, ...], ...]) -> Table:

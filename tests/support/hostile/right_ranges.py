@@ -185,6 +185,8 @@ def placed_calls() -> Calls:
                 "target": quantize.onednn_target("AVX2"),
                 "ignored": ["v"],
                 "linked": [("x", "y")],
+                "quantize_inputs": True,
+                "quantize_outputs": False,
             },
         ),
     }
