@@ -81,6 +81,7 @@ def place_quantizers(
 
     Examples
     --------
+    >>> from pyonednn_q.quantize import onednn_target
     >>> graph = [
     ...     GraphOperator("conv", ("x",), "a"),
     ...     GraphOperator("relu", ("a",), "b"),
