@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -37,3 +39,79 @@ def test_the_choice_is_the_least_sensitive_of_the_tools_sequences(
         found = assign_bits(lost, costs, ratio_limit(flops, costs, ratio), order=names)
         assert [found.bits[name] for name in names] in sequences
         assert found.sensitivity == pytest.approx(min(sums), rel=1e-12)
+
+
+def test_strict_groups_and_nearest_widths_are_the_tools() -> None:
+    """Layers with widths of their own, and sets of them that read one tensor."""
+    hawq = pytest.importorskip(
+        "nncf.torch.quantization.precision_init.hawq_init", reason="NNCF 2.18 is not installed"
+    )
+    orders = pytest.importorskip("nncf.torch.quantization.precision_init.traces_order")
+    config = pytest.importorskip("nncf.common.quantization.structs").QuantizerConfig
+    rng = np.random.default_rng(5)
+    names = [f"layer{i}" for i in range(6)]
+    for _ in range(60):
+        along = [int(i) for i in rng.permutation(6)]  # execution indices by ascending trace
+        may = [[8, 4, 2], [8, 4], [8], [8, 2]]
+        own = {name: may[rng.integers(4)] for name in names}
+        lost = {n: {b: float(rng.lognormal()) for b in own[n]} for n in names}
+        costs = {n: {b: float(rng.uniform(1, 9)) * b for b in own[n]} for n in names}
+        groups = [[0, 3], [1, 4, 5]][: rng.integers(0, 3)]
+        order = orders.TracesOrder(along)
+        sequences, _ = hawq.TraceOrderBitwidthMatcher(
+            [2, 4, 8], order
+        ).get_qconfig_sequences_constrained_by_trace_order(
+            [[config(num_bits=b) for b in own[names[i]]] for i in along], set()
+        )
+        sets = [SimpleNamespace(weight_quantizers=[(i, None) for i in group]) for group in groups]
+        kept = hawq.HAWQPrecisionInitializer._filter_qconfig_sequences_by_grouped_weight_quantizers(
+            sequences, list(range(6)), sets, order
+        )
+        if not kept:
+            continue
+        choices = [
+            {names[i]: one.num_bits for i, one in zip(along, each, strict=True)} for each in kept
+        ]
+        prices = [sum(costs[n][b] for n, b in bits.items()) for bits in choices]
+        limit = float(rng.uniform(min(prices), max(prices)))
+        sums = [
+            sum(lost[n][b] for n, b in bits.items())
+            for bits, price in zip(choices, prices, strict=True)
+            if price <= limit
+        ]
+        found = assign_bits(
+            lost,
+            costs,
+            limit,
+            order=[names[i] for i in along],
+            same=[[names[i] for i in group] for group in groups],
+        )
+        assert found.bits in choices
+        assert found.sensitivity == pytest.approx(min(sums), rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_tools_trace_has_noise_and_no_bias() -> None:
+    """A quadratic with a diagonal Hessian, whose trace every probe of ours gives exactly."""
+    estimators = pytest.importorskip("nncf.torch.quantization.hessian_trace")
+    torch = pytest.importorskip("torch")
+    loader = pytest.importorskip("nncf.torch.initialization").PTInitializingDataLoader
+
+    reads = {"get_inputs": lambda _, item: ((item[0],), {}), "get_target": lambda _, item: item[1]}
+    samples_of = type("Samples", (loader,), reads)
+    size, samples, tries = 16, 2, 400
+    network = torch.nn.Linear(size, 1, bias=False)
+    data = torch.utils.data.TensorDataset(torch.ones(samples, size), torch.zeros(samples))
+    estimator = estimators.HessianTraceEstimator(
+        network,
+        lambda *_: (network.weight**2).sum() / 2,
+        None,
+        "cpu",
+        samples_of(torch.utils.data.DataLoader(data, batch_size=1)),
+        samples,
+    )
+    torch.manual_seed(0)
+    found = [float(estimator.get_average_traces(max_iter=1)) for _ in range(tries)]
+    deviation = 1 / (samples * size**0.5)
+    assert abs(np.mean(found) - 1.0) < 4 * deviation / tries**0.5
+    assert deviation * 0.8 < np.std(found) < deviation * 1.2

@@ -41,16 +41,12 @@ def exported(one: dict[str, Any]) -> dict[str, Any]:
     from nncf.torch import create_compressed_model, register_default_init_args
     from nncf.torch.initialization import PTInitializingDataLoader
 
-    class Loader(PTInitializingDataLoader):
-        def get_inputs(self, item: Any) -> Any:
-            return (item[0],), {}
-
-        def get_target(self, item: Any) -> Any:
-            return item[1]
-
+    reads = {"get_inputs": lambda _, item: ((item[0],), {}), "get_target": lambda _, item: item[1]}
     wei, src = (torch.from_numpy(each) for each in drawn(one["tensors"]))
     samples = torch.utils.data.TensorDataset(src, torch.zeros(len(src)))
-    loader = Loader(torch.utils.data.DataLoader(samples, batch_size=BATCH))
+    loader = type("Loader", (PTInitializingDataLoader,), reads)(
+        torch.utils.data.DataLoader(samples, batch_size=BATCH)
+    )
     network = torch.nn.Sequential(torch.nn.Conv2d(wei.shape[1], wei.shape[0], 3, bias=False))
     network[0].weight.data = wei.clone()
     still = {"batchnorm_adaptation": {"num_bn_adaptation_samples": 0}}

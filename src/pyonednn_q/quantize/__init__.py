@@ -54,9 +54,9 @@ from pyonednn_q.quantize.placement import (
     QuantizationTarget,
     QuantizerSpec,
     onednn_target,
-    place_quantizers,
     scoped,
 )
+from pyonednn_q.quantize.propagation import place_quantizers
 from pyonednn_q.quantize.quality import Quality, plot_quality, quality, quality_table
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
 from pyonednn_q.quantize.sensitivity import hutchinson_trace, perturbation, sensitivity

@@ -18,12 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 from pyonednn_q.argument import items
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.quantize.alignment import GraphOperator
 from pyonednn_q.quantize.placement import scoped
+from pyonednn_q.quantize.propagation import place_quantizers
 from pyonednn_q.quantize.tensor_settings import ROLES, TensorSettings
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pyonednn_q.quantize.placement import Placement, QuantizationTarget
 
 __all__ = [
     "LayerSettings",
@@ -151,7 +155,7 @@ class QuantizationConfig:
         Widths, and the layers that have them: the name, or with ``|WEIGHT``, ``|OUTPUT`` or
         ``|INPUT0`` behind it for one of its tensors.
     linked : tuple of tuple of str
-        Tensors that share a scale: `linked` of `place_quantizers`.
+        Sets of tensors that share a scale; none is in two.
     overflow_fix : str
         "enable", "first_layer_only" or "disable": which weights use half of the range.
     target_device : str
@@ -162,7 +166,7 @@ class QuantizationConfig:
         How many samples statistics of batch norms are to come from (`channel_moments`); 0: those
         that are there stay.
     quantize_inputs, quantize_outputs : bool
-        Whether the network's inputs and outputs are.
+        Whether the network's inputs and outputs are, as `placements` has it.
     standard_onnx : bool
         Export QuantizeLinear and DequantizeLinear (`to_onnx`), not FakeQuantize.
     validate_scopes : bool
@@ -220,6 +224,34 @@ class QuantizationConfig:
             )
             for name in layers
         }
+
+    def placements(
+        self, graph: Sequence[GraphOperator], target: QuantizationTarget
+    ) -> tuple[Placement, ...]:
+        """Return where quantizers of activations go, as `place_quantizers` finds it.
+
+        Parameters
+        ----------
+        graph : sequence of GraphOperator
+            In the order in which they run; scopes are names of their results.
+        target : QuantizationTarget
+            What runs quantized.
+
+        Raises
+        ------
+        ArgumentError
+            As `place_quantizers`; linked sets that overlap.
+        """
+        operators = items("graph", graph, GraphOperator)
+        names = [operator.result for operator in operators]
+        return place_quantizers(
+            operators,
+            target,
+            ignored=[name for name in names if not self.activation_scopes.hold(name)],
+            linked=self.linked,
+            quantize_inputs=self.quantize_inputs,
+            quantize_outputs=self.quantize_outputs,
+        )
 
     def by_hand(self, names: Sequence[str]) -> dict[str, int]:
         """Return the settled widths of weights: `by_hand` of `assign_bits`.

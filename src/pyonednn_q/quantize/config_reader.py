@@ -281,7 +281,12 @@ def _linked(at: str, group: Section) -> tuple[tuple[str, ...], ...]:
     sets = group.get("unified_scale_ops", [])
     if not isinstance(sets, (list, tuple)) or any(isinstance(each, str) for each in sets):
         raise ArgumentError(at, shown(sets), "a list of lists of names")
-    return tuple(_texts(at, each) for each in sets)
+    linked = tuple(_texts(at, each) for each in sets)
+    every = [name for names in linked for name in names]
+    if len(set(every)) < len(every):
+        twice = sorted({name for name in every if every.count(name) > 1})
+        raise ArgumentError(at, shown(twice), "sets that do not overlap")
+    return linked
 
 
 def _overrides(at: str, section: object, device: str) -> tuple[ScopeOverride, ...]:

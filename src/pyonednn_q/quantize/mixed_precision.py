@@ -9,7 +9,9 @@ machine (`pyonednn_q.bench.layer_times`).
 
 Without `order` that is the multiple-choice knapsack problem, solved exactly by keeping all partial
 choices that no other beats in both sums. With `order`, layers by ascending average trace, only
-sequences of widths that never fall along it are looked at, all of them, as NNCF's HAWQ does.
+sequences of widths that never fall along it are looked at, all of them, as NNCF's HAWQ does; a
+layer without a width of the sequence has its nearest. Layers that `same` names together have one
+width, in both ways: those that read one tensor, where widths are "strict".
 """
 
 from __future__ import annotations
@@ -77,15 +79,16 @@ def source_bits(
     allowed : sequence of int
         Widths that its source may have.
     widths : {"strict", "liberal"}
-        One width for weights and source; or the least allowed width that weights which read the
-        source have, and the least allowed where there is none.
+        One width for the source and all weights that read it; or the least allowed width that
+        weights which read the source have, and the least allowed where there is none.
     group : sequence of int
-        Of "liberal": widths of all weights that read the source; these alone when empty.
+        Widths of all weights that read the source; these alone when empty.
 
     Raises
     ------
     ArgumentError
-        No allowed width; of "strict" one that is not allowed.
+        No allowed width; of "strict" one that is not allowed, or several in the group (`same` of
+        `assign_bits` makes them one).
 
     Examples
     --------
@@ -97,11 +100,13 @@ def source_bits(
     may = integers("allowed", allowed)
     if not may:
         raise ArgumentError("allowed", "no widths", "at least one")
+    readers = integers("group", group) or (wei_bits,)
     if widths == "strict":
         if wei_bits not in may:
             raise ArgumentError("wei_bits", shown(wei_bits), f"one of {may}, as the source")
+        if set(readers) != {wei_bits}:
+            raise ArgumentError("group", shown(readers), f"{wei_bits} bits alone, where strict")
         return wei_bits
-    readers = integers("group", group) or (wei_bits,)
     return min(set(may) & set(readers), default=min(may))
 
 
@@ -188,6 +193,7 @@ def assign_bits(
     *,
     order: Sequence[str] | None = None,
     by_hand: Mapping[str, int] | None = None,
+    same: Sequence[Sequence[str]] = (),
 ) -> BitAssignment:
     """Return the widths of least sensitivity whose costs stay within a limit.
 
@@ -204,12 +210,15 @@ def assign_bits(
         All layers by ascending average trace: widths never fall along it.
     by_hand : mapping of str to int, optional
         Layers whose width is settled.
+    same : sequence of sequence of str
+        Layers that have one width: those that read one tensor (`readers` of each `Placement`).
+        Sets that overlap are one.
 
     Raises
     ------
     ArgumentError
         No choice stays within the limit (the error says the least cost); layers or widths differ;
-        too many sequences.
+        layers of one width have none in common; too many sequences.
 
     Examples
     --------
@@ -217,6 +226,8 @@ def assign_bits(
     >>> cost = {"a": {8: 8.0, 4: 4.0}, "b": {8: 8.0, 4: 4.0}}
     >>> assign_bits(lost, cost, 12.0).bits
     {'a': 8, 'b': 4}
+    >>> assign_bits(lost, cost, 12.0, same=[("a", "b")]).bits
+    {'a': 4, 'b': 4}
     """
     lost, price = _table("sensitivities", sensitivities), _table("costs", costs)
     if {n: set(r) for n, r in lost.items()} != {n: set(r) for n, r in price.items()}:
@@ -228,13 +239,20 @@ def assign_bits(
             argument = f"by_hand[{name!r}]"
             raise ArgumentError(argument, shown(bits), wanted)
         lost[name], price[name] = {bits: lost[name][bits]}, {bits: price[name][bits]}
-    least = sum(min(row.values()) for row in price.values())
-    if least > most:
+    groups = _groups(
+        tuple(lost), [items("same", names, str) for names in items("same", same, tuple, list)]
+    )
+    one_lost, one_price = _summed(lost, groups), _summed(price, groups)
+    least = sum(min(row.values()) for row in one_price.values())
+    if least > most * (1.0 + 1e-12):  # sums in another order may differ in their last bit
         raise ArgumentError("limit", shown(limit), f"at least {least:.6g}, what the cheapest costs")
     if order is None:
-        widths, exact = _knapsack(lost, price, most)
+        of_groups, exact = _knapsack(one_lost, one_price, most)
+        widths = {name: of_groups[group[0]] for group in groups for name in group}
+        widths = {name: widths[name] for name in lost}
     else:
-        widths, exact = _never_falling(lost, price, most, items("order", order, str)), True
+        along = items("order", order, str)
+        widths, exact = _never_falling(lost, price, most, along, groups), True
     return BitAssignment(
         widths,
         sum(lost[name][bits] for name, bits in widths.items()),
@@ -257,6 +275,29 @@ def _table(name: str, value: Any) -> Table:  # noqa: ANN401
     if not table:
         raise ArgumentError(name, "no layers", "at least one")
     return table
+
+
+def _groups(layers: tuple[str, ...], same: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """Return all layers in sets that have one width, in the order of the layers."""
+    group = {name: {name} for name in layers}
+    for names in same:
+        if unknown := [name for name in names if name not in group]:
+            raise ArgumentError("same", shown(unknown), f"layers of {shown(layers)}")
+        joined = set().union(*(group[name] for name in names))
+        group |= dict.fromkeys(joined, joined)
+    ordered = (tuple(each for each in layers if each in group[name]) for name in layers)
+    return tuple(dict.fromkeys(ordered))
+
+
+def _summed(table: Table, groups: tuple[tuple[str, ...], ...]) -> Table:
+    """Return a row for each set, by its first layer: the sums of widths that all of it may have."""
+    rows: Table = {}
+    for names in groups:
+        common = [bits for bits in table[names[0]] if all(bits in table[name] for name in names)]
+        if not common:
+            raise ArgumentError("same", shown(names), "layers with a width in common")
+        rows[names[0]] = {bits: sum(table[name][bits] for name in names) for bits in common}
+    return rows
 
 
 def _knapsack(lost: Table, price: Table, limit: float) -> tuple[dict[str, int], bool]:
@@ -292,7 +333,11 @@ def _knapsack(lost: Table, price: Table, limit: float) -> tuple[dict[str, int], 
 
 
 def _never_falling(
-    lost: Table, price: Table, limit: float, order: tuple[str, ...]
+    lost: Table,
+    price: Table,
+    limit: float,
+    order: tuple[str, ...],
+    groups: tuple[tuple[str, ...], ...],
 ) -> dict[str, int]:
     if sorted(order) != sorted(lost):
         raise ArgumentError("order", shown(order), "every layer once")
@@ -302,16 +347,20 @@ def _never_falling(
         count = count * (len(order) + k) // k
     if count > _MOST_SEQUENCES:
         raise ArgumentError("order", f"{count} sequences", "fewer layers or widths, or no order")
+    nearest = {
+        name: {bits: min(row, key=lambda one, bits=bits: abs(one - bits)) for bits in widths}
+        for name, row in lost.items()
+    }
     best, least = None, np.inf
     for sequence in combinations_with_replacement(widths, len(order)):
-        pairs = list(zip(order, sequence, strict=True))
-        if any(bits not in lost[name] for name, bits in pairs):
+        pairs = {n: nearest[n][bits] for n, bits in zip(order, sequence, strict=True)}
+        if any(len({pairs[name] for name in group}) > 1 for group in groups):
             continue
-        if sum(price[name][bits] for name, bits in pairs) > limit * (1.0 + 1e-12):
+        if sum(price[name][bits] for name, bits in pairs.items()) > limit * (1.0 + 1e-12):
             continue
-        total = sum(lost[name][bits] for name, bits in pairs)
+        total = sum(lost[name][bits] for name, bits in pairs.items())
         if total < least:
-            best, least = dict(pairs), total
+            best, least = pairs, total
     if best is None:
         raise ArgumentError("limit", shown(limit), "one that a sequence that never falls keeps")
     return {name: best[name] for name in lost}

@@ -1,8 +1,9 @@
 """How much a layer minds fewer bits: Tr(H)/n · ‖Q(W) − W‖², and the trace of a Hessian unseen.
 
 Hutchinson: Tr(H) = E[vᵀ H v] over vectors v of random signs, from products H v alone. Source:
-HAWQ-v2 (Dong et al., 2020), as NNCF had it up to 2.18; its running mean begins with a sample drawn
-elsewhere (a bias of 1/probes), which is not copied.
+HAWQ-v2 (Dong et al., 2020), as NNCF had it up to 2.18. There each probe's sum of products begins
+with a normal vector of its own, which is not copied: it biases nothing, its share of the average
+trace has the mean 0 and the deviation 1 / (samples · √weights), divided by √probes in the mean.
 """
 
 from __future__ import annotations

@@ -80,6 +80,50 @@ def test_widths_never_fall_along_an_order(layers: int, seed: int, part: float) -
     assert assign_bits(lost, price, limit).sensitivity <= found.sensitivity * (1 + 1e-12)
 
 
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), part=st.floats(0.0, 1.0), ordered=st.booleans())
+def test_layers_that_read_one_tensor_have_one_width(seed: int, part: float, ordered: bool) -> None:
+    """Against all choices: two sets that overlap, and a layer that has no 4 bits."""
+    lost, price = tables(5, seed)
+    del lost["layer3"][4], price["layer3"][4]
+    names = list(lost)
+    same = [("layer0", "layer2"), ("layer4", "layer2"), ("layer1", "layer3")]
+    order = [str(name) for name in np.random.default_rng(seed).permutation(names)]
+    choices = [
+        bits
+        for bits in (
+            dict(zip(order, choice, strict=True))
+            for choice in itertools.product(WIDTHS, repeat=len(names))
+        )
+        if bits["layer0"] == bits["layer2"] == bits["layer4"]
+        and bits["layer1"] == bits["layer3"] != 4
+    ]
+    if ordered:  # no layer in a set falls below its width, and 4 becomes 8 where there is no 4
+        rising = [sorted(choice) for choice in itertools.product(WIDTHS, repeat=len(names))]
+        made = [dict(zip(order, choice, strict=True)) for choice in rising]
+        made = [each | {"layer3": max(each["layer3"], 8)} for each in made]
+        choices = [each for each in choices if each in made]
+    costs = [sum(price[n][b] for n, b in bits.items()) for bits in choices]
+    limit = min(costs) + part * (max(costs) - min(costs))
+    found = assign_bits(lost, price, limit, order=order if ordered else None, same=same)
+    within = [
+        sum(lost[n][b] for n, b in bits.items())
+        for bits, cost in zip(choices, costs, strict=True)
+        if cost <= limit * (1 + 1e-12)
+    ]
+    assert found.bits in choices
+    assert found.sensitivity == pytest.approx(min(within), rel=1e-12)
+    assert list(found.bits) == names
+
+
+def test_what_cannot_have_one_width_is_refused() -> None:
+    lost = {"a": {4: 1.0}, "b": {8: 1.0}}
+    with pytest.raises(ArgumentError, match=r"^same: got \('a', 'b'\); wanted layers with a width"):
+        assign_bits(lost, lost, 9.0, same=[["a", "b"]])
+    with pytest.raises(ArgumentError, match=r"^same: got \['c'\]; wanted layers of"):
+        assign_bits(lost, lost, 9.0, same=[["a", "c"]])
+
+
 def test_many_layers_are_still_exact() -> None:
     """Of 3^60 choices: the bound by multipliers (Lagrange) is near, and never above."""
     lost, price = tables(60, 3)
@@ -106,7 +150,9 @@ def test_bit_complexity_counts_the_wider_side() -> None:
 
 
 def test_widths_of_sources() -> None:
-    assert source_bits(8, (4, 8)) == 8
+    assert source_bits(8, (4, 8)) == source_bits(8, (4, 8), group=(8, 8)) == 8
+    with pytest.raises(ArgumentError, match=r"^group: got \(8, 4\); wanted 8 bits alone"):
+        source_bits(8, (4, 8), group=(8, 4))
     with pytest.raises(ArgumentError, match=r"^wei_bits: got 4"):
         source_bits(4, (8,))
     assert source_bits(4, (8,), "liberal") == 8

@@ -15,6 +15,7 @@ from pyonednn_q.quantize import (
     QuantizerSpec,
     onednn_target,
     place_quantizers,
+    read_config,
     scoped,
 )
 
@@ -161,3 +162,43 @@ def test_graphs_that_are_none() -> None:
         place_quantizers([op("relu", "x", "a"), op("conv", "x", "a")], TARGET)
     with pytest.raises(ArgumentError, match=r"^graph: "):
         place_quantizers([op("relu", "b", "a"), op("conv", "x", "b")], TARGET)
+
+
+def test_inputs_and_outputs_are_quantized_where_that_is_wanted() -> None:
+    """The places that NNCF 2.18 has for this network, with the same two keys."""
+    graph = (
+        *(op("conv", "x", "a"), op("relu", "a", "relu"), op("max_pool", "relu", "pool")),
+        *(op("conv", "pool", "b"), op("relu", "b", "relu_1"), op("max_pool", "relu_1", "first")),
+        op("softmax", "pool", "second"),
+    )
+    assert where(*graph) == {"x": ("a",), "pool": ("b",)}
+    assert where(*graph, quantize_inputs=False) == {"pool": ("b",)}
+    placed = where(*graph, quantize_outputs=True)
+    assert placed == {"x": ("a",), "pool": ("b",), "relu_1": (), "second": ()}
+    (last,) = place_quantizers(graph[3:6], TARGET, quantize_inputs=False, quantize_outputs=True)
+    assert str(last) == "relu_1 -> output: u8 asymmetric (fast, exact); the result of relu"
+
+
+def test_linked_sets_do_not_overlap() -> None:
+    graph = [op("conv", "x", "a"), op("conv", "a", "b"), op("conv", "b", "c")]
+    with pytest.raises(ArgumentError, match=r"^linked: got \['a'\]; wanted sets that do not over"):
+        place_quantizers(graph, TARGET, linked=[("x", "a"), ("a", "b")])
+
+
+def test_a_configuration_decides_where_quantizers_go() -> None:
+    section = {
+        "algorithm": "quantization",
+        "quantize_inputs": False,
+        "quantize_outputs": True,
+        "ignored_scopes": ["{re}^b$"],
+        "activations": {"unified_scale_ops": [["a", "d"]]},
+    }
+    graph = [op("conv", s, r) for s, r in (("x", "a"), ("a", "b"), ("a", "c"), ("c", "d"))]
+    placed = {each.tensor: each for each in read_config(section).placements(graph, TARGET)}
+    assert list(placed) == ["a", "b", "c", "d"]
+    assert (placed["a"].readers, placed["b"].readers) == (("c",), ())
+    assert placed["a"].group == placed["d"].group is not None
+    assert placed["c"].group is None
+    linked = {"activations": {"unified_scale_ops": [["a", "b"], ["b", "c"]]}}
+    with pytest.raises(ArgumentError, match=r"unified_scale_ops: got \['b'\]; wanted sets that"):
+        read_config({"algorithm": "quantization", **linked})

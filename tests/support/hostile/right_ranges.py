@@ -124,6 +124,7 @@ def width_calls() -> Calls:
                 "limit": 200.0,
                 "order": ("b", "a"),
                 "by_hand": {"a": 8},
+                "same": [],
             },
         ),
         "size_ratio": (quantize.size_ratio, {"bits": {"a": 8, "b": 4}, "weights": weights}),
@@ -184,6 +185,8 @@ def placed_calls() -> Calls:
                 "target": quantize.onednn_target("AVX2"),
                 "ignored": ["v"],
                 "linked": [("x", "y")],
+                "quantize_inputs": True,
+                "quantize_outputs": False,
             },
         ),
     }
