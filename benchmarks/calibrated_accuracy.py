@@ -1,4 +1,4 @@
-"""What `onnx.calibrate` costs in accuracy, and what its loop turns back for half a point.
+"""What `pyonednn_q.calibrate` costs in accuracy, and what its loop turns back for half a point.
 
     pip install 'pyonednn_q[onnx]' scikit-learn scikit-image aeon pillow
     python benchmarks/calibrated_accuracy.py
@@ -51,7 +51,7 @@ def calibrated(p: Parameters, data: Data, **options: Any) -> pq.onnx.Calibration
     """Return the calibration of that model on training images, of defaults unless said."""
     images = data.train[: len(data.train) // GROUP * GROUP]
     graph = pq.onnx.load(float_model(p, (GROUP, *images.shape[1:])))
-    return pq.onnx.calibrate(graph, np.split(images, len(images) // GROUP), **options)
+    return pq.calibrate(graph, np.split(images, len(images) // GROUP), **options)
 
 
 def right_by(model: pq.onnx.Model, data: Data) -> float:

@@ -1,4 +1,4 @@
-"""Networks of full size from FP32 to INT8 by `onnx.calibrate`: what becomes INT8, SQNR, time.
+"""Networks of full size from FP32 to INT8 by `pyonednn_q.calibrate`: what becomes INT8, SQNR, time.
 
     pip install '.[peers]'
     python benchmarks/calibrated_networks.py [--networks resnet50 mobilenet_v2] [--batch 1]
@@ -31,7 +31,7 @@ def report(name: str, batch: int, rounds: int, samples: int) -> None:
     graph = pq.onnx.load(NETWORKS[name](batch))
     batches = [source(rng, name, batch) for _ in range(samples)]
     start = time.perf_counter()
-    calibration = pq.onnx.calibrate(graph, batches)
+    calibration = pq.calibrate(graph, batches)
     took = time.perf_counter() - start
     models = {
         "INT8": calibration.model(),

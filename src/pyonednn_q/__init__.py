@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pyonednn_q.inspection import inspect as inspect
     from pyonednn_q.native import prepare as prepare
     from pyonednn_q.native import threads as threads
+    from pyonednn_q.onnx import calibrate as calibrate
     from pyonednn_q.ops import Conv as Conv
     from pyonednn_q.ops import Deconv as Deconv
     from pyonednn_q.ops import InnerProduct as InnerProduct
@@ -67,6 +68,7 @@ _NAMES = {
     "expr": "Affine Binary Chain Clip Eltwise FakeQuantize Leaf PRelu Round Sum",
     "inspection": "explain_difference inspect",
     "native": "prepare threads",
+    "onnx": "calibrate",
     "ops": "Conv Deconv InnerProduct MatMul model_of prepare_layer prepare_plan",
     "ops.functional": "conv deconv inner_product matmul",
     "qparams": "QParams",

@@ -11,7 +11,7 @@ import pytest
 import pyonednn_q as pq
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
-from pyonednn_q.network import Concat, Network, Node, Pool, Reshape, calibrate, sequential
+from pyonednn_q.network import Concat, Network, Node, Pool, Reshape, sequential
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive import TensorSpec
 from support import in_bf16
@@ -64,7 +64,7 @@ def everything(network: Network, x: Array) -> dict[str, Array]:
 
 @pytest.fixture(scope="module")
 def found() -> pq.network.NetworkCalibration:
-    return calibrate(blocks(), batches(3), wei_bits=7)
+    return pq.calibrate(blocks(), batches(3), wei_bits=7)
 
 
 def test_tensors_between_operators_are_codes(found: pq.network.NetworkCalibration) -> None:
@@ -93,7 +93,7 @@ def test_codes_are_what_definition_says() -> None:
     wei = rng.normal(0, 1, (8, 16)).astype(np.float32)
     x = rng.normal(0, 1, (64, 16)).astype(np.float32)
     net = sequential(pq.InnerProduct(wei), RELU, pq.InnerProduct(wei[:, :8]))
-    found = calibrate(net, [x], wei_bits=7)
+    found = pq.calibrate(net, [x], wei_bits=7)
     first = np.maximum(x.astype(np.float64) @ wei.T.astype(np.float64), 0.0)
     lo, hi = x.min(), x.max()
     x_scale = (hi - lo) / np.float32(255)
@@ -174,7 +174,7 @@ def test_operators_turn_back_until_a_bound_is_reached() -> None:
     def right(network: Network) -> float:
         return float((network(x)["innerproduct3"].argmax(1) == want).mean())
 
-    found = calibrate(net, [x], wei_bits=7)
+    found = pq.calibrate(net, [x], wei_bits=7)
     assert right(found.network) < 0.95
     tuned = found.within(right, 0.95)
     assert right(tuned.network) >= 0.95
@@ -223,7 +223,7 @@ def test_sequential_puts_steps_into_chains() -> None:
     pooled = conv.reshape(4, 16, 4, 2, 4, 2).max(axis=(3, 5))
     dense = net.nodes[-1].runs.weights.values
     assert np.array_equal(net(x)["innerproduct1"], pooled.reshape(4, 256) @ dense.T)
-    quantized = calibrate(net, [x], wei_bits=7).network
+    quantized = pq.calibrate(net, [x], wei_bits=7).network
     operators = [each.runs for each in quantized.nodes if isinstance(each.runs, Operator)]
     assert [each.weights.dtype for each in operators] == ["s8", "s8"]
 
@@ -236,13 +236,13 @@ def test_what_does_not_fit_is_refused(found: pq.network.NetworkCalibration) -> N
         wei_q=pq.QParams(1.0, 0, "s8"),
     )
     with pytest.raises(ArgumentError, match="no operator of float32 weights"):
-        calibrate(sequential(codes), [x])
+        pq.calibrate(sequential(codes), [x])
     with pytest.raises(ArgumentError, match="batches"):
-        calibrate(blocks(), [])
+        pq.calibrate(blocks(), [])
     with pytest.raises(ArgumentError, match="batches"):
-        calibrate(blocks(), [{"z": x}])
+        pq.calibrate(blocks(), [{"z": x}])
     with pytest.raises(ArgumentError, match="floats"):
-        calibrate(blocks(), [x], floats=["k"])
+        pq.calibrate(blocks(), [x], floats=["k"])
     with pytest.raises(ArgumentError, match="least"):
         found.within(lambda _: 0.5, 0.6)
     for layers in (

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pyonednn_q as pq
 from pyonednn_q import ArgumentError, Conv, QParams
-from pyonednn_q.network import Network, Node, Pool, calibrate
+from pyonednn_q.network import Network, Node, Pool
 
 TYPES = {"u8": np.uint8, "s8": np.int8}
 
@@ -57,6 +58,6 @@ def test_a_calibrated_network_pads_with_zeros() -> None:
     ]
     net = Network(["x"], nodes, ["c"])
     x = rng.normal(0, 1, (2, 4, 8, 8)).astype(np.float32)
-    real, quantized = net(x)["c"], calibrate(net, [x]).network(x)["c"]
+    real, quantized = net(x)["c"], pq.calibrate(net, [x]).network(x)["c"]
     noise = np.square(real - quantized).mean()
     assert 10 * np.log10(np.square(real).mean() / noise) > 35  # 3.5 where pads are code 0

@@ -117,14 +117,14 @@ def in_float(model: Any, x: Array, *tensors: str) -> Any:
 
 @pytest.fixture(scope="module")
 def calibration() -> pq.onnx.Calibration:
-    return pq.onnx.calibrate(pq.onnx.load(blocks()), batches(4), wei_bits=7)
+    return pq.calibrate(pq.onnx.load(blocks()), batches(4), wei_bits=7)
 
 
 @pytest.fixture(scope="module")
 def exact() -> pq.onnx.Calibration:
     """Of a model whose every float result is exact."""
     graph = pq.onnx.load(blocks(is_exact=True))
-    return pq.onnx.calibrate(graph, whole_batches(3), wei_bits=7)
+    return pq.calibrate(graph, whole_batches(3), wei_bits=7)
 
 
 def sqnr(model: Any, x: Array) -> float:
@@ -199,7 +199,7 @@ def dense_blocks() -> Any:
 def test_batch_norms_behind_no_layer_are_layers() -> None:
     model = dense_blocks()
     (x,) = whole_batches(1, seed=2)
-    found = pq.onnx.calibrate(pq.onnx.load(model), whole_batches(2), wei_bits=7)
+    found = pq.calibrate(pq.onnx.load(model), whole_batches(2), wei_bits=7)
     assert found.layers == ("conv0", "norm1", "conv1", "norm2", "conv2")
     how = {name: each.how for each in found.model().graph.nodes for name in each.originals}
     assert how["norm1"] == how["relu1"] == how["norm2"] == how["relu2"] == "INT8 convolution"
@@ -220,7 +220,7 @@ def test_other_runtimes_take_the_model_and_agree(
     dims = graph.inputs["x"].dims
     assert dims is not None
     x = [rng.normal(0, 1, dims).astype(np.float32) for _ in range(3)]
-    found = pq.onnx.calibrate(graph, x)
+    found = pq.calibrate(graph, x)
     pq.onnx.save(found.graph, tmp_path / "int8.onnx")
     onnx.checker.check_model(onnx.load(tmp_path / "int8.onnx"), full_check=True)
     again = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(tmp_path / "int8.onnx"), keep_rounding=False))
@@ -245,7 +245,7 @@ def test_layers_run_in_the_type_that_was_asked_for(network: str) -> None:
     rng = np.random.default_rng(0)
     graph = pq.onnx.load(NETWORKS[network]())
     x = rng.normal(0, 1, graph.inputs["x"].dims or ()).astype(np.float32)
-    found = pq.onnx.calibrate(graph, [x])
+    found = pq.calibrate(graph, [x])
     words = {"f32": "FP32", "bf16": "BF16" if HAS_BF16 else "FP32"}
     for _ in range(6):
         drawn = {layer: str(rng.choice(["s8", "f32", "bf16"])) for layer in found.layers}
@@ -373,14 +373,14 @@ def test_summary_measures_when_asked(exact: pq.onnx.Calibration) -> None:
 def test_what_does_not_fit_is_refused(calibration: pq.onnx.Calibration) -> None:
     graph = pq.onnx.load(blocks())
     with pytest.raises(ArgumentError, match="batches"):
-        pq.onnx.calibrate(graph, [])
+        pq.calibrate(graph, [])
     with pytest.raises(ArgumentError, match="floats"):
-        pq.onnx.calibrate(graph, batches(1), floats=["relu1"])
+        pq.calibrate(graph, batches(1), floats=["relu1"])
     with pytest.raises(ArgumentError, match=r"floats\['conv1'\]"):
-        pq.onnx.calibrate(graph, batches(1), floats={"conv1": "f16"})
+        pq.calibrate(graph, batches(1), floats={"conv1": "f16"})
     with pytest.raises(ArgumentError, match="dtype"):
         calibration.within(lambda _: 0.5, 0.4, dtype="f16")
     with pytest.raises(ArgumentError, match="quantizers"):
-        pq.onnx.calibrate(calibration.graph, batches(1))
+        pq.calibrate(calibration.graph, batches(1))
     with pytest.raises(ArgumentError, match="least"):
         calibration.within(lambda _: 0.5, 0.6)

@@ -116,7 +116,7 @@ def test_other_dimensions(spatial: int, ending: str) -> None:
 
 def test_a_sequence_of_torch_becomes_int8() -> None:
     model, images = of_all_layers()
-    found = pq.network.calibrate(sequential(model, images), [images.numpy()])
+    found = pq.calibrate(sequential(model, images), [images.numpy()])
     right = model.eval()(images).detach().numpy()
     (got,) = found.network(images.numpy()).values()
     assert 0 < np.abs(got - right).max() < 0.05

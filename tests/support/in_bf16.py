@@ -24,7 +24,7 @@ def operator() -> tuple[str, Array]:
     """Return what a network of one operator says of itself, and its result."""
     x, wei = arrays()
     net = pq.network.sequential(pq.MatMul(wei))
-    found = pq.network.calibrate(net, [x], floats={"matmul1": "bf16"})
+    found = pq.calibrate(net, [x], floats={"matmul1": "bf16"})
     steps = found.network.compile({"x": TensorSpec.of(x, "x")}).describe()
     return f"{found.summary()}\n{steps}", found.network(x)["matmul1"]
 
@@ -40,7 +40,7 @@ def layer() -> tuple[str, Array]:
     graph = helper.make_graph([node], "layer", ends[:1], ends[1:], constants)
     imports = [helper.make_opsetid("", 20)]
     model = helper.make_model(graph, opset_imports=imports, ir_version=10)
-    found = pq.onnx.calibrate(pq.onnx.load(model), [x], floats={"dense": "bf16"})
+    found = pq.calibrate(pq.onnx.load(model), [x], floats={"dense": "bf16"})
     ready = found.model()
     network = ready.network()
     assert np.array_equal(network(x)["y"], ready.run({"x": x})["y"])

@@ -1,12 +1,12 @@
 """network: operators that feed each other, compiled to one program over one block of memory.
 
 Tensors between operators stay quantized, and lie channels last; no Python runs between
-primitives. `calibrate` makes one of float operators.
+primitives. `pyonednn_q.calibrate` makes one of float operators.
 """
 
 from __future__ import annotations
 
-from pyonednn_q.network.calibration import NetworkCalibration, calibrate
+from pyonednn_q.network.calibration import NetworkCalibration
 from pyonednn_q.network.compiled import Compiled
 from pyonednn_q.network.graph import Network, Node
 from pyonednn_q.network.moves import Lookup, Repeat, Slice, Transpose
@@ -41,6 +41,5 @@ __all__ = [
     "Slice",
     "Softmax",
     "Transpose",
-    "calibrate",
     "sequential",
 ]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pyonednn_q.qparams import QParams
+    from pyonednn_q.quantize.quantizers import Quantizers
 
 FLOAT_TYPES = ("f32", "bf16")
 Floats: TypeAlias = Iterable[str] | Mapping[str, str]
@@ -91,12 +92,12 @@ class MixedCalibration(ABC, Generic[Source, Runs]):
         One batch, and what the float model makes of it: every tensor.
     floats : iterable of str, or mapping of str to {"f32", "bf16"}
         Layers that stay in floats; f32 unless said.
-    wei_bits : int
-        Of the weights.
+    quantizers : Quantizers
+        What tensors become.
 
     Attributes
     ----------
-    source, ranges
+    source, ranges, quantizers
         As given.
     floats : mapping of str to str
         Data types of the layers that stay in floats.
@@ -112,13 +113,14 @@ class MixedCalibration(ABC, Generic[Source, Runs]):
         inputs: Values,
         values: Values,
         floats: Floats,
-        wei_bits: int,
+        quantizers: Quantizers,
     ) -> None:
         self.source = source
         self.layers = tuple(layers)
         self.ranges = MappingProxyType(dict(ranges))
         self.floats = MappingProxyType(float_types(floats, self.layers))
-        self._inputs, self._values, self._wei_bits = inputs, values, wei_bits
+        self.quantizers = quantizers
+        self._inputs, self._values = inputs, values
 
     @abstractmethod
     def _make(self) -> Runs:
@@ -137,7 +139,7 @@ class MixedCalibration(ABC, Generic[Source, Runs]):
             Their names; f32 unless said.
         """
         again: Callable[..., Self] = type(self)
-        return again(*self._arguments(), floats, self._wei_bits)
+        return again(*self._arguments(), floats, self.quantizers)
 
     def sensitivity(self) -> dict[str, float]:
         """Return the SQNR of the outputs if a layer alone is INT8, in dB, the worst layer first."""
@@ -175,7 +177,7 @@ class MixedCalibration(ABC, Generic[Source, Runs]):
         least = real("least", least, wide=True)
         one_of("dtype", dtype, FLOAT_TYPES)
         tried, order = self, list[str]()
-        while (reached := _number(metric, tried._make())) < least:
+        while (reached := scored(metric, tried._make())) < least:
             if len(tried.floats) == len(self.layers):
                 raise ArgumentError(
                     "least", f"{least:g}, where no layer is INT8", f"<= {reached:g}"
@@ -183,6 +185,12 @@ class MixedCalibration(ABC, Generic[Source, Runs]):
             order = order or [name for name in self.sensitivity() if name not in self.floats]
             tried = tried.with_floats({**tried.floats, order.pop(0): dtype})
         return tried
+
+    def notes(self) -> dict[str, str]:
+        """Return what a configuration asks for and does not get, and what it leaves in floats."""
+        noted = {f"config [{at}]": note for at, note in enumerate(self.quantizers.notes(), 1)}
+        whys = self.quantizers.floats()
+        return {**{name: why for name, why in whys.items() if name in self.floats}, **noted}
 
     def _sqnr(self, real: str, result: Array, q: QParams | None) -> str:
         """Return the cell of a table that compares a result, or its codes, with the real tensor."""
@@ -195,7 +203,7 @@ class MixedCalibration(ABC, Generic[Source, Runs]):
         return self.source, dict(self.ranges), self._inputs, self._values
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (*self._arguments(), dict(self.floats), self._wei_bits)
+        return type(self), (*self._arguments(), dict(self.floats), self.quantizers)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.layers)} layers, {len(self.floats)} in floats>"
@@ -223,7 +231,14 @@ def table(
     return "\n".join([Table(columns, rows).text(), *lines])
 
 
-def _number(metric: Callable[[Any], float], runs: object) -> float:
+def scored(metric: Callable[[Any], float], runs: object) -> float:
+    """Return what a metric says of something that runs.
+
+    Raises
+    ------
+    ArgumentError
+        What it raises, and what is no number.
+    """
     result = np.asarray(applied("metric", metric, runs))
     if result.size != 1:
         raise ArgumentError("metric", f"a result of shape {result.shape}", "a number")

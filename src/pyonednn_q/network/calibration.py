@@ -1,94 +1,66 @@
-"""calibrate: a network of float operators and samples of its inputs to an INT8 network."""
+"""Calibration of a network of float operators and samples of its inputs to an INT8 network."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import flag, function, instance, whole
+from pyonednn_q.argument import flag
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import Prepared
-from pyonednn_q.network.accuracy_loop import (
-    Array,
-    Floats,
-    MixedCalibration,
-    Values,
-    table,
-    usual_wei_bits,
-)
+from pyonednn_q.network.accuracy_loop import Array, Floats, MixedCalibration, Values, table
+from pyonednn_q.network.calibration_options import CalibrationOptions, found_ranges
 from pyonednn_q.network.graph import Network, Node
-from pyonednn_q.network.quantized_network import is_layer, quantized_network
+from pyonednn_q.network.quantized_network import (
+    code_tensors,
+    is_layer,
+    quantized_network,
+    readers_of,
+)
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.tensor import TensorSpec
-from pyonednn_q.quantize.calibrate import collect, estimator
+from pyonednn_q.quantize.config import QuantizationConfig
+from pyonednn_q.quantize.precision import WeighedLayer
+from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
 from pyonednn_q.shown import shortened, shown
 
 if TYPE_CHECKING:
     from pyonednn_q.network.compiled import Compiled
-    from pyonednn_q.quantize.estimator import Estimator
 
 _ROUNDS = 21
 _PRECISIONS = {"f32": "FP32", "bf16": "BF16"}  # of weights
 
 
-def calibrate(
-    network: Network,
-    batches: Iterable[Any],
-    *,
-    estimators: Callable[[], Estimator] = estimator,
-    floats: Floats = (),
-    wei_bits: int | None = None,
+def calibrated_network(
+    network: Network, batches: Iterable[Any], options: CalibrationOptions
 ) -> NetworkCalibration:
-    """Find the ranges of a float network's tensors, and make an INT8 network of it.
+    """Return what `pyonednn_q.calibrate` does of a network of operators.
 
     Parameters
     ----------
     network : Network
         Of operators with float32 weights and what lies between them. Batch norms and activations
         are steps of chains, additions are Sums.
-    batches : iterable of (mapping of str to array_like, or array_like)
-        Inputs by name; or the input, of a network that has one. Read once; the first stays, to
-        compare results on.
-    estimators : callable
-        What makes an `Estimator` of each tensor's range; min-max unless said.
-    floats : iterable of str, or mapping of str to {"f32", "bf16"}
-        Operators that stay in floats, by the names of their results: f32 unless said.
-    wei_bits : int, optional
-        Of the weights, which get a scale for each output channel: 8; or 7, which processors
-        without VNNI multiply exactly. None: what this one does.
-
-    Returns
-    -------
-    NetworkCalibration
+    batches : iterable
+        Samples of its inputs.
+    options : CalibrationOptions
+        What the caller asks for.
 
     Raises
     ------
     ArgumentError
-        No batches; no operator of float32 weights; a name that is none's.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pyonednn_q as pq
-    >>> from pyonednn_q.network import calibrate, sequential
-    >>> wei = np.ones((2, 3), np.float32)
-    >>> net = sequential(pq.InnerProduct(wei), pq.Eltwise("relu"), pq.InnerProduct(wei[:, :2]))
-    >>> images = [np.eye(3, dtype=np.float32)]
-    >>> found = calibrate(net, images)
-    >>> found.ranges["innerproduct1"]
-    (1.0, 1.0)
-    >>> found.network(images[0])["innerproduct2"].round(3).tolist()[0]
-    [2.0, 2.0]
+        No operator of float32 weights; no batches.
     """
-    instance("network", network, Network)
-    function("estimators", estimators)
-    bits = usual_wei_bits() if wei_bits is None else whole("wei_bits", wei_bits, lo=2, hi=8)
-    if not any(is_layer(node) for node in network.nodes):
-        raise ArgumentError("network", "no operator of float32 weights", "one at least")
+    layers = tuple(node.dst for node in network.nodes if is_layer(node))
+    if not layers:
+        raise ArgumentError("model", "no operator of float32 weights", "one at least")
+    decided = options.deciding(layers, readers_of(network), frozenset(network.inputs))
+    quantizers = decided(options.config)
+    stay = options.staying(quantizers, layers)
     everything = _with_all(network)
     first: list[tuple[Values, Values]] = []
 
@@ -97,11 +69,24 @@ def calibrate(
         values = {**inputs, **everything(*inputs.values())}
         if not first:
             first.append((inputs, values))
-        return {name: each for name, each in values.items() if each.dtype == np.float32}
+        return values
 
-    states = collect(run, batches, estimators)
-    ends = {name: (float(each.range()[0]), float(each.range()[1])) for name, each in states.items()}
-    return NetworkCalibration(network, ends, *first[0], floats, bits)
+    ranges = found_ranges(run, batches, code_tensors(network), quantizers, options.estimators)
+
+    def calibrated(settled: QuantizationConfig | None) -> NetworkCalibration:
+        return NetworkCalibration(network, ranges, *first[0], stay, decided(settled))
+
+    weighed = {
+        node.dst: _weighed(node.runs, first[0][1][node.dst])
+        for node in network.nodes
+        if is_layer(node) and node.dst not in stay
+    }
+    return calibrated(options.settled(weighed, lambda settled: calibrated(settled).network))
+
+
+def _weighed(operator: Operator, result: Array) -> WeighedLayer:
+    wei = np.moveaxis(operator.weights.values, operator.axis, 0)
+    return WeighedLayer(wei, 2.0 * result.size * wei.size / len(wei))
 
 
 class NetworkCalibration(MixedCalibration[Network, Network]):
@@ -117,8 +102,8 @@ class NetworkCalibration(MixedCalibration[Network, Network]):
         One batch, and what the float network makes of it: every tensor.
     floats : iterable of str, or mapping of str to {"f32", "bf16"}
         Operators that stay in floats, by the names of their results; f32 unless said.
-    wei_bits : int
-        Of the weights.
+    quantizers : Quantizers
+        What tensors become.
 
     Attributes
     ----------
@@ -139,11 +124,11 @@ class NetworkCalibration(MixedCalibration[Network, Network]):
         inputs: Values,
         values: Values,
         floats: Floats = (),
-        wei_bits: int = 8,
+        quantizers: Quantizers = PLAIN,
     ) -> None:
         layers = (node.dst for node in source.nodes if is_layer(node))
-        super().__init__(source, layers, ranges, inputs, values, floats, wei_bits)
-        self._quantized = quantized_network(source, self.ranges, self.floats, wei_bits)
+        super().__init__(source, layers, ranges, inputs, values, floats, quantizers)
+        self._quantized = quantized_network(source, self.ranges, self.floats, quantizers)
         self.network = self._quantized.network
 
     def _make(self) -> Network:
@@ -189,7 +174,8 @@ class NetworkCalibration(MixedCalibration[Network, Network]):
             ]
             sqnr = self._sqnr(real, values[node.dst], q)
             rows.append([shortened(node.dst, 40), *cells, sqnr, *measured])
-        return table(heads, rows, self._quantized.whys, times=times)
+        whys = {**self._quantized.whys, **self.notes()}
+        return table(heads, rows, whys, times=times)
 
     def _exactness(self, node: Node, values: Values) -> str:
         if not isinstance(node.runs, Operator):

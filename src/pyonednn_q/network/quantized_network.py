@@ -22,7 +22,7 @@ from pyonednn_q.network.moves import Repeat, Slice, Transpose
 from pyonednn_q.network.operations import Concat, Convert, Dequantize, Pool, Quantize, Reshape
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
-from pyonednn_q.quantize.ranges import qparams_from_range
+from pyonednn_q.quantize.quantizers import Quantizers
 from pyonednn_q.shown import shortened
 
 Ends = Mapping[str, tuple[float, float]]
@@ -53,7 +53,7 @@ class QuantizedNetwork(NamedTuple):
 
 
 def quantized_network(
-    network: Network, ranges: Ends, floats: Mapping[str, str], wei_bits: int
+    network: Network, ranges: Ends, floats: Mapping[str, str], quantizers: Quantizers
 ) -> QuantizedNetwork:
     """Return a network of INT8 operators, of inputs and outputs as before.
 
@@ -66,12 +66,12 @@ def quantized_network(
     floats : mapping of str to {"f32", "bf16"}
         Operators that stay in floats, by the names of their results. Those that no INT8 operator
         can stand for stay float32, with the reason.
-    wei_bits : int
-        Of the weights.
+    quantizers : Quantizers
+        What tensors and weights become.
     """
     types = {name: float_type(dtype) for name, dtype in floats.items()}
     while True:
-        build = _Build(network, ranges, types, wei_bits)
+        build = _Build(network, ranges, types, quantizers)
         try:
             return build.result()
         except (ArgumentError, UnsupportedError) as error:
@@ -86,6 +86,42 @@ def is_layer(node: Node) -> bool:
     if not isinstance(what, Operator):
         return False
     return what.settings.src_q is None and {what.weights.dtype, what.settings.dst} == {"f32"}
+
+
+def code_tensors(network: Network) -> list[str]:
+    """Return the tensors that become codes if all layers do, in order."""
+    wanted = _wanted(network, {node.dst for node in network.nodes if is_layer(node)})
+    names = [*network.inputs, *(node.dst for node in network.nodes)]
+    return [name for name in names if name in wanted]
+
+
+def _wanted(network: Network, narrow: set[str]) -> set[str]:
+    wanted: set[str] = set()
+    for node in reversed(network.nodes):
+        if node.dst in narrow:
+            wanted.update(node.srcs)
+            if node.residual is not None and node.dst in wanted:
+                wanted.add(node.residual)
+        elif _moves_codes(node, wanted):
+            wanted.update(node.srcs)
+    return wanted
+
+
+def _moves_codes(node: Node, codes: Iterable[str]) -> bool:
+    has_tables = isinstance(node.runs, Concat) and bool(node.runs.tables)
+    return isinstance(node.runs, _MOVERS) and not has_tables and node.dst in codes
+
+
+def readers_of(network: Network) -> dict[str, str]:
+    """Return the first layer that reads each tensor, itself or what it is moved to."""
+    readers: dict[str, str] = {}
+    for node in reversed(network.nodes):
+        if is_layer(node):
+            readers[node.srcs[0]] = node.dst
+        elif isinstance(node.runs, _MOVERS) and node.dst in readers:
+            for name in node.srcs:
+                readers.setdefault(name, readers[node.dst])
+    return readers
 
 
 def with_chain(operator: Operator, post: Chain) -> Operator:
@@ -128,16 +164,23 @@ class _Build:
     """The nodes of the new network, while they are made."""
 
     def __init__(
-        self, network: Network, ranges: Ends, floats: dict[str, tuple[str, str]], wei_bits: int
+        self,
+        network: Network,
+        ranges: Ends,
+        floats: dict[str, tuple[str, str]],
+        quantizers: Quantizers,
     ) -> None:
         self.layer = ""  # that is being made
-        self._network, self._floats, self._wei_bits = network, floats, wei_bits
+        self._network, self._floats, self._quantizers = network, floats, quantizers
         self._narrow = {n.dst for n in network.nodes if is_layer(n) and n.dst not in floats}
-        wanted = self._wanted()
-        groups = [(n.dst, *n.srcs) for n in network.nodes if self._moves_codes(n, wanted)]
+        wanted = _wanted(network, self._narrow)
+        groups: list[Iterable[str]] = [
+            (n.dst, *n.srcs) for n in network.nodes if _moves_codes(n, wanted)
+        ]
         names = [*network.inputs, *(node.dst for node in network.nodes)]
+        groups += quantizers.linked({name: name for name in wanted})
         ends = shared_ranges((name for name in names if name in wanted), groups, ranges)
-        self._params = {name: qparams_from_range(lo, hi, "u8") for name, (lo, hi) in ends.items()}
+        self._params = {name: quantizers.activation(name, *each) for name, each in ends.items()}
         self._taken = set(names)
         self._codes = {name: self._free(f"{name}:codes") for name in self._params}
         self._nodes: list[Node] = []
@@ -150,7 +193,7 @@ class _Build:
             self.layer = node.dst
             if node.dst in self._narrow:
                 self._add_narrow(node)
-            elif self._moves_codes(node, self._params):
+            elif _moves_codes(node, self._params):
                 srcs = tuple(self._codes[name] for name in node.srcs)
                 runs, q = node.runs, self._params[node.dst]
                 if isinstance(runs, Pool) and runs.counts_pads:
@@ -166,21 +209,6 @@ class _Build:
         quantized = Network(network.inputs, self._nodes, network.outputs)
         return QuantizedNetwork(quantized, reals, params, whys)
 
-    def _wanted(self) -> set[str]:
-        wanted: set[str] = set()
-        for node in reversed(self._network.nodes):
-            if node.dst in self._narrow:
-                wanted.update(node.srcs)
-                if node.residual is not None and node.dst in wanted:
-                    wanted.add(node.residual)
-            elif self._moves_codes(node, wanted):
-                wanted.update(node.srcs)
-        return wanted
-
-    def _moves_codes(self, node: Node, codes: Iterable[str]) -> bool:
-        has_tables = isinstance(node.runs, Concat) and bool(node.runs.tables)
-        return isinstance(node.runs, _MOVERS) and not has_tables and node.dst in codes
-
     def _add_narrow(self, node: Node) -> None:
         dst_q = self._params.get(node.dst)
         residual, steps = node.residual, node.runs.settings.post.steps
@@ -188,13 +216,16 @@ class _Build:
             steps = _adding(steps, self._params[residual])
             residual = self._codes[residual]
         src = node.srcs[0]
-        options = {
+        options: dict[str, Any] = {
             "src_q": self._params[src],
             "dst_q": dst_q,
             "post": Chain(*steps),
-            "wei_levels": 2**self._wei_bits - 1,
         }
         wei = node.runs.weights.values
+        if node.dst in self._quantizers.layers:
+            wei, options["wei_fq"] = self._quantizers.weights_fq(node.dst, wei, node.runs.axis)
+        else:
+            options["wei_levels"] = 2**self._quantizers.wei_bits - 1
         layer = _remade(node.runs, type(node.runs).from_float, wei, options)
         dst = node.dst if dst_q is None else self._codes[node.dst]
         self._nodes.append(Node(dst, layer, self._codes[src], residual, node.operands))

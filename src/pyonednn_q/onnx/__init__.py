@@ -7,7 +7,8 @@ makes a list of calls of it, `Model` runs that. ONNX's own tests drive `pyonednn
 
 from __future__ import annotations
 
-from pyonednn_q.onnx.calibration import Calibration, calibrate
+from pyonednn_q.onnx.calibration import Calibration
+from pyonednn_q.onnx.calibrator import calibrate
 from pyonednn_q.onnx.code_convolutions import conv_integer, qlinear_conv
 from pyonednn_q.onnx.convolutions import conv, conv_transpose
 from pyonednn_q.onnx.fusion import fuse

@@ -1,13 +1,9 @@
-"""calibrate: an FP32 model and samples of its inputs to an INT8 model, and what that costs.
-
-Ranges come from estimators that see every tensor while the float model runs. Quantizers go where
-codes are read, and `fuse` makes layers of that: batch norms, activations and additions join their
-chains. Layers that cost too much accuracy are turned back to floats, one by one.
-"""
+"""An ONNX model of floats, the ranges of its tensors, and which of its layers are INT8."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from statistics import median
 from time import perf_counter
@@ -19,104 +15,33 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import (
     flag,
-    function,
-    instance,
-    named,
-    whole,
+    one_of,
 )
-from pyonednn_q.errors import ArgumentError
 from pyonednn_q.network.accuracy_loop import (
     Floats,
     MixedCalibration,
     Values,
     table,
-    usual_wei_bits,
 )
-from pyonednn_q.onnx.float_model import float_model
+from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.graph import OnnxGraph, ValueInfo
 from pyonednn_q.onnx.model import Model
-from pyonednn_q.onnx.qdq_form import qdq_form
+from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.onnx.quantized_form import (
-    QuantizerPlacement,
     codes_name,
     layers_of,
     quantized_form,
-    with_norms_as_layers,
 )
-from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
-from pyonednn_q.quantize.calibrate import collect, estimator
-from pyonednn_q.shown import shortened, shown
+from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
+from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:
     from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
-    from pyonednn_q.quantize.estimator import Estimator
 
 _ROUNDS = 21
-
-
-def calibrate(
-    graph: OnnxGraph,
-    batches: Iterable[Any],
-    *,
-    estimators: Callable[[], Estimator] = estimator,
-    floats: Floats = (),
-    wei_bits: int | None = None,
-) -> Calibration:
-    """Find the ranges of a float model's tensors, and make an INT8 model of it.
-
-    Parameters
-    ----------
-    graph : OnnxGraph
-        Of floats, as `load` returns it.
-    batches : iterable of (mapping of str to array_like, or array_like)
-        Inputs by name; or the input, of a model that has one. In the model's dims. Read once; the
-        first stays, to compare results on.
-    estimators : callable
-        What makes an `Estimator` of each tensor's range; min-max unless said.
-    floats : iterable of str, or mapping of str to {"f32", "bf16"}
-        Names of layers that stay in floats: f32 unless said. What follows them, up to what other
-        layers read as codes, stays with them.
-    wei_bits : int, optional
-        Of the weights, which get a scale for each output channel: 8; or 7, which processors
-        without VNNI multiply exactly. None: what this one does.
-
-    Returns
-    -------
-    Calibration
-
-    Raises
-    ------
-    ArgumentError
-        No batches; a model with quantizers, or without layers; a name that is no layer's.
-    """
-    instance("graph", graph, OnnxGraph)
-    function("estimators", estimators)
-    bits = usual_wei_bits() if wei_bits is None else whole("wei_bits", wei_bits, lo=2, hi=8)
-    plain = qdq_form(graph)
-    if any(node.kind in {"QuantizeLinear", "DequantizeLinear"} for node in plain.nodes):
-        raise ArgumentError("graph", "quantizers", "a model of floats; `fuse` takes quantized ones")
-    if not layers_of(plain):
-        raise ArgumentError("graph", "no layer of constant weights", "one at least")
-    source = with_norms_as_layers(plain)
-    codes = QuantizerPlacement(source, frozenset()).tensors
-    seen = {name: source.tensors[name] for name in codes if name not in source.inputs}
-    ends = MappingProxyType({**seen, **source.outputs})
-    observed = float_model(replace(source, outputs=ends))
-    first: list[tuple[Values, Values]] = []
-
-    def run(batch: Any) -> Values:  # noqa: ANN401
-        inputs = _inputs(source, batch)
-        values = {**inputs, **observed.run(inputs)}
-        if not first:
-            first.append((inputs, values))
-        return {name: values[name] for name in codes}
-
-    states = collect(run, batches, estimators)
-    ranges = {name: tuple(map(float, each.range())) for name, each in states.items()}
-    return Calibration(source, ranges, *first[0], floats, bits)
 
 
 class Calibration(MixedCalibration[OnnxGraph, Model]):
@@ -132,8 +57,8 @@ class Calibration(MixedCalibration[OnnxGraph, Model]):
         One batch, and what the float model makes of it: every tensor.
     floats : iterable of str, or mapping of str to {"f32", "bf16"}
         Names of layers that stay in floats; f32 unless said.
-    wei_bits : int
-        Of the weights.
+    quantizers : Quantizers
+        What tensors become.
 
     Attributes
     ----------
@@ -154,11 +79,11 @@ class Calibration(MixedCalibration[OnnxGraph, Model]):
         inputs: Values,
         values: Values,
         floats: Floats = (),
-        wei_bits: int = 8,
+        quantizers: Quantizers = PLAIN,
     ) -> None:
         layers = (node.name for node in layers_of(source))
-        super().__init__(source, layers, ranges, inputs, values, floats, wei_bits)
-        self.graph = quantized_form(source, self.ranges, frozenset(self.floats), wei_bits=wei_bits)
+        super().__init__(source, layers, ranges, inputs, values, floats, quantizers)
+        self.graph = quantized_form(source, self.ranges, frozenset(self.floats), quantizers)
 
     def model(self, *, exact_rounding: bool = False) -> Model:
         """Return the INT8 model; its `network()` runs it in one call.
@@ -169,6 +94,20 @@ class Calibration(MixedCalibration[OnnxGraph, Model]):
             As of `fuse`.
         """
         return Model(self._fused(exact_rounding=exact_rounding))
+
+    def save(self, file: str | os.PathLike[str], *, form: str = "qdq") -> None:
+        """Write the model with its quantizers; `load` reads both forms.
+
+        Parameters
+        ----------
+        file : path
+            Is overwritten.
+        form : {"qdq", "fake_quantize"}
+            QuantizeLinear and DequantizeLinear; or FakeQuantize of OpenVINO's domain, as the
+            training tool writes unless told otherwise. Layers in floats are float32 in either.
+        """
+        one_of("form", form, ("qdq", "fake_quantize"))
+        save(self.graph if form == "qdq" else fake_quantize_form(self.graph), file)
 
     def _make(self) -> Model:
         return self.model()
@@ -208,21 +147,12 @@ class Calibration(MixedCalibration[OnnxGraph, Model]):
             for node in seen.graph.nodes
             if any(part.name in self.layers for part in node.parts) and node.why
         }
-        return table(heads, rows, whys, times=times)
+        return table(heads, rows, {**whys, **self.notes()}, times=times)
 
     def _fused(self, *, exact_rounding: bool = False) -> FusedGraph:
         return fuse(
             self.graph, exact_rounding=exact_rounding, keep_rounding=False, floats=self.floats
         )
-
-
-def _inputs(graph: OnnxGraph, batch: Any) -> Values:  # noqa: ANN401
-    if not isinstance(batch, Mapping):
-        if len(graph.inputs) != 1:
-            raise ArgumentError("batches", "arrays", f"inputs by name: {shown(list(graph.inputs))}")
-        batch = dict.fromkeys(graph.inputs, batch)
-    by_name = named("batches", batch, object)
-    return {name: as_array(f"batches[{shown(name)}]", array) for name, array in by_name.items()}
 
 
 def _described(node: FusedNode, values: Values) -> list[str]:

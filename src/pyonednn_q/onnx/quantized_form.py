@@ -7,13 +7,14 @@ moved to each other (pools, Concat, reshapes) share one scale, so that codes are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.network.quantized_network import shared_ranges
 from pyonednn_q.onnx.fused_node import is_mover
@@ -21,11 +22,12 @@ from pyonednn_q.onnx.fusion import CODE_OPERATIONS
 from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
 from pyonednn_q.onnx.layer_reader import LAYERS
 from pyonednn_q.onnx.quantizers import GraphView
-from pyonednn_q.quantize.integer_weights import integer_weights
-from pyonednn_q.quantize.ranges import qparams_from_range
+from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.quantizers import Quantizers
 
 Array = np.ndarray[Any, Any]
 Ends = Mapping[str, tuple[float, float]]
+Shared = dict[str, tuple[float, float]]
 
 _ACTIVATIONS = frozenset(
     {
@@ -152,14 +154,26 @@ class QuantizerPlacement:
         same = bool(other) and self._view.dims(other) == self._view.dims(value)
         return [node] if same and node.kind in {"Add", "Mul"} else []
 
-    def shared(self, ranges: Ends) -> dict[str, tuple[float, float]]:
-        """Return the range of every tensor, one for those that are moved to each other."""
+    def readers(self) -> dict[str, str]:
+        """Return the first layer that reads each tensor, itself or what it is moved to."""
+        layers = {id(node) for node in self.layers}
+        readers: dict[str, str] = {}
+        for node in reversed(self._graph.nodes):
+            if id(node) in layers:
+                readers[node.inputs[0]] = node.name
+            elif is_mover(node.kind, node.attributes) and node.outputs[0] in readers:
+                for name in node.inputs:
+                    readers.setdefault(name, readers[node.outputs[0]])
+        return readers
+
+    def shared(self, ranges: Ends, linked: Iterable[Iterable[str]] = ()) -> Shared:
+        """Return the range of every tensor, one for those that are linked or moved together."""
         groups = [
             (*node.inputs, *node.outputs)
             for node in self._graph.nodes
             if is_mover(node.kind, node.attributes) or node.kind == "AveragePool"
         ]
-        return shared_ranges(self.tensors, groups, ranges)
+        return shared_ranges(self.tensors, [*groups, *linked], ranges)
 
 
 def with_norms_as_layers(graph: OnnxGraph) -> OnnxGraph:
@@ -210,7 +224,7 @@ def layers_of(graph: OnnxGraph) -> tuple[GraphNode, ...]:
 
 
 def quantized_form(
-    graph: OnnxGraph, ranges: Ends, floats: frozenset[str], *, wei_bits: int
+    graph: OnnxGraph, ranges: Ends, floats: frozenset[str], quantizers: Quantizers
 ) -> OnnxGraph:
     """Return a float graph with quantizers, for `fuse`.
 
@@ -222,8 +236,8 @@ def quantized_form(
         Of every real tensor that may become codes.
     floats : frozenset of str
         Names of layers that stay in floats.
-    wei_bits : int
-        8; or 7, which CPUs without VNNI multiply exactly.
+    quantizers : Quantizers
+        What tensors and weights become.
     """
     if graph.opset < _LEAST_OPSET:
         wanted = f"at least {_LEAST_OPSET}: onnx.version_converter.convert_version"
@@ -233,32 +247,56 @@ def quantized_form(
     taken = {*graph.constants, *graph.inputs, *graph.tensors}
     layers = {id(node) for node in placement.layers}
     renamed: dict[str, str] = {}
-    quantizers: dict[str, tuple[GraphNode, GraphNode]] = {}
-    for name, (lo, hi) in placement.shared(ranges).items():
-        q = qparams_from_range(lo, hi, "u8")
-        names = {
-            part: _new(f"{name}:{part}", taken) for part in ("scale", "point", "codes", "real")
-        }
+    beside: dict[str, tuple[GraphNode, GraphNode]] = {}
+    makers = {name: node.name for node in graph.nodes for name in node.outputs}
+    linked = quantizers.linked({name: makers.get(name, "") for name in placement.tensors})
+    shared = placement.shared(ranges, linked)
+    outputs = quantized_outputs(graph, quantizers)
+    shared |= {name: ranges[name] for name in outputs if name not in shared}
+    inner = {name: _new(f"{name}:float", taken) for name in outputs}  # before their quantizers
+    for name, (lo, hi) in shared.items():
+        q = quantizers.activation(name, lo, hi)
+        names = {part: _new(f"{name}:{part}", taken) for part in ("scale", "point", "codes")}
         constants[names["scale"]] = np.asarray(np.float32(q.scale))
-        constants[names["point"]] = np.asarray(q.zero_point, np.uint8).reshape(())
+        constants[names["point"]] = np.asarray(q.zero_point, dtypes.numpy_dtype(q.dtype)).reshape(
+            ()
+        )
+        renamed[name] = name if name in inner else _new(f"{name}:real", taken)
         numbers = names["scale"], names["point"]
-        into = _node("QuantizeLinear", (name, *numbers), names["codes"])
-        back = _node("DequantizeLinear", (names["codes"], *numbers), names["real"])
-        quantizers[name], renamed[name] = (into, back), names["real"]
-    nodes: list[GraphNode] = [each for name in graph.inputs for each in quantizers.get(name, ())]
+        into = _node("QuantizeLinear", (inner.get(name, name), *numbers), names["codes"])
+        back = _node("DequantizeLinear", (names["codes"], *numbers), renamed[name])
+        beside[name] = into, back
+    nodes: list[GraphNode] = [each for name in graph.inputs for each in beside.get(name, ())]
     for node in graph.nodes:
         inputs = tuple(renamed.get(name, name) for name in node.inputs)
         if id(node) in layers:
-            wei, axis = node.inputs[1], _axis(node, constants[node.inputs[1]])
-            real, back = _weights(wei, axis, constants, taken, wei_bits)
+            wei, axis = node.inputs[1], channels_axis(node, constants[node.inputs[1]])
+            codes, q = quantizers.weights(node.name, constants[wei], axis)
+            real, back = _weights(wei, codes, q, constants, taken)
             nodes.append(back)
             inputs = (inputs[0], real, *inputs[2:])
         elif placement.reads_floats(node):
             pairs = zip(node.inputs, inputs, strict=True)
             inputs = tuple(name if name in placement.reals else real for name, real in pairs)
-        nodes.append(replace(node, inputs=inputs))
-        nodes += [each for name in node.outputs for each in quantizers.get(name, ())]
-    return replace(graph, nodes=tuple(nodes), constants=MappingProxyType(constants))
+        results = tuple(inner.get(name, name) for name in node.outputs)
+        nodes.append(replace(node, inputs=inputs, outputs=results))
+        nodes += [each for name in node.outputs for each in beside.get(name, ())]
+    tensors = {**graph.tensors, **{inner[name]: graph.outputs[name] for name in outputs}}
+    return replace(
+        graph,
+        nodes=tuple(nodes),
+        constants=MappingProxyType(constants),
+        tensors=MappingProxyType(tensors),
+    )
+
+
+def quantized_outputs(graph: OnnxGraph, quantizers: Quantizers) -> tuple[str, ...]:
+    """Return the computed real outputs of a graph, if they are quantized, too."""
+    if quantizers.config is None or not quantizers.config.quantize_outputs:
+        return ()
+    known = {*graph.inputs, *graph.constants}
+    outputs = graph.outputs.items()
+    return tuple(n for n, info in outputs if n not in known and info.dtype == "float32")
 
 
 def codes_name(nodes: tuple[GraphNode, ...]) -> dict[str, str]:
@@ -267,22 +305,19 @@ def codes_name(nodes: tuple[GraphNode, ...]) -> dict[str, str]:
 
 
 def _weights(
-    wei: str, axis: int | None, constants: dict[str, Array], taken: set[str], bits: int
+    wei: str, codes: Array, q: QParams, constants: dict[str, Array], taken: set[str]
 ) -> tuple[str, GraphNode]:
     names = {part: _new(f"{wei}:{part}", taken) for part in ("scale", "point", "codes", "real")}
-    real = constants[wei]
-    extent: Any = "per_tensor" if axis is None else "per_channel"
-    weights = integer_weights(real, bits, granularity=extent, axis=axis or 0)
-    scale = np.asarray(weights.scale, np.float32)
+    scale = np.asarray(q.scale, np.float32)
     constants[names["scale"]] = scale
-    constants[names["point"]] = np.zeros(scale.shape, np.int8)
-    constants[names["codes"]] = weights.codes
+    constants[names["point"]] = np.broadcast_to(np.asarray(q.zero_point, np.int8), scale.shape)
+    constants[names["codes"]] = codes
     inputs = (names["codes"], names["scale"], names["point"])
-    attributes = {} if axis is None else {"axis": axis}
+    attributes = {} if q.axis is None else {"axis": q.axis}
     return names["real"], _node("DequantizeLinear", inputs, names["real"], attributes)
 
 
-def _axis(node: GraphNode, wei: Array) -> int | None:
+def channels_axis(node: GraphNode, wei: Array) -> int | None:
     """Return the dimension of the weights that the channels of the result run along."""
     if node.kind == "Conv":
         return 0

@@ -171,7 +171,7 @@ def collect(
             if name not in tensors:
                 raise ArgumentError("run", f"no tensor {shown(name)}", "every one of `estimators`")
             if name not in states and callable(estimators):
-                states[name] = _new(estimators)
+                states[name] = made_by(estimators)
             _updated(name, states[name], tensors[name])
         seen += 1
     if not seen:
@@ -198,7 +198,14 @@ def merged(first: Mapping[str, Estimator], second: Mapping[str, Estimator]) -> d
     return states
 
 
-def _new(estimators: Callable[[], Estimator]) -> Estimator:
+def made_by(estimators: Callable[[], Estimator]) -> Estimator:
+    """Return an estimator that a caller's function makes.
+
+    Raises
+    ------
+    ArgumentError
+        What it raises, and what is no estimator.
+    """
     try:
         state = estimators()
     except Error:

@@ -1,7 +1,7 @@
 """torch: PyTorch's layers on oneDNN. Needs the package torch; `import pyonednn_q` does not.
 
 `swap` puts oneDNN's kernels into a quantized model, which stays a model of torch. `sequential`
-reads float layers as a `pyonednn_q.network.Network`; `pyonednn_q.network.calibrate` makes it INT8.
+reads float layers as a `pyonednn_q.network.Network`; `pyonednn_q.calibrate` makes it INT8.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def sequential(
     model: Any,  # noqa: ANN401 - torch's types are not looked at
     example: Any,  # noqa: ANN401
 ) -> Network:
-    """Return float layers one behind the other as a network; `network.calibrate` makes it INT8.
+    """Return float layers one behind the other as a network; `pyonednn_q.calibrate` makes it INT8.
 
     Parameters
     ----------
@@ -72,12 +72,12 @@ def sequential(
     Examples
     --------
     >>> import torch
-    >>> from pyonednn_q.network import calibrate
+    >>> import pyonednn_q as pq
     >>> from pyonednn_q.torch import sequential
     >>> layers = torch.nn.Conv2d(1, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU()
     >>> image = torch.ones(1, 1, 8, 8)
     >>> net = sequential(torch.nn.Sequential(*layers), image)
-    >>> calibrate(net, [image.numpy()]).layers
+    >>> pq.calibrate(net, [image.numpy()]).layers
     ('conv1',)
     """
     instance("model", model, nn.Sequential)

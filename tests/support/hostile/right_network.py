@@ -25,7 +25,6 @@ from pyonednn_q.network import (
     Slice,
     Softmax,
     Transpose,
-    calibrate,
     sequential,
 )
 from pyonednn_q.primitive import TensorSpec
@@ -78,9 +77,9 @@ def network_calls() -> Calls:
         "Node": (Node, {"dst": "pool", "runs": Pool("max", 2), "src": ("x",)}),
         "Network": (Network, {"inputs": ["x"], "nodes": _NODES, "outputs": ["flat"]}),
         "calibrate": (
-            calibrate,
+            pq.calibrate,
             {
-                "network": _float_network(),
+                "model": _float_network(),
                 "batches": [FLOATS],
                 "estimators": pq.quantize.estimator,
                 "floats": {"innerproduct1": "bf16"},

@@ -131,13 +131,14 @@ def onnx_models() -> Calls:
         "load": (pq.onnx.load, {"model": data, "dims": {}, **limits}),
         "fuse": (pq.onnx.fuse, {"graph": graph, **options, "floats": {"dense": "f32"}}),
         "onnx.calibrate": (
-            pq.onnx.calibrate,
+            pq.calibrate,
             {
-                "graph": pq.onnx.load(_float_model()),
+                "model": pq.onnx.load(_float_model()),
                 "batches": [FLOATS],
-                "estimators": pq.quantize.estimator,
                 "floats": {"dense": "bf16"},
-                "wei_bits": 7,
+                "config": {"algorithm": "quantization", "preset": "mixed"},
+                "traces": {"dense": 1.0},
+                "metric": lambda model: float(len(model.graph.nodes)),
             },
         ),
         "Model": (pq.onnx.Model, {"graph": pq.onnx.fuse(graph)}),

@@ -1,0 +1,171 @@
+"""What a caller asks of a calibration, and what it decides: the same for each kind of network."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from pyonednn_q.argument import each, function
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.network.accuracy_loop import Floats, Values, float_types, scored
+from pyonednn_q.quantize.calibrate import collect, made_by
+from pyonednn_q.quantize.config import QuantizationConfig
+from pyonednn_q.quantize.config_reader import read_config
+from pyonednn_q.quantize.precision import WeighedLayer, with_widths
+from pyonednn_q.quantize.quantizers import Quantizers
+
+if TYPE_CHECKING:
+    from pyonednn_q.quantize.estimator import Estimator
+
+Config: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str] | QuantizationConfig"
+Decide: TypeAlias = "Callable[[QuantizationConfig | None], Quantizers]"
+
+
+class CalibrationOptions(NamedTuple):
+    """What a caller asks for.
+
+    Attributes
+    ----------
+    config : QuantizationConfig or None
+        None: `estimators` and `wei_bits` decide.
+    estimators : callable
+        What makes an estimator of a tensor's range.
+    floats : iterable of str, or mapping of str to {"f32", "bf16"}
+        Layers that stay in floats.
+    wei_bits : int
+        Width of weights.
+    traces : mapping of str to float, or None
+        For a configuration with HAWQ.
+    metric : callable or None
+        For a configuration with AutoQ.
+    """
+
+    config: QuantizationConfig | None
+    estimators: Callable[[], Estimator]
+    floats: Floats
+    wei_bits: int
+    traces: Mapping[str, float] | None
+    metric: Callable[[Any], float] | None
+
+    def deciding(
+        self, layers: tuple[str, ...], readers: Mapping[str, str], inputs: frozenset[str]
+    ) -> Decide:
+        """Return what makes Quantizers of a configuration, for the layers of a network.
+
+        Parameters
+        ----------
+        layers : tuple of str
+            Names of all layers, in order.
+        readers : mapping of str to str
+            Layers by the tensors that they read.
+        inputs : frozenset of str
+            Names of the network's inputs.
+        """
+
+        def decide(config: QuantizationConfig | None) -> Quantizers:
+            if config is None:
+                return Quantizers(self.wei_bits)
+            return Quantizers.of(config, self.wei_bits, layers, readers, inputs)
+
+        return decide
+
+    def staying(self, quantizers: Quantizers, layers: tuple[str, ...]) -> dict[str, str]:
+        """Return the layers that stay in floats, by the configuration or the caller."""
+        left = dict.fromkeys(quantizers.floats(), "f32")
+        return {**left, **float_types(self.floats, layers)}
+
+    def settled(
+        self,
+        layers: Mapping[str, WeighedLayer],
+        calibrated: Callable[[QuantizationConfig], object],
+    ) -> QuantizationConfig | None:
+        """Return the configuration with a width for each layer.
+
+        Parameters
+        ----------
+        layers : mapping of str to WeighedLayer
+            Those that become INT8.
+        calibrated : callable
+            From a configuration of settled widths to what runs.
+        """
+        if self.config is None:
+            return None
+        metric = self.metric
+        if metric is None:
+            return with_widths(self.config, layers, self.traces, None)
+        function("metric", metric)
+
+        def score(config: QuantizationConfig) -> float:
+            return scored(metric, calibrated(config))
+
+        return with_widths(self.config, layers, self.traces, score)
+
+
+def known_config(
+    config: Config | None, *, estimators: bool, wei_bits: int | None
+) -> QuantizationConfig | None:
+    """Return what a configuration says, which nothing else may say as well.
+
+    Parameters
+    ----------
+    config : mapping, path of a JSON file, QuantizationConfig or None
+        None: there is none.
+    estimators : bool
+        Whether estimators were given.
+    wei_bits : int or None
+        The width of weights that was given.
+
+    Raises
+    ------
+    ArgumentError
+        Both; what `read_config` refuses.
+    """
+    if config is None:
+        return None
+    for name, is_given in (("estimators", estimators), ("wei_bits", wei_bits is not None)):
+        if is_given:
+            raise ArgumentError(name, "one beside config", "none: the configuration decides")
+    return config if isinstance(config, QuantizationConfig) else read_config(config)
+
+
+def found_ranges(
+    run: Callable[[Any], Values],
+    batches: Iterable[Any],
+    names: Iterable[str],
+    quantizers: Quantizers,
+    estimators: Callable[[], Estimator],
+) -> dict[str, tuple[float, float]]:
+    """Return the ranges of tensors, in one pass over batches.
+
+    Parameters
+    ----------
+    run : callable
+        From a batch to the tensors.
+    batches : iterable
+        Samples along dimension 0 of each tensor.
+    names : iterable of str
+        Tensors to look at.
+    quantizers : Quantizers
+        What knows the estimator of a tensor, and how many samples to read, where it was told.
+    estimators : callable
+        What makes the others.
+    """
+    states = {name: quantizers.estimator(name) or made_by(estimators) for name in names}
+    most = quantizers.samples()
+    collect(run, batches if most is None else _first(batches, most), states)
+    ends = {name: state.range() for name, state in states.items()}
+    return {name: (float(lo), float(hi)) for name, (lo, hi) in ends.items()}
+
+
+def _first(batches: Iterable[Any], most: int) -> Iterator[Any]:
+    """Return the batches that hold the first samples."""
+    seen = 0
+    for batch in each("batches", batches):
+        yield batch
+        arrays = list(batch.values()) if isinstance(batch, Mapping) else [batch]
+        seen += max((np.shape(array)[0] for array in arrays if np.ndim(array)), default=1)
+        if seen >= most:
+            return

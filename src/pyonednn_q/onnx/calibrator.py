@@ -1,0 +1,215 @@
+"""calibrate: a float network and samples of its inputs to an INT8 network, and what that costs.
+
+Ranges come from estimators that see the tensors that become codes while the float network runs,
+compiled. Quantizers go where codes are read, and `fuse` makes layers of that: batch norms,
+activations and additions join their chains.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from math import prod
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from pyonednn_q.argument import (
+    function,
+    instance,
+    named,
+    whole,
+)
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.network import Network, NetworkCalibration
+from pyonednn_q.network.accuracy_loop import (
+    Floats,
+    Values,
+    usual_wei_bits,
+)
+from pyonednn_q.network.calibration import calibrated_network
+from pyonednn_q.network.calibration_options import (
+    CalibrationOptions,
+    Config,
+    found_ranges,
+    known_config,
+)
+from pyonednn_q.onnx.calibration import Calibration
+from pyonednn_q.onnx.float_model import float_model
+from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
+from pyonednn_q.onnx.model import Model
+from pyonednn_q.onnx.model_reader import load
+from pyonednn_q.onnx.qdq_form import qdq_form
+from pyonednn_q.onnx.quantized_form import (
+    QuantizerPlacement,
+    channels_axis,
+    layers_of,
+    quantized_outputs,
+    with_norms_as_layers,
+)
+from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.quantize.calibrate import estimator
+from pyonednn_q.quantize.config import QuantizationConfig
+from pyonednn_q.quantize.precision import WeighedLayer
+from pyonednn_q.shown import shown
+
+if TYPE_CHECKING:
+    from pyonednn_q.quantize.estimator import Estimator
+
+
+@overload
+def calibrate(
+    model: Network,
+    batches: Iterable[Any],
+    *,
+    config: Config | None = None,
+    estimators: Callable[[], Estimator] = estimator,
+    floats: Floats = (),
+    wei_bits: int | None = None,
+    traces: Mapping[str, float] | None = None,
+    metric: Callable[[Network], float] | None = None,
+) -> NetworkCalibration: ...
+
+
+@overload
+def calibrate(
+    model: OnnxGraph | str | os.PathLike[str],
+    batches: Iterable[Any],
+    *,
+    config: Config | None = None,
+    estimators: Callable[[], Estimator] = estimator,
+    floats: Floats = (),
+    wei_bits: int | None = None,
+    traces: Mapping[str, float] | None = None,
+    metric: Callable[[Model], float] | None = None,
+) -> Calibration: ...
+
+
+def calibrate(
+    model: OnnxGraph | Network | str | os.PathLike[str],
+    batches: Iterable[Any],
+    *,
+    config: Config | None = None,
+    estimators: Callable[[], Estimator] = estimator,
+    floats: Floats = (),
+    wei_bits: int | None = None,
+    traces: Mapping[str, float] | None = None,
+    metric: Callable[[Any], float] | None = None,
+) -> Calibration | NetworkCalibration:
+    """Find the ranges of a float network's tensors, and make an INT8 network of it.
+
+    The float network runs compiled; only tensors that become codes are looked at, in one pass.
+
+    Parameters
+    ----------
+    model : OnnxGraph, path of an ONNX model, or Network
+        Of float32 layers, without quantizers: what `onnx.load`, `network.sequential` and
+        `torch.sequential` return, or a `Network` of your own.
+    batches : iterable of (mapping of str to array_like, or array_like)
+        Inputs by name; or the input, of a model that has one. In the model's dims. Read once; the
+        first stays, to compare results on.
+    config : mapping, path of a JSON file, or QuantizationConfig, optional
+        A configuration of the training tool, NNCF (`quantize.read_config`). It decides ranges,
+        modes, widths of weights, shared scales and which layers stay in floats. Its scopes name
+        nodes of ONNX, or results of a Network. `summary` says what it does not get.
+    estimators : callable
+        What makes an `Estimator` of each tensor's range; min-max unless said. Without `config`.
+    floats : iterable of str, or mapping of str to {"f32", "bf16"}
+        Names of layers that stay in floats: f32 unless said. What follows them, up to what other
+        layers read as codes, stays with them.
+    wei_bits : int, optional
+        Width of the weights, which get a scale for each output channel: 8; or 7, which processors
+        without VNNI multiply exactly. None: what this one does. Without `config`.
+    traces : mapping of str to float, optional
+        Trace of the loss's Hessian in the weights of each layer, for a configuration with HAWQ.
+    metric : callable, optional
+        From an INT8 `Model` or `Network` to a score, for a configuration with AutoQ.
+
+    Returns
+    -------
+    Calibration or NetworkCalibration
+
+    Raises
+    ------
+    ArgumentError
+        No batches; a model with quantizers, or without layers; a name that is no layer's; what
+        the configuration asks for and nobody gave.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyonednn_q as pq
+    >>> wei = np.ones((2, 3), np.float32)
+    >>> net = pq.network.sequential(pq.InnerProduct(wei), pq.Eltwise("relu"))
+    >>> found = pq.calibrate(net, [np.eye(3, dtype=np.float32)])
+    >>> found.ranges["x"]
+    (0.0, 1.0)
+    >>> images = [np.eye(3, dtype=np.float32)]
+    >>> found = pq.calibrate(net, images, config={"algorithm": "quantization"})
+    >>> found.quantizers.layers["innerproduct1"].weights.half_range
+    True
+    """
+    function("estimators", estimators)
+    known = known_config(config, estimators=estimators is not estimator, wei_bits=wei_bits)
+    bits = usual_wei_bits() if wei_bits is None else whole("wei_bits", wei_bits, lo=2, hi=8)
+    options = CalibrationOptions(known, estimators, floats, bits, traces, metric)
+    if isinstance(model, Network):
+        return calibrated_network(model, batches, options)
+    graph = load(model) if isinstance(model, (str, os.PathLike)) else model
+    instance("model", graph, OnnxGraph, Network)
+    return _calibrated(graph, batches, options)
+
+
+def _calibrated(
+    graph: OnnxGraph, batches: Iterable[Any], options: CalibrationOptions
+) -> Calibration:
+    plain = qdq_form(graph)
+    if any(node.kind in {"QuantizeLinear", "DequantizeLinear"} for node in plain.nodes):
+        raise ArgumentError("model", "quantizers", "a model of floats; `fuse` takes quantized ones")
+    if not layers_of(plain):
+        raise ArgumentError("model", "no layer of constant weights", "one at least")
+    source = with_norms_as_layers(plain)
+    placement = QuantizerPlacement(source, frozenset())
+    layers = tuple(node.name for node in placement.layers)
+    decided = options.deciding(layers, placement.readers(), frozenset(source.inputs))
+    quantizers = decided(options.config)
+    stay = options.staying(quantizers, layers)
+    outputs = quantized_outputs(source, quantizers)
+    codes = tuple(dict.fromkeys((*placement.tensors, *outputs)))
+    seen = {name: source.tensors[name] for name in codes if name not in source.inputs}
+    ends = MappingProxyType({**seen, **source.outputs})
+    observed = float_model(replace(source, outputs=ends))
+    first: list[tuple[Values, Values]] = []
+
+    def run(batch: Any) -> Values:  # noqa: ANN401
+        inputs = _inputs(source, batch)
+        values = {**inputs, **observed.run(inputs)}
+        if not first:
+            first.append((inputs, values))
+        return {name: values[name] for name in codes}
+
+    ranges = found_ranges(run, batches, codes, quantizers, options.estimators)
+
+    def calibrated(settled: QuantizationConfig | None) -> Calibration:
+        return Calibration(source, ranges, *first[0], stay, decided(settled))
+
+    weighed = {n.name: _weighed(n, source) for n in placement.layers if n.name not in stay}
+    return calibrated(options.settled(weighed, lambda settled: calibrated(settled).model()))
+
+
+def _weighed(node: GraphNode, graph: OnnxGraph) -> WeighedLayer:
+    wei = graph.constants[node.inputs[1]]
+    axis = channels_axis(node, wei) or 0
+    dims = graph.tensors[node.outputs[0]].dims or ()
+    return WeighedLayer(np.moveaxis(wei, axis, 0), 2.0 * prod(dims) * wei.size / wei.shape[axis])
+
+
+def _inputs(graph: OnnxGraph, batch: Any) -> Values:  # noqa: ANN401
+    if not isinstance(batch, Mapping):
+        if len(graph.inputs) != 1:
+            raise ArgumentError("batches", "arrays", f"inputs by name: {shown(list(graph.inputs))}")
+        batch = dict.fromkeys(graph.inputs, batch)
+    by_name = named("batches", batch, object)
+    return {name: as_array(f"batches[{shown(name)}]", array) for name, array in by_name.items()}

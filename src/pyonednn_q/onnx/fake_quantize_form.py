@@ -1,0 +1,98 @@
+"""A graph with quantizers as one with FakeQuantize, as the training tool and OpenVINO have it.
+
+    DequantizeLinear(QuantizeLinear(x, s, z), s, z)   FakeQuantize(x, lo, hi, lo, hi), levels 256
+    DequantizeLinear(codes, s, z), of constants       FakeQuantize(wei, lo, hi, lo, hi)
+
+with lo = (qmin - z)·s and hi = (qmax - z)·s; wei are the real values of the codes. What reads codes
+by themselves keeps its quantizers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
+from pyonednn_q.onnx.linear import dequantize_linear
+
+Array = np.ndarray[Any, Any]
+DOMAIN = "org.openvinotoolkit"
+_LEVELS = 256
+
+
+def fake_quantize_form(graph: OnnxGraph) -> OnnxGraph:
+    """Return a graph whose pairs of quantizers, and dequantized weights, are FakeQuantize.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+        With QuantizeLinear and DequantizeLinear of 8 bits whose scales are constants.
+    """
+    constants: dict[str, Array] = dict(graph.constants)
+    readers: dict[str, list[GraphNode]] = {}
+    for node in graph.nodes:
+        for name in node.inputs:
+            readers.setdefault(name, []).append(node)
+    stores = {
+        node.outputs[0]: node
+        for node in graph.nodes
+        if node.kind == "QuantizeLinear"
+        and node.outputs[0] not in graph.outputs
+        and all(_is_back(each, node, constants) for each in readers.get(node.outputs[0], []))
+    }
+    nodes: list[GraphNode] = []
+    for node in graph.nodes:
+        if node.outputs[0] in stores:
+            continue
+        is_known = node.kind == "DequantizeLinear" and _is_known(node, constants)
+        if is_known and node.inputs[0] in stores:
+            nodes.append(_fake(node, stores[node.inputs[0]].inputs[0], constants))
+        elif is_known and node.inputs[0] in constants:
+            real = f"{node.outputs[0]}:float"
+            known = [constants[name] for name in node.inputs if name]
+            constants[real] = dequantize_linear(*known, **node.attributes).astype(np.float32)
+            nodes.append(_fake(node, real, constants))
+        else:
+            nodes.append(node)
+    opsets = MappingProxyType({**graph.opsets, DOMAIN: 1})
+    return replace(graph, nodes=tuple(nodes), constants=MappingProxyType(constants), opsets=opsets)
+
+
+def _is_known(node: GraphNode, constants: dict[str, Array]) -> bool:
+    numbers = [constants.get(name) for name in node.inputs[1:3]]
+    has_two = len(numbers) == 2 and all(each is not None for each in numbers)
+    return has_two and numbers[1] is not None and numbers[1].dtype.itemsize == 1
+
+
+def _is_back(back: GraphNode, store: GraphNode, constants: dict[str, Array]) -> bool:
+    """Tell whether a DequantizeLinear undoes a QuantizeLinear."""
+    same = back.kind == "DequantizeLinear" and back.inputs[1:] == store.inputs[1:]
+    return same and _is_known(back, constants)
+
+
+def _fake(back: GraphNode, src: str, constants: dict[str, Array]) -> GraphNode:
+    scale, point = (constants[name] for name in back.inputs[1:3])
+    ends = np.iinfo(point.dtype)
+    dims = [1]
+    if scale.ndim:
+        axis = int(back.attributes.get("axis", 1))
+        dims = [1] * constants[src].ndim
+        dims[axis] = -1
+    names = []
+    for end, code in (("low", ends.min), ("high", ends.max)):
+        name = f"{back.outputs[0]}:{end}"
+        real = (float(code) - point.astype(np.float64)) * scale
+        constants[name] = real.astype(np.float32).reshape(dims)
+        names.append(name)
+    attributes = MappingProxyType({"levels": _LEVELS})
+    return GraphNode(
+        back.outputs[0],
+        "FakeQuantize",
+        (src, *names, *names),
+        back.outputs,
+        attributes,
+        domain=DOMAIN,
+    )
