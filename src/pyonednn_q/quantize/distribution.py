@@ -90,7 +90,9 @@ class Distribution(Estimator):
         shared = self.kind, self.axis, self.symmetric, self.by_batch
         return *shared, self.percent, self.bits, self.precision
 
-    def _take(self, rows: Array) -> None:
+    def _take(self, values: Array, least: Array, greatest: Array) -> None:
+        del least, greatest
+        rows = self._rows(values)
         kept = _rounded(rows.reshape(-1, rows.shape[-1]), self.precision)
         new = [np.unique(column, return_counts=True) for column in kept.T]
         self.counted = _added(self.counted, new)

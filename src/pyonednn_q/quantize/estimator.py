@@ -70,16 +70,18 @@ class Estimator(ABC):
         ShapeError
             No such dimension, or another number of channels than before.
         """
-        values = numbers("batch", batch).astype(np.float64)
-        if not values.size or not np.isfinite(values).all():
-            got = "values that are not finite" if values.size else "no values"
+        values = numbers("batch", batch)
+        if not values.size:
+            raise ArgumentError("batch", "no values", "at least one, and finite numbers")
+        least, greatest = self._by_sample(values)
+        if not (np.isfinite(least).all() and np.isfinite(greatest).all()):  # NaN goes through both
+            got = "values that are not finite"
             raise ArgumentError("batch", got, "at least one, and finite numbers")
-        rows = self._rows(values)
-        if self._least is not None and rows.shape[-1] != self._least.size:
+        if self._least is not None and least.shape[-1] != self._least.size:
             wanted = f"{self._least.size} along axis {self.axis}, as before"
             raise ShapeError("batch", f"shape {values.shape}", wanted)
-        self._widen(rows.min(axis=(0, 1)), rows.max(axis=(0, 1)))
-        self._take(rows)
+        self._widen(least.min(axis=0), greatest.max(axis=0))
+        self._take(values, least, greatest)
 
     def merge(self, other: Estimator) -> Estimator:
         """Return what one estimator would be that had seen the values of both, these first.
@@ -145,13 +147,30 @@ class Estimator(ABC):
             return None
         return self._least.copy(), self._greatest.copy()
 
+    def _by_sample(self, values: Array) -> tuple[Array, Array]:
+        """Return the least and the greatest values, each (samples, channels), in float64.
+
+        They are looked for where they lie, in their own type: most tensors are channels last.
+        """
+        axis = None
+        if self.axis is not None:
+            if not -values.ndim <= self.axis < values.ndim:
+                raise ShapeError("batch", f"shape {values.shape}", f"a dimension {self.axis}")
+            axis = self.axis % values.ndim
+        sample = 0 if values.ndim and axis != 0 and not self.by_batch else None
+        over = tuple(at for at in range(values.ndim) if at not in {axis, sample})
+        shape = tuple(1 if at is None else values.shape[at] for at in (sample, axis))
+        least, greatest = (
+            each(axis=over).astype(np.float64).reshape(shape) for each in (values.min, values.max)
+        )
+        return least, greatest
+
     def _rows(self, values: Array) -> Array:
-        """Return values as (samples, values of a sample, channels)."""
+        """Return values as (samples, values of a sample, channels), in float64."""
+        values = values.astype(np.float64)
         if self.axis is None:
             samples = len(values) if values.ndim and not self.by_batch else 1
             return values.reshape(samples, -1, 1)
-        if not -values.ndim <= self.axis < values.ndim:
-            raise ShapeError("batch", f"shape {values.shape}", f"a dimension {self.axis}")
         last = np.moveaxis(values, self.axis, -1)
         by_sample = values.ndim > 1 and self.axis % values.ndim != 0 and not self.by_batch
         return last.reshape(len(last) if by_sample else 1, -1, last.shape[-1])
@@ -167,8 +186,8 @@ class Estimator(ABC):
         """Return all that was asked for: estimators that merge have it in common."""
 
     @abstractmethod
-    def _take(self, rows: Array) -> None:
-        """Take in (samples, values of a sample, channels)."""
+    def _take(self, values: Array, least: Array, greatest: Array) -> None:
+        """Take in values, whose ends are each (samples, channels)."""
 
     @abstractmethod
     def _join(self, other: Any) -> None:  # noqa: ANN401 - of the same class

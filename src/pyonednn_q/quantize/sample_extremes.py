@@ -86,20 +86,17 @@ class SampleExtremes(Estimator):
         """Whether the least values, as aggregated, lie below 0 in any channel."""
         return self.extremes is not None and bool((self._ends()[0] < 0.0).any())
 
-    def _take(self, rows: Array) -> None:
+    def _take(self, values: Array, least: Array, greatest: Array) -> None:
         if self.kind == "min_max":
             return
-        if self.symmetric:
-            sizes = np.abs(rows)
-            if self.kind == "mean_percentile":
-                high = np.percentile(sizes, self.percent[1], axis=1)
-            else:
-                high = sizes.max(axis=1)
-            self.samples.append(np.stack([rows.min(axis=1), high]))
-        elif self.kind == "mean_percentile":
-            self.samples.append(np.percentile(rows, self.percent, axis=1))
-        else:
-            self.samples.append(np.stack([rows.min(axis=1), rows.max(axis=1)]))
+        high = np.maximum(-least, greatest) if self.symmetric else greatest
+        if self.kind == "mean_percentile":
+            rows = self._rows(values)
+            if not self.symmetric:
+                self.samples.append(np.percentile(rows, self.percent, axis=1))
+                return
+            high = np.percentile(np.abs(rows), self.percent[1], axis=1)
+        self.samples.append(np.stack([least, high]))
 
     def _join(self, other: SampleExtremes) -> None:
         self.samples += other.samples
