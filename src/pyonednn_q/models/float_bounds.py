@@ -20,7 +20,6 @@ import numpy as np
 from pyonednn_q.errors import Error
 from pyonednn_q.models.function_bounds import function_bounds, function_values, gamma
 from pyonednn_q.models.real_values import computed, dequantized, wide
-from pyonednn_q.onnx.fused_node import is_mover
 
 if TYPE_CHECKING:
     from pyonednn_q.onnx.fused_node import FusedNode
@@ -142,7 +141,7 @@ def bounds_of(
             bounds = [0.0]
         case kind if kind in _SUMS | _MEANS:
             bounds = _of_sum(part, own, off, opsets)
-        case kind if kind in _STEPS or is_mover(kind, part.attributes):
+        case kind if kind in _STEPS or part.row.moves_values(part.attributes):
             most = max((float(np.max(each, initial=0.0)) for each in off), default=0.0)
             bounds = [most] * len(results)
         case _:

@@ -15,7 +15,7 @@ from pyonednn_q.network.accuracy_loop import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.dynamic_layers import DYNAMIC_LAYERS, dynamic_layer
 from pyonednn_q.onnx.float_layers import float_layer
-from pyonednn_q.onnx.fused_node import MOVERS, CodeOperation, FusedGraph, FusedNode, is_mover
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
 from pyonednn_q.onnx.layer_reader import LAYERS, LayerReader, NoLayer
 from pyonednn_q.onnx.qdq_form import qdq_form
@@ -28,14 +28,6 @@ from pyonednn_q.shown import shown
 
 Array = np.ndarray[Any, Any]
 
-CODE_OPERATIONS = frozenset(
-    {
-        "Add", "AveragePool", "Clip", "Div", "Gelu", "GlobalAveragePool", "HardSigmoid",
-        "HardSwish", "LeakyRelu", "MatMul", "Mul", "PRelu", "ReduceMean", "Relu", "Resize",
-        "Sigmoid", "Softmax", "Sub", "Tanh", *MOVERS,
-    }
-)  # fmt: skip
-_QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -122,7 +114,7 @@ class _Fusion:
             if node.kind in {*LAYERS, *DYNAMIC_LAYERS} and not self._view.is_taken(node):
                 self._add_layer(node)
         for node in graph.nodes:
-            if node.kind in CODE_OPERATIONS and not self._view.is_taken(node):
+            if node.row.is_on_codes and not self._view.is_taken(node):
                 self._add_operation(node)
         for node in graph.nodes:
             if not self._view.is_taken(node):
@@ -215,7 +207,7 @@ class _Fusion:
 
     def _add_mover(self, node: GraphNode) -> None:
         """Add what moves codes that no quantizer stands beside."""
-        if not is_mover(node.kind, node.attributes):
+        if not node.row.moves_values(node.attributes):
             return
         view = self._view
         q = self._meaning(node.inputs[0])
@@ -264,7 +256,7 @@ class _Fusion:
     def _meaning(self, name: str) -> QParams | None:
         """Return what codes mean, by the quantizer that made them, or by those that read them."""
         node = self._view.producer.get(name)
-        while node is not None and is_mover(node.kind, node.attributes):
+        while node is not None and node.row.moves_values(node.attributes):
             name = node.inputs[0]
             node = self._view.producer.get(name)
         if node is not None and node.kind == "QuantizeLinear":
@@ -274,7 +266,7 @@ class _Fusion:
 
     def _add_single(self, node: GraphNode) -> None:
         view = self._view
-        if node.kind in _QUANTIZERS:
+        if node.row.is_quantizer:
             codes = view.quantizer(node)
             if codes is not None and codes.q.axis is None:
                 is_store = node.kind == "QuantizeLinear"
@@ -323,16 +315,16 @@ class _Fusion:
 
     def _reason(self, node: GraphNode) -> str:
         """Say why a node runs as ONNX has it, and what would change that."""
-        if node.kind in _QUANTIZERS:
+        if node.row.is_quantizer:
             return "scales that are no f32 constants of u8 or s8: one for the tensor would do"
-        if node.kind not in CODE_OPERATIONS:
+        if not node.row.is_on_codes:
             return f"no operation on codes is known for {node.kind}"
         floats = [
             name
             for name in node.inputs
             if name and name not in self._view.constants and not self._view.dequantized(name)
         ]
-        if floats and is_mover(node.kind, node.attributes):
+        if floats and node.row.moves_values(node.attributes):
             return f"it moves floats, {floats[0]}, and computes nothing"
         if floats:
             return f"a float source, {floats[0]}: quantize it"

@@ -23,7 +23,7 @@ from pyonednn_q.network import (
     Transpose,
 )
 from pyonednn_q.onnx.code_tables import requantized
-from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode, is_mover
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.graph import Dims, GraphNode
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def operations_of(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tu
         return _softmax(what, graph)
     if what.operator in {"AveragePool", "GlobalAveragePool", "ReduceMean"}:
         return _mean(what, node, graph)
-    return _moved(what, node, graph) if is_mover(what.operator, what.attributes) else ()
+    return _moved(what, node, graph) if what.row.moves_values(what.attributes) else ()
 
 
 def _moved(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:

@@ -16,8 +16,6 @@ import numpy as np
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.network.quantized_network import shared_ranges
-from pyonednn_q.onnx.fused_node import is_mover
-from pyonednn_q.onnx.fusion import CODE_OPERATIONS
 from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
 from pyonednn_q.onnx.layer_reader import LAYERS
 from pyonednn_q.onnx.quantizers import GraphView
@@ -70,7 +68,7 @@ class QuantizerPlacement:
         wanted = {node.inputs[0] for node in self.layers} | residuals
         taken = {id(node) for node in layers}
         for node in reversed(graph.nodes):
-            is_operation = node.kind in CODE_OPERATIONS and id(node) not in taken
+            is_operation = node.row.is_on_codes and id(node) not in taken
             if is_operation and node.outputs[0] in wanted - inside and not self.is_in_chain(node):
                 wanted |= {name for name in node.inputs if self._is_real(name)}
         order = [*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]
@@ -157,7 +155,7 @@ class QuantizerPlacement:
         groups = [
             (*node.inputs, *node.outputs)
             for node in self._graph.nodes
-            if is_mover(node.kind, node.attributes) or node.kind == "AveragePool"
+            if node.row.moves_values(node.attributes) or node.row.shares
         ]
         return shared_ranges(self.tensors, groups, ranges)
 
