@@ -11,13 +11,14 @@ import numpy as np
 
 from pyonednn_q.argument import flag, instance, named, one_of
 from pyonednn_q.expr.steps import Chain
+from pyonednn_q.graph import kinds
 from pyonednn_q.network.accuracy_loop import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.chain_reader import ChainReader
-from pyonednn_q.onnx.dynamic_layers import DYNAMIC_LAYERS, dynamic_layer
+from pyonednn_q.onnx.dynamic_layers import dynamic_layer
 from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
-from pyonednn_q.onnx.layer_reader import LAYERS, LayerReader, NoLayer
+from pyonednn_q.onnx.layer_reader import LayerReader, NoLayer
 from pyonednn_q.onnx.qdq_form import qdq_form
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.onnx.saturating_layers import IN_FLOATS, saturates, warn
@@ -82,7 +83,7 @@ def fuse(
     bits = {
         node.name: node.attributes.get("bits", 4)
         for node in graph.nodes
-        if node.kind == "com.microsoft.MatMulNBits"
+        if node.row is kinds.MATMUL_BITS
     }
     return _Fusion(view, layers, types, bits, saturation).result()
 
@@ -111,7 +112,7 @@ class _Fusion:
         graph = self._graph
         # From the back: of two layers that meet in an addition, the later one takes it.
         for node in reversed(graph.nodes):
-            if node.kind in {*LAYERS, *DYNAMIC_LAYERS} and not self._view.is_taken(node):
+            if node.row.multiplies and not self._view.is_taken(node):
                 self._add_layer(node)
         for node in graph.nodes:
             if node.row.is_on_codes and not self._view.is_taken(node):
@@ -146,7 +147,7 @@ class _Fusion:
         self._put(layer, layer.parts[at:])
 
     def _layer(self, node: GraphNode) -> FusedNode | NoLayer:
-        if node.kind in DYNAMIC_LAYERS:
+        if node.row.form == "integer":
             return self._exact(node, dynamic_layer(self._view, node, self._saturation))
         if node.name not in self._floats:
             return self._exact(node, self._layers.fused(node))
@@ -163,7 +164,7 @@ class _Fusion:
             self._saturating.append(node.name)
         if not is_refused or self._saturation == "refuse":
             return layer
-        if node.kind in DYNAMIC_LAYERS:
+        if node.row.form == "integer":
             real = dynamic_layer(self._view, node, "f32", in_floats=True)
         else:
             real = float_layer(self._view, self._layers.chains, node)
@@ -171,12 +172,12 @@ class _Fusion:
 
     def _add_operation(self, node: GraphNode) -> None:
         view = self._view
-        if node.domain or (any(node.outputs[1:]) and node.kind != "Split"):
+        if node.domain or (any(node.outputs[1:]) and node.row is not kinds.SPLIT):
             return
         if view.dtype(node.inputs[0]) in {"uint8", "int8"}:
             self._add_mover(node)
             return
-        if node.kind == "Split":
+        if node.row is kinds.SPLIT:
             self._add_split(node)
             return
         srcs: list[str] = []
@@ -193,7 +194,7 @@ class _Fusion:
                 before.append(codes.node)
             elif name:
                 return
-        if not srcs or (node.kind == "Concat" and constants):
+        if not srcs or (node.row is kinds.CONCAT and constants):
             return
         tail = self._chains.tail(node.outputs[0], 1, operands=False)
         if tail.dst_q is None:
@@ -218,7 +219,7 @@ class _Fusion:
             if name in view.constants
         }
         is_beside = (
-            node.kind == "Concat" and constants
+            node.row is kinds.CONCAT and constants
         )  # elements of the result, whose codes differ
         if q is None or is_beside or any(self._meaning(name) != q for name in srcs):
             return
@@ -233,7 +234,7 @@ class _Fusion:
         view = self._view
         codes = view.dequantized(node.inputs[0])
         readers = [view.only_reader(name) for name in node.outputs]
-        stores = [each for each in readers if each is not None and each.kind == "QuantizeLinear"]
+        stores = [each for each in readers if each is not None and each.row is kinds.QUANTIZE]
         lengths = node.input(1)
         if (
             codes is None
@@ -246,7 +247,7 @@ class _Fusion:
             return
         constants = {1: view.constants[lengths]} if lengths else {}
         operation = CodeOperation(
-            "Split", node.attributes, (codes.q,), codes.q, Chain(), _frozen(constants)
+            node.kind, node.attributes, (codes.q,), codes.q, Chain(), _frozen(constants)
         )
         outputs = tuple(each.outputs[0] for each in stores)
         own = (node, *stores)
@@ -259,7 +260,7 @@ class _Fusion:
         while node is not None and node.row.moves_values(node.attributes):
             name = node.inputs[0]
             node = self._view.producer.get(name)
-        if node is not None and node.kind == "QuantizeLinear":
+        if node is not None and node.row is kinds.QUANTIZE:
             codes = self._view.quantizer(node)
             return None if codes is None or codes.q.axis is not None else codes.q
         return None
@@ -269,7 +270,7 @@ class _Fusion:
         if node.row.is_quantizer:
             codes = view.quantizer(node)
             if codes is not None and codes.q.axis is None:
-                is_store = node.kind == "QuantizeLinear"
+                is_store = node.row is kinds.QUANTIZE
                 srcs_q = (None if is_store else codes.q,)
                 dst_q = codes.q if is_store else None
                 known = {at: view.constants[node.input(at)] for at in (1, 2) if node.input(at)}
@@ -286,7 +287,7 @@ class _Fusion:
     def _of_bits(self, node: GraphNode) -> str:
         """Say that weights of few bits are floats, where a product has such."""
         bits = [self._bits[name] for name in node.originals if name in self._bits]
-        if not bits or node.kind != "MatMul":
+        if not bits or node.row is not kinds.MATMUL:
             return ""
         return f"weights of {bits[0]} bits in blocks, which become float32 once: 8 bits would do"
 
@@ -298,7 +299,7 @@ class _Fusion:
         of_constants = [
             (place, node)
             for place, node in self._nodes.items()
-            if node.parts[0].kind == "DequantizeLinear"
+            if node.parts[0].row is kinds.DEQUANTIZE
             and len(node.parts) == 1
             and all(name in self._view.constants for name in node.parts[0].inputs if name)
         ]

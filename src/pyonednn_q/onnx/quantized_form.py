@@ -17,7 +17,6 @@ import numpy as np
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.network.quantized_network import shared_ranges
 from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
-from pyonednn_q.onnx.layer_reader import LAYERS
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.quantize.integer_weights import integer_weights
 from pyonednn_q.quantize.ranges import qparams_from_range
@@ -203,7 +202,7 @@ def layers_of(graph: OnnxGraph) -> tuple[GraphNode, ...]:
     return tuple(
         node
         for node in graph.nodes
-        if node.kind in LAYERS and node.inputs[1] in graph.constants and len(node.outputs) == 1
+        if node.row.layer and node.inputs[1] in graph.constants and len(node.outputs) == 1
     )
 
 
