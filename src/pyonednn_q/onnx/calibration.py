@@ -94,7 +94,7 @@ def calibrate(
     function("estimators", estimators)
     bits = usual_wei_bits() if wei_bits is None else whole("wei_bits", wei_bits, lo=2, hi=8)
     plain = qdq_form(graph)
-    if any(node.kind in {"QuantizeLinear", "DequantizeLinear"} for node in plain.nodes):
+    if any(node.row.is_quantizer for node in plain.nodes):
         raise ArgumentError("graph", "quantizers", "a model of floats; `fuse` takes quantized ones")
     if not layers_of(plain):
         raise ArgumentError("graph", "no layer of constant weights", "one at least")
