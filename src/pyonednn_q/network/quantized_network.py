@@ -16,10 +16,10 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.expr.steps import Affine, Chain, Step, Sum
+from pyonednn_q.graph.kinds import KINDS
 from pyonednn_q.network.accuracy_loop import float_type
 from pyonednn_q.network.graph import Network, Node
-from pyonednn_q.network.moves import Repeat, Slice, Transpose
-from pyonednn_q.network.operations import Concat, Convert, Dequantize, Pool, Quantize, Reshape
+from pyonednn_q.network.operations import Concat, Convert, Dequantize, Pool, Quantize
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import qparams_from_range
@@ -27,7 +27,8 @@ from pyonednn_q.shown import shortened
 
 Ends = Mapping[str, tuple[float, float]]
 
-_MOVERS = (Pool, Reshape, Concat, Transpose, Slice, Repeat)
+# A pool of codes, too: a mean of them has their scale.
+_MOVERS = frozenset(row.ours for row in KINDS.values() if row.moves and row.ours)
 _CARRIED = ("policy", "layout", "strict", "allow_reference", "self_check", "tune")
 
 
@@ -179,7 +180,7 @@ class _Build:
 
     def _moves_codes(self, node: Node, codes: Iterable[str]) -> bool:
         has_tables = isinstance(node.runs, Concat) and bool(node.runs.tables)
-        return isinstance(node.runs, _MOVERS) and not has_tables and node.dst in codes
+        return type(node.runs).__name__ in _MOVERS and not has_tables and node.dst in codes
 
     def _add_narrow(self, node: Node) -> None:
         dst_q = self._params.get(node.dst)
