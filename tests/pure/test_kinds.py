@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,12 @@ from pyonednn_q.expr.steps import Eltwise, Step
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.kind import Kind
 from pyonednn_q.graph.kinds import KINDS, kind_of
+
+PACKAGE = Path(__file__).parents[2] / "src" / "pyonednn_q"
+ROOMS = ("onnx", "network", "models", "torch")
+# What onnx.reference computes otherwise than ONNX says, by ONNX's names: there a name is all.
+DEFINITIONS = ("reductions", "repairs", "resizing", "shapes", "windows")
+ALLOWED = {PACKAGE / "onnx" / f"reference_{name}.py" for name in DEFINITIONS}
 
 
 def test_a_name_is_that_of_one_row() -> None:
@@ -59,3 +67,52 @@ def test_what_has_no_row_says_nothing_but_whether_it_is_of_codes() -> None:
     assert not kind_of("com.example.Attention").is_of_codes
     plain = dataclasses.asdict(Kind("", compared=False))
     assert dataclasses.asdict(unknown) == {**plain, "name": "com.microsoft.QAttention"}
+
+
+def classes(room: str) -> set[str]:
+    trees = [ast.parse(path.read_text()) for path in (PACKAGE / room).glob("*.py")]
+    return {n.name for tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
+
+
+def test_what_computes_a_kind_is_an_operator_or_an_operation_of_networks() -> None:
+    known = classes("ops") | classes("network")
+    assert {row.ours for row in KINDS.values() if row.ours} - known == set()
+
+
+def literals(tree: ast.Module) -> set[tuple[int, str]]:
+    """Text of a module, by its lines, but for the names that it exports."""
+    exported = {
+        id(each)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        for each in ast.walk(node)
+    }
+    return {
+        (node.lineno, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if id(node) not in exported
+    }
+
+
+def kinds_named_in(tree: ast.Module) -> set[tuple[int, str]]:
+    own = {part for name in KINDS for part in (name, name.rpartition(".")[2])}
+    return {(line, text) for line, text in literals(tree) if text in own}
+
+
+def test_no_kind_is_named_but_in_the_table() -> None:
+    paths = [path for room in ROOMS for path in (PACKAGE / room).glob("*.py")]
+    assert len(paths) > 80
+    named = {
+        f"{path.relative_to(PACKAGE)}:{line} {text}"
+        for path in paths
+        if path not in ALLOWED
+        for line, text in kinds_named_in(ast.parse(path.read_text()))
+    }
+    assert named == set()
+    assert all(kinds_named_in(ast.parse(path.read_text())) for path in ALLOWED)
+
+
+def test_a_name_of_a_kind_is_noticed() -> None:
+    tree = ast.parse('__all__ = ["Concat"]\nif node.kind == "MatMulNBits":\n    how = "Nothing"\n')
+    assert kinds_named_in(tree) == {(2, "MatMulNBits")}
