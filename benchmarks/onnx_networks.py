@@ -36,7 +36,6 @@ from pyonednn_q.native import Prepared, runtime
 from pyonednn_q.network import Network
 from pyonednn_q.network.compiled import Compiled
 from pyonednn_q.onnx.float_model import float_model
-from pyonednn_q.onnx.layer_reader import LAYERS as KINDS
 from pyonednn_q.primitive.dense_facts import DENSE
 from pyonednn_q.primitive.tensor import TensorSpec
 
@@ -62,7 +61,7 @@ def ours_in_floats(path: Path, x: Array) -> Callable[[], Any]:
 def ours_in_bf16(path: Path, x: Array) -> Callable[[], Any]:
     """Return that with layers of bf16 weights and sources; what lies between them is float32."""
     graph = pq.onnx.load(path)
-    layers = [node.name for node in graph.nodes if node.kind in KINDS]
+    layers = [node.name for node in graph.nodes if node.row.layer]
     floats = dict.fromkeys(layers, "bf16")
     return called(pq.onnx.Model(pq.onnx.fuse(graph, floats=floats)).network(), x)
 

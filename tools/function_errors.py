@@ -19,7 +19,7 @@ from onnx import helper
 from scipy import special
 
 from pyonednn_q import native
-from pyonednn_q.models.function_bounds import FUNCTIONS, PEER_UNITS
+from pyonednn_q.graph.kinds import KINDS
 from pyonednn_q.native import runtime
 from pyonednn_q.predict.float_bounds import UNIT
 from pyonednn_q.primitive.attr import Attr
@@ -57,10 +57,10 @@ def pieces(every: int) -> Iterator[Array]:
 
 def onednn(kind: str, count: int) -> Callable[[Array], Array] | None:
     """Return oneDNN's kernel, where it has the function."""
-    if kind not in FUNCTIONS:
+    if not KINDS[kind].alg:
         return None
     spec = TensorSpec.dense((count,), "f32")
-    return native.prepare(EltwiseProblem(spec, spec, FUNCTIONS[kind]), Attr())
+    return native.prepare(EltwiseProblem(spec, spec, KINDS[kind].alg), Attr())
 
 
 def peer(kind: str) -> Callable[[Array], Array]:
@@ -104,7 +104,7 @@ def main() -> None:
     print(f"oneDNN {'.'.join(map(str, facts.version))}, {facts.isa.text()}; ", end="")
     print(f"onnxruntime {onnxruntime.__version__}")
     rows = []
-    for kind, known in PEER_UNITS.items():
+    for kind, known in ((row.name, row.units) for row in KINDS.values() if row.units):
         ours, theirs = measured(kind, every)
         rows.append([kind, f"{ours:.2f}", f"{theirs:.2f}", f"{known:g}"])
     names = ("function", "oneDNN", "onnxruntime", "bound of onnxruntime")

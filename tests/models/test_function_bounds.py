@@ -18,8 +18,9 @@ from scipy import special
 
 from function_errors import EXACT
 from pyonednn_q import native
+from pyonednn_q.graph.kinds import KINDS
 from pyonednn_q.models.float_bounds import float_bound
-from pyonednn_q.models.function_bounds import FUNCTIONS, PEER_UNITS, function_bounds
+from pyonednn_q.models.function_bounds import function_bounds
 from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.onnx.graph import GraphNode
 from pyonednn_q.predict.float_bounds import BOUNDS, UNIT
@@ -67,21 +68,24 @@ def grid(kind: str) -> Array:
     return x[np.abs(x) < 87] if kind == "Exp" else x
 
 
-@pytest.mark.parametrize("kind", PEER_UNITS)
+MEASURED = [name for name, row in KINDS.items() if row.units]
+
+
+@pytest.mark.parametrize("kind", MEASURED)
 def test_kernels_are_within_their_bounds_and_near_them(kind: str) -> None:
     x = grid(kind)
     exact = EXACT[kind](x.astype(np.float64))
     unit = UNIT * (exact if kind == "Exp" else np.maximum(1.0, np.abs(exact)))
     normal = exact > 2.0**-125 if kind == "Exp" else np.isfinite(exact)
     worst = (np.abs(theirs(part_of(kind), {"x": x}) - exact) / unit)[normal].max()
-    assert 0.5 * PEER_UNITS[kind] <= worst <= PEER_UNITS[kind]
+    assert 0.5 * KINDS[kind].units <= worst <= KINDS[kind].units
     values, apart = bound(part_of(kind), {"x": x})
     np.testing.assert_allclose(values, exact, rtol=1e-13, atol=1e-15)
-    if kind in FUNCTIONS:
+    if alg := KINDS[kind].alg:
         spec = TensorSpec.dense(x.shape, "f32")
-        ours = native.prepare(EltwiseProblem(spec, spec, FUNCTIONS[kind]), Attr())(x)
+        ours = native.prepare(EltwiseProblem(spec, spec, alg), Attr())(x)
         assert (np.abs(ours - exact) <= apart).all()
-        most = max(PEER_UNITS[kind], *BOUNDS[FUNCTIONS[kind]].units)
+        most = max(KINDS[kind].units, *BOUNDS[alg].units)
         if kind != "Exp":  # whose error grows with |x|
             assert (apart <= 1.01 * most * unit + 2.0**-120).all()
 

@@ -23,7 +23,6 @@ import pyonednn_q as pq
 from pyonednn_q import cli
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
-from pyonednn_q.onnx.layer_reader import LAYERS
 from pyonednn_q.primitive import TensorSpec
 from support import in_bf16
 from support.children import run_child
@@ -226,7 +225,7 @@ def test_other_runtimes_take_the_model_and_agree(
     again = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(tmp_path / "int8.onnx"), keep_rounding=False))
     for name, result in found.model().run({"x": x[0]}).items():
         assert np.array_equal(again.run({"x": x[0]})[name], result)
-    assert {each.how.split()[0] for each in again.graph.nodes if each.parts[-1].kind in LAYERS} <= {
+    assert {each.how.split()[0] for each in again.graph.nodes if each.parts[-1].row.layer} <= {
         "INT8"
     }
     assert cli.main(["diff", str(tmp_path / "int8.onnx"), "--json"]) == 0

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q.errors import Error
+from pyonednn_q.graph import kinds
 from pyonednn_q.models.function_bounds import function_bounds, function_values, gamma
 from pyonednn_q.models.real_values import computed, dequantized, wide
-from pyonednn_q.onnx.fused_node import is_mover
 
 if TYPE_CHECKING:
     from pyonednn_q.onnx.fused_node import FusedNode
@@ -33,12 +33,6 @@ Values = dict[str, Array]
 
 ROUNDING = 2.0**-24
 _TINY = 2.0**-126  # below it float32 is coarser; some runtimes have 0 there
-# Of integers, exact; and of floats, with as many products as `_terms` says.
-_EXACT_SUMS = {"ConvInteger", "MatMulInteger"}
-_SUMS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
-_MEANS = {"AveragePool", "GlobalAveragePool", "ReduceMean"}
-# |f(a) - f(b)| <= |a - b|, and nothing is rounded.
-_STEPS = {"Abs", "Clip", "Identity", "Max", "MaxPool", "Min", "Neg", "Relu"}
 _MORE = 4  # roundings of a product beside its sum: of both scales, of itself, of a bias
 
 
@@ -101,9 +95,9 @@ def float_bound(
 
 def values_of(part: GraphNode, own: Values, opsets: Mapping[str, int]) -> list[Array]:
     """Return the outputs of a node, of floats in float64."""
-    if part.kind == "DequantizeLinear":
+    if part.row is kinds.DEQUANTIZE:
         return [dequantized(part, own)]
-    if part.kind in {"DynamicQuantizeLinear", "Cast"}:  # which say float32
+    if part.row in {kinds.DYNAMIC_QUANTIZE, kinds.CAST}:  # which say float32
         narrow = {name: _narrow(own[name]) for name in part.inputs if name}
         return [wide(each) for each in computed(part, narrow, opsets)]
     exact = function_values(part, own)
@@ -122,27 +116,27 @@ def bounds_of(
     size = np.abs(np.asarray(results[0], np.float64))
     first = off[0] if off else 0.0
     bounds: list[Any] | None = None
-    match part.kind:
-        case "DequantizeLinear":
+    match part.row.bound:
+        case "dequantize":
             own[_parts_of(part.outputs[0])] = _magnitudes(part, own)
             bounds = [ROUNDING * size]
-        case "DynamicQuantizeLinear" if not np.any(first):
+        case "dynamic" if not np.any(first):
             bounds = [0.0, 0.0, 0.0]  # float32 by definition, of what is the same
-        case "Cast":
+        case "cast":
             bounds = [first + ROUNDING * size] if results[0].dtype.kind == "f" else None
-        case "Add" | "Sub":
+        case "total":
             bounds = [off[0] + off[1] + ROUNDING * (size + off[0] + off[1])]
-        case "Mul":
+        case "product":
             a, b = (np.abs(own[name].astype(np.float64)) for name in part.inputs)
             moved = a * off[1] + b * off[0] + off[0] * off[1]
             bounds = [moved + ROUNDING * (size + moved)]
-        case "LeakyRelu" if abs(float(part.attributes.get("alpha", 0.01))) <= 1:
+        case "leaky" if abs(float(part.attributes.get("alpha", 0.01))) <= 1:
             bounds = [first + ROUNDING * (size + first)]
-        case kind if kind in _EXACT_SUMS and not any(map(np.any, off)):
+        case "exact_sum" if not any(map(np.any, off)):
             bounds = [0.0]
-        case kind if kind in _SUMS | _MEANS:
+        case "sum" | "mean":
             bounds = _of_sum(part, own, off, opsets)
-        case kind if kind in _STEPS or is_mover(kind, part.attributes):
+        case rule if rule == "step" or part.row.moves_values(part.attributes):
             most = max((float(np.max(each, initial=0.0)) for each in off), default=0.0)
             bounds = [most] * len(results)
         case _:
@@ -171,20 +165,20 @@ def _of_sum(
 def _terms(part: GraphNode, own: Values) -> int:
     """Return the number of terms of each sum, or more."""
     src = own[part.inputs[0]].shape
-    match part.kind:
-        case "GlobalAveragePool":
+    match part.row.over or part.row.layer:
+        case "places":
             return prod(src[2:])
-        case "ReduceMean":
+        case "axes":
             return prod(src)
-        case "AveragePool":
+        case "windows":
             return prod(part.attributes["kernel_shape"])
-        case "Gemm":
+        case "inner_product":
             return int(src[0 if part.attributes.get("transA", 0) else 1])
-        case "MatMul":
+        case "matmul":
             return int(src[-1])
     wei = own[part.inputs[1]].shape
     groups = int(part.attributes.get("group", 1))
-    return prod(wei[1:]) if part.kind == "Conv" else wei[0] // groups * prod(wei[2:])
+    return prod(wei[1:]) if part.row is kinds.CONV else wei[0] // groups * prod(wei[2:])
 
 
 def _parts_of(name: str) -> str:

@@ -9,29 +9,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pyonednn_q.errors import UnsupportedError
+from pyonednn_q.graph import kinds
+from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.onnx.graph import GraphNode, OnnxGraph, ValueInfo
 from pyonednn_q.onnx.linear import dequantize_linear
 from pyonednn_q.onnx.qdq_form import qdq_form
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.onnx.shape_inference import inferred
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 __all__ = ["float_form"]
 
 Array = np.ndarray[Any, Any]
 _CODES = ("uint8", "int8")
-_INTEGER = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
 _OWN_DOMAINS = {"", "com.microsoft"}  # of operators that compute with floats, too
-# What is negative now and then: quantizers take the ReLU behind it.
-_SIGNED = {"Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul", "Mul", "Sub"}
-_OF_CODES = ("QLinear", "Integer", "Quantize", "QAttention", "QGemm", "QMoE", "NBits")
 
 
 def float_form(graph: OnnxGraph) -> OnnxGraph:
@@ -87,7 +82,7 @@ class _FloatForm:
             if source in self._makers and source not in names and source not in self._graph.outputs:
                 names[source] = name
             else:
-                self._put(GraphNode(name, "Identity", (source,), (name,)))
+                self._put(GraphNode(name, kinds.IDENTITY.name, (source,), (name,)))
         self._nodes = [
             replace(
                 node,
@@ -99,18 +94,25 @@ class _FloatForm:
 
     def _input(self, name: str, info: ValueInfo) -> ValueInfo:
         is_codes = info.dtype in _CODES and any(
-            node.kind == "DequantizeLinear" for node in self._view.readers.get(name, [])
+            node.row is kinds.DEQUANTIZE for node in self._view.readers.get(name, [])
         )
         return ValueInfo("float32", info.dims) if is_codes else info
 
     def _add(self, node: GraphNode) -> None:
-        change = _CHANGES.get(node.kind)
-        if change is not None:
-            change(self, node)
-        elif node.domain not in _OWN_DOMAINS or any(word in node.operator for word in _OF_CODES):
+        if node.row is kinds.DEQUANTIZE:
+            self._dequantize(node)
+        elif node.row is kinds.QUANTIZE:
+            self._quantize(node)
+        elif node.row is kinds.DYNAMIC_QUANTIZE:
+            self._dynamic(node)
+        elif node.row.form == "integer":
+            self._integer(node)
+        elif node.row is kinds.CAST:
+            self._cast(node)
+        elif node.domain not in _OWN_DOMAINS or node.row.is_of_codes:
             why = f"no float operator is known for {node.kind}"
             raise UnsupportedError("refused", "making the FP32 form", node.name, why)
-        elif not (node.kind == "Mul" and self._scales(node)):
+        elif not (node.row is kinds.MUL and self._scales(node)):
             self._put(node)
 
     def _dequantize(self, node: GraphNode) -> None:
@@ -125,13 +127,15 @@ class _FloatForm:
         point = self._constants.get(node.input(2), np.zeros(1, np.uint8))
         maker = self._makers.get(node.inputs[0], "")
         if (
-            maker in _SIGNED
+            kind_of(maker).is_signed
             and point.dtype in _CODES
             and (point == np.iinfo(point.dtype).min).all()
         ):
             name = node.outputs[0]
             self._put(
-                GraphNode(node.name, "Relu", node.inputs[:1], (name,), {}, "", node.originals)
+                GraphNode(
+                    node.name, kinds.RELU.name, node.inputs[:1], (name,), {}, "", node.originals
+                )
             )
         else:
             self._same[node.outputs[0]] = node.inputs[0]
@@ -156,7 +160,7 @@ class _FloatForm:
         self._constants[name] = real
         self._weights[node.outputs[0]] = name
         inputs = (node.inputs[0], name)
-        self._put(replace(node, operator=_INTEGER[node.operator], inputs=inputs))
+        self._put(replace(node, operator=node.row.means, inputs=inputs))
 
     def _cast(self, node: GraphNode) -> None:
         if node.inputs[0] in self._weights:
@@ -177,7 +181,7 @@ class _FloatForm:
                 continue
             wei = self._constants[name]
             maker = next(each for each in reversed(self._nodes) if product in each.outputs)
-            if scale.size not in {1, wei.shape[-1 if maker.operator == "MatMul" else 0]}:
+            if scale.size not in {1, wei.shape[-1 if maker.row is kinds.MATMUL else 0]}:
                 continue
             self._constants[name] = wei * _by_channel(scale.astype(np.float32), wei, maker)
             self._same[node.outputs[0]] = product
@@ -191,15 +195,5 @@ def _by_channel(values: Array, wei: Array, node: GraphNode) -> Array:
     if values.size == 1:
         return values.reshape(())
     dims = [1] * wei.ndim
-    dims[-1 if node.operator.startswith("MatMul") else 0] = -1
+    dims[-1 if node.row in {kinds.MATMUL, kinds.MATMUL_INTEGER} else 0] = -1
     return values.reshape(dims)
-
-
-_CHANGES: dict[str, Callable[[_FloatForm, GraphNode], None]] = {
-    "DequantizeLinear": _FloatForm._dequantize,  # noqa: SLF001 - its own
-    "QuantizeLinear": _FloatForm._quantize,  # noqa: SLF001
-    "DynamicQuantizeLinear": _FloatForm._dynamic,  # noqa: SLF001
-    "MatMulInteger": _FloatForm._integer,  # noqa: SLF001
-    "ConvInteger": _FloatForm._integer,  # noqa: SLF001
-    "Cast": _FloatForm._cast,  # noqa: SLF001
-}

@@ -1,10 +1,10 @@
 """How far functions of float32 may be from their values, in the kernels of either runtime.
 
 Nobody documents the errors of kernels, so they are measured: of oneDNN's in `predict.float_bounds`,
-of onnxruntime's here, in the same form, units · 2^-24 · max(1, |f(x)|) over floats of magnitude
-2^-30 to 2^7 (`tools/function_errors.py`; tests/models/test_function_bounds.py measures again). What
-softmax and layer normalization make of exponentials, sums and a root follows from those and from
-the model of `float_bounds`.
+of onnxruntime's in `graph.kinds`, in the same form, units · 2^-24 · max(1, |f(x)|) over floats of
+magnitude 2^-30 to 2^7 (`tools/function_errors.py`; tests/models/test_function_bounds.py measures
+again). What softmax and layer normalization make of exponentials, sums and a root follows from
+those and from the model of `float_bounds`.
 """
 
 from __future__ import annotations
@@ -16,22 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.expr.algs import ALGS
+from pyonednn_q.graph import kinds
 from pyonednn_q.predict.float_bounds import BOUNDS, EXP_LOSES, UNIT
 
 if TYPE_CHECKING:
     from pyonednn_q.onnx.graph import GraphNode
 
-__all__ = ["FUNCTIONS", "KERNELS", "PEER_UNITS", "function_bounds", "function_values", "gamma"]
+__all__ = ["function_bounds", "function_values", "gamma"]
 
 Array = np.ndarray[Any, Any]
 Values = Mapping[str, Array]
 
-# By ONNX's names, oneDNN's.
-FUNCTIONS = {"Exp": "exp", "Gelu": "gelu_erf", "Sigmoid": "logistic", "Tanh": "tanh"}
-# Of onnxruntime's kernels, rounded up; that of Exp in parts of the value.
-PEER_UNITS = {"Erf": 1.05, "Exp": 1.3, "Gelu": 2.2, "Sigmoid": 3.0, "Tanh": 5.5}
-KERNELS = frozenset({*PEER_UNITS, "LayerNormalization", "Softmax"})
-_SLOPES = {"Erf": 2 / math.sqrt(math.pi), "Gelu": 1.13, "Sigmoid": 0.25, "Tanh": 1.0}
 _LEAST = 2.0**-125  # kernels have 0 for smaller exponentials
 _ERF = np.frompyfunc(math.erf, 1, 1)
 _HARD = 3.0  # where HardSwish becomes 0 and x
@@ -45,9 +40,9 @@ def gamma(terms: int) -> float:
 
 def function_values(part: GraphNode, own: Values) -> Array | None:
     """Return a function's values in float64; None where ONNX's reference has them as exactly."""
-    if part.kind == "Erf":
+    if part.row is kinds.ERF:
         return np.asarray(_ERF(own[part.inputs[0]]), np.float64)
-    if part.kind == "Gelu" and _is_erf(part):
+    if part.row is kinds.GELU and _is_erf(part):
         return np.asarray(ALGS["gelu_erf"](own[part.inputs[0]]), np.float64)
     return None
 
@@ -77,28 +72,27 @@ def function_bounds(part: GraphNode, own: Values, off: list[Any], exact: Array) 
 
 
 def _bounds(part: GraphNode, own: Values, off: list[Any], exact: Array) -> Array | None:
-    match part.kind:
-        case "Softmax":
+    match part.row.bound:
+        case "softmax":
             return _of_softmax(part, own[part.inputs[0]], off[0], exact)
-        case "LayerNormalization":
+        case "layer_norm":
             return _of_layer_norm(part, own, off, exact)
-        case "Div" if exact.dtype.kind == "f" and not np.any(off[1]):
+        case "quotient" if exact.dtype.kind == "f" and not np.any(off[1]):
             size = np.abs(own[part.inputs[1]].astype(np.float64))
             return np.asarray(off[0] / size + 2 * UNIT * np.abs(exact))
-        case "HardSigmoid":
+        case "line":
             return _of_line(part, own[part.inputs[0]], off[0])
-        case "HardSwish":
+        case "hard_swish":
             x = own[part.inputs[0]]
             of_line = np.where(np.abs(x) <= _HARD + off[0], _ROUNDED * (np.abs(x) / 6 + 0.5), 0.0)
             return np.asarray(1.5 * off[0] + np.abs(x) * of_line + 2 * UNIT * np.abs(exact))
-        case "Exp":
+        case "exponential":
             return np.asarray(exact * np.expm1(off[0]) + _of_exp(own[part.inputs[0]], exact))
-        case "Erf" | "Gelu" | "Sigmoid" | "Tanh" if _is_erf(part):
-            units = PEER_UNITS[part.kind]
-            if part.kind in FUNCTIONS:
-                units = max(units, *BOUNDS[FUNCTIONS[part.kind]].units)
+        case "function" if _is_erf(part):
+            row = part.row
+            units = max((row.units, *(BOUNDS[row.alg].units if row.alg else ())))
             size = np.maximum(1.0, np.abs(exact))
-            return np.asarray(_SLOPES[part.kind] * off[0] + units * UNIT * size)
+            return np.asarray(row.slope * off[0] + units * UNIT * size)
     return None
 
 
@@ -114,7 +108,7 @@ def _of_line(part: GraphNode, x: Array, off: Any) -> Array:  # noqa: ANN401
 
 def _of_exp(x: Array, exact: Array) -> Array:
     ours = max(BOUNDS["exp"].units) + max(EXP_LOSES) * np.abs(x)
-    return np.asarray(np.maximum(ours, PEER_UNITS["Exp"]) * UNIT * exact + _LEAST)
+    return np.asarray(np.maximum(ours, kinds.EXP.units) * UNIT * exact + _LEAST)
 
 
 def _of_softmax(

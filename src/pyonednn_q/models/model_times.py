@@ -274,8 +274,7 @@ def _layers(
 
 def _layer_names(node: FusedNode) -> tuple[str, ...]:
     """Return names of the model's nodes that multiply, of those that a layer stands for."""
-    kinds = ("Conv", "ConvTranspose", "Gemm", "MatMul", "ConvInteger", "MatMulInteger")
-    return tuple(name for part in node.parts if part.operator in kinds for name in part.originals)
+    return tuple(name for part in node.parts if part.row.multiplies for name in part.originals)
 
 
 def _by_original(graph: FusedGraph) -> dict[str, FusedNode]:

@@ -24,17 +24,15 @@ import numpy as np
 
 from pyonednn_q import emulate
 from pyonednn_q.errors import Error
+from pyonednn_q.graph import kinds
 from pyonednn_q.inspection import explain_difference
 from pyonednn_q.models.float_bounds import float_bound
-from pyonednn_q.models.function_bounds import KERNELS
 from pyonednn_q.models.tie_reach import by_ties
 from pyonednn_q.onnx.fused_node import CodeOperation
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyonednn_q.onnx import Model
     from pyonednn_q.onnx.fused_node import FusedNode
 
@@ -43,7 +41,6 @@ __all__ = ["NodeDifference", "compared", "differences"]
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
-_OF_ONE_AXIS = 13  # the opset since which Softmax is
 _TIES = "float32 at ties"
 _SUMS = "float32, in another order"
 _FUNCTIONS = "float32, another approximation"
@@ -212,7 +209,7 @@ def _of_floats(
     count = int(np.count_nonzero(far))
     if count:
         return "", f"{words}; {count} beyond what kernels and orders of roundings give", count
-    if any(part.kind in KERNELS for part in node.parts):
+    if any(part.row.has_measured_error for part in node.parts):
         return _FUNCTIONS, f"{words}, {most:.0%} of what kernels were measured to be off by", 0
     return _SUMS, f"{words}, {most:.0%} of what roundings in any order may be off by", 0
 
@@ -241,53 +238,48 @@ def _dialects(
     opsets: Mapping[str, int],
 ) -> Iterator[tuple[str, str]]:
     """Yield the dialects of an operation that give all of theirs, onnxruntime's first."""
-    call = _EMULATED.get(what.operator)
-    if call is None or what.post.steps or what.dst_q is None or None in what.srcs_q:
+    name = what.row.emulated
+    if not name or what.post.steps or what.dst_q is None or None in what.srcs_q:
         return
-    if what.operator == "Softmax" and opsets.get("", 0) < _OF_ONE_AXIS:
+    if what.row is kinds.SOFTMAX and opsets.get("", 0) < what.row.axis_since:
         # It is of all axes from there on, as one: no dialect has that.
         if int(what.attributes.get("axis", 1)) % theirs.ndim != theirs.ndim - 1:
             return
         what = replace(what, attributes={"axis": -1})
-    name, run = call
     srcs = [values[each] for each in node.inputs]
     table = emulate.ARITHMETIC[name]
     for dialect in sorted(table, key=lambda each: not each.startswith("onnxruntime")):
         try:
-            codes = run(what, srcs, dialect)
+            codes = _emulated(what, srcs, dialect)
         except (Error, ValueError):  # a dialect that has no such operation
             continue
         if codes.shape == theirs.shape and np.array_equal(codes, theirs):
             yield f"{name} of {dialect}", table[dialect]
 
 
-def _binary(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
+def _emulated(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
+    """Return the codes of a dialect."""
+    q: Any = {"src_q": what.srcs_q[0], "dst_q": what.dst_q, "dialect": dialect}
+    match what.row.emulated:
+        case "add":
+            return _add(what, srcs, dialect)
+        case "softmax":
+            axis = int(what.attributes.get("axis", -1)) % srcs[0].ndim
+            return emulate.softmax(srcs[0], axis=axis, **q)
+        case "average_pool":
+            return _average(what, srcs, dialect)
+        case "leaky_relu":
+            return emulate.leaky_relu(srcs[0], what.attributes.get("alpha", 0.01), **q)
+        case _:
+            return emulate.sigmoid(srcs[0], **q)
+
+
+def _add(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
     a_q, b_q = what.srcs_q
     assert a_q is not None
     assert b_q is not None
     assert what.dst_q is not None
     return emulate.add(*srcs, a_q=a_q, b_q=b_q, dst_q=what.dst_q, dialect=dialect)
-
-
-def _unary(
-    function: Callable[..., Array], **names: str
-) -> Callable[[CodeOperation, list[Array], str], Array]:
-    def run(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
-        options = {
-            ours: what.attributes[theirs]
-            for ours, theirs in names.items()
-            if theirs in what.attributes
-        }
-        q = {"src_q": what.srcs_q[0], "dst_q": what.dst_q}
-        return function(*srcs, **q, dialect=dialect, **options)
-
-    return run
-
-
-def _softmax(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
-    q: Any = {"src_q": what.srcs_q[0], "dst_q": what.dst_q}
-    axis = int(what.attributes.get("axis", -1)) % srcs[0].ndim
-    return emulate.softmax(*srcs, **q, axis=axis, dialect=dialect)
 
 
 def _average(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
@@ -306,13 +298,3 @@ def _average(what: CodeOperation, srcs: list[Array], dialect: str) -> Array:
         dialect=dialect,
         **q,
     )
-
-
-_EMULATED: dict[str, tuple[str, Callable[[CodeOperation, list[Array], str], Array]]] = {
-    "Add": ("add", _binary),
-    "Sigmoid": ("sigmoid", _unary(emulate.sigmoid)),
-    "Softmax": ("softmax", _softmax),
-    "LeakyRelu": ("leaky_relu", _unary(emulate.leaky_relu, alpha="alpha")),
-    "AveragePool": ("average_pool", _average),
-    "GlobalAveragePool": ("average_pool", _average),
-}

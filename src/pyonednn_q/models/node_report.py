@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyonednn_q.errors import Error
 from pyonednn_q.faults import guards
+from pyonednn_q.graph import kinds
 from pyonednn_q.native.creation import creations
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.isa import ISA_ORDER
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.planned import Planned
 
 __all__ = ["NodeReport", "SaturationAt", "TensorText", "of_nodes"]
-
-
-_QUANTIZERS = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Cast"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +189,9 @@ class NodeReport:
 
 def _operators(node: FusedNode) -> tuple[str, ...]:
     """Return the operators that a node stands for; the quantizer's own, if it is nothing else."""
-    kinds = tuple(part.kind for part in node.parts)
-    return tuple(kind for kind in kinds if kind not in _QUANTIZERS) or kinds[-1:]
+    beside = {kinds.QUANTIZE, kinds.DEQUANTIZE, kinds.DYNAMIC_QUANTIZE, kinds.CAST}
+    own = tuple(part.kind for part in node.parts if part.row not in beside)
+    return own or (node.parts[-1].kind,)
 
 
 def of_nodes(graph: FusedGraph) -> Iterator[NodeReport]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.errors import Error
+from pyonednn_q.graph import kinds
 from pyonednn_q.models.float_bounds import ROUNDING, bounds_of, values_of
 from pyonednn_q.models.real_values import point_of, scale_of, wide
 
@@ -53,7 +54,7 @@ def by_ties(node: FusedNode, values: Values, opsets: Mapping[str, int]) -> Array
     step: Any = 1.0
     try:
         for part in node.parts:
-            if part.kind != "QuantizeLinear":
+            if part.row is not kinds.QUANTIZE:
                 results = values_of(part, own, opsets)
                 bounds = bounds_of(part, own, apart, results, opsets)
                 if bounds is None:

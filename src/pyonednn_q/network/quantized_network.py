@@ -16,10 +16,10 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.expr.steps import Affine, Chain, Step, Sum
+from pyonednn_q.graph.kinds import KINDS
 from pyonednn_q.network.accuracy_loop import float_type
 from pyonednn_q.network.graph import Network, Node
-from pyonednn_q.network.moves import Repeat, Slice, Transpose
-from pyonednn_q.network.operations import Concat, Convert, Dequantize, Pool, Quantize, Reshape
+from pyonednn_q.network.operations import Concat, Convert, Dequantize, Pool, Quantize
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.quantizers import Quantizers
@@ -27,7 +27,8 @@ from pyonednn_q.shown import shortened
 
 Ends = Mapping[str, tuple[float, float]]
 
-_MOVERS = (Pool, Reshape, Concat, Transpose, Slice, Repeat)
+# A pool of codes, too: a mean of them has their scale.
+_MOVERS = frozenset(row.ours for row in KINDS.values() if row.moves and row.ours)
 _CARRIED = ("policy", "layout", "strict", "allow_reference", "self_check", "tune")
 
 
@@ -109,7 +110,7 @@ def _wanted(network: Network, narrow: set[str]) -> set[str]:
 
 def _moves_codes(node: Node, codes: Iterable[str]) -> bool:
     has_tables = isinstance(node.runs, Concat) and bool(node.runs.tables)
-    return isinstance(node.runs, _MOVERS) and not has_tables and node.dst in codes
+    return type(node.runs).__name__ in _MOVERS and not has_tables and node.dst in codes
 
 
 def readers_of(network: Network) -> dict[str, str]:
@@ -118,7 +119,7 @@ def readers_of(network: Network) -> dict[str, str]:
     for node in reversed(network.nodes):
         if is_layer(node):
             readers[node.srcs[0]] = node.dst
-        elif isinstance(node.runs, _MOVERS) and node.dst in readers:
+        elif type(node.runs).__name__ in _MOVERS and node.dst in readers:
             for name in node.srcs:
                 readers.setdefault(name, readers[node.dst])
     return readers

@@ -25,6 +25,7 @@ from onnx.reference.ops import load_op
 
 from pyonednn_q.argument import instance
 from pyonednn_q.errors import ArgumentError, Error, UnsupportedError
+from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.code_convolutions import conv_integer, qlinear_conv
 from pyonednn_q.onnx.convolutions import conv, conv_transpose
 from pyonednn_q.onnx.linear import dequantize_linear, dynamic_quantize_linear, quantize_linear
@@ -34,17 +35,17 @@ from pyonednn_q.onnx.trace import trace
 from pyonednn_q.shown import shortened, shown
 
 OPERATORS: Mapping[str, Callable[..., Any]] = {
-    "Conv": conv,
-    "ConvInteger": conv_integer,
-    "ConvTranspose": conv_transpose,
-    "DequantizeLinear": dequantize_linear,
-    "DynamicQuantizeLinear": dynamic_quantize_linear,
-    "Gemm": gemm,
-    "MatMul": matmul,
-    "MatMulInteger": matmul_integer,
-    "QLinearConv": qlinear_conv,
-    "QLinearMatMul": qlinear_matmul,
-    "QuantizeLinear": quantize_linear,
+    kinds.CONV.name: conv,
+    kinds.CONV_INTEGER.name: conv_integer,
+    kinds.CONV_TRANSPOSE.name: conv_transpose,
+    kinds.DEQUANTIZE.name: dequantize_linear,
+    kinds.DYNAMIC_QUANTIZE.name: dynamic_quantize_linear,
+    kinds.GEMM.name: gemm,
+    kinds.MATMUL.name: matmul,
+    kinds.MATMUL_INTEGER.name: matmul_integer,
+    kinds.QLINEAR_CONV.name: qlinear_conv,
+    kinds.QLINEAR_MATMUL.name: qlinear_matmul,
+    kinds.QUANTIZE.name: quantize_linear,
 }
 _NOT_OURS = "onnx.reference: no operator of ours"
 _NOT_RUN = "not run yet"

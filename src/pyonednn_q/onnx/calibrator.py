@@ -166,7 +166,7 @@ def _calibrated(
     graph: OnnxGraph, batches: Iterable[Any], options: CalibrationOptions
 ) -> Calibration:
     plain = qdq_form(graph)
-    if any(node.kind in {"QuantizeLinear", "DequantizeLinear"} for node in plain.nodes):
+    if any(node.row.is_quantizer for node in plain.nodes):
         raise ArgumentError("model", "quantizers", "a model of floats; `fuse` takes quantized ones")
     if not layers_of(plain):
         raise ArgumentError("model", "no layer of constant weights", "one at least")

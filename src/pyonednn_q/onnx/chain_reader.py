@@ -7,7 +7,6 @@ chain: rounding and its limits are steps, so every value is what the model says.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,38 +20,19 @@ from pyonednn_q.expr.steps import (
     BinaryAlg,
     Chain,
     Clip,
-    Eltwise,
     Leaf,
     PRelu,
     Round,
     Step,
     Sum,
 )
+from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.graph import GraphNode
 from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
 from pyonednn_q.qparams import QParams
 
 Array = np.ndarray[Any, Any]
 
-_PLAIN: Mapping[str, Callable[[Mapping[str, Any]], Step]] = {
-    "Relu": lambda _: Eltwise("relu"),
-    "LeakyRelu": lambda attributes: Eltwise("relu", attributes.get("alpha", 0.01)),
-    "Elu": lambda attributes: Eltwise("elu", attributes.get("alpha", 1.0)),
-    "Sigmoid": lambda _: Eltwise("logistic"),
-    "Tanh": lambda _: Eltwise("tanh"),
-    "Softplus": lambda _: Eltwise("soft_relu", 1.0),
-    "Mish": lambda _: Eltwise("mish"),
-    "HardSwish": lambda _: Eltwise("hardswish", 1 / 6, 0.5),
-    "HardSigmoid": lambda attributes: Eltwise(
-        "hardsigmoid", attributes.get("alpha", 0.2), attributes.get("beta", 0.5)
-    ),
-    "Gelu": lambda attributes: Eltwise(
-        "gelu_tanh" if attributes.get("approximate") == "tanh" else "gelu_erf"
-    ),
-    "Neg": lambda _: Affine(-1.0),
-    "Abs": lambda _: Eltwise("abs"),
-}
-_ARITHMETIC = ("Add", "Sub", "Mul", "Div")
 _MOST_STEPS = 32  # oneDNN's post-ops
 
 
@@ -135,7 +115,7 @@ class ChainReader:
             node = self._view.only_reader(tail.value)
             if node is None:
                 break
-            if node.kind == "QuantizeLinear":
+            if node.row is kinds.QUANTIZE:
                 if not ((stores or passes) and self._store(node, tail)):
                     break
                 if operands and self._pass(tail, axis):
@@ -159,7 +139,7 @@ class ChainReader:
     def _pass(self, tail: LayerTail, axis: int) -> bool:
         """Go on behind codes that only the next step of the chain reads."""
         back = self._view.only_reader(tail.value)
-        if back is None or back.kind != "DequantizeLinear":
+        if back is None or back.row is not kinds.DEQUANTIZE:
             return False
         codes, store = self._view.quantizer(back), tail.dst_q
         if codes is None or store is None or codes.q != store:
@@ -180,15 +160,15 @@ class ChainReader:
         readers = self._view.readers.get(tail.value, [])
         if tail.dst_q is not None or len(readers) != 2 or self._view.reads(tail.value) != 2:
             return False
-        gate, product = sorted(readers, key=lambda each: each.kind == "Mul")
-        is_gate = gate.kind in {"Sigmoid", "HardSigmoid"} and product.kind == "Mul"
-        if not is_gate or self._view.only_reader(gate.outputs[0]) is not product:
+        gate, product = sorted(readers, key=lambda each: each.row is kinds.MUL)
+        gating = gate.row.gate
+        if gating is None or product.row is not kinds.MUL:
+            return False
+        if self._view.only_reader(gate.outputs[0]) is not product:
             return False
         if set(product.inputs) != {tail.value, gate.outputs[0]}:
             return False
-        alpha, beta = gate.attributes.get("alpha", 0.2), gate.attributes.get("beta", 0.5)
-        is_soft = gate.kind == "Sigmoid"
-        tail.steps.append(Eltwise("swish", 1.0) if is_soft else Eltwise("hardswish", alpha, beta))
+        tail.steps.append(gating(gate.attributes))
         tail.parts += [gate, product]
         tail.value = product.outputs[0]
         return True
@@ -211,12 +191,12 @@ class ChainReader:
         return True
 
     def _constant_step(self, node: GraphNode, value: str, axis: int) -> list[Step] | None:
-        if node.kind in _PLAIN:
-            return [_PLAIN[node.kind](node.attributes)]
-        if node.inputs[0] == value and node.kind in {"Clip", "PRelu", "BatchNormalization"}:
-            readers = {"Clip": self._clip, "PRelu": self._prelu}
-            return readers.get(node.kind, self._batch_norm)(node, value, axis)
-        if node.kind not in _ARITHMETIC or len(node.inputs) != 2 or len(set(node.inputs)) != 2:
+        row = node.row
+        if row.step is not None:
+            return [row.step(node.attributes)]
+        if row.is_activation:
+            return self._by_constants(node, axis) if node.inputs[0] == value else None
+        if not row.is_arithmetic or len(node.inputs) != 2 or len(set(node.inputs)) != 2:
             return None
         is_left = node.inputs[0] == value
         other = node.inputs[1 if is_left else 0]
@@ -224,15 +204,26 @@ class ChainReader:
         constant = self._by_channel(array, value, axis)
         if constant is None or self._view.dims(node.outputs[0]) != self._view.dims(value):
             return None
-        if node.kind == "Add":
-            return [Affine(1.0, constant)]
-        if node.kind == "Sub":
-            return [Affine(1.0, -constant) if is_left else Affine(-1.0, constant)]
-        if node.kind == "Mul":
-            return [Affine(constant)]
+        match row.chain:
+            case "add":
+                return [Affine(1.0, constant)]
+            case "sub":
+                return [Affine(1.0, -constant) if is_left else Affine(-1.0, constant)]
+            case "mul":
+                return [Affine(constant)]
         return [Affine(1.0 / constant)] if is_left and np.all(constant) else None
 
-    def _clip(self, node: GraphNode, _value: str, _axis: int) -> list[Step] | None:
+    def _by_constants(self, node: GraphNode, axis: int) -> list[Step] | None:
+        """Return the steps of what has constants beside its source."""
+        match node.row.chain:
+            case "clip":
+                return self._clip(node)
+            case "prelu":
+                return self._prelu(node, axis)
+            case _:
+                return self._batch_norm(node, axis)
+
+    def _clip(self, node: GraphNode) -> list[Step] | None:
         bounds = []
         for at, name in enumerate(("min", "max"), 1):
             limit = -math.inf if name == "min" else math.inf
@@ -248,11 +239,11 @@ class ChainReader:
             return []
         return [Clip(*bounds)]
 
-    def _prelu(self, node: GraphNode, value: str, axis: int) -> list[Step] | None:
-        slope = self._by_channel(self._view.float_constant(node.input(1)), value, axis)
+    def _prelu(self, node: GraphNode, axis: int) -> list[Step] | None:
+        slope = self._by_channel(self._view.float_constant(node.input(1)), node.inputs[0], axis)
         return None if slope is None else [PRelu(slope)]
 
-    def _batch_norm(self, node: GraphNode, _value: str, axis: int) -> list[Step] | None:
+    def _batch_norm(self, node: GraphNode, axis: int) -> list[Step] | None:
         known = [self._view.float_constant(node.input(at)) for at in range(1, 5)]
         if axis != 1 or node.attributes.get("training_mode", 0):
             return None
@@ -279,7 +270,8 @@ class ChainReader:
 
     def _operand(self, node: GraphNode, tail: LayerTail) -> bool:
         """Add a step that reads another tensor of the same dims."""
-        if node.kind not in {"Add", "Mul", "Sub"} or len(set(node.inputs)) != 2:
+        chain = node.row.chain
+        if chain not in {"add", "mul", "sub"} or len(set(node.inputs)) != 2:
             return False
         is_left = node.inputs[0] == tail.value
         other = node.inputs[1 if is_left else 0]
@@ -289,17 +281,17 @@ class ChainReader:
         if other in self._view.constants or self._view.float_constant(other) is not None:
             return False
         codes = self._view.dequantized(other)
-        is_sum = node.kind == "Add" and tail.residual is None
+        is_sum = chain == "add" and tail.residual is None
         if is_sum and codes is not None and codes.q.axis is None:
             q = codes.q
             tail.steps.append(Sum(float(q.scale), int(q.zero_point), q.dtype))
             tail.residual, tail.operands["residual"] = codes, codes.name
             return True
-        if node.kind == "Sub" and not is_left:
+        is_turned = chain == "sub" and not is_left
+        if is_turned:
             tail.steps.append(Affine(-1.0))
         name = f"operand{len(tail.operands)}"
-        is_sub = node.kind == "Sub" and is_left
-        alg: BinaryAlg = "mul" if node.kind == "Mul" else "sub" if is_sub else "add"
+        alg: BinaryAlg = "add" if is_turned else chain
         tail.steps.append(Binary(alg, Leaf(name)))
         tail.operands[name] = other
         return True

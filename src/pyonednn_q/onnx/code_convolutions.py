@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.graph import kinds
 from pyonednn_q.onnx import geometry, tensors
 from pyonednn_q.onnx.convolutions import empty_result
 from pyonednn_q.onnx.sums import CodeProduct, Rounding, code_product, rounded, rounding_by, sums
@@ -73,10 +74,16 @@ def conv_integer(
         tensors.content_or_none("w_zero_point", w_zero_point),
     )
     product = _product(
-        "ConvInteger", src.dtype, points[0], wei.dtype, points[1], wei.shape[0], how.options
+        kinds.CONV_INTEGER.name,
+        src.dtype,
+        points[0],
+        wei.dtype,
+        points[1],
+        wei.shape[0],
+        how.options,
     )
     if not src.size:
-        return empty_result("ConvInteger", src, wei, how, np.dtype(np.int32))
+        return empty_result(kinds.CONV_INTEGER.name, src, wei, how, np.dtype(np.int32))
     with tensors.named("x", "w", "w"):
         return sums(product, src, wei)
 
@@ -148,7 +155,13 @@ def qlinear_conv(
         tensors.content_or_none("w_zero_point", w_zero_point),
     )
     product = _product(
-        "QLinearConv", src.dtype, points[0], wei.dtype, points[1], wei.shape[0], how.options
+        kinds.QLINEAR_CONV.name,
+        src.dtype,
+        points[0],
+        wei.dtype,
+        points[1],
+        wei.shape[0],
+        how.options,
     )
     bias = tensors.bias("B", B, np.dtype(np.int32), wei.shape[0])
     rounding = _rounding(
@@ -160,7 +173,9 @@ def qlinear_conv(
         wei.shape[0],
     )
     if not src.size:
-        return empty_result("QLinearConv", src, wei, how, dtypes.numpy_dtype(rounding.dst))
+        return empty_result(
+            kinds.QLINEAR_CONV.name, src, wei, how, dtypes.numpy_dtype(rounding.dst)
+        )
     with tensors.named("x", "w", "B"):
         return rounded(product, rounding, src, wei, bias)
 

@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Run = Callable[[dict[str, Array]], tuple[Array, ...]]
 
-# Each element of the result is made of the elements of the sources in its place.
-_ELEMENTWISE = frozenset(
-    {
-        "Abs", "Add", "Celu", "Clip", "DequantizeLinear", "Div", "Elu", "Erf", "Exp", "Gelu",
-        "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Max", "Min", "Mish", "Mul", "Neg", "PRelu",
-        "Pow", "QuantizeLinear", "Reciprocal", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign",
-        "Sqrt", "Sub", "Tanh",
-    }
-)  # fmt: skip
-
 
 def table_of(node: FusedNode, call: Run, constants: Mapping[str, Array]) -> Lookup | None:
     """Return what an operation makes of all codes, or of all pairs of codes.
@@ -52,7 +42,7 @@ def table_of(node: FusedNode, call: Run, constants: Mapping[str, Array]) -> Look
     if not 1 <= len(names) <= 2 or not _is_of_bytes(what):
         return None
     read = {name for part in node.parts for name in part.inputs if name in constants}
-    if any(part.domain or part.kind not in _ELEMENTWISE for part in node.parts):
+    if any(not part.row.elementwise for part in node.parts):
         return None
     if any(constants[name].size != 1 for name in read):
         return None

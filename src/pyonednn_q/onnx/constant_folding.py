@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.errors import Error
+from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.graph import Dims, GraphNode, ValueInfo
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
 from pyonednn_q.onnx.reference_call import reference_call
@@ -19,11 +20,6 @@ Array = np.ndarray[Any, Any]
 
 _MOST_BYTES = 1 << 30  # by which results exceed what is read; the rest is computed in each run
 _WIDEST = 8  # bytes of an element
-_VIEWS = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
-# What may make much of little; it is computed once where its dims are known beforehand.
-_GROWING = frozenset(
-    {"ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"}
-)
 _SMALL = 1 << 16  # elements that are read
 _FLOAT = 1  # TensorProto's number of float32
 
@@ -58,12 +54,12 @@ class ConstantFolder:
 
         DequantizeLinear of constants stays: of codes that are moved where its result was.
         """
-        if node.kind in {"Shape", "Size"}:
+        if node.row in {kinds.SHAPE, kinds.SIZE}:
             return self._measured(node)
         known = [name for name in node.inputs if name]
         if any(name not in self._constants and name not in self._weights for name in known):
             return node
-        if node.kind == "DequantizeLinear":
+        if node.row is kinds.DEQUANTIZE:
             if all(name in self._constants for name in known):
                 self._weights[node.outputs[0]] = node
             return node
@@ -74,7 +70,7 @@ class ConstantFolder:
         if info is None or info.dims is None:
             return node
         dims = info.dims
-        if node.kind == "Shape":
+        if node.row is kinds.SHAPE:
             dims = dims[slice(node.attributes.get("start", 0), node.attributes.get("end"))]
             self._keep(node.outputs[0], np.array(dims, np.int64))
         else:
@@ -89,10 +85,10 @@ class ConstantFolder:
         codes = self._constants[before.inputs[0]]
         along = self._constants[before.inputs[1]].size > 1
         axis = before.attributes.get("axis", 1) % codes.ndim if along else 0
-        if node.kind == "Transpose":
+        if node.row is kinds.TRANSPOSE:
             perm = tuple(node.attributes.get("perm", range(codes.ndim)[::-1]))
             moved, axis = np.transpose(codes, perm), perm.index(axis) if along else 0
-        elif node.kind in _VIEWS:
+        elif node.row.reshapes:
             try:
                 own = {name: self._constants[name] for name in node.inputs[1:] if name}
                 own[node.inputs[0]] = codes
@@ -103,7 +99,7 @@ class ConstantFolder:
             if not places:
                 return None
             axis = places[0]
-        elif node.kind == "Cast" and node.attributes.get("to") == _FLOAT:
+        elif node.row is kinds.CAST and node.attributes.get("to") == _FLOAT:
             if self._constants[before.inputs[1]].dtype != np.float32:
                 return None
             moved = codes
@@ -131,7 +127,7 @@ class ConstantFolder:
             for name in filter(None, node.inputs):
                 before = self._weights.get(name)
                 values[name] = self._constants[name] if before is None else self._real(before)
-            if node.kind == "QuantizeLinear":
+            if node.row is kinds.QUANTIZE:
                 inputs = (values[name] if name else None for name in node.inputs)
                 results: tuple[Array, ...] = (quantize_linear(*inputs, **node.attributes),)
             else:
@@ -152,7 +148,7 @@ class ConstantFolder:
         if len(dims) == len(infos):
             more = sum(map(math.prod, dims)) - self._size(node)
             return more <= 0 or _WIDEST * more <= self._left
-        return node.kind not in _GROWING and self._size(node) <= _SMALL and self._left > 0
+        return not node.row.grows and self._size(node) <= _SMALL and self._left > 0
 
     def _size(self, node: GraphNode) -> int:
         """Return how many elements a node reads."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ShapeError, UnsupportedError
+from pyonednn_q.graph import kinds
 from pyonednn_q.onnx import geometry, tensors
 from pyonednn_q.onnx.geometry import Sliding
 from pyonednn_q.onnx.trace import record
@@ -82,7 +83,7 @@ def conv(
     window = (auto_pad, dilations, group, kernel_shape, pads, strides)
     how = geometry.convolution(("X", "W"), src.shape, wei.shape, *window)
     bias = tensors.bias("B", B, src.dtype, wei.shape[0])
-    return _of_floats("Conv", Conv, src, wei, bias, how)
+    return _of_floats(kinds.CONV.name, Conv, src, wei, bias, how)
 
 
 def conv_transpose(
@@ -151,7 +152,7 @@ def conv_transpose(
         strides,
     )
     bias = tensors.bias("B", B, src.dtype, wei.shape[1] * how.groups)
-    dst = _of_floats("ConvTranspose", _deconv_operator, src, wei, bias, how)
+    dst = _of_floats(kinds.CONV_TRANSPOSE.name, _deconv_operator, src, wei, bias, how)
     return _grown(dst, bias, how)
 
 
@@ -223,5 +224,5 @@ def empty_result(
     if src.shape[0] or not wei.size:
         raise ShapeError("X" if src.dtype.kind == "f" else "x", str(src.shape), "no empty channel")
     record(operator, (), "an empty batch")
-    outputs = wei.shape[1] * how.groups if operator == "ConvTranspose" else wei.shape[0]
+    outputs = wei.shape[1] * how.groups if operator == kinds.CONV_TRANSPOSE.name else wei.shape[0]
     return np.empty((0, outputs, *how.dst), dtype)

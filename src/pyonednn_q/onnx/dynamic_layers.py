@@ -13,6 +13,8 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError, UnsupportedError
+from pyonednn_q.graph import kinds
+from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.onnx.graph import GraphNode
@@ -25,7 +27,6 @@ from pyonednn_q.shown import shortened
 
 Array = np.ndarray[Any, Any]
 
-DYNAMIC_LAYERS = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
 _FLOAT = 1  # TensorProto's number
 
 
@@ -46,7 +47,7 @@ def dynamic_layer(
         A layer of float32 on the source itself, whose values are not rounded to codes.
     """
     store = view.producer.get(node.inputs[0])
-    if store is None or store.kind != "DynamicQuantizeLinear":
+    if store is None or store.row is not kinds.DYNAMIC_QUANTIZE:
         return NoLayer("codes that no DynamicQuantizeLinear makes: write it with quantizers")
     if node.input(2) != store.outputs[2]:
         return NoLayer("another zero point than that of its source")
@@ -59,8 +60,8 @@ def dynamic_layer(
     point = view.constants.get(node.input(3)) if node.input(3) else np.zeros((), np.int64)
     if codes is None or point is None or codes.dtype.name not in {"uint8", "int8"}:
         return NoLayer("weights that are computed: constant ones would do")
-    kind = DYNAMIC_LAYERS[node.kind]
-    axis = 0 if kind == "Conv" else 1
+    kind = kind_of(node.row.means)
+    axis = 0 if kind is kinds.CONV else 1
     if codes.ndim < 2 or {scale.size, point.size} - {1, codes.shape[axis]}:
         return NoLayer(f"weights of shape {codes.shape}, scales of {scale.shape}: one a column")
     try:
@@ -96,14 +97,14 @@ def _scaling(
     The product of both scales comes first: others may read it.
     """
     cast = view.only_reader(node.outputs[0])
-    if cast is None or cast.kind != "Cast" or cast.attributes.get("to") != _FLOAT:
+    if cast is None or cast.row is not kinds.CAST or cast.attributes.get("to") != _FLOAT:
         return None
     product = view.only_reader(cast.outputs[0])
-    if product is None or product.kind != "Mul":
+    if product is None or product.row is not kinds.MUL:
         return None
     name = next((each for each in product.inputs if each != cast.outputs[0]), "")
     scales = view.producer.get(name)
-    if scales is None or scales.kind != "Mul" or store.outputs[1] not in scales.inputs:
+    if scales is None or scales.row is not kinds.MUL or store.outputs[1] not in scales.inputs:
         return None
     other = next((each for each in scales.inputs if each != store.outputs[1]), "")
     scale = view.constants.get(other)

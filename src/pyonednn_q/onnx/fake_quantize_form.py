@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
 from pyonednn_q.onnx.linear import dequantize_linear
 
 Array = np.ndarray[Any, Any]
-DOMAIN = "org.openvinotoolkit"
+_DOMAIN, _, _OPERATOR = kinds.FAKE_QUANTIZE.name.rpartition(".")
 _LEVELS = 256
 
 
@@ -39,7 +40,7 @@ def fake_quantize_form(graph: OnnxGraph) -> OnnxGraph:
     stores = {
         node.outputs[0]: node
         for node in graph.nodes
-        if node.kind == "QuantizeLinear"
+        if node.row is kinds.QUANTIZE
         and node.outputs[0] not in graph.outputs
         and all(_is_back(each, node, constants) for each in readers.get(node.outputs[0], []))
     }
@@ -47,7 +48,7 @@ def fake_quantize_form(graph: OnnxGraph) -> OnnxGraph:
     for node in graph.nodes:
         if node.outputs[0] in stores:
             continue
-        is_known = node.kind == "DequantizeLinear" and _is_known(node, constants)
+        is_known = node.row is kinds.DEQUANTIZE and _is_known(node, constants)
         if is_known and node.inputs[0] in stores:
             nodes.append(_fake(node, stores[node.inputs[0]].inputs[0], constants))
         elif is_known and node.inputs[0] in constants:
@@ -57,7 +58,7 @@ def fake_quantize_form(graph: OnnxGraph) -> OnnxGraph:
             nodes.append(_fake(node, real, constants))
         else:
             nodes.append(node)
-    opsets = MappingProxyType({**graph.opsets, DOMAIN: 1})
+    opsets = MappingProxyType({**graph.opsets, _DOMAIN: 1})
     return replace(graph, nodes=tuple(nodes), constants=MappingProxyType(constants), opsets=opsets)
 
 
@@ -69,7 +70,7 @@ def _is_known(node: GraphNode, constants: dict[str, Array]) -> bool:
 
 def _is_back(back: GraphNode, store: GraphNode, constants: dict[str, Array]) -> bool:
     """Tell whether a DequantizeLinear undoes a QuantizeLinear."""
-    same = back.kind == "DequantizeLinear" and back.inputs[1:] == store.inputs[1:]
+    same = back.row is kinds.DEQUANTIZE and back.inputs[1:] == store.inputs[1:]
     return same and _is_known(back, constants)
 
 
@@ -90,9 +91,9 @@ def _fake(back: GraphNode, src: str, constants: dict[str, Array]) -> GraphNode:
     attributes = MappingProxyType({"levels": _LEVELS})
     return GraphNode(
         back.outputs[0],
-        "FakeQuantize",
+        _OPERATOR,
         (src, *names, *names),
         back.outputs,
         attributes,
-        domain=DOMAIN,
+        domain=_DOMAIN,
     )

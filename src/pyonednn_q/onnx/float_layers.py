@@ -8,6 +8,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError, UnsupportedError
+from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.onnx.graph import GraphNode
@@ -36,7 +37,7 @@ def float_layer(
     chains : ChainReader
         Of the same.
     node : GraphNode
-        Of a kind of `LAYERS`.
+        A layer of the table of kinds.
     dtype : {"f32", "bf16"}
         Of weights and source. Products are summed, and the chain computed, in float32 either way.
     """
@@ -47,7 +48,7 @@ def float_layer(
         return NoLayer("a source or weights that are not float32, or weights that are computed")
     tensor = CodeTensor(wei, _ONE, node) if codes is None else codes
     try:
-        weights = weights_of(node.kind, view, node, CodeTensor(src, _ONE, node), tensor)
+        weights = weights_of(node.row, view, node, CodeTensor(src, _ONE, node), tensor)
         if isinstance(weights, NoLayer):
             return weights
         values = weights.codes
@@ -75,5 +76,5 @@ def _bias(view: GraphView, node: GraphNode) -> Array | None:
     channels = (view.dims(node.outputs[0]) or (0, 0))[1]
     if values is None or values.size not in {1, channels}:
         raise ArgumentError("bias", "values that are computed", "constants")
-    beta = node.attributes.get("beta", 1.0) if node.kind == "Gemm" else 1.0
+    beta = node.attributes.get("beta", 1.0) if node.row is kinds.GEMM else 1.0
     return np.asarray(np.broadcast_to(values, (channels,)) * np.float32(beta), np.float32)

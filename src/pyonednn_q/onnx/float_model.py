@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
-from pyonednn_q.onnx.layer_reader import LAYERS
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.quantizers import GraphView
 
@@ -27,7 +26,7 @@ def float_model(graph: OnnxGraph) -> Model:
     chains = ChainReader(view)
     by_place: dict[int, FusedNode] = {}
     for node in reversed(graph.nodes):
-        if node.kind in LAYERS and not view.is_taken(node):
+        if node.row.layer and not view.is_taken(node):
             layer = float_layer(view, chains, node)
             if isinstance(layer, FusedNode):
                 by_place[view.take(layer.parts)] = layer

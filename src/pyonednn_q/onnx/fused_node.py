@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pyonednn_q.expr.steps import Chain
+from pyonednn_q.graph.kind import Kind
+from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.onnx.graph import GraphNode, Restored, ValueInfo, reduced
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.shown import shortened
@@ -21,20 +23,6 @@ _PRECISIONS = {"f32": "FP32", "bf16": "BF16"}  # of weights
 _WIDE = 60  # characters of a cell; nodes have all of it
 
 Array = np.ndarray[Any, Any]
-
-# Where all codes mean the same numbers, these give codes of their source: nothing is computed.
-MOVERS = frozenset(
-    {
-        "Concat", "DepthToSpace", "Flatten", "Gather", "GlobalMaxPool", "MaxPool", "Reshape",
-        "Slice", "SpaceToDepth", "Split", "Squeeze", "Transpose", "Unsqueeze",
-    }
-)  # fmt: skip
-
-
-def is_mover(operator: str, attributes: Mapping[str, Any]) -> bool:
-    """Tell whether an operator of ONNX moves or picks values, whatever they are."""
-    is_nearest = operator == "Resize" and attributes.get("mode", "nearest") == "nearest"
-    return operator in MOVERS or is_nearest
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -66,9 +54,14 @@ class CodeOperation:
     constants: Mapping[int, Array]
 
     @property
+    def row(self) -> Kind:
+        """What the table of kinds says of f."""
+        return kind_of(self.operator)
+
+    @property
     def moves_codes(self) -> bool:
         """Whether codes are moved or picked, and nothing is computed."""
-        moves = is_mover(self.operator, self.attributes)
+        moves = self.row.moves_values(self.attributes)
         same = all(each is None or each == self.dst_q for each in self.srcs_q)
         return moves and same and self.dst_q is not None and not self.post.steps
 
@@ -139,7 +132,7 @@ class FusedNode:
         if isinstance(self.operator, GraphNode):
             return "reference"
         if isinstance(self.operator, CodeOperation):
-            if self.operator.operator in {"QuantizeLinear", "DequantizeLinear"}:
+            if self.operator.row.is_quantizer:
                 return "quantizer"
             return "codes moved" if self.operator.moves_codes else "codes computed"
         return f"{_PRECISIONS.get(self.operator.weights.dtype, 'INT8')} {self.operator.kind}"

@@ -11,13 +11,14 @@ import numpy as np
 
 from pyonednn_q.argument import flag, instance, named, one_of
 from pyonednn_q.expr.steps import Chain
+from pyonednn_q.graph import kinds
 from pyonednn_q.network.accuracy_loop import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.chain_reader import ChainReader
-from pyonednn_q.onnx.dynamic_layers import DYNAMIC_LAYERS, dynamic_layer
+from pyonednn_q.onnx.dynamic_layers import dynamic_layer
 from pyonednn_q.onnx.float_layers import float_layer
-from pyonednn_q.onnx.fused_node import MOVERS, CodeOperation, FusedGraph, FusedNode, is_mover
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
-from pyonednn_q.onnx.layer_reader import LAYERS, LayerReader, NoLayer
+from pyonednn_q.onnx.layer_reader import LayerReader, NoLayer
 from pyonednn_q.onnx.qdq_form import qdq_form
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.onnx.saturating_layers import IN_FLOATS, saturates, warn
@@ -28,14 +29,6 @@ from pyonednn_q.shown import shown
 
 Array = np.ndarray[Any, Any]
 
-CODE_OPERATIONS = frozenset(
-    {
-        "Add", "AveragePool", "Clip", "Div", "Gelu", "GlobalAveragePool", "HardSigmoid",
-        "HardSwish", "LeakyRelu", "MatMul", "Mul", "PRelu", "ReduceMean", "Relu", "Resize",
-        "Sigmoid", "Softmax", "Sub", "Tanh", *MOVERS,
-    }
-)  # fmt: skip
-_QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -90,7 +83,7 @@ def fuse(
     bits = {
         node.name: node.attributes.get("bits", 4)
         for node in graph.nodes
-        if node.kind == "com.microsoft.MatMulNBits"
+        if node.row is kinds.MATMUL_BITS
     }
     return _Fusion(view, layers, types, bits, saturation).result()
 
@@ -119,10 +112,10 @@ class _Fusion:
         graph = self._graph
         # From the back: of two layers that meet in an addition, the later one takes it.
         for node in reversed(graph.nodes):
-            if node.kind in {*LAYERS, *DYNAMIC_LAYERS} and not self._view.is_taken(node):
+            if node.row.multiplies and not self._view.is_taken(node):
                 self._add_layer(node)
         for node in graph.nodes:
-            if node.kind in CODE_OPERATIONS and not self._view.is_taken(node):
+            if node.row.is_on_codes and not self._view.is_taken(node):
                 self._add_operation(node)
         for node in graph.nodes:
             if not self._view.is_taken(node):
@@ -154,7 +147,7 @@ class _Fusion:
         self._put(layer, layer.parts[at:])
 
     def _layer(self, node: GraphNode) -> FusedNode | NoLayer:
-        if node.kind in DYNAMIC_LAYERS:
+        if node.row.form == "integer":
             return self._exact(node, dynamic_layer(self._view, node, self._saturation))
         if node.name not in self._floats:
             return self._exact(node, self._layers.fused(node))
@@ -171,7 +164,7 @@ class _Fusion:
             self._saturating.append(node.name)
         if not is_refused or self._saturation == "refuse":
             return layer
-        if node.kind in DYNAMIC_LAYERS:
+        if node.row.form == "integer":
             real = dynamic_layer(self._view, node, "f32", in_floats=True)
         else:
             real = float_layer(self._view, self._layers.chains, node)
@@ -179,12 +172,12 @@ class _Fusion:
 
     def _add_operation(self, node: GraphNode) -> None:
         view = self._view
-        if node.domain or (any(node.outputs[1:]) and node.kind != "Split"):
+        if node.domain or (any(node.outputs[1:]) and node.row is not kinds.SPLIT):
             return
         if view.dtype(node.inputs[0]) in {"uint8", "int8"}:
             self._add_mover(node)
             return
-        if node.kind == "Split":
+        if node.row is kinds.SPLIT:
             self._add_split(node)
             return
         srcs: list[str] = []
@@ -201,7 +194,7 @@ class _Fusion:
                 before.append(codes.node)
             elif name:
                 return
-        if not srcs or (node.kind == "Concat" and constants):
+        if not srcs or (node.row is kinds.CONCAT and constants):
             return
         tail = self._chains.tail(node.outputs[0], 1, operands=False)
         if tail.dst_q is None:
@@ -215,7 +208,7 @@ class _Fusion:
 
     def _add_mover(self, node: GraphNode) -> None:
         """Add what moves codes that no quantizer stands beside."""
-        if not is_mover(node.kind, node.attributes):
+        if not node.row.moves_values(node.attributes):
             return
         view = self._view
         q = self._meaning(node.inputs[0])
@@ -226,7 +219,7 @@ class _Fusion:
             if name in view.constants
         }
         is_beside = (
-            node.kind == "Concat" and constants
+            node.row is kinds.CONCAT and constants
         )  # elements of the result, whose codes differ
         if q is None or is_beside or any(self._meaning(name) != q for name in srcs):
             return
@@ -241,7 +234,7 @@ class _Fusion:
         view = self._view
         codes = view.dequantized(node.inputs[0])
         readers = [view.only_reader(name) for name in node.outputs]
-        stores = [each for each in readers if each is not None and each.kind == "QuantizeLinear"]
+        stores = [each for each in readers if each is not None and each.row is kinds.QUANTIZE]
         lengths = node.input(1)
         if (
             codes is None
@@ -254,7 +247,7 @@ class _Fusion:
             return
         constants = {1: view.constants[lengths]} if lengths else {}
         operation = CodeOperation(
-            "Split", node.attributes, (codes.q,), codes.q, Chain(), _frozen(constants)
+            node.kind, node.attributes, (codes.q,), codes.q, Chain(), _frozen(constants)
         )
         outputs = tuple(each.outputs[0] for each in stores)
         own = (node, *stores)
@@ -264,20 +257,20 @@ class _Fusion:
     def _meaning(self, name: str) -> QParams | None:
         """Return what codes mean, by the quantizer that made them, or by those that read them."""
         node = self._view.producer.get(name)
-        while node is not None and is_mover(node.kind, node.attributes):
+        while node is not None and node.row.moves_values(node.attributes):
             name = node.inputs[0]
             node = self._view.producer.get(name)
-        if node is not None and node.kind == "QuantizeLinear":
+        if node is not None and node.row is kinds.QUANTIZE:
             codes = self._view.quantizer(node)
             return None if codes is None or codes.q.axis is not None else codes.q
         return None
 
     def _add_single(self, node: GraphNode) -> None:
         view = self._view
-        if node.kind in _QUANTIZERS:
+        if node.row.is_quantizer:
             codes = view.quantizer(node)
             if codes is not None and codes.q.axis is None:
-                is_store = node.kind == "QuantizeLinear"
+                is_store = node.row is kinds.QUANTIZE
                 srcs_q = (None if is_store else codes.q,)
                 dst_q = codes.q if is_store else None
                 known = {at: view.constants[node.input(at)] for at in (1, 2) if node.input(at)}
@@ -294,7 +287,7 @@ class _Fusion:
     def _of_bits(self, node: GraphNode) -> str:
         """Say that weights of few bits are floats, where a product has such."""
         bits = [self._bits[name] for name in node.originals if name in self._bits]
-        if not bits or node.kind != "MatMul":
+        if not bits or node.row is not kinds.MATMUL:
             return ""
         return f"weights of {bits[0]} bits in blocks, which become float32 once: 8 bits would do"
 
@@ -306,7 +299,7 @@ class _Fusion:
         of_constants = [
             (place, node)
             for place, node in self._nodes.items()
-            if node.parts[0].kind == "DequantizeLinear"
+            if node.parts[0].row is kinds.DEQUANTIZE
             and len(node.parts) == 1
             and all(name in self._view.constants for name in node.parts[0].inputs if name)
         ]
@@ -323,16 +316,16 @@ class _Fusion:
 
     def _reason(self, node: GraphNode) -> str:
         """Say why a node runs as ONNX has it, and what would change that."""
-        if node.kind in _QUANTIZERS:
+        if node.row.is_quantizer:
             return "scales that are no f32 constants of u8 or s8: one for the tensor would do"
-        if node.kind not in CODE_OPERATIONS:
+        if not node.row.is_on_codes:
             return f"no operation on codes is known for {node.kind}"
         floats = [
             name
             for name in node.inputs
             if name and name not in self._view.constants and not self._view.dequantized(name)
         ]
-        if floats and is_mover(node.kind, node.attributes):
+        if floats and node.row.moves_values(node.attributes):
             return f"it moves floats, {floats[0]}, and computes nothing"
         if floats:
             return f"a float source, {floats[0]}: quantize it"

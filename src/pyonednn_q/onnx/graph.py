@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from pyonednn_q.graph.kind import Kind
+from pyonednn_q.graph.kinds import kind_of
+
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
@@ -89,6 +92,11 @@ class GraphNode:
     def kind(self) -> str:
         """The operator, with its domain unless that is ONNX's own."""
         return f"{self.domain}.{self.operator}" if self.domain else self.operator
+
+    @property
+    def row(self) -> Kind:
+        """What the table of kinds says of the operator."""
+        return kind_of(self.kind)
 
     def __reduce__(self) -> Restored:
         return reduced(self)

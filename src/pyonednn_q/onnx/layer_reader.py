@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyonednn_q.errors import ArgumentError, UnsupportedError
+from pyonednn_q.graph import kinds
+from pyonednn_q.graph.kind import Kind
 from pyonednn_q.onnx import geometry
 from pyonednn_q.onnx.chain_reader import ChainReader, LayerTail
 from pyonednn_q.onnx.fused_node import FusedNode
@@ -21,8 +23,6 @@ from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shortened
 
 Array = np.ndarray[Any, Any]
-
-LAYERS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
 class NoLayer(NamedTuple):
@@ -81,7 +81,7 @@ class LayerReader:
         if src.q.axis is not None:
             return NoLayer("a source with a scale per channel: one for the tensor would do")
         try:
-            weights = weights_of(node.kind, self._view, node, src, wei)
+            weights = weights_of(node.row, self._view, node, src, wei)
         except (ArgumentError, UnsupportedError) as error:
             return NoLayer(shortened(str(error), 300))
         if isinstance(weights, NoLayer):
@@ -126,7 +126,7 @@ class LayerReader:
     def _no_source(self, node: GraphNode) -> NoLayer:
         name = node.inputs[0]
         maker = self._view.producer.get(name)
-        if maker is not None and maker.kind == "DequantizeLinear":
+        if maker is not None and maker.row is kinds.DEQUANTIZE:
             dtype = self._view.dtype(maker.inputs[0])
             if dtype not in {"uint8", "int8"}:
                 return NoLayer(f"source codes of {dtype}: u8 or s8 would do")
@@ -137,7 +137,7 @@ class LayerReader:
     def _makers(self, node: GraphNode, first: int) -> list[GraphNode]:
         """Return the quantizers of a node's constants."""
         makers = [self._view.producer.get(name) for name in node.inputs[first:]]
-        return [each for each in makers if each is not None and each.kind == "DequantizeLinear"]
+        return [each for each in makers if each is not None and each.row is kinds.DEQUANTIZE]
 
     def _bias(
         self, node: GraphNode, src: CodeTensor, wei: CodeTensor, weights: LayerWeights
@@ -146,7 +146,7 @@ class LayerReader:
         value = node.outputs[0]
         channels = _channels(weights)
         if node.input(2):
-            beta = node.attributes.get("beta", 1.0) if node.kind == "Gemm" else 1.0
+            beta = node.attributes.get("beta", 1.0) if node.row is kinds.GEMM else 1.0
             bias = self._acc_bias(node, src, wei, channels) if beta == 1.0 else None
             if bias is None:
                 real = self._view.float_constant(node.input(2))
@@ -167,7 +167,7 @@ class LayerReader:
         maker = self._view.producer.get(node.input(2))
         if (
             maker is None
-            or maker.kind != "DequantizeLinear"
+            or maker.row is not kinds.DEQUANTIZE
             or node.attributes.get("alpha", 1) != 1
         ):
             return None
@@ -195,10 +195,18 @@ def _real(bias: Array | None, src: CodeTensor, weights: LayerWeights) -> Array |
 
 
 def weights_of(
-    kind: str, view: GraphView, node: GraphNode, src: CodeTensor, wei: CodeTensor
+    kind: Kind, view: GraphView, node: GraphNode, src: CodeTensor, wei: CodeTensor
 ) -> LayerWeights | NoLayer:
-    """Return the weights of a layer of a kind of `LAYERS`, as its operator takes them."""
-    return _READERS[kind](view, node, src, wei)
+    """Return the weights of a kind of layers, as its operator takes them."""
+    match kind.layer:
+        case "convolution":
+            return _convolution(view, node, src, wei)
+        case "deconvolution":
+            return _deconvolution(view, node, src, wei)
+        case "inner_product":
+            return _gemm(view, node, wei)
+        case _:
+            return _matmul(view, src, wei)
 
 
 def _channels(weights: LayerWeights) -> int:
@@ -241,9 +249,7 @@ def _deconvolution(
     return LayerWeights(Deconv, outputs_first, q, 1, dict(how.options))
 
 
-def _gemm(
-    view: GraphView, node: GraphNode, _src: CodeTensor, wei: CodeTensor
-) -> LayerWeights | NoLayer:
+def _gemm(view: GraphView, node: GraphNode, wei: CodeTensor) -> LayerWeights | NoLayer:
     codes = view.constants[wei.name]
     attributes = node.attributes
     alpha, is_transposed = attributes.get("alpha", 1.0), bool(attributes.get("transB", 0))
@@ -260,9 +266,7 @@ def _gemm(
     return LayerWeights(InnerProduct, codes if is_transposed else codes.T, own, 1, {})
 
 
-def _matmul(
-    view: GraphView, _node: GraphNode, src: CodeTensor, wei: CodeTensor
-) -> LayerWeights | NoLayer:
+def _matmul(view: GraphView, src: CodeTensor, wei: CodeTensor) -> LayerWeights | NoLayer:
     codes, dims = view.constants[wei.name], view.dims(src.name)
     if codes.ndim != 2 or dims is None or len(dims) < 2:
         return NoLayer(f"weights of {codes.ndim} dims: 2 would do")
@@ -286,13 +290,3 @@ def _window(node: GraphNode) -> dict[str, Any]:
 
 def _wrong_axis(wei: CodeTensor, axis: int) -> NoLayer:
     return NoLayer(f"scales along axis {wei.q.axis} of the weights: axis {axis} would do")
-
-
-_READERS: Mapping[
-    str, Callable[[GraphView, GraphNode, CodeTensor, CodeTensor], LayerWeights | NoLayer]
-] = {
-    "Conv": _convolution,
-    "ConvTranspose": _deconvolution,
-    "Gemm": _gemm,
-    "MatMul": _matmul,
-}

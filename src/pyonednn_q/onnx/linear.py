@@ -9,6 +9,7 @@ import numpy as np
 
 from pyonednn_q.argument import whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.graph import kinds
 from pyonednn_q.native import passes
 from pyonednn_q.onnx import tensors
 from pyonednn_q.onnx.element_types import ElementType, chosen, element_type
@@ -92,7 +93,7 @@ def quantize_linear(
     grid = _Grid("y_scale", values.shape, scales.shape, axis, block_size)
     saturate = whole("saturate", saturate)
     return _quantized(
-        "QuantizeLinear", values, scales, point, grid, computed.dtype, stored, saturate
+        kinds.QUANTIZE.name, values, scales, point, grid, computed.dtype, stored, saturate
     )
 
 
@@ -148,7 +149,7 @@ def dequantize_linear(
     if stored.name not in _FLOATS:
         raise DTypeError("output_dtype", stored.name, ", ".join(_FLOATS))
     grid = _Grid("x_scale", codes.shape, scales.shape, axis, block_size)
-    record("DequantizeLinear", (), "by NumPy")
+    record(kinds.DEQUANTIZE.name, (), "by NumPy")
     wide = np.int64 if kind.name == "int32" else np.float32  # of float32, 2^24 are whole
     real = codes.astype(wide)
     if x_zero_point is not None:
@@ -208,7 +209,7 @@ def dynamic_quantize_linear(x: Tensor) -> tuple[Array, Array, Array]:
     params = np.asarray(scale), np.asarray(zero_point)
     grid = _Grid("x", values.shape, (), 0, 0)
     stored = element_type("x", np.uint8)
-    y = _quantized("DynamicQuantizeLinear", values, *params, grid, values.dtype, stored, 1)
+    y = _quantized(kinds.DYNAMIC_QUANTIZE.name, values, *params, grid, values.dtype, stored, 1)
     return y, *params
 
 

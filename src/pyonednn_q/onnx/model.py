@@ -19,6 +19,7 @@ from pyonednn_q.errors import (
     ShapeError,
     UnsupportedError,
 )
+from pyonednn_q.graph import kinds
 from pyonednn_q.network import CodeMatMul
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.graph import Dims, GraphNode
@@ -227,10 +228,10 @@ def _call(node: FusedNode, graph: FusedGraph) -> Callable[[Values], tuple[Array,
 def _operation(
     node: FusedNode, what: CodeOperation, opsets: Mapping[str, int]
 ) -> Callable[[Values], tuple[Array, ...]]:
-    if what.operator == "MatMul" and len(what.srcs_q) == 2 and not what.post.steps:
+    if what.row is kinds.MATMUL and len(what.srcs_q) == 2 and not what.post.steps:
         return lambda values: (_product(what, *(values[name] for name in node.inputs)),)
-    if what.operator in {"QuantizeLinear", "DequantizeLinear"}:
-        run = quantize_linear if what.operator == "QuantizeLinear" else dequantize_linear
+    if what.row.is_quantizer:
+        run = quantize_linear if what.row is kinds.QUANTIZE else dequantize_linear
         q = what.srcs_q[0] if what.dst_q is None else what.dst_q
         return lambda values: (run(values[node.inputs[0]], *onnx_numbers(q)),)
     if (pooled := pool(what)) is not None:

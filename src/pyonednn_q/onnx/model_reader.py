@@ -18,6 +18,7 @@ import numpy as np
 
 from pyonednn_q.argument import integers, named, path, whole
 from pyonednn_q.errors import ArgumentError, LibraryError
+from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.external_data import ExternalData
 from pyonednn_q.onnx.graph import GraphNode, OnnxGraph, ValueInfo
 from pyonednn_q.onnx.shape_inference import inferred
@@ -158,7 +159,7 @@ def _graph(
     _check(proto)
     nodes = []
     for _, node in read:
-        if node.kind == "Constant":
+        if node.row is kinds.CONSTANT:
             constants[node.outputs[0]] = _constant(node)
         else:
             nodes.append(node)

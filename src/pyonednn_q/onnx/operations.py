@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.errors import UnsupportedError
+from pyonednn_q.graph import kinds
 from pyonednn_q.network import (
     CodeMatMul,
     Concat,
@@ -23,36 +24,32 @@ from pyonednn_q.network import (
     Transpose,
 )
 from pyonednn_q.onnx.code_tables import requantized
-from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode, is_mover
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.graph import Dims, GraphNode
 
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
-
-_SOFTMAX_OF_ONE_AXIS = 13  # the opset; before, it was one of all axes from there on
-_POOLS = frozenset({"AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"})
-_RESHAPES = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 def operations_of(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
     """Return operations of a network that do the same, one after the other; empty: none do."""
     if what.post.steps:
         return ()
-    if what.operator == "QuantizeLinear":
+    if what.row is kinds.QUANTIZE:
         is_float = graph.tensors[node.inputs[0]].dtype == "float32"
         dst_q = _plain(what.dst_q)
         return (Quantize(dst_q),) if is_float and dst_q is not None else ()
-    if what.operator == "DequantizeLinear":
+    if what.row is kinds.DEQUANTIZE:
         is_float = graph.tensors[node.output].dtype == "float32"
         src_q = _plain(what.srcs_q[0])
         return (Dequantize(src_q),) if is_float and src_q is not None else ()
-    if what.operator == "MatMul":
+    if what.row is kinds.MATMUL:
         return _product(what, node, graph)
-    if what.operator == "Softmax":
+    if what.row is kinds.SOFTMAX:
         return _softmax(what, graph)
-    if what.operator in {"AveragePool", "GlobalAveragePool", "ReduceMean"}:
+    if what.row.pool == "mean":
         return _mean(what, node, graph)
-    return _moved(what, node, graph) if is_mover(what.operator, what.attributes) else ()
+    return _moved(what, node, graph) if what.row.moves_values(what.attributes) else ()
 
 
 def _moved(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
@@ -64,7 +61,7 @@ def _moved(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any
     tables = [None if q is None or q == dst_q else requantized(q, dst_q) for q in srcs_q]
     if None in srcs_q:
         return ()
-    if what.operator == "Concat":
+    if what.row is kinds.CONCAT:
         return (Concat(int(what.attributes["axis"]), tuple(tables)),)
     moves = _moves(what, node, graph)
     return moves if not moves or tables[0] is None else (*moves, tables[0])
@@ -95,7 +92,7 @@ def _product(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[A
 
 def _softmax(what: CodeOperation, graph: FusedGraph) -> tuple[Any, ...]:
     src_q, dst_q = _plain(what.srcs_q[0]), _plain(what.dst_q)
-    if src_q is None or dst_q is None or graph.opsets.get("", 0) < _SOFTMAX_OF_ONE_AXIS:
+    if src_q is None or dst_q is None or graph.opsets.get("", 0) < what.row.axis_since:
         return ()
     known = Softmax(int(what.attributes.get("axis", -1)))
     return Dequantize(src_q), known, Quantize(dst_q)
@@ -108,25 +105,28 @@ def float_operation(what: GraphNode, graph: FusedGraph) -> Any:  # noqa: ANN401 
     """
     if what.domain:
         return None
-    if what.kind in _POOLS:
+    if what.row.pool and what.row.over != "axes":
         return _float_pool(what, graph)
-    if what.kind == "Concat":
+    if what.row is kinds.CONCAT:
         return Concat(int(what.attributes["axis"]))
-    if what.kind in _RESHAPES:
+    if what.row.reshapes:
         return Reshape(dims_of(what.outputs[0], graph))
-    if what.kind == "LayerNormalization":
+    if what.row is kinds.LAYER_NORM:
         return _layer_norm(what, graph)
-    return _transpose(what.attributes, what.outputs[0], graph) if what.kind == "Transpose" else None
+    return (
+        _transpose(what.attributes, what.outputs[0], graph) if what.row is kinds.TRANSPOSE else None
+    )
 
 
 def _float_pool(what: GraphNode, graph: FusedGraph) -> Pool | None:
     if graph.tensors[what.outputs[0]].dtype != "float32" or any(what.outputs[1:]):
         return None
-    if what.kind in {"GlobalMaxPool", "GlobalAveragePool"}:
-        return Pool("max" if what.kind == "GlobalMaxPool" else "avg_include_padding")
-    if not _has_window(what, what.kind):
+    is_max = what.row.pool == "max"
+    if what.row.over == "places":
+        return Pool("max" if is_max else "avg_include_padding")
+    if not _has_whole_windows(what):
         return None
-    if what.kind == "MaxPool":
+    if is_max:
         return _window("max", what.attributes)
     whole = what.attributes.get("count_include_pad", 0)
     return _window("avg_include_padding" if whole else "avg_exclude_padding", what.attributes)
@@ -154,17 +154,17 @@ def _transpose(attributes: Mapping[str, Any], output: str, graph: FusedGraph) ->
 
 def _moves(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
     """Return what moves codes of one tensor, whatever they mean."""
-    if what.operator in _RESHAPES:
+    if what.row.reshapes:
         return (Reshape(dims_of(node.output, graph)),)
-    if what.operator == "Transpose":
+    if what.row is kinds.TRANSPOSE:
         return (_transpose(what.attributes, node.output, graph),)
-    if what.operator == "Resize":
+    if what.row is kinds.RESIZE:
         return _repeat(what, dims_of(node.inputs[0], graph), dims_of(node.output, graph))
-    if what.operator == "Slice":
+    if what.row is kinds.SLICE:
         return _slices(what, dims_of(node.inputs[0], graph))
-    if what.operator == "GlobalMaxPool":
+    if what.row is kinds.GLOBAL_MAX_POOL:
         return (Pool("max"),)
-    return (_window("max", what.attributes),) if _has_window(what, "MaxPool") else ()
+    return (_window("max", what.attributes),) if _has_whole_windows(what) else ()
 
 
 def _repeat(what: CodeOperation, src: Dims, dst: Dims) -> tuple[Any, ...]:
@@ -215,19 +215,19 @@ def _mean(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any,
     src_q, dst_q = _plain(what.srcs_q[0]), _plain(what.dst_q)
     if src_q is None or dst_q is None:
         return ()
-    if what.operator == "GlobalAveragePool":
+    if what.row.over == "places":
         pool = Pool("avg_include_padding")
-    elif _has_window(what, "AveragePool"):
+    elif _has_whole_windows(what):
         whole = bool(what.attributes.get("count_include_pad", 0))
         alg = "avg_include_padding" if whole else "avg_exclude_padding"
         pool = _window(alg, what.attributes)
-    elif what.operator == "ReduceMean" and _is_over_places(what, dims_of(node.inputs[0], graph)):
+    elif what.row.over == "axes" and _is_over_places(what, dims_of(node.inputs[0], graph)):
         pool = Pool("avg_include_padding")
     else:
         return ()
     if src_q != dst_q or pool.counts_pads:
         pool = replace(pool, src_q=src_q, dst_q=dst_q)
-    keeps = what.operator != "ReduceMean" or what.attributes.get("keepdims", 1)
+    keeps = what.row.over != "axes" or what.attributes.get("keepdims", 1)
     return (pool,) if keeps else (pool, Reshape(dims_of(node.output, graph)))
 
 
@@ -237,13 +237,13 @@ def _is_over_places(what: CodeOperation, src: Dims) -> bool:
     return len(src) > 2 and sorted(axis % len(src) for axis in axes) == [*range(2, len(src))]
 
 
-def _has_window(what: CodeOperation | GraphNode, operator: str) -> bool:
-    """Tell whether it is a pool of that name, of windows that are all whole."""
+def _has_whole_windows(what: CodeOperation | GraphNode) -> bool:
+    """Tell whether it is a pool of windows that are all whole."""
     known = {"kernel_shape", "strides", "pads", "dilations", "storage_order", "count_include_pad"}
     attributes = what.attributes
     others = set(attributes) - known - {"auto_pad", "ceil_mode"}
     usual = attributes.get("auto_pad", "NOTSET") == "NOTSET" and not attributes.get("ceil_mode", 0)
-    return what.operator == operator and usual and not others
+    return what.row.over == "windows" and usual and not others
 
 
 def _window(alg: str, attributes: Mapping[str, Any]) -> Pool:

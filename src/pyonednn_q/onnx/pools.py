@@ -37,11 +37,11 @@ def pool(what: CodeOperation) -> Callable[[Array], Array] | None:
         and not what.post.steps
         and "kernel_shape" in attributes
     )
-    if not is_plain or what.operator not in {"MaxPool", "AveragePool"}:
+    if not is_plain or what.row.over != "windows":
         return None
     kernel = attributes["kernel_shape"]
     stride, pads = attributes.get("strides", 1), attributes.get("pads", 0)
-    if what.operator == "MaxPool":
+    if what.row.pool == "max":
         if not what.moves_codes:
             return None
         return lambda src: max_pool(src, kernel, stride=stride, padding=pads, dialect="onednn")

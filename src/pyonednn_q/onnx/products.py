@@ -11,6 +11,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import broadcast, real, whole
 from pyonednn_q.errors import ShapeError, UnsupportedError
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf
+from pyonednn_q.graph import kinds
 from pyonednn_q.onnx import tensors
 from pyonednn_q.onnx.stack import MatrixStack
 from pyonednn_q.onnx.sums import (
@@ -65,8 +66,8 @@ def matmul(A: Tensor, B: Tensor) -> Array:
     b = tensors.floats("B", B, a)
     stack = MatrixStack.of(a, b)
     if stack.is_empty:
-        return stack.zeros("MatMul", a.dtype)
-    dst = _of_floats("MatMul", *stack.matrices(a, b))
+        return stack.zeros(kinds.MATMUL.name, a.dtype)
+    dst = _of_floats(kinds.MATMUL.name, *stack.matrices(a, b))
     return dst.reshape(stack.dst)
 
 
@@ -124,7 +125,7 @@ def gemm(
     if c is not None:
         broadcast("C", c, stack.dst)
     if stack.is_empty or factors[0] == 0:
-        dst = stack.zeros("Gemm", a.dtype)
+        dst = stack.zeros(kinds.GEMM.name, a.dtype)
         return dst if c is None else dst + c * a.dtype.type(factors[1])
     extent: Extent | None = None
     if c is not None:
@@ -134,7 +135,7 @@ def gemm(
         c = broadcast("C", c if extent == "full" else c.reshape(-1), dims)
         c = np.multiply(c, np.float32(factors[1]), dtype=np.float32)
     chain = _chain(factors[0], extent)
-    return _of_floats("Gemm", a, b, chain, {} if c is None else {"C": c})
+    return _of_floats(kinds.GEMM.name, a, b, chain, {} if c is None else {"C": c})
 
 
 def matmul_integer(
@@ -181,8 +182,8 @@ def matmul_integer(
         tensors.content_or_none("b_zero_point", b_zero_point),
     )
     if stack.is_empty:
-        return stack.zeros("MatMulInteger", np.dtype(np.int32))
-    return _sums("MatMulInteger", ("A", "B"), stack, a, b, *points).reshape(stack.dst)
+        return stack.zeros(kinds.MATMUL_INTEGER.name, np.dtype(np.int32))
+    return _sums(kinds.MATMUL_INTEGER.name, ("A", "B"), stack, a, b, *points).reshape(stack.dst)
 
 
 def qlinear_matmul(
@@ -247,13 +248,15 @@ def qlinear_matmul(
     )
     points, factor, y_point, dtype, rounding = quantization
     if stack.is_empty:
-        zeros = stack.zeros("QLinearMatMul", np.dtype(np.int32))
+        zeros = stack.zeros(kinds.QLINEAR_MATMUL.name, np.dtype(np.int32))
         return codes_of(zeros.reshape(stack.whole), factor, y_point, dtype).reshape(stack.dst)
     if rounding is not None:
-        product = _product("QLinearMatMul", left, right, *points)
+        product = _product(kinds.QLINEAR_MATMUL.name, left, right, *points)
         with tensors.named("a", "b", "b"):
             return rounded(product, rounding, *stack.matrices(left, right)).reshape(stack.dst)
-    acc = _sums("QLinearMatMul", ("a", "b"), stack, left, right, *points).reshape(stack.whole)
+    acc = _sums(kinds.QLINEAR_MATMUL.name, ("a", "b"), stack, left, right, *points).reshape(
+        stack.whole
+    )
     return codes_of(acc, factor, y_point, dtype).reshape(stack.dst)
 
 

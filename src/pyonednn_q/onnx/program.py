@@ -11,6 +11,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.errors import DTypeError, ShapeError, UnsupportedError
+from pyonednn_q.graph import kinds
 from pyonednn_q.network import Convert, Lookup, Network, Node, PythonCall
 from pyonednn_q.network.lowering import natural
 from pyonednn_q.onnx.code_tables import composed, table_of
@@ -109,7 +110,7 @@ def _operations(node: FusedNode, call: Run, graph: FusedGraph, taken: set[str]) 
     if isinstance(what, CodeOperation) and len(computed) == len(node.inputs):
         if (table := table_of(node, call, graph.constants)) is not None:
             return [Node(node.output, table, tuple(dict.fromkeys(node.inputs)))]
-        if what.operator == "Split" and what.moves_codes:
+        if what.row is kinds.SPLIT and what.moves_codes:
             parts = zip(node.outputs, parts_of(what, node, graph), strict=True)
             return [Node(name, part, node.inputs) for name, part in parts]
         operations = operations_of(what, node, graph)
@@ -118,7 +119,7 @@ def _operations(node: FusedNode, call: Run, graph: FusedGraph, taken: set[str]) 
             reads = (node.inputs, *((name,) for name in names))
             row = zip((*names, node.output), operations, reads, strict=True)
             return [Node(dst, operation, src) for dst, operation, src in row]
-    is_concat = isinstance(what, GraphNode) and what.kind == "Concat"
+    is_concat = isinstance(what, GraphNode) and what.row is kinds.CONCAT
     if isinstance(what, GraphNode) and computed == list(node.inputs[: None if is_concat else 1]):
         operation = float_operation(what, graph)
         if operation is not None:

@@ -7,7 +7,7 @@ f32(x_scale · w_scale). A FakeQuantize of OpenVINO is both quantizers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from types import MappingProxyType
@@ -18,6 +18,7 @@ import numpy as np
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_qparams import qparams_from_fq
+from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.block_weights import block_weights
 from pyonednn_q.onnx.constant_folding import ConstantFolder
 from pyonednn_q.onnx.graph import Dims, GraphNode, OnnxGraph
@@ -26,17 +27,7 @@ from pyonednn_q.onnx.shape_inference import inferred
 
 Array = np.ndarray[Any, Any]
 
-_MICROSOFT = "com.microsoft."
-_UNARY = {
-    "QLinearSigmoid": "Sigmoid",
-    "QLinearLeakyRelu": "LeakyRelu",
-    "QLinearGlobalAveragePool": "GlobalAveragePool",
-    "QLinearAveragePool": "AveragePool",
-}
-_BINARY = {"QLinearAdd": "Add", "QLinearMul": "Mul"}
-_THEIR_QUANTIZERS = (f"{_MICROSOFT}QuantizeLinear", f"{_MICROSOFT}DequantizeLinear")
 _BIAS_OF_BITS = 5  # the place of MatMulNBits' bias
-_OF_ONE_AXIS = 13  # since this opset Softmax is of one axis; before, of all from there on, as one
 _THEIRS = ("channels_last", "opset")  # attributes of their operators that ONNX's have not
 
 
@@ -52,7 +43,7 @@ def qdq_form(graph: OnnxGraph) -> OnnxGraph:
     """
     form = _once(graph)
     # Dims behind operators that onnx does not know are known then.
-    return _once(form) if any(node.kind in _FORMS for node in form.nodes) else form
+    return _once(form) if any(_has_form(node) for node in form.nodes) else form
 
 
 def _once(graph: OnnxGraph) -> OnnxGraph:
@@ -83,20 +74,21 @@ class _Rewriter:
         """Add a node as it is, or what it means."""
         inputs = tuple(self._same.get(name, name) for name in node.inputs)
         node = replace(node, inputs=inputs)
-        if node.kind in {"Identity", "Dropout"} and self._is_left_out(node):
+        if node.row in {kinds.IDENTITY, kinds.DROPOUT} and self._is_left_out(node):
             self._same[node.outputs[0]] = inputs[0]
             return
-        if node.kind in _THEIR_QUANTIZERS:  # which are ONNX's, of more types in older opsets
+        if (
+            node.row.form == "as_onnx"
+        ):  # their quantizers, which are ONNX's, of more types in older opsets
             node = replace(node, domain="")
         kept = self._folder.fold(node)
         if kept is None:
             return
         node = kept
-        lower = _FORMS.get(node.kind)
-        if lower is None or not self._is_plain(node):
-            self.nodes.append(node)
+        if _has_form(node) and self._is_plain(node):
+            _lower(self, node)
         else:
-            lower(self, node)
+            self.nodes.append(node)
 
     def _is_left_out(self, node: GraphNode) -> bool:
         is_training = bool(self.constants.get(node.input(2), np.bool_(False)).any())
@@ -122,7 +114,7 @@ class _Rewriter:
         name = self.name(node, part)
         inputs = (node.input(at), node.input(at + 1), node.input(at + 2))
         attributes = {} if axis is None else {"axis": axis}
-        self.new(node, "DequantizeLinear", inputs, name, attributes)
+        self.new(node, kinds.DEQUANTIZE.name, inputs, name, attributes)
         return name
 
     def bias(self, node: GraphNode, at: int, scales: tuple[str, str], alpha: float = 1.0) -> str:
@@ -136,7 +128,7 @@ class _Rewriter:
         scale = self.name(node, "bias scale")
         self.constants[scale] = np.asarray(values if values.size > 1 else values.reshape(()))
         real = self.name(node, "bias")
-        self.new(node, "DequantizeLinear", (node.input(at), scale), real, {"axis": 0})
+        self.new(node, kinds.DEQUANTIZE.name, (node.input(at), scale), real, {"axis": 0})
         return real
 
     def end(
@@ -152,7 +144,7 @@ class _Rewriter:
         result = self.name(node, "real") if dst[0] else node.outputs[0]
         self.new(node, operator, inputs, result, attributes)
         if dst[0]:
-            self.new(node, "QuantizeLinear", (result, *dst), node.outputs[0], {})
+            self.new(node, kinds.QUANTIZE.name, (result, *dst), node.outputs[0], {})
 
     def new(
         self,
@@ -175,11 +167,11 @@ class _Rewriter:
     def move(self, node: GraphNode, src: str, dst: str, perm: list[int] | None, dims: Dims) -> None:
         """Add a Transpose, or a Reshape where there is no order of dims."""
         if perm is not None:
-            self.new(node, "Transpose", (src,), dst, {"perm": tuple(perm)})
+            self.new(node, kinds.TRANSPOSE.name, (src,), dst, {"perm": tuple(perm)})
             return
         name = self.name(node, "dims")
         self.constants[name] = np.array(dims, np.int64)
-        self.new(node, "Reshape", (src, name), dst, {})
+        self.new(node, kinds.RESHAPE.name, (src, name), dst, {})
 
     def dims(self, name: str) -> Dims | None:
         """Return the dims of a tensor, if they are known."""
@@ -191,6 +183,34 @@ class _Rewriter:
         return not node.input(at) or all(name in self.constants for name in scales)
 
 
+def _has_form(node: GraphNode) -> bool:
+    """Tell whether a node of codes has a form of floats that is not ONNX's with another domain."""
+    return node.row.form not in {"", "as_onnx", "integer"}
+
+
+def _lower(rewriter: _Rewriter, node: GraphNode) -> None:
+    """Write a node of codes as float nodes between quantizers."""
+    match node.row.form:
+        case "unary":
+            _unary(rewriter, node)
+        case "binary":
+            _binary(rewriter, node)
+        case "conv":
+            _conv(rewriter, node)
+        case "matmul":
+            _matmul(rewriter, node)
+        case "gemm":
+            _gemm(rewriter, node)
+        case "softmax":
+            _softmax(rewriter, node)
+        case "concat":
+            _concat(rewriter, node)
+        case "blocks":
+            _of_bits(rewriter, node)
+        case _:
+            _fake_quantize(rewriter, node)
+
+
 def _conv(rewriter: _Rewriter, node: GraphNode) -> None:
     scales = (node.input(1), node.input(4))
     if not rewriter.can_scale_bias(node, 8, scales):
@@ -198,7 +218,7 @@ def _conv(rewriter: _Rewriter, node: GraphNode) -> None:
         return
     reals = (rewriter.real(node, 0, "x"), rewriter.real(node, 3, "w", 0))
     inputs = (*reals, rewriter.bias(node, 8, scales))
-    rewriter.end(node, "Conv", inputs, (node.input(6), node.input(7)), **node.attributes)
+    rewriter.end(node, node.row.means, inputs, (node.input(6), node.input(7)), **node.attributes)
 
 
 def _matmul(rewriter: _Rewriter, node: GraphNode) -> None:
@@ -211,7 +231,7 @@ def _matmul(rewriter: _Rewriter, node: GraphNode) -> None:
             return
     axis = None if wei is None else wei.ndim - 1
     inputs = (rewriter.real(node, 0, "a"), rewriter.real(node, 3, "b", axis))
-    rewriter.end(node, "MatMul", inputs, (node.input(6), node.input(7)))
+    rewriter.end(node, node.row.means, inputs, (node.input(6), node.input(7)))
 
 
 def _gemm(rewriter: _Rewriter, node: GraphNode) -> None:
@@ -223,13 +243,13 @@ def _gemm(rewriter: _Rewriter, node: GraphNode) -> None:
     axis = 0 if attributes.get("transB", 0) else 1
     reals = (rewriter.real(node, 0, "a"), rewriter.real(node, 3, "b", axis))
     inputs = (*reals, rewriter.bias(node, 6, scales, attributes.get("alpha", 1.0)))
-    rewriter.end(node, "Gemm", inputs, (node.input(7), node.input(8)), **attributes)
+    rewriter.end(node, node.row.means, inputs, (node.input(7), node.input(8)), **attributes)
 
 
 def _unary(rewriter: _Rewriter, node: GraphNode) -> None:
     attributes = {name: each for name, each in node.attributes.items() if name not in _THEIRS}
     dst = (node.input(3), node.input(4))
-    rewriter.end(node, _UNARY[node.operator], (rewriter.real(node, 0, "x"),), dst, **attributes)
+    rewriter.end(node, node.row.means, (rewriter.real(node, 0, "x"),), dst, **attributes)
 
 
 def _softmax(rewriter: _Rewriter, node: GraphNode) -> None:
@@ -244,17 +264,18 @@ def _softmax(rewriter: _Rewriter, node: GraphNode) -> None:
     last, (codes, stored) = len(dims) - 1, (node.inputs[0], node.outputs[0])
     axis = node.attributes.get("axis", -1) % len(dims)
     is_moved = axis != last and 0 not in dims
-    is_of_one = node.attributes.get("opset", _OF_ONE_AXIS) >= _OF_ONE_AXIS
+    since = kinds.SOFTMAX.axis_since
+    is_of_one = node.attributes.get("opset", since) >= since
     perm = [last if at == axis else axis if at == last else at for at in range(len(dims))]
     rows = (prod(dims[:axis]), prod(dims[axis:]))
     if is_moved:
         codes, stored = rewriter.name(node, "moved"), rewriter.name(node, "codes")
         rewriter.move(node, node.inputs[0], codes, perm if is_of_one else None, rows)
     real, result = rewriter.name(node, "x"), rewriter.name(node, "real")
-    rewriter.new(node, "DequantizeLinear", (codes, node.input(1), node.input(2)), real, {})
+    rewriter.new(node, kinds.DEQUANTIZE.name, (codes, node.input(1), node.input(2)), real, {})
     along = 1 if is_moved and not is_of_one else last
-    rewriter.new(node, "Softmax", (real,), result, {"axis": along})
-    rewriter.new(node, "QuantizeLinear", (result, node.input(3), node.input(4)), stored, {})
+    rewriter.new(node, node.row.means, (real,), result, {"axis": along})
+    rewriter.new(node, kinds.QUANTIZE.name, (result, node.input(3), node.input(4)), stored, {})
     if is_moved:
         rewriter.move(node, stored, node.outputs[0], perm if is_of_one else None, dims)
 
@@ -270,20 +291,20 @@ def _of_bits(rewriter: _Rewriter, node: GraphNode) -> None:
     rewriter.constants[name] = wei
     bias = node.input(_BIAS_OF_BITS)
     result = rewriter.name(node, "product") if bias else node.outputs[0]
-    rewriter.new(node, "MatMul", (node.inputs[0], name), result, {})
+    rewriter.new(node, node.row.means, (node.inputs[0], name), result, {})
     if bias:
-        rewriter.new(node, "Add", (result, bias), node.outputs[0], {})
+        rewriter.new(node, kinds.ADD.name, (result, bias), node.outputs[0], {})
 
 
 def _binary(rewriter: _Rewriter, node: GraphNode) -> None:
     inputs = (rewriter.real(node, 0, "a"), rewriter.real(node, 3, "b"))
-    rewriter.end(node, _BINARY[node.operator], inputs, (node.input(6), node.input(7)))
+    rewriter.end(node, node.row.means, inputs, (node.input(6), node.input(7)))
 
 
 def _concat(rewriter: _Rewriter, node: GraphNode) -> None:
     places = range(2, len(node.inputs), 3)
     inputs = tuple(rewriter.real(node, at, f"x{at // 3}") for at in places)
-    rewriter.end(node, "Concat", inputs, (node.input(0), node.input(1)), **node.attributes)
+    rewriter.end(node, node.row.means, inputs, (node.input(0), node.input(1)), **node.attributes)
 
 
 def _fake_quantize(rewriter: _Rewriter, node: GraphNode) -> None:
@@ -300,14 +321,14 @@ def _fake_quantize(rewriter: _Rewriter, node: GraphNode) -> None:
     codes = rewriter.name(node, "codes")
     attributes = {} if q.axis is None else {"axis": q.axis}
     if values is None:
-        rewriter.new(node, "QuantizeLinear", (node.inputs[0], scale, point), codes, {})
+        rewriter.new(node, kinds.QUANTIZE.name, (node.inputs[0], scale, point), codes, {})
     else:
         lo, hi = ranges[0], ranges[1]
         assert lo is not None
         assert hi is not None
         clipped = np.clip(values, lo, hi).astype(np.float32)
         rewriter.constants[codes] = quantize_linear(clipped, q.scale, q.point, **attributes)
-    rewriter.new(node, "DequantizeLinear", (codes, scale, point), node.outputs[0], attributes)
+    rewriter.new(node, kinds.DEQUANTIZE.name, (codes, scale, point), node.outputs[0], attributes)
 
 
 def _fits(quantizer: _FqQuantizer, values: Array | None, lo: Array | None) -> bool:
@@ -358,16 +379,3 @@ def _fq_quantizer(ranges: list[Array | None], levels: int) -> _FqQuantizer | Non
     if along and not scale.ndim:  # all channels agree
         scale, point = (np.full(known[0].size, each) for each in (scale, point))
     return _FqQuantizer(scale, point, along[0] if along else None, levels < 256)
-
-
-_FORMS: Mapping[str, Callable[[_Rewriter, GraphNode], None]] = {
-    "QLinearConv": _conv,
-    "QLinearMatMul": _matmul,
-    "org.openvinotoolkit.FakeQuantize": _fake_quantize,
-    f"{_MICROSOFT}MatMulNBits": _of_bits,
-    f"{_MICROSOFT}QGemm": _gemm,
-    f"{_MICROSOFT}QLinearSoftmax": _softmax,
-    f"{_MICROSOFT}QLinearConcat": _concat,
-    **{f"{_MICROSOFT}{name}": _unary for name in _UNARY},
-    **{f"{_MICROSOFT}{name}": _binary for name in _BINARY},
-}

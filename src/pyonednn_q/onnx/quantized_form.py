@@ -16,11 +16,9 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.graph import kinds
 from pyonednn_q.network.quantized_network import shared_ranges
-from pyonednn_q.onnx.fused_node import is_mover
-from pyonednn_q.onnx.fusion import CODE_OPERATIONS
 from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
-from pyonednn_q.onnx.layer_reader import LAYERS
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.quantizers import Quantizers
@@ -28,14 +26,6 @@ from pyonednn_q.quantize.quantizers import Quantizers
 Array = np.ndarray[Any, Any]
 Ends = Mapping[str, tuple[float, float]]
 Shared = dict[str, tuple[float, float]]
-
-_ACTIVATIONS = frozenset(
-    {
-        "BatchNormalization", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu",
-        "Mish", "PRelu", "Relu", "Sigmoid", "Softplus", "Tanh",
-    }
-)  # fmt: skip
-_LEAST_OPSET = 13  # from which DequantizeLinear has an axis
 
 
 class QuantizerPlacement:
@@ -72,7 +62,7 @@ class QuantizerPlacement:
         wanted = {node.inputs[0] for node in self.layers} | residuals
         taken = {id(node) for node in layers}
         for node in reversed(graph.nodes):
-            is_operation = node.kind in CODE_OPERATIONS and id(node) not in taken
+            is_operation = node.row.is_on_codes and id(node) not in taken
             if is_operation and node.outputs[0] in wanted - inside and not self.is_in_chain(node):
                 wanted |= {name for name in node.inputs if self._is_real(name)}
         order = [*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]
@@ -113,7 +103,7 @@ class QuantizerPlacement:
                 if not steps or id(steps[-1]) in self._followers or (others and residuals & others):
                     break
                 if others:
-                    if len(others) > 1 or steps[-1].kind not in {"Add", "Sub", "Mul"}:
+                    if len(others) > 1 or steps[-1].row.chain not in {"add", "sub", "mul"}:
                         break
                     if id(layer) in narrow:
                         residuals |= others
@@ -129,7 +119,7 @@ class QuantizerPlacement:
 
     def _is_activation_behind(self, value: str) -> bool:
         steps = self._next(value)
-        return bool(steps) and all(node.kind in _ACTIVATIONS for node in steps)
+        return bool(steps) and all(node.row.is_activation for node in steps)
 
     def _next(self, value: str) -> list[GraphNode]:
         """Return the nodes of the step behind a value that nothing else reads."""
@@ -137,22 +127,22 @@ class QuantizerPlacement:
         if value in self._graph.outputs:
             return []
         if len(readers) == 2 and self._view.reads(value) == 2:
-            gate, product = sorted(readers, key=lambda node: node.kind == "Mul")
-            is_gate = gate.kind in {"Sigmoid", "HardSigmoid"} and product.kind == "Mul"
+            gate, product = sorted(readers, key=lambda node: node.row is kinds.MUL)
+            is_gate = gate.row.gate is not None and product.row is kinds.MUL
             reads_gate = is_gate and gate.outputs[0] in product.inputs
             return [gate, product] if reads_gate and self._view.reads(gate.outputs[0]) == 1 else []
         if len(readers) != 1 or self._view.reads(value) != 1:
             return []
         (node,) = readers
-        if node.kind in _ACTIVATIONS:
+        if node.row.is_activation:
             return [node] if node.inputs[0] == value else []
-        if node.kind not in {"Add", "Sub", "Mul", "Div"}:
+        if not node.row.is_arithmetic:
             return []
         (other,) = [name for name in node.inputs if name != value] or [""]
         if other in self._graph.constants:
             return [node]
         same = bool(other) and self._view.dims(other) == self._view.dims(value)
-        return [node] if same and node.kind in {"Add", "Mul"} else []
+        return [node] if same and node.row.chain in {"add", "mul"} else []
 
     def readers(self) -> dict[str, str]:
         """Return the first layer that reads each tensor, itself or what it is moved to."""
@@ -161,7 +151,7 @@ class QuantizerPlacement:
         for node in reversed(self._graph.nodes):
             if id(node) in layers:
                 readers[node.inputs[0]] = node.name
-            elif is_mover(node.kind, node.attributes) and node.outputs[0] in readers:
+            elif node.row.moves_values(node.attributes) and node.outputs[0] in readers:
                 for name in node.inputs:
                     readers.setdefault(name, readers[node.outputs[0]])
         return readers
@@ -171,7 +161,7 @@ class QuantizerPlacement:
         groups = [
             (*node.inputs, *node.outputs)
             for node in self._graph.nodes
-            if is_mover(node.kind, node.attributes) or node.kind == "AveragePool"
+            if node.row.moves_values(node.attributes) or node.row.shares
         ]
         return shared_ranges(self.tensors, [*groups, *linked], ranges)
 
@@ -195,7 +185,7 @@ def with_norms_as_layers(graph: OnnxGraph) -> OnnxGraph:
         dims = graph.tensors[node.inputs[0]].dims if node.inputs[0] in graph.tensors else None
         known = [graph.constants.get(name) for name in node.inputs[1:]]
         is_open = dims is None or len(dims) < 3 or any(node.outputs[1:])
-        if node.kind != "BatchNormalization" or placement.is_in_chain(node) or is_open:
+        if node.row is not kinds.BATCH_NORM or placement.is_in_chain(node) or is_open:
             nodes.append(node)
             continue
         if any(each is None or each.ndim != 1 for each in known):
@@ -210,7 +200,7 @@ def with_norms_as_layers(graph: OnnxGraph) -> OnnxGraph:
         constants[names[1]] = (shift - mean * gain).astype(np.float32)
         attributes = MappingProxyType({"group": len(gain)})
         inputs = (node.inputs[0], *names)
-        nodes.append(replace(node, operator="Conv", inputs=inputs, attributes=attributes))
+        nodes.append(replace(node, operator=kinds.CONV.name, inputs=inputs, attributes=attributes))
     return replace(graph, nodes=tuple(nodes), constants=MappingProxyType(constants))
 
 
@@ -219,7 +209,7 @@ def layers_of(graph: OnnxGraph) -> tuple[GraphNode, ...]:
     return tuple(
         node
         for node in graph.nodes
-        if node.kind in LAYERS and node.inputs[1] in graph.constants and len(node.outputs) == 1
+        if node.row.layer and node.inputs[1] in graph.constants and len(node.outputs) == 1
     )
 
 
@@ -239,8 +229,8 @@ def quantized_form(
     quantizers : Quantizers
         What tensors and weights become.
     """
-    if graph.opset < _LEAST_OPSET:
-        wanted = f"at least {_LEAST_OPSET}: onnx.version_converter.convert_version"
+    if graph.opset < kinds.DEQUANTIZE.axis_since:
+        wanted = f"at least {kinds.DEQUANTIZE.axis_since}: onnx.version_converter.convert_version"
         raise ArgumentError("graph", f"opset {graph.opset}", wanted)
     placement = QuantizerPlacement(graph, floats)
     constants: dict[str, Array] = dict(graph.constants)
@@ -263,8 +253,8 @@ def quantized_form(
         )
         renamed[name] = name if name in inner else _new(f"{name}:real", taken)
         numbers = names["scale"], names["point"]
-        into = _node("QuantizeLinear", (inner.get(name, name), *numbers), names["codes"])
-        back = _node("DequantizeLinear", (names["codes"], *numbers), renamed[name])
+        into = _node(kinds.QUANTIZE.name, (inner.get(name, name), *numbers), names["codes"])
+        back = _node(kinds.DEQUANTIZE.name, (names["codes"], *numbers), renamed[name])
         beside[name] = into, back
     nodes: list[GraphNode] = [each for name in graph.inputs for each in beside.get(name, ())]
     for node in graph.nodes:
@@ -301,7 +291,7 @@ def quantized_outputs(graph: OnnxGraph, quantizers: Quantizers) -> tuple[str, ..
 
 def codes_name(nodes: tuple[GraphNode, ...]) -> dict[str, str]:
     """Return the real tensors by the names of their codes."""
-    return {node.outputs[0]: node.inputs[0] for node in nodes if node.kind == "QuantizeLinear"}
+    return {node.outputs[0]: node.inputs[0] for node in nodes if node.row is kinds.QUANTIZE}
 
 
 def _weights(
@@ -314,16 +304,16 @@ def _weights(
     constants[names["codes"]] = codes
     inputs = (names["codes"], names["scale"], names["point"])
     attributes = {} if q.axis is None else {"axis": q.axis}
-    return names["real"], _node("DequantizeLinear", inputs, names["real"], attributes)
+    return names["real"], _node(kinds.DEQUANTIZE.name, inputs, names["real"], attributes)
 
 
 def channels_axis(node: GraphNode, wei: Array) -> int | None:
     """Return the dimension of the weights that the channels of the result run along."""
-    if node.kind == "Conv":
+    if node.row is kinds.CONV:
         return 0
-    if node.kind == "ConvTranspose":
+    if node.row is kinds.CONV_TRANSPOSE:
         return 1 if node.attributes.get("group", 1) == 1 else None
-    if node.kind == "Gemm":
+    if node.row is kinds.GEMM:
         return 0 if node.attributes.get("transB", 0) else 1
     return wei.ndim - 1 if wei.ndim == 2 else None
 

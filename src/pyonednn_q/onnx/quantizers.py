@@ -10,6 +10,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.graph import Dims, GraphNode, OnnxGraph
 from pyonednn_q.qparams import QParams
 
@@ -92,9 +93,7 @@ class GraphView:
     def dequantized(self, name: str) -> CodeTensor | None:
         """Return the codes whose real values a tensor holds, if that is what it holds."""
         node = self.producer.get(name)
-        return (
-            self.quantizer(node) if node is not None and node.kind == "DequantizeLinear" else None
-        )
+        return self.quantizer(node) if node is not None and node.row is kinds.DEQUANTIZE else None
 
     def quantizer(self, node: GraphNode) -> CodeTensor | None:
         """Return what a QuantizeLinear or DequantizeLinear of constant scales makes or reads.
@@ -105,7 +104,7 @@ class GraphView:
         is_open = scale is None or (node.input(2) and point is None)
         if is_open or node.attributes.get("block_size", 0) or scale is None or scale.ndim > 1:
             return None
-        name = node.inputs[0] if node.kind == "DequantizeLinear" else node.outputs[0]
+        name = node.inputs[0] if node.row is kinds.DEQUANTIZE else node.outputs[0]
         stored = str(point.dtype) if point is not None else self.dtype(name)
         if stored not in {"uint8", "int8"} or scale.dtype != np.float32:
             return None
@@ -128,7 +127,7 @@ class GraphView:
         if (constant := self.constants.get(name)) is not None:
             return constant if constant.dtype == np.float32 else None
         node = self.producer.get(name)
-        if node is None or node.kind != "DequantizeLinear":
+        if node is None or node.row is not kinds.DEQUANTIZE:
             return None
         known = [self.constants.get(each) for each in node.inputs if each]
         if any(each is None for each in known):

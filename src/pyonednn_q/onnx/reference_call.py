@@ -10,7 +10,7 @@ import numpy as np
 
 from pyonednn_q.errors import Error, UnsupportedError
 from pyonednn_q.onnx.graph import GraphNode, ValueInfo
-from pyonednn_q.onnx.reference_operators import COMPARED, DOUBTS
+from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.shape_inference import node_proto
 from pyonednn_q.shown import shortened, shown
 
@@ -96,7 +96,7 @@ def _dense(result: object) -> Array:
 
 def _doubt(node: GraphNode) -> str:
     """Return why a node must not run by `onnx.reference`; empty where it may."""
-    if node.domain or node.kind not in COMPARED:
+    if not node.row.compared:
         from onnx import defs
 
         if not node.domain and defs.has(node.operator):  # others are unknown there, as it says

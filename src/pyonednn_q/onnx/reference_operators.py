@@ -1,8 +1,8 @@
-"""Which operators run by their definition in Python: those that were compared with onnxruntime.
+"""In which cases an operator does not run by its definition in Python, though others do.
 
-tests/peers/test_reference_drawn.py draws attributes for each of them, of opset 7 to the newest that
-onnxruntime knows. What is not in the list has been compared by nobody, and is refused; so are cases
-in which runtimes or opsets disagree.
+tests/peers/test_reference_drawn.py draws attributes for each kind that is `compared`, of opset 7 to
+the newest that onnxruntime knows. Others have been compared by nobody, and are refused; so are
+cases in which runtimes or opsets disagree.
 """
 
 from __future__ import annotations
@@ -13,39 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.graph import GraphNode
 
-__all__ = ["COMPARED", "DOUBTS"]
+__all__ = ["DOUBTS"]
 
 Array = np.ndarray[Any, Any]
 
 _OF_OLD = 2  # inputs of a Resize of opset 10, and of Upsample
 _ROUNDED = 1e-6  # of scales, which are float32
-
-COMPARED = frozenset(
-    {
-        "Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh",
-        "AveragePool", "BatchNormalization", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr",
-        "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Compress", "Concat",
-        "ConstantOfShape", "Conv", "ConvInteger", "ConvTranspose", "Cos", "Cosh", "CumSum",
-        "DepthToSpace", "DequantizeLinear", "Div", "Dropout", "DynamicQuantizeLinear", "Einsum",
-        "Elu", "Equal", "Erf", "Exp", "Expand", "EyeLike", "Flatten", "Floor", "GRU", "Gather",
-        "GatherElements", "GatherND", "Gelu", "Gemm", "GlobalAveragePool", "GlobalLpPool",
-        "GlobalMaxPool", "Greater", "GreaterOrEqual", "GroupNormalization", "HardSigmoid",
-        "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN",
-        "LSTM", "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax",
-        "LpNormalization", "LpPool", "MatMul", "MatMulInteger", "Max", "MaxPool", "Mean",
-        "MeanVarianceNormalization", "Min", "Mish", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot",
-        "Or", "PRelu", "Pad", "Pow", "QLinearConv", "QLinearMatMul", "QuantizeLinear",
-        "RMSNormalization", "RNN", "Range", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
-        "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
-        "ReduceSumSquare", "Relu", "Reshape", "Resize", "ReverseSequence", "Round",
-        "ScatterElements", "ScatterND", "Selu", "Shape", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh",
-        "Size", "Slice", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Split", "Sqrt",
-        "Squeeze", "Sub", "Sum", "Tan", "Tanh", "ThresholdedRelu", "Tile", "TopK", "Transpose",
-        "Trilu", "Unsqueeze", "Upsample", "Where", "Xor",
-    }
-)  # fmt: skip
 
 
 def _resize(node: GraphNode, values: Mapping[str, Array]) -> str:
@@ -69,5 +45,5 @@ def _resize(node: GraphNode, values: Mapping[str, Array]) -> str:
 
 
 DOUBTS: Mapping[str, Callable[[GraphNode, Mapping[str, Array]], str]] = MappingProxyType(
-    {"Resize": _resize, "Upsample": _resize}
+    {kinds.RESIZE.name: _resize, kinds.UPSAMPLE.name: _resize}
 )

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
+from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.reference_reductions import REDUCTIONS
 from pyonednn_q.onnx.reference_resizing import RESIZING
 from pyonednn_q.onnx.reference_shapes import SHAPES
@@ -43,7 +44,7 @@ def repaired_operators(opsets: Mapping[str, int]) -> list[type[Any]]:
         **RESIZING,
         **SHAPES,
     }
-    if 0 < opset < 13:
+    if 0 < opset < kinds.SOFTMAX.axis_since:
         repairs |= {name: _over_axes(of_rows) for name, of_rows in _OF_ROWS.items()}
     if 7 <= opset < 14:
         repairs["BatchNormalization"] = _batch_norm
