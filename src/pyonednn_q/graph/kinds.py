@@ -59,7 +59,7 @@ DEQUANTIZE = Kind(
     bound="dequantize",
 )
 DYNAMIC_QUANTIZE = Kind("DynamicQuantizeLinear", since=11, bound="dynamic")
-CAST = Kind("Cast", ours="Convert", bound="cast")
+CAST = Kind("Cast", bound="cast")
 
 # Arithmetic.
 ADD = Kind("Add", chain="add", elementwise=True, on_codes=True, bound="total", emulated="add")
