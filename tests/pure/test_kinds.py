@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import operator_kinds
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.steps import Eltwise, Step
 from pyonednn_q.graph import kinds
@@ -67,6 +68,12 @@ def test_what_has_no_row_says_nothing_but_whether_it_is_of_codes() -> None:
     assert not kind_of("com.example.Attention").is_of_codes
     plain = dataclasses.asdict(Kind("", compared=False))
     assert dataclasses.asdict(unknown) == {**plain, "name": "com.microsoft.QAttention"}
+
+
+def test_the_page_of_kinds_is_the_table() -> None:
+    page = PACKAGE.parents[1] / "docs" / "operator_kinds.md"
+    again = "run: python tools/operator_kinds.py > docs/operator_kinds.md"
+    assert "".join(operator_kinds.page()) == page.read_text(), again
 
 
 def classes(room: str) -> set[str]:

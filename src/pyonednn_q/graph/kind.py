@@ -56,7 +56,8 @@ class Kind:
     reshapes : bool
         Whether the elements stay in order, in other dims.
     elementwise : bool
-        Whether an element of the result is made of those of the sources in its place.
+        Whether an element of the result is made of those of the sources in its place, and is a
+        number whatever they are.
     on_codes : bool
         Whether it computes codes from codes between quantizers, beside those that move them.
     chain : str
@@ -115,8 +116,13 @@ class Kind:
 
     @property
     def is_on_codes(self) -> bool:
-        """Whether it makes codes of codes between quantizers."""
+        """Whether its sources are worth being codes."""
         return self.on_codes or bool(self.moves)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is looked up in a table of all codes, where its sources are codes."""
+        return self.elementwise and not self.is_quantizer
 
     @property
     def is_quantizer(self) -> bool:

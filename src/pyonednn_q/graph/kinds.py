@@ -59,7 +59,7 @@ DEQUANTIZE = Kind(
     bound="dequantize",
 )
 DYNAMIC_QUANTIZE = Kind("DynamicQuantizeLinear", since=11, bound="dynamic")
-CAST = Kind("Cast", ours="Convert", bound="cast")
+CAST = Kind("Cast", bound="cast")
 
 # Arithmetic.
 ADD = Kind("Add", chain="add", elementwise=True, on_codes=True, bound="total", emulated="add")
@@ -228,8 +228,7 @@ _OTHERS = (
     _theirs("QLinearAveragePool", "AveragePool", "unary"),
     _theirs("QLinearSoftmax", "Softmax", "softmax"),
     _theirs("QLinearConcat", "Concat", "concat"),
-    *(Kind(name, elementwise=True) for name in ("Log", "Pow", "Reciprocal", "Sqrt")),
-    *(Kind(name, elementwise=True) for name in ("Selu", "Softsign")),
+    *(Kind(name, elementwise=True) for name in ("Reciprocal", "Selu", "Softsign")),
     Kind("Celu", since=12, elementwise=True),
     *(Kind(name, grows=True) for name in ("Pad", "Tile")),
     Kind("Expand", since=8, grows=True),
@@ -241,8 +240,8 @@ _OTHERS = (
 # By opset: what runs by its definition in Python, and nobody asks more of.
 _BY_DEFINITION = {
     1: "And ArgMax ArgMin Ceil Equal Floor GRU GlobalLpPool Greater InstanceNormalization LRN LSTM "
-    "Less LpNormalization LpPool Mean Not Or RNN ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp "
-    "ReduceMax ReduceMin ReduceProd ReduceSum ReduceSumSquare Sum TopK Xor",
+    "Less Log LpNormalization LpPool Mean Not Or Pow RNN ReduceL1 ReduceL2 ReduceLogSum "
+    "ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSum ReduceSumSquare Sqrt Sum TopK Xor",
     7: "Acos Asin Atan Cos Sin Tan",
     9: "Acosh Asinh Atanh Compress Cosh EyeLike IsNaN MeanVarianceNormalization NonZero Shrink "
     "Sign Sinh Where",

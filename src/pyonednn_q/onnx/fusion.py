@@ -115,7 +115,7 @@ class _Fusion:
             if node.row.multiplies and not self._view.is_taken(node):
                 self._add_layer(node)
         for node in graph.nodes:
-            if node.row.is_on_codes and not self._view.is_taken(node):
+            if self._may_compute_codes(node) and not self._view.is_taken(node):
                 self._add_operation(node)
         for node in graph.nodes:
             if not self._view.is_taken(node):
@@ -169,6 +169,10 @@ class _Fusion:
         else:
             real = float_layer(self._view, self._layers.chains, node)
         return real if isinstance(real, NoLayer) else replace(real, why=IN_FLOATS)
+
+    @staticmethod
+    def _may_compute_codes(node: GraphNode) -> bool:
+        return node.row.is_on_codes or node.row.is_table
 
     def _add_operation(self, node: GraphNode) -> None:
         view = self._view
@@ -318,7 +322,7 @@ class _Fusion:
         """Say why a node runs as ONNX has it, and what would change that."""
         if node.row.is_quantizer:
             return "scales that are no f32 constants of u8 or s8: one for the tensor would do"
-        if not node.row.is_on_codes:
+        if not self._may_compute_codes(node):
             return f"no operation on codes is known for {node.kind}"
         floats = [
             name
