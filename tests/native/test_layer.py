@@ -241,8 +241,14 @@ def test_a_matmul_takes_weights_with_a_zero_point() -> None:
     assert prepared.planned.plan.facts.wei_zero_point == -4
     for by in ("bias", "map"):
         check(replace(layer, src_fq=SRC_FQ["half"]), zero_point=by)
-    with pytest.raises(ArgumentError, match="a range whose 0 is at code -4"):
-        replace(drawn("conv", "100", "u8", "f32"), wei_fq=fq).compose()
+    conv = replace(drawn("conv", "100", "u8", "f32"), wei_fq=fq)
+    prepared = check(replace(conv, wei=rng.integers(-4, 12, conv.wei.shape) / 4))
+    assert not prepared.planned.plan.facts.wei_zero_point  # the codes have room for it
+    far = FakeQuantize(-1, 50, -1, 50, 256)
+    with pytest.raises(
+        ArgumentError, match="a range whose 0 is at code -123; wanted codes that fit"
+    ):
+        replace(conv, wei_fq=far, wei=rng.integers(-4, 200, conv.wei.shape) / 4).compose()
 
 
 DIRTY = [("conv", "u8"), ("conv padded", "u8"), ("grouped", "s8"), ("deconv padded", "u8"),

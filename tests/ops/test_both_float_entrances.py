@@ -108,6 +108,83 @@ def test_results_are_those_of_the_definition(fq: FQ, kind: str, dtype: str) -> N
         np.testing.assert_array_equal(made(last), wanted.astype(F))
 
 
+WEIGHTS = {
+    "asymmetric": FQ(-1.25, 0.75, -1.25, 0.75, 17),
+    "halfway": FQ(-128.5 / 64, 126.5 / 64, -128.5 / 64, 126.5 / 64),
+    "another range out": FQ(-1, 1, -1, 3, 129),
+}
+
+
+@pytest.mark.parametrize("name", [*WEIGHTS, "by channel"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_take_asymmetric_weights_and_compute_the_definition(kind: str, name: str) -> None:
+    """Steps of powers of two: sums are exact, and the entrances agree bit by bit."""
+    operator, _, dims, wei_dims, window = KINDS[kind]
+    rng, low = (
+        np.random.default_rng(3),
+        -(np.arange(wei_dims[-1 if kind == "matmul" else 0]) % 17) / 8,
+    )
+    fq = WEIGHTS[name] if name in WEIGHTS else FQ(low, low + 2.0, low, low + 2.0, 17)
+    src = rng.integers(-40, 41, dims) / 32
+    wei = rng.uniform(-0.9, 0.7, wei_dims).astype(F)
+    src_fq = FQ(-2, 127 / 64, -2, 127 / 64)
+    layer = pq.compose_layer(problem_of(kind, "u8"), wei, src_fq=src_fq, wei_fq=fq)
+    made = operator.from_float(wei, src_q=src_fq, wei_fq=fq, self_check=True, **window)
+    real, problem = fq(wei, axis=-1 if kind == "matmul" else 0), problem_of(kind, "u8")
+    if kind == "matmul":
+        wanted = src @ real
+    elif kind == "inner product":
+        wanted = src @ real.T
+    else:
+        slide = deconvolve if kind == "deconv" else convolve
+        wanted = slide(src, real.reshape(problem.wei.dims), problem)
+    for values in (made(src.astype(F)), pq.prepare_layer(layer)(src.astype(F))):
+        np.testing.assert_array_equal(values, wanted.astype(F))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_take_the_wide_half_range(kind: str) -> None:
+    """Its zero is 64/127 above a code: of codes twice as fine 1/127 is lost, and reported."""
+    src, wei, bias = drawn(kind)
+    operator, _, _, _, window = KINDS[kind]
+    axis = -1 if kind == "matmul" else 0
+    top = np.abs(np.moveaxis(wei, axis, 0).reshape(wei.shape[axis], -1)).max(axis=1)
+    fq = pq.quantize.fq_from_range(-top, top, half_range=True)
+    src_fq = FQ(-1.28, 1.27, -1.28, 1.27)
+    layer = pq.compose_layer(problem_of(kind, "u8"), wei, bias, src_fq=src_fq, wei_fq=fq)
+    made = operator.from_float(wei, bias, src_q=src_fq, wei_fq=fq, saturation="allow", **window)
+    np.testing.assert_array_equal(made(src), pq.prepare_layer(layer)(src))
+    codes, real = layer.wei.astype(np.float64), fq(wei, axis=axis)
+    scale = fq.scale_out.spread(len(top)) / 2
+    codes = codes.T if kind == "inner product" else codes.reshape(wei.shape)  # it runs as a matmul
+    rows = np.moveaxis(codes, axis, 0).reshape(len(top), -1)
+    wanted = np.moveaxis(real, axis, 0).reshape(len(top), -1)
+    assert (np.abs(rows * scale[:, None] - wanted) <= scale[:, None] * (1 / 127 + 1e-4)).all()
+    assert layer.off_by.greatest > 0.0
+    assert any("zero points rounded" in note for note in layer.notes)
+
+
+def test_asymmetric_weights_of_a_configuration_run() -> None:
+    """As exported they have 0 between two levels; as trained they have half as many, and it."""
+    section = {"algorithm": "quantization", "weights": {"mode": "asymmetric"}}
+    (layer,) = pq.quantize.read_config(section).layers(["conv"]).values()
+    assert layer.weights is not None
+    src, wei, bias = drawn("conv")
+    state = layer.weights.estimator(axis=0)
+    state.update(wei)
+    with pytest.raises(ArgumentError, match=r"^wei_fq: got a range whose 0 is at code -?\d+\.\d+"):
+        pq.Conv.from_float(wei, bias, src_q=(-1.5, 2.0), wei_fq=layer.weights.fake_quantize(state))
+    fq = layer.weights.fake_quantize(state, exported=False)
+    assert fq.levels == 128
+    made = pq.Conv.from_float(wei, bias, src_q=(-1.5, 2.0), wei_fq=fq)
+    composed = pq.compose_layer(
+        problem_of("conv", "u8"), wei, bias, src_fq=FQ(-1, 1.55, -1, 1.55), wei_fq=fq
+    )
+    assert np.ptp(composed.wei.reshape(len(wei), -1), axis=1).max() <= 127
+    exact = pq.Conv(fq(wei, axis=0).astype(F), bias)(src)
+    assert np.abs(made(src) - exact).max() < 72 * np.abs(wei).max() * (2.0 + 1.5) / 255
+
+
 def test_codes_are_taken_beside_floats() -> None:
     fq = FQ(-1, 1, -1, 1, 255)
     wei = np.full((4, 2), 0.5, F)

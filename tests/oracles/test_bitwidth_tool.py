@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from pyonednn_q.quantize import assign_bits, bit_complexities, ratio_limit
+from pyonednn_q.quantize import (
+    assign_bits,
+    bit_complexities,
+    constrained_bits,
+    ratio_limit,
+    reward,
+    search_bits,
+)
 
 
 @pytest.mark.parametrize("widths", [(4, 8), (2, 4, 8), (2, 4, 8, 16)])
@@ -115,3 +123,86 @@ def test_the_tools_trace_has_noise_and_no_bias() -> None:
     deviation = 1 / (samples * size**0.5)
     assert abs(np.mean(found) - 1.0) < 4 * deviation / tries**0.5
     assert deviation * 0.8 < np.std(found) < deviation * 1.2
+
+
+def environment() -> Any:
+    return pytest.importorskip(
+        "nncf.torch.automl.environment.quantization_env", reason="NNCF 2.18 is not installed"
+    ).QuantizationEnv
+
+
+def test_rewards_and_actions_are_the_tools() -> None:
+    env = environment()
+    autoq = pytest.importorskip("nncf.torch.quantization.precision_init.autoq_init")
+    rng = np.random.default_rng(9)
+    for score, baseline in rng.normal(0, 1, (200, 2)) * 10.0 ** rng.integers(-3, 4, (200, 1)):
+        wanted = env.reward(SimpleNamespace(pretrained_score=baseline), score, 0.1)
+        assert reward(score, baseline) == wanted
+    assert reward(3.5, 0.0) == env.reward(SimpleNamespace(pretrained_score=0), 3.5, 0.1)
+    actions = [0.0, 0.125, 0.5, 1.0, *map(float, rng.uniform(0, 1, 200))]
+    found = search_bits(
+        lambda _: 0.0,
+        {"a": (2, 4, 8)},
+        {"a": 1},
+        1.0,
+        propose=lambda trials: {"a": actions[len(trials)]},
+        trials=len(actions),
+    )
+    wanted_bits = [autoq.map_precision(action) for action in actions]
+    assert [trial.bits["a"] for trial in found.trials] == wanted_bits
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sizes_are_kept_and_groups_aligned_as_by_the_tool() -> None:
+    env, pandas = environment(), pytest.importorskip("pandas")
+    rng = np.random.default_rng(3)
+    names = [f"layer{i}" for i in range(6)]
+    for _ in range(100):
+        may = {n: [(2, 4, 8), (4, 8), (2, 8)][rng.integers(3)] for n in names}
+        counts = {n: int(rng.integers(1, 500)) for n in names}
+        bits = {n: int(rng.choice(may[n])) for n in names}
+        size = 32 * sum(counts.values())
+        least = sum(counts[n] * min(may[n]) for n in names) / size
+        ratio = float(rng.uniform(least, 0.25))
+        table = pandas.DataFrame(
+            {
+                "action": list(bits.values()),
+                "is_wt_quantizer": True,
+                "qid": names,
+                "qconf_space": [[SimpleNamespace(num_bits=b) for b in may[n]] for n in names],
+            },
+            index=names,
+        )
+        groups = [["layer0", "layer2"], ["layer3", "layer5"]]
+        theirs = SimpleNamespace(
+            master_df=table,
+            min_model_size=least * size,
+            target_model_size=ratio * size,
+            model_size_calculator=lambda of, counts=counts: sum(
+                counts[n] * b for n, b in of.items()
+            ),
+            _get_quantizer_bitwidth=lambda table=table: dict(table.action),
+            groups_of_adjacent_quantizers=[
+                SimpleNamespace(
+                    activation_quantizers=[], weight_quantizers=[(n, None) for n in each]
+                )
+                for each in [*groups, ["layer1"], ["layer4"]]
+            ],
+            adjq_groupwise_intersecting_bw_space=[
+                set.intersection(*(set(may[n]) for n in each))
+                for each in [*groups, ["layer1"], ["layer4"]]
+            ],
+        )
+        wanted = env._constrain_model_size(theirs, list(bits.values()))
+        assert list(constrained_bits(bits, may, counts, ratio).values()) == wanted
+        env._align_bw_action(theirs)
+        found = search_bits(
+            lambda _: 0.0,
+            may,
+            counts,
+            ratio,
+            propose=lambda _, bits=bits: bits,
+            trials=1,
+            same=groups,
+        )
+        assert found.bits == dict(table.action_aligned)

@@ -15,7 +15,6 @@ from pyonednn_q.compose.zero_point import (
     CARRIERS,
     SrcZeroPoint,
     carry_zero_point,
-    settled,
     wrong_with_zero_point,
 )
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
@@ -28,7 +27,7 @@ from pyonednn_q.primitive.dense import InnerProductProblem
 from pyonednn_q.primitive.dense_facts import DENSE, PrimitiveFacts, acc_interval
 from pyonednn_q.primitive.isa import Facts
 from pyonednn_q.primitive.windowed import arranged
-from pyonednn_q.quantize.weights import max_abs_range, weight_codes
+from pyonednn_q.quantize.weights import WeightCodes, whole_weight_codes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -71,8 +70,9 @@ def compose_layer(
     src_fq : FakeQuantize
         Of the activation, for the whole tensor; at most 256 levels, which fit into src's type.
     wei_fq : FakeQuantize, optional
-        Of the weights, for the whole tensor or per output channel, symmetric (for matmul, a range
-        of the whole tensor may have a zero point). By default, each channel's largest magnitude.
+        Of the weights, for the whole tensor or per output channel. Zero points are taken off the
+        codes, which must have room for that in s8 (for matmul, a range of the whole tensor keeps
+        its own). By default, each channel's largest magnitude.
     wei_levels : int
         Of that default. 255; or 129, codes within ±64, which CPUs without VNNI multiply exactly
         for u8 sources.
@@ -131,10 +131,8 @@ def compose_layer(
     if values.shape != asked.wei.dims:
         raise ShapeError("wei", str(values.shape), str(asked.wei.dims))
     rows = asked.channel_rows(values)
-    if wei_fq is not None and wei_fq.channels not in {None, len(rows)}:
-        raise ShapeError("wei_fq", f"{wei_fq.channels} ranges", f"{len(rows)}, or one for all")
-    quantized = weight_codes(rows, wei_fq or max_abs_range(rows, wei_levels, "wei_levels"))
-    point = _wei_zero_point(quantized.zero_point, asked, tolerance)
+    quantized = whole_weight_codes(rows, wei_fq, wei_levels, tolerance)
+    quantized, point = _wei_zero_point(quantized, asked)
     src = src_codes(src_fq, asked.src.dtype)
     dst = dst_codes(dst_fq, asked.dst.dtype)
     stored: tuple[Step, ...] = () if dst is None else dst.quantize
@@ -150,7 +148,7 @@ def compose_layer(
         wei=asked.from_channel_rows(quantized.codes),
         wei_scale=quantized.scale,
         wei_zero_point=point,
-        wei_lost=max(abs(settled(z) - point) for z in quantized.zero_point.values()),
+        wei_lost=quantized.lost,
         bias=_bias(bias, len(rows)),
         chain=Chain(*(() if chain is None else chain.steps), *stored),
         dst=dst,
@@ -314,15 +312,14 @@ def _bias(bias: VecLike | None, channels: int) -> Vec | None:
     return constant("bias", values)
 
 
-def _wei_zero_point(exact: Vec, problem: DenseProblem, tolerance: float) -> int:
-    """Return the zero point of the weights: 0, but for a matmul with one range for all."""
-    whole = exact.rint()
-    if abs(exact - whole).greatest <= tolerance:
-        if whole.is_all(0.0):
-            return 0
-        fits = -128.0 <= whole.least <= 127.0
-        if whole.is_per_tensor and fits and ACCEPTS[problem.kind].wei_zero_point:
-            return int(whole.least)
-    got = f"a range whose 0 is at code {exact.first(lambda z: z != 0.0)}"
-    wanted = "a symmetric one (FakeQuantize(-high, high, -high, high, 255))"
-    raise ArgumentError("wei_fq", got, f"{wanted}; only a matmul takes a whole one per tensor")
+def _wei_zero_point(quantized: WeightCodes, problem: DenseProblem) -> tuple[WeightCodes, int]:
+    """Return codes and the one zero point that the primitive takes: 0, but for some of a matmul."""
+    point = quantized.zero_point
+    if point.is_per_tensor and ACCEPTS[problem.kind].wei_zero_point:
+        return quantized, int(point.least)
+    plain = quantized.without_zero_point()
+    if plain is not None:
+        return plain, 0
+    got = f"a range whose 0 is at code {point.first(lambda z: z != 0.0)}"
+    wanted = "codes that fit into s8 without it; operators (`from_float`) run others in parts"
+    raise ArgumentError("wei_fq", got, wanted)

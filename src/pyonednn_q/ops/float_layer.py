@@ -18,7 +18,7 @@ from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
-from pyonednn_q.quantize.weights import max_abs_range, weight_codes
+from pyonednn_q.quantize.weights import whole_weight_codes
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -110,16 +110,8 @@ def _quantized_weights(
     if wei_fq is not None:
         instance("wei_fq", wei_fq, FakeQuantize)
         wei_fq.check_axis("wei_fq", axis % wei_array.ndim - wei_array.ndim)
-        if wei_fq.channels not in {None, len(rows)}:
-            wanted = f"{len(rows)}, or one for all"
-            raise ShapeError("wei_fq", f"{wei_fq.channels} ranges", wanted)
-    quantized = weight_codes(rows, wei_fq or max_abs_range(rows, levels, "wei_levels"))
-    points = quantized.zero_point.rint()
-    if abs(quantized.zero_point - points).greatest > 1e-4:
-        got = f"a range whose 0 is at code {quantized.zero_point}"
-        raise ArgumentError("wei_fq", got, "ranges that have 0 among their levels")
-    if not -128.0 <= points.least <= points.greatest <= 127.0:
-        raise ArgumentError("wei_fq", f"zero points {points}", "ranges that hold 0")
+    quantized = whole_weight_codes(rows, wei_fq, levels)
+    points = quantized.zero_point
     codes = np.moveaxis(quantized.codes.reshape(values.shape), 0, axis)
     if wei_fq is not None and wei_fq.channels is None:
         return codes, QParams(quantized.scale.least, int(points.least), "s8")

@@ -13,6 +13,7 @@ from pyonednn_q.quantize.bit_search import (
     BitSearch,
     SearchTrial,
     constrained_bits,
+    reward,
     search_bits,
     size_ratio,
 )
@@ -127,6 +128,7 @@ __all__ = [
     "quantization_factor",
     "ratio_limit",
     "read_config",
+    "reward",
     "scoped",
     "search_bits",
     "searched_rounding",

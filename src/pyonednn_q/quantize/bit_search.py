@@ -1,31 +1,41 @@
-"""A search over widths by trying: propose, keep to the size, evaluate, keep the best.
+"""A search over widths by trying: propose, keep to the size, align, evaluate, keep the best.
 
     size ratio   Σ weights · bits / (Σ weights · 32): 0.25 of INT8. Less is smaller, the other way
                  round than the compression ratio of bit complexity
     constrained  from the last layer to the first each goes one width down, again and again, until
                  the ratio is kept
+    aligned      layers that read one tensor: none is wider than the least of them, or than the
+                 least width that all have where that one is not among those
+    reward       score · 10^−floor(log10 |baseline|): what its agent learns from
+    an action    from 0 to 1, of an agent: 2 bits up to 2^5/2^8, 4 up to 2^7/2^8, else 8; a width
+                 that a layer has not becomes its nearest
 
-In place of the training tool's reinforcement-learning agent (AutoQ): simulated annealing over the
-same choices, with the same constraint and the same in- and outputs.
+The loop of the training tool's AutoQ (NNCF 2.18), but for its agent, a network that is trained on
+the way: searches that learn nothing stand in its place (`pyonednn_q.quantize.proposals`), and any
+function of one's own may.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyonednn_q.argument import function, integers, named, real, whole
+from pyonednn_q.argument import function, integers, items, named, one_of, real, whole
 from pyonednn_q.errors import ArgumentError, Error
+from pyonednn_q.quantize.proposals import STRATEGIES
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-__all__ = ["BitSearch", "SearchTrial", "constrained_bits", "search_bits", "size_ratio"]
+__all__ = ["BitSearch", "SearchTrial", "constrained_bits", "reward", "search_bits", "size_ratio"]
+
+_ACTIONS = ((0.125, 2), (0.5, 4), (1.0, 8))
+_REPEATS, _MOST_REPEATS = 50, 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,8 @@ class SearchTrial:
         Size against FP32.
     best : float
         The greatest score so far, this one included.
+    reward : float
+        Of the score, by `reward`.
     """
 
     number: int
@@ -51,6 +63,7 @@ class SearchTrial:
     score: float
     ratio: float
     best: float
+    reward: float
 
     def __hash__(self) -> int:
         return hash((self.number, *self.bits.items(), self.score))
@@ -155,18 +168,44 @@ def constrained_bits(
     return chosen
 
 
+def reward(score: float, baseline: float) -> float:
+    """Return a score in units of the power of ten that the baseline has: 71.3 of 75 is 7.13.
+
+    Parameters
+    ----------
+    score : float
+        Of a quantized network.
+    baseline : float
+        Of the float one; 0 leaves the score as it is.
+
+    Examples
+    --------
+    >>> round(reward(71.3, 75.0), 12), reward(0.5, 0.0)
+    (7.13, 0.5)
+    """
+    value, of = real("score", score, wide=True), real("baseline", baseline, wide=True)
+    return value if of == 0.0 else value * 10.0 ** -math.floor(math.log10(abs(of)))
+
+
+Propose = Callable[[tuple[SearchTrial, ...]], Mapping[str, float]]
+
+
 def search_bits(
     evaluate: Callable[[dict[str, int]], float],
     choices: Mapping[str, Sequence[int]],
     weights: Mapping[str, int],
     ratio: float,
     *,
+    propose: str | Propose = "anneal",
     trials: int = 100,
-    temperature: float = 0.02,
+    warmup: int = 0,
+    same: Sequence[Sequence[str]] = (),
+    baseline: float = 0.0,
+    temperature: float = 0.1,
     seed: int = 0,
     log: Callable[[SearchTrial], object] | None = None,
 ) -> BitSearch:
-    """Return the best widths of a search by simulated annealing.
+    """Return the best widths of a search.
 
     Parameters
     ----------
@@ -178,12 +217,21 @@ def search_bits(
         Number of weights by layer.
     ratio : float
         Greatest size against FP32; every try keeps to it (`constrained_bits`).
+    propose : {"anneal", "random", "greedy", "coordinate"} or callable
+        What to try next. A callable takes all trials so far and returns, for each layer, a width or
+        an agent's action, a float from 0 to 1.
     trials : int
-        How many tries; the first has the greatest widths that keep to the ratio. Widths that came
-        before are not evaluated again.
+        How many widths to evaluate, none of them twice; fewer where a search finds no others. A
+        callable's count each, and repeated ones have the score that they had.
+    warmup : int
+        How many trials have widths drawn at random before a callable is asked.
+    same : sequence of sequence of str
+        Layers that read one tensor; they are aligned.
+    baseline : float
+        Score of the float network, for `reward`.
     temperature : float
-        By how much a score may be worse at first, to be gone on from with probability 1/e; falls
-        to 0.
+        Of "anneal": by which part of the spread of all scores one may be worse at first, to be gone
+        on from with probability 1/e; falls to 0.
     seed : int
         The same seed and scores give the same search.
     log : callable, optional
@@ -199,47 +247,119 @@ def search_bits(
     --------
     >>> choices = {"a": (4, 8), "b": (4, 8)}
     >>> found = search_bits(lambda bits: bits["b"], choices, {"a": 9, "b": 9}, 0.2, trials=20)
-    >>> found.bits
-    {'a': 4, 'b': 8}
+    >>> found.bits, len(found.trials)
+    ({'a': 4, 'b': 8}, 3)
     """
     function("evaluate", evaluate)
-    if log is not None:
-        function("log", log)
-        if isinstance(log, type):  # what its instances take is no business of ours
-            raise ArgumentError("log", f"the class {log.__name__}", "a function")
+    _check_log(log)
     count = whole("trials", trials, lo=1, hi=10**6)
     heat = real("temperature", temperature)
+    first = whole("warmup", warmup, lo=0)
     chance = np.random.default_rng(whole("seed", seed, lo=0))
-    names = list(named("choices", choices, object))
-    steps = _steps(choices, dict.fromkeys(names, 0))
-    now = constrained_bits({n: max(steps[n]) for n in names}, choices, weights, ratio)
-    known: dict[tuple[int, ...], float] = {}
+    names = dict.fromkeys(named("choices", choices, object), 0)
+    steps = _steps(choices, names)
+    sets = _sets(same, steps)
+    if not callable(propose):
+        one_of("propose", propose, tuple(STRATEGIES))
     done: list[SearchTrial] = []
-    best, at = now, -math.inf
-    for number in range(count):
-        widths = now
-        if number:
-            widths = dict(now)
-            for name in chance.choice(names, size=min(2, len(names)), replace=False):
-                widths[str(name)] = int(chance.choice(steps[str(name)]))
-            widths = constrained_bits(widths, choices, weights, ratio)
+    known: dict[tuple[int, ...], SearchTrial] = {}
+    heats = (heat * (1.0 - len(done) / count) for _ in iter(int, 1))
+    kind = "random" if callable(propose) else propose
+    search = STRATEGIES[kind](steps, chance, heats)
+    proposal: Mapping[str, float] = next(search)
+    repeats = 0
+    while len(done) < count and repeats < _MOST_REPEATS:
+        if callable(propose) and len(done) >= first:
+            proposal = _proposed(propose, tuple(done), steps)
+        elif repeats % _REPEATS == _REPEATS - 1:  # it goes round in what is known
+            proposal = {name: int(chance.choice(of)) for name, of in steps.items()}
+        widths = _aligned(constrained_bits(proposal, choices, weights, ratio), sets)
         key = tuple(widths.values())
-        if key not in known:
-            known[key] = _score(evaluate, widths)
-        score = known[key]
-        top = max(score, done[-1].best) if done else score
-        if not done or score > done[-1].best:
-            best = widths
-        done.append(SearchTrial(number, dict(widths), score, size_ratio(widths, weights), top))
-        if log is not None:
-            _told(log, done[-1])
-        heated = heat * (1.0 - number / count)
-        if score >= at or (heated > 0.0 and chance.random() < math.exp((score - at) / heated)):
-            now, at = widths, score
-    return BitSearch(dict(best), done[-1].best, tuple(done))
+        before = known.get(key)
+        repeats = 0 if before is None else repeats + 1
+        if before is None or callable(propose):
+            repeats = 0
+            score = _score(evaluate, widths) if before is None else before.score
+            trial = SearchTrial(
+                len(done),
+                dict(widths),
+                score,
+                size_ratio(widths, weights),
+                max(score, done[-1].best) if done else score,
+                reward(score, baseline),
+            )
+            known.setdefault(key, trial)
+            done.append(trial)
+            _told(log, trial)
+        proposal = search.send(known[key])
+    best = max(done, key=lambda trial: trial.score)
+    return BitSearch(dict(best.bits), best.score, tuple(done))
 
 
-def _told(log: Callable[[SearchTrial], object], trial: SearchTrial) -> None:
+def _proposed(
+    propose: Propose, done: tuple[SearchTrial, ...], steps: dict[str, list[int]]
+) -> dict[str, int]:
+    try:
+        values = propose(done)
+    except Error:
+        raise
+    except Exception as error:
+        got = f"a function that raises {type(error).__name__}"
+        raise ArgumentError("propose", got, "one that takes all trials so far") from error
+    if set(proposed := named("propose()", values, object)) != set(steps):
+        raise ArgumentError("propose()", shown(tuple(proposed)), f"layers {shown(tuple(steps))}")
+    return {name: _width(proposed[name], steps[name]) for name in steps}
+
+
+def _width(value: object, widths: list[int]) -> int:
+    """Return a layer's width nearest to one proposed, or to what an action stands for."""
+    number = real("propose()", value)
+    if isinstance(value, float):
+        if not 0.0 <= number <= 1.0:
+            raise ArgumentError(
+                "propose()", shown(value), "an action from 0 to 1, or a whole width"
+            )
+        number = next(width for most, width in _ACTIONS if number <= most)
+    return min(widths, key=lambda width: abs(width - number))
+
+
+def _sets(
+    same: Sequence[Sequence[str]], steps: dict[str, list[int]]
+) -> list[tuple[tuple[str, ...], set[int]]]:
+    """Return sets of layers, and the widths that all of each may have."""
+    sets = []
+    for each in items("same", same, tuple, list):
+        names = items("same", each, str)
+        if not names or not set(names) <= set(steps):
+            raise ArgumentError("same", shown(names), f"layers of {shown(tuple(steps))}")
+        common = set.intersection(*(set(steps[name]) for name in names))
+        if not common:
+            raise ArgumentError("same", shown(names), "layers with a width in common")
+        sets.append((names, common))
+    return sets
+
+
+def _aligned(
+    bits: dict[str, int], sets: Sequence[tuple[tuple[str, ...], set[int]]]
+) -> dict[str, int]:
+    aligned = dict(bits)
+    for names, common in sets:
+        least = min(aligned[name] for name in names)
+        most = least if least in common else min(common)
+        aligned |= {name: min(aligned[name], most) for name in names}
+    return aligned
+
+
+def _check_log(log: Callable[[SearchTrial], object] | None) -> None:
+    if log is not None:
+        function("log", log)
+    if isinstance(log, type):  # what its instances take is no business of ours
+        raise ArgumentError("log", f"the class {log.__name__}", "a function")
+
+
+def _told(log: Callable[[SearchTrial], object] | None, trial: SearchTrial) -> None:
+    if log is None:
+        return
     try:
         log(trial)
     except Error:

@@ -114,6 +114,8 @@ class PrecisionSettings:
         against FP32.
     rounds : int
         `probes` of `hutchinson_trace`, or `trials` of `search_bits`.
+    warmup : int
+        `warmup` of `search_bits`.
     tolerance : float
         Of `hutchinson_trace`.
     data_points : int
@@ -135,6 +137,7 @@ class PrecisionSettings:
     widths: str = "liberal"
     eval_subset_ratio: float = 1.0
     traces_per_layer_path: str | None = None
+    warmup: int = 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ _PRECISION = {
     "dump_init_precision_data", "eval_subset_ratio", "iter_number", "num_data_points", "tolerance",
     "traces_per_layer_path", "type", "warmup_iter_number",
 }  # fmt: skip
-_PRECISION_UNUSED = ("dump_init_precision_data", "warmup_iter_number")
+_PRECISION_UNUSED = ("dump_init_precision_data",)
 _KINDS = {
     "min_max": "min_max",
     "mixed_min_max": "mixed_min_max",
@@ -363,7 +363,6 @@ def _precision(
     mode = section.get("bitwidth_assignment_mode", "liberal")
     widths = _widths(f"{at}.bitwidth_per_scope", section.get("bitwidth_per_scope", []), device)
     _flag(at, section, "dump_init_precision_data", default=False)
-    _count(at, section, "warmup_iter_number", 20)
     traces = section.get("traces_per_layer_path")
     if "traces_per_layer_path" in section:
         path(f"{at}.traces_per_layer_path", traces)
@@ -377,6 +376,7 @@ def _precision(
         widths=one_of(f"{at}.bitwidth_assignment_mode", mode, ("strict", "liberal")),
         eval_subset_ratio=_number(at, section, "eval_subset_ratio", 1.0),
         traces_per_layer_path=traces,
+        warmup=_count(at, section, "warmup_iter_number", 20),
     )
     return settings, widths, tuple(f"{at}.{k}" for k in _PRECISION_UNUSED if k in section)
 

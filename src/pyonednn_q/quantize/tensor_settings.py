@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import instance
+from pyonednn_q.argument import flag, instance
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.calibrate import estimator
 from pyonednn_q.quantize.estimator import Estimator
@@ -103,7 +103,7 @@ class TensorSettings:
         """
         return self.symmetric and self.range_kind.endswith("min_max")
 
-    def fake_quantize(self, state: Estimator) -> FakeQuantize:
+    def fake_quantize(self, state: Estimator, *, exported: bool = True) -> FakeQuantize:
         """Return the FakeQuantize that the tool exports for the range that an estimator found.
 
         With half range it is of values that were cut before: `quantized` gives those.
@@ -112,13 +112,20 @@ class TensorSettings:
         ----------
         state : Estimator
             One of `estimator`.
+        exported : bool
+            False: the one that it computes itself, which of half range has half as many levels,
+            cuts at their ends, and has 0 on one, of asymmetric weights, too: their exported ranges
+            have 0 between two levels.
 
         Raises
         ------
         ArgumentError
             It saw nothing, or is symmetric where these settings want another.
         """
-        return self._fake_quantize(state, self.bits, half=self.half_range)
+        flag("exported", exported)
+        if exported or not self.half_range:
+            return self._fake_quantize(state, self.bits, half=self.half_range)
+        return self._fake_quantize(state, self.bits - 1, half=False)
 
     def quantized(self, values: ArrayLike, axis: int) -> tuple[Array, FakeQuantize]:
         """Return weights as the tool exports them, and the FakeQuantize behind them.
@@ -142,9 +149,8 @@ class TensorSettings:
         """
         state = self.estimator(axis)
         state.update(values)
-        trained = self._fake_quantize(state, self.bits - int(self.half_range), half=False)
-        exported = self.fake_quantize(state)
-        return trained.evaluate_f32(values, axis=axis, order="nncf"), exported
+        trained = self.fake_quantize(state, exported=False)
+        return trained.evaluate_f32(values, axis=axis, order="nncf"), self.fake_quantize(state)
 
     def _fake_quantize(self, state: Estimator, bits: int, *, half: bool) -> FakeQuantize:
         instance("state", state, Estimator)

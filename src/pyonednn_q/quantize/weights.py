@@ -2,6 +2,10 @@
 
 code = q + first        q = 0..levels-1, first = -(levels // 2)
 FQ(wei) = scale[oc] · (code − zero_point)
+
+Operators want whole zero points. Where one lies halfway between two codes, codes twice as fine have
+it: FQ(wei) = scale/2 · (2 · code − 2 · zero_point). NNCF's wide half range has its zero 64/127
+above a code, and codes within ±63 around it, so that finer ones fit into s8.
 """
 
 from __future__ import annotations
@@ -17,9 +21,11 @@ from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.vec import Vec
 
-__all__ = ["WeightCodes", "max_abs_range", "weight_codes"]
+__all__ = ["WeightCodes", "max_abs_range", "weight_codes", "whole_weight_codes"]
 
 _MAX_LEVELS = 256
+_NOISE = 2.0**-36  # levels that the float64 rounding of a range's ends may make
+_HALFWAY = 1.0 / 64  # how near to halfway a zero point lies: 64/127 is 1/127 of a finer code off
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,11 +41,22 @@ class WeightCodes:
     zero_point : Vec
         The code that stands for real 0: one value, or one per row. For symmetric ranges 0, but for
         the rounding of their ends.
+    lost : float
+        By how many levels a zero point was moved at the most, to make it whole.
     """
 
     codes: NDArray[np.int8]
     scale: Vec
     zero_point: Vec
+    lost: float = 0.0
+
+    def without_zero_point(self) -> WeightCodes | None:
+        """Return codes less their zero points, which then are 0; None where s8 has no room."""
+        rows = len(self.codes)
+        plain = self.codes.astype(np.int16) - self.zero_point.spread(rows)[:, None].astype(np.int16)
+        if plain.size and not -128 <= plain.min() <= plain.max() <= 127:
+            return None
+        return WeightCodes(plain.astype(np.int8), self.scale, Vec(0.0), self.lost)
 
 
 def max_abs_range(rows: ArrayLike, levels: int = 255, argument: str = "levels") -> FakeQuantize:
@@ -107,6 +124,63 @@ def weight_codes(rows: ArrayLike, fq: FakeQuantize) -> WeightCodes:
     to_levels = FakeQuantize(fq.input_low, fq.input_high, 0.0, last, fq.levels)
     codes = (np.rint(to_levels(values, axis=0)) + first).astype(np.int8)
     return WeightCodes(codes, scale, fq.zero_out + float(first))
+
+
+def whole_weight_codes(
+    rows: ArrayLike, fq: FakeQuantize | None, levels: int = 255, tolerance: float = 1e-4
+) -> WeightCodes:
+    """Return the codes of weights with whole zero points, as layers and operators take them.
+
+    Parameters
+    ----------
+    rows : (channels, rest) array_like
+        Real weights, one row for each output channel.
+    fq : FakeQuantize or None
+        As in `weight_codes`, of the rows or of each. None: each row's largest magnitude.
+    levels : int
+        Of that default; the caller's argument ``wei_levels``.
+    tolerance : float
+        How far from a whole number, in levels, a zero point may be and still be taken for one.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        Ranges of another number of rows, or whose 0 lies neither on a level nor halfway between
+        two with room for codes twice as fine; naming ``wei_fq``.
+
+    Examples
+    --------
+    >>> halfway = FakeQuantize(-128.5, 126.5, -128.5, 126.5)
+    >>> made = whole_weight_codes([[-3.0, 5.0]], halfway)
+    >>> made.codes.tolist(), made.zero_point.least, made.scale.least
+    ([[-5, 11]], 0.0, 0.5)
+    """
+    values = _rows(rows)
+    if fq is not None:
+        instance("wei_fq", fq, FakeQuantize)
+        if fq.channels not in {None, len(values)}:
+            raise ShapeError("wei_fq", f"{fq.channels} ranges", f"{len(values)}, or one for all")
+    coded = weight_codes(values, fq or max_abs_range(values, levels, "wei_levels"))
+    points = coded.zero_point.rint()
+    lost = abs(coded.zero_point - points).greatest
+    if lost > tolerance:
+        return _finer(coded)
+    if not -128.0 <= points.least <= points.greatest <= 127.0:
+        raise ArgumentError("wei_fq", f"zero points {points}", "ranges that hold 0")
+    return WeightCodes(coded.codes, coded.scale, points, lost if lost > _NOISE else 0.0)
+
+
+def _finer(coded: WeightCodes) -> WeightCodes:
+    """Return codes twice as fine, of zero point 0."""
+    points = (coded.zero_point * 2.0).rint()
+    lost = abs(coded.zero_point * 2.0 - points).greatest
+    finer = 2 * coded.codes.astype(np.int64)
+    finer -= points.spread(len(finer))[:, None].astype(np.int64)
+    if lost > _HALFWAY or not -128 <= finer.min(initial=0) <= finer.max(initial=0) <= 127:
+        got = f"a range whose 0 is at code {coded.zero_point.first(lambda z: z != z.round())}"
+        wanted = "0 on a level, or halfway between two with room for codes twice as fine"
+        raise ArgumentError("wei_fq", got, wanted)
+    return WeightCodes(finer.astype(np.int8), coded.scale * 0.5, Vec(0.0), lost)
 
 
 def _rows(rows: ArrayLike) -> NDArray[Any]:

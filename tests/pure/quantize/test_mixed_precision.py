@@ -255,6 +255,107 @@ def test_a_search_finds_the_best_keeps_the_size_and_can_be_repeated() -> None:
         search_bits(evaluate, CHOICES, COUNTS, 0.01)
 
 
+def pairs_matter(seed: int) -> tuple[Any, dict[str, int], float]:
+    """A score in which layers mind each other's widths, weights by layer, and the best score."""
+    rng = np.random.default_rng(seed)
+    names = [f"layer{i}" for i in range(6)]
+    counts = {name: int(rng.integers(10, 1000)) for name in names}
+    worth, pair = rng.lognormal(0, 1.5, 6), rng.normal(0, 1, (6, 6))
+
+    def evaluate(bits: dict[str, int]) -> float:
+        lost = 2.0 ** -np.array([bits[name] for name in names])
+        return float(lost @ pair @ lost - worth @ lost)
+
+    best = max(
+        evaluate(bits)
+        for choice in itertools.product((2, 4, 8), repeat=6)
+        if size_ratio(bits := dict(zip(names, choice, strict=True)), counts) <= 0.15
+    )
+    return evaluate, counts, best
+
+
+@pytest.mark.parametrize(
+    ("propose", "least"), [("anneal", 20), ("greedy", 18), ("coordinate", 16), ("random", 8)]
+)
+def test_searches_find_the_best_of_729_with_200_tries(propose: str, least: int) -> None:
+    """Of 20 problems in which layers mind each other's widths."""
+    hits = 0
+    for seed in range(20):
+        evaluate, counts, best = pairs_matter(seed)
+        tried: list[tuple[int, ...]] = []
+
+        def noted(bits: dict[str, int], evaluate: Any = evaluate, tried: Any = tried) -> float:
+            tried.append(tuple(bits.values()))
+            return float(evaluate(bits))
+
+        choices = dict.fromkeys(counts, (2, 4, 8))
+        found = search_bits(noted, choices, counts, 0.15, trials=200, propose=propose)
+        assert len(set(tried)) == len(tried) == len(found.trials) <= 200
+        assert all(trial.ratio <= 0.15 for trial in found.trials)
+        hits += found.score == best
+    assert hits >= least
+
+
+def test_all_widths_are_tried_where_there_are_few() -> None:
+    choices = dict.fromkeys("abcd", (4, 8))
+    for propose in ("anneal", "random", "greedy", "coordinate"):
+        found = search_bits(
+            lambda bits: -abs(sum(bits.values()) - 24),
+            choices,
+            dict.fromkeys("abcd", 1),
+            0.25,
+            propose=propose,
+        )
+        assert len(found.trials) == 16
+
+
+def test_a_function_of_ones_own_proposes() -> None:
+    seen: list[int] = []
+
+    def propose(trials: Any) -> dict[str, float]:
+        seen.append(len(trials))
+        return {"a": 0.3, "b": 5, "c": 1.0}  # an action, the nearest width, an action
+
+    choices = {"a": (2, 4, 8), "b": (4, 8), "c": (2, 4)}
+    found = search_bits(
+        lambda bits: 71.5 + bits["a"],
+        choices,
+        dict.fromkeys("abc", 10),
+        1.0,
+        propose=propose,
+        trials=5,
+        warmup=2,
+        baseline=75.0,
+    )
+    assert seen == [2, 3, 4]
+    assert [trial.bits for trial in found.trials[2:]] == [{"a": 4, "b": 4, "c": 4}] * 3
+    assert found.trials[-1].reward == pytest.approx(7.55)
+    for wrong in ({"a": 4}, {"a": 2.5, "b": 4, "c": 4}, {"a": None, "b": 4, "c": 4}):
+        with pytest.raises(ArgumentError, match=r"^propose\(\)"):
+            search_bits(
+                lambda _: 0.0,
+                choices,
+                dict.fromkeys("abc", 1),
+                1.0,
+                propose=lambda _, wrong=wrong: wrong,
+            )
+
+
+def test_layers_that_read_one_tensor_are_aligned() -> None:
+    found = search_bits(
+        lambda bits: float(sum(bits.values())),
+        {"a": (4, 8), "b": (2, 4, 8), "c": (4, 8)},
+        dict.fromkeys("abc", 10),
+        1.0,
+        same=[("a", "b")],
+        propose=lambda trials: [{"a": 8, "b": 4, "c": 8}, {"a": 8, "b": 2, "c": 8}][len(trials)],
+        trials=2,
+    )
+    assert [list(trial.bits.values()) for trial in found.trials] == [[4, 4, 8], [4, 2, 8]]
+    with pytest.raises(ArgumentError, match=r"^same: got \('a', 'b'\); wanted layers with a width"):
+        search_bits(float, {"a": (4,), "b": (8,)}, {"a": 1, "b": 1}, 1.0, same=[("a", "b")])
+
+
 @pytest.mark.parametrize("count", [0, -3])
 def test_weights_are_counted(count: int) -> None:
     with pytest.raises(ArgumentError, match=rf"^weights\['a'\]: got {count}; wanted an integer"):

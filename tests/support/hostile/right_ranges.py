@@ -134,7 +134,11 @@ def width_calls() -> Calls:
             {
                 "evaluate": lambda bits: bits["a"],
                 **search,
+                "propose": "anneal",
                 "trials": 3,
+                "warmup": 1,
+                "same": [],
+                "baseline": 1.0,
                 "temperature": 0.1,
                 "seed": 0,
                 "log": lambda trial: None,  # noqa: ARG005
