@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyonednn_q import emulate as emulate
     from pyonednn_q import errors as errors
     from pyonednn_q import expr as expr
+    from pyonednn_q import graph as graph
     from pyonednn_q import inspection as inspection
     from pyonednn_q import native as native
     from pyonednn_q import network as network
@@ -80,6 +81,7 @@ _ROOMS = (
     "emulate",
     "errors",
     "expr",
+    "graph",
     "inspection",
     "native",
     "network",

@@ -18,11 +18,11 @@ from onnx import helper, numpy_helper
 
 import pyonednn_q as pq
 from pyonednn_q import cli
+from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.models.float_bounds import float_bound
 from pyonednn_q.models.node_difference import NodeDifference, differences
 from pyonednn_q.models.peer_sessions import onnxruntime_values
 from pyonednn_q.onnx.fused_node import FusedNode
-from pyonednn_q.onnx.graph import GraphNode
 from support.oracles.networks import NETWORKS, SOURCE
 
 Made = Callable[[str, str], Path]

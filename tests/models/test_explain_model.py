@@ -23,7 +23,7 @@ from onnx import helper, numpy_helper
 
 from pyonednn_q import cli
 from pyonednn_q.compose import Plan
-from pyonednn_q.models.graph_drawing import Box, drawing
+from pyonednn_q.graph.drawing import Box, drawing
 from pyonednn_q.native import runtime
 
 Made = Callable[[str, str], Path]

@@ -18,11 +18,11 @@ from scipy import special
 
 from function_errors import EXACT
 from pyonednn_q import native
+from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.graph.kinds import KINDS
 from pyonednn_q.models.float_bounds import float_bound
 from pyonednn_q.models.function_bounds import function_bounds
 from pyonednn_q.onnx.fused_node import FusedNode
-from pyonednn_q.onnx.graph import GraphNode
 from pyonednn_q.predict.float_bounds import BOUNDS, UNIT
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.problem import EltwiseProblem, SoftmaxProblem

@@ -16,8 +16,8 @@ from onnx import helper
 
 import pyonednn_q as pq
 from pyonednn_q.errors import UnsupportedError
+from pyonednn_q.graph.graph import GraphNode, Value
 from pyonednn_q.graph.kinds import KINDS
-from pyonednn_q.onnx.graph import GraphNode, ValueInfo
 from pyonednn_q.onnx.reference_call import reference_call
 from support.onnx_graphs.draw import GraphDraw
 from support.onnx_graphs.graphs import add
@@ -74,10 +74,10 @@ def test_what_nobody_compared_is_refused() -> None:
 def test_results_are_those_that_the_standard_has() -> None:
     node = GraphNode("n", "Relu", ("x",), ("y",))
     x = np.ones((2, 3), np.float32)
-    right = {"y": ValueInfo("float32", (2, 3))}
+    right = {"y": Value("float32", (2, 3))}
     (y,) = reference_call(node, {"": 20}, right)({"x": x})
     np.testing.assert_array_equal(y, x)
-    for wrong in (ValueInfo("float32", (3, 2)), ValueInfo("int32", (2, 3))):
+    for wrong in (Value("float32", (3, 2)), Value("int32", (2, 3))):
         with pytest.raises(UnsupportedError, match=r"it gave float32\[2, 3\] where.*Relu 'n'"):
             reference_call(node, {"": 20}, {"y": wrong})({"x": x})
 

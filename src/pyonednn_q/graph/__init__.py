@@ -1,1 +1,7 @@
-"""graph: what a model is made of, whoever wrote it: the kinds of its operators."""
+"""graph: a model as one value, whoever wrote it, and the kinds of its operators."""
+
+from __future__ import annotations
+
+from pyonednn_q.graph.graph import Graph, GraphNode, Value
+
+__all__ = ["Graph", "GraphNode", "Value"]

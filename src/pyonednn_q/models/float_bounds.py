@@ -23,8 +23,8 @@ from pyonednn_q.models.function_bounds import function_bounds, function_values, 
 from pyonednn_q.models.real_values import computed, dequantized, wide
 
 if TYPE_CHECKING:
+    from pyonednn_q.graph.graph import GraphNode
     from pyonednn_q.onnx.fused_node import FusedNode
-    from pyonednn_q.onnx.graph import GraphNode
 
 __all__ = ["ROUNDING", "FloatBound", "bounds_of", "float_bound", "values_of"]
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.graph.kinds import kind_of
-from pyonednn_q.onnx.graph import GraphNode, OnnxGraph, ValueInfo
 from pyonednn_q.onnx.linear import dequantize_linear
 from pyonednn_q.onnx.qdq_form import qdq_form
 from pyonednn_q.onnx.quantizers import GraphView
@@ -29,12 +29,12 @@ _CODES = ("uint8", "int8")
 _OWN_DOMAINS = {"", "com.microsoft"}  # of operators that compute with floats, too
 
 
-def float_form(graph: OnnxGraph) -> OnnxGraph:
+def float_form(graph: Graph) -> Graph:
     """Return the FP32 form of a graph.
 
     Parameters
     ----------
-    graph : OnnxGraph
+    graph : Graph
         As `onnx.load` returns it. Codes that are inputs or outputs become float32.
 
     Raises
@@ -49,7 +49,7 @@ def float_form(graph: OnnxGraph) -> OnnxGraph:
 class _FloatForm:
     """Nodes and constants of the new graph, while they are made."""
 
-    def __init__(self, graph: OnnxGraph) -> None:
+    def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._view = GraphView(graph)
         self._nodes: list[GraphNode] = []
@@ -58,7 +58,7 @@ class _FloatForm:
         self._weights: dict[str, str] = {}  # of products that were sums of codes
         self._makers: dict[str, str] = {}  # what computes a tensor
 
-    def result(self) -> OnnxGraph:
+    def result(self) -> Graph:
         graph = self._graph
         for node in graph.nodes:
             inputs = tuple(self._same.get(name, name) for name in node.inputs)
@@ -70,7 +70,7 @@ class _FloatForm:
         constants = MappingProxyType({n: each for n, each in self._constants.items() if n in read})
         tensors = inferred(nodes, constants, ends, graph.outputs, graph.opsets)
         outputs = {name: tensors.get(name, info) for name, info in graph.outputs.items()}
-        return OnnxGraph(nodes, constants, ends, MappingProxyType(outputs), graph.opsets, tensors)
+        return Graph(nodes, constants, ends, MappingProxyType(outputs), graph.opsets, tensors)
 
     def _name_outputs(self) -> None:
         """Give outputs that are other tensors now their names again."""
@@ -92,11 +92,11 @@ class _FloatForm:
             for node in self._nodes
         ]
 
-    def _input(self, name: str, info: ValueInfo) -> ValueInfo:
+    def _input(self, name: str, info: Value) -> Value:
         is_codes = info.dtype in _CODES and any(
             node.row is kinds.DEQUANTIZE for node in self._view.readers.get(name, [])
         )
-        return ValueInfo("float32", info.dims) if is_codes else info
+        return Value("float32", info.dims) if is_codes else info
 
     def _add(self, node: GraphNode) -> None:
         if node.row is kinds.DEQUANTIZE:

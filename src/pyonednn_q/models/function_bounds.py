@@ -20,7 +20,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.predict.float_bounds import BOUNDS, EXP_LOSES, UNIT
 
 if TYPE_CHECKING:
-    from pyonednn_q.onnx.graph import GraphNode
+    from pyonednn_q.graph.graph import GraphNode
 
 __all__ = ["function_bounds", "function_values", "gamma"]
 

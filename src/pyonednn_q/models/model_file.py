@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from pyonednn_q.onnx.graph import OnnxGraph, ValueInfo
+    from pyonednn_q.graph.graph import Graph, Value
 
 __all__ = ["ModelFile", "inputs_of", "read"]
 
@@ -33,14 +33,14 @@ class ModelFile(NamedTuple):
     ----------
     path : Path
         Its file.
-    graph : OnnxGraph
+    graph : Graph
         Its nodes.
     model : Model
         The same, fused and prepared.
     """
 
     path: Path
-    graph: OnnxGraph
+    graph: Graph
     model: onnx.Model
 
 
@@ -78,7 +78,7 @@ def arrays_of(file: Path) -> dict[str, Array]:
 
 
 def inputs_of(
-    inputs: Mapping[str, ValueInfo], arrays: Mapping[str, Array] | None, seed: int
+    inputs: Mapping[str, Value], arrays: Mapping[str, Array] | None, seed: int
 ) -> dict[str, Array]:
     """Return arrays for a model's inputs: those of a file, or random ones.
 
@@ -98,7 +98,7 @@ def inputs_of(
     return {name: _random(rng, name, info) for name, info in inputs.items()}
 
 
-def _random(rng: np.random.Generator, name: str, info: ValueInfo) -> Array:
+def _random(rng: np.random.Generator, name: str, info: Value) -> Array:
     assert info.dims is not None  # of an input they are always known
     if info.dtype in {"float16", "float32", "float64"}:
         return rng.normal(0, 1, info.dims).astype(info.dtype)

@@ -11,7 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pyonednn_q.argument import instance
-from pyonednn_q.models.graph_drawing import Box, drawing
+from pyonednn_q.graph.drawing import Box, drawing
 from pyonednn_q.models.model_report import ModelReport
 from pyonednn_q.tables import html_page
 

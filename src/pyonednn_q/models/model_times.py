@@ -32,7 +32,7 @@ from pyonednn_q.shown import shortened
 if TYPE_CHECKING:
     from pyonednn_q.models.model_file import ModelFile
     from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
-from pyonednn_q.onnx.graph import OnnxGraph
+from pyonednn_q.graph.graph import Graph
 
 __all__ = ["WHOLE", "ModelTimes", "NodeTime", "measure"]
 
@@ -170,7 +170,7 @@ def measure(
 
 
 def _float_form(
-    graph: OnnxGraph, inputs: Mapping[str, Array], refused: list[tuple[str, str]]
+    graph: Graph, inputs: Mapping[str, Array], refused: list[tuple[str, str]]
 ) -> TimedForm | None:
     """Return the FP32 form of a model, ready to run, if there is one."""
     try:

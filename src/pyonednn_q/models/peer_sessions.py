@@ -17,7 +17,7 @@ from pyonednn_q.onnx.model_writer import model_bytes
 from pyonednn_q.shown import install, shortened
 
 if TYPE_CHECKING:
-    from pyonednn_q.onnx.graph import OnnxGraph
+    from pyonednn_q.graph.graph import Graph
 
 __all__ = ["PEERS", "installed", "onnxruntime_values", "ready"]
 
@@ -31,13 +31,13 @@ def installed(peers: Iterable[str] = PEERS) -> tuple[str, ...]:
 
 
 def onnxruntime_values(
-    graph: OnnxGraph, inputs: Mapping[str, Array], wanted: Iterable[str]
+    graph: Graph, inputs: Mapping[str, Array], wanted: Iterable[str]
 ) -> dict[str, Array]:
     """Return tensors of a model as onnxruntime computes them, with all that it fuses.
 
     Parameters
     ----------
-    graph : OnnxGraph
+    graph : Graph
         As `onnx.load` returns it.
     inputs : mapping of str to ndarray
         All of its inputs.
@@ -64,7 +64,7 @@ def onnxruntime_values(
 
 
 def ready(
-    peer: str, graph: OnnxGraph, inputs: Mapping[str, Array], threads: int
+    peer: str, graph: Graph, inputs: Mapping[str, Array], threads: int
 ) -> Callable[[], object]:
     """Return a call of a model on arrays by another runtime, after it was called once.
 
@@ -79,15 +79,13 @@ def ready(
     return run
 
 
-def _onnxruntime(
-    graph: OnnxGraph, inputs: Mapping[str, Array], threads: int
-) -> Callable[[], object]:
+def _onnxruntime(graph: Graph, inputs: Mapping[str, Array], threads: int) -> Callable[[], object]:
     session = _session(graph, (), threads)
     arrays = dict(inputs)
     return lambda: session.run(None, arrays)
 
 
-def _session(graph: OnnxGraph, outputs: Iterable[str], threads: int, **more: Any) -> Any:  # noqa: ANN401
+def _session(graph: Graph, outputs: Iterable[str], threads: int, **more: Any) -> Any:  # noqa: ANN401
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -101,7 +99,7 @@ def _session(graph: OnnxGraph, outputs: Iterable[str], threads: int, **more: Any
     )
 
 
-def _openvino(graph: OnnxGraph, inputs: Mapping[str, Array], threads: int) -> Callable[[], object]:
+def _openvino(graph: Graph, inputs: Mapping[str, Array], threads: int) -> Callable[[], object]:
     import io
 
     import openvino

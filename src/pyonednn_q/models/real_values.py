@@ -10,7 +10,7 @@ import numpy as np
 from pyonednn_q.onnx.shape_inference import node_proto
 
 if TYPE_CHECKING:
-    from pyonednn_q.onnx.graph import GraphNode
+    from pyonednn_q.graph.graph import GraphNode
 
 __all__ = ["computed", "dequantized", "point_of", "scale_of", "wide"]
 

@@ -12,9 +12,9 @@ from pyonednn_q.native import Prepared
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
+    from pyonednn_q.graph.graph import Graph
     from pyonednn_q.network import Compiled, Network
     from pyonednn_q.onnx.fused_node import FusedGraph
-    from pyonednn_q.onnx.graph import OnnxGraph
 
 __all__ = ["TimedForm", "node_samples"]
 
@@ -29,7 +29,7 @@ class TimedForm(NamedTuple):
     ----------
     dtype : str
         As `bench` has it: ``"u8s8u8"`` or ``"f32"``.
-    source : OnnxGraph
+    source : Graph
         Its model, for other runtimes.
     graph : FusedGraph
         What it computes.
@@ -42,7 +42,7 @@ class TimedForm(NamedTuple):
     """
 
     dtype: str
-    source: OnnxGraph
+    source: Graph
     graph: FusedGraph
     compiled: Compiled
     arrays: list[Array]
@@ -52,7 +52,7 @@ class TimedForm(NamedTuple):
     def of(
         cls,
         dtype: str,
-        source: OnnxGraph,
+        source: Graph,
         graph: FusedGraph,
         network: Network,
         inputs: Mapping[str, Array],

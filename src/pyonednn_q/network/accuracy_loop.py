@@ -82,7 +82,7 @@ class MixedCalibration(ABC, Generic[Source, Runs]):
 
     Parameters
     ----------
-    source : Network or OnnxGraph
+    source : Network or Graph
         The float model.
     layers : iterable of str
         Names of all layers that may become INT8, in order.

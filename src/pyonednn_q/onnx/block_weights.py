@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q.onnx.graph import GraphNode
+from pyonednn_q.graph.graph import GraphNode
 
 Array = np.ndarray[Any, Any]
 

@@ -17,6 +17,7 @@ from pyonednn_q.argument import (
     flag,
     one_of,
 )
+from pyonednn_q.graph.graph import Graph, Value
 from pyonednn_q.network.accuracy_loop import (
     Floats,
     MixedCalibration,
@@ -25,7 +26,6 @@ from pyonednn_q.network.accuracy_loop import (
 )
 from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
 from pyonednn_q.onnx.fusion import fuse
-from pyonednn_q.onnx.graph import OnnxGraph, ValueInfo
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.onnx.quantized_form import (
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 _ROUNDS = 21
 
 
-class Calibration(MixedCalibration[OnnxGraph, Model]):
+class Calibration(MixedCalibration[Graph, Model]):
     """A float model, the ranges of its tensors, and which of its layers are INT8.
 
     Parameters
     ----------
-    source : OnnxGraph
+    source : Graph
         Without quantizers.
     ranges : mapping of str to (lo, hi)
         Of its real tensors, in their units.
@@ -62,7 +62,7 @@ class Calibration(MixedCalibration[OnnxGraph, Model]):
 
     Attributes
     ----------
-    graph : OnnxGraph
+    graph : Graph
         With quantizers, as `fuse` takes it.
     source, ranges
         As given.
@@ -74,7 +74,7 @@ class Calibration(MixedCalibration[OnnxGraph, Model]):
 
     def __init__(
         self,
-        source: OnnxGraph,
+        source: Graph,
         ranges: Mapping[str, tuple[float, float]],
         inputs: Values,
         values: Values,
@@ -131,7 +131,7 @@ class Calibration(MixedCalibration[OnnxGraph, Model]):
         flag("times", times)
         ready = Model(self._fused()).graph  # with the nodes of layers that no kernel takes
         names = [name for node in ready.nodes for name in node.outputs if name]
-        outputs = {name: ready.tensors.get(name, ValueInfo("float32", None)) for name in names}
+        outputs = {name: ready.tensors.get(name, Value("float32", None)) for name in names}
         seen = Model(replace(ready, outputs=MappingProxyType({**outputs, **ready.outputs})))
         values = {**self._inputs, **seen.run(self._inputs)}
         reals = codes_name(self.graph.nodes)

@@ -23,6 +23,7 @@ from pyonednn_q.argument import (
     whole,
 )
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.network import Network, NetworkCalibration
 from pyonednn_q.network.accuracy_loop import (
     Floats,
@@ -38,7 +39,6 @@ from pyonednn_q.network.calibration_options import (
 )
 from pyonednn_q.onnx.calibration import Calibration
 from pyonednn_q.onnx.float_model import float_model
-from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_reader import load
 from pyonednn_q.onnx.qdq_form import qdq_form
@@ -75,7 +75,7 @@ def calibrate(
 
 @overload
 def calibrate(
-    model: OnnxGraph | str | os.PathLike[str],
+    model: Graph | str | os.PathLike[str],
     batches: Iterable[Any],
     *,
     config: Config | None = None,
@@ -88,7 +88,7 @@ def calibrate(
 
 
 def calibrate(
-    model: OnnxGraph | Network | str | os.PathLike[str],
+    model: Graph | Network | str | os.PathLike[str],
     batches: Iterable[Any],
     *,
     config: Config | None = None,
@@ -104,7 +104,7 @@ def calibrate(
 
     Parameters
     ----------
-    model : OnnxGraph, path of an ONNX model, or Network
+    model : Graph, path of an ONNX model, or Network
         Of float32 layers, without quantizers: what `onnx.load`, `network.sequential` and
         `torch.sequential` return, or a `Network` of your own.
     batches : iterable of (mapping of str to array_like, or array_like)
@@ -158,13 +158,11 @@ def calibrate(
     if isinstance(model, Network):
         return calibrated_network(model, batches, options)
     graph = load(model) if isinstance(model, (str, os.PathLike)) else model
-    instance("model", graph, OnnxGraph, Network)
+    instance("model", graph, Graph, Network)
     return _calibrated(graph, batches, options)
 
 
-def _calibrated(
-    graph: OnnxGraph, batches: Iterable[Any], options: CalibrationOptions
-) -> Calibration:
+def _calibrated(graph: Graph, batches: Iterable[Any], options: CalibrationOptions) -> Calibration:
     plain = qdq_form(graph)
     if any(node.row.is_quantizer for node in plain.nodes):
         raise ArgumentError("model", "quantizers", "a model of floats; `fuse` takes quantized ones")
@@ -199,14 +197,14 @@ def _calibrated(
     return calibrated(options.settled(weighed, lambda settled: calibrated(settled).model()))
 
 
-def _weighed(node: GraphNode, graph: OnnxGraph) -> WeighedLayer:
+def _weighed(node: GraphNode, graph: Graph) -> WeighedLayer:
     wei = graph.constants[node.inputs[1]]
     axis = channels_axis(node, wei) or 0
     dims = graph.tensors[node.outputs[0]].dims or ()
     return WeighedLayer(np.moveaxis(wei, axis, 0), 2.0 * prod(dims) * wei.size / wei.shape[axis])
 
 
-def _inputs(graph: OnnxGraph, batch: Any) -> Values:  # noqa: ANN401
+def _inputs(graph: Graph, batch: Any) -> Values:  # noqa: ANN401
     if not isinstance(batch, Mapping):
         if len(graph.inputs) != 1:
             raise ArgumentError("batches", "arrays", f"inputs by name: {shown(list(graph.inputs))}")

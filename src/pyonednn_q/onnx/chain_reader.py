@@ -27,7 +27,7 @@ from pyonednn_q.expr.steps import (
     Sum,
 )
 from pyonednn_q.graph import kinds
-from pyonednn_q.onnx.graph import GraphNode
+from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
 from pyonednn_q.qparams import QParams
 

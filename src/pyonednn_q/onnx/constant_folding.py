@@ -12,7 +12,7 @@ import numpy as np
 
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
-from pyonednn_q.onnx.graph import Dims, GraphNode, ValueInfo
+from pyonednn_q.graph.graph import Dims, GraphNode, Value
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
 from pyonednn_q.onnx.reference_call import reference_call
 
@@ -31,7 +31,7 @@ class ConstantFolder:
     ----------
     constants : dict of str to ndarray
         Of the graph; results are added.
-    tensors : mapping of str to ValueInfo
+    tensors : mapping of str to Value
         Types and dims that are known.
     opsets : mapping of str to int
         Versions of operators, by domain.
@@ -40,7 +40,7 @@ class ConstantFolder:
     def __init__(
         self,
         constants: dict[str, Array],
-        tensors: Mapping[str, ValueInfo],
+        tensors: Mapping[str, Value],
         opsets: Mapping[str, int],
     ) -> None:
         self._constants = constants

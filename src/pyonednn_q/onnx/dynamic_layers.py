@@ -14,10 +14,10 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.fused_node import FusedNode
-from pyonednn_q.onnx.graph import GraphNode
 from pyonednn_q.onnx.layer_reader import NoLayer, weights_of
 from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
 from pyonednn_q.onnx.saturating_layers import narrowed, saturates

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.graph import kinds
-from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
+from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.linear import dequantize_linear
 
 Array = np.ndarray[Any, Any]
@@ -24,12 +24,12 @@ _DOMAIN, _, _OPERATOR = kinds.FAKE_QUANTIZE.name.rpartition(".")
 _LEVELS = 256
 
 
-def fake_quantize_form(graph: OnnxGraph) -> OnnxGraph:
+def fake_quantize_form(graph: Graph) -> Graph:
     """Return a graph whose pairs of quantizers, and dequantized weights, are FakeQuantize.
 
     Parameters
     ----------
-    graph : OnnxGraph
+    graph : Graph
         With QuantizeLinear and DequantizeLinear of 8 bits whose scales are constants.
     """
     constants: dict[str, Array] = dict(graph.constants)

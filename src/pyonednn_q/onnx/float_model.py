@@ -11,15 +11,15 @@ from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.quantizers import GraphView
 
 if TYPE_CHECKING:
-    from pyonednn_q.onnx.graph import OnnxGraph
+    from pyonednn_q.graph.graph import Graph
 
 
-def float_model(graph: OnnxGraph) -> Model:
+def float_model(graph: Graph) -> Model:
     """Return a float graph as a model that runs: layers on primitives of float32.
 
     Parameters
     ----------
-    graph : OnnxGraph
+    graph : Graph
         Without quantizers. A layer's chain ends at an output of the graph.
     """
     view = GraphView(graph)

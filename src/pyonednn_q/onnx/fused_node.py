@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pyonednn_q.expr.steps import Chain
+from pyonednn_q.graph.graph import GraphNode, Restored, Value, reduced
 from pyonednn_q.graph.kind import Kind
 from pyonednn_q.graph.kinds import kind_of
-from pyonednn_q.onnx.graph import GraphNode, Restored, ValueInfo, reduced
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.shown import shortened
 from pyonednn_q.tables import Column, Table
@@ -163,9 +163,9 @@ class FusedGraph:
         Each behind those whose outputs it reads.
     constants : mapping of str to ndarray
         What nodes, and the nodes that they stand for, read and none computes.
-    inputs, outputs : mapping of str to ValueInfo
+    inputs, outputs : mapping of str to Value
         The model's.
-    tensors : mapping of str to ValueInfo
+    tensors : mapping of str to Value
         Type and dims of what nodes read and write, where they are known.
     qparams : mapping of str to QParams
         What the codes of a tensor mean.
@@ -175,9 +175,9 @@ class FusedGraph:
 
     nodes: tuple[FusedNode, ...]
     constants: Mapping[str, Array]
-    inputs: Mapping[str, ValueInfo]
-    outputs: Mapping[str, ValueInfo]
-    tensors: Mapping[str, ValueInfo]
+    inputs: Mapping[str, Value]
+    outputs: Mapping[str, Value]
+    tensors: Mapping[str, Value]
     qparams: Mapping[str, QParams]
     opsets: Mapping[str, int]
 

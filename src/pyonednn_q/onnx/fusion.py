@@ -12,12 +12,12 @@ import numpy as np
 from pyonednn_q.argument import flag, instance, named, one_of
 from pyonednn_q.expr.steps import Chain
 from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.network.accuracy_loop import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.dynamic_layers import dynamic_layer
 from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
-from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
 from pyonednn_q.onnx.layer_reader import LayerReader, NoLayer
 from pyonednn_q.onnx.qdq_form import qdq_form
 from pyonednn_q.onnx.quantizers import GraphView
@@ -33,7 +33,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def fuse(
-    graph: OnnxGraph,
+    graph: Graph,
     *,
     exact_rounding: bool = False,
     keep_rounding: bool = True,
@@ -44,7 +44,7 @@ def fuse(
 
     Parameters
     ----------
-    graph : OnnxGraph
+    graph : Graph
         As `load` returns it: with QLinear nodes, or with nodes between quantizers.
     exact_rounding : bool
         Of the layers: round before a zero point is added, as ONNX does. Without it codes differ by
@@ -69,7 +69,7 @@ def fuse(
         Layers with all that follows them, operations on codes between them, and the nodes that run
         as they are, each with its reason.
     """
-    instance("graph", graph, OnnxGraph)
+    instance("graph", graph, Graph)
     flag("exact_rounding", exact_rounding)
     flag("keep_rounding", keep_rounding)
     one_of("saturation", saturation, SATURATIONS)

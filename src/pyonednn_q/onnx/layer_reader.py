@@ -9,11 +9,11 @@ import numpy as np
 
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.graph.kind import Kind
 from pyonednn_q.onnx import geometry
 from pyonednn_q.onnx.chain_reader import ChainReader, LayerTail
 from pyonednn_q.onnx.fused_node import FusedNode
-from pyonednn_q.onnx.graph import GraphNode
 from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
 from pyonednn_q.onnx.saturating_layers import narrowed, saturates
 from pyonednn_q.ops.conv import Conv, Deconv

@@ -20,9 +20,9 @@ from pyonednn_q.errors import (
     UnsupportedError,
 )
 from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import Dims, GraphNode
 from pyonednn_q.network import CodeMatMul
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
-from pyonednn_q.onnx.graph import Dims, GraphNode
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
 from pyonednn_q.onnx.pools import onnx_numbers, pool
 from pyonednn_q.onnx.products import qlinear_matmul

@@ -1,4 +1,4 @@
-"""load: bytes of a model, which nobody vouches for, to a checked `OnnxGraph`.
+"""load: bytes of a model, which nobody vouches for, to a checked `Graph`.
 
 Nothing is allocated beyond what the bytes account for: fields are counted before they are parsed, a
 tensor's dims are held against the data that came with it, and files beside the model are read as
@@ -19,8 +19,8 @@ import numpy as np
 from pyonednn_q.argument import integers, named, path, whole
 from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.external_data import ExternalData
-from pyonednn_q.onnx.graph import GraphNode, OnnxGraph, ValueInfo
 from pyonednn_q.onnx.shape_inference import inferred
 from pyonednn_q.onnx.tensor_reader import TensorReader, refused
 from pyonednn_q.onnx.wire import count_fields, fields_of
@@ -43,7 +43,7 @@ def load(
     max_bytes: int = 1 << 31,
     max_nodes: int = 100_000,
     max_elements: int = 1 << 28,
-) -> OnnxGraph:
+) -> Graph:
     """Read an ONNX model that may come from anywhere.
 
     Parameters
@@ -62,7 +62,7 @@ def load(
 
     Returns
     -------
-    OnnxGraph
+    Graph
         Constants that Constant nodes had are among the others. Initializers that are inputs, too,
         are constants.
 
@@ -143,9 +143,7 @@ def _too_long(nbytes: int, max_bytes: int) -> ArgumentError:
     return ArgumentError("model", f"{nbytes} bytes", f"at most max_bytes = {max_bytes}")
 
 
-def _graph(
-    proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_nodes: int
-) -> OnnxGraph:
+def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_nodes: int) -> Graph:
     source = proto.graph
     if len(source.node) > max_nodes:
         raise ArgumentError("model", f"{len(source.node)} nodes", f"at most {max_nodes}")
@@ -177,9 +175,9 @@ def _graph(
     }
     outputs = tuple(each.name for each in source.output)
     tensors = inferred(nodes, constants, inputs, outputs, opsets)
-    unknown = ValueInfo("", None)
+    unknown = Value("", None)
     frozen = MappingProxyType
-    return OnnxGraph(
+    return Graph(
         nodes=tuple(nodes),
         constants=frozen(constants),
         inputs=frozen(inputs),
@@ -257,7 +255,7 @@ def _check(proto: ModelProto) -> None:
         raise ArgumentError("model", shortened(str(error), 200), "a valid ONNX model") from None
 
 
-def _value_info(proto: Any, fixed: dict[str, Any]) -> ValueInfo:  # noqa: ANN401 - ValueInfoProto
+def _value_info(proto: Any, fixed: dict[str, Any]) -> Value:  # noqa: ANN401 - ValueInfoProto
     kind = proto.type.WhichOneof("value")
     if kind != "tensor_type":
         raise refused("tensors do", f"input {shown(proto.name)} that is a {kind}")
@@ -276,7 +274,7 @@ def _value_info(proto: Any, fixed: dict[str, Any]) -> ValueInfo:  # noqa: ANN401
         dims = tuple(_length(argument, each, fixed, wanted) for each in tensor.shape.dim)
     if any(not 0 <= length < 1 << 40 for length in dims):
         raise ArgumentError(argument, shown(dims), "lengths of at least 0")
-    return ValueInfo(TensorReader.dtype(argument, tensor.elem_type).name, dims)
+    return Value(TensorReader.dtype(argument, tensor.elem_type).name, dims)
 
 
 def _length(argument: str, dim: Any, fixed: dict[str, Any], wanted: str) -> int:  # noqa: ANN401

@@ -1,4 +1,4 @@
-"""save: an `OnnxGraph` as an ONNX model, for other runtimes and for `load`."""
+"""save: an `Graph` as an ONNX model, for other runtimes and for `load`."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 
 from pyonednn_q.argument import instance, path
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.onnx.graph import OnnxGraph
+from pyonednn_q.graph.graph import Graph
 from pyonednn_q.onnx.shape_inference import node_proto
 
 if TYPE_CHECKING:
-    from pyonednn_q.onnx.graph import ValueInfo
+    from pyonednn_q.graph.graph import Value
 
 _IR_VERSION = 10  # has all types that a graph may have, and is no newer than the runtimes
 _MOST_BYTES = (1 << 31) - 1  # of protobuf
 
 
-def save(graph: OnnxGraph, file: str | os.PathLike[str]) -> None:
+def save(graph: Graph, file: str | os.PathLike[str]) -> None:
     """Write a graph as an ONNX model.
 
     Parameters
     ----------
-    graph : OnnxGraph
+    graph : Graph
         As `load` returns it, or a `Calibration` has it.
     file : path
         Is overwritten.
@@ -35,17 +35,17 @@ def save(graph: OnnxGraph, file: str | os.PathLike[str]) -> None:
     ArgumentError
         More than protobuf takes: 2 GB.
     """
-    instance("graph", graph, OnnxGraph)
+    instance("graph", graph, Graph)
     target = path("file", file)
     target.write_bytes(model_bytes(graph))
 
 
-def model_bytes(graph: OnnxGraph, outputs: Iterable[str] = ()) -> bytes:
+def model_bytes(graph: Graph, outputs: Iterable[str] = ()) -> bytes:
     """Return a graph as an ONNX model, with more of its tensors as outputs.
 
     Parameters
     ----------
-    graph : OnnxGraph
+    graph : Graph
         As `onnx.load` returns it.
     outputs : iterable of str
         Names of tensors of it, which are returned behind its own outputs.
@@ -81,7 +81,7 @@ def model_bytes(graph: OnnxGraph, outputs: Iterable[str] = ()) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def _value(name: str, info: ValueInfo) -> Any:  # noqa: ANN401 - ValueInfoProto
+def _value(name: str, info: Value) -> Any:  # noqa: ANN401 - ValueInfoProto
     from onnx import helper
 
     if not info.dtype:  # a model need not say what it returns

@@ -10,6 +10,7 @@ import numpy as np
 
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import Dims, GraphNode
 from pyonednn_q.network import (
     CodeMatMul,
     Concat,
@@ -25,7 +26,6 @@ from pyonednn_q.network import (
 )
 from pyonednn_q.onnx.code_tables import requantized
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
-from pyonednn_q.onnx.graph import Dims, GraphNode
 
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams

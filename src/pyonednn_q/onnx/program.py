@@ -12,11 +12,11 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import DTypeError, ShapeError, UnsupportedError
 from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.network import Convert, Lookup, Network, Node, PythonCall
 from pyonednn_q.network.lowering import natural
 from pyonednn_q.onnx.code_tables import composed, table_of
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
-from pyonednn_q.onnx.graph import GraphNode
 from pyonednn_q.onnx.operations import dims_of, float_operation, operations_of, parts_of
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.tensor import TensorSpec

@@ -19,9 +19,9 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_qparams import qparams_from_fq
 from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.onnx.block_weights import block_weights
 from pyonednn_q.onnx.constant_folding import ConstantFolder
-from pyonednn_q.onnx.graph import Dims, GraphNode, OnnxGraph
 from pyonednn_q.onnx.linear import quantize_linear
 from pyonednn_q.onnx.shape_inference import inferred
 
@@ -31,14 +31,14 @@ _BIAS_OF_BITS = 5  # the place of MatMulNBits' bias
 _THEIRS = ("channels_last", "opset")  # attributes of their operators that ONNX's have not
 
 
-def qdq_form(graph: OnnxGraph) -> OnnxGraph:
+def qdq_form(graph: Graph) -> Graph:
     """Return a graph whose nodes of codes are written as float nodes between quantizers.
 
     Identity and Dropout are left out, and what is computed of constants alone is constants.
 
     Parameters
     ----------
-    graph : OnnxGraph
+    graph : Graph
         As `load` returns it.
     """
     form = _once(graph)
@@ -46,20 +46,20 @@ def qdq_form(graph: OnnxGraph) -> OnnxGraph:
     return _once(form) if any(_has_form(node) for node in form.nodes) else form
 
 
-def _once(graph: OnnxGraph) -> OnnxGraph:
+def _once(graph: Graph) -> Graph:
     rewriter = _Rewriter(graph)
     for node in graph.nodes:
         rewriter.add(node)
     nodes, constants = tuple(rewriter.nodes), MappingProxyType(rewriter.constants)
     tensors = inferred(nodes, constants, graph.inputs, graph.outputs, graph.opsets)
     known = {**graph.outputs, **{n: tensors[n] for n in graph.outputs if n in tensors}}
-    return OnnxGraph(nodes, constants, graph.inputs, MappingProxyType(known), graph.opsets, tensors)
+    return Graph(nodes, constants, graph.inputs, MappingProxyType(known), graph.opsets, tensors)
 
 
 class _Rewriter:
     """The nodes and constants of the new graph, while they are made."""
 
-    def __init__(self, graph: OnnxGraph) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.nodes: list[GraphNode] = []
         self.constants: dict[str, Array] = dict(graph.constants)
         self._outputs = set(graph.outputs)

@@ -17,8 +17,8 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.network.quantized_network import shared_ranges
-from pyonednn_q.onnx.graph import GraphNode, OnnxGraph
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.quantizers import Quantizers
@@ -33,7 +33,7 @@ class QuantizerPlacement:
 
     Parameters
     ----------
-    graph : OnnxGraph
+    graph : Graph
         Of floats, as `qdq_form` returns it.
     floats : frozenset of str
         Names of layers that stay in floats.
@@ -48,7 +48,7 @@ class QuantizerPlacement:
         Tensors that are there as floats, too: inputs, and results of layers that stay in floats.
     """
 
-    def __init__(self, graph: OnnxGraph, floats: frozenset[str]) -> None:
+    def __init__(self, graph: Graph, floats: frozenset[str]) -> None:
         self._graph = graph
         self._floats = floats
         self._view = GraphView(graph)
@@ -166,7 +166,7 @@ class QuantizerPlacement:
         return shared_ranges(self.tensors, [*groups, *linked], ranges)
 
 
-def with_norms_as_layers(graph: OnnxGraph) -> OnnxGraph:
+def with_norms_as_layers(graph: Graph) -> Graph:
     """Return a graph whose batch norms that follow no layer are convolutions of single channels.
 
     They then are INT8 with the activation behind them, as in networks that normalize what they
@@ -174,7 +174,7 @@ def with_norms_as_layers(graph: OnnxGraph) -> OnnxGraph:
 
     Parameters
     ----------
-    graph : OnnxGraph
+    graph : Graph
         Of floats, as `qdq_form` returns it.
     """
     placement = QuantizerPlacement(graph, frozenset())
@@ -204,7 +204,7 @@ def with_norms_as_layers(graph: OnnxGraph) -> OnnxGraph:
     return replace(graph, nodes=tuple(nodes), constants=MappingProxyType(constants))
 
 
-def layers_of(graph: OnnxGraph) -> tuple[GraphNode, ...]:
+def layers_of(graph: Graph) -> tuple[GraphNode, ...]:
     """Return the layers of a float graph whose weights are constants."""
     return tuple(
         node
@@ -214,13 +214,13 @@ def layers_of(graph: OnnxGraph) -> tuple[GraphNode, ...]:
 
 
 def quantized_form(
-    graph: OnnxGraph, ranges: Ends, floats: frozenset[str], quantizers: Quantizers
-) -> OnnxGraph:
+    graph: Graph, ranges: Ends, floats: frozenset[str], quantizers: Quantizers
+) -> Graph:
     """Return a float graph with quantizers, for `fuse`.
 
     Parameters
     ----------
-    graph : OnnxGraph
+    graph : Graph
         Of floats, as `qdq_form` returns it.
     ranges : mapping of str to (lo, hi)
         Of every real tensor that may become codes.
@@ -238,14 +238,10 @@ def quantized_form(
     layers = {id(node) for node in placement.layers}
     renamed: dict[str, str] = {}
     beside: dict[str, tuple[GraphNode, GraphNode]] = {}
-    makers = {name: node.name for node in graph.nodes for name in node.outputs}
-    linked = quantizers.linked({name: makers.get(name, "") for name in placement.tensors})
-    shared = placement.shared(ranges, linked)
     outputs = quantized_outputs(graph, quantizers)
-    shared |= {name: ranges[name] for name in outputs if name not in shared}
     inner = {name: _new(f"{name}:float", taken) for name in outputs}  # before their quantizers
-    for name, (lo, hi) in shared.items():
-        q = quantizers.activation(name, lo, hi)
+    coded: dict[str, Value] = {}
+    for name, q in _activations(graph, ranges, placement, quantizers).items():
         names = {part: _new(f"{name}:{part}", taken) for part in ("scale", "point", "codes")}
         constants[names["scale"]] = np.asarray(np.float32(q.scale))
         constants[names["point"]] = np.asarray(q.zero_point, dtypes.numpy_dtype(q.dtype)).reshape(
@@ -256,6 +252,8 @@ def quantized_form(
         into = _node(kinds.QUANTIZE.name, (inner.get(name, name), *numbers), names["codes"])
         back = _node(kinds.DEQUANTIZE.name, (names["codes"], *numbers), renamed[name])
         beside[name] = into, back
+        dims = graph.tensors[name].dims if name in graph.tensors else None
+        coded[names["codes"]] = Value(dtypes.numpy_dtype(q.dtype).name, dims, q)
     nodes: list[GraphNode] = [each for name in graph.inputs for each in beside.get(name, ())]
     for node in graph.nodes:
         inputs = tuple(renamed.get(name, name) for name in node.inputs)
@@ -271,7 +269,7 @@ def quantized_form(
         results = tuple(inner.get(name, name) for name in node.outputs)
         nodes.append(replace(node, inputs=inputs, outputs=results))
         nodes += [each for name in node.outputs for each in beside.get(name, ())]
-    tensors = {**graph.tensors, **{inner[name]: graph.outputs[name] for name in outputs}}
+    tensors = {**graph.tensors, **{inner[name]: graph.outputs[name] for name in outputs}, **coded}
     return replace(
         graph,
         nodes=tuple(nodes),
@@ -280,7 +278,19 @@ def quantized_form(
     )
 
 
-def quantized_outputs(graph: OnnxGraph, quantizers: Quantizers) -> tuple[str, ...]:
+def _activations(
+    graph: Graph, ranges: Ends, placement: QuantizerPlacement, quantizers: Quantizers
+) -> dict[str, QParams]:
+    """Return what the codes of each activation mean."""
+    makers = {name: node.name for node in graph.nodes for name in node.outputs}
+    linked = quantizers.linked({name: makers.get(name, "") for name in placement.tensors})
+    shared = placement.shared(ranges, linked)
+    for name in quantized_outputs(graph, quantizers):
+        shared.setdefault(name, ranges[name])
+    return {name: quantizers.activation(name, *ends) for name, ends in shared.items()}
+
+
+def quantized_outputs(graph: Graph, quantizers: Quantizers) -> tuple[str, ...]:
     """Return the computed real outputs of a graph, if they are quantized, too."""
     if quantizers.config is None or not quantizers.config.quantize_outputs:
         return ()

@@ -11,7 +11,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
-from pyonednn_q.onnx.graph import Dims, GraphNode, OnnxGraph
+from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.qparams import QParams
 
 Array = np.ndarray[Any, Any]
@@ -40,11 +40,11 @@ class GraphView:
 
     Parameters
     ----------
-    graph : OnnxGraph
+    graph : Graph
         As `qdq_form` returns it.
     """
 
-    def __init__(self, graph: OnnxGraph) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.constants = graph.constants
         self.producer: dict[str, GraphNode] = {}

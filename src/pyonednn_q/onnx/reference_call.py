@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.errors import Error, UnsupportedError
-from pyonednn_q.onnx.graph import GraphNode, ValueInfo
+from pyonednn_q.graph.graph import GraphNode, Value
 from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.shape_inference import node_proto
 from pyonednn_q.shown import shortened, shown
@@ -17,11 +17,11 @@ from pyonednn_q.shown import shortened, shown
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
-_NONE: Mapping[str, ValueInfo] = MappingProxyType({})
+_NONE: Mapping[str, Value] = MappingProxyType({})
 
 
 def reference_call(
-    node: GraphNode, opsets: Mapping[str, int], tensors: Mapping[str, ValueInfo] = _NONE
+    node: GraphNode, opsets: Mapping[str, int], tensors: Mapping[str, Value] = _NONE
 ) -> Callable[[Values], tuple[Array, ...]]:
     """Return a call of one node as ONNX has it, on our operators where they take it.
 
@@ -31,7 +31,7 @@ def reference_call(
         Any node without subgraphs.
     opsets : mapping of str to int
         Versions of operators, by domain.
-    tensors : mapping of str to ValueInfo
+    tensors : mapping of str to Value
         Types and dims that the standard says of results, where it does.
 
     Returns
@@ -79,7 +79,7 @@ def reference_call(
         outputs = tuple(_dense(next(results)) if name else np.empty(0) for name in node.outputs)
         for name, array in zip(node.outputs, outputs, strict=True):
             known = tensors.get(name)
-            result = ValueInfo(array.dtype.name, array.shape)
+            result = Value(array.dtype.name, array.shape)
             if known is not None and _differs(result, known):
                 detail = f"it gave {result} where the standard has {known}"
                 raise UnsupportedError("refused", "onnx.reference", operator, detail)
@@ -104,6 +104,6 @@ def _doubt(node: GraphNode) -> str:
     return ""
 
 
-def _differs(result: ValueInfo, known: ValueInfo) -> bool:
+def _differs(result: Value, known: Value) -> bool:
     dims = known.dims is not None and known.dims != result.dims
     return dims or bool(known.dtype and known.dtype != result.dtype)

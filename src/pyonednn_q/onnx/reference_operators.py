@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.graph import kinds
-from pyonednn_q.onnx.graph import GraphNode
+from pyonednn_q.graph.graph import GraphNode
 
 __all__ = ["DOUBTS"]
 

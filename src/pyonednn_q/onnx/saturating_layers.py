@@ -13,7 +13,7 @@ from pyonednn_q.native.first_run import LOGGER
 from pyonednn_q.qparams import QParams
 
 if TYPE_CHECKING:
-    from pyonednn_q.onnx.graph import Dims
+    from pyonednn_q.graph.graph import Dims
     from pyonednn_q.ops.operator import Operator
 
 Array = np.ndarray[Any, Any]

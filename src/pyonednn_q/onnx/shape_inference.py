@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.onnx.graph import GraphNode, ValueInfo
+from pyonednn_q.graph.graph import GraphNode, Value
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -21,10 +21,10 @@ _SMALL = 64  # elements of a constant that may say a shape
 def inferred(
     nodes: Iterable[GraphNode],
     constants: Mapping[str, Array],
-    inputs: Mapping[str, ValueInfo],
+    inputs: Mapping[str, Value],
     outputs: Iterable[str],
     opsets: Mapping[str, int],
-) -> Mapping[str, ValueInfo]:
+) -> Mapping[str, Value]:
     """Return type and dims of every tensor for which they follow from inputs and constants.
 
     What the model says of its own tensors is not looked at.
@@ -32,13 +32,13 @@ def inferred(
     Parameters
     ----------
     nodes, constants, inputs, outputs, opsets
-        As in `OnnxGraph`.
+        As in `Graph`.
     """
     import onnx
     from onnx import helper, numpy_helper, shape_inference
 
     infos = dict(inputs)
-    infos |= {name: ValueInfo(each.dtype.name, each.shape) for name, each in constants.items()}
+    infos |= {name: Value(each.dtype.name, each.shape) for name, each in constants.items()}
     number = helper.np_dtype_to_tensor_dtype
     small = {name for name, each in constants.items() if each.size <= _SMALL}
     values = [
@@ -71,7 +71,7 @@ def inferred(
             for dim in tensor.shape.dim
         )
         if each.type.WhichOneof("value") == "tensor_type":
-            infos.setdefault(each.name, ValueInfo(dtype.name, dims if is_known else None))
+            infos.setdefault(each.name, Value(dtype.name, dims if is_known else None))
     assert isinstance(known, onnx.GraphProto)
     return MappingProxyType(infos)
 

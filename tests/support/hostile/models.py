@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from pyonednn_q.graph.graph import Graph
 from pyonednn_q.onnx.fusion import fuse
-from pyonednn_q.onnx.graph import OnnxGraph
 from pyonednn_q.onnx.model_reader import load
 from support.hostile import public
 from support.hostile.public import PublicAttempt, judge_public
@@ -270,7 +270,7 @@ def one_model(seed: int, report: Report) -> None:
     """Judge what is made of the model of a seed: a typed error, or all that it holds."""
     data, ways = mutant(seed, valid_models())
     before = public._most_memory()
-    graphs: list[OnnxGraph] = []
+    graphs: list[Graph] = []
     attempt = PublicAttempt("load", lambda each: graphs.append(load(each)), [data], {}, ways)
     verdict = judge_public(attempt)
     if verdict.outcome == "right":
@@ -289,7 +289,7 @@ def one_model(seed: int, report: Report) -> None:
         report.wrong.append(f"seed {seed}: {', '.join(ways) or 'a valid model'}: {verdict.text}")
 
 
-def _compared(graph: OnnxGraph, model: Any) -> Verdict:
+def _compared(graph: Graph, model: Any) -> Verdict:
     """Compare a graph with what the package onnx reads."""
     constants = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
     nodes = [each for each in model.graph.node if each.op_type != "Constant" or each.domain]

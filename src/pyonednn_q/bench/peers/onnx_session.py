@@ -27,7 +27,7 @@ _TYPES = {("uint8", "int8"), ("uint8", "uint8"), ("int8", "int8")}
 
 
 @dataclass
-class _Graph:
+class _PeerGraph:
     """A model in the making: nodes, constants, and what is fed."""
 
     nodes: list[Any] = field(default_factory=list)
@@ -52,7 +52,7 @@ def ready(layer: PeerLayer, threads: int) -> PeerRun:
         There is no kernel for it.
     """
     layer.check_types(_NAME)
-    graph = _Graph()
+    graph = _PeerGraph()
     if layer.is_int8:
         _check_int8(layer)
         last = _integers(layer, graph)
@@ -78,7 +78,7 @@ def _check_int8(layer: PeerLayer) -> None:
         raise PeerError(_NAME, "fuses a relu only where the zero point is the lowest code")
 
 
-def _integers(layer: PeerLayer, graph: _Graph) -> bool:
+def _integers(layer: PeerLayer, graph: _PeerGraph) -> bool:
     """Add the operator; tell whether channels of dst lie last."""
     src, wei = _operands(layer, graph)
     points = [
@@ -119,7 +119,7 @@ def _integers(layer: PeerLayer, graph: _Graph) -> bool:
     return layer.channels_last
 
 
-def _floats(layer: PeerLayer, graph: _Graph) -> bool:
+def _floats(layer: PeerLayer, graph: _PeerGraph) -> bool:
     src, wei = _operands(layer, graph)
     inputs = [src, wei]
     if layer.bias is not None:
@@ -142,14 +142,14 @@ def _floats(layer: PeerLayer, graph: _Graph) -> bool:
     return False
 
 
-def _then(graph: _Graph, op_type: str, more: list[str]) -> None:
+def _then(graph: _PeerGraph, op_type: str, more: list[str]) -> None:
     """Add a node that reads what was the result."""
     before = f"x{len(graph.nodes)}"
     graph.nodes[-1].output[0] = before
     graph.add(op_type, [before, *more])
 
 
-def _operands(layer: PeerLayer, graph: _Graph) -> tuple[str, str]:
+def _operands(layer: PeerLayer, graph: _PeerGraph) -> tuple[str, str]:
     """Feed src in the order in which the operator reads it; weights, if they are not constant."""
     src, wei = layer.src, layer.wei
     if layer.is_windowed and layer.channels_last and layer.is_int8 and layer.dst != "s32":
@@ -192,7 +192,7 @@ def _window(layer: PeerLayer) -> dict[str, Any]:
     }
 
 
-def _bound(layer: PeerLayer, graph: _Graph, threads: int, *, dst_last: bool) -> PeerRun:
+def _bound(layer: PeerLayer, graph: _PeerGraph, threads: int, *, dst_last: bool) -> PeerRun:
     """Make the session and bind what is fed, and the result."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
@@ -218,7 +218,7 @@ def _bound(layer: PeerLayer, graph: _Graph, threads: int, *, dst_last: bool) -> 
     return PeerRun(run, read, tuple(graph.fed.values()))
 
 
-def _model(layer: PeerLayer, graph: _Graph) -> onnx.ModelProto:
+def _model(layer: PeerLayer, graph: _PeerGraph) -> onnx.ModelProto:
     inputs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
         for name, a in graph.fed.items()

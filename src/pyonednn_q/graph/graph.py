@@ -1,0 +1,371 @@
+"""Graph: a model as one value, named tensors and the nodes that make them, whoever wrote it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import instance
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.graph.drawing import Box, drawing
+from pyonednn_q.graph.kinds import kind_of
+from pyonednn_q.qparams import QParams
+from pyonednn_q.shown import shortened, shown
+from pyonednn_q.tables import Column, Table
+
+if TYPE_CHECKING:
+    from pyonednn_q.graph.kind import Kind
+
+__all__ = ["Graph", "GraphNode", "Value", "reduced"]
+
+Array = np.ndarray[Any, Any]
+Dims = tuple[int, ...]
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+_WIDE = 60  # characters of a cell
+_MOST = 2000  # nodes of a drawing
+_HEAD, _VERSION = "pyonednn_q graph", 1  # of JSON
+_STYLE = """<style>.graph rect{fill:none;stroke:currentColor}.graph text{fill:currentColor;
+font:11px sans-serif;text-anchor:middle}.graph .way{fill:none;stroke:currentColor;opacity:.5}
+.graph .end rect{stroke-dasharray:3}</style>"""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Type and dims of a tensor.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's or ml_dtypes' name: ``"float32"``, ``"uint8"``, ``"int4"``.
+    dims : tuple of int or None
+        None where they are not known beforehand.
+    qparams : QParams or None
+        What its codes mean, where that is known.
+    """
+
+    dtype: str
+    dims: Dims | None
+    qparams: QParams | None = None
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{list(self.dims) if self.dims is not None else '[?]'}"
+
+
+Restored = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+def reduced(value: Any) -> Restored:  # noqa: ANN401 - any dataclass
+    """Return what pickle and copy make a frozen dataclass of again, its mappings read-only."""
+    known = [getattr(value, each.name) for each in fields(value)]
+    plain = [dict(each) if isinstance(each, MappingProxyType) else each for each in known]
+    return _restored, (type(value), plain)
+
+
+def _restored(kind: Callable[..., Any], known: list[Any]) -> Any:  # noqa: ANN401
+    for each in known:
+        if isinstance(each, dict):
+            for array in each.values():
+                if isinstance(array, np.ndarray):
+                    array.setflags(write=False)
+    return kind(*(MappingProxyType(each) if isinstance(each, dict) else each for each in known))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GraphNode:
+    """One node.
+
+    Attributes
+    ----------
+    name : str
+        Its name, or that of its first output where it has none.
+    operator : str
+        ONNX's `op_type`.
+    inputs, outputs : tuple of str
+        Names of tensors; empty where an optional one is left out.
+    attributes : mapping
+        Numbers, text, tuples of them, and arrays.
+    domain : str
+        Empty: ONNX's own.
+    originals : tuple of str
+        Names of the model's nodes that it stands for.
+    """
+
+    name: str
+    operator: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any] = field(default_factory=lambda: _NONE)
+    domain: str = ""
+    originals: tuple[str, ...] = ()
+
+    def input(self, index: int) -> str:
+        """Return the name of an input; empty where there is none."""
+        return self.inputs[index] if index < len(self.inputs) else ""
+
+    @property
+    def kind(self) -> str:
+        """The operator, with its domain unless that is ONNX's own."""
+        return f"{self.domain}.{self.operator}" if self.domain else self.operator
+
+    @property
+    def row(self) -> Kind:
+        """What the table of kinds says of the operator."""
+        return kind_of(self.kind)
+
+    def __eq__(self, other: object) -> bool:
+        return _equal(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.operator, self.domain, self.inputs, self.outputs))
+
+    def __reduce__(self) -> Restored:
+        return reduced(self)
+
+    def __repr__(self) -> str:
+        return f"<GraphNode {self}>"
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.outputs)} = {self.kind}({', '.join(self.inputs)})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Graph:
+    """A model without subgraphs: equal where all of its parts are, arrays among them.
+
+    ``print(graph)`` is a table, a notebook shows a drawing; `to_json` and pickle keep all of it.
+
+    Attributes
+    ----------
+    nodes : tuple of GraphNode
+        Each behind those whose outputs it reads.
+    constants : mapping of str to ndarray
+        Initializers and values of Constant nodes; cannot be written.
+    inputs, outputs : mapping of str to Value
+        In the model's order; initializers are no inputs.
+    opsets : mapping of str to int
+        Versions by domain.
+    tensors : mapping of str to Value
+        Of every tensor whose type could be inferred.
+    """
+
+    nodes: tuple[GraphNode, ...]
+    constants: Mapping[str, Array]
+    inputs: Mapping[str, Value]
+    outputs: Mapping[str, Value]
+    opsets: Mapping[str, int]
+    tensors: Mapping[str, Value]
+
+    @property
+    def opset(self) -> int:
+        """The version of ONNX's own operators."""
+        return self.opsets.get("", 1)
+
+    def to_json(self) -> str:
+        """Return all of it as JSON, arrays as base64."""
+        parts = {
+            _HEAD: _VERSION,
+            "nodes": [_of_node(node) for node in self.nodes],
+            "constants": _encoded(self.constants),
+            "inputs": _of_values(self.inputs),
+            "outputs": _of_values(self.outputs),
+            "opsets": dict(self.opsets),
+            "tensors": _of_values(self.tensors),
+        }
+        return json.dumps(parts, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Graph:
+        """Return the graph that `to_json` wrote.
+
+        Raises
+        ------
+        ArgumentError
+            Text that it did not write.
+        """
+        instance("text", text, str)
+        try:
+            parts = json.loads(text)
+            if parts[_HEAD] != _VERSION:
+                got = f"version {shown(parts[_HEAD])}"
+                raise ArgumentError("text", got, f"a graph of version {_VERSION}")
+            return cls(
+                nodes=tuple(_node(each) for each in parts["nodes"]),
+                constants=_decoded(parts["constants"]),
+                inputs=_values(parts["inputs"]),
+                outputs=_values(parts["outputs"]),
+                opsets=MappingProxyType({str(k): int(v) for k, v in parts["opsets"].items()}),
+                tensors=_values(parts["tensors"]),
+            )
+        except ArgumentError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            got = f"text that ends in {type(error).__name__}"
+            raise ArgumentError("text", got, "what Graph.to_json wrote") from None
+
+    def __eq__(self, other: object) -> bool:
+        return _equal(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.nodes, *self.inputs, *self.outputs))
+
+    def __reduce__(self) -> Restored:
+        return reduced(self)
+
+    def __repr__(self) -> str:
+        parts = f"{len(self.nodes)} nodes, {len(self.constants)} constants, opset {self.opset}"
+        ends = (
+            ", ".join(f"{name}: {info}" for name, info in each.items())
+            for each in (self.inputs, self.outputs)
+        )
+        return f"<Graph {parts}; {' -> '.join(ends)}>"
+
+    def __str__(self) -> str:
+        rows = [
+            [
+                shortened(node.name, _WIDE),
+                node.kind,
+                shortened(", ".join(filter(None, node.inputs)), _WIDE),
+                shortened(", ".join(map(self._described, filter(None, node.outputs))), _WIDE),
+            ]
+            for node in self.nodes
+        ]
+        columns = [Column(name) for name in ("node", "operator", "reads", "makes")]
+        return f"{repr(self)[1:-1]}\n{Table(columns, rows).text()}"
+
+    def _described(self, name: str) -> str:
+        known = self.tensors.get(name, self.outputs.get(name))
+        return name if known is None else f"{name}: {known}"
+
+    def _repr_html_(self) -> str:
+        boxes: list[Box] = []
+        makers: dict[str, int] = {}
+        for name, info in self.inputs.items():
+            makers[name] = len(boxes)
+            boxes.append(Box("input", name, "end", f"{name}: {info}", ()))
+        for node in self.nodes[:_MOST]:
+            reads = tuple(dict.fromkeys(makers[name] for name in node.inputs if name in makers))
+            makers.update((name, len(boxes)) for name in node.outputs if name)
+            boxes.append(Box(node.kind, node.name, "node", str(node), reads))
+        for name, info in self.outputs.items():
+            reads = (makers[name],) if name in makers else ()
+            boxes.append(Box("output", name, "end", f"{name}: {info}", reads))
+        left = len(self.nodes) - _MOST
+        note = f"<p>and {left} nodes more</p>" if left > 0 else ""
+        return f'<div class="graph">{_STYLE}{drawing(boxes)}{note}</div>'
+
+
+def _equal(one: Any, other: object) -> bool:  # noqa: ANN401 - a dataclass of this file
+    if type(one) is not type(other):
+        return False
+    pairs = ((getattr(one, each.name), getattr(other, each.name)) for each in fields(one))
+    return all(_same(*pair) for pair in pairs)
+
+
+def _same(one: Any, other: Any) -> bool:  # noqa: ANN401
+    """Tell whether two values are equal, element by element; not-a-number equals itself."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return list(one) == list(other) and all(_same(one[name], other[name]) for name in one)
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        is_alike = type(one) is type(other) and one.dtype == other.dtype
+        return is_alike and one.shape == other.shape and one.tobytes() == other.tobytes()
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other) or (one != one and other != other)  # noqa: PLR0124
+
+
+def _of_node(node: GraphNode) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "operator": node.operator,
+        "inputs": node.inputs,
+        "outputs": node.outputs,
+        "attributes": _encoded(node.attributes),
+        "domain": node.domain,
+        "originals": node.originals,
+    }
+
+
+def _node(parts: dict[str, Any]) -> GraphNode:
+    names = {
+        name: tuple(str(each) for each in parts[name])
+        for name in ("inputs", "outputs", "originals")
+    }
+    texts = {name: str(parts[name]) for name in ("name", "operator", "domain")}
+    return GraphNode(**texts, **names, attributes=_decoded(parts["attributes"]))
+
+
+def _of_values(values: Mapping[str, Value]) -> dict[str, Any]:
+    return {
+        name: [
+            value.dtype,
+            value.dims,
+            None if value.qparams is None else _of_qparams(value.qparams),
+        ]
+        for name, value in values.items()
+    }
+
+
+def _of_qparams(q: QParams) -> list[Any]:
+    return [np.asarray(q.scale).tolist(), np.asarray(q.zero_point).tolist(), q.dtype, q.axis]
+
+
+def _values(parts: dict[str, Any]) -> Mapping[str, Value]:
+    known = {}
+    for name, (dtype, dims, qparams) in parts.items():
+        numbers = None if dims is None else tuple(int(each) for each in dims)
+        q = None
+        if qparams is not None:
+            scale, point, of, axis = qparams
+            q = QParams(scale, point, of, axis=axis)
+        known[name] = Value(str(dtype), numbers, q)
+    return MappingProxyType(known)
+
+
+def _encoded(value: Any) -> Any:  # noqa: ANN401 - what attributes hold
+    if isinstance(value, Mapping):
+        return {name: _encoded(each) for name, each in value.items()}
+    if isinstance(value, np.ndarray):
+        data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
+        return {"array": data, "dtype": value.dtype.name, "dims": value.shape}
+    if isinstance(value, bytes):
+        return {"bytes": base64.b64encode(value).decode()}
+    if isinstance(value, (tuple, list)):
+        return [_encoded(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    return value
+
+
+def _decoded(parts: dict[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType({name: _one(each) for name, each in parts.items()})
+
+
+def _one(part: Any) -> Any:  # noqa: ANN401
+    if isinstance(part, list):
+        return tuple(_one(each) for each in part)
+    if not isinstance(part, dict):
+        return part
+    if "array" in part:
+        data = base64.b64decode(part["array"], validate=True)
+        array = np.frombuffer(data, _dtype(part["dtype"])).reshape(part["dims"])
+        array.setflags(write=False)
+        return array
+    return float(part["float"]) if "float" in part else base64.b64decode(part["bytes"])
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    """Return NumPy's type of a name, or that of ml_dtypes, whose arrays know theirs by it."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
