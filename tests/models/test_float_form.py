@@ -134,10 +134,10 @@ def test_our_primitives_give_what_onnxruntime_gives(network: str, form: str, mad
     assert len(compared) >= len(nodes)
     assert [each for each in compared if each.unexplained] == []
     # As one program, in other layouts: each node on what the program computed before it.
-    network = model.network()
-    names = [node.dst for node in network.nodes]
+    whole = model.network()
+    names = [node.dst for node in whole.nodes]
     values = {**model.graph.constants, **inputs}
-    values |= Network(network.inputs, network.nodes, names)(*inputs.values())
+    values |= Network(whole.inputs, whole.nodes, names)(*inputs.values())
     functions = set()
     for node in nodes:
         bound = float_bound(node, node.output, values, model.graph.opsets)

@@ -262,7 +262,7 @@ class Graph:
         return f'<div class="graph">{_STYLE}{drawing(boxes)}{note}</div>'
 
 
-def _equal(one: Any, other: object) -> bool:  # noqa: ANN401 - a dataclass of this file
+def _equal(one: Any, other: Any) -> bool:  # noqa: ANN401 - a dataclass of this file
     if type(one) is not type(other):
         return False
     pairs = ((getattr(one, each.name), getattr(other, each.name)) for each in fields(one))
@@ -294,12 +294,12 @@ def _of_node(node: GraphNode) -> dict[str, Any]:
 
 
 def _node(parts: dict[str, Any]) -> GraphNode:
-    names = {
-        name: tuple(str(each) for each in parts[name])
-        for name in ("inputs", "outputs", "originals")
-    }
-    texts = {name: str(parts[name]) for name in ("name", "operator", "domain")}
-    return GraphNode(**texts, **names, attributes=_decoded(parts["attributes"]))
+    inputs, outputs, originals = (
+        tuple(str(each) for each in parts[name]) for name in ("inputs", "outputs", "originals")
+    )
+    name, operator, domain = (str(parts[name]) for name in ("name", "operator", "domain"))
+    attributes = _decoded(parts["attributes"])
+    return GraphNode(name, operator, inputs, outputs, attributes, domain, originals)
 
 
 def _of_values(values: Mapping[str, Value]) -> dict[str, Any]:
@@ -368,4 +368,5 @@ def _dtype(name: str) -> np.dtype[Any]:
     except TypeError:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
+        known: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return known
