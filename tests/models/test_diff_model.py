@@ -14,6 +14,7 @@ pytest.importorskip("onnx", reason="onnx is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 import onnx
+import onnx.parser
 from onnx import helper, numpy_helper
 
 import pyonednn_q as pq
@@ -207,3 +208,21 @@ def test_an_unexplained_difference_is_a_finding(
     monkeypatch.setattr(peer_sessions, "onnxruntime_values", other)
     assert cli.main(["diff", str(made("resnet", "QDQ"))]) == 1
     assert "unexplained" in capsys.readouterr().out
+
+
+def test_a_leaky_relu_that_leaves_alpha_out_has_that_of_onnx() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        leaky (uint8[1, 256] x) => (uint8[1, 256] y)
+        <float s = {0.05}, uint8 z = {128}, float t = {0.02}, uint8 p = {9}> {
+            real = DequantizeLinear (x, s, z)
+            active = LeakyRelu (real)
+            y = QuantizeLinear (active, t, p)
+        }
+    """)
+    ready = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(model)))
+    x = np.arange(256, dtype=np.uint8).reshape(1, 256)
+    theirs = ready.run({"x": x})["y"].copy()
+    theirs[0, 0] += 1
+    (node,) = differences(ready, {"x": x}, {"y": theirs})
+    assert (node.values - node.equal, node.unexplained) == (1, 1)

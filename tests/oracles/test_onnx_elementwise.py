@@ -21,7 +21,7 @@ SRC, DST = (np.float32(0.03), np.uint8(128)), (np.float32(0.0213), np.uint8(71))
 def model_of(kind: str) -> Any:
     """A node of a kind between quantizers of 256 codes; a second source is 0.75."""
     numpy_helper, helper = onnx.numpy_helper, onnx.helper
-    values = {"s": SRC[0], "z": SRC[1], "t": DST[0], "p": DST[1], "b": np.float32([0.75])}
+    values = {"s": SRC[0], "z": SRC[1], "t": DST[0], "p": DST[1], "b": np.array([0.75], np.float32)}
     sources = ["x", "b"] if kind in TWO else ["x"]
     nodes = [
         helper.make_node("DequantizeLinear", ["codes", "s", "z"], ["x"]),

@@ -24,7 +24,7 @@ Chain = Literal["", "step", "activation", "clip", "prelu", "norm", "add", "sub",
 _CODES = ("QLinear", "Integer", "Quantize", "QAttention", "QGemm", "QMoE", "NBits")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, match_args=False)
 class Kind:
     """One operator kind.
 
