@@ -127,6 +127,7 @@ def width_calls() -> Calls:
                 "same": [],
             },
         ),
+        "reward": (quantize.reward, {"score": 71.3, "baseline": 75.0}),
         "size_ratio": (quantize.size_ratio, {"bits": {"a": 8, "b": 4}, "weights": weights}),
         "constrained_bits": (quantize.constrained_bits, {"bits": {"a": 8, "b": 8}, **search}),
         "search_bits": (
@@ -175,7 +176,7 @@ def placed_calls() -> Calls:
             {
                 "config": {
                     "algorithm": "quantization",
-                    "weights": {"bits": 4, "mode": "symmetric"},
+                    "weights": {"bits": 8, "mode": "symmetric"},
                     "initializer": {"range": {"type": "percentile"}},
                     "ignored_scopes": ["{re}head"],
                 }
