@@ -247,7 +247,10 @@ def range_calls() -> Calls:
                 "version": 3,
             },
         ),
-        "level_range": (quantize.level_range, {"bits": 4, "signed": True, "narrow": True}),
+        "level_range": (
+            quantize.level_range,
+            {"bits": 4, "signed": True, "narrow": True, "symmetric": True},
+        ),
         "tune_range": (
             quantize.tune_range,
             {"lo": [-1.0], "hi": [2.0], "bits": 8, "strict": True, "unify": False},
