@@ -56,6 +56,12 @@ def cases() -> list[dict[str, Any]]:
         found.append(case("signed", device, {}, activations={"per_channel": True}))
         found.append(case("signed", device, {}, activations={"mode": "asymmetric"}))
         found.append(case("signed", device, {}, weights={"signed": False}))
+    ends = {"type": "min_max", "num_init_samples": 6}
+    changes: list[dict[str, Any]] = [
+        {"mode": "asymmetric"}, {"bits": 4}, {"signed": False}, {"initializer": {"range": ends}},
+    ]  # fmt: skip
+    for device, role, change in product((FREE, CPU, "NPU"), ("weights", "activations"), changes):
+        found.append(case("signed", device, {}, scope_overrides={role: {"{re}.": change}}))
     return found
 
 

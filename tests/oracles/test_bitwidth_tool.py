@@ -125,6 +125,10 @@ def test_the_tools_trace_has_noise_and_no_bias() -> None:
     assert deviation * 0.8 < np.std(found) < deviation * 1.2
 
 
+def always(bits: dict[str, int]) -> Any:
+    return lambda _: bits
+
+
 def environment() -> Any:
     return pytest.importorskip(
         "nncf.torch.automl.environment.quantization_env", reason="NNCF 2.18 is not installed"
@@ -201,7 +205,7 @@ def test_sizes_are_kept_and_groups_aligned_as_by_the_tool() -> None:
             may,
             counts,
             ratio,
-            propose=lambda _, bits=bits: bits,
+            propose=always(bits),
             trials=1,
             same=groups,
         )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.expr.fq_orders import fake_quantize
-from pyonednn_q.quantize import fq_from_range, qparams_by, tune_range
+from pyonednn_q.quantize import fq_from_range, level_range, qparams_by, tune_range
 
 RNG = np.random.default_rng(17)
 F = np.float32
@@ -43,6 +43,17 @@ def test_values_are_quantized_in_the_tools_order(levels: int, compiled: bool) ->
         by_numpy = reference.ReferenceQuantize(reference.ReferenceBackendType.NUMPY)
         theirs = by_numpy.forward(x.copy(), low, width, levels)
     np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("bits", range(2, 9))
+def test_levels_are_those_of_the_tool(bits: int, narrow: bool) -> None:
+    quantizers = pytest.importorskip("nncf.common.quantization.quantizers")
+    for signed in (False, True):
+        wanted = quantizers.calculate_symmetric_level_ranges(bits, signed, narrow)
+        assert level_range(bits, signed=signed, narrow=narrow) == wanted
+    wanted = quantizers.calculate_asymmetric_level_ranges(bits, narrow)
+    assert level_range(bits, narrow=narrow, symmetric=False) == wanted
 
 
 def tools_parameters(lo: Any, hi: Any, bits: int, half: bool, **config: Any) -> Any:
@@ -131,3 +142,41 @@ def test_qparams_of_torch(symmetric: bool, dtype: str) -> None:
         scale, point = observer._calculate_qparams(torch.tensor(lo), torch.tensor(hi))
         found = qparams_by("torch", lo, hi, dtype, symmetric=symmetric)
         assert (found.scale, found.zero_point) == (float(scale), int(point))
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("signed", [None, False, True])
+def test_version_2_is_what_its_quantizers_export(
+    signed: bool | None, narrow: bool, half: bool, symmetric: bool
+) -> None:
+    pytest.importorskip("nncf.config.config", reason="NNCF 2.18 is not installed")
+    layers = pytest.importorskip("nncf.torch.quantization.layers")
+    torch = pytest.importorskip("torch")
+    kind = layers.SymmetricQuantizer if symmetric else layers.AsymmetricQuantizer
+    for row in range(0, CASES, 2):
+        bits = (4, 8)[row % 4 // 2]
+        lo, hi = LOW[row] if row % 3 else np.zeros(4, F), HIGH[row]
+        hi = np.maximum(-lo, hi) if symmetric else hi + F(1e-3)
+        spec = layers.PTQuantizerSpec(
+            bits, "symmetric" if symmetric else "asymmetric", signed, narrow, half, (4, 1),
+            logarithm_scale=False, is_quantized_on_export=False, compression_lr_multiplier=None,
+        )  # fmt: skip
+        quantizer = kind(spec)
+        ends = (torch.from_numpy(end).reshape(4, 1) for end in (lo, hi))
+        quantizer.apply_minmax_init(*ends)
+        with torch.no_grad():
+            found = quantizer._prepare_export_quantization(torch.zeros(4, 1))
+        _, top, bottom, low, high = found
+        fq = fq_from_range(
+            *(lo, hi, bits),
+            symmetric=symmetric,
+            signed=signed,
+            narrow=narrow,
+            half_range=half,
+            version=2,
+        )
+        assert fq.levels == top - bottom + 1
+        np.testing.assert_array_equal(fq.input_low.spread(4).astype(F), low.numpy().ravel())
+        np.testing.assert_array_equal(fq.input_high.spread(4).astype(F), high.numpy().ravel())

@@ -13,7 +13,7 @@ onnx_graphs                random ONNX graphs, and what has to come of each besi
 oracles, peers             other runtimes, asked live: their codes; names for every difference
 onnx_operators             calls of ONNX's operators, what they mean, and models of one node
 outside                    vectors of suites that others wrote
-training_tool              tensors that the training tool found ranges of
+training_tool              what its configurations are compared for, and its own answers
 calls, misreadings         calls of operators as values; what one may misunderstand in them
 forms, pooled              layers whose forms mean the same; means with post-ops
 hostile, changed_json      right calls with something wrong about them, and a judge

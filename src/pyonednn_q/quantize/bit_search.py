@@ -266,7 +266,7 @@ def search_bits(
     heats = (heat * (1.0 - len(done) / count) for _ in iter(int, 1))
     kind = "random" if callable(propose) else propose
     search = STRATEGIES[kind](steps, chance, heats)
-    proposal: Mapping[str, float] = next(search)
+    proposal = next(search)
     repeats = 0
     while len(done) < count and repeats < _MOST_REPEATS:
         if callable(propose) and len(done) >= first:

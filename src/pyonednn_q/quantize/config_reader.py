@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.argument import content, flag, one_of, path, real, whole
+from pyonednn_q.argument import content, one_of, path, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.config import (
     PrecisionSettings,
@@ -22,8 +22,15 @@ from pyonednn_q.quantize.config import (
     ScopeOverride,
     Scopes,
 )
+from pyonednn_q.quantize.config_values import (
+    boolean,
+    check_keys,
+    count,
+    mapping,
+    number,
+    scope_texts,
+)
 from pyonednn_q.quantize.distribution import checked_percent
-from pyonednn_q.quantize.placement import scoped
 from pyonednn_q.quantize.tensor_settings import ROLES, TensorSettings
 from pyonednn_q.shown import shown
 
@@ -99,7 +106,7 @@ def read_config(config: Mapping[str, Any] | str | os.PathLike[str]) -> Quantizat
     >>> layers["stem"].activations.symmetric
     False
     """
-    root = _object("config", _loaded(config))
+    root = mapping("config", _loaded(config))
     if "algorithm" in root:
         return _quantization("config", root, "ANY", ())
     device = one_of("config.target_device", root.get("target_device", "ANY"), _DEVICES)
@@ -111,19 +118,19 @@ def read_config(config: Mapping[str, Any] | str | os.PathLike[str]) -> Quantizat
 def _quantization(
     at: str, section: Section, device: str, unused: tuple[str, ...]
 ) -> QuantizationConfig:
-    _known(at, section, _SECTION | _TRAINING)
+    check_keys(at, section, _SECTION | _TRAINING)
     one_of(f"{at}.algorithm", section.get("algorithm"), ("quantization",))
     preset = one_of(f"{at}.preset", section.get("preset", "performance"), _PRESETS)
     fix = one_of(f"{at}.overflow_fix", section.get("overflow_fix", "enable"), _FIXES)
-    groups = {role: _object(f"{at}.{role}", section.get(role, {})) for role in ROLES}
+    groups = {role: mapping(f"{at}.{role}", section.get(role, {})) for role in ROLES}
     for role, group in groups.items():
         more = {"unified_scale_ops"} if role == "activations" else set()
-        _known(f"{at}.{role}", group, _QUANTIZER | _SCOPING | more | {"logarithm_scale"})
-        _flag(f"{at}.{role}", group, "logarithm_scale", default=False)
+        check_keys(f"{at}.{role}", group, _QUANTIZER | _SCOPING | more | {"logarithm_scale"})
+        boolean(f"{at}.{role}", group, "logarithm_scale", default=False)
     trained = [key for key in section if key in _TRAINING]
     trained += [f"{r}.logarithm_scale" for r in ROLES if "logarithm_scale" in groups[r]]
-    begin = _object(f"{at}.initializer", section.get("initializer", {}))
-    _known(f"{at}.initializer", begin, {"batchnorm_adaptation", "precision", "range"})
+    begin = mapping(f"{at}.initializer", section.get("initializer", {}))
+    check_keys(f"{at}.initializer", begin, {"batchnorm_adaptation", "precision", "range"})
     global_range, ranges = _ranges(f"{at}.initializer.range", begin.get("range", {}))
     precision, widths, more_unused = _precision(f"{at}.initializer.precision", begin, device)
     on_device = device != _FREE
@@ -138,12 +145,15 @@ def _quantization(
         wanted = f"false on {device}, but in scope_overrides; {_FREE} takes it"
         raise ArgumentError(argument, "true", wanted)
     scopes = {role: _group_scopes(at, section, role, groups[role]) for role in ROLES}
+    overrides, not_read = _overrides(
+        f"{at}.scope_overrides", section.get("scope_overrides", {}), device
+    )
     return QuantizationConfig(
         weights=replace(wei, **global_range, **changes["weights"]),
         activations=replace(src, **global_range, **changes["activations"]),
         weight_scopes=scopes["weights"],
         activation_scopes=scopes["activations"],
-        overrides=_overrides(f"{at}.scope_overrides", section.get("scope_overrides", {}), device),
+        overrides=overrides,
         ranges=ranges,
         bitwidth_per_scope=widths,
         linked=_linked(f"{at}.activations.unified_scale_ops", groups["activations"]),
@@ -151,13 +161,13 @@ def _quantization(
         target_device=device,
         precision=precision,
         batch_norm_samples=_batch_norm(f"{at}.initializer.batchnorm_adaptation", begin),
-        quantize_inputs=_flag(at, section, "quantize_inputs", default=True),
-        quantize_outputs=_flag(at, section, "quantize_outputs", default=False),
-        standard_onnx=_flag(at, section, "export_to_onnx_standard_ops", default=False),
+        quantize_inputs=boolean(at, section, "quantize_inputs", default=True),
+        quantize_outputs=boolean(at, section, "quantize_outputs", default=False),
+        standard_onnx=boolean(at, section, "export_to_onnx_standard_ops", default=False),
         validate_scopes=all(
             each.get("validate_scopes", True) for each in (section, *groups.values())
         ),
-        unused=(*unused, *(f"{at}.{key}" for key in trained), *more_unused),
+        unused=(*unused, *(f"{at}.{key}" for key in trained), *more_unused, *not_read),
     )
 
 
@@ -178,7 +188,7 @@ def _section(root: Section) -> tuple[str, Section]:
         raise ArgumentError(at, f"none beside {shown(tuple(root))}", "an algorithm")
     every = compression if isinstance(compression, (list, tuple)) else [compression]
     paths = [f"{at}[{i}]" if every is compression else at for i in range(len(every))]
-    sections = [_object(one, each) for one, each in zip(paths, every, strict=True)]
+    sections = [mapping(one, each) for one, each in zip(paths, every, strict=True)]
     for one, section in zip(paths, sections, strict=True):
         name, argument = section.get("algorithm"), f"{one}.algorithm"
         if name != "quantization":
@@ -187,25 +197,6 @@ def _section(root: Section) -> tuple[str, Section]:
     if len(sections) != 1:
         raise ArgumentError(at, f"{len(sections)} algorithms", "one")
     return paths[0], sections[0]
-
-
-def _object(at: str, value: object) -> Section:
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise ArgumentError(at, shown(value), "an object of JSON: a mapping")
-    return dict(value)
-
-
-def _known(at: str, section: Section, keys: set[str]) -> None:
-    for key in section:
-        if key not in keys:
-            argument, wanted = f"{at}.{key[:60]}", f"one of {', '.join(sorted(keys))}"
-            raise ArgumentError(argument, "an unknown key", wanted)
-
-
-def _flag(at: str, section: Section, key: str, *, default: bool) -> bool:
-    value = section.get(key, default)
-    flag(f"{at}.{key}", value)
-    return bool(value)
 
 
 def _changes(at: str, section: Section, role: str, device: str) -> Section:
@@ -218,7 +209,7 @@ def _changes(at: str, section: Section, role: str, device: str) -> Section:
         changes["bits"] = _bits(f"{at}.bits", section["bits"], device)
     for key in ("per_channel", "signed"):
         if key in section:
-            changes[key] = _flag(at, section, key, default=False)
+            changes[key] = boolean(at, section, key, default=False)
     both = role == "weights" and changes.get("symmetric", True) and changes.get("signed")
     if "signed" in changes and not both and device != _FREE:
         argument = f"{at}.signed"
@@ -237,38 +228,12 @@ def _bits(at: str, value: object, device: str) -> int:
     return bits
 
 
-def _count(at: str, section: Section, key: str, default: int) -> int:
-    value, argument = section.get(key, default), f"{at}.{key}"
-    if isinstance(value, bool):
-        raise ArgumentError(argument, shown(value), "an integer")
-    return whole(argument, value, lo=0)
-
-
-def _number(at: str, section: Section, key: str, default: float) -> float:
-    value, argument = section.get(key, default), f"{at}.{key}"
-    if isinstance(value, bool) or real(argument, value) < 0.0:
-        raise ArgumentError(argument, shown(value), "a number of at least 0")
-    return float(value)
-
-
-def _texts(at: str, value: object) -> tuple[str, ...]:
-    """Return scopes: one, or a list."""
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
-        raise ArgumentError(at, shown(value), "a scope, or a list of scopes")
-    try:
-        scoped("", texts)
-    except ArgumentError as error:
-        raise ArgumentError(at, error.got, error.wanted) from None
-    return tuple(texts)
-
-
 def _scopes(at: str, section: Section) -> Scopes:
-    _flag(at, section, "validate_scopes", default=True)
+    boolean(at, section, "validate_scopes", default=True)
     targets = None
     if "target_scopes" in section:
-        targets = _texts(f"{at}.target_scopes", section["target_scopes"])
-    return Scopes(_texts(f"{at}.ignored_scopes", section.get("ignored_scopes", [])), targets)
+        targets = scope_texts(f"{at}.target_scopes", section["target_scopes"])
+    return Scopes(scope_texts(f"{at}.ignored_scopes", section.get("ignored_scopes", [])), targets)
 
 
 def _group_scopes(at: str, section: Section, role: str, group: Section) -> Scopes:
@@ -281,7 +246,7 @@ def _linked(at: str, group: Section) -> tuple[tuple[str, ...], ...]:
     sets = group.get("unified_scale_ops", [])
     if not isinstance(sets, (list, tuple)) or any(isinstance(each, str) for each in sets):
         raise ArgumentError(at, shown(sets), "a list of lists of names")
-    linked = tuple(_texts(at, each) for each in sets)
+    linked = tuple(scope_texts(at, each) for each in sets)
     every = [name for names in linked for name in names]
     if len(set(every)) < len(every):
         twice = sorted({name for name in every if every.count(name) > 1})
@@ -289,33 +254,44 @@ def _linked(at: str, group: Section) -> tuple[tuple[str, ...], ...]:
     return linked
 
 
-def _overrides(at: str, section: object, device: str) -> tuple[ScopeOverride, ...]:
-    groups = _object(at, section)
-    _known(at, groups, set(ROLES))
-    overrides = []
+def _overrides(
+    at: str, value: object, device: str
+) -> tuple[tuple[ScopeOverride, ...], tuple[str, ...]]:
+    """Return what differs for scopes, and the keys that the tool reads and does nothing with.
+
+    These are ranges, which `initializer.range` has by scope; and all of weights but on the device
+    without a table, where the tool takes what its table has first.
+    """
+    groups = mapping(at, value)
+    check_keys(at, groups, set(ROLES))
+    overrides, unused = [], []
     for role, scopes in groups.items():
-        for scope, value in _object(f"{at}.{role}", scopes).items():
+        is_used = role == "activations" or device == _FREE
+        for scope, one in mapping(f"{at}.{role}", scopes).items():
             where = f"{at}.{role}.{scope[:60]}"
-            override = _object(where, value)
-            _known(where, override, _QUANTIZER | {"initializer"})
-            changes = _changes(where, override, role, device)
-            begin = _object(f"{where}.initializer", override.get("initializer", {}))
-            _known(f"{where}.initializer", begin, {"range"})
+            override = mapping(where, one)
+            check_keys(where, override, _QUANTIZER | {"initializer"})
+            changes = _changes(where, override, role, device if is_used else _FREE)
+            begin = mapping(f"{where}.initializer", override.get("initializer", {}))
+            check_keys(f"{where}.initializer", begin, {"range"})
             if "range" in begin:
-                one = _object(f"{where}.initializer.range", begin["range"])
-                changes |= _range(f"{where}.initializer.range", one)
-            targets = Scopes(targets=_texts(where, scope))
-            overrides.append(ScopeOverride((role,), targets, tuple(changes.items())))
-    return tuple(overrides)
+                inner = f"{where}.initializer.range"
+                _range(inner, mapping(inner, begin["range"]))
+            targets = Scopes(targets=scope_texts(where, scope))
+            if is_used:
+                overrides.append(ScopeOverride((role,), targets, tuple(changes.items())))
+            left = [key for key in override if key == "initializer" or not is_used]
+            unused += [f"{where}.{key}" for key in left]
+    return tuple(overrides), tuple(unused)
 
 
 def _ranges(at: str, value: object) -> tuple[Section, tuple[ScopeOverride, ...]]:
     """Return the range of all tensors, or those of scopes."""
     if not isinstance(value, (list, tuple)):
-        return _range(at, _object(at, value)), ()
+        return _range(at, mapping(at, value)), ()
     ranges = []
     for i, each in enumerate(value):
-        one, where = _object(f"{at}[{i}]", each), f"{at}[{i}]"
+        one, where = mapping(f"{at}[{i}]", each), f"{at}[{i}]"
         if "target_scopes" not in one and "ignored_scopes" not in one:
             raise ArgumentError(where, "no scopes", "target_scopes, or ignored_scopes")
         roles: tuple[str, ...] = ROLES
@@ -328,27 +304,27 @@ def _ranges(at: str, value: object) -> tuple[Section, tuple[ScopeOverride, ...]]
 
 
 def _range(at: str, section: Section) -> Section:
-    _known(at, section, _RANGE)
+    check_keys(at, section, _RANGE)
     kind = one_of(f"{at}.type", section.get("type", "mixed_min_max"), tuple(_KINDS))
     where = f"{at}.params"
-    params = _object(where, section.get("params", {}))
-    _known(where, params, {"max_percentile", "min_percentile"})
+    params = mapping(where, section.get("params", {}))
+    check_keys(where, params, {"max_percentile", "min_percentile"})
     ends = [
-        _number(where, params, key, end)
+        number(where, params, key, end)
         for key, end in (("min_percentile", 0.1), ("max_percentile", 99.9))
     ]
     try:
         percent = checked_percent(ends)
     except ArgumentError as error:
         raise ArgumentError(where, error.got, error.wanted) from None
-    samples = _count(at, section, "num_init_samples", 256)
+    samples = count(at, section, "num_init_samples", 256)
     return {"range_kind": _KINDS[kind], "percent": percent, "samples": samples}
 
 
 def _batch_norm(at: str, begin: Section) -> int:
-    section = _object(at, begin.get("batchnorm_adaptation", {}))
-    _known(at, section, {"num_bn_adaptation_samples"})
-    return _count(at, section, "num_bn_adaptation_samples", 2000)
+    section = mapping(at, begin.get("batchnorm_adaptation", {}))
+    check_keys(at, section, {"num_bn_adaptation_samples"})
+    return count(at, section, "num_bn_adaptation_samples", 2000)
 
 
 def _precision(
@@ -357,26 +333,26 @@ def _precision(
     """Return how widths are found, those of scopes, and keys that decide nothing."""
     if "precision" not in begin:
         return None, (), ()
-    section = _object(at, begin["precision"])
-    _known(at, section, _PRECISION)
+    section = mapping(at, begin["precision"])
+    check_keys(at, section, _PRECISION)
     kind = one_of(f"{at}.type", section.get("type", "manual"), tuple(_RATIOS))
     mode = section.get("bitwidth_assignment_mode", "liberal")
     widths = _widths(f"{at}.bitwidth_per_scope", section.get("bitwidth_per_scope", []), device)
-    _flag(at, section, "dump_init_precision_data", default=False)
+    boolean(at, section, "dump_init_precision_data", default=False)
     traces = section.get("traces_per_layer_path")
     if "traces_per_layer_path" in section:
         path(f"{at}.traces_per_layer_path", traces)
     settings = PrecisionSettings(
         kind,
         _choices(f"{at}.bits", section.get("bits", [2, 4, 8])),
-        _number(at, section, "compression_ratio", _RATIOS[kind]),
-        rounds=_count(at, section, "iter_number", 200 if kind == "hawq" else 100),
-        tolerance=_number(at, section, "tolerance", 1e-4),
-        data_points=_count(at, section, "num_data_points", 100),
+        number(at, section, "compression_ratio", _RATIOS[kind]),
+        rounds=count(at, section, "iter_number", 200 if kind == "hawq" else 100),
+        tolerance=number(at, section, "tolerance", 1e-4),
+        data_points=count(at, section, "num_data_points", 100),
         widths=one_of(f"{at}.bitwidth_assignment_mode", mode, ("strict", "liberal")),
-        eval_subset_ratio=_number(at, section, "eval_subset_ratio", 1.0),
+        eval_subset_ratio=number(at, section, "eval_subset_ratio", 1.0),
         traces_per_layer_path=traces,
-        warmup=_count(at, section, "warmup_iter_number", 20),
+        warmup=count(at, section, "warmup_iter_number", 20),
     )
     return settings, widths, tuple(f"{at}.{k}" for k in _PRECISION_UNUSED if k in section)
 
@@ -394,6 +370,6 @@ def _widths(at: str, pairs: object, device: str) -> tuple[tuple[int, str], ...]:
     for pair in pairs:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[1], str):
             raise ArgumentError(at, shown(pair), "[bits, scope]")
-        (scope,) = _texts(at, pair[1])
+        (scope,) = scope_texts(at, pair[1])
         widths.append((_bits(at, pair[0], device), scope))
     return tuple(widths)

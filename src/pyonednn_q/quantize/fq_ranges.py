@@ -42,7 +42,9 @@ _OF_LARGEST = 0.01
 _LEAST_2 = np.float32(0.1)
 
 
-def level_range(bits: int = 8, *, signed: bool = True, narrow: bool = False) -> tuple[int, int]:
+def level_range(
+    bits: int = 8, *, signed: bool = True, narrow: bool = False, symmetric: bool = True
+) -> tuple[int, int]:
     """Return the lowest and the highest code, (level_low, level_high).
 
     Parameters
@@ -53,7 +55,9 @@ def level_range(bits: int = 8, *, signed: bool = True, narrow: bool = False) -> 
         Codes on both sides of 0, or from 0 on.
     narrow : bool
         255 levels instead of 256: without the lowest code, so that the rest can change sign;
-        without the highest where codes begin at 0.
+        without the highest where symmetric codes begin at 0.
+    symmetric : bool
+        If not, codes begin at 0, whatever `signed` says.
 
     Raises
     ------
@@ -68,8 +72,10 @@ def level_range(bits: int = 8, *, signed: bool = True, narrow: bool = False) -> 
     (0, 254)
     """
     bits = whole("bits", bits, lo=2, hi=16)
-    flag("signed", signed)
-    flag("narrow", narrow)
+    for name, value in {"signed": signed, "narrow": narrow, "symmetric": symmetric}.items():
+        flag(name, value)
+    if not symmetric:
+        return int(narrow), 2**bits - 1
     if not signed:
         return 0, 2**bits - 1 - int(narrow)
     half: int = 2 ** (bits - 1)

@@ -348,7 +348,10 @@ def _never_falling(
     if count > _MOST_SEQUENCES:
         raise ArgumentError("order", f"{count} sequences", "fewer layers or widths, or no order")
     nearest = {
-        name: {bits: min(row, key=lambda one, bits=bits: abs(one - bits)) for bits in widths}
+        name: {
+            bits: min((abs(one - bits), at, one) for at, one in enumerate(row))[-1]
+            for bits in widths
+        }
         for name, row in lost.items()
     }
     best, least = None, np.inf

@@ -78,7 +78,7 @@ def test_what_a_configuration_decides_for_each_layer() -> None:
         "embed": LayerSettings(None, wide),
         "block1": LayerSettings(
             of_weights(bits=4),
-            of_activations(symmetric=True, range_kind="min_max", percent=(0.1, 99.9), samples=256),
+            of_activations(symmetric=True),
         ),
         "block2": LayerSettings(of_weights(bits=4, symmetric=False), of_activations(bits=4)),
         "tail": LayerSettings(of_weights(bits=4), of_activations(bits=4)),
@@ -100,6 +100,7 @@ def test_what_it_says_of_the_whole() -> None:
     assert found.unused == (
         "config.log_dir",
         "config.compression.initializer.precision.dump_init_precision_data",
+        "config.compression.scope_overrides.activations.block1.initializer",
     )
     assert hash(found) == hash(read_config(CONFIG))
 
@@ -326,6 +327,22 @@ def test_keys_of_training_decide_nothing_and_are_told() -> None:
     precision = read_config(section(initializer=traces)).precision
     assert precision is not None
     assert precision.traces_per_layer_path == "traces.pt"
+
+
+def test_overrides_that_the_tool_does_not_look_at_are_told() -> None:
+    """NNCF 2.18 exports the same ranges with and without these, on CPU."""
+    overrides = {
+        "weights": {"conv": {"mode": "asymmetric", "bits": 4}},
+        "activations": {"conv": {"mode": "asymmetric"}},
+    }
+    found = read_config(section(scope_overrides=overrides))
+    plain = read_config(section()).layers(["conv"])["conv"]
+    assert found.layers(["conv"])["conv"].weights == plain.weights
+    activations = found.layers(["conv"])["conv"].activations
+    assert activations is not None
+    assert not activations.symmetric
+    at = "config.compression.scope_overrides.weights.conv"
+    assert found.unused == (f"{at}.mode", f"{at}.bits")
 
 
 def test_other_devices_are_those_whose_quantizers_are_meant() -> None:

@@ -30,8 +30,8 @@ def test_ranges_are_those_that_the_tool_exports(case: dict[str, Any]) -> None:
 
 
 def test_there_are_configurations_of_every_kind() -> None:
-    assert len(CASES) > 150
-    assert sum("error" in case for case in CASES) > 15
+    assert len(CASES) > 180
+    assert sum("error" in case for case in CASES) > 20
     kinds = {case["section"]["initializer"]["range"].get("type") for case in CASES}
     assert len(kinds) == 7  # six, and none
 

@@ -131,19 +131,20 @@ def test_a_batch_may_be_one_sample() -> None:
     for kind in ("mean_min_max", "mixed_min_max", "median_min_max", "mean_percentile"):
         state = estimator(kind, by_batch=True, percent=(0.0, 100.0))
         state.update(wei)
-        assert state.range() == (-0.1, 1.0)
+        assert [float(end) for end in state.range()] == [-0.1, 1.0]
         state.update(3.0 * wei)
         if kind != "mean_percentile":
             assert state.range()[1] == 2.0
     by_index = estimator("mean_min_max")
     by_index.update(wei)
-    assert by_index.range() == (-0.05, pytest.approx(0.55))
+    assert [float(end) for end in by_index.range()] == [-0.05, pytest.approx(0.55)]
 
 
 def test_the_sign_of_means_is_that_of_the_means() -> None:
     state = estimator("mean_min_max", symmetric=True)
     state.update([[-1.0, 2.0], [3.0, 4.0]])
-    assert (state.signed, *state.range()) == (False, 0.0, 3.0)
+    assert not state.signed
+    assert [float(end) for end in state.range()] == [0.0, 3.0]
 
 
 def test_weights_are_one_sample_by_output_channel() -> None:

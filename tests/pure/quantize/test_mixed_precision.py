@@ -330,15 +330,16 @@ def test_a_function_of_ones_own_proposes() -> None:
     assert seen == [2, 3, 4]
     assert [trial.bits for trial in found.trials[2:]] == [{"a": 4, "b": 4, "c": 4}] * 3
     assert found.trials[-1].reward == pytest.approx(7.55)
-    for wrong in ({"a": 4}, {"a": 2.5, "b": 4, "c": 4}, {"a": None, "b": 4, "c": 4}):
-        with pytest.raises(ArgumentError, match=r"^propose\(\)"):
-            search_bits(
-                lambda _: 0.0,
-                choices,
-                dict.fromkeys("abc", 1),
-                1.0,
-                propose=lambda _, wrong=wrong: wrong,
-            )
+
+
+WRONG: list[dict[str, Any]] = [{"a": 4}, {"a": 2.5, "b": 4}, {"a": None, "b": 4}, {"a": 4, "c": 4}]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_proposals_are_checked(wrong: dict[str, Any]) -> None:
+    choices = {"a": (2, 4, 8), "b": (4, 8)}
+    with pytest.raises(ArgumentError, match=r"^propose\(\)"):
+        search_bits(lambda _: 0.0, choices, {"a": 1, "b": 1}, 1.0, propose=lambda _: wrong)
 
 
 def test_layers_that_read_one_tensor_are_aligned() -> None:
@@ -353,7 +354,7 @@ def test_layers_that_read_one_tensor_are_aligned() -> None:
     )
     assert [list(trial.bits.values()) for trial in found.trials] == [[4, 4, 8], [4, 2, 8]]
     with pytest.raises(ArgumentError, match=r"^same: got \('a', 'b'\); wanted layers with a width"):
-        search_bits(float, {"a": (4,), "b": (8,)}, {"a": 1, "b": 1}, 1.0, same=[("a", "b")])
+        search_bits(lambda _: 0.0, {"a": (4,), "b": (8,)}, {"a": 1, "b": 1}, 1.0, same=[("a", "b")])
 
 
 @pytest.mark.parametrize("count", [0, -3])

@@ -127,6 +127,7 @@ def width_calls() -> Calls:
                 "same": [],
             },
         ),
+        "reward": (quantize.reward, {"score": 71.3, "baseline": 75.0}),
         "size_ratio": (quantize.size_ratio, {"bits": {"a": 8, "b": 4}, "weights": weights}),
         "constrained_bits": (quantize.constrained_bits, {"bits": {"a": 8, "b": 8}, **search}),
         "search_bits": (
@@ -175,7 +176,7 @@ def placed_calls() -> Calls:
             {
                 "config": {
                     "algorithm": "quantization",
-                    "weights": {"bits": 4, "mode": "symmetric"},
+                    "weights": {"bits": 8, "mode": "symmetric"},
                     "initializer": {"range": {"type": "percentile"}},
                     "ignored_scopes": ["{re}head"],
                 }
@@ -246,7 +247,10 @@ def range_calls() -> Calls:
                 "version": 3,
             },
         ),
-        "level_range": (quantize.level_range, {"bits": 4, "signed": True, "narrow": True}),
+        "level_range": (
+            quantize.level_range,
+            {"bits": 4, "signed": True, "narrow": True, "symmetric": True},
+        ),
         "tune_range": (
             quantize.tune_range,
             {"lo": [-1.0], "hi": [2.0], "bits": 8, "strict": True, "unify": False},
