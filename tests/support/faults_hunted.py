@@ -26,6 +26,7 @@ from support.guard_cases_hunted import (
     taps,
 )
 from support.guard_cases_lowered import (
+    BEYOND,
     BF16,
     as_columns,
     few_channels,
@@ -159,7 +160,12 @@ HUNTED_FAULTS = [
         Fault("conv-columns-as-channels", AMX, problem)
         for problem in (in_steps(48, 4, 3), in_steps(16, 8, 2), in_steps(16, 4, 2, **BF16))
     ),
-    *(Fault("conv-one-column-as-channels", level, in_steps(16, 8, 1)) for level in (VNNI, AMX)),
+    *(
+        Fault("conv-one-column-as-channels", level, problem)
+        for level in (VNNI, AMX)
+        for problem in (in_steps(16, 8, 1), in_steps(20, 16, 1, **BEYOND))
+    ),
+    Fault("conv-columns-as-channels", AMX, in_steps(32, 8, 2, **BEYOND)),
     *(
         Fault("matmul-batch-of-ragged-rows", AMX, as_columns(k, dtype))
         for k, dtype in ((5, "u8"), (49, "u8"), (3, "bf16"))

@@ -23,6 +23,7 @@ from support.guard_cases import (
     binary,
 )
 
+BEYOND: dict[str, Any] = {"padding": ((0, 0), (0, 1))}  # which no window reaches
 BF16: dict[str, Any] = {"src": "bf16", "wei": "bf16", "dst": "f32"}
 CONV_BF16, MATMUL_VNNI = "brg_conv_fwd:avx512_core_bf16", "brg_matmul:avx512_core_vnni"
 
@@ -86,6 +87,8 @@ LOWERED: list[tuple[str, Problem, Any, Any, str, str]] = [
     ),
     ("conv-one-column-as-channels", in_steps(32, 8, 1), PLAIN, OLD, VNNI, CONV_VNNI),
     ("conv-one-column-as-channels", in_steps(24, 4, 1, **BF16), PLAIN, OLD, AMX, CONV_BF16),
+    ("conv-one-column-as-channels", in_steps(20, 16, 1, **BEYOND), PLAIN, OLD, VNNI, CONV_VNNI),
+    ("conv-columns-as-channels", in_steps(32, 8, 2, **BEYOND), PLAIN, OLD, AMX, CONV_AMX),
     ("conv-rows-skipped", skipping(), PLAIN, OLD, AMX, CONV_AMX),
     *(
         ("matmul-batch-of-ragged-rows", problem, PLAIN, OLD, AMX, MATMUL_AMX)

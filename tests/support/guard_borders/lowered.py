@@ -103,6 +103,7 @@ BORDERS: list[Border] = [
             (steps(16, 4, 8, **floats("bf16")), PLAIN),
             (steps(8, 8, 40, **floats("bf16")), PLAIN),
             (conv((1, 48, 3, 2, 12), (1, 48, 3, 1, 4), stride=(3, 1, 4)), PLAIN),
+            (steps(48, 4, 12, padding=((0, 0), (0, 3))), PLAIN),
         ],
         [(steps(channels, 4, 12), PLAIN) for channels in (16, 31, 33, 40, 47, 49, 64, 96, 128)]
         + [(steps(48, kernel, 12), PLAIN) for kernel in (2, 3)]
@@ -111,6 +112,7 @@ BORDERS: list[Border] = [
             (steps(48, 4, 13), PLAIN),
             (steps(48, 4, 12, dilation=(1, 2)), PLAIN),
             (steps(48, 4, 12, padding=((0, 0), (1, 0))), PLAIN),
+            (steps(48, 4, 12, padding=((0, 0), (0, 4))), PLAIN),
             (steps(8, 4, 8, **floats("bf16")), PLAIN),
             (steps(8, 8, 40, **floats("f32")), PLAIN),
             (conv((1, 96, 2, 12), (2, 8, 48, 1, 4), stride=(1, 4)), PLAIN),
@@ -123,11 +125,13 @@ BORDERS: list[Border] = [
             (steps(32, 8, 8), PLAIN),
             (steps(56, 8, 8, src="s8"), PLAIN),
             (steps(24, 4, 4, **floats("bf16")), PLAIN),
+            (steps(20, 16, 16, padding=((0, 0), (0, 1))), PLAIN),
             (conv((1, 16, 1, 2, 8), (16, 16, 1, 2, 8), stride=(1, 1, 8)), PLAIN),
         ],
         [
             (steps(32, 8, 16), PLAIN),
             (steps(64, 8, 8), PLAIN),
+            (steps(32, 8, 8, padding=((0, 0), (1, 0))), PLAIN),
             (conv((1, 32, 2, 4, 8), (16, 32, 1, 2, 8), stride=(1, 1, 8)), PLAIN),
         ],
     ),
