@@ -50,7 +50,8 @@ def test_an_operator(kind: str, kinds: Mapping[str, Kind], pytestconfig: pytest.
             tally["compared"] += bool(verdict.compared)
     assert faults == []
     assert tally["compared"] > 0.4 * tally["drawn"]
-    assert tally["refused"] <= 0.3 * tally["drawn"]
+    # Many scales that are drawn make no whole length, where runtimes disagree.
+    assert tally["refused"] <= (0.5 if kind == "Resize" else 0.3) * tally["drawn"]
 
 
 def test_every_operator_of_the_list_is_drawn() -> None:
@@ -69,6 +70,18 @@ def test_what_nobody_compared_is_refused() -> None:
     onnx.checker.check_model(model)
     with pytest.raises(UnsupportedError, match=r"nobody compared .*; Det"):
         pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(model)))
+
+
+def test_a_resize_that_leaves_all_dims_is_refused() -> None:
+    """1.3 times 3 is 3: onnxruntime copies the source, where ONNX's text has values between."""
+    x = np.arange(3, dtype=np.float32)
+    scales = np.array([1.3], np.float32)
+    how = {"mode": "linear", "coordinate_transformation_mode": "asymmetric"}
+    call = reference_call(GraphNode("n", "Resize", ("x", "", "s"), ("y",), how), {"": 18})
+    with pytest.raises(UnsupportedError, match="leaves all dims"):
+        call({"x": x, "s": scales})
+    (y,) = call({"x": x, "s": np.array([2.0], np.float32)})
+    np.testing.assert_array_equal(y, [0, 0.5, 1, 1.5, 2, 2])
 
 
 def test_results_are_those_that_the_standard_has() -> None:

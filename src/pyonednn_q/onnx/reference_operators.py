@@ -31,12 +31,17 @@ def _resize(node: GraphNode, values: Mapping[str, Array]) -> str:
     if node.attributes.get("antialias", 0) or how == "tf_crop_and_resize":
         return "nobody compared antialias, and crops, with another runtime's"
     is_nearest = node.attributes.get("mode", "nearest") == "nearest"
-    if not (is_nearest or is_old or how == "align_corners"):
-        return ""
     dims = values[node.inputs[0]].shape
     scales = values.get(node.input(1 if is_old else 2))
     axes = node.attributes.get("axes") or range(len(dims))
     known = [] if scales is None else [*zip(axes, scales.tolist(), strict=False)]
+    others = [by for axis, by in known if by != 1]
+    if others and all(
+        int(np.float32(dims[axis]) * np.float32(by)) == dims[axis] for axis, by in known
+    ):
+        return f"{others[0]:g} times leaves all dims: onnxruntime copies there; leave it out"
+    if not (is_nearest or is_old or how == "align_corners"):
+        return ""
     for length, by in ((dims[axis], by) for axis, by in known):
         if abs(length * by - round(length * by)) > _ROUNDED * length:
             return f"{by:g} times {length} is no whole length: runtimes disagree; give sizes"

@@ -141,7 +141,10 @@ def _differing(model: Model, feeds: Values, theirs: Values, verdict: Verdict) ->
 
 
 def _of_constants(model: bytes) -> set[str]:
-    """Return what nodes compute of constants that the model holds, without NaN in them."""
+    """Return what nodes compute of constants that the model holds, without NaN in them.
+
+    Sums of nothing are left out, of which onnxruntime makes what it finds.
+    """
     graph = onnx.ModelProto.FromString(model).graph
     held = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
     whole = {n for n, each in held.items() if each.dtype.kind != "f" or not np.isnan(each).any()}
@@ -150,7 +153,13 @@ def _of_constants(model: bytes) -> set[str]:
         for node in graph.node
         if node.op_type in {"Shape", "Size"} or whole.issuperset(filter(None, node.input))
     ]
-    return {name for node in of_whole for name in node.output}
+    empty = {name for name, each in held.items() if not each.size}
+    return {
+        name
+        for node in of_whole
+        if not (node.op_type.startswith(_OF_NOTHING) and empty.intersection(node.input))
+        for name in node.output
+    }
 
 
 def _is_lost(node: FusedNode, values: Values) -> bool:
