@@ -192,8 +192,8 @@ LOWERED_GUARDS: tuple[Guard, ...] = (
         remedy="the next implementation",
         source="measured: 3.7.2, AVX512_CORE_BF16 with AMX and without, u8, s8 and bf16: 50 of 58 "
         "problems of a scan; wider dst, and other strides, were right; with padding behind the "
-        "column that it does not reach, 3.7.2, AVX512_CORE and AVX512_CORE_BF16, 413 problems whose "
-        "whole kernel is taken, and none of 30000 others; 3.13.2, 68; AVX2_VNNI was right",
+        "column that it does not reach, 3.7.2, AVX512_CORE and AVX512_CORE_BF16, 413 problems "
+        "whose whole kernel is taken, and none of 30000 others; 3.13.2, 68; AVX2_VNNI was right",
     ),
     Guard(
         id="conv-rows-skipped",
