@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import instance
+from pyonednn_q.argument import instance, integers, items, named
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.drawing import Box, drawing
 from pyonednn_q.graph.kinds import kind_of
@@ -54,6 +54,13 @@ class Value:
     dtype: str
     dims: Dims | None
     qparams: QParams | None = None
+
+    def __post_init__(self) -> None:
+        instance("dtype", self.dtype, str)
+        if self.dims is not None:
+            object.__setattr__(self, "dims", integers("dims", self.dims))
+        if self.qparams is not None:
+            instance("qparams", self.qparams, QParams)
 
     def __str__(self) -> str:
         return f"{self.dtype}{list(self.dims) if self.dims is not None else '[?]'}"
@@ -105,6 +112,14 @@ class GraphNode:
     attributes: Mapping[str, Any] = field(default_factory=lambda: _NONE)
     domain: str = ""
     originals: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("name", "operator", "domain"):
+            instance(name, getattr(self, name), str)
+        for name in ("inputs", "outputs", "originals"):
+            object.__setattr__(self, name, items(name, getattr(self, name), str))
+        attributes = named("attributes", self.attributes, object)
+        object.__setattr__(self, "attributes", MappingProxyType(attributes))
 
     def input(self, index: int) -> str:
         """Return the name of an input; empty where there is none."""
@@ -162,6 +177,13 @@ class Graph:
     outputs: Mapping[str, Value]
     opsets: Mapping[str, int]
     tensors: Mapping[str, Value]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", items("nodes", self.nodes, GraphNode))
+        kinds = {"constants": np.ndarray, "inputs": Value, "outputs": Value, "tensors": Value}
+        for name, kind in {**kinds, "opsets": int}.items():
+            known = named(name, getattr(self, name), kind)
+            object.__setattr__(self, name, MappingProxyType(known))
 
     @property
     def opset(self) -> int:

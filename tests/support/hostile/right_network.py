@@ -56,6 +56,14 @@ def _sequence(first: Any, then: Any) -> Network:
     return sequential(first, then)
 
 
+def _graph_parts() -> dict[str, Any]:
+    info = pq.graph.Value("float32", (2,))
+    nodes = (pq.graph.GraphNode("n", "Relu", ("x",), ("y",)),)
+    ends: dict[str, Any] = {"inputs": {"x": info}, "outputs": {"y": info}}
+    constants = {"w": np.zeros(2, np.float32)}
+    return {"nodes": nodes, "constants": constants, **ends, "opsets": {"": 20}, "tensors": {}}
+
+
 def network_calls() -> Calls:
     network = Network(["x"], _NODES, ["flat"])
     pool = {"alg": "max", "kernel": 2, "stride": 2, "padding": 0, "dilation": 1}
@@ -85,6 +93,16 @@ def network_calls() -> Calls:
                 "floats": {"innerproduct1": "bf16"},
                 "wei_bits": 7,
             },
+        ),
+        "Value": (pq.graph.Value, {"dtype": "uint8", "dims": (1, 2), "qparams": U8}),
+        "GraphNode": (
+            pq.graph.GraphNode,
+            {"name": "n", "operator": "Relu", "inputs": ("x",), "outputs": ("y",), "domain": ""},
+        ),
+        "Graph": (pq.graph.Graph, _graph_parts()),
+        "Graph.from_json": (
+            pq.graph.Graph.from_json,
+            {"text": pq.graph.Graph(**_graph_parts()).to_json()},
         ),
         "sequential": (_sequence, {"first": pq.InnerProduct(_WEI), "then": pq.Eltwise("relu")}),
         "Network.compile": (network.compile, {"specs": {"x": _SPEC}}),
