@@ -84,6 +84,13 @@ def test_a_resize_that_leaves_all_dims_is_refused() -> None:
     np.testing.assert_array_equal(y, [0, 0.5, 1, 1.5, 2, 2])
 
 
+def test_the_logarithm_of_a_small_softmax_is_finite() -> None:
+    """log(softmax) by the definition of onnx.reference is the logarithm of a 0."""
+    call = reference_call(GraphNode("n", "LogSoftmax", ("x",), ("y",), {"axis": 0}), {"": 21})
+    (y,) = call({"x": np.array([[0], [200]], np.float32)})
+    np.testing.assert_array_equal(y, [[-200], [0]])
+
+
 def test_results_are_those_that_the_standard_has() -> None:
     node = GraphNode("n", "Relu", ("x",), ("y",))
     x = np.ones((2, 3), np.float32)

@@ -46,6 +46,8 @@ def repaired_operators(opsets: Mapping[str, int]) -> list[type[Any]]:
     }
     if 0 < opset < kinds.SOFTMAX.axis_since:
         repairs |= {name: _over_axes(of_rows) for name, of_rows in _OF_ROWS.items()}
+    else:
+        repairs["LogSoftmax"] = _log_softmax_along  # there it is the logarithm of a 0
     if 7 <= opset < 14:
         repairs["BatchNormalization"] = _batch_norm
     # By the class's name `onnx.reference` finds an operator.
@@ -79,6 +81,13 @@ def _hardmax(rows: Array) -> Array:
     if rows.size:
         np.put_along_axis(ones, rows.argmax(axis=1, keepdims=True), 1, axis=1)
     return ones
+
+
+def _log_softmax_along(self: Any, x: Array, axis: int | None = None) -> tuple[Array]:  # noqa: ANN401, ARG001
+    at = -1 if axis is None else axis
+    moved = np.moveaxis(x, at, -1)
+    rows = moved.reshape(math.prod(moved.shape[:-1]), moved.shape[-1])
+    return (np.moveaxis(_log_softmax(rows).reshape(moved.shape), -1, at).astype(x.dtype),)
 
 
 _OF_ROWS = {"Softmax": _softmax, "LogSoftmax": _log_softmax, "Hardmax": _hardmax}
