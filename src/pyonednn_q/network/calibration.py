@@ -53,11 +53,14 @@ def calibrated_network(
     Raises
     ------
     ArgumentError
-        No operator of float32 weights; no batches.
+        No operator of float32 weights; no batches; a configuration that quantizes outputs.
     """
     layers = tuple(node.dst for node in network.nodes if is_layer(node))
     if not layers:
         raise ArgumentError("model", "no operator of float32 weights", "one at least")
+    if options.config is not None and options.config.quantize_outputs:
+        wanted = "false: results of a Network are floats; those of an ONNX model may be codes"
+        raise ArgumentError("config.quantize_outputs", "true", wanted)
     decided = options.deciding(layers, readers_of(network), frozenset(network.inputs))
     quantizers = decided(options.config)
     stay = options.staying(quantizers, layers)

@@ -17,6 +17,7 @@ from pyonednn_q.argument import (
     flag,
     one_of,
 )
+from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, Value
 from pyonednn_q.network.accuracy_loop import (
     Floats,
@@ -84,6 +85,14 @@ class Calibration(MixedCalibration[Graph, Model]):
         layers = (node.name for node in layers_of(source))
         super().__init__(source, layers, ranges, inputs, values, floats, quantizers)
         self.graph = quantized_form(source, self.ranges, frozenset(self.floats), quantizers)
+
+    def notes(self) -> dict[str, str]:
+        """Return what a configuration asks for and does not get, and what it leaves in floats."""
+        config, told = self.quantizers.config, super().notes()
+        norms = any(node.row is kinds.BATCH_NORM for node in self.source.nodes)
+        if config is not None and config.batch_norm_samples and norms:
+            told["batchnorm_adaptation"] = "statistics of batch norms stay as the model has them"
+        return told
 
     def model(self, *, exact_rounding: bool = False) -> Model:
         """Return the INT8 model; its `network()` runs it in one call.

@@ -19,6 +19,7 @@ from pyonednn_q.quantize.config import LayerSettings, QuantizationConfig
 from pyonednn_q.quantize.fq_ranges import fq_from_range
 from pyonednn_q.quantize.integer_weights import integer_weights
 from pyonednn_q.quantize.ranges import qparams_from_range
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.expr.fake_quantize import FakeQuantize
@@ -189,9 +190,18 @@ class Quantizers:
         ----------
         tensors : mapping of str to str
             The node that makes each activation, by the activation's name.
+
+        Raises
+        ------
+        ArgumentError
+            A name of a set that is no such tensor's, nor its node's.
         """
         groups = []
         for names in () if self.config is None else self.config.linked:
+            known = {*tensors, *tensors.values()}
+            if missing := [name for name in names if name not in known]:
+                wanted = f"tensors that become codes: {shown(sorted(tensors))}, or their nodes"
+                raise ArgumentError("unified_scale_ops", shown(missing), wanted)
             meant = [t for t, maker in tensors.items() if t in names or maker in names]
             if len(meant) > 1:
                 groups.append(meant)
@@ -214,9 +224,6 @@ class Quantizers:
                 yield f"{name}: a source of {source.bits} bits runs in {_BITS}, as kernels have it"
             if source is not None and source.per_channel:
                 yield f"{name}: one range of its source, as no kernel has one for each channel"
-            wei = settings.weights
-            if wei is not None and wei.bits > _BITS:
-                yield f"{name}: weights of {wei.bits} bits"
 
     def _activation(self, tensor: str) -> TensorSettings | None:
         if self.config is None:
