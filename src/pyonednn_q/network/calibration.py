@@ -12,7 +12,7 @@ from pyonednn_q.argument import flag
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import Prepared
 from pyonednn_q.network.accuracy_loop import Array, Floats, MixedCalibration, Values, table
-from pyonednn_q.network.calibration_options import CalibrationOptions, found_ranges
+from pyonednn_q.network.calibration_options import CalibrationOptions, found_ranges, named_inputs
 from pyonednn_q.network.graph import Network, Node
 from pyonednn_q.network.quantized_network import (
     code_tensors,
@@ -20,13 +20,12 @@ from pyonednn_q.network.quantized_network import (
     quantized_network,
     readers_of,
 )
-from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.quantize.config import QuantizationConfig
 from pyonednn_q.quantize.precision import WeighedLayer
 from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
-from pyonednn_q.shown import shortened, shown
+from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:
     from pyonednn_q.network.compiled import Compiled
@@ -68,7 +67,7 @@ def calibrated_network(
     first: list[tuple[Values, Values]] = []
 
     def run(batch: Any) -> Values:  # noqa: ANN401
-        inputs = _inputs(network, batch)
+        inputs = named_inputs(network.inputs, batch)
         values = {**inputs, **everything(*inputs.values())}
         if not first:
             first.append((inputs, values))
@@ -189,17 +188,6 @@ class NetworkCalibration(MixedCalibration[Network, Network]):
 def _with_all(network: Network) -> Network:
     """Return the network with all tensors as outputs."""
     return Network(network.inputs, network.nodes, [node.dst for node in network.nodes])
-
-
-def _inputs(network: Network, batch: Any) -> Values:  # noqa: ANN401
-    if not isinstance(batch, Mapping):
-        if len(network.inputs) != 1:
-            raise ArgumentError("batches", "arrays", f"inputs by name: {shown(network.inputs)}")
-        batch = dict.fromkeys(network.inputs, batch)
-    if set(batch) != set(network.inputs):
-        raise ArgumentError("batches", shown(sorted(batch)), shown(sorted(network.inputs)))
-    arrays = {name: as_array(f"batches[{shown(name)}]", batch[name]) for name in network.inputs}
-    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
 def _compiled(network: Network, inputs: Values) -> Compiled:

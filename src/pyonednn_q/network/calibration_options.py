@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pyonednn_q.argument import each, function
+from pyonednn_q.argument import each, function, named
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.network.accuracy_loop import Floats, Values, float_types, scored
+from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.quantize.calibrate import collect, made_by
 from pyonednn_q.quantize.config import QuantizationConfig
 from pyonednn_q.quantize.config_reader import read_config
 from pyonednn_q.quantize.precision import WeighedLayer, with_widths
 from pyonednn_q.quantize.quantizers import Quantizers
+from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.quantize.estimator import Estimator
@@ -158,6 +160,32 @@ def found_ranges(
     collect(run, batches if most is None else _first(batches, most), states)
     ends = {name: state.range() for name, state in states.items()}
     return {name: (float(lo), float(hi)) for name, (lo, hi) in ends.items()}
+
+
+def named_inputs(names: tuple[str, ...], batch: object) -> Values:
+    """Return a batch as arrays by the names of a network's inputs.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the inputs.
+    batch : mapping of str to array_like, or array_like
+        One for each input; or the input, where there is one.
+
+    Raises
+    ------
+    ArgumentError
+        Other names; an array where there are several inputs.
+    """
+    if not isinstance(batch, Mapping):
+        if len(names) != 1:
+            raise ArgumentError("batches", "arrays", f"inputs by name: {shown(names)}")
+        batch = dict.fromkeys(names, batch)
+    known = named("batches", batch, object)
+    if set(known) != set(names):
+        raise ArgumentError("batches", shown(sorted(known)), shown(sorted(names)))
+    arrays = {name: as_array(f"batches[{shown(name)}]", known[name]) for name in names}
+    return {name: np.asarray(array, order="C") for name, array in arrays.items()}
 
 
 def _first(batches: Iterable[Any], most: int) -> Iterator[Any]:

@@ -19,7 +19,6 @@ import numpy as np
 from pyonednn_q.argument import (
     function,
     instance,
-    named,
     whole,
 )
 from pyonednn_q.errors import ArgumentError
@@ -36,6 +35,7 @@ from pyonednn_q.network.calibration_options import (
     Config,
     found_ranges,
     known_config,
+    named_inputs,
 )
 from pyonednn_q.onnx.calibration import Calibration
 from pyonednn_q.onnx.float_model import float_model
@@ -49,11 +49,9 @@ from pyonednn_q.onnx.quantized_form import (
     quantized_outputs,
     with_norms_as_layers,
 )
-from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.quantize.calibrate import estimator
 from pyonednn_q.quantize.config import QuantizationConfig
 from pyonednn_q.quantize.precision import WeighedLayer
-from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.quantize.estimator import Estimator
@@ -182,7 +180,7 @@ def _calibrated(graph: Graph, batches: Iterable[Any], options: CalibrationOption
     first: list[tuple[Values, Values]] = []
 
     def run(batch: Any) -> Values:  # noqa: ANN401
-        inputs = _inputs(source, batch)
+        inputs = named_inputs(tuple(source.inputs), batch)
         values = {**inputs, **observed.run(inputs)}
         if not first:
             first.append((inputs, values))
@@ -202,12 +200,3 @@ def _weighed(node: GraphNode, graph: Graph) -> WeighedLayer:
     axis = channels_axis(node, wei) or 0
     dims = graph.tensors[node.outputs[0]].dims or ()
     return WeighedLayer(np.moveaxis(wei, axis, 0), 2.0 * prod(dims) * wei.size / wei.shape[axis])
-
-
-def _inputs(graph: Graph, batch: Any) -> Values:  # noqa: ANN401
-    if not isinstance(batch, Mapping):
-        if len(graph.inputs) != 1:
-            raise ArgumentError("batches", "arrays", f"inputs by name: {shown(list(graph.inputs))}")
-        batch = dict.fromkeys(graph.inputs, batch)
-    by_name = named("batches", batch, object)
-    return {name: as_array(f"batches[{shown(name)}]", array) for name, array in by_name.items()}
