@@ -18,7 +18,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.onnx.linear import dequantize_linear
-from pyonednn_q.onnx.qdq_form import qdq_form
+from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.onnx.shape_inference import inferred
 
@@ -42,7 +42,7 @@ def float_form(graph: Graph) -> Graph:
     UnsupportedError
         An operator on codes whose float operator is not known.
     """
-    form = _FloatForm(qdq_form(graph))
+    form = _FloatForm(prepared(graph)[0])
     return form.result()
 
 

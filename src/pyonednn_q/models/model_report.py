@@ -11,6 +11,7 @@ from pyonednn_q.bench.progress import Progress
 from pyonednn_q.models.node_report import NodeReport, of_nodes
 from pyonednn_q.native import runtime
 from pyonednn_q.onnx.fused_node import FusedGraph
+from pyonednn_q.onnx.passes import traced
 from pyonednn_q.shown import printable, shortened
 from pyonednn_q.tables import Column, Table
 
@@ -55,7 +56,7 @@ class ModelReport:
             nodes.append(each)
             progress.tick()
         progress.clear()
-        return cls(file.path.name, str(file.graph), graph, tuple(nodes))
+        return cls(file.path.name, repr(file.graph)[1:-1], graph, tuple(nodes))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -78,6 +79,7 @@ class ModelReport:
         """Return a table of all nodes; with `trace`, all of each node behind it."""
         parts = [*map(printable, (self.title, *self.about())), "", self._table().text()]
         if trace:
+            parts += ["", *map(printable, traced(self.graph.changes))]
             for at, each in enumerate(self.nodes, 1):
                 parts += ["", f"{at} {printable(each.name)}"]
                 parts += [f"  {word:<15} {printable(text)}" for word, text in each.lines()]
@@ -99,6 +101,7 @@ class ModelReport:
             "runtime": runtime.threading_runtime(),
             "threads": runtime.get_num_threads(),
             "counts": self.counts,
+            "changes": [each._asdict() for each in self.graph.changes],
             "nodes": [each.plain() for each in self.nodes],
         }
         return json.dumps(content, indent=2, ensure_ascii=False)

@@ -30,6 +30,7 @@ from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.onnx.quantized_form import (
+    QuantizerPlacement,
     codes_name,
     layers_of,
     quantized_form,
@@ -65,6 +66,8 @@ class Calibration(MixedCalibration[Graph, Model]):
     ----------
     graph : Graph
         With quantizers, as `fuse` takes it.
+    changes : tuple of Change
+        Tensors that become codes, each with the reason.
     source, ranges
         As given.
     floats : mapping of str to str
@@ -84,7 +87,9 @@ class Calibration(MixedCalibration[Graph, Model]):
     ) -> None:
         layers = (node.name for node in layers_of(source))
         super().__init__(source, layers, ranges, inputs, values, floats, quantizers)
-        self.graph = quantized_form(source, self.ranges, frozenset(self.floats), quantizers)
+        stay = frozenset(self.floats)
+        self.changes = QuantizerPlacement(source, stay).changes()
+        self.graph = quantized_form(source, self.ranges, stay, quantizers)
 
     def notes(self) -> dict[str, str]:
         """Return what a configuration asks for and does not get, and what it leaves in floats."""
@@ -159,9 +164,10 @@ class Calibration(MixedCalibration[Graph, Model]):
         return table(heads, rows, {**whys, **self.notes()}, times=times)
 
     def _fused(self, *, exact_rounding: bool = False) -> FusedGraph:
-        return fuse(
+        fused = fuse(
             self.graph, exact_rounding=exact_rounding, keep_rounding=False, floats=self.floats
         )
+        return replace(fused, changes=(*self.changes, *fused.changes))
 
 
 def _described(node: FusedNode, values: Values) -> list[str]:

@@ -41,7 +41,7 @@ from pyonednn_q.onnx.calibration import Calibration
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_reader import load
-from pyonednn_q.onnx.qdq_form import qdq_form
+from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.onnx.quantized_form import (
     QuantizerPlacement,
     channels_axis,
@@ -161,7 +161,7 @@ def calibrate(
 
 
 def _calibrated(graph: Graph, batches: Iterable[Any], options: CalibrationOptions) -> Calibration:
-    plain = qdq_form(graph)
+    plain, _ = prepared(graph)
     if any(node.row.is_quantizer for node in plain.nodes):
         raise ArgumentError("model", "quantizers", "a model of floats; `fuse` takes quantized ones")
     if not layers_of(plain):

@@ -12,7 +12,8 @@ import numpy as np
 
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import Dims, GraphNode, Value
+from pyonednn_q.graph.graph import Dims, Graph, GraphNode, Value
+from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
 from pyonednn_q.onnx.reference_call import reference_call
 
@@ -22,6 +23,19 @@ _MOST_BYTES = 1 << 30  # by which results exceed what is read; the rest is compu
 _WIDEST = 8  # bytes of an element
 _SMALL = 1 << 16  # elements that are read
 _FLOAT = 1  # TensorProto's number of float32
+
+
+def with_constants_computed(graph: Graph) -> Graph:
+    """Compute what is known beforehand: nodes of constants, and of dims that are known.
+
+    Parameters
+    ----------
+    graph : Graph
+    """
+    edit = GraphEdit(graph)
+    folder = ConstantFolder(edit.constants, graph.tensors, graph.opsets)
+    edit.nodes += [kept for node in graph.nodes if (kept := folder.fold(node)) is not None]
+    return edit.result()
 
 
 class ConstantFolder:

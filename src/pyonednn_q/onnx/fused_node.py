@@ -17,6 +17,7 @@ from pyonednn_q.shown import shortened
 from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
+    from pyonednn_q.onnx.passes import Change
     from pyonednn_q.qparams import QParams
 
 _PRECISIONS = {"f32": "FP32", "bf16": "BF16"}  # of weights
@@ -171,6 +172,8 @@ class FusedGraph:
         What the codes of a tensor mean.
     opsets : mapping of str to int
         Versions of operators, by domain.
+    changes : tuple of Change
+        What passes made of the model's nodes before they were fused.
     """
 
     nodes: tuple[FusedNode, ...]
@@ -180,6 +183,7 @@ class FusedGraph:
     tensors: Mapping[str, Value]
     qparams: Mapping[str, QParams]
     opsets: Mapping[str, int]
+    changes: tuple[Change, ...] = ()
 
     def __reduce__(self) -> Restored:
         return reduced(self)

@@ -19,7 +19,7 @@ from pyonednn_q.onnx.dynamic_layers import dynamic_layer
 from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.layer_reader import LayerReader, NoLayer
-from pyonednn_q.onnx.qdq_form import qdq_form
+from pyonednn_q.onnx.passes import Change, prepared
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.onnx.saturating_layers import IN_FLOATS, saturates, warn
 from pyonednn_q.ops.operator import Operator
@@ -76,7 +76,8 @@ def fuse(
     types = named("floats", floats, str)
     for name, dtype in types.items():
         one_of(f"floats[{shown(name)}]", dtype, FLOAT_TYPES)
-    view = GraphView(qdq_form(graph))
+    plain, changes = prepared(graph)
+    view = GraphView(plain)
     layers = LayerReader(
         view, exact_rounding=exact_rounding, keep_rounding=keep_rounding, saturation=saturation
     )
@@ -85,7 +86,7 @@ def fuse(
         for node in graph.nodes
         if node.row is kinds.MATMUL_BITS
     }
-    return _Fusion(view, layers, types, bits, saturation).result()
+    return _Fusion(view, layers, types, bits, saturation).result(changes)
 
 
 class _Fusion:
@@ -108,7 +109,7 @@ class _Fusion:
         self._constants: dict[str, Array] = dict(view.graph.constants)
         self._why: dict[int, str] = {}
 
-    def result(self) -> FusedGraph:
+    def result(self, changes: tuple[Change, ...]) -> FusedGraph:
         graph = self._graph
         # From the back: of two layers that meet in an addition, the later one takes it.
         for node in reversed(graph.nodes):
@@ -132,6 +133,7 @@ class _Fusion:
             tensors=_only(graph.tensors, names | {n for each in nodes for n in each.outputs}),
             qparams=MappingProxyType(_qparams(nodes)),
             opsets=graph.opsets,
+            changes=changes,
         )
 
     def _put(self, fused: FusedNode, own: tuple[GraphNode, ...]) -> None:

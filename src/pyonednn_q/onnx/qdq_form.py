@@ -7,10 +7,7 @@ f32(x_scale · w_scale). A FakeQuantize of OpenVINO is both quantizers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from math import prod
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +18,8 @@ from pyonednn_q.expr.fq_qparams import qparams_from_fq
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.onnx.block_weights import block_weights
-from pyonednn_q.onnx.constant_folding import ConstantFolder
+from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.linear import quantize_linear
-from pyonednn_q.onnx.shape_inference import inferred
 
 Array = np.ndarray[Any, Any]
 
@@ -31,90 +27,41 @@ _BIAS_OF_BITS = 5  # the place of MatMulNBits' bias
 _THEIRS = ("channels_last", "opset")  # attributes of their operators that ONNX's have not
 
 
-def qdq_form(graph: Graph) -> Graph:
-    """Return a graph whose nodes of codes are written as float nodes between quantizers.
-
-    Identity and Dropout are left out, and what is computed of constants alone is constants.
+def with_codes_between_quantizers(graph: Graph) -> Graph:
+    """Write nodes of codes as float nodes between DequantizeLinear and QuantizeLinear.
 
     Parameters
     ----------
     graph : Graph
-        As `load` returns it.
+        Whose constants are computed.
     """
-    form = _once(graph)
-    # Dims behind operators that onnx does not know are known then.
-    return _once(form) if any(_has_form(node) for node in form.nodes) else form
-
-
-def _once(graph: Graph) -> Graph:
     rewriter = _Rewriter(graph)
     for node in graph.nodes:
-        rewriter.add(node)
-    nodes, constants = tuple(rewriter.nodes), MappingProxyType(rewriter.constants)
-    tensors = inferred(nodes, constants, graph.inputs, graph.outputs, graph.opsets)
-    known = {**graph.outputs, **{n: tensors[n] for n in graph.outputs if n in tensors}}
-    return Graph(nodes, constants, graph.inputs, MappingProxyType(known), graph.opsets, tensors)
-
-
-class _Rewriter:
-    """The nodes and constants of the new graph, while they are made."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.nodes: list[GraphNode] = []
-        self.constants: dict[str, Array] = dict(graph.constants)
-        self._outputs = set(graph.outputs)
-        self._opsets = graph.opsets
-        self._tensors = graph.tensors
-        self._folder = ConstantFolder(self.constants, graph.tensors, graph.opsets)
-        self._same: dict[str, str] = {}  # outputs of nodes that change nothing
-        self._taken = {*graph.constants, *graph.inputs, *graph.tensors}
-        self._taken.update(name for node in graph.nodes for name in node.outputs)
-
-    def add(self, node: GraphNode) -> None:
-        """Add a node as it is, or what it means."""
-        inputs = tuple(self._same.get(name, name) for name in node.inputs)
-        node = replace(node, inputs=inputs)
-        if node.row in {kinds.IDENTITY, kinds.DROPOUT} and self._is_left_out(node):
-            self._same[node.outputs[0]] = inputs[0]
-            return
-        if (
-            node.row.form == "as_onnx"
-        ):  # their quantizers, which are ONNX's, of more types in older opsets
-            node = replace(node, domain="")
-        kept = self._folder.fold(node)
-        if kept is None:
-            return
-        node = kept
-        if _has_form(node) and self._is_plain(node):
-            _lower(self, node)
+        if has_form(node) and not node.attributes.get("channels_last", 0):
+            _lower(rewriter, node)
         else:
-            self.nodes.append(node)
+            rewriter.nodes.append(node)
+    return rewriter.result()
 
-    def _is_left_out(self, node: GraphNode) -> bool:
-        is_training = bool(self.constants.get(node.input(2), np.bool_(False)).any())
-        others = any(node.outputs[1:])
-        return not (node.outputs[0] in self._outputs or is_training or others)
 
-    @staticmethod
-    def _is_plain(node: GraphNode) -> bool:
-        return not node.attributes.get("channels_last", 0)
+def has_form(node: GraphNode) -> bool:
+    """Tell whether a node of codes has a form of floats that is not ONNX's with another domain."""
+    return node.row.form not in {"", "as_onnx", "integer"}
+
+
+class _Rewriter(GraphEdit):
+    """The new graph, and the parts that float nodes between quantizers have."""
 
     def name(self, node: GraphNode, part: str) -> str:
         """Return a name that no tensor has."""
-        base = name = f"{node.outputs[0]}:{part}"
-        count = 1
-        while name in self._taken:
-            count += 1
-            name = f"{base}{count}"
-        self._taken.add(name)
-        return name
+        return self.free(f"{node.outputs[0]}:{part}")
 
     def real(self, node: GraphNode, at: int, part: str, axis: int | None = None) -> str:
         """Return the real values of codes, scale and zero point at an index of inputs."""
         name = self.name(node, part)
         inputs = (node.input(at), node.input(at + 1), node.input(at + 2))
         attributes = {} if axis is None else {"axis": axis}
-        self.new(node, kinds.DEQUANTIZE.name, inputs, name, attributes)
+        self.add(node, kinds.DEQUANTIZE.name, inputs, name, attributes)
         return name
 
     def bias(self, node: GraphNode, at: int, scales: tuple[str, str], alpha: float = 1.0) -> str:
@@ -128,7 +75,7 @@ class _Rewriter:
         scale = self.name(node, "bias scale")
         self.constants[scale] = np.asarray(values if values.size > 1 else values.reshape(()))
         real = self.name(node, "bias")
-        self.new(node, kinds.DEQUANTIZE.name, (node.input(at), scale), real, {"axis": 0})
+        self.add(node, kinds.DEQUANTIZE.name, (node.input(at), scale), real, {"axis": 0})
         return real
 
     def end(
@@ -142,50 +89,27 @@ class _Rewriter:
         """Add the float node, and the quantizer of its result if there is a scale."""
         inputs = inputs if inputs[-1] else inputs[:-1]
         result = self.name(node, "real") if dst[0] else node.outputs[0]
-        self.new(node, operator, inputs, result, attributes)
+        self.add(node, operator, inputs, result, attributes)
         if dst[0]:
-            self.new(node, kinds.QUANTIZE.name, (result, *dst), node.outputs[0], {})
-
-    def new(
-        self,
-        node: GraphNode,
-        operator: str,
-        inputs: tuple[str, ...],
-        output: str,
-        attributes: Mapping[str, Any],
-    ) -> None:
-        """Add a node in the place of one that there was."""
-        inputs = inputs if inputs[-1] else inputs[:-1]
-        frozen = MappingProxyType(dict(attributes))
-        fresh = GraphNode(
-            f"{node.name}:{operator}", operator, inputs, (output,), frozen, "", node.originals
-        )
-        kept = self._folder.fold(fresh)
-        if kept is not None:
-            self.nodes.append(kept)
+            self.add(node, kinds.QUANTIZE.name, (result, *dst), node.outputs[0], {})
 
     def move(self, node: GraphNode, src: str, dst: str, perm: list[int] | None, dims: Dims) -> None:
         """Add a Transpose, or a Reshape where there is no order of dims."""
         if perm is not None:
-            self.new(node, kinds.TRANSPOSE.name, (src,), dst, {"perm": tuple(perm)})
+            self.add(node, kinds.TRANSPOSE.name, (src,), dst, {"perm": tuple(perm)})
             return
         name = self.name(node, "dims")
         self.constants[name] = np.array(dims, np.int64)
-        self.new(node, kinds.RESHAPE.name, (src, name), dst, {})
+        self.add(node, kinds.RESHAPE.name, (src, name), dst, {})
 
     def dims(self, name: str) -> Dims | None:
         """Return the dims of a tensor, if they are known."""
-        info = self._tensors.get(name)
+        info = self.graph.tensors.get(name)
         return None if info is None else info.dims
 
     def can_scale_bias(self, node: GraphNode, at: int, scales: tuple[str, str]) -> bool:
         """Tell whether the scales of a bias are known, or there is no bias."""
         return not node.input(at) or all(name in self.constants for name in scales)
-
-
-def _has_form(node: GraphNode) -> bool:
-    """Tell whether a node of codes has a form of floats that is not ONNX's with another domain."""
-    return node.row.form not in {"", "as_onnx", "integer"}
 
 
 def _lower(rewriter: _Rewriter, node: GraphNode) -> None:
@@ -272,10 +196,10 @@ def _softmax(rewriter: _Rewriter, node: GraphNode) -> None:
         codes, stored = rewriter.name(node, "moved"), rewriter.name(node, "codes")
         rewriter.move(node, node.inputs[0], codes, perm if is_of_one else None, rows)
     real, result = rewriter.name(node, "x"), rewriter.name(node, "real")
-    rewriter.new(node, kinds.DEQUANTIZE.name, (codes, node.input(1), node.input(2)), real, {})
+    rewriter.add(node, kinds.DEQUANTIZE.name, (codes, node.input(1), node.input(2)), real, {})
     along = 1 if is_moved and not is_of_one else last
-    rewriter.new(node, node.row.means, (real,), result, {"axis": along})
-    rewriter.new(node, kinds.QUANTIZE.name, (result, node.input(3), node.input(4)), stored, {})
+    rewriter.add(node, node.row.means, (real,), result, {"axis": along})
+    rewriter.add(node, kinds.QUANTIZE.name, (result, node.input(3), node.input(4)), stored, {})
     if is_moved:
         rewriter.move(node, stored, node.outputs[0], perm if is_of_one else None, dims)
 
@@ -291,9 +215,9 @@ def _of_bits(rewriter: _Rewriter, node: GraphNode) -> None:
     rewriter.constants[name] = wei
     bias = node.input(_BIAS_OF_BITS)
     result = rewriter.name(node, "product") if bias else node.outputs[0]
-    rewriter.new(node, node.row.means, (node.inputs[0], name), result, {})
+    rewriter.add(node, node.row.means, (node.inputs[0], name), result, {})
     if bias:
-        rewriter.new(node, kinds.ADD.name, (result, bias), node.outputs[0], {})
+        rewriter.add(node, kinds.ADD.name, (result, bias), node.outputs[0], {})
 
 
 def _binary(rewriter: _Rewriter, node: GraphNode) -> None:
@@ -321,14 +245,14 @@ def _fake_quantize(rewriter: _Rewriter, node: GraphNode) -> None:
     codes = rewriter.name(node, "codes")
     attributes = {} if q.axis is None else {"axis": q.axis}
     if values is None:
-        rewriter.new(node, kinds.QUANTIZE.name, (node.inputs[0], scale, point), codes, {})
+        rewriter.add(node, kinds.QUANTIZE.name, (node.inputs[0], scale, point), codes, {})
     else:
         lo, hi = ranges[0], ranges[1]
         assert lo is not None
         assert hi is not None
         clipped = np.clip(values, lo, hi).astype(np.float32)
         rewriter.constants[codes] = quantize_linear(clipped, q.scale, q.point, **attributes)
-    rewriter.new(node, kinds.DEQUANTIZE.name, (codes, scale, point), node.outputs[0], attributes)
+    rewriter.add(node, kinds.DEQUANTIZE.name, (codes, scale, point), node.outputs[0], attributes)
 
 
 def _fits(quantizer: _FqQuantizer, values: Array | None, lo: Array | None) -> bool:

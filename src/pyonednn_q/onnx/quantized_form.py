@@ -19,6 +19,8 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.network.quantized_network import shared_ranges
+from pyonednn_q.onnx.graph_edit import GraphEdit
+from pyonednn_q.onnx.passes import Change
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.quantizers import Quantizers
@@ -34,7 +36,7 @@ class QuantizerPlacement:
     Parameters
     ----------
     graph : Graph
-        Of floats, as `qdq_form` returns it.
+        Of floats, as `prepared` returns it.
     floats : frozenset of str
         Names of layers that stay in floats.
 
@@ -57,9 +59,10 @@ class QuantizerPlacement:
         self._followers: set[int] = set()
         self._narrow = {id(node) for node in self.layers}
         self._float_results: set[str] = set()
-        inside, residuals = self._chains(layers)
+        self._residuals: dict[str, str] = {}  # the layer that adds each
+        inside = self._chains(layers)
         self.reals = frozenset({*graph.inputs, *self._float_results})
-        wanted = {node.inputs[0] for node in self.layers} | residuals
+        wanted = {node.inputs[0] for node in self.layers} | self._residuals.keys()
         taken = {id(node) for node in layers}
         for node in reversed(graph.nodes):
             is_operation = node.row.is_on_codes and id(node) not in taken
@@ -85,11 +88,10 @@ class QuantizerPlacement:
         is_float_layer = node.name in self._floats or self.is_in_chain(node)
         return is_float_layer or not any(name in self.tensors for name in node.outputs)
 
-    def _chains(self, layers: tuple[GraphNode, ...]) -> tuple[set[str], set[str]]:
-        """Return tensors within the chains of layers, and what additions of INT8 ones read."""
+    def _chains(self, layers: tuple[GraphNode, ...]) -> set[str]:
+        """Return tensors within the chains of layers; note what additions of INT8 ones read."""
         narrow = {id(node) for node in self.layers}
         inside: set[str] = set()
-        residuals: set[str] = set()
         for layer in reversed(layers):  # the later of two that meet takes the addition
             value, is_open = layer.outputs[0], True
             while is_open:
@@ -100,13 +102,17 @@ class QuantizerPlacement:
                     for name in node.inputs
                     if self._is_real(name) and name not in {value, *steps[0].outputs}
                 }
-                if not steps or id(steps[-1]) in self._followers or (others and residuals & others):
+                if (
+                    not steps
+                    or id(steps[-1]) in self._followers
+                    or (others & self._residuals.keys())
+                ):
                     break
                 if others:
                     if len(others) > 1 or steps[-1].row.chain not in {"add", "sub", "mul"}:
                         break
                     if id(layer) in narrow:
-                        residuals |= others
+                        self._residuals.update(dict.fromkeys(others, layer.name))
                 self._followers |= {id(node) for node in steps}
                 if id(layer) in narrow:
                     self._narrow |= {id(node) for node in steps}
@@ -115,7 +121,7 @@ class QuantizerPlacement:
                 is_open = not others or self._is_activation_behind(value)
             if id(layer) not in narrow:
                 self._float_results.add(value)
-        return inside, residuals
+        return inside
 
     def _is_activation_behind(self, value: str) -> bool:
         steps = self._next(value)
@@ -156,6 +162,25 @@ class QuantizerPlacement:
                     readers.setdefault(name, readers[node.outputs[0]])
         return readers
 
+    def why(self, name: str) -> str:
+        """Return why a tensor becomes codes."""
+        if name in self._residuals:
+            return f"added to the sums of {self._residuals[name]}"
+        reader = self.readers().get(name)
+        return f"a source of {reader}" if reader else "operations on codes read it"
+
+    def changes(self) -> tuple[Change, ...]:
+        """Return what becomes codes, with the reason of each."""
+        makers = {name: node for node in self._graph.nodes for name in node.outputs}
+        changes = []
+        for name in self.tensors:
+            maker = makers.get(name)
+            originals = (name,) if maker is None else maker.originals or (maker.name,)
+            before = ("input",) if maker is None else (maker.kind,)
+            after = (*before, kinds.QUANTIZE.name)
+            changes.append(Change("placement", originals, before, after, self.why(name)))
+        return tuple(changes)
+
     def shared(self, ranges: Ends, linked: Iterable[Iterable[str]] = ()) -> Shared:
         """Return the range of every tensor, one for those that are linked or moved together."""
         groups = [
@@ -175,33 +200,34 @@ def with_norms_as_layers(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        Of floats, as `qdq_form` returns it.
+        Of floats, as `prepared` returns it.
     """
     placement = QuantizerPlacement(graph, frozenset())
-    constants: dict[str, Array] = dict(graph.constants)
-    taken = {*graph.constants, *graph.inputs, *graph.tensors}
-    nodes = []
+    edit = GraphEdit(graph)
     for node in graph.nodes:
         dims = graph.tensors[node.inputs[0]].dims if node.inputs[0] in graph.tensors else None
         known = [graph.constants.get(name) for name in node.inputs[1:]]
         is_open = dims is None or len(dims) < 3 or any(node.outputs[1:])
         if node.row is not kinds.BATCH_NORM or placement.is_in_chain(node) or is_open:
-            nodes.append(node)
+            edit.nodes.append(node)
             continue
         if any(each is None or each.ndim != 1 for each in known):
-            nodes.append(node)
+            edit.nodes.append(node)
             continue
         scale, shift, mean, var = (np.asarray(each, np.float64) for each in known)
         gain = scale / np.sqrt(var + np.float64(np.float32(node.attributes.get("epsilon", 1e-5))))
-        names = [_new(f"{node.outputs[0]}:{part}", taken) for part in ("gain", "shift")]
         assert dims is not None
-        wei = gain.reshape(-1, *(1,) * (len(dims) - 1))
-        constants[names[0]] = wei.astype(np.float32)
-        constants[names[1]] = (shift - mean * gain).astype(np.float32)
+        values = (gain.reshape(-1, *(1,) * (len(dims) - 1)), shift - mean * gain)
+        names = [
+            edit.constant(f"{node.outputs[0]}:{part}", value.astype(np.float32))
+            for part, value in zip(("gain", "shift"), values, strict=True)
+        ]
         attributes = MappingProxyType({"group": len(gain)})
         inputs = (node.inputs[0], *names)
-        nodes.append(replace(node, operator=kinds.CONV.name, inputs=inputs, attributes=attributes))
-    return replace(graph, nodes=tuple(nodes), constants=MappingProxyType(constants))
+        edit.nodes.append(
+            replace(node, operator=kinds.CONV.name, inputs=inputs, attributes=attributes)
+        )
+    return edit.result()
 
 
 def layers_of(graph: Graph) -> tuple[GraphNode, ...]:
@@ -221,7 +247,7 @@ def quantized_form(
     Parameters
     ----------
     graph : Graph
-        Of floats, as `qdq_form` returns it.
+        Of floats, as `prepared` returns it.
     ranges : mapping of str to (lo, hi)
         Of every real tensor that may become codes.
     floats : frozenset of str

@@ -41,7 +41,7 @@ class GraphView:
     Parameters
     ----------
     graph : Graph
-        As `qdq_form` returns it.
+        As `prepared` returns it.
     """
 
     def __init__(self, graph: Graph) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.graph.graph import GraphNode, Value
+from pyonednn_q.graph.graph import Graph, GraphNode, Value
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -16,6 +17,22 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _SMALL = 64  # elements of a constant that may say a shape
+
+
+def with_dims(graph: Graph) -> Graph:
+    """Infer the types and dims that follow from inputs and constants, where some are not known.
+
+    Parameters
+    ----------
+    graph : Graph
+    """
+    names = {name for node in graph.nodes for name in node.outputs if name}
+    if names <= graph.tensors.keys():
+        return graph
+    own = graph.nodes, graph.constants, graph.inputs, graph.outputs, graph.opsets
+    tensors = inferred(*own)
+    outputs = {name: tensors.get(name, info) for name, info in graph.outputs.items()}
+    return replace(graph, outputs=outputs, tensors=tensors)
 
 
 def inferred(

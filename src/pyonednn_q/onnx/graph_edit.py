@@ -1,0 +1,95 @@
+"""GraphEdit: a graph while a pass makes another of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.graph.graph import Graph, GraphNode
+from pyonednn_q.onnx.shape_inference import inferred
+
+Array = np.ndarray[Any, Any]
+
+
+class GraphEdit:
+    """Nodes and constants of the new graph; names that no tensor has.
+
+    Parameters
+    ----------
+    graph : Graph
+        What it begins with: its constants, and none of its nodes.
+
+    Attributes
+    ----------
+    graph : Graph
+        As given.
+    nodes : list of GraphNode
+        Of the new graph, in order.
+    constants : dict of str to ndarray
+        Of the new graph.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes: list[GraphNode] = []
+        self.constants: dict[str, Array] = dict(graph.constants)
+        self._same: dict[str, str] = {}  # tensors that are others now
+        self._taken = {*graph.constants, *graph.inputs, *graph.tensors}
+        self._taken.update(name for node in graph.nodes for name in node.outputs)
+
+    def free(self, base: str) -> str:
+        """Return a name that no tensor has, and take it."""
+        name, count = base, 1
+        while name in self._taken:
+            count += 1
+            name = f"{base}{count}"
+        self._taken.add(name)
+        return name
+
+    def constant(self, base: str, value: Array) -> str:
+        """Add a constant; return its name."""
+        name = self.free(base)
+        value.flags.writeable = False
+        self.constants[name] = value
+        return name
+
+    def rename(self, name: str, other: str) -> None:
+        """Let nodes that come read another tensor in the place of one."""
+        self._same[name] = self._same.get(other, other)
+
+    def renamed(self, node: GraphNode) -> GraphNode:
+        """Return a node that reads what is there in the place of what it reads."""
+        inputs = tuple(self._same.get(name, name) for name in node.inputs)
+        return node if inputs == node.inputs else replace(node, inputs=inputs)
+
+    def add(
+        self,
+        node: GraphNode,
+        operator: str,
+        inputs: tuple[str, ...],
+        output: str,
+        attributes: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Add a node of ONNX's own domain in the place of one that there was."""
+        inputs = inputs if inputs[-1] else inputs[:-1]
+        name = f"{node.name}:{operator}"
+        self.nodes.append(
+            GraphNode(name, operator, inputs, (output,), attributes, "", node.originals)
+        )
+
+    def result(self) -> Graph:
+        """Return the new graph, its dims inferred again; the old one where nothing changed."""
+        before = self.graph
+        is_same = len(self.nodes) == len(before.nodes) and all(
+            one is other for one, other in zip(self.nodes, before.nodes, strict=True)
+        )
+        if is_same and self.constants.keys() == before.constants.keys():
+            return before
+        nodes, constants = tuple(self.nodes), MappingProxyType(self.constants)
+        tensors = inferred(nodes, constants, before.inputs, before.outputs, before.opsets)
+        known = {name: tensors.get(name, info) for name, info in before.outputs.items()}
+        return Graph(nodes, constants, before.inputs, known, before.opsets, tensors)
