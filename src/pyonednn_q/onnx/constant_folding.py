@@ -15,6 +15,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, GraphNode, Value
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
 from pyonednn_q.onnx.reference_call import reference_call
+from pyonednn_q.onnx.shape_inference import inferred
 
 Array = np.ndarray[Any, Any]
 
@@ -31,8 +32,8 @@ class ConstantFolder:
     ----------
     constants : dict of str to ndarray
         Of the graph; results are added.
-    tensors : mapping of str to Value
-        Types and dims that are known.
+    tensors : dict of str to Value
+        Types and dims that are known; those of results are added.
     opsets : mapping of str to int
         Versions of operators, by domain.
     """
@@ -40,7 +41,7 @@ class ConstantFolder:
     def __init__(
         self,
         constants: dict[str, Array],
-        tensors: Mapping[str, Value],
+        tensors: dict[str, Value],
         opsets: Mapping[str, int],
     ) -> None:
         self._constants = constants
@@ -143,12 +144,23 @@ class ConstantFolder:
 
     def _is_small(self, node: GraphNode) -> bool:
         """Tell whether results are no more than what is read, or little."""
+        self._learn(node)
         infos = [self._tensors.get(name) for name in node.outputs if name]
         dims = [info.dims for info in infos if info is not None and info.dims is not None]
         if len(dims) == len(infos):
             more = sum(map(math.prod, dims)) - self._size(node)
             return more <= 0 or _WIDEST * more <= self._left
         return not node.row.grows and self._size(node) <= _SMALL and self._left > 0
+
+    def _learn(self, node: GraphNode) -> None:
+        """Infer how large the results of a node of constants are, if that is not known."""
+        if all((info := self._tensors.get(n)) and info.dims is not None for n in node.outputs if n):
+            return
+        own = {name: self._constants[name] for name in node.inputs if name in self._constants}
+        if len(own) == len({*filter(None, node.inputs)}):
+            outputs = tuple(filter(None, node.outputs))
+            known = inferred((node,), own, {}, outputs, self._opsets)
+            self._tensors.update((name, known[name]) for name in outputs if name in known)
 
     def _size(self, node: GraphNode) -> int:
         """Return how many elements a node reads."""
@@ -164,6 +176,7 @@ class ConstantFolder:
         result = np.array(result) if is_view else result
         result.flags.writeable = False
         self._constants[name] = result
+        self._tensors[name] = Value(result.dtype.name, result.shape)
 
 
 def _same_axis(before: Dims, axis: int, after: Dims) -> list[int]:

@@ -67,7 +67,7 @@ def fuse(
     -------
     FusedGraph
         Layers with all that follows them, operations on codes between them, and the nodes that run
-        as they are, each with its reason.
+        as they are, each with its reason. Of a graph with open lengths: what `Model` makes that of.
     """
     instance("graph", graph, Graph)
     flag("exact_rounding", exact_rounding)
@@ -76,6 +76,9 @@ def fuse(
     types = named("floats", floats, str)
     for name, dtype in types.items():
         one_of(f"floats[{shown(name)}]", dtype, FLOAT_TYPES)
+    if graph.symbols:
+        same = {"exact_rounding": exact_rounding, "keep_rounding": keep_rounding}
+        return FusedGraph.unbound(graph, {**same, "floats": types, "saturation": saturation})
     view = GraphView(qdq_form(graph))
     layers = LayerReader(
         view, exact_rounding=exact_rounding, keep_rounding=keep_rounding, saturation=saturation

@@ -11,19 +11,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.fq_qparams import qparams_from_fq
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.onnx.block_weights import block_weights
 from pyonednn_q.onnx.constant_folding import ConstantFolder
+from pyonednn_q.onnx.fq_quantizer import fits, fq_quantizer
 from pyonednn_q.onnx.linear import quantize_linear
-from pyonednn_q.onnx.shape_inference import inferred
+from pyonednn_q.onnx.shape_inference import inferred, with_tensors
+from pyonednn_q.onnx.subgraphs import branch_of
 
 Array = np.ndarray[Any, Any]
 
@@ -50,10 +49,11 @@ def _once(graph: Graph) -> Graph:
     rewriter = _Rewriter(graph)
     for node in graph.nodes:
         rewriter.add(node)
-    nodes, constants = tuple(rewriter.nodes), MappingProxyType(rewriter.constants)
-    tensors = inferred(nodes, constants, graph.inputs, graph.outputs, graph.opsets)
-    known = {**graph.outputs, **{n: tensors[n] for n in graph.outputs if n in tensors}}
-    return Graph(nodes, constants, graph.inputs, MappingProxyType(known), graph.opsets, tensors)
+    constants = MappingProxyType(rewriter.constants)
+    form = replace(graph, nodes=tuple(rewriter.nodes), constants=constants)
+    known = with_tensors(form)
+    outputs = {n: v if v.dtype else graph.outputs[n] for n, v in known.outputs.items()}
+    return replace(known, outputs=outputs)
 
 
 class _Rewriter:
@@ -64,8 +64,8 @@ class _Rewriter:
         self.constants: dict[str, Array] = dict(graph.constants)
         self._outputs = set(graph.outputs)
         self._opsets = graph.opsets
-        self._tensors = graph.tensors
-        self._folder = ConstantFolder(self.constants, graph.tensors, graph.opsets)
+        self._tensors = dict(graph.tensors)
+        self._folder = ConstantFolder(self.constants, self._tensors, graph.opsets)
         self._same: dict[str, str] = {}  # outputs of nodes that change nothing
         self._taken = {*graph.constants, *graph.inputs, *graph.tensors}
         self._taken.update(name for node in graph.nodes for name in node.outputs)
@@ -81,14 +81,42 @@ class _Rewriter:
             node.row.form == "as_onnx"
         ):  # their quantizers, which are ONNX's, of more types in older opsets
             node = replace(node, domain="")
+        if node.row is kinds.IF and self._is_put_in(node):
+            return
         kept = self._folder.fold(node)
         if kept is None:
             return
         node = kept
+        self._learn(node)
         if _has_form(node) and self._is_plain(node):
             _lower(self, node)
         else:
             self.nodes.append(node)
+
+    def _is_put_in(self, node: GraphNode) -> bool:
+        """Add the branch of an If whose condition is constant; tell whether it is."""
+        condition = self.constants.get(node.inputs[0])
+        if condition is None or condition.size != 1:
+            return False
+        is_true = bool(condition.reshape(()))
+        nodes, constants = branch_of(node, is_true=is_true, fresh=self._fresh)
+        self.constants.update(constants)
+        for each in nodes:
+            self.add(each)
+        return True
+
+    def _learn(self, node: GraphNode) -> None:
+        """Infer what a node makes, if dims of it follow only from what was computed meanwhile."""
+        infos = [self._tensors.get(name) for name in node.outputs if name]
+        if all(info is not None and info.dims is not None for info in infos):
+            return
+        read = [name for name in dict.fromkeys(node.inputs) if name]
+        own = {name: self.constants[name] for name in read if name in self.constants}
+        inputs = {n: self._tensors[n] for n in read if n in self._tensors and n not in own}
+        if len(own) + len(inputs) < len(read) or any(v.dims is None for v in inputs.values()):
+            return
+        known = inferred((node,), own, inputs, filter(None, node.outputs), self._opsets)
+        self._tensors.update((n, known[n]) for n in node.outputs if n in known)
 
     def _is_left_out(self, node: GraphNode) -> bool:
         is_training = bool(self.constants.get(node.input(2), np.bool_(False)).any())
@@ -101,8 +129,10 @@ class _Rewriter:
 
     def name(self, node: GraphNode, part: str) -> str:
         """Return a name that no tensor has."""
-        base = name = f"{node.outputs[0]}:{part}"
-        count = 1
+        return self._fresh(f"{node.outputs[0]}:{part}")
+
+    def _fresh(self, base: str) -> str:
+        name, count = base, 1
         while name in self._taken:
             count += 1
             name = f"{base}{count}"
@@ -310,9 +340,9 @@ def _concat(rewriter: _Rewriter, node: GraphNode) -> None:
 def _fake_quantize(rewriter: _Rewriter, node: GraphNode) -> None:
     """Write a FakeQuantize as quantizers, if its range goes in as it comes out and holds a 0."""
     ranges = [rewriter.constants.get(name) for name in node.inputs[1:5]]
-    quantizer = _fq_quantizer(ranges, node.attributes.get("levels", 256))
+    quantizer = fq_quantizer(ranges, node.attributes.get("levels", 256))
     values = rewriter.constants.get(node.inputs[0])
-    if quantizer is None or not _fits(quantizer, values, ranges[0]):
+    if quantizer is None or not fits(quantizer, values, ranges[0]):
         rewriter.nodes.append(node)
         return
     q = quantizer
@@ -329,53 +359,3 @@ def _fake_quantize(rewriter: _Rewriter, node: GraphNode) -> None:
         clipped = np.clip(values, lo, hi).astype(np.float32)
         rewriter.constants[codes] = quantize_linear(clipped, q.scale, q.point, **attributes)
     rewriter.new(node, kinds.DEQUANTIZE.name, (codes, scale, point), node.outputs[0], attributes)
-
-
-def _fits(quantizer: _FqQuantizer, values: Array | None, lo: Array | None) -> bool:
-    """Tell whether quantizers do the same to a tensor: a constant, or one that is computed."""
-    axis = quantizer.axis
-    if values is None:
-        return axis is None and not quantizer.is_part
-    if values.dtype != np.float32 or not np.isfinite(values).all():
-        return False
-    is_along = axis is not None and lo is not None and lo.ndim == values.ndim
-    return axis is None or (is_along and values.shape[axis] == quantizer.scale.size)
-
-
-class _FqQuantizer(NamedTuple):
-    """What a FakeQuantize does, as ONNX's quantizers take it; whether it has not all codes."""
-
-    scale: Array
-    point: Array
-    axis: int | None
-    is_part: bool
-
-
-def _fq_quantizer(ranges: list[Array | None], levels: int) -> _FqQuantizer | None:
-    known = [each for each in ranges if each is not None and each.dtype == np.float32]
-    if len(known) < 4 or not 3 <= levels <= 256:
-        return None
-    try:
-        known = list(np.broadcast_arrays(*known))
-    except ValueError:
-        return None
-    along = [axis for axis, length in enumerate(known[0].shape) if length > 1]
-    if len(along) > 1 or not (
-        np.array_equal(known[0], known[2]) and np.array_equal(known[1], known[3])
-    ):
-        return None
-    lo, hi = (each.reshape(-1) if along else float(each.reshape(())) for each in known[:2])
-    try:
-        fq = FakeQuantize(lo, hi, lo, hi, levels=levels)
-        is_signed = levels < 256 or bool(along)
-        params = qparams_from_fq(fq, "s8" if is_signed else "u8", axis=0)
-    except ArgumentError:
-        return None
-    if not params.is_exact():
-        return None
-    dtype = np.int8 if is_signed else np.uint8
-    scale = np.asarray(params.qparams.scale, np.float32)
-    point = np.asarray(params.qparams.zero_point).astype(dtype)
-    if along and not scale.ndim:  # all channels agree
-        scale, point = (np.full(known[0].size, each) for each in (scale, point))
-    return _FqQuantizer(scale, point, along[0] if along else None, levels < 256)
