@@ -1,4 +1,4 @@
-"""Models as exporters write them: old opsets, functions, branches, lengths that follow from Shape."""
+"""Models as exporters write them: old opsets, functions, branches, lengths known from Shape."""
 
 from __future__ import annotations
 
