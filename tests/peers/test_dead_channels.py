@@ -48,7 +48,7 @@ def test_a_dead_channel_stays_in_int8(kind: str, dead: float) -> None:
 
 def test_channels_that_say_something_keep_their_codes() -> None:
     codes = RNG.integers(-127, 128, (3, 5)).astype(np.int8)
-    q = pq.QParams(np.array([1e-3, 1e-33, 1e-42]), np.zeros(3), "s8", axis=0)
+    q = pq.QParams(np.array([1e-3, 1e-33, 1e-42]), np.zeros(3, np.int64), "s8", axis=0)
     same, fresh = without_dead_channels(codes, q, 0)
     np.testing.assert_array_equal(same[:2], codes[:2])
     assert not same[2].any()
