@@ -18,8 +18,9 @@ __all__ = ["without_dead_channels"]
 
 Array = np.ndarray[Any, Any]
 
-_NOTHING = 1e-36  # of weights: what products with 2^15 channels of codes add stays below 1e-28
-_LEAST = float(np.finfo(np.float32).tiny)
+# Of both scales: float32's least normal number, and 2^14 for what chains multiply them by. What
+# 2^15 products of 8 bits by such scales add stays below 2^-80.
+_LEAST = 2.0**-112
 
 
 def without_dead_channels(
@@ -39,16 +40,10 @@ def without_dead_channels(
         Of the source, by which a kernel multiplies the scales.
     """
     scale = np.atleast_1d(np.asarray(q.scale, np.float64))
-    is_low = (scale < _LEAST) | (scale * src_scale < _LEAST)
-    if not is_low.any():
-        return codes, q
-    point = np.broadcast_to(np.atleast_1d(np.asarray(q.zero_point, np.int64)), scale.shape)
-    lead = 0 if q.axis is None else axis
-    rows = np.moveaxis(codes, lead, 0).reshape(codes.shape[lead], -1).astype(np.int64)
-    rows = rows.reshape(scale.size, -1) - point[:, None]
-    is_dead = is_low & (np.abs(rows).max(axis=1, initial=0) * scale < _NOTHING)
+    is_dead = scale * min(src_scale, 1.0) < _LEAST
     if not is_dead.any():
         return codes, q
+    point = np.broadcast_to(np.atleast_1d(np.asarray(q.zero_point, np.int64)), scale.shape)
     alive = scale[~is_dead]
     fresh = np.where(is_dead, alive.max() if alive.size else 1.0, scale)
     if q.axis is None:
