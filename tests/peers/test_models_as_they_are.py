@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -261,3 +262,55 @@ def test_indices_and_scalars_are_results() -> None:
     result = ready(proto).network()(x["x"])["y"]
     assert (result.dtype, result.shape) == (np.int64, ())
     assert result == theirs(proto, x)
+
+
+@pytest.mark.parametrize("is_calibrated", [True, False])
+def test_a_model_without_int8_is_told_of(
+    is_calibrated: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    proto = model(FLATTENED, {"x": ["n", 3, 4]}, PARTS)
+    graph = pq.onnx.load(proto)
+    x = {"x": floats(2, 3, 4)}
+    own = pq.calibrate(graph, [x]).model() if is_calibrated else ready(proto)
+    own.run(x)
+    told = [each.getMessage() for each in caplog.records]
+    wanted = "none of 1 layers runs in INT8; of most, because of: a float source, from Reshape"
+    assert [each.startswith(wanted) for each in told] == ([] if is_calibrated else [True])
+
+
+@pytest.mark.parametrize("form", ["qdq", "fake_quantize"])
+def test_open_lengths_stay_open_in_int8(form: str, tmp_path: Path) -> None:
+    """A convolution, a batch norm by itself, and a head behind a Reshape by computed dims."""
+    ones = {name: np.abs(floats(3)) + 1 for name in ("s", "m", "v", "b2")}
+    nodes = [
+        make("Identity", ["x"], ["same"]),
+        make("Conv", ["same", "k"], ["h"], pads=[1, 1, 1, 1]),
+        make("Relu", ["h"], ["r"]),
+        make("Concat", ["r", "same"], ["both"], axis=1),
+        make("GlobalAveragePool", ["both"], ["pooled"]),
+        make("BatchNormalization", ["pooled", "s", "b2", "m", "v"], ["normal"]),
+        *(make(n.op_type, [{"x": "normal"}.get(i, i) for i in n.input], list(n.output), **{
+            each.name: helper.get_attribute_value(each) for each in n.attribute
+        }) for n in FLATTENED),
+    ]  # fmt: skip
+    known = {**PARTS, **ones, "k": floats(2, 1, 3, 3), "w": floats(5, 3)}
+    proto = model(nodes, {"x": ["n", 1, "height", "width"]}, known)
+    batches = [{"x": floats(*dims)} for dims in ((2, 1, 6, 8), (1, 1, 9, 5), (3, 1, 4, 4))]
+    found = pq.calibrate(pq.onnx.load(proto), batches)
+    own = found.model()
+    found.save(tmp_path / "int8.onnx", form=form)
+    graph = pq.onnx.load(tmp_path / "int8.onnx")
+    assert graph.symbols == {"x": ("n", 1, "height", "width")}
+    again = pq.onnx.Model(pq.onnx.fuse(graph, keep_rounding=False))
+    larger = [{"x": np.concatenate([each["x"]] * 3)} for each in batches]
+    for x in (*batches, *larger):  # a range holds what it came from
+        real, result = theirs(proto, x), own.run(x)["y"]
+        hows = [node.how for node in own.bound().graph.nodes if node.how.startswith("INT8")]
+        assert hows == ["INT8 convolution", "INT8 convolution", "INT8 inner_product"]
+        assert np.linalg.norm(result - real) < 0.05 * np.linalg.norm(real)
+        np.testing.assert_array_equal(again.run(x)["y"], result)
+    assert "INT8 inner_product" in found.summary()
+    if form == "qdq":
+        saved = onnx.load(tmp_path / "int8.onnx")
+        real, result = theirs(saved, larger[0]), own.run(larger[0])["y"]
+        assert np.linalg.norm(result - real) < 0.05 * np.linalg.norm(real)
