@@ -23,15 +23,15 @@ _TYPES = ("to", "dtype", "output_dtype")  # attributes that are such numbers
 
 
 def in_float32(graph: Graph) -> Graph:
-    """Return a graph in float32; as it is where no node reads a constant of fewer bits.
+    """Return a graph in float32; as it is where no layer has weights of fewer bits.
 
     Parameters
     ----------
     graph : Graph
         With types of tensors, as they follow.
     """
-    halves = {name for name, each in graph.constants.items() if each.dtype.name in _HALVES}
-    if halves.isdisjoint(name for node in graph.nodes for name in node.inputs):
+    weights = (graph.tensors.get(node.input(1)) for node in graph.nodes if node.row.layer)
+    if not any(info is not None and info.dtype in _HALVES for info in weights):
         return graph
     taken = {*graph.constants, *graph.inputs, *graph.tensors}
     names: dict[str, str] = {}

@@ -69,7 +69,7 @@ def load(
     Graph
         Constants that Constant nodes had are among the others. Initializers that are inputs, too,
         are constants. Functions of the model's own are written out, opsets 7 to 12 are written as
-        opset 13, and a model with constants of float16 or bfloat16 as one of float32.
+        opset 13, and layers of float16 or bfloat16 as those of float32.
 
     Raises
     ------
