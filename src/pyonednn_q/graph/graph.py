@@ -98,7 +98,7 @@ class GraphNode:
     inputs, outputs : tuple of str
         Names of tensors; empty where an optional one is left out.
     attributes : mapping
-        Numbers, text, tuples of them, and arrays.
+        Numbers, text, tuples of them, arrays, and graphs: the branches of an If.
     domain : str
         Empty: ONNX's own.
     originals : tuple of str
@@ -153,7 +153,7 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Graph:
-    """A model without subgraphs: equal where all of its parts are, arrays among them.
+    """A model: equal where all of its parts are, arrays among them.
 
     ``print(graph)`` is a table, a notebook shows a drawing; `to_json` and pickle keep all of it.
 
@@ -169,6 +169,8 @@ class Graph:
         Versions by domain.
     tensors : mapping of str to Value
         Of every tensor whose type could be inferred.
+    symbols : mapping of str to tuple of (int or str)
+        Dims of inputs that have none, with a symbol, or an empty text, for lengths that are open.
     """
 
     nodes: tuple[GraphNode, ...]
@@ -177,11 +179,12 @@ class Graph:
     outputs: Mapping[str, Value]
     opsets: Mapping[str, int]
     tensors: Mapping[str, Value]
+    symbols: Mapping[str, tuple[int | str, ...]] = field(default_factory=lambda: _NONE)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", items("nodes", self.nodes, GraphNode))
         kinds = {"constants": np.ndarray, "inputs": Value, "outputs": Value, "tensors": Value}
-        for name, kind in {**kinds, "opsets": int}.items():
+        for name, kind in {**kinds, "opsets": int, "symbols": tuple}.items():
             known = named(name, getattr(self, name), kind)
             object.__setattr__(self, name, MappingProxyType(known))
 
@@ -200,6 +203,7 @@ class Graph:
             "outputs": _of_values(self.outputs),
             "opsets": dict(self.opsets),
             "tensors": _of_values(self.tensors),
+            "symbols": dict(self.symbols),
         }
         return json.dumps(parts, allow_nan=False)
 
@@ -225,6 +229,7 @@ class Graph:
                 outputs=_values(parts["outputs"]),
                 opsets=MappingProxyType({str(k): int(v) for k, v in parts["opsets"].items()}),
                 tensors=_values(parts["tensors"]),
+                symbols={name: tuple(each) for name, each in parts.get("symbols", {}).items()},
             )
         except ArgumentError:
             raise
@@ -244,7 +249,7 @@ class Graph:
     def __repr__(self) -> str:
         parts = f"{len(self.nodes)} nodes, {len(self.constants)} constants, opset {self.opset}"
         ends = (
-            ", ".join(f"{name}: {info}" for name, info in each.items())
+            ", ".join(f"{name}: {self._sized(name, info)}" for name, info in each.items())
             for each in (self.inputs, self.outputs)
         )
         return f"<Graph {parts}; {' -> '.join(ends)}>"
@@ -261,6 +266,10 @@ class Graph:
         ]
         columns = [Column(name) for name in ("node", "operator", "reads", "makes")]
         return f"{repr(self)[1:-1]}\n{Table(columns, rows).text()}"
+
+    def _sized(self, name: str, info: Value) -> str:
+        known = ", ".join(str(each) or "?" for each in self.symbols.get(name, ()))
+        return str(info).replace("?", known or "?")
 
     def _described(self, name: str) -> str:
         known = self.tensors.get(name, self.outputs.get(name))
@@ -279,8 +288,7 @@ class Graph:
         for name, info in self.outputs.items():
             reads = (makers[name],) if name in makers else ()
             boxes.append(Box("output", name, "end", f"{name}: {info}", reads))
-        left = len(self.nodes) - _MOST
-        note = f"<p>and {left} nodes more</p>" if left > 0 else ""
+        note = f"<p>and {left} nodes more</p>" if (left := len(self.nodes) - _MOST) > 0 else ""
         return f'<div class="graph">{_STYLE}{drawing(boxes)}{note}</div>'
 
 
@@ -342,11 +350,8 @@ def _of_qparams(q: QParams) -> list[Any]:
 def _values(parts: dict[str, Any]) -> Mapping[str, Value]:
     known = {}
     for name, (dtype, dims, qparams) in parts.items():
-        numbers = None if dims is None else tuple(int(each) for each in dims)
-        q = None
-        if qparams is not None:
-            scale, point, of, axis = qparams
-            q = QParams(scale, point, of, axis=axis)
+        numbers = None if dims is None else tuple(map(int, dims))
+        q = None if qparams is None else QParams(*qparams[:3], axis=qparams[3])
         known[name] = Value(str(dtype), numbers, q)
     return MappingProxyType(known)
 
@@ -354,6 +359,8 @@ def _values(parts: dict[str, Any]) -> Mapping[str, Value]:
 def _encoded(value: Any) -> Any:  # noqa: ANN401 - what attributes hold
     if isinstance(value, Mapping):
         return {name: _encoded(each) for name, each in value.items()}
+    if isinstance(value, Graph):
+        return {"graph": value.to_json()}
     if isinstance(value, np.ndarray):
         data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
         return {"array": data, "dtype": value.dtype.name, "dims": value.shape}
@@ -371,10 +378,10 @@ def _decoded(parts: dict[str, Any]) -> Mapping[str, Any]:
 
 
 def _one(part: Any) -> Any:  # noqa: ANN401
-    if isinstance(part, list):
-        return tuple(_one(each) for each in part)
     if not isinstance(part, dict):
-        return part
+        return tuple(_one(each) for each in part) if isinstance(part, list) else part
+    if "graph" in part:
+        return Graph.from_json(part["graph"])
     if "array" in part:
         data = base64.b64decode(part["array"], validate=True)
         array = np.frombuffer(data, _dtype(part["dtype"])).reshape(part["dims"])
@@ -385,10 +392,9 @@ def _one(part: Any) -> Any:  # noqa: ANN401
 
 def _dtype(name: str) -> np.dtype[Any]:
     """Return NumPy's type of a name, or that of ml_dtypes, whose arrays know theirs by it."""
-    try:
+    if hasattr(np, name):
         return np.dtype(name)
-    except TypeError:
-        import ml_dtypes
+    import ml_dtypes
 
-        known: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-        return known
+    known: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    return known

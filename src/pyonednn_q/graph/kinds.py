@@ -203,6 +203,7 @@ UPSAMPLE = Kind("Upsample", grows=True)
 
 # What a graph is rid of.
 CONSTANT = Kind("Constant", compared=False)
+IF = Kind("If", compared=False)
 IDENTITY = Kind("Identity", bound="step")
 DROPOUT = Kind("Dropout")
 SHAPE, SIZE = Kind("Shape"), Kind("Size")

@@ -60,11 +60,17 @@ def read(
 
     Raises
     ------
+    ArgumentError
+        Lengths of an input that neither says.
     Error
         Not a model that can be read or run: see `onnx.load` and `onnx.Model`.
     """
     dims = {name: array.shape for name, array in (arrays or {}).items()}
     graph = onnx.load(path, dims={**dims, **dims_of(options.dims)})
+    for name, symbols in graph.symbols.items():
+        lengths = "x".join(str(each) if isinstance(each, int) else "N" for each in symbols)
+        got = f"nothing for {shown(name)}, whose lengths are open"
+        raise ArgumentError("--dims", got, f"--dims {shown(name)[1:-1]}={lengths}")
     fused = onnx.fuse(graph, exact_rounding=options.exact_rounding, saturation=options.saturation)
     return ModelFile(path, graph, onnx.Model(fused))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q.native import Prepared
-from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.network.carrier import spec_of_array
 
 if TYPE_CHECKING:
     from pyonednn_q.graph.graph import Graph
@@ -59,7 +59,7 @@ class TimedForm(NamedTuple):
     ) -> TimedForm:
         """Compile a network for its inputs, and run it once."""
         arrays = [inputs[name] for name in network.inputs]
-        specs = {name: TensorSpec.of(inputs[name], name) for name in network.inputs}
+        specs = {name: spec_of_array(inputs[name], name) for name in network.inputs}
         compiled = network.compile(specs)
         outputs = {name: node.output for node in graph.nodes for name in node.outputs}
         owners: dict[str, str] = {}

@@ -13,6 +13,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import Prepared
 from pyonednn_q.network.accuracy_loop import Array, Floats, MixedCalibration, Values, table
 from pyonednn_q.network.calibration_options import CalibrationOptions, found_ranges, named_inputs
+from pyonednn_q.network.carrier import spec_of_array
 from pyonednn_q.network.graph import Network, Node
 from pyonednn_q.network.quantized_network import (
     code_tensors,
@@ -21,7 +22,6 @@ from pyonednn_q.network.quantized_network import (
     readers_of,
 )
 from pyonednn_q.ops.operator import Operator
-from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.quantize.config import QuantizationConfig
 from pyonednn_q.quantize.precision import WeighedLayer
 from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
@@ -191,7 +191,7 @@ def _with_all(network: Network) -> Network:
 
 
 def _compiled(network: Network, inputs: Values) -> Compiled:
-    return network.compile({name: TensorSpec.of(array, name) for name, array in inputs.items()})
+    return network.compile({name: spec_of_array(array, name) for name, array in inputs.items()})
 
 
 def _medians(compiled: Compiled, arrays: tuple[Array, ...]) -> dict[str, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +13,17 @@ from pyonednn_q.native import Prepared
 from pyonednn_q.native.arrays import checked, in_layout
 from pyonednn_q.native.program import Pass, PlacedStep, Program
 from pyonednn_q.network.arena import Lifetime, arranged
+from pyonednn_q.network.carrier import as_carrier, restored
 from pyonednn_q.network.lowering import natural
 
 if TYPE_CHECKING:
+    from pyonednn_q.graph.graph import Value
     from pyonednn_q.native.program import Place
     from pyonednn_q.network.lowering import Lowering, ProgramStep
     from pyonednn_q.primitive.tensor import TensorSpec
 
 Array = np.ndarray[Any, Any]
+_NONE: Mapping[str, Value] = MappingProxyType({})
 
 
 class Compiled:
@@ -35,8 +40,13 @@ class Compiled:
     """
 
     def __init__(
-        self, lowering: Lowering, inputs: tuple[str, ...], outputs: tuple[str, ...]
+        self,
+        lowering: Lowering,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...],
+        carried: Mapping[str, Value] = _NONE,
     ) -> None:
+        self._carried = {name: carried[name] for name in outputs if name in carried}
         taken = set(inputs)
         written = [_output(lowering, name, taken) for name in outputs]
         self.steps = tuple(lowering.steps)
@@ -74,7 +84,10 @@ class Compiled:
         results = self._program.run(*arrays)
         if results is NotImplemented:
             results = self._program.run_checked(*self._ready(arrays))
-        return dict(zip(self.outputs, results, strict=True))
+        tensors = dict(zip(self.outputs, results, strict=True))
+        for name, value in self._carried.items():
+            tensors[name] = restored(tensors[name], value)
+        return tensors
 
     def times(self, *arrays: Array) -> dict[str, float]:
         """Run once, and return the microseconds of each node in its place."""
@@ -116,7 +129,7 @@ class Compiled:
         if len(arrays) != len(self.inputs):
             wanted = f"{len(self.inputs)}: {', '.join(self.inputs)}"
             raise ArgumentError("arrays", str(len(arrays)), wanted)
-        inputs = zip(self.inputs.items(), arrays, strict=True)
+        inputs = zip(self.inputs.items(), map(as_carrier, arrays), strict=True)
         return [in_layout(checked(name, array, spec), spec) for (name, spec), array in inputs]
 
     def _step(self, step: ProgramStep, places: dict[str, Place], is_in_place: bool) -> PlacedStep:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyonednn_q.argument import instance, items, named
-from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
+from pyonednn_q.graph.graph import Value
 from pyonednn_q.native.arrays import memory_order
+from pyonednn_q.network.carrier import spec_of_array
 from pyonednn_q.network.compiled import Compiled
 from pyonednn_q.network.lowering import Lowering
 from pyonednn_q.network.moves import Lookup, Repeat, Slice, Transpose
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from pyonednn_q.ops.planned import Planned
 
 Array = np.ndarray[Any, Any]
+_NONE: Mapping[str, Value] = MappingProxyType({})
 OPERATIONS = (
     Pool, Reshape, Concat, Quantize, Dequantize, Convert, Lookup, Transpose, Slice, Repeat,
     CodeMatMul, Softmax, LayerNorm, PythonCall,
@@ -103,6 +107,11 @@ class Network:
         What is computed.
     outputs : sequence of str
         Names of what a call returns.
+    carried : mapping of str to Value, optional
+        Inputs and outputs that oneDNN has no tensors for, which only functions of Python read and
+        write: see `network.carrier`.
+    dims : mapping of str to tuple of int, optional
+        Of inputs, that nodes were made for: errors of other ones name the input.
 
     Raises
     ------
@@ -124,7 +133,16 @@ class Network:
     [3, 3]
     """
 
-    def __init__(self, inputs: Any, nodes: Any, outputs: Any) -> None:  # noqa: ANN401 - sequences
+    def __init__(
+        self,
+        inputs: Any,  # noqa: ANN401 - a sequence
+        nodes: Any,  # noqa: ANN401 - a sequence
+        outputs: Any,  # noqa: ANN401 - a sequence
+        carried: Mapping[str, Value] = _NONE,
+        dims: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    ) -> None:
+        self._carried = named("carried", carried, Value)
+        self._dims = named("dims", dims, tuple)
         self.inputs: tuple[str, ...] = items("inputs", inputs, str)
         self.nodes: tuple[Node, ...] = items("nodes", nodes, Node)
         self.outputs: tuple[str, ...] = items("outputs", outputs, str)
@@ -169,15 +187,28 @@ class Network:
         if compiled is None:
             inputs = dict(zip(self.inputs, key, strict=True))
             lowering = Lowering(inputs, {node.dst for node in self.nodes})
-            for node in self._needed():
-                lowering.node = node.dst
-                if isinstance(node.runs, Operator):
-                    _lower_operator(lowering, node, node.runs)
-                else:
-                    node.runs.lower(lowering, node.dst, node.srcs)
-            compiled = Compiled(lowering, self.inputs, self.outputs)
+            try:
+                self._lower(lowering)
+            except (ArgumentError, UnsupportedError):
+                self._check_dims(inputs)
+                raise
+            compiled = Compiled(lowering, self.inputs, self.outputs, self._carried)
             compiled = self._compiled.add(key, compiled, compiled.nbytes)
         return compiled
+
+    def _lower(self, lowering: Lowering) -> None:
+        for node in self._needed():
+            lowering.node = node.dst
+            if isinstance(node.runs, Operator):
+                _lower_operator(lowering, node, node.runs)
+            else:
+                node.runs.lower(lowering, node.dst, node.srcs)
+
+    def _check_dims(self, inputs: Mapping[str, TensorSpec]) -> None:
+        """Refuse inputs of other dims than those that the nodes were made for, by their names."""
+        for name, dims in self._dims.items():
+            if inputs[name].dims != dims:
+                raise ShapeError(name, str(inputs[name].dims), str(dims)) from None
 
     def _needed(self) -> list[Node]:
         """Return the nodes that outputs depend on."""
@@ -195,7 +226,7 @@ class Network:
             raise ArgumentError("arrays", str(len(arrays)), f"{len(self.inputs)}: {self.inputs}")
         specs = {}
         for name, array in zip(self.inputs, arrays, strict=True):
-            spec = TensorSpec.of(array, name)
+            spec = spec_of_array(array, name)
             if memory_order(array) is None:
                 spec = TensorSpec.dense(spec.dims, spec.dtype)
             specs[name] = spec

@@ -29,6 +29,7 @@ from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_writer import save
+from pyonednn_q.onnx.open_quantizers import at_lengths, opened
 from pyonednn_q.onnx.quantized_form import (
     QuantizerPlacement,
     codes_name,
@@ -52,7 +53,8 @@ class Calibration(MixedCalibration[Graph, Model]):
     Parameters
     ----------
     source : Graph
-        Without quantizers.
+        Without quantizers. Lengths of its inputs may be open: those of `inputs` say where
+        quantizers go.
     ranges : mapping of str to (lo, hi)
         Of its real tensors, in their units.
     inputs, values : mapping of str to ndarray
@@ -85,11 +87,13 @@ class Calibration(MixedCalibration[Graph, Model]):
         floats: Floats = (),
         quantizers: Quantizers = PLAIN,
     ) -> None:
-        layers = (node.name for node in layers_of(source))
+        known = at_lengths(source, {name: array.shape for name, array in inputs.items()})
+        layers = (node.name for node in layers_of(known))
         super().__init__(source, layers, ranges, inputs, values, floats, quantizers)
         stay = frozenset(self.floats)
-        self.changes = QuantizerPlacement(source, stay).changes()
-        self.graph = quantized_form(source, self.ranges, stay, quantizers)
+        self.changes = QuantizerPlacement(known, stay).changes()
+        self._seen = quantized_form(known, self.ranges, stay, quantizers)
+        self.graph = opened(source, known, self._seen)
 
     def notes(self) -> dict[str, str]:
         """Return what a configuration asks for and does not get, and what it leaves in floats."""
@@ -107,7 +111,7 @@ class Calibration(MixedCalibration[Graph, Model]):
         exact_rounding : bool
             As of `fuse`.
         """
-        return Model(self._fused(exact_rounding=exact_rounding))
+        return Model(self._fused(self.graph, exact_rounding=exact_rounding))
 
     def save(self, file: str | os.PathLike[str], *, form: str = "qdq") -> None:
         """Write the model with its quantizers; `load` reads both forms.
@@ -143,12 +147,14 @@ class Calibration(MixedCalibration[Graph, Model]):
             layer in float32.
         """
         flag("times", times)
-        ready = Model(self._fused()).graph  # with the nodes of layers that no kernel takes
+        ready = Model(
+            self._fused(self._seen)
+        ).graph  # with the nodes of layers that no kernel takes
         names = [name for node in ready.nodes for name in node.outputs if name]
         outputs = {name: ready.tensors.get(name, Value("float32", None)) for name in names}
         seen = Model(replace(ready, outputs=MappingProxyType({**outputs, **ready.outputs})))
         values = {**self._inputs, **seen.run(self._inputs)}
-        reals = codes_name(self.graph.nodes)
+        reals = codes_name(self._seen.nodes)
         rows = []
         for node in seen.graph.nodes:
             name = reals.get(node.output, node.output)
@@ -163,10 +169,8 @@ class Calibration(MixedCalibration[Graph, Model]):
         }
         return table(heads, rows, {**whys, **self.notes()}, times=times)
 
-    def _fused(self, *, exact_rounding: bool = False) -> FusedGraph:
-        fused = fuse(
-            self.graph, exact_rounding=exact_rounding, keep_rounding=False, floats=self.floats
-        )
+    def _fused(self, graph: Graph, *, exact_rounding: bool = False) -> FusedGraph:
+        fused = fuse(graph, exact_rounding=exact_rounding, keep_rounding=False, floats=self.floats)
         return replace(fused, changes=(*self.changes, *fused.changes))
 
 

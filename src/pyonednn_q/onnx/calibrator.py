@@ -8,10 +8,10 @@ activations and additions join their chains.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from math import prod
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -22,7 +22,7 @@ from pyonednn_q.argument import (
     whole,
 )
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.graph.graph import Graph, GraphNode
+from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.network import Network, NetworkCalibration
 from pyonednn_q.network.accuracy_loop import (
     Floats,
@@ -41,6 +41,7 @@ from pyonednn_q.onnx.calibration import Calibration
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_reader import load
+from pyonednn_q.onnx.open_quantizers import at_lengths
 from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.onnx.quantized_form import (
     QuantizerPlacement,
@@ -49,6 +50,7 @@ from pyonednn_q.onnx.quantized_form import (
     quantized_outputs,
     with_norms_as_layers,
 )
+from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.quantize.calibrate import estimator
 from pyonednn_q.quantize.config import QuantizationConfig
 from pyonednn_q.quantize.precision import WeighedLayer
@@ -106,8 +108,8 @@ def calibrate(
         Of float32 layers, without quantizers: what `onnx.load`, `network.sequential` and
         `torch.sequential` return, or a `Network` of your own.
     batches : iterable of (mapping of str to array_like, or array_like)
-        Inputs by name; or the input, of a model that has one. In the model's dims. Read once; the
-        first stays, to compare results on.
+        Inputs by name; or the input, of a model that has one. In the model's dims; in any, where it
+        leaves lengths open. Read once; the first stays, to compare results on.
     config : mapping, path of a JSON file, or QuantizationConfig, optional
         A configuration of the training tool, NNCF (`quantize.read_config`). It decides ranges,
         modes, widths of weights, shared scales and which layers stay in floats. Its scopes name
@@ -161,7 +163,12 @@ def calibrate(
 
 
 def _calibrated(graph: Graph, batches: Iterable[Any], options: CalibrationOptions) -> Calibration:
-    plain, _ = prepared(graph)
+    samples = iter(batches)
+    if graph.symbols:
+        samples, dims = _peeked(samples, tuple(graph.inputs))
+        plain = at_lengths(graph, dims)
+    else:
+        plain, _ = prepared(graph)
     if any(node.row.is_quantizer for node in plain.nodes):
         raise ArgumentError("model", "quantizers", "a model of floats; `fuse` takes quantized ones")
     if not layers_of(plain):
@@ -174,25 +181,48 @@ def _calibrated(graph: Graph, batches: Iterable[Any], options: CalibrationOption
     stay = options.staying(quantizers, layers)
     outputs = quantized_outputs(source, quantizers)
     codes = tuple(dict.fromkeys((*placement.tensors, *outputs)))
-    seen = {name: source.tensors[name] for name in codes if name not in source.inputs}
-    ends = MappingProxyType({**seen, **source.outputs})
-    observed = float_model(replace(source, outputs=ends))
+    observed: Shapes[tuple[Dims, ...], Model] = Shapes()
     first: list[tuple[Values, Values]] = []
 
     def run(batch: Any) -> Values:  # noqa: ANN401
         inputs = named_inputs(tuple(source.inputs), batch)
-        values = {**inputs, **observed.run(inputs)}
+        dims = {name: array.shape for name, array in inputs.items()} if graph.symbols else {}
+        key = tuple(dims.values())
+        if (floats := observed.get(key)) is None:
+            known = at_lengths(graph, dims) if key and first else source
+            floats = observed.add(key, _observed(known, codes), 0)
+        values = {**inputs, **floats.run(inputs)}
         if not first:
             first.append((inputs, values))
         return {name: values[name] for name in codes}
 
-    ranges = found_ranges(run, batches, codes, quantizers, options.estimators)
+    ranges = found_ranges(run, samples, codes, quantizers, options.estimators)
+    observed.clear()  # whose weights are as large as the model
+    known, source = source, graph if graph.symbols else source
 
     def calibrated(settled: QuantizationConfig | None) -> Calibration:
         return Calibration(source, ranges, *first[0], stay, decided(settled))
 
-    weighed = {n.name: _weighed(n, source) for n in placement.layers if n.name not in stay}
+    weighed = {n.name: _weighed(n, known) for n in placement.layers if n.name not in stay}
     return calibrated(options.settled(weighed, lambda settled: calibrated(settled).model()))
+
+
+def _peeked(
+    samples: Iterator[Any], names: tuple[str, ...]
+) -> tuple[Iterator[Any], dict[str, Dims]]:
+    """Return samples from the first on, and the dims of that one."""
+    try:
+        first = next(samples)
+    except StopIteration:
+        raise ArgumentError("batches", "none", "one at least") from None
+    dims = {name: array.shape for name, array in named_inputs(names, first).items()}
+    return chain([first], samples), dims
+
+
+def _observed(source: Graph, codes: tuple[str, ...]) -> Model:
+    """Return a float model whose results are the tensors that become codes, and its own."""
+    seen = {name: source.tensors[name] for name in codes if name not in source.inputs}
+    return float_model(replace(source, outputs={**seen, **source.outputs}))
 
 
 def _weighed(node: GraphNode, graph: Graph) -> WeighedLayer:

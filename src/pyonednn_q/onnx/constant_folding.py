@@ -16,6 +16,8 @@ from pyonednn_q.graph.graph import Dims, Graph, GraphNode, Value
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
 from pyonednn_q.onnx.reference_call import reference_call
+from pyonednn_q.onnx.shape_inference import inferred
+from pyonednn_q.onnx.subgraphs import branch_of
 
 Array = np.ndarray[Any, Any]
 
@@ -32,10 +34,54 @@ def with_constants_computed(graph: Graph) -> Graph:
     ----------
     graph : Graph
     """
-    edit = GraphEdit(graph)
-    folder = ConstantFolder(edit.constants, graph.tensors, graph.opsets)
-    edit.nodes += [kept for node in graph.nodes if (kept := folder.fold(node)) is not None]
-    return edit.result()
+    folding = _Folding(graph)
+    for node in graph.nodes:
+        folding.fold(node)
+    return folding.result()
+
+
+class _Folding(GraphEdit):
+    """The new graph, and what is known of its tensors meanwhile."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self._tensors = dict(graph.tensors)
+        self._folder = ConstantFolder(self.constants, self._tensors, graph.opsets)
+
+    def fold(self, node: GraphNode) -> None:
+        """Add a node, unless its results are constants; the branch of an If that runs."""
+        if node.row is kinds.IF and self._is_put_in(node):
+            return
+        kept = self._folder.fold(node)
+        if kept is not None:
+            self._learn(kept)
+            self.nodes.append(kept)
+
+    def _is_put_in(self, node: GraphNode) -> bool:
+        """Add the branch of an If whose condition is constant; tell whether it is."""
+        condition = self.constants.get(node.inputs[0])
+        if condition is None or condition.size != 1:
+            return False
+        is_true = bool(condition.reshape(()))
+        nodes, constants = branch_of(node, is_true=is_true, fresh=self.free)
+        self.constants.update(constants)
+        for each in nodes:
+            self.fold(each)
+        return True
+
+    def _learn(self, node: GraphNode) -> None:
+        """Infer what a node makes, if dims of it follow only from what was computed meanwhile."""
+        infos = [self._tensors.get(name) for name in node.outputs if name]
+        if all(info is not None and info.dims is not None for info in infos):
+            return
+        read = [name for name in dict.fromkeys(node.inputs) if name]
+        own = {name: self.constants[name] for name in read if name in self.constants}
+        inputs = {n: self._tensors[n] for n in read if n in self._tensors and n not in own}
+        if len(own) + len(inputs) < len(read) or any(v.dims is None for v in inputs.values()):
+            return
+        outputs = tuple(filter(None, node.outputs))
+        known = inferred((node,), own, inputs, outputs, self.graph.opsets)
+        self._tensors.update((n, known[n]) for n in outputs if n in known)
 
 
 class ConstantFolder:
@@ -45,8 +91,8 @@ class ConstantFolder:
     ----------
     constants : dict of str to ndarray
         Of the graph; results are added.
-    tensors : mapping of str to Value
-        Types and dims that are known.
+    tensors : dict of str to Value
+        Types and dims that are known; those of results are added.
     opsets : mapping of str to int
         Versions of operators, by domain.
     """
@@ -54,7 +100,7 @@ class ConstantFolder:
     def __init__(
         self,
         constants: dict[str, Array],
-        tensors: Mapping[str, Value],
+        tensors: dict[str, Value],
         opsets: Mapping[str, int],
     ) -> None:
         self._constants = constants
@@ -157,12 +203,23 @@ class ConstantFolder:
 
     def _is_small(self, node: GraphNode) -> bool:
         """Tell whether results are no more than what is read, or little."""
+        self._learn(node)
         infos = [self._tensors.get(name) for name in node.outputs if name]
         dims = [info.dims for info in infos if info is not None and info.dims is not None]
         if len(dims) == len(infos):
             more = sum(map(math.prod, dims)) - self._size(node)
             return more <= 0 or _WIDEST * more <= self._left
         return not node.row.grows and self._size(node) <= _SMALL and self._left > 0
+
+    def _learn(self, node: GraphNode) -> None:
+        """Infer how large the results of a node of constants are, if that is not known."""
+        if all((info := self._tensors.get(n)) and info.dims is not None for n in node.outputs if n):
+            return
+        own = {name: self._constants[name] for name in node.inputs if name in self._constants}
+        if len(own) == len({*filter(None, node.inputs)}):
+            outputs = tuple(filter(None, node.outputs))
+            known = inferred((node,), own, {}, outputs, self._opsets)
+            self._tensors.update((name, known[name]) for name in outputs if name in known)
 
     def _size(self, node: GraphNode) -> int:
         """Return how many elements a node reads."""
@@ -178,6 +235,7 @@ class ConstantFolder:
         result = np.array(result) if is_view else result
         result.flags.writeable = False
         self._constants[name] = result
+        self._tensors[name] = Value(result.dtype.name, result.shape)
 
 
 def _same_axis(before: Dims, axis: int, after: Dims) -> list[int]:

@@ -18,7 +18,7 @@ from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.fused_node import FusedNode
-from pyonednn_q.onnx.layer_reader import NoLayer, weights_of
+from pyonednn_q.onnx.layer_reader import NoLayer, weights_of, with_live_channels
 from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
 from pyonednn_q.onnx.saturating_layers import narrowed, saturates
 from pyonednn_q.qparams import QParams
@@ -70,6 +70,7 @@ def dynamic_layer(
         weights = weights_of(kind, view, node, src, CodeTensor(node.inputs[1], wei_q, node))
         if isinstance(weights, NoLayer):
             return weights
+        weights = with_live_channels(weights)
         tail = ChainReader(view).tail(value, weights.axis, stores=not in_floats)
         options: dict[str, Any] = {"post": tail.post, **weights.options}
         why = ""

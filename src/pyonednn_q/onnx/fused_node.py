@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from pyonednn_q.expr.steps import Chain
-from pyonednn_q.graph.graph import GraphNode, Restored, Value, reduced
+from pyonednn_q.graph.graph import Graph, GraphNode, Restored, Value, reduced
 from pyonednn_q.graph.kind import Kind
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.ops.operator import Operator
@@ -172,6 +172,11 @@ class FusedGraph:
         What the codes of a tensor mean.
     opsets : mapping of str to int
         Versions of operators, by domain.
+    source : Graph or None
+        The model, where lengths of its inputs are open: there are no nodes then, until `Model`
+        knows the lengths.
+    options : mapping of str to object
+        What `fuse` was told of it.
     changes : tuple of Change
         What passes made of the model's nodes before they were fused.
     """
@@ -183,13 +188,26 @@ class FusedGraph:
     tensors: Mapping[str, Value]
     qparams: Mapping[str, QParams]
     opsets: Mapping[str, int]
+    source: Graph | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
 
     def __reduce__(self) -> Restored:
         return reduced(self)
 
+    @classmethod
+    def unbound(cls, source: Graph, options: Mapping[str, Any]) -> FusedGraph:
+        """Return what stands for a model until the lengths of its inputs are known."""
+        return cls((), {}, source.inputs, source.outputs, {}, {}, source.opsets, source, options)
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes its layers take: codes of weights, and what kernels pack of them."""
+        layers = [node.operator for node in self.nodes if isinstance(node.operator, Operator)]
+        return 2 * sum(layer.weights.values.nbytes for layer in layers)
+
     def __repr__(self) -> str:
-        return f"<FusedGraph of {len(self.nodes)} nodes>"
+        return f"<FusedGraph of {len(self.nodes) if self.source is None else 'open'} nodes>"
 
     def report(self) -> str:
         """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""

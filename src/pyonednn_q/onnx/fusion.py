@@ -17,6 +17,7 @@ from pyonednn_q.network.accuracy_loop import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.dynamic_layers import dynamic_layer
 from pyonednn_q.onnx.float_layers import float_layer
+from pyonednn_q.onnx.float_warning import warn_of_floats
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.layer_reader import LayerReader, NoLayer
 from pyonednn_q.onnx.passes import Change, prepared
@@ -61,13 +62,13 @@ def fuse(
         (docs/saturation.md). f32: primitives of float32 on the real values of their codes; of a
         dynamic source on the source itself. narrow: weights of 7 bits, and the node says what that
         costs. allow: as they are. refuse: `Model` raises SaturationError. The logger ``pyonednn_q``
-        counts them in one warning.
+        counts them in one warning, and warns where no layer at all is INT8.
 
     Returns
     -------
     FusedGraph
         Layers with all that follows them, operations on codes between them, and the nodes that run
-        as they are, each with its reason.
+        as they are, each with its reason. Of a graph with open lengths: what `Model` makes that of.
     """
     instance("graph", graph, Graph)
     flag("exact_rounding", exact_rounding)
@@ -76,6 +77,9 @@ def fuse(
     types = named("floats", floats, str)
     for name, dtype in types.items():
         one_of(f"floats[{shown(name)}]", dtype, FLOAT_TYPES)
+    if graph.symbols:
+        same = {"exact_rounding": exact_rounding, "keep_rounding": keep_rounding}
+        return FusedGraph.unbound(graph, {**same, "floats": types, "saturation": saturation})
     plain, changes = prepared(graph)
     view = GraphView(plain)
     layers = LayerReader(
@@ -86,7 +90,8 @@ def fuse(
         for node in graph.nodes
         if node.row is kinds.MATMUL_BITS
     }
-    return _Fusion(view, layers, types, bits, saturation).result(changes)
+    fused = _Fusion(view, layers, types, bits, saturation).result(changes)
+    return warn_of_floats(fused, types)
 
 
 class _Fusion:
@@ -224,9 +229,8 @@ class _Fusion:
             for at, name in enumerate(node.inputs)
             if name in view.constants
         }
-        is_beside = (
-            node.row is kinds.CONCAT and constants
-        )  # elements of the result, whose codes differ
+        # Elements of the result, whose codes differ.
+        is_beside = node.row is kinds.CONCAT and constants
         if q is None or is_beside or any(self._meaning(name) != q for name in srcs):
             return
         operation = CodeOperation(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.graph.graph import Graph, GraphNode
-from pyonednn_q.onnx.shape_inference import inferred
+from pyonednn_q.onnx.shape_inference import with_tensors
 
 Array = np.ndarray[Any, Any]
 
@@ -90,6 +90,4 @@ class GraphEdit:
         if is_same and self.constants.keys() == before.constants.keys():
             return before
         nodes, constants = tuple(self.nodes), MappingProxyType(self.constants)
-        tensors = inferred(nodes, constants, before.inputs, before.outputs, before.opsets)
-        known = {name: tensors.get(name, info) for name, info in before.outputs.items()}
-        return Graph(nodes, constants, before.inputs, known, before.opsets, tensors)
+        return with_tensors(replace(before, nodes=nodes, constants=constants))

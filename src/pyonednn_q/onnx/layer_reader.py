@@ -20,6 +20,7 @@ from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.dead_channels import without_dead_channels
 from pyonednn_q.shown import shortened
 
 Array = np.ndarray[Any, Any]
@@ -91,6 +92,9 @@ class LayerReader:
             return bias
         tail = self.chains.tail(value, weights.axis)
         why = ""
+        alive = with_live_channels(weights, float(np.asarray(src.q.scale)))
+        if alive is not weights:
+            bias, weights = _real(bias, src, weights), alive
         try:
             operator = self._operator(src, weights, bias, tail)
             if self._saturation == "narrow" and saturates(operator, self._view.dims(src.name)):
@@ -207,6 +211,13 @@ def weights_of(
             return _gemm(view, node, wei)
         case _:
             return _matmul(view, src, wei)
+
+
+def with_live_channels(weights: LayerWeights, src_scale: float = 1.0) -> LayerWeights:
+    """Return weights of which channels that are all but 0 are 0; the same where none is."""
+    axis = -1 if weights.make is MatMul else 0
+    codes, q = without_dead_channels(weights.codes, weights.q, axis, src_scale)
+    return weights if q is weights.q else weights._replace(codes=codes, q=q)
 
 
 def _channels(weights: LayerWeights) -> int:

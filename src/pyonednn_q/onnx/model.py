@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import instance, named
+from pyonednn_q.argument import instance, integers, named
 from pyonednn_q.errors import (
     ArgumentError,
     DTypeError,
@@ -20,10 +20,12 @@ from pyonednn_q.errors import (
     UnsupportedError,
 )
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import Dims, GraphNode
+from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.network import CodeMatMul
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
+from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
+from pyonednn_q.onnx.open_dims import bound, check_bound, check_dims
 from pyonednn_q.onnx.pools import onnx_numbers, pool
 from pyonednn_q.onnx.products import qlinear_matmul
 from pyonednn_q.onnx.program import as_network, lowered, spec_of
@@ -31,6 +33,7 @@ from pyonednn_q.onnx.reference_call import reference_call
 from pyonednn_q.onnx.saturating_layers import warn_of_products
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.operator import Operator
+from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.shown import shortened, shown
 
 if TYPE_CHECKING:
@@ -48,12 +51,13 @@ class Model:
     ----------
     graph : FusedGraph
         As `fuse` returns it. A layer that no kernel takes here is replaced by the nodes that it
-        stands for, with the reason.
+        stands for, with the reason. Where lengths of inputs are open, every call binds them; what
+        was made for them is kept as what operators keep for their shapes is.
 
     Attributes
     ----------
     graph : FusedGraph
-        What runs.
+        What runs; without nodes where lengths are open: see `bound`.
     calls : tuple of callable
         One for each node of it: from values by name, among them constants, to the outputs, whose
         bits are those that `network` gives.
@@ -81,22 +85,56 @@ class Model:
         warn_of_products(sum(isinstance(step.runs, CodeMatMul) for step in lowered_to))
         self._compiled: Compiled | None = None
         self._is_tried = False
+        self._bound: Shapes[tuple[Dims, ...], Model] = Shapes()
         self._reads = Counter(name for node in nodes for name in node.reads)
         self._reads.update(list(graph.outputs))
 
     def __reduce__(self) -> tuple[type[Model], tuple[FusedGraph]]:
         return type(self), (self.graph,)
 
+    def bound(self, dims: Mapping[str, Any] | None = None) -> Model:
+        """Return the model for certain lengths of its inputs.
+
+        Parameters
+        ----------
+        dims : mapping of str to tuple of int, optional
+            Of its open inputs. None: those of the last call.
+
+        Raises
+        ------
+        ArgumentError, ShapeError
+            Naming the input: lengths that are open, or do not fit.
+        """
+        source = self.graph.source
+        if source is None:
+            return self
+        if dims is None:
+            if (last := self._bound.last) is None:
+                check_bound(source)
+                raise AssertionError
+            return last
+        known = {name: integers(f"dims[{shown(name)}]", each) for name, each in dims.items()}
+        return self._of_lengths(source, known)
+
+    def _of_lengths(self, source: Graph, dims: Mapping[str, Dims]) -> Model:
+        check_dims(source, dims)
+        key = tuple(dims[name] for name in source.symbols)
+        if (model := self._bound.get(key)) is None:
+            fused = fuse(bound(source, dims), **self.graph.options)
+            model = self._bound.add(key, Model(fused), fused.nbytes)
+        return model
+
     def run(self, inputs: Mapping[str, Any]) -> Values:
         """Return the outputs of the model by name.
 
-        One call of the compiled `network`, made on the first run. A model that is none (a scalar
-        between nodes, dims of 0) runs node by node, with the same bits.
+        One call of the compiled `network`, made on the first run. A model that is none (dims of 0,
+        or that only the values say) runs node by node, with the same bits.
 
         Parameters
         ----------
         inputs : mapping of str to array_like
-            Of the dims and types that the model has for them.
+            Of the types that the model has for them, and of its dims; of any, where it leaves them
+            open.
 
         Raises
         ------
@@ -104,6 +142,9 @@ class Model:
             Naming the input.
         """
         arrays = self._checked(inputs)
+        if (source := self.graph.source) is not None:
+            dims = {name: arrays[name].shape for name in source.symbols}
+            return self._of_lengths(source, dims).run(arrays)
         if (program := self._program()) is not None:
             results = program(*arrays.values())
             return {
@@ -124,11 +165,17 @@ class Model:
     def network(self) -> Network:
         """Return the same as a network: compiled for its dims, one call runs all of it.
 
+        Of a model with open lengths it is that of the last call, or of those that `bound` is told.
+
         Raises
         ------
+        ArgumentError
+            Lengths of inputs that are open, and no call that bound them.
         UnsupportedError
-            A tensor between nodes of a type that oneDNN has not, or of dims that are not known.
+            A tensor between nodes whose dims are not known.
         """
+        if self.graph.source is not None:
+            return self.bound().network()
         steps: list[list[Node]] = []
         for each in self._steps:
             if isinstance(each, UnsupportedError):
@@ -153,7 +200,7 @@ class Model:
 
     def report(self) -> str:
         """Return a table, a line for each node: what it stands for, how it runs, why not INT8."""
-        return self.graph.report()
+        return self.bound().graph.report()
 
     def _checked(self, inputs: Mapping[str, Any]) -> Values:
         known = named("inputs", inputs, object)
@@ -166,7 +213,7 @@ class Model:
             array = as_array(argument, known[name])
             if array.dtype.name != info.dtype:
                 raise DTypeError(argument, str(array.dtype), info.dtype)
-            if array.shape != info.dims:
+            if info.dims is not None and array.shape != info.dims:
                 raise ShapeError(argument, str(array.shape), str(info.dims))
             arrays[name] = array
         return arrays

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,18 +21,22 @@ from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.external_data import ExternalData
-from pyonednn_q.onnx.shape_inference import inferred
-from pyonednn_q.onnx.tensor_reader import TensorReader, refused
+from pyonednn_q.onnx.half_precision import in_float32
+from pyonednn_q.onnx.opset_raising import RAISED_FROM, RAISED_TO, OpsetRaiser
+from pyonednn_q.onnx.shape_inference import ranks, with_tensors
+from pyonednn_q.onnx.subgraphs import captured, check_inlined
+from pyonednn_q.onnx.tensor_reader import MOST_DIMS, TensorReader, refused
 from pyonednn_q.onnx.wire import count_fields, fields_of
 from pyonednn_q.shown import install, shortened, shown
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto
+    from onnx import GraphProto, ModelProto, NodeProto
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
 _FIELDS_A_NODE = 20  # on average, of as many nodes as there may be: seconds to count
+_OPEN = -1  # what some write instead of no length
 _SMALL = 1 << 12  # bytes of constants that decide over shapes, which the checker sees
 
 
@@ -52,7 +56,7 @@ def load(
         Only a model with a path may have external data, in files of its own directory or below.
     dims : mapping, optional
         Lengths that the model leaves open: of a symbol, ``{"batch": 1}``, or all of an input,
-        ``{"x": (1, 3, 224, 224)}``.
+        ``{"x": (1, 3, 224, 224)}``. Those that stay open are bound by each call: see `Model`.
     max_bytes : int
         Of the model, and of its external data over all tensors.
     max_nodes : int
@@ -64,14 +68,15 @@ def load(
     -------
     Graph
         Constants that Constant nodes had are among the others. Initializers that are inputs, too,
-        are constants.
+        are constants. Functions of the model's own are written out, opsets 7 to 12 are written as
+        opset 13, and layers of float16 or bfloat16 as those of float32.
 
     Raises
     ------
     ArgumentError
-        Not a valid model; more than is allowed; dims that stay open; external data elsewhere.
+        Not a valid model; more than is allowed; an input of any rank; external data elsewhere.
     UnsupportedError
-        Subgraphs, functions of the model's own, sparse tensors, sequences, text: by name.
+        Subgraphs other than an If's, sparse tensors, sequences, text: by name.
     LibraryError
         The package onnx is not installed.
 
@@ -147,44 +152,81 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
     source = proto.graph
     if len(source.node) > max_nodes:
         raise ArgumentError("model", f"{len(source.node)} nodes", f"at most {max_nodes}")
-    if len(proto.functions):
-        names = ", ".join(shown(each.name) for each in proto.functions[:5])
-        raise refused("inline them", f"functions of the model's own: {names}")
     if len(source.sparse_initializer):
         raise refused("make them dense", "sparse initializers")
     constants = {each.name: reader.array(each) for each in source.initializer}
-    read = [(each, _node(each, reader)) for each in source.node]
+    if len(proto.functions):
+        proto = _inlined(proto, max_nodes)
+    nodes = _nodes(proto.graph.node, reader, constants)
     _check(proto)
-    nodes = []
-    for _, node in read:
-        if node.row is kinds.CONSTANT:
-            constants[node.outputs[0]] = _constant(node)
-        else:
-            nodes.append(node)
     for kind, values in (("inputs", source.input), ("outputs", source.output)):
         if len({each.name for each in values}) < len(values):
             raise ArgumentError("model", f"{kind} of one name", f"{kind} of different names")
     open_inputs = [each for each in source.input if each.name not in constants]
-    inputs = {each.name: _value_info(each, fixed) for each in open_inputs}
     for name in fixed:
-        if name not in inputs and not any(name in _symbols(each) for each in open_inputs):
-            raise ArgumentError("dims", shown(name), f"inputs or symbols of {shown(list(inputs))}")
+        if not any(name == each.name or name in _symbols(each) for each in open_inputs):
+            names = [each.name for each in open_inputs]
+            raise ArgumentError("dims", shown(name), f"inputs or symbols of {shown(names)}")
+    read = {each.name: _input(each, fixed) for each in open_inputs}
+    symbols = {name: dims for name, (_, dims) in read.items() if dims is not None}
     opsets = {
         ("" if each.domain == "ai.onnx" else each.domain): each.version
         for each in proto.opset_import
     }
-    outputs = tuple(each.name for each in source.output)
-    tensors = inferred(nodes, constants, inputs, outputs, opsets)
-    unknown = Value("", None)
-    frozen = MappingProxyType
-    return Graph(
+    graph = Graph(
         nodes=tuple(nodes),
-        constants=frozen(constants),
-        inputs=frozen(inputs),
-        outputs=frozen({name: tensors.get(name, unknown) for name in outputs}),
-        opsets=frozen(opsets),
-        tensors=tensors,
+        constants=constants,
+        inputs={name: info for name, (info, _) in read.items()},
+        outputs={each.name: Value("", None) for each in source.output},
+        opsets=opsets,
+        tensors={},
+        symbols=symbols,
     )
+    graph = with_tensors(_raised(graph))
+    wide = in_float32(graph)
+    return graph if wide is graph else with_tensors(wide)
+
+
+def _inlined(proto: ModelProto, max_nodes: int) -> ModelProto:
+    """Return a model without large constants and without functions of its own."""
+    from onnx import inliner
+
+    check_inlined(proto, max_nodes)
+    skeleton = _skeleton(proto)
+    skeleton.functions.extend(proto.functions)
+    try:
+        return inliner.inline_local_functions(skeleton)
+    except Exception as error:  # of onnx, whatever it is
+        got = shortened(str(error), 200)
+        raise ArgumentError("model", got, "functions that can be written out") from None
+
+
+def _raised(graph: Graph) -> Graph:
+    """Return a graph of opset 7 to 12 as one of opset 13; as it is where that cannot be."""
+    if not RAISED_FROM <= graph.opset < RAISED_TO:
+        return graph
+    known = with_tensors(graph)
+    constants = dict(graph.constants)
+    dtypes = {name: info.dtype for name, info in known.tensors.items()}
+    nodes = OpsetRaiser(graph.opset, constants, ranks(graph), dtypes).raised(graph.nodes)
+    if nodes is None:
+        return graph
+    opsets = {**graph.opsets, "": RAISED_TO}
+    return replace(graph, nodes=tuple(nodes), constants=constants, opsets=opsets)
+
+
+def _nodes(
+    protos: Iterable[NodeProto], reader: TensorReader, constants: dict[str, Array]
+) -> list[GraphNode]:
+    """Return nodes but for those that are constants, which are added to the others."""
+    nodes = []
+    for each in protos:
+        node = _node(each, reader)
+        if node.row is kinds.CONSTANT:
+            constants[node.outputs[0]] = _constant(node)
+        else:
+            nodes.append(node)
+    return nodes
 
 
 def _node(proto: NodeProto, reader: TensorReader) -> GraphNode:
@@ -195,15 +237,41 @@ def _node(proto: NodeProto, reader: TensorReader) -> GraphNode:
     for each in proto.attribute:
         if each.name in attributes:
             raise ArgumentError(argument, f"{each.name} twice", "each attribute once")
-        attributes[each.name] = reader.attribute(kind, each)
-    outputs = tuple(proto.output)
+        is_branch = kind == kinds.IF.name and each.type == each.GRAPH
+        attributes[each.name] = (
+            _branch(each.g, reader) if is_branch else reader.attribute(kind, each)
+        )
+    inputs, outputs = tuple(proto.input), tuple(proto.output)
     if not any(outputs):
         raise ArgumentError(argument, "no output", "at least one")
+    if kind == kinds.IF.name:
+        _check_branches(argument, inputs, outputs, attributes)
+        inputs += captured(attributes)
     name = proto.name or next(filter(None, outputs))
-    frozen = MappingProxyType(attributes)
-    return GraphNode(
-        name, proto.op_type, tuple(proto.input), outputs, frozen, domain, originals=(name,)
-    )
+    return GraphNode(name, proto.op_type, inputs, outputs, attributes, domain, originals=(name,))
+
+
+def _branch(proto: GraphProto, reader: TensorReader) -> Graph:
+    """Return a branch of an If: it reads tensors of the graph around it."""
+    if len(proto.sparse_initializer) or len(proto.input):
+        raise refused("make them dense", "inputs or sparse initializers of a subgraph")
+    constants = {each.name: reader.array(each) for each in proto.initializer}
+    nodes = _nodes(proto.node, reader, constants)
+    outputs = {each.name: Value("", None) for each in proto.output}
+    return Graph(tuple(nodes), constants, {}, outputs, {}, {})
+
+
+def _check_branches(
+    argument: str, inputs: tuple[str, ...], outputs: tuple[str, ...], branches: dict[str, Any]
+) -> None:
+    known = [branches.get(name) for name in ("then_branch", "else_branch")]
+    if (
+        len(inputs) != 1
+        or not inputs[0]
+        or len(branches) != len(known)
+        or any(not isinstance(e, Graph) or len(e.outputs) != len(outputs) for e in known)
+    ):
+        raise ArgumentError(argument, "another form", "a condition and two branches of its outputs")
 
 
 def _constant(node: GraphNode) -> Array:
@@ -225,8 +293,17 @@ def _constant(node: GraphNode) -> Array:
 
 def _check(proto: ModelProto) -> None:
     """Let onnx check the model without its large constants, of which it would ask for nothing."""
-    import onnx
     import onnx.checker
+
+    try:
+        onnx.checker.check_model(_skeleton(proto))
+    except Exception as error:  # of onnx, whatever it is
+        raise ArgumentError("model", shortened(str(error), 200), "a valid ONNX model") from None
+
+
+def _skeleton(proto: ModelProto) -> ModelProto:
+    """Return a model whose large constants are inputs."""
+    import onnx
 
     source = proto.graph
     skeleton = onnx.ModelProto(ir_version=proto.ir_version)
@@ -249,41 +326,43 @@ def _check(proto: ModelProto) -> None:
             graph.input.append(info)
         else:  # twice, or an input of models of version 3
             continue
-    try:
-        onnx.checker.check_model(skeleton)
-    except Exception as error:  # of onnx, whatever it is
-        raise ArgumentError("model", shortened(str(error), 200), "a valid ONNX model") from None
+    return skeleton
 
 
-def _value_info(proto: Any, fixed: dict[str, Any]) -> Value:  # noqa: ANN401 - ValueInfoProto
+def _input(proto: Any, fixed: dict[str, Any]) -> tuple[Value, tuple[int | str, ...] | None]:  # noqa: ANN401
+    """Return type and dims of an input, and how the model has the dims where they are open."""
     kind = proto.type.WhichOneof("value")
     if kind != "tensor_type":
         raise refused("tensors do", f"input {shown(proto.name)} that is a {kind}")
     tensor = proto.type.tensor_type
     argument = f"dims of {shown(proto.name)}"
+    dtype = TensorReader.dtype(argument, tensor.elem_type).name
+    if tensor.HasField("shape") and len(tensor.shape.dim) > MOST_DIMS:
+        raise ArgumentError(argument, f"{len(tensor.shape.dim)} dims", f"at most {MOST_DIMS}")
+    dims: tuple[int | str, ...]
     if proto.name in fixed:
-        dims = integers(argument, fixed[proto.name])
+        value = fixed[proto.name]
+        dims = integers(argument, (value,) if isinstance(value, int) else value)
         if tensor.HasField("shape") and len(dims) != len(tensor.shape.dim):
             raise ArgumentError(argument, str(dims), f"{len(tensor.shape.dim)} of them")
     else:
-        wanted = f"fixed ones: dims={{{shown(proto.name)}: (...)}}"
         if not tensor.HasField("shape"):
+            wanted = f"fixed ones: dims={{{shown(proto.name)}: (...)}}"
             raise ArgumentError(argument, "none", wanted)
-        if len(tensor.shape.dim) > 32:
-            raise ArgumentError(argument, f"{len(tensor.shape.dim)} dims", "at most 32")
-        dims = tuple(_length(argument, each, fixed, wanted) for each in tensor.shape.dim)
-    if any(not 0 <= length < 1 << 40 for length in dims):
+        dims = tuple(_length(each, fixed) for each in tensor.shape.dim)
+    known = tuple(each for each in dims if isinstance(each, int))
+    if any(not 0 <= length < 1 << 40 for length in known):
         raise ArgumentError(argument, shown(dims), "lengths of at least 0")
-    return Value(TensorReader.dtype(argument, tensor.elem_type).name, dims)
+    return (Value(dtype, known), None) if len(known) == len(dims) else (Value(dtype, None), dims)
 
 
-def _length(argument: str, dim: Any, fixed: dict[str, Any], wanted: str) -> int:  # noqa: ANN401
-    kind = dim.WhichOneof("value")
-    if kind == "dim_value":
-        return int(dim.dim_value)
-    if kind == "dim_param" and dim.dim_param in fixed:
+def _length(dim: Any, fixed: dict[str, Any]) -> int | str:  # noqa: ANN401
+    """Return a length, or its symbol, which is empty where it has no name."""
+    if dim.WhichOneof("value") == "dim_value":
+        return int(dim.dim_value) if dim.dim_value != _OPEN else ""
+    if dim.dim_param in fixed:
         return whole(f"dims[{shown(dim.dim_param)}]", fixed[dim.dim_param], lo=1)
-    raise ArgumentError(argument, shown(dim.dim_param) if kind else "open ones", wanted)
+    return "" if dim.dim_param == "?" else str(dim.dim_param)
 
 
 def _symbols(proto: Any) -> set[str]:  # noqa: ANN401 - ValueInfoProto

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from pyonednn_q.argument import instance, path
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Graph
+from pyonednn_q.network.carrier import numpy_type
 from pyonednn_q.onnx.shape_inference import node_proto
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def model_bytes(graph: Graph, outputs: Iterable[str] = ()) -> bytes:
     proto = helper.make_graph(
         [node_proto(node) for node in graph.nodes],
         "graph",
-        [_value(name, info) for name, info in graph.inputs.items()],
+        [_value(name, info, graph.symbols.get(name)) for name, info in graph.inputs.items()],
         [
             *(_value(name, info) for name, info in graph.outputs.items()),
             *map(helper.make_empty_tensor_value_info, more),
@@ -81,10 +82,12 @@ def model_bytes(graph: Graph, outputs: Iterable[str] = ()) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def _value(name: str, info: Value) -> Any:  # noqa: ANN401 - ValueInfoProto
+def _value(name: str, info: Value, dims: Sequence[int | str] | None = None) -> Any:  # noqa: ANN401
+    """Return a ValueInfoProto, of open dims where there are such."""
     from onnx import helper
 
     if not info.dtype:  # a model need not say what it returns
         return helper.make_empty_tensor_value_info(name)
-    number = helper.np_dtype_to_tensor_dtype(np.dtype(info.dtype))
-    return helper.make_tensor_value_info(name, number, info.dims)
+    number = helper.np_dtype_to_tensor_dtype(numpy_type(info.dtype))
+    known = info.dims if dims is None else [None if each == "" else each for each in dims]
+    return helper.make_tensor_value_info(name, number, known)

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.onnx.constant_folding import with_constants_computed
 from pyonednn_q.onnx.plain_form import with_quantizers_of_onnx, without_identities
-from pyonednn_q.onnx.qdq_form import has_form, with_codes_between_quantizers
+from pyonednn_q.onnx.qdq_form import with_codes_between_quantizers
 from pyonednn_q.onnx.shape_inference import with_dims
 
 Pass: TypeAlias = "Callable[[Graph], Graph]"
@@ -27,7 +27,7 @@ PASSES: tuple[Pass, ...] = (
     with_codes_between_quantizers,
     with_constants_computed,
 )
-_ROUNDS = 3  # dims behind operators that onnx does not know are known after the first
+_ROUNDS = 8  # each may know dims that the one before computed; most graphs take two
 
 
 class Change(NamedTuple):
@@ -77,9 +77,10 @@ def prepared(graph: Graph) -> tuple[Graph, tuple[Change, ...]]:
     """
     changes: list[Change] = []
     for _ in range(_ROUNDS):
+        before = graph
         graph, more = passed(graph, PASSES)
         changes += more
-        if not any(has_form(node) for node in graph.nodes):
+        if graph is before:
             break
     return graph, tuple(changes)
 

@@ -12,8 +12,9 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.errors import DTypeError, ShapeError, UnsupportedError
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import GraphNode
+from pyonednn_q.graph.graph import GraphNode, Value
 from pyonednn_q.network import Convert, Lookup, Network, Node, PythonCall
+from pyonednn_q.network.carrier import as_carrier, carrier_of, is_carried, restored
 from pyonednn_q.network.lowering import natural
 from pyonednn_q.onnx.code_tables import composed, table_of
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
@@ -45,7 +46,12 @@ def as_network(graph: FusedGraph, nodes: Iterable[list[Node]]) -> Network:
         for node in each
     ]
     outputs = [name for name in graph.outputs if name not in graph.constants]
-    return Network(list(graph.inputs), steps, outputs)
+    ends = {**graph.inputs, **graph.outputs, **graph.tensors}
+    names = [name for name in (*graph.inputs, *outputs) if ends[name].dims is not None]
+    carried = {name: ends[name] for name in names if is_carried(ends[name])}
+    known = {n: carrier_of(v).dims if n in carried else v.dims for n, v in graph.inputs.items()}
+    dims = {name: each for name, each in known.items() if each is not None}
+    return Network(list(graph.inputs), steps, outputs, carried, dims)
 
 
 def lowered(
@@ -67,12 +73,14 @@ def lowered(
     Raises
     ------
     UnsupportedError
-        A tensor of a type that oneDNN has not, or of dims that are not known.
+        A tensor of dims that are not known.
     """
     computed = [name for name in dict.fromkeys(node.reads) if name not in graph.constants]
     outputs = [name for name in node.outputs if name]
     why = ""
-    if all(prod(dims_of(name, graph)) for name in (*computed, *outputs)):
+    ends = (*computed, *outputs)
+    is_python = any(not prod(dims_of(n, graph)) or is_carried(graph.tensors[n]) for n in ends)
+    if not is_python:
         try:
             nodes = _operations(node, call, graph, taken)
             if nodes:
@@ -149,34 +157,38 @@ def _looked_up(node: Node, table: Lookup, tables: Tables) -> Node:
 
 def _of_python(node: FusedNode, call: Run, computed: list[str], graph: FusedGraph) -> list[Node]:
     nodes = []
+    constants = {n: graph.constants[n] for n in node.reads if n in graph.constants}
+    for part in node.parts:
+        constants |= {n: graph.constants[n] for n in part.inputs if n in graph.constants}
+    carried = {n: graph.tensors[n] for n in computed if is_carried(graph.tensors[n])}
     for index, name in enumerate(node.outputs):
         if name:
-            function = _one(call, index, computed, graph.constants)
+            function = _one(call, index, computed, constants, carried)
             nodes.append(Node(name, PythonCall(function, spec_of(name, graph)), tuple(computed)))
     return nodes
 
 
 def _one(
-    call: Run, index: int, names: list[str], constants: Mapping[str, Array]
+    call: Run,
+    index: int,
+    names: list[str],
+    constants: Mapping[str, Array],
+    carried: Mapping[str, Value],
 ) -> Callable[..., Array]:
     """Return a call on arrays that gives one of a node's outputs."""
 
     def run(*arrays: Array) -> Array:
-        return call({**constants, **dict(zip(names, arrays, strict=True))})[index]
+        values = dict(zip(names, arrays, strict=True))
+        values |= {name: restored(values[name], value) for name, value in carried.items()}
+        return as_carrier(np.asarray(call({**constants, **values})[index]))
 
     return run
 
 
 def spec_of(name: str, graph: FusedGraph) -> TensorSpec:
-    """Return dims, type and usual layout of a tensor; refuse what oneDNN has none for."""
+    """Return dims, type and usual layout of a tensor, or of the bytes that carry it."""
     dims = dims_of(name, graph)
-    if not dims:
-        detail = "a scalar: oneDNN has tensors of one dimension and more"
-        raise UnsupportedError("refused", "making a network", name, detail)
-    try:
-        dtype = dtypes.from_numpy(np.dtype(graph.tensors[name].dtype), name)
-    except (DTypeError, TypeError):
-        got = graph.tensors[name].dtype
-        detail = f"oneDNN has no tensors of {got}"
-        raise UnsupportedError("refused", "making a network", name, detail) from None
-    return natural(dims, dtype)
+    info = graph.tensors[name]
+    if is_carried(info):
+        return carrier_of(info)
+    return natural(dims, dtypes.from_numpy(np.dtype(info.dtype), name))

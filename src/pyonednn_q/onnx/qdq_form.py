@@ -8,16 +8,14 @@ f32(x_scale · w_scale). A FakeQuantize of OpenVINO is both quantizers.
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pyonednn_q.errors import ArgumentError
-from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.expr.fq_qparams import qparams_from_fq
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.onnx.block_weights import block_weights
+from pyonednn_q.onnx.fq_quantizer import fits, fq_quantizer
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.linear import quantize_linear
 
@@ -234,9 +232,9 @@ def _concat(rewriter: _Rewriter, node: GraphNode) -> None:
 def _fake_quantize(rewriter: _Rewriter, node: GraphNode) -> None:
     """Write a FakeQuantize as quantizers, if its range goes in as it comes out and holds a 0."""
     ranges = [rewriter.constants.get(name) for name in node.inputs[1:5]]
-    quantizer = _fq_quantizer(ranges, node.attributes.get("levels", 256))
+    quantizer = fq_quantizer(ranges, node.attributes.get("levels", 256))
     values = rewriter.constants.get(node.inputs[0])
-    if quantizer is None or not _fits(quantizer, values, ranges[0]):
+    if quantizer is None or not fits(quantizer, values, ranges[0]):
         rewriter.nodes.append(node)
         return
     q = quantizer
@@ -253,53 +251,3 @@ def _fake_quantize(rewriter: _Rewriter, node: GraphNode) -> None:
         clipped = np.clip(values, lo, hi).astype(np.float32)
         rewriter.constants[codes] = quantize_linear(clipped, q.scale, q.point, **attributes)
     rewriter.add(node, kinds.DEQUANTIZE.name, (codes, scale, point), node.outputs[0], attributes)
-
-
-def _fits(quantizer: _FqQuantizer, values: Array | None, lo: Array | None) -> bool:
-    """Tell whether quantizers do the same to a tensor: a constant, or one that is computed."""
-    axis = quantizer.axis
-    if values is None:
-        return axis is None and not quantizer.is_part
-    if values.dtype != np.float32 or not np.isfinite(values).all():
-        return False
-    is_along = axis is not None and lo is not None and lo.ndim == values.ndim
-    return axis is None or (is_along and values.shape[axis] == quantizer.scale.size)
-
-
-class _FqQuantizer(NamedTuple):
-    """What a FakeQuantize does, as ONNX's quantizers take it; whether it has not all codes."""
-
-    scale: Array
-    point: Array
-    axis: int | None
-    is_part: bool
-
-
-def _fq_quantizer(ranges: list[Array | None], levels: int) -> _FqQuantizer | None:
-    known = [each for each in ranges if each is not None and each.dtype == np.float32]
-    if len(known) < 4 or not 3 <= levels <= 256:
-        return None
-    try:
-        known = list(np.broadcast_arrays(*known))
-    except ValueError:
-        return None
-    along = [axis for axis, length in enumerate(known[0].shape) if length > 1]
-    if len(along) > 1 or not (
-        np.array_equal(known[0], known[2]) and np.array_equal(known[1], known[3])
-    ):
-        return None
-    lo, hi = (each.reshape(-1) if along else float(each.reshape(())) for each in known[:2])
-    try:
-        fq = FakeQuantize(lo, hi, lo, hi, levels=levels)
-        is_signed = levels < 256 or bool(along)
-        params = qparams_from_fq(fq, "s8" if is_signed else "u8", axis=0)
-    except ArgumentError:
-        return None
-    if not params.is_exact():
-        return None
-    dtype = np.int8 if is_signed else np.uint8
-    scale = np.asarray(params.qparams.scale, np.float32)
-    point = np.asarray(params.qparams.zero_point).astype(dtype)
-    if along and not scale.ndim:  # all channels agree
-        scale, point = (np.full(known[0].size, each) for each in (scale, point))
-    return _FqQuantizer(scale, point, along[0] if along else None, levels < 256)

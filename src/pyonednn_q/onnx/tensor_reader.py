@@ -22,7 +22,7 @@ _SIX_BITS = {27, 28}
 _FIELDS = {1: "float_data", 7: "int64_data", 11: "double_data", 12: "uint64_data"}
 _FIELDS[13] = "uint64_data"
 _ALL_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
-_MOST_DIMS = 32
+MOST_DIMS = 32
 _GRAPHS = {5, 10}  # types of attributes
 
 
@@ -50,8 +50,8 @@ class TensorReader:
             More than are allowed, or a length below 0.
         """
         argument = f"tensor {shown(name)}"
-        if len(dims) > _MOST_DIMS:
-            raise ArgumentError(argument, f"{len(dims)} dims", f"at most {_MOST_DIMS}")
+        if len(dims) > MOST_DIMS:
+            raise ArgumentError(argument, f"{len(dims)} dims", f"at most {MOST_DIMS}")
         if min(dims, default=0) < 0:
             raise ArgumentError(argument, shown(tuple(dims)), "lengths of at least 0")
         count = math.prod(dims)

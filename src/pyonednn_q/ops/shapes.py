@@ -82,6 +82,12 @@ class Shapes(Generic[Key, Value]):
         _shrink()
         return kept.value
 
+    @property
+    def last(self) -> Value | None:
+        """What was used last, or ``None``."""
+        last = self._last
+        return None if last is None else last.value
+
     def clear(self) -> None:
         """Let go of everything."""
         self._last = None

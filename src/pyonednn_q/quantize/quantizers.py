@@ -16,6 +16,7 @@ import numpy as np
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fq_qparams import qparams_from_fq
 from pyonednn_q.quantize.config import LayerSettings, QuantizationConfig
+from pyonednn_q.quantize.dead_channels import without_dead_channels
 from pyonednn_q.quantize.fq_ranges import fq_from_range
 from pyonednn_q.quantize.integer_weights import integer_weights
 from pyonednn_q.quantize.ranges import qparams_from_range
@@ -155,12 +156,13 @@ class Quantizers:
         if settings is None:
             extent: Any = "per_tensor" if axis is None else "per_channel"
             plain = integer_weights(wei, self.wei_bits, granularity=extent, axis=axis or 0)
-            return plain.codes, plain.qparams
+            return without_dead_channels(plain.codes, plain.qparams, axis or 0)
         values, fq = self.weights_fq(layer, wei, axis)
         meaning = qparams_from_fq(fq, "s8", axis=axis or 0)
         codes = meaning.qparams.quantize(values)
         last = meaning.first + fq.levels - 1
-        return np.clip(codes, meaning.first, last).astype(np.int8), meaning.qparams
+        codes = np.clip(codes, meaning.first, last).astype(np.int8)
+        return without_dead_channels(codes, meaning.qparams, axis or 0)
 
     def weights_fq(self, layer: str, wei: Array, axis: int | None) -> tuple[Array, FakeQuantize]:
         """Return a layer's weights as the tool exports them, and the FakeQuantize behind them.

@@ -1,0 +1,66 @@
+"""Tensors that oneDNN has none for, carried between nodes as bytes: indices, conditions, scalars.
+
+An int64 tensor of dims (2, 3) lies in a program as u8 of dims (2, 3, 8). Only functions of Python
+read and write such a tensor, as what it is; and a network's caller, who sees no bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.errors import DTypeError
+from pyonednn_q.graph.graph import Value
+from pyonednn_q.primitive.tensor import TensorSpec
+
+__all__ = ["as_carrier", "carrier_of", "is_carried", "numpy_type", "restored", "spec_of_array"]
+
+Array = np.ndarray[Any, Any]
+
+
+def numpy_type(name: str) -> np.dtype[Any]:
+    """Return NumPy's type of a name, or that of ml_dtypes."""
+    if hasattr(np, name):
+        return np.dtype(name)
+    import ml_dtypes
+
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    return dtype
+
+
+def is_carried(value: Value) -> bool:
+    """Tell whether oneDNN has no such tensor: one without dims, or of a type that it has not."""
+    return not value.dims or not _is_known(numpy_type(value.dtype))
+
+
+def carrier_of(value: Value) -> TensorSpec:
+    """Return the bytes that carry a tensor of known dims."""
+    return TensorSpec.dense((*(value.dims or ()), numpy_type(value.dtype).itemsize), "u8")
+
+
+def as_carrier(array: Array) -> Array:
+    """Return an array; its bytes where oneDNN has no such tensor."""
+    if array.ndim and _is_known(array.dtype):
+        return array
+    dense = np.array(array, order="C", copy=None, ndmin=1)
+    return dense.view(np.uint8).reshape(*array.shape, array.itemsize)
+
+
+def restored(carrier: Array, value: Value) -> Array:
+    """Return the tensor that bytes carry."""
+    return np.ascontiguousarray(carrier).view(numpy_type(value.dtype)).reshape(value.dims or ())
+
+
+def spec_of_array(array: Array, name: str) -> TensorSpec:
+    """Return dims, data type and layout of an array, or of its bytes."""
+    return TensorSpec.of(as_carrier(array), name)
+
+
+def _is_known(dtype: np.dtype[Any]) -> bool:
+    try:
+        dtypes.from_numpy(dtype)
+    except (DTypeError, TypeError):
+        return False
+    return True
