@@ -118,7 +118,7 @@ def test_windows_that_begin_behind_the_source_are_refused_where_opsets_disagree(
         if opset == 22:
             np.testing.assert_array_equal(ready.run({"x": x})["y"], x[..., ::3])
             continue
-        with pytest.raises(UnsupportedError, match=r"1, 2\] where the standard has .*1, 3\]"):
+        with pytest.raises(UnsupportedError, match="begin behind the source, as opset 21"):
             ready.run({"x": x})
 
 

@@ -131,6 +131,11 @@ class Pool:
             per_dim("dilation", self.dilation, count),
         )
         window = Window(kernel, stride, dilation, *padding_sides(self.padding, count))
+        if self.alg != "avg_include_padding" and window.misses(lengths):
+            wanted = (
+                "an element of the source in every window: of padding there is no maximum or mean"
+            )
+            raise ShapeError("padding", shown(self.padding), wanted)
         dims = (*spec.dims[:2], *window.gathered(lengths))
         sides = (window.padding_lo, window.padding_hi)
 
