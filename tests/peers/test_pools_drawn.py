@@ -79,7 +79,7 @@ REFUSED: Mapping[str, Callable[[PoolCase], bool]] = MappingProxyType(
     }
 )
 # What has no tensor, or no kernel, in a form: it runs in others.
-_ELSEWHERE = ("oneDNN has no tensors of", "only reference loops take it", "less than the kernel")
+_ELSEWHERE = ("oneDNN has no tensors of", "only reference loops take it", "wanted less than")
 
 
 def test_drawn_pools(pytestconfig: pytest.Config) -> None:
@@ -103,7 +103,7 @@ def test_drawn_pools(pytestconfig: pytest.Config) -> None:
             tally.update(f"onnxruntime: {each}" for each in words[:1] if not verdict.open)
         tally["onnxruntime agrees"] += verdict.theirs == "right"
     print(*(f"{count:6} {what}" for what, count in sorted(tally.items())), sep="\n")  # noqa: T201
-    assert faults == []
+    assert not faults, "\n".join(faults[:30])
 
 
 CASES = {

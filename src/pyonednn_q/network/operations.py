@@ -132,10 +132,12 @@ class Pool:
         )
         window = Window(kernel, stride, dilation, *padding_sides(self.padding, count))
         if self.alg != "avg_include_padding" and window.misses(lengths):
-            wanted = (
-                "an element of the source in every window: of padding there is no maximum or mean"
-            )
+            wanted = "an element of the source in every window: of padding alone nothing is made"
             raise ShapeError("padding", shown(self.padding), wanted)
+        if self.alg == "avg_exclude_padding" and window.exceeds():
+            raise ShapeError(
+                "padding", shown(self.padding), f"less than {window.reach}, for oneDNN"
+            )
         dims = (*spec.dims[:2], *window.gathered(lengths))
         sides = (window.padding_lo, window.padding_hi)
 

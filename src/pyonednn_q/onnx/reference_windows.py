@@ -135,17 +135,17 @@ def _count(
     """Return how many windows there are; since opset 22 none begins behind source and pads."""
     room = length + lo + hi - reach
     whole = room // stride + 1
-    if not ceils or not room % stride:
+    if not ceils:
         return whole
-    if auto == "VALID":
+    count = -(-room // stride) + 1
+    if auto == "VALID" and count > whole:
         message = "VALID with ceil_mode: ONNX's text and its inference of dims disagree"
         raise RuntimeError(message)
-    if whole * stride < length + lo:
-        return whole + 1
-    if opset < _LEFT_OUT_SINCE:
+    is_behind = (count - 1) * stride >= length + lo
+    if is_behind and opset < _LEFT_OUT_SINCE:
         message = f"windows that begin behind the source, as opset {opset} has them"
         raise RuntimeError(message)
-    return whole
+    return count - is_behind
 
 
 def _opset(self: Any) -> int:  # noqa: ANN401

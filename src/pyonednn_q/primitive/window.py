@@ -93,6 +93,11 @@ class Window:
                     return True
         return False
 
+    def exceeds(self) -> bool:
+        """Tell whether padding is as wide as the kernel reaches, on some side."""
+        rows = zip(self.padding_lo, self.padding_hi, self.reach, strict=True)
+        return any(max(lo, hi) >= reach for lo, hi, reach in rows)
+
     def spread(self, lengths: Dims) -> Dims:
         """Return the output lengths of a deconvolution, the smallest that use all of the input."""
         return tuple(
