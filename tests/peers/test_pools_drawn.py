@@ -48,7 +48,7 @@ def _rounds_up_valid(case: PoolCase) -> bool:
 def _begins_behind(case: PoolCase) -> bool:
     is_ceiled = bool(_given(case, "ceil_mode")) and _given(case, "auto_pad", "NOTSET") == "NOTSET"
     rows = _rooms(case)
-    behind = any(room % s and -(-room // s) * s >= n + lo for room, s, n, lo in rows)
+    behind = any(-(-room // s) * s >= n + lo for room, s, n, lo in rows)
     return is_ceiled and case.opset < IGNORED_SINCE and behind
 
 
