@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -25,10 +26,11 @@ from support.onnx_graphs.kinds import COMPUTED, Kind
 from support.onnx_graphs.layers import LAYERS
 from support.onnx_graphs.moves import MOVES
 from support.onnx_graphs.verdict import judged
+from support.onnx_graphs.vision import VISION
 from support.onnx_graphs.windows import WINDOWS
 
-OPSETS = range(7, 24)
-ROOMS: tuple[Mapping[str, Kind], ...] = (COMPUTED, MOVES, WINDOWS, LAYERS)
+OPSETS = range(7, 27)
+ROOMS: tuple[Mapping[str, Kind], ...] = (COMPUTED, MOVES, WINDOWS, VISION, LAYERS)
 CASES = [(kind, kinds) for kinds in ROOMS for kind in kinds]
 # Which other tests compare: by cases of their own, or within other kinds.
 ELSEWHERE = {"DequantizeLinear", "MatMulInteger"}
@@ -60,15 +62,15 @@ def test_every_operator_of_the_list_is_drawn() -> None:
 
 
 def test_what_nobody_compared_is_refused() -> None:
-    node = helper.make_node("Det", ["x"], ["y"])
+    node = helper.make_node("DFT", ["x"], ["y"])
     ends = [
-        helper.make_tensor_value_info("x", 1, [3, 3]),
-        helper.make_tensor_value_info("y", 1, []),
+        helper.make_tensor_value_info("x", 1, [1, 3, 1]),
+        helper.make_tensor_value_info("y", 1, [1, 3, 2]),
     ]
     graph = helper.make_graph([node], "one", ends[:1], ends[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
     onnx.checker.check_model(model)
-    with pytest.raises(UnsupportedError, match=r"nobody compared .*; Det"):
+    with pytest.raises(UnsupportedError, match=r"nobody compared .*; DFT"):
         pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(model)))
 
 
@@ -120,6 +122,23 @@ def test_windows_that_begin_behind_the_source_are_refused_where_opsets_disagree(
             continue
         with pytest.raises(UnsupportedError, match="begin behind the source, as opset 21"):
             ready.run({"x": x})
+
+
+def refused(kind: str, inputs: int, outputs: int, opset: int, **given: Any) -> str:
+    """Return why a node is refused when it runs."""
+    names = [f"x{at}" for at in range(inputs)]
+    ends = tuple(f"y{at}" for at in range(outputs))
+    call = reference_call(GraphNode("n", kind, tuple(names), ends, given), {"": opset})
+    values = dict.fromkeys(names, np.ones((1, 1, 2, 2), np.float32))
+    with pytest.raises(UnsupportedError) as error:
+        call(values)
+    return str(error.value)
+
+
+def test_what_runtimes_have_otherwise_is_refused() -> None:
+    assert "mode max: runtimes disagree" in refused("RoiAlign", 3, 1, 16, mode="max")
+    assert "qk_matmul_output: runtimes disagree" in refused("Attention", 3, 4, 23)
+    assert "local windows" in refused("Attention", 3, 1, 25, left_window_size=2)
 
 
 @pytest.mark.parametrize("kind", ["MaxPool", "AveragePool", "LpPool"])

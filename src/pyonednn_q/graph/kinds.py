@@ -207,6 +207,9 @@ IDENTITY = Kind("Identity", bound="step")
 DROPOUT = Kind("Dropout")
 SHAPE, SIZE = Kind("Shape"), Kind("Size")
 
+# What runs by its definition, in some cases.
+ATTENTION, ROI_ALIGN = Kind("Attention", since=23), Kind("RoiAlign", since=10)
+
 
 def _theirs(operator: str, means: str, form: Form, domain: str = "com.microsoft") -> Kind:
     """Return the row of another's operator on codes."""
@@ -245,13 +248,19 @@ _BY_DEFINITION = {
     7: "Acos Asin Atan Cos Sin Tan",
     9: "Acosh Asinh Atanh Compress Cosh EyeLike IsNaN MeanVarianceNormalization NonZero Shrink "
     "Sign Sinh Where",
-    10: "IsInf Mod ReverseSequence ThresholdedRelu",
-    11: "BitShift CumSum GatherElements GatherND Round ScatterElements ScatterND",
-    12: "Einsum GreaterOrEqual LessOrEqual",
+    10: "IsInf Mod NonMaxSuppression ReverseSequence ThresholdedRelu",
+    11: "BitShift CumSum Det GatherElements GatherND Round ScatterElements ScatterND Unique",
+    12: "Einsum GreaterOrEqual LessOrEqual NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
     14: "Trilu",
     15: "CastLike",
-    18: "BitwiseAnd BitwiseNot BitwiseOr BitwiseXor GroupNormalization",
-    23: "RMSNormalization",
+    16: "GridSample",
+    17: "BlackmanWindow HammingWindow HannWindow",
+    18: "BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CenterCropPad Col2Im GroupNormalization",
+    19: "DeformConv",
+    20: "AffineGrid",
+    23: "RMSNormalization RotaryEmbedding",
+    24: "TensorScatter",
+    26: "BitCast CumProd",
 }
 
 KINDS: Mapping[str, Kind] = MappingProxyType(

@@ -49,6 +49,25 @@ def _resize(node: GraphNode, values: Mapping[str, Array]) -> str:
     return "half_pixel_symmetric: runtimes disagree; half_pixel would do" if is_symmetric else ""
 
 
+def _roi_align(node: GraphNode, _values: Mapping[str, Array]) -> str:
+    is_max = str(node.attributes.get("mode", "avg")).lower() == "max"
+    return "mode max: runtimes disagree in what is the largest" if is_max else ""
+
+
+def _attention(node: GraphNode, _values: Mapping[str, Array]) -> str:
+    """Say which parts are newer than what others have, or differ there."""
+    if any(node.outputs[3:]):
+        return "qk_matmul_output: runtimes disagree"
+    windows = ("left_window_size", "right_window_size")
+    is_local = any(node.attributes.get(name, -1) != -1 for name in windows)
+    return "nobody compared local windows with another runtime's" if is_local else ""
+
+
 DOUBTS: Mapping[str, Callable[[GraphNode, Mapping[str, Array]], str]] = MappingProxyType(
-    {kinds.RESIZE.name: _resize, kinds.UPSAMPLE.name: _resize}
+    {
+        kinds.RESIZE.name: _resize,
+        kinds.UPSAMPLE.name: _resize,
+        kinds.ATTENTION.name: _attention,
+        kinds.ROI_ALIGN.name: _roi_align,
+    }
 )

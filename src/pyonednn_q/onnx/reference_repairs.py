@@ -15,6 +15,7 @@ from onnx.reference.op_run import OpRun
 
 from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.reference_reductions import REDUCTIONS
+from pyonednn_q.onnx.reference_regions import REGIONS
 from pyonednn_q.onnx.reference_resizing import RESIZING
 from pyonednn_q.onnx.reference_shapes import SHAPES
 from pyonednn_q.onnx.reference_windows import POOLS
@@ -43,9 +44,11 @@ REPAIRED: Mapping[str, str] = MappingProxyType(
         "Pad": "lengths below 0: fails",
         "Reshape": "of tensors of nothing: fails",
         "Resize": "opset 10: fails; places that are elements: a neighbour",
+        "RoiAlign": "before opset 16: shifted by half a pixel",
         "Softmax": _ONE_AXIS,
         "Softsign": "of a scalar: fails",
         "Squeeze": "axes that do not ascend, one counted from the end: fails",
+        "Unique": "not sorted, along an axis: other values and dims, or fails",
         "Unsqueeze": "axes counted from the end: other dims",
         "Upsample": "before opset 9: fails; places that are elements: a neighbour",
         **dict.fromkeys(("ArgMax", "ArgMin", *sorted(REDUCTIONS)), _REDUCED),
@@ -61,6 +64,7 @@ def repaired_operators(opsets: Mapping[str, int]) -> list[type[Any]]:
         "LRN": _lrn,
         **POOLS,
         **REDUCTIONS,
+        **REGIONS,
         **RESIZING,
         **SHAPES,
     }

@@ -19,6 +19,9 @@ Array = np.ndarray[Any, Any]
 
 # Why a case is refused: what its error says, and the words of the page.
 REASONS = {
+    r"local windows": "local windows: nobody compared them",
+    r"qk_matmul_output": "qk_matmul_output: runtimes disagree",
+    r"mode max": "mode max: runtimes disagree",
     r"nobody compared antialias": "antialias, and crops: nobody compared them",
     r"nobody compared": "nobody compared it with another runtime's",
     r"a subgraph; numbers": "a subgraph",
