@@ -31,10 +31,11 @@ Written by `tools/standard_cases.py`; do not edit. `tests/peers/test_standard_ca
 it again.
 
 The package onnx (here {onnx.__version__}) makes and ships cases for every operator: a model, inputs
-and what they must give, as near as it says. Each runs through `pq.onnx.load`, `fuse` and `Model.run` as
-it is; with all inputs but the first as constants, as models have axes and shapes; with all of them
-as constants; and, of one node, by the first and the last opset that have the operator the same.
-What comes out is right in all of these forms, or refused by a typed error; nothing is wrong.
+and what they must give, as near as it says. Each runs through `pq.onnx.load`, `fuse` and
+`Model.run` as it is; with all inputs but the first as constants, as models have axes and shapes;
+with all of them as constants; and, of one node, by the first and the last opset that have the
+operator the same. What comes out is right in all of these forms, or refused by a typed error;
+nothing is wrong.
 
 """
 OPERATOR = """
