@@ -135,6 +135,41 @@ def refused(kind: str, inputs: int, outputs: int, opset: int, **given: Any) -> s
     return str(error.value)
 
 
+def test_what_a_clip_leaves_out_is_the_largest_number() -> None:
+    """ONNX: min and max default to numeric_limits::lowest() and numeric_limits::max()."""
+    x = np.array([-np.inf, -1, np.inf], np.float32)
+    most = np.finfo(np.float32).max
+    for kind, opset, inputs in (("Clip", 13, ("x", "", "")), ("Clip", 7, ("x",))):
+        (y,) = reference_call(GraphNode("n", kind, inputs, ("y",)), {"": opset})({"x": x})
+        np.testing.assert_array_equal(y, [-most, -1, most])
+    (y,) = reference_call(GraphNode("n", "Clip", ("x", "", "hi"), ("y",)), {"": 13})(
+        {"x": x, "hi": np.float32(-2)}
+    )
+    np.testing.assert_array_equal(y, [-most, -2, -2])
+
+
+@pytest.mark.parametrize("is_input", [False, True])
+def test_a_dropout_of_training_is_refused(is_input: bool) -> None:
+    """Also where a call says so: it drops elements, of which nobody else drops the same."""
+    node = helper.make_node("Dropout", ["x", "ratio", "training"], ["y"])
+    after = helper.make_node("Neg", ["y"], ["z"])
+    ends = [helper.make_tensor_value_info(name, 1, [4]) for name in ("x", "z")]
+    training = helper.make_tensor_value_info("training", 9, [])
+    held = [helper.make_tensor("ratio", 1, [], [0.5])]
+    held += [] if is_input else [helper.make_tensor("training", 9, [], [True])]
+    starts = [ends[0], training] if is_input else ends[:1]
+    graph = helper.make_graph([node, after], "two", starts, ends[1:], held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    ready = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(model)))
+    feeds = {"x": np.ones(4, np.float32)}
+    if is_input:
+        (z,) = ready.run({**feeds, "training": np.array(False)}).values()
+        np.testing.assert_array_equal(z, -feeds["x"])
+        feeds["training"] = np.array(True)
+    with pytest.raises(UnsupportedError, match="random numbers of training"):
+        ready.run(feeds)
+
+
 def test_what_runtimes_have_otherwise_is_refused() -> None:
     assert "mode max: runtimes disagree" in refused("RoiAlign", 3, 1, 16, mode="max")
     assert "qk_matmul_output: runtimes disagree" in refused("Attention", 3, 4, 23)

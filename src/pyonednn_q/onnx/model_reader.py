@@ -199,6 +199,9 @@ def _node(proto: NodeProto, reader: TensorReader) -> GraphNode:
     outputs = tuple(proto.output)
     if not any(outputs):
         raise ArgumentError(argument, "no output", "at least one")
+    number = attributes.get("num_outputs", len(outputs))
+    if kind == kinds.SPLIT.name and number != len(outputs):  # onnx's inference ends the process
+        raise ArgumentError(argument, f"num_outputs {number}", f"{len(outputs)}, as it has outputs")
     name = proto.name or next(filter(None, outputs))
     frozen = MappingProxyType(attributes)
     return GraphNode(

@@ -91,7 +91,10 @@ class _Rewriter:
             self.nodes.append(node)
 
     def _is_left_out(self, node: GraphNode) -> bool:
-        is_training = bool(self.constants.get(node.input(2), np.bool_(False)).any())
+        # What comes with a call may say so.
+        is_training = bool(node.input(2)) and bool(
+            self.constants.get(node.input(2), np.bool_(True)).any()
+        )
         others = any(node.outputs[1:])
         return not (node.outputs[0] in self._outputs or is_training or others)
 

@@ -28,9 +28,11 @@ def _resize(node: GraphNode, values: Mapping[str, Array]) -> str:
     """Say where runtimes disagree: which element is nearest, and how long a part of one is."""
     is_old = len(node.inputs) == _OF_OLD
     how = node.attributes.get("coordinate_transformation_mode", "half_pixel")
-    if node.attributes.get("antialias", 0) or how == "tf_crop_and_resize":
-        return "nobody compared antialias, and crops, with another runtime's"
     is_nearest = node.attributes.get("mode", "nearest") == "nearest"
+    if how == "tf_crop_and_resize":
+        return "nobody compared crops with another runtime's"
+    if node.attributes.get("antialias", 0) and (is_nearest or how == "pytorch_half_pixel"):
+        return f"antialias of {'the nearest' if is_nearest else how}: runtimes disagree"
     dims = values[node.inputs[0]].shape
     scales = values.get(node.input(1 if is_old else 2))
     axes = node.attributes.get("axes") or range(len(dims))
@@ -47,6 +49,13 @@ def _resize(node: GraphNode, values: Mapping[str, Array]) -> str:
             return f"{by:g} times {length} is no whole length: runtimes disagree; give sizes"
     is_symmetric = is_nearest and how == "half_pixel_symmetric"
     return "half_pixel_symmetric: runtimes disagree; half_pixel would do" if is_symmetric else ""
+
+
+def _dropout(node: GraphNode, values: Mapping[str, Array]) -> str:
+    ratio, is_training = (values.get(node.input(at)) for at in (1, 2))
+    if is_training is None or not is_training.any() or (ratio is not None and not ratio.any()):
+        return ""
+    return "random numbers of training: no runtime has another's"
 
 
 def _roi_align(node: GraphNode, _values: Mapping[str, Array]) -> str:
@@ -67,6 +76,7 @@ DOUBTS: Mapping[str, Callable[[GraphNode, Mapping[str, Array]], str]] = MappingP
     {
         kinds.RESIZE.name: _resize,
         kinds.UPSAMPLE.name: _resize,
+        kinds.DROPOUT.name: _dropout,
         kinds.ATTENTION.name: _attention,
         kinds.ROI_ALIGN.name: _roi_align,
     }

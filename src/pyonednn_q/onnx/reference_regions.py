@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from onnx.reference.ops import load_op
 
 __all__ = ["REGIONS"]
 
@@ -26,12 +27,19 @@ def _roi_align(
     output_width: int | None = 1,
     sampling_ratio: int | None = 0,
     spatial_scale: float | None = 1.0,
-    **_mode: Any,  # noqa: ANN401 - the mean; see DOUBTS
+    mode: str | None = "avg",
 ) -> tuple[Array]:
-    is_newer = self.run_params["opsets"][""] >= _HALF_PIXEL_SINCE
+    opset = self.run_params["opsets"][""]
     how = coordinate_transformation_mode or "half_pixel"
-    shift = 0.5 if is_newer and how == "half_pixel" else 0.0
+    how = how if opset >= _HALF_PIXEL_SINCE else "output_half_pixel"
+    shift = 0.5 if how == "half_pixel" else 0.0
     scale = 1.0 if spatial_scale is None else spatial_scale
+    if mode == "max":  # as nobody else has it
+        known = load_op("", self.onnx_node.op_type, opset, evaluator_cls=None)
+        sizes = (output_height, output_width, sampling_ratio, scale)
+        other = known(self.onnx_node, self.run_params)
+        result_of_max: tuple[Array] = other._run(x, rois, batch_indices, how, mode, *sizes)  # noqa: SLF001
+        return result_of_max
     counts = (output_height or 1, output_width or 1)
     result = np.zeros((len(rois), x.shape[1], *counts), x.dtype)
     for at, (roi, image) in enumerate(zip(rois.astype(np.float64), batch_indices, strict=True)):

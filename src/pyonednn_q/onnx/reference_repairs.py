@@ -31,6 +31,7 @@ _WINDOWS = "pads at one end, SAME_LOWER, 1 and 3 dims: other values, other dims,
 REPAIRED: Mapping[str, str] = MappingProxyType(
     {
         "BatchNormalization": "opsets 7 to 13: means that are updated, as in training",
+        "Clip": "an end left out: infinities, where ONNX has the largest number of the type",
         "Flatten": "of tensors of nothing: fails",
         "GatherElements": "an index shorter than the source: fails",
         "GlobalLpPool": "unknown there",
@@ -61,6 +62,7 @@ def repaired_operators(opsets: Mapping[str, int]) -> list[type[Any]]:
     """Return those that `onnx.reference` needs for a model of some opsets."""
     opset = opsets.get("", 0)
     repairs: dict[str, Callable[..., Any]] = {
+        "Clip": _clip,
         "LRN": _lrn,
         **POOLS,
         **REDUCTIONS,
@@ -135,6 +137,23 @@ def _batch_norm(
     scale, bias, mean, var = (each.reshape(by_channel) for each in (scale, bias, mean, var))
     root = np.sqrt(var + np.float32(1e-5 if epsilon is None else epsilon))
     return ((scale * (x - mean) / root + bias).astype(x.dtype),)
+
+
+def _clip(
+    _: object,
+    x: Array,
+    *ends: Array | None,
+    min: float | None = None,  # noqa: A002 - ONNX's names, before opset 11
+    max: float | None = None,  # noqa: A002
+) -> tuple[Array]:
+    lo, hi = (*ends, None, None)[:2]
+    lo, hi = min if lo is None else lo, max if hi is None else hi
+    limits: Any = np.iinfo if x.dtype.kind in "iu" else np.finfo
+    if x.dtype.kind == "V":  # bf16
+        from ml_dtypes import finfo as limits
+    lo = limits(x.dtype).min if lo is None else lo
+    hi = limits(x.dtype).max if hi is None else hi
+    return (np.minimum(np.maximum(x, np.asarray(lo, x.dtype)), np.asarray(hi, x.dtype)),)
 
 
 def _lrn(
