@@ -170,6 +170,36 @@ def test_a_dropout_of_training_is_refused(is_input: bool) -> None:
         ready.run(feeds)
 
 
+IGNORED = [
+    ("LSTM", {"clip": 0.5}, "clip"),
+    ("LSTM", {"input_forget": 1}, "input_forget"),
+    ("LSTM", {"activations": ["Sigmoid", "Relu", "Tanh"]}, "activations sigmoid, relu, tanh"),
+    ("GRU", {"clip": 0.5}, "clip"),
+    ("GRU", {"activations": ["HardSigmoid", "Tanh"]}, "activations hardsigmoid, tanh"),
+    ("RNN", {"clip": 0.5}, "clip"),
+    ("RNN", {"activation_alpha": [0.5]}, "activation_alpha"),
+]
+
+
+@pytest.mark.parametrize(("kind", "given", "why"), IGNORED)
+def test_what_the_reference_ignores_is_refused(kind: str, given: Any, why: str) -> None:
+    """Nothing of this changes what onnx.reference gives, and onnxruntime's changes."""
+    assert why in refused(kind, 3, 1, 21, **given)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM", "RNN"])
+def test_steps_behind_the_end_of_a_sequence_are_refused(kind: str) -> None:
+    gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[kind]
+    ones = {name: np.ones(dims, np.float32) for name, dims in
+            (("x", (3, 2, 1)), ("w", (1, gates, 1)), ("r", (1, gates, 1)))}  # fmt: skip
+    node = GraphNode("n", kind, ("x", "w", "r", "", "lengths"), ("y",), {"hidden_size": 1})
+    call = reference_call(node, {"": 21})
+    (y,) = call({**ones, "lengths": np.array([3, 3], np.int32)})
+    assert y.shape == (3, 1, 2, 1)
+    with pytest.raises(UnsupportedError, match="sequence_lens"):
+        call({**ones, "lengths": np.array([3, 2], np.int32)})
+
+
 def test_what_runtimes_have_otherwise_is_refused() -> None:
     assert "mode max: runtimes disagree" in refused("RoiAlign", 3, 1, 16, mode="max")
     assert "qk_matmul_output: runtimes disagree" in refused("Attention", 3, 4, 23)

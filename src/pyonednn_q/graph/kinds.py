@@ -208,6 +208,9 @@ DROPOUT = Kind("Dropout")
 SHAPE, SIZE = Kind("Shape"), Kind("Size")
 
 # What runs by its definition, in some cases.
+GRU, LSTM, RNN = Kind("GRU"), Kind("LSTM"), Kind("RNN")
+LOSS = Kind("NegativeLogLikelihoodLoss", since=12)
+CROSS_ENTROPY = Kind("SoftmaxCrossEntropyLoss", since=12)
 ATTENTION, ROI_ALIGN = Kind("Attention", since=23), Kind("RoiAlign", since=10)
 
 
@@ -242,15 +245,15 @@ _OTHERS = (
 )
 # By opset: what runs by its definition in Python, and nobody asks more of.
 _BY_DEFINITION = {
-    1: "And ArgMax ArgMin Ceil Equal Floor GRU GlobalLpPool Greater InstanceNormalization LRN LSTM "
-    "Less Log LpNormalization LpPool Mean Not Or Pow RNN ReduceL1 ReduceL2 ReduceLogSum "
+    1: "And ArgMax ArgMin Ceil Equal Floor GlobalLpPool Greater InstanceNormalization LRN "
+    "Less Log LpNormalization LpPool Mean Not Or Pow ReduceL1 ReduceL2 ReduceLogSum "
     "ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSum ReduceSumSquare Sqrt Sum TopK Xor",
     7: "Acos Asin Atan Cos Sin Tan",
     9: "Acosh Asinh Atanh Compress Cosh EyeLike IsNaN MeanVarianceNormalization NonZero Shrink "
     "Sign Sinh Where",
     10: "IsInf Mod NonMaxSuppression ReverseSequence ThresholdedRelu",
     11: "BitShift CumSum Det GatherElements GatherND Round ScatterElements ScatterND Unique",
-    12: "Einsum GreaterOrEqual LessOrEqual NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss",
+    12: "Einsum GreaterOrEqual LessOrEqual",
     14: "Trilu",
     15: "CastLike",
     16: "GridSample",
