@@ -48,7 +48,7 @@ def drawn(seed: int, kind: str) -> DynamicPair:
     dims, wei_dims = ((1, inner, *lengths), (outer, inner // groups, *kernel)) if spatial else (
         (5, inner), (inner, outer))  # fmt: skip
     x = rng.normal(off, width, dims).astype(np.float32)
-    dtype = rng.choice([np.int8, np.uint8])
+    dtype = (np.int8, np.uint8)[int(rng.integers(2))]
     info = np.iinfo(dtype)
     held = {
         "w": rng.integers(info.min, info.max, wei_dims, endpoint=True).astype(dtype),

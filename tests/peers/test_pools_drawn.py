@@ -53,8 +53,8 @@ def _begins_behind(case: PoolCase) -> bool:
 
 
 def _shares_dilated(case: PoolCase) -> bool:
-    is_shared = _given(case, "auto_pad", "").startswith("SAME")
-    return is_shared and max(_given(case, "dilations", [1])) > 1
+    is_shared = str(_given(case, "auto_pad", "")).startswith("SAME")
+    return is_shared and bool(max(_given(case, "dilations", [1])) > 1)
 
 
 def _divides_by_all(case: PoolCase) -> bool:

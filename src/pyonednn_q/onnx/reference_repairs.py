@@ -146,6 +146,8 @@ def _clip(
     min: float | None = None,  # noqa: A002 - ONNX's names, before opset 11
     max: float | None = None,  # noqa: A002
 ) -> tuple[Array]:
+    lo: Any
+    hi: Any
     lo, hi = (*ends, None, None)[:2]
     lo, hi = min if lo is None else lo, max if hi is None else hi
     limits: Any = np.iinfo if x.dtype.kind in "iu" else np.finfo

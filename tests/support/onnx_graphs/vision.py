@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from support.onnx_graphs.draw import GraphDraw, NotHere
+from support.onnx_graphs.draw import Dims, GraphDraw, NotHere
 from support.onnx_graphs.kinds import Kind, axis_of
 
 
@@ -162,7 +162,7 @@ def _rotary(draw: GraphDraw, operator: str) -> None:
     batch, heads, steps = _some(draw, 2, 3, 5)
     half = draw.whole(1, 4)
     part = draw.one(0, 0, draw.whole(1, half))
-    dims = (batch, heads, steps, 2 * half)
+    dims: Dims = (batch, heads, steps, 2 * half)
     given: dict[str, Any] = {"interleaved": draw.whole(0, 1)}
     if part:
         given["rotary_embedding_dim"] = 2 * part
@@ -171,7 +171,7 @@ def _rotary(draw: GraphDraw, operator: str) -> None:
         given["num_heads"] = heads
     width = part or half
     if draw.maybe():
-        cache = (draw.whole(steps, 9), width)
+        cache: Dims = (draw.whole(steps, 9), width)
         more = [draw.constant(draw.rng.integers(0, cache[0], (batch, steps)))]
     else:
         cache, more = (batch, steps, width), []
@@ -201,6 +201,7 @@ def _attention(draw: GraphDraw, operator: str) -> None:
     batch, kv, width, rows, columns = _some(draw, 2, 2, 4, 4, 5)
     heads, value = kv * draw.whole(1, 2), draw.whole(1, 4)
     given: dict[str, Any] = {}
+    dims: list[Dims]
     past = draw.whole(1, 3) if draw.maybe(0.3) else 0
     total = past + columns
     if draw.maybe(0.4) and not past:

@@ -170,7 +170,7 @@ def _values(
     if form == "float":
         kind: Any = np.float32
         if rng.random() < 0.1 and operator != "LpPool":
-            kind = rng.choice([np.float64, np.float16])
+            kind = (np.float64, np.float16)[int(rng.integers(2))]
         values = rng.normal(0, 2, dims) if rng.random() < 0.8 else rng.integers(-3, 4, dims)
         return np.asarray(values, kind), (1.0, 1.0), (0, 0)
     kind = CODES[str(rng.choice([*CODES]))]
@@ -179,7 +179,7 @@ def _values(
     if form == "codes":
         return x, (1.0, 1.0), (0, 0)
     scales = [float(np.float32(rng.uniform(0.01, 0.2))) for _ in range(2)]
-    points = [int(rng.choice([0, info.min, info.max, rng.integers(info.min, info.max)]))
+    points = [int(rng.choice([0, info.min, info.max, int(rng.integers(info.min, info.max))]))
               for _ in range(2)]  # fmt: skip
     if rng.random() < 0.6:  # codes stay what they mean
         scales[1], points[1] = scales[0], points[0]

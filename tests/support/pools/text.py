@@ -109,7 +109,7 @@ def pooled(
             raise NotSaid("a window of pads alone")
         index: Any = (slice(None), slice(None), *np.array(inside, int).reshape(-1, len(at)).T)
         taken = wide[index]
-        to = (slice(None), slice(None), *window)
+        to: Any = (slice(None), slice(None), *window)
         if operator == "MaxPool":
             values[to] = taken.max(axis=2)
             first = taken.argmax(axis=2)
