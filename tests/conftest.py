@@ -67,6 +67,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--hostile-models", type=int, default=1000, help="models tampered with")
     parser.addoption("--random-graphs", type=int, default=100, help="ONNX graphs drawn and run")
     parser.addoption("--graph-seed", type=int, default=0, help="seed of the first of them")
+    parser.addoption("--drawn-pools", type=int, default=1500, help="pools drawn and run")
     parser.addoption("--mixed-runs", type=int, default=20, help="processes of threads that mix")
     parser.addoption(
         "--stress-seconds", type=float, default=60.0, help="of threads whose memory is measured"

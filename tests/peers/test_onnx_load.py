@@ -237,3 +237,15 @@ class TestExternalData:
 
 def test_exported() -> None:
     assert pq.onnx.load is load
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_a_split_has_as_many_outputs_as_it_says(number: int) -> None:
+    """Of fewer than there are, onnx's inference of dims ends the process."""
+    node = onnx.helper.make_node("Split", ["x"], ["y", "z"], num_outputs=number)
+    ends = [onnx.helper.make_tensor_value_info(name, 1, [2, 8]) for name in "xyz"]
+    graph = onnx.helper.make_graph([node], "one", ends[:1], ends[1:])
+    opsets = [onnx.helper.make_opsetid("", 18)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    with pytest.raises(ArgumentError, match=f"num_outputs {number}; wanted 2"):
+        pq.onnx.load(model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -25,10 +26,11 @@ from support.onnx_graphs.kinds import COMPUTED, Kind
 from support.onnx_graphs.layers import LAYERS
 from support.onnx_graphs.moves import MOVES
 from support.onnx_graphs.verdict import judged
+from support.onnx_graphs.vision import VISION
 from support.onnx_graphs.windows import WINDOWS
 
-OPSETS = range(7, 24)
-ROOMS: tuple[Mapping[str, Kind], ...] = (COMPUTED, MOVES, WINDOWS, LAYERS)
+OPSETS = range(7, 27)
+ROOMS: tuple[Mapping[str, Kind], ...] = (COMPUTED, MOVES, WINDOWS, VISION, LAYERS)
 CASES = [(kind, kinds) for kinds in ROOMS for kind in kinds]
 # Which other tests compare: by cases of their own, or within other kinds.
 ELSEWHERE = {"DequantizeLinear", "MatMulInteger"}
@@ -60,15 +62,15 @@ def test_every_operator_of_the_list_is_drawn() -> None:
 
 
 def test_what_nobody_compared_is_refused() -> None:
-    node = helper.make_node("Det", ["x"], ["y"])
+    node = helper.make_node("DFT", ["x"], ["y"])
     ends = [
-        helper.make_tensor_value_info("x", 1, [3, 3]),
-        helper.make_tensor_value_info("y", 1, []),
+        helper.make_tensor_value_info("x", 1, [1, 3, 1]),
+        helper.make_tensor_value_info("y", 1, [1, 3, 2]),
     ]
     graph = helper.make_graph([node], "one", ends[:1], ends[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
     onnx.checker.check_model(model)
-    with pytest.raises(UnsupportedError, match=r"nobody compared .*; Det"):
+    with pytest.raises(UnsupportedError, match=r"nobody compared .*; DFT"):
         pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(model)))
 
 
@@ -118,8 +120,90 @@ def test_windows_that_begin_behind_the_source_are_refused_where_opsets_disagree(
         if opset == 22:
             np.testing.assert_array_equal(ready.run({"x": x})["y"], x[..., ::3])
             continue
-        with pytest.raises(UnsupportedError, match=r"1, 2\] where the standard has .*1, 3\]"):
+        with pytest.raises(UnsupportedError, match="begin behind the source, as opset 21"):
             ready.run({"x": x})
+
+
+def refused(kind: str, inputs: int, outputs: int, opset: int, **given: Any) -> str:
+    """Return why a node is refused when it runs."""
+    names = [f"x{at}" for at in range(inputs)]
+    ends = tuple(f"y{at}" for at in range(outputs))
+    call = reference_call(GraphNode("n", kind, tuple(names), ends, given), {"": opset})
+    values = dict.fromkeys(names, np.ones((1, 1, 2, 2), np.float32))
+    with pytest.raises(UnsupportedError) as error:
+        call(values)
+    return str(error.value)
+
+
+def test_what_a_clip_leaves_out_is_the_largest_number() -> None:
+    """ONNX: min and max default to numeric_limits::lowest() and numeric_limits::max()."""
+    x = np.array([-np.inf, -1, np.inf], np.float32)
+    most = np.finfo(np.float32).max
+    for kind, opset, inputs in (("Clip", 13, ("x", "", "")), ("Clip", 7, ("x",))):
+        (y,) = reference_call(GraphNode("n", kind, inputs, ("y",)), {"": opset})({"x": x})
+        np.testing.assert_array_equal(y, [-most, -1, most])
+    (y,) = reference_call(GraphNode("n", "Clip", ("x", "", "hi"), ("y",)), {"": 13})(
+        {"x": x, "hi": np.float32(-2)}
+    )
+    np.testing.assert_array_equal(y, [-most, -2, -2])
+
+
+@pytest.mark.parametrize("is_input", [False, True])
+def test_a_dropout_of_training_is_refused(is_input: bool) -> None:
+    """Also where a call says so: it drops elements, of which nobody else drops the same."""
+    node = helper.make_node("Dropout", ["x", "ratio", "training"], ["y"])
+    after = helper.make_node("Neg", ["y"], ["z"])
+    ends = [helper.make_tensor_value_info(name, 1, [4]) for name in ("x", "z")]
+    training = helper.make_tensor_value_info("training", 9, [])
+    held = [helper.make_tensor("ratio", 1, [], [0.5])]
+    held += [] if is_input else [helper.make_tensor("training", 9, [], [True])]
+    starts = [ends[0], training] if is_input else ends[:1]
+    graph = helper.make_graph([node, after], "two", starts, ends[1:], held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    ready = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(model)))
+    feeds = {"x": np.ones(4, np.float32)}
+    if is_input:
+        (z,) = ready.run({**feeds, "training": np.array(False)}).values()
+        np.testing.assert_array_equal(z, -feeds["x"])
+        feeds["training"] = np.array(True)
+    with pytest.raises(UnsupportedError, match="random numbers of training"):
+        ready.run(feeds)
+
+
+IGNORED = [
+    ("LSTM", {"clip": 0.5}, "clip"),
+    ("LSTM", {"input_forget": 1}, "input_forget"),
+    ("LSTM", {"activations": ["Sigmoid", "Relu", "Tanh"]}, "activations sigmoid, relu, tanh"),
+    ("GRU", {"clip": 0.5}, "clip"),
+    ("GRU", {"activations": ["HardSigmoid", "Tanh"]}, "activations hardsigmoid, tanh"),
+    ("RNN", {"clip": 0.5}, "clip"),
+    ("RNN", {"activation_alpha": [0.5]}, "activation_alpha"),
+]
+
+
+@pytest.mark.parametrize(("kind", "given", "why"), IGNORED)
+def test_what_the_reference_ignores_is_refused(kind: str, given: Any, why: str) -> None:
+    """Nothing of this changes what onnx.reference gives, and onnxruntime's changes."""
+    assert why in refused(kind, 3, 1, 21, **given)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM", "RNN"])
+def test_steps_behind_the_end_of_a_sequence_are_refused(kind: str) -> None:
+    gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[kind]
+    ones = {name: np.ones(dims, np.float32) for name, dims in
+            (("x", (3, 2, 1)), ("w", (1, gates, 1)), ("r", (1, gates, 1)))}  # fmt: skip
+    node = GraphNode("n", kind, ("x", "w", "r", "", "lengths"), ("y",), {"hidden_size": 1})
+    call = reference_call(node, {"": 21})
+    (y,) = call({**ones, "lengths": np.array([3, 3], np.int32)})
+    assert y.shape == (3, 1, 2, 1)
+    with pytest.raises(UnsupportedError, match="sequence_lens"):
+        call({**ones, "lengths": np.array([3, 2], np.int32)})
+
+
+def test_what_runtimes_have_otherwise_is_refused() -> None:
+    assert "mode max: runtimes disagree" in refused("RoiAlign", 3, 1, 16, mode="max")
+    assert "qk_matmul_output: runtimes disagree" in refused("Attention", 3, 4, 23)
+    assert "local windows" in refused("Attention", 3, 1, 25, left_window_size=2)
 
 
 @pytest.mark.parametrize("kind", ["MaxPool", "AveragePool", "LpPool"])

@@ -18,7 +18,7 @@ from pyonednn_q.graph.kinds import KINDS, kind_of
 PACKAGE = Path(__file__).parents[2] / "src" / "pyonednn_q"
 ROOMS = ("onnx", "network", "models", "torch")
 # What onnx.reference computes otherwise than ONNX says, by ONNX's names: there a name is all.
-DEFINITIONS = ("reductions", "repairs", "resizing", "shapes", "windows")
+DEFINITIONS = ("reductions", "regions", "repairs", "resizing", "shapes", "windows")
 ALLOWED = {PACKAGE / "onnx" / f"reference_{name}.py" for name in DEFINITIONS}
 
 

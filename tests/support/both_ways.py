@@ -28,7 +28,9 @@ def both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
         others = run(one_by_one, inputs)
         for name, array in others.items():
             assert array.dtype == outputs[name].dtype
-            np.testing.assert_array_equal(array, outputs[name], err_msg=name)
+            # Of bf16 and less NumPy knows no NaN.
+            if array.tobytes() != np.asarray(outputs[name]).tobytes():
+                np.testing.assert_array_equal(array, outputs[name], err_msg=name)
         RAN["compared"] += 1
         return outputs
 

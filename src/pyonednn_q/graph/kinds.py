@@ -230,6 +230,12 @@ IDENTITY = Kind("Identity", bound="step")
 DROPOUT = Kind("Dropout", older=(12, "dropout"))
 SHAPE, SIZE = Kind("Shape"), Kind("Size")
 
+# What runs by its definition, in some cases.
+GRU, LSTM, RNN = Kind("GRU"), Kind("LSTM"), Kind("RNN")
+LOSS = Kind("NegativeLogLikelihoodLoss", since=12)
+CROSS_ENTROPY = Kind("SoftmaxCrossEntropyLoss", since=12)
+ATTENTION, ROI_ALIGN = Kind("Attention", since=23), Kind("RoiAlign", since=10)
+
 
 def _theirs(operator: str, means: str, form: Form, domain: str = "com.microsoft") -> Kind:
     """Return the row of another's operator on codes."""
@@ -265,19 +271,25 @@ _OTHERS = (
 )
 # By opset: what runs by its definition in Python, and nobody asks more of.
 _BY_DEFINITION = {
-    1: "And ArgMax ArgMin Ceil Equal Floor GRU GlobalLpPool Greater InstanceNormalization LRN LSTM "
-    "Less Log LpNormalization LpPool Mean Not Or Pow RNN ReduceL1 ReduceL2 ReduceLogSum "
+    1: "And ArgMax ArgMin Ceil Equal Floor GlobalLpPool Greater InstanceNormalization LRN "
+    "Less Log LpNormalization LpPool Mean Not Or Pow ReduceL1 ReduceL2 ReduceLogSum "
     "ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSumSquare Sqrt Sum Xor",
     7: "Acos Asin Atan Cos Sin Tan",
     9: "Acosh Asinh Atanh Compress Cosh EyeLike IsNaN MeanVarianceNormalization NonZero Shrink "
     "Sign Sinh Where",
-    10: "IsInf Mod ReverseSequence ThresholdedRelu",
-    11: "BitShift CumSum GatherElements GatherND Round ScatterElements ScatterND",
+    10: "IsInf Mod NonMaxSuppression ReverseSequence ThresholdedRelu",
+    11: "BitShift CumSum Det GatherElements GatherND Round ScatterElements ScatterND Unique",
     12: "Einsum GreaterOrEqual LessOrEqual",
     14: "Trilu",
     15: "CastLike",
-    18: "BitwiseAnd BitwiseNot BitwiseOr BitwiseXor GroupNormalization",
-    23: "RMSNormalization",
+    16: "GridSample",
+    17: "BlackmanWindow HammingWindow HannWindow",
+    18: "BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CenterCropPad Col2Im GroupNormalization",
+    19: "DeformConv",
+    20: "AffineGrid",
+    23: "RMSNormalization RotaryEmbedding",
+    24: "TensorScatter",
+    26: "BitCast CumProd",
 }
 
 KINDS: Mapping[str, Kind] = MappingProxyType(

@@ -123,7 +123,10 @@ def bounds_of(
         case "dynamic" if not np.any(first):
             bounds = [0.0, 0.0, 0.0]  # float32 by definition, of what is the same
         case "cast":
-            bounds = [first + ROUNDING * size] if results[0].dtype.kind == "f" else None
+            # A kernel may scale sums of codes and of zero points apart, and add them as floats.
+            parts = own.get(_parts_of(part.inputs[0]), 0.0)
+            moved = first + gamma(_MORE) * parts
+            bounds = [moved + ROUNDING * size] if results[0].dtype.kind == "f" else None
         case "total":
             bounds = [off[0] + off[1] + ROUNDING * (size + off[0] + off[1])]
         case "product":
@@ -133,6 +136,7 @@ def bounds_of(
         case "leaky" if abs(float(part.attributes.get("alpha", 0.01))) <= 1:
             bounds = [first + ROUNDING * (size + first)]
         case "exact_sum" if not any(map(np.any, off)):
+            own[_parts_of(part.outputs[0])] = _code_magnitudes(part, own, opsets)
             bounds = [0.0]
         case "sum" | "mean":
             bounds = _of_sum(part, own, off, opsets)
@@ -191,6 +195,41 @@ def _magnitudes(part: GraphNode, own: Values) -> Array:
     name, scale, *_ = part.inputs
     of_codes = dequantized(replace(part, inputs=(name, scale)), own)
     return np.asarray(np.abs(of_codes) + np.abs(of_codes - dequantized(part, own)))
+
+
+def _code_magnitudes(part: GraphNode, own: Values, opsets: Mapping[str, int]) -> Array:
+    """Return the magnitudes of what a sum of codes less zero points may be added up of.
+
+    acc = Σ c w - z Σ w - z_w Σ c + K z z_w, each sum exact, with pads or without; u8 weights and
+    their zero point may be stored less 128.
+    """
+    codes, wei = (own[name].astype(np.float64) for name in part.inputs[:2])
+    point, wei_point = (
+        own[part.input(at)].astype(np.float64) if part.input(at) else np.zeros(()) for at in (2, 3)
+    )
+    is_conv = part.row.means == kinds.CONV.name
+    if is_conv:
+        dims: tuple[int, ...] = (-1, *(1,) * (wei.ndim - 2))
+        axes, terms = tuple(range(1, wei.ndim)), prod(wei.shape[1:])
+        wei_point = wei_point.reshape(dims) if wei_point.ndim else wei_point
+    else:
+        dims, axes, terms = (*wei.shape[:-2], 1, -1), (wei.ndim - 2,), wei.shape[-2]
+        point = point[..., None] if point.ndim else point  # of rows
+    of_floats = replace(part, operator=part.row.means, inputs=("src", "wei"))
+
+    def summed(src: Array, by: Array) -> Array:
+        return computed(of_floats, {"src": src, "wei": by}, opsets)[0]
+
+    ones = np.ones_like(codes), np.ones_like(wei)
+    products, of_codes = summed(codes, wei), summed(codes, ones[1])
+    of_wei, counts = summed(ones[0], wei), summed(*ones)
+    whole = wei.sum(axis=axes).reshape(dims)
+    sizes = []
+    for less in (0.0, 128.0) if own[part.inputs[1]].dtype == np.uint8 else (0.0,):
+        weights = np.abs(of_wei - less * counts) + np.abs(whole - less * terms)
+        of_point = np.abs(wei_point - less) * (of_codes + np.abs(point) * terms)
+        sizes.append(np.abs(products - less * of_codes) + np.abs(point) * weights + of_point)
+    return np.asarray(np.max(sizes, axis=0))
 
 
 def _narrow(array: Array) -> Array:

@@ -126,11 +126,20 @@ class Pool:
         count = spec.ndim - 2
         lengths = spec.dims[2:]
         kernel = lengths if self.kernel is None else per_dim("kernel", self.kernel, count)
-        stride, dilation = (
-            per_dim("stride", self.stride, count),
-            per_dim("dilation", self.dilation, count),
+        stride = per_dim("stride", self.stride, count)
+        # Of one tap it says nothing, and some are refused.
+        dilation = tuple(
+            each if taps > 1 else 1
+            for each, taps in zip(per_dim("dilation", self.dilation, count), kernel, strict=True)
         )
         window = Window(kernel, stride, dilation, *padding_sides(self.padding, count))
+        if self.alg != "avg_include_padding" and window.misses(lengths):
+            wanted = "an element of the source in every window: of padding alone nothing is made"
+            raise ShapeError("padding", shown(self.padding), wanted)
+        if self.alg == "avg_exclude_padding" and window.exceeds():
+            raise ShapeError(
+                "padding", shown(self.padding), f"less than {window.reach}, for oneDNN"
+            )
         dims = (*spec.dims[:2], *window.gathered(lengths))
         sides = (window.padding_lo, window.padding_hi)
 

@@ -30,8 +30,12 @@ def in_float32(graph: Graph) -> Graph:
     graph : Graph
         With types of tensors, as they follow.
     """
-    weights = (graph.tensors.get(node.input(1)) for node in graph.nodes if node.row.layer)
-    if not any(info is not None and info.dtype in _HALVES for info in weights):
+    fixed = {*graph.constants}
+    for node in graph.nodes:
+        if all(name in fixed for name in node.inputs if name):
+            fixed.update(node.outputs)
+    weights = {node.input(1) for node in graph.nodes if node.row.layer} & fixed
+    if not any(graph.tensors[n].dtype in _HALVES for n in weights if n in graph.tensors):
         return graph
     taken = {*graph.constants, *graph.inputs, *graph.tensors}
     names: dict[str, str] = {}

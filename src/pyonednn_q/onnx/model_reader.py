@@ -247,6 +247,9 @@ def _node(proto: NodeProto, reader: TensorReader) -> GraphNode:
     if kind == kinds.IF.name:
         _check_branches(argument, inputs, outputs, attributes)
         inputs += captured(attributes)
+    number = attributes.get("num_outputs", len(outputs))
+    if kind == kinds.SPLIT.name and number != len(outputs):  # onnx's inference ends the process
+        raise ArgumentError(argument, f"num_outputs {number}", f"{len(outputs)}, as it has outputs")
     name = proto.name or next(filter(None, outputs))
     return GraphNode(name, proto.op_type, inputs, outputs, attributes, domain, originals=(name,))
 

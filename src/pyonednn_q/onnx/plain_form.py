@@ -29,7 +29,8 @@ def without_identities(graph: Graph) -> Graph:
 
 
 def _changes_nothing(node: GraphNode, graph: Graph) -> bool:
-    is_training = bool(graph.constants.get(node.input(2), np.bool_(False)).any())
+    mode = node.input(2)  # what comes with a call may say that it trains
+    is_training = bool(mode) and bool(graph.constants.get(mode, np.bool_(True)).any())
     others = any(node.outputs[1:])
     return not (node.outputs[0] in graph.outputs or is_training or others)
 

@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 def pool(what: CodeOperation) -> Callable[[Array], Array] | None:
-    """Return a function from codes to codes, of windows without dilation and of whole ones only.
+    """Return a function from codes to codes, of whole windows without dilation and wider than pads.
 
     A mean is that of ONNX's definition, in float32: of the real values that the codes stand for.
     Returns None for any other operation.
@@ -41,6 +41,8 @@ def pool(what: CodeOperation) -> Callable[[Array], Array] | None:
         return None
     kernel = attributes["kernel_shape"]
     stride, pads = attributes.get("strides", 1), attributes.get("pads", 0)
+    if pads and any(pad >= k for pad, k in zip(pads, (*kernel, *kernel), strict=True)):
+        return None
     if what.row.pool == "max":
         if not what.moves_codes:
             return None

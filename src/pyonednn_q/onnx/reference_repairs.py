@@ -1,23 +1,13 @@
 """Operators that `onnx.reference` computes otherwise than ONNX says (1.23): what takes their place.
 
-===================  ==============================================================================
-Softmax, LogSoftmax  Before opset 13 over all axes from `axis` on, as one, and `axis` is 1 where it
-and Hardmax          is left out; there of one axis, as the newest opset has it.
-BatchNormalization   Opsets 7 to 13: of the mean and variance that are given; there of means that
-                     are updated, as in training.
-LRN                  Of every channel; there of as many channels as the batch has images.
-Pools                `reference_windows`: of 1 and 3 dims, with pads at one end, with SAME_LOWER.
-Reductions           `reference_reductions`: of the axes that are left out, of tensors of nothing,
-                     of integers.
-Resize, Upsample     `reference_resizing`: of opsets before 11, and at places that are elements.
-Others               `reference_shapes`.
-===================  ==============================================================================
+`REPAIRED` says of each what is otherwise there.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,22 +15,58 @@ from onnx.reference.op_run import OpRun
 
 from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.reference_reductions import REDUCTIONS
+from pyonednn_q.onnx.reference_regions import REGIONS
 from pyonednn_q.onnx.reference_resizing import RESIZING
 from pyonednn_q.onnx.reference_shapes import SHAPES
 from pyonednn_q.onnx.reference_windows import POOLS
 
-__all__ = ["repaired_operators"]
+__all__ = ["REPAIRED", "repaired_operators"]
 
 Array = np.ndarray[Any, Any]
+
+# What `onnx.reference` has otherwise; tests/peers/test_reference_drawn.py draws it.
+_REDUCED = "of tensors of nothing and of integers: fails, or another type"
+_ONE_AXIS = "before opset 13: one axis, where ONNX has all from there on"
+_WINDOWS = "pads at one end, SAME_LOWER, 1 and 3 dims: other values, other dims, or fails"
+REPAIRED: Mapping[str, str] = MappingProxyType(
+    {
+        "BatchNormalization": "opsets 7 to 13: means that are updated, as in training",
+        "Clip": "an end left out: infinities, where ONNX has the largest number of the type",
+        "Flatten": "of tensors of nothing: fails",
+        "GatherElements": "an index shorter than the source: fails",
+        "GlobalLpPool": "unknown there",
+        "GlobalMaxPool": "of 1 and 3 dims: other dims",
+        "GroupNormalization": "few channels, tensors of nothing: fails",
+        "Hardmax": _ONE_AXIS,
+        "LRN": "as many channels as there are images, or fails",
+        "LogSoftmax": f"{_ONE_AXIS}; the logarithm of a 0",
+        "LpNormalization": "p = 1: sums with signs",
+        "OneHot": "a depth of one dim: fails",
+        "Pad": "lengths below 0: fails",
+        "Reshape": "of tensors of nothing: fails",
+        "Resize": "opset 10: fails; places that are elements: a neighbour",
+        "RoiAlign": "before opset 16: shifted by half a pixel",
+        "Softmax": _ONE_AXIS,
+        "Softsign": "of a scalar: fails",
+        "Squeeze": "axes that do not ascend, one counted from the end: fails",
+        "Unique": "not sorted, along an axis: other values and dims, or fails",
+        "Unsqueeze": "axes counted from the end: other dims",
+        "Upsample": "before opset 9: fails; places that are elements: a neighbour",
+        **dict.fromkeys(("ArgMax", "ArgMin", *sorted(REDUCTIONS)), _REDUCED),
+        **dict.fromkeys(("AveragePool", "GlobalAveragePool", "LpPool", "MaxPool"), _WINDOWS),
+    }
+)
 
 
 def repaired_operators(opsets: Mapping[str, int]) -> list[type[Any]]:
     """Return those that `onnx.reference` needs for a model of some opsets."""
     opset = opsets.get("", 0)
     repairs: dict[str, Callable[..., Any]] = {
+        "Clip": _clip,
         "LRN": _lrn,
         **POOLS,
         **REDUCTIONS,
+        **REGIONS,
         **RESIZING,
         **SHAPES,
     }
@@ -111,6 +137,25 @@ def _batch_norm(
     scale, bias, mean, var = (each.reshape(by_channel) for each in (scale, bias, mean, var))
     root = np.sqrt(var + np.float32(1e-5 if epsilon is None else epsilon))
     return ((scale * (x - mean) / root + bias).astype(x.dtype),)
+
+
+def _clip(
+    _: object,
+    x: Array,
+    *ends: Array | None,
+    min: float | None = None,  # noqa: A002 - ONNX's names, before opset 11
+    max: float | None = None,  # noqa: A002
+) -> tuple[Array]:
+    lo: Any
+    hi: Any
+    lo, hi = (*ends, None, None)[:2]
+    lo, hi = min if lo is None else lo, max if hi is None else hi
+    limits: Any = np.iinfo if x.dtype.kind in "iu" else np.finfo
+    if x.dtype.kind == "V":  # bf16
+        from ml_dtypes import finfo as limits
+    lo = limits(x.dtype).min if lo is None else lo
+    hi = limits(x.dtype).max if hi is None else hi
+    return (np.minimum(np.maximum(x, np.asarray(lo, x.dtype)), np.asarray(hi, x.dtype)),)
 
 
 def _lrn(

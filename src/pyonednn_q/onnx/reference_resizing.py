@@ -6,6 +6,7 @@ their middle follows from that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -56,8 +57,7 @@ def _resize(
     how = attributes.get("coordinate_transformation_mode") or "half_pixel"
     if is_old:
         how = "asymmetric"
-    policy = attributes.get("keep_aspect_ratio_policy") or "stretch"
-    if attributes.get("antialias") or how not in _PLACES or policy != "stretch":
+    if attributes.get("antialias") or how not in _PLACES:
         known = load_op("", "Resize", self.run_params["opsets"][""], evaluator_cls=None)
         other = known(self.onnx_node, self.run_params)
         inputs = (x, first, second, sizes)[: len(self.onnx_node.input)]
@@ -65,9 +65,14 @@ def _resize(
         return result
     axes = attributes.get("axes") or range(x.ndim)
     array = x
+    policy = attributes.get("keep_aspect_ratio_policy") or "stretch"
     for at, axis in enumerate(axes):
         length = x.shape[axis]
-        if sizes is not None and sizes.size:
+        if sizes is not None and sizes.size and policy != "stretch":
+            ratios = [int(size) / x.shape[each] for size, each in zip(sizes, axes, strict=True)]
+            same = min(ratios) if policy == "not_larger" else max(ratios)
+            count, by = math.floor(same * length + 0.5), np.float32(same)
+        elif sizes is not None and sizes.size:
             count = int(sizes[at])
             by = np.float32(count / max(length, 1))
         else:

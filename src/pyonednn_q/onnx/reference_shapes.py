@@ -106,9 +106,10 @@ def _soft_sign(_: object, x: Array) -> tuple[Array]:
 
 def _lp_normal(_: object, x: Array, axis: int | None = -1, p: int | None = 2) -> tuple[Array]:
     along, power = (-1 if axis is None else axis), p or 2
-    size = (np.abs(x) ** power).sum(axis=along, keepdims=True) ** (1 / power)
     with np.errstate(all="ignore"):
-        return (np.where(size == 0, 0, x / size).astype(x.dtype),)
+        x, dtype = (x.astype(np.float32) if x.dtype.itemsize < 4 else x), x.dtype
+        size = (np.abs(x) ** power).sum(axis=along, keepdims=True) ** (1 / power)
+        return (np.where(size == 0, 0, x / size).astype(dtype),)
 
 
 def _group_normal(

@@ -12,6 +12,8 @@ import numpy as np
 
 __all__ = ["POOLS"]
 
+_LEFT_OUT_SINCE = 22  # windows that begin behind the source; onnxruntime has none in any opset
+
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
 
@@ -36,8 +38,11 @@ class PoolWindows(NamedTuple):
     dst: Dims
 
     @classmethod
-    def of(cls, src: Dims, attributes: Mapping[str, Any]) -> PoolWindows:
-        """Return the windows that a pool's attributes say."""
+    def of(cls, src: Dims, attributes: Mapping[str, Any], opset: int) -> PoolWindows:
+        """Return the windows that a pool's attributes say; refuse those in which others disagree.
+
+        That is ONNX's text of an opset with its own inference of dims, and with onnxruntime.
+        """
         count = len(src)
         kernel = tuple(attributes["kernel_shape"])
         stride = tuple(attributes.get("strides") or (1,) * count)
@@ -47,7 +52,6 @@ class PoolWindows(NamedTuple):
         if not len(kernel) == len(stride) == len(dilation) == len(pads) / 2 == count:
             message = f"windows of {len(kernel)} dims over {count}"
             raise RuntimeError(message)
-        lo, hi = pads[:count], pads[count:]
         reach = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
         if auto in {"SAME_UPPER", "SAME_LOWER"}:
             dst = tuple(-(-n // s) for n, s in zip(src, stride, strict=True))
@@ -57,15 +61,28 @@ class PoolWindows(NamedTuple):
                 raise RuntimeError(message)
             less, rest = tuple(m // 2 for m in more), tuple(m - m // 2 for m in more)
             lo, hi = (less, rest) if auto == "SAME_UPPER" else (rest, less)
-            return cls(kernel, stride, dilation, lo, hi, src, dst)
+            return cls(kernel, stride, dilation, lo, hi, src, dst).seeing(attributes)
+        lo, hi = pads[:count], pads[count:]
         if auto == "VALID":
             lo = hi = (0,) * count
-        is_ceiled = bool(attributes.get("ceil_mode", 0)) and auto != "VALID"
-        dst = tuple(
-            _count(*each, is_ceiled=is_ceiled)
-            for each in zip(src, lo, hi, reach, stride, strict=True)
-        )
-        return cls(kernel, stride, dilation, lo, hi, src, dst)
+        rows = zip(src, lo, hi, reach, stride, strict=True)
+        ceils = bool(attributes.get("ceil_mode", 0))
+        dst = tuple(_count(*row, opset=opset, auto=auto, ceils=ceils) for row in rows)
+        if min(dst, default=1) < 1:
+            message = f"windows that reach over {reach} in {src}: there is no room"
+            raise RuntimeError(message)
+        return cls(kernel, stride, dilation, lo, hi, src, dst).seeing(attributes)
+
+    def seeing(self, attributes: Mapping[str, Any]) -> PoolWindows:
+        """Return itself, whose windows all hold an element, or one that counts as such."""
+        whole = bool(attributes.get("count_include_pad", 0))
+        for k, s, d, lo, hi, n, count in zip(*self, strict=True):
+            places = (np.arange(count) * s - lo)[:, None] + np.arange(k) * d
+            first, last = (-lo, n + hi) if whole else (0, n)
+            if not ((places >= first) & (places < last)).any(axis=1).all():
+                message = "windows of pads alone: of nothing there is neither mean nor maximum"
+                raise RuntimeError(message)
+        return self
 
     def taps(self, values: Array, outside: Any) -> Iterator[tuple[Dims, Array]]:  # noqa: ANN401
         """Yield each place of the kernel, and what lies there of every window."""
@@ -104,13 +121,35 @@ class PoolWindows(NamedTuple):
         return own.sums(np.ones((1, 1, *lengths), dtype))
 
 
-def _count(length: int, lo: int, hi: int, reach: int, stride: int, *, is_ceiled: bool) -> int:
-    """Return how many windows there are; none begins behind the source and the pads before it."""
+def _count(
+    length: int,
+    lo: int,
+    hi: int,
+    reach: int,
+    stride: int,
+    *,
+    opset: int,
+    auto: str,
+    ceils: bool,
+) -> int:
+    """Return how many windows there are; since opset 22 none begins behind source and pads."""
     room = length + lo + hi - reach
-    if not is_ceiled:
-        return max(room // stride + 1, 0)
+    whole = room // stride + 1
+    if not ceils:
+        return whole
     count = -(-room // stride) + 1
-    return max(count - 1 if (count - 1) * stride >= length + lo else count, 0)
+    if auto == "VALID" and count > whole:
+        message = "VALID with ceil_mode: ONNX's text and its inference of dims disagree"
+        raise RuntimeError(message)
+    is_behind = (count - 1) * stride >= length + lo
+    if is_behind and opset < _LEFT_OUT_SINCE:
+        message = f"windows that begin behind the source, as opset {opset} has them"
+        raise RuntimeError(message)
+    return count - is_behind
+
+
+def _opset(self: Any) -> int:  # noqa: ANN401
+    return int(self.run_params["opsets"][""])
 
 
 def _max_pool(
@@ -118,7 +157,7 @@ def _max_pool(
     x: Array,
     **attributes: Any,  # noqa: ANN401
 ) -> tuple[Array, ...]:
-    windows = PoolWindows.of(x.shape[2:], attributes)
+    windows = PoolWindows.of(x.shape[2:], attributes, _opset(self))
     least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     largest = np.full((*x.shape[:2], *windows.dst), least, x.dtype)
     if len([*filter(None, self.onnx_node.output)]) < 2:
@@ -138,16 +177,16 @@ def _max_pool(
     return largest, index
 
 
-def _average_pool(_: object, x: Array, **attributes: Any) -> tuple[Array]:  # noqa: ANN401
-    windows = PoolWindows.of(x.shape[2:], attributes)
+def _average_pool(self: Any, x: Array, **attributes: Any) -> tuple[Array]:  # noqa: ANN401
+    windows = PoolWindows.of(x.shape[2:], attributes, _opset(self))
     pads = bool(attributes.get("count_include_pad", 0))
     counts = windows.counts(pads=pads, dtype=x.dtype)
     return ((windows.sums(x) / counts).astype(x.dtype),)
 
 
-def _lp_pool(_: object, x: Array, **attributes: Any) -> tuple[Array]:  # noqa: ANN401
+def _lp_pool(self: Any, x: Array, **attributes: Any) -> tuple[Array]:  # noqa: ANN401
     power = attributes.get("p") or 2
-    sums = PoolWindows.of(x.shape[2:], attributes).sums(np.abs(x) ** power)
+    sums = PoolWindows.of(x.shape[2:], attributes, _opset(self)).sums(np.abs(x) ** power)
     return ((sums ** (1 / power)).astype(x.dtype),)
 
 

@@ -73,6 +73,31 @@ class Window:
             )
         )
 
+    def misses(self, lengths: Dims) -> bool:
+        """Tell whether some window of a pooling reaches over padding alone."""
+        rows = zip(
+            lengths,
+            self.gathered(lengths),
+            self.kernel,
+            self.stride,
+            self.dilation,
+            self.padding_lo,
+            self.padding_hi,
+            strict=True,
+        )
+        for length, count, kernel, stride, dilation, lo, hi in rows:
+            for at in range(count) if lo or hi else ():
+                begin = at * stride - lo
+                first = max(-(begin // dilation), 0)  # tap that is not before the source
+                if first >= kernel or begin + first * dilation >= length:
+                    return True
+        return False
+
+    def exceeds(self) -> bool:
+        """Tell whether padding is as wide as the kernel reaches, on some side."""
+        rows = zip(self.padding_lo, self.padding_hi, self.reach, strict=True)
+        return any(max(lo, hi) >= reach for lo, hi, reach in rows)
+
     def spread(self, lengths: Dims) -> Dims:
         """Return the output lengths of a deconvolution, the smallest that use all of the input."""
         return tuple(

@@ -32,6 +32,7 @@ class GraphDraw:
         self.constants: dict[str, Array] = {}
         self.inputs: dict[str, Array] = {}
         self.types: dict[str, tuple[np.dtype[Any], Dims]] = {}  # of what nodes compute
+        self.open: dict[str, np.dtype[Any]] = {}  # of that whose dims are not known
         self._count = 0
 
     # What is drawn.
@@ -152,6 +153,8 @@ class GraphDraw:
         for each in known:
             kind = each.type.tensor_type
             lengths = tuple(d.dim_value for d in kind.shape.dim if d.HasField("dim_value"))
+            if kind.elem_type:
+                self.open[each.name] = np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type))
             if kind.HasField("shape") and len(lengths) == len(kind.shape.dim):
                 self.types[each.name] = (
                     np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type)),
@@ -180,8 +183,12 @@ class GraphDraw:
         if self.feeds and self.maybe(0.05):
             ends.append(self.one(*self.feeds))
         held = [numpy_helper.from_array(v, k) for k, v in self.constants.items() if k in read]
-        unknown = (np.dtype(np.float32), None)
-        kinds = [self.type(n) if n in self.inputs else self.types.get(n, unknown) for n in ends]
+        kinds = [
+            self.type(name)
+            if name in self.inputs
+            else self.types.get(name, (self.open.get(name, np.dtype(np.float32)), None))
+            for name in ends
+        ]
         outputs = [
             helper.make_tensor_value_info(each, helper.np_dtype_to_tensor_dtype(kind), dims)
             for each, (kind, dims) in zip(ends, kinds, strict=True)
