@@ -314,3 +314,64 @@ def test_open_lengths_stay_open_in_int8(form: str, tmp_path: Path) -> None:
         saved = onnx.load(tmp_path / "int8.onnx")
         real, result = theirs(saved, larger[0]), own.run(larger[0])["y"]
         assert np.linalg.norm(result - real) < 0.05 * np.linalg.norm(real)
+
+
+def halves(dtype: int) -> onnx.ModelProto:
+    """Return a model whose weights, source and result are of 16 bits."""
+    nodes = [
+        make("Conv", ["x", "k", "b"], ["h"]),
+        make("Relu", ["h"], ["r"]),
+        make("Cast", ["r"], ["c"], to=dtype),
+        make("Mul", ["c", "two"], ["y"]),
+    ]
+    known = {"k": floats(4, 3, 3, 3), "b": floats(4), "two": np.float32(2)}
+    proto = model(nodes, {"x": ["n", 3, 8, 8]}, {}, types={"x": dtype, "y": dtype})
+    stored = helper.tensor_dtype_to_np_dtype(dtype)
+    for name, array in known.items():
+        proto.graph.initializer.append(numpy_helper.from_array(array.astype(stored), name))
+    return proto
+
+
+def test_a_model_of_float16_is_int8_in_between() -> None:
+    proto, x = halves(10), {"x": floats(2, 3, 8, 8).astype(np.float16)}
+    graph = pq.onnx.load(proto)
+    assert graph.constants["k"].dtype == np.float32
+    wanted = theirs(proto, x).astype(np.float64)
+    result = ready(proto).run(x)["y"]
+    assert result.dtype == np.float16
+    # Sums of 27 products and a bias, each stored in 11 bits, against one rounding of the exact sum.
+    np.testing.assert_allclose(result, wanted, rtol=2**-9, atol=2**-9)
+    own = pq.calibrate(graph, [x]).model()
+    codes = own.run(x)["y"]
+    assert codes.dtype == np.float16
+    assert np.linalg.norm(codes - wanted) < 0.05 * np.linalg.norm(wanted)
+    assert [n.how for n in own.bound().graph.nodes if "conv" in n.how] == ["INT8 convolution"]
+
+
+def test_a_model_of_bfloat16_is_read() -> None:
+    graph = pq.onnx.load(halves(16))
+    assert {each.dtype.name for each in graph.constants.values()} == {"float32"}
+    assert graph.inputs["x"].dtype == "bfloat16"
+
+
+def test_a_branch_by_a_value_runs_in_python() -> None:
+    def branch(name: str, operator: str) -> Any:
+        out = helper.make_tensor_value_info(name, 1, None)
+        return helper.make_graph([make(operator, ["x"], [name])], name, [], [out])
+
+    nodes = [
+        make("ReduceMax", ["x"], ["most"], keepdims=0),
+        make("Greater", ["most", "zero"], ["is_above"]),
+        make(
+            "If",
+            ["is_above"],
+            ["y"],
+            then_branch=branch("one", "Neg"),
+            else_branch=branch("other", "Abs"),
+        ),
+    ]
+    proto = model(nodes, {"x": ["n"]}, {"zero": np.float32(0)})
+    own = ready(proto)
+    for x in (np.float32([1, -2]), np.float32([-1, -2, -3])):
+        np.testing.assert_array_equal(own.run({"x": x})["y"], theirs(proto, {"x": x}))
+    assert len(own.network().nodes) == 3

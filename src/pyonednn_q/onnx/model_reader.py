@@ -21,6 +21,7 @@ from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.external_data import ExternalData
+from pyonednn_q.onnx.half_precision import in_float32
 from pyonednn_q.onnx.opset_raising import RAISED_FROM, RAISED_TO, OpsetRaiser
 from pyonednn_q.onnx.shape_inference import ranks, with_tensors
 from pyonednn_q.onnx.subgraphs import captured, check_inlined
@@ -67,8 +68,8 @@ def load(
     -------
     Graph
         Constants that Constant nodes had are among the others. Initializers that are inputs, too,
-        are constants. Functions of the model's own are written out, and opsets 7 to 12 are written
-        as opset 13.
+        are constants. Functions of the model's own are written out, opsets 7 to 12 are written as
+        opset 13, and layers of float16 or bfloat16 as those of float32.
 
     Raises
     ------
@@ -181,7 +182,9 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
         tensors={},
         symbols=symbols,
     )
-    return with_tensors(_raised(graph))
+    graph = with_tensors(_raised(graph))
+    wide = in_float32(graph)
+    return graph if wide is graph else with_tensors(wide)
 
 
 def _inlined(proto: ModelProto, max_nodes: int) -> ModelProto:

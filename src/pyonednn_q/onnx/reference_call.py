@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.errors import Error, UnsupportedError
+from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode, Value
 from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.shape_inference import node_proto
@@ -28,7 +29,7 @@ def reference_call(
     Parameters
     ----------
     node : GraphNode
-        Any node without subgraphs.
+        Any node; one with branches if all of these may run so.
     opsets : mapping of str to int
         Versions of operators, by domain.
     tensors : mapping of str to Value
@@ -96,6 +97,11 @@ def _dense(result: object) -> Array:
 
 def _doubt(node: GraphNode) -> str:
     """Return why a node must not run by `onnx.reference`; empty where it may."""
+    if node.row is kinds.IF:
+        inner = [each for branch in node.attributes.values() for each in branch.nodes]
+        some = next((each for each in inner if each.kind in DOUBTS), None)
+        doubt = "" if some is None else f"{some.kind} in a branch, whose values nobody looks at"
+        return doubt or next(filter(None, map(_doubt, inner)), "")
     if not node.row.compared:
         from onnx import defs
 
