@@ -197,6 +197,7 @@ def _calibrated(graph: Graph, batches: Iterable[Any], options: CalibrationOption
         return {name: values[name] for name in codes}
 
     ranges = found_ranges(run, samples, codes, quantizers, options.estimators)
+    observed.clear()  # whose weights are as large as the model
     known, source = source, graph if graph.symbols else source
 
     def calibrated(settled: QuantizationConfig | None) -> Calibration:

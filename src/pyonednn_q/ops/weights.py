@@ -236,7 +236,8 @@ class Weights:
                 raise DTypeError("wei", dtype, _FLOATS)
             if not np.isfinite(wei).all():
                 raise ArgumentError("wei", "values that are not finite", "finite numbers")
-            return cls(wei.copy(), dtype, Vec(1.0), Vec(0.0))  # the caller may write to his
+            kept = wei if _is_of_bytes(wei) else wei.copy()  # the caller may write to his
+            return cls(kept, dtype, Vec(1.0), Vec(0.0))
         if not is_int8:
             raise ArgumentError("src_q", "None", "QParams: wei_q says that sums are of integers")
         if dtype != wei_q.dtype:
@@ -257,6 +258,14 @@ def _wanted(wei_q: QParams | None, *, is_int8: bool) -> str:
     if wei_q is not None:
         return f"{dtypes.numpy_dtype(wei_q.dtype)}, as wei_q says"
     return "int8 or uint8, with wei_q: src_q says that sums are of integers" if is_int8 else _FLOATS
+
+
+def _is_of_bytes(array: Array) -> bool:
+    """Tell whether an array lies in bytes of Python, which nobody writes to."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, bytes)
 
 
 def checked_bias(bias: object, channels: int) -> Array:
