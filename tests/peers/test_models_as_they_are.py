@@ -208,7 +208,9 @@ def test_open_lengths_are_bound_by_calls() -> None:
     for batch in (2, 5, 2):
         x = {"x": floats(batch, 3, 4)}
         np.testing.assert_allclose(own.run(x)["y"], theirs(proto, x), rtol=1e-4, atol=1e-5)
-    assert own.network().inputs == ("x",)
+    network = own.network()
+    with pytest.raises(ShapeError, match=r"x: got \(5, 3, 4\); wanted \(2, 3, 4\)"):
+        network(floats(5, 3, 4))
     assert own.bound({"x": (5, 3, 4)}) is own.bound({"x": (5, 3, 4)})
 
 
@@ -375,3 +377,34 @@ def test_a_branch_by_a_value_runs_in_python() -> None:
     for x in (np.float32([1, -2]), np.float32([-1, -2, -3])):
         np.testing.assert_array_equal(own.run({"x": x})["y"], theirs(proto, {"x": x}))
     assert len(own.network().nodes) == 3
+
+
+def test_what_the_default_exporter_of_torch_writes_is_int8() -> None:
+    """Dims of the batch by Shape and Concat, names and attributes as torch.export has them."""
+    window = {"dilations": [1, 1], "strides": [2, 2], "auto_pad": "NOTSET"}
+    nodes = [
+        make("Conv", ["x", "conv.weight", "conv.bias"], ["conv2d"], group=1, pads=[1] * 4),
+        make("Relu", ["conv2d"], ["relu"]),
+        make("MaxPool", ["relu"], ["pool"], kernel_shape=[2, 2], storage_order=0, **window),
+        make("Shape", ["x"], ["val_0"], start=0, end=1),
+        make("Concat", ["val_0", "val_1"], ["val_2"], axis=0),
+        make("Reshape", ["pool", "val_2"], ["view"], allowzero=1),
+        make("Gemm", ["view", "fc.weight", "fc.bias"], ["y"], transB=1, alpha=1.0, beta=1.0),
+    ]
+    known = {
+        "conv.weight": floats(8, 3, 3, 3),
+        "conv.bias": floats(8),
+        "val_1": np.array([128]),
+        "fc.weight": floats(10, 128),
+        "fc.bias": floats(10),
+    }
+    proto = model(nodes, {"x": ["s77", 3, 8, 8]}, known, 20)
+    batches = [floats(4, 3, 8, 8), floats(2, 3, 8, 8)]
+    own = pq.calibrate(pq.onnx.load(proto), batches).model()
+    for x in batches:
+        real, result = theirs(proto, {"x": x}), own.run({"x": x})["y"]
+        assert np.linalg.norm(result - real) < 0.05 * np.linalg.norm(real)
+    hows = [node.how for node in own.bound().graph.nodes]
+    moved = ["codes moved"] * 2
+    assert hows == ["quantizer", "INT8 convolution", *moved, "INT8 inner_product"]
+    assert len(own.network().nodes) == 5

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.argument import instance, items, named
-from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
 from pyonednn_q.graph.graph import Value
 from pyonednn_q.native.arrays import memory_order
 from pyonednn_q.network.carrier import spec_of_array
@@ -110,6 +110,8 @@ class Network:
     carried : mapping of str to Value, optional
         Inputs and outputs that oneDNN has no tensors for, which only functions of Python read and
         write: see `network.carrier`.
+    dims : mapping of str to tuple of int, optional
+        Of inputs, that nodes were made for: errors of other ones name the input.
 
     Raises
     ------
@@ -137,8 +139,10 @@ class Network:
         nodes: Any,  # noqa: ANN401 - a sequence
         outputs: Any,  # noqa: ANN401 - a sequence
         carried: Mapping[str, Value] = _NONE,
+        dims: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
     ) -> None:
         self._carried = named("carried", carried, Value)
+        self._dims = named("dims", dims, tuple)
         self.inputs: tuple[str, ...] = items("inputs", inputs, str)
         self.nodes: tuple[Node, ...] = items("nodes", nodes, Node)
         self.outputs: tuple[str, ...] = items("outputs", outputs, str)
@@ -183,15 +187,28 @@ class Network:
         if compiled is None:
             inputs = dict(zip(self.inputs, key, strict=True))
             lowering = Lowering(inputs, {node.dst for node in self.nodes})
-            for node in self._needed():
-                lowering.node = node.dst
-                if isinstance(node.runs, Operator):
-                    _lower_operator(lowering, node, node.runs)
-                else:
-                    node.runs.lower(lowering, node.dst, node.srcs)
+            try:
+                self._lower(lowering)
+            except (ArgumentError, UnsupportedError):
+                self._check_dims(inputs)
+                raise
             compiled = Compiled(lowering, self.inputs, self.outputs, self._carried)
             compiled = self._compiled.add(key, compiled, compiled.nbytes)
         return compiled
+
+    def _lower(self, lowering: Lowering) -> None:
+        for node in self._needed():
+            lowering.node = node.dst
+            if isinstance(node.runs, Operator):
+                _lower_operator(lowering, node, node.runs)
+            else:
+                node.runs.lower(lowering, node.dst, node.srcs)
+
+    def _check_dims(self, inputs: Mapping[str, TensorSpec]) -> None:
+        """Refuse inputs of other dims than those that the nodes were made for, by their names."""
+        for name, dims in self._dims.items():
+            if inputs[name].dims != dims:
+                raise ShapeError(name, str(inputs[name].dims), str(dims)) from None
 
     def _needed(self) -> list[Node]:
         """Return the nodes that outputs depend on."""

@@ -49,7 +49,9 @@ def as_network(graph: FusedGraph, nodes: Iterable[list[Node]]) -> Network:
     ends = {**graph.inputs, **graph.outputs, **graph.tensors}
     names = [name for name in (*graph.inputs, *outputs) if ends[name].dims is not None]
     carried = {name: ends[name] for name in names if is_carried(ends[name])}
-    return Network(list(graph.inputs), steps, outputs, carried)
+    known = {n: carrier_of(v).dims if n in carried else v.dims for n, v in graph.inputs.items()}
+    dims = {name: each for name, each in known.items() if each is not None}
+    return Network(list(graph.inputs), steps, outputs, carried, dims)
 
 
 def lowered(

@@ -1,0 +1,82 @@
+"""Trained models as packages ship them: fetched by tools/models.py, else skipped by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="onnx is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+import onnxruntime
+
+import pyonednn_q as pq
+from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import Graph
+from pyonednn_q.onnx.fused_node import FusedGraph
+from support.peers.packaged_models import MODELS, arrays_for, path_of
+
+# Float32 sums of thousands of terms in other orders, through a hundred layers.
+BOUND = 2.0**-16
+CASES = list(MODELS)
+
+
+@cache
+def graph_of(name: str) -> Graph:
+    """Return a model as it is read, with lengths that it leaves open."""
+    if not path_of(name).is_file():
+        pytest.skip(f"{name} is not there: python tools/models.py fetch")
+    return pq.onnx.load(path_of(name))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_float_results_are_those_of_onnxruntime(name: str) -> None:
+    graph = graph_of(name)
+    own = pq.onnx.Model(pq.onnx.fuse(graph))
+    session = onnxruntime.InferenceSession(path_of(name), providers=["CPUExecutionProvider"])
+    for seed, dims in enumerate(MODELS[name]):
+        inputs = arrays_for(tuple(graph.inputs), dims, seed)
+        results = own.run(inputs)
+        for (output, ours), theirs in zip(
+            results.items(), session.run(list(results), inputs), strict=True
+        ):
+            assert ours.shape == theirs.shape, output
+            assert np.abs(ours - theirs).max() <= BOUND * max(1.0, np.abs(theirs).max()), output
+    assert own.network().inputs == tuple(graph.inputs)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_products_are_int8(name: str) -> None:
+    graph = graph_of(name)
+    names = tuple(graph.inputs)
+    batches = [arrays_for(names, dims, 7) for dims in MODELS[name]]
+    own = pq.calibrate(graph, batches).model()
+    for inputs in batches:
+        results = own.run(inputs)
+        assert all(np.isfinite(each).all() for each in results.values())
+        counts = products(own.bound().graph)
+        assert counts["INT8"] >= 0.95 * counts.total()
+    assert own.network().inputs == names
+
+
+def products(graph: FusedGraph) -> Counter[str]:
+    """Return products with constant weights by how the layer runs."""
+    counts: Counter[str] = Counter()
+    for node in graph.nodes:
+        for part in node.parts:
+            wei = _weights(node.operator, graph, part.input(1))
+            dims = graph.tensors[node.output].dims
+            if part.row.layer and wei is not None and dims is not None:
+                channels = wei.shape[-1 if part.row is kinds.MATMUL else 0]
+                counts[node.how.split()[0]] += prod(dims) * wei.size // channels
+    return counts
+
+
+def _weights(operator: Any, graph: FusedGraph, name: str) -> Any:
+    own = getattr(operator, "weights", None)
+    return graph.constants.get(name) if own is None else own.values
