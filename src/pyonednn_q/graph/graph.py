@@ -351,7 +351,7 @@ def _values(parts: dict[str, Any]) -> Mapping[str, Value]:
     known = {}
     for name, (dtype, dims, qparams) in parts.items():
         numbers = None if dims is None else tuple(map(int, dims))
-        q = None if qparams is None else QParams(*qparams[:3], axis=qparams[3])
+        q = None if qparams is None else QParams(*qparams)
         known[name] = Value(str(dtype), numbers, q)
     return MappingProxyType(known)
 

@@ -11,6 +11,7 @@ from pyonednn_q.expr.steps import Step
 __all__ = ["Attributes", "Form", "Kind"]
 
 Attributes = Mapping[str, Any]
+Older = Literal["", "branches", "dropout", "norm", "resize", "softmax", "upsample"]
 Form = Literal[
     "", "as_onnx", "binary", "blocks", "concat", "conv", "fake_quantize", "gemm", "integer",
     "matmul", "softmax", "unary",
@@ -77,6 +78,11 @@ class Kind:
         Operator of `emulate` on codes; empty where none is.
     grows : bool
         Whether much may come of little.
+    reads : (int, tuple of str)
+        The opset since which it reads what attributes said before, and their names, in order.
+    older : (int, str)
+        The opset since which it is written as now, and how a node of an older one becomes that: a
+        rule of `onnx.opset_raising`.
     compared : bool
         Whether its definition in Python was compared with onnxruntime's results.
     """
@@ -104,6 +110,8 @@ class Kind:
     slope: float = 0.0
     emulated: str = ""
     grows: bool = False
+    reads: tuple[int, tuple[str, ...]] = (0, ())
+    older: tuple[int, Older] = (0, "")
     compared: bool = True
 
     def __str__(self) -> str:

@@ -70,10 +70,17 @@ MAX = Kind("Max", elementwise=True, bound="step")
 MIN = Kind("Min", elementwise=True, bound="step")
 NEG = Kind("Neg", chain="step", step=_always(Affine(-1.0)), elementwise=True, bound="step")
 ABS = Kind("Abs", chain="step", step=_always(Eltwise("abs")), elementwise=True, bound="step")
-BATCH_NORM = Kind("BatchNormalization", chain="norm")
+BATCH_NORM = Kind("BatchNormalization", chain="norm", older=(9, "norm"))
 
 # Activations.
-CLIP = Kind("Clip", chain="clip", elementwise=True, on_codes=True, bound="step")
+CLIP = Kind(
+    "Clip",
+    chain="clip",
+    elementwise=True,
+    on_codes=True,
+    bound="step",
+    reads=(11, ("min", "max")),
+)
 PRELU = Kind("PRelu", chain="prelu", elementwise=True, on_codes=True)
 RELU = Kind(
     "Relu",
@@ -158,7 +165,13 @@ ERF = Kind(
     "Erf", since=9, elementwise=True, bound="function", units=1.05, slope=2 / math.sqrt(math.pi)
 )
 SOFTMAX = Kind(
-    "Softmax", axis_since=13, ours="Softmax", on_codes=True, bound="softmax", emulated="softmax"
+    "Softmax",
+    axis_since=13,
+    ours="Softmax",
+    on_codes=True,
+    bound="softmax",
+    emulated="softmax",
+    older=(13, "softmax"),
 )
 LAYER_NORM = Kind("LayerNormalization", since=17, ours="LayerNorm", bound="layer_norm")
 
@@ -188,24 +201,33 @@ REDUCE_MEAN = Kind("ReduceMean", ours="Pool", pool="mean", over="axes", on_codes
 
 # What moves elements.
 CONCAT = Kind("Concat", ours="Concat", moves="always")
-SPLIT = Kind("Split", ours="Slice", moves="always")
-SLICE = Kind("Slice", ours="Slice", moves="always")
+SPLIT = Kind("Split", ours="Slice", moves="always", reads=(13, ("split",)))
+SLICE = Kind("Slice", ours="Slice", moves="always", reads=(10, ("starts", "ends", "axes")))
 TRANSPOSE = Kind("Transpose", ours="Transpose", moves="always")
 RESHAPE = Kind("Reshape", ours="Reshape", moves="always", reshapes=True)
 FLATTEN = Kind("Flatten", ours="Reshape", moves="always", reshapes=True)
-SQUEEZE = Kind("Squeeze", ours="Reshape", moves="always", reshapes=True)
-UNSQUEEZE = Kind("Unsqueeze", ours="Reshape", moves="always", reshapes=True)
+_AXES = (13, ("axes",))
+SQUEEZE = Kind("Squeeze", ours="Reshape", moves="always", reshapes=True, reads=_AXES)
+UNSQUEEZE = Kind("Unsqueeze", ours="Reshape", moves="always", reshapes=True, reads=_AXES)
 GATHER = Kind("Gather", moves="always")
 DEPTH_TO_SPACE = Kind("DepthToSpace", moves="always")
 SPACE_TO_DEPTH = Kind("SpaceToDepth", moves="always")
-RESIZE = Kind("Resize", since=10, ours="Repeat", moves="nearest", on_codes=True, grows=True)
-UPSAMPLE = Kind("Upsample", grows=True)
+RESIZE = Kind(
+    "Resize",
+    since=10,
+    ours="Repeat",
+    moves="nearest",
+    on_codes=True,
+    grows=True,
+    older=(11, "resize"),
+)
+UPSAMPLE = Kind("Upsample", grows=True, reads=(9, ("scales",)), older=(13, "upsample"))
 
 # What a graph is rid of.
 CONSTANT = Kind("Constant", compared=False)
-IF = Kind("If", compared=False)
+IF = Kind("If", older=(13, "branches"), compared=False)
 IDENTITY = Kind("Identity", bound="step")
-DROPOUT = Kind("Dropout")
+DROPOUT = Kind("Dropout", older=(12, "dropout"))
 SHAPE, SIZE = Kind("Shape"), Kind("Size")
 
 
@@ -231,18 +253,21 @@ _OTHERS = (
     _theirs("QLinearConcat", "Concat", "concat"),
     *(Kind(name, elementwise=True) for name in ("Reciprocal", "Selu", "Softsign")),
     Kind("Celu", since=12, elementwise=True),
-    *(Kind(name, grows=True) for name in ("Pad", "Tile")),
+    Kind("Pad", grows=True, reads=(11, ("pads", "value"))),
+    Kind("Tile", grows=True),
+    Kind("ReduceSum", reads=_AXES),
+    Kind("TopK", reads=(10, ("k",))),
     Kind("Expand", since=8, grows=True),
     *(Kind(name, since=9, grows=True) for name in ("ConstantOfShape", "OneHot")),
     Kind("Range", since=11, grows=True),
-    Kind("LogSoftmax", axis_since=13),
-    Kind("Hardmax", axis_since=13),
+    Kind("LogSoftmax", axis_since=13, older=(13, "softmax")),
+    Kind("Hardmax", axis_since=13, older=(13, "softmax")),
 )
 # By opset: what runs by its definition in Python, and nobody asks more of.
 _BY_DEFINITION = {
     1: "And ArgMax ArgMin Ceil Equal Floor GRU GlobalLpPool Greater InstanceNormalization LRN LSTM "
     "Less Log LpNormalization LpPool Mean Not Or Pow RNN ReduceL1 ReduceL2 ReduceLogSum "
-    "ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSum ReduceSumSquare Sqrt Sum TopK Xor",
+    "ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSumSquare Sqrt Sum Xor",
     7: "Acos Asin Atan Cos Sin Tan",
     9: "Acosh Asinh Atanh Compress Cosh EyeLike IsNaN MeanVarianceNormalization NonZero Shrink "
     "Sign Sinh Where",

@@ -7,9 +7,8 @@ operators changed what they are written as: attributes became inputs, and Softma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,7 @@ __all__ = ["RAISED_FROM", "RAISED_TO", "OpsetRaiser"]
 Array = np.ndarray[Any, Any]
 
 RAISED_FROM, RAISED_TO = 7, 13
-_TYPES = dict.fromkeys(("axes", "split", "pads", "starts", "ends", "k"), np.dtype(np.int64))
-_TYPES["scales"] = np.dtype(np.float32)  # others have that of the source
+_INDICES = ("axes", "split", "pads", "starts", "ends", "k")
 
 
 class OpsetRaiser:
@@ -63,12 +61,28 @@ class OpsetRaiser:
         return result
 
     def _raised(self, node: GraphNode) -> list[GraphNode] | None:
-        before, names = _READ.get(node.operator, (0, ()))
-        if self._opset < before:
+        since, names = node.row.reads
+        if self._opset < since:
             node = self._reading(node, names)
-        if node.operator not in _WRITTEN or self._opset >= _WRITTEN[node.operator][0]:
-            return [node]
-        return _WRITTEN[node.operator][1](self, node)
+        since, rule = node.row.older
+        return [node] if self._opset >= since else self._written(node, rule)
+
+    def _written(self, node: GraphNode, rule: str) -> list[GraphNode] | None:
+        """Return what a node of an older opset becomes by a rule."""
+        match rule:
+            case "branches":
+                return self._branches(node)
+            case "dropout":
+                return None if any(node.outputs[1:]) else [_without(node, "ratio")]
+            case "norm":
+                is_plain = node.attributes.get("spatial", 1)
+                return [_without(node, "spatial")] if is_plain else None
+            case "resize":
+                return self._old_resize(node)
+            case "softmax":
+                return self._softmax(node)
+            case _:
+                return self._upsample(node)
 
     def _reading(self, node: GraphNode, names: tuple[str, ...]) -> GraphNode:
         """Return a node that reads what attributes of some names say, behind its other inputs."""
@@ -76,8 +90,9 @@ class OpsetRaiser:
         inputs = list(node.inputs)
         for name in names:
             value = attributes.pop(name, None)
-            dtype = _TYPES.get(name) or np.dtype(self._dtypes.get(node.inputs[0]) or "float32")
-            array = None if value is None else np.array(value, dtype, ndmin=int(name in _TYPES))
+            own = "float32" if name == "scales" else self._dtypes.get(node.inputs[0]) or "float32"
+            dtype = np.dtype(np.int64 if name in _INDICES else own)
+            array = None if value is None else np.array(value, dtype, ndmin=int(name in _INDICES))
             inputs.append("" if array is None else self._keep(node, name, array))
         while not inputs[-1]:
             inputs.pop()
@@ -91,7 +106,7 @@ class OpsetRaiser:
         self._constants[name] = array
         return name
 
-    def softmax(self, node: GraphNode) -> list[GraphNode]:
+    def _softmax(self, node: GraphNode) -> list[GraphNode]:
         """Write one over all dims from an axis on, as one of a matrix, unless that is the last."""
         axis, rank = node.attributes.get("axis", 1), self._ranks.get(node.inputs[0])
         own = replace(node, attributes={"axis": -1})
@@ -111,20 +126,20 @@ class OpsetRaiser:
             part(kinds.RESHAPE.name, (result, dims), dst),
         ]
 
-    def old_resize(self, node: GraphNode) -> list[GraphNode] | None:
+    def _old_resize(self, node: GraphNode) -> list[GraphNode] | None:
         """Write one of opset 10, of which onnxruntime takes the element below, or that above."""
         scales = self._constants.get(node.inputs[1])
         if scales is None or ((scales < 1).any() and (scales > 1).any()):
             return None
         return [_resize(node, "ceil" if (scales < 1).any() else "floor")]
 
-    def upsample(self, node: GraphNode) -> list[GraphNode] | None:
+    def _upsample(self, node: GraphNode) -> list[GraphNode] | None:
         """Write one of whole factors; of others, runtimes disagree about a Resize."""
         scales = self._constants.get(node.inputs[1])
         is_whole = scales is not None and bool((scales == np.round(scales)).all())
         return [_resize(node, "floor")] if is_whole else None
 
-    def branches(self, node: GraphNode) -> list[GraphNode] | None:
+    def _branches(self, node: GraphNode) -> list[GraphNode] | None:
         """Return an If whose branches are raised."""
         fresh = {}
         for name, branch in node.attributes.items():
@@ -135,18 +150,6 @@ class OpsetRaiser:
                 return None
             fresh[name] = replace(branch, nodes=tuple(nodes), constants=constants)
         return [replace(node, attributes=fresh)]
-
-
-def _dropout(_: OpsetRaiser, node: GraphNode) -> list[GraphNode] | None:
-    return None if any(node.outputs[1:]) else [_without(node, "ratio")]
-
-
-def _batch_norm(_: OpsetRaiser, node: GraphNode) -> list[GraphNode] | None:
-    return [_without(node, "spatial")] if node.attributes.get("spatial", 1) else None
-
-
-def _scatter(_: OpsetRaiser, node: GraphNode) -> list[GraphNode]:
-    return [replace(node, operator="ScatterElements")]
 
 
 def _without(node: GraphNode, attribute: str) -> GraphNode:
@@ -160,31 +163,3 @@ def _resize(node: GraphNode, nearest: str) -> GraphNode:
     return replace(
         node, operator=kinds.RESIZE.name, inputs=inputs, attributes={**node.attributes, **how}
     )
-
-
-# By operator: the first opset in which it reads what attributes say before; which, in order.
-_READ: Mapping[str, tuple[int, tuple[str, ...]]] = MappingProxyType(
-    {
-        **dict.fromkeys(("Squeeze", "Unsqueeze", "ReduceSum"), (13, ("axes",))),
-        "Split": (13, ("split",)),
-        "Clip": (11, ("min", "max")),
-        "Pad": (11, ("pads", "value")),
-        "Slice": (10, ("starts", "ends", "axes")),
-        "TopK": (10, ("k",)),
-        "Upsample": (9, ("scales",)),
-    }
-)
-# By operator: the first opset in which it is written otherwise, and how.
-_WRITTEN: Mapping[str, tuple[int, Callable[[OpsetRaiser, GraphNode], list[GraphNode] | None]]] = (
-    MappingProxyType(
-        {
-            **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), (13, OpsetRaiser.softmax)),
-            "Upsample": (13, OpsetRaiser.upsample),
-            "Resize": (11, OpsetRaiser.old_resize),
-            "Dropout": (12, _dropout),
-            "BatchNormalization": (9, _batch_norm),
-            "Scatter": (13, _scatter),
-            "If": (13, OpsetRaiser.branches),
-        }
-    )
-)
