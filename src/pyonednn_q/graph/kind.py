@@ -13,7 +13,7 @@ __all__ = ["Attributes", "Form", "Kind"]
 Attributes = Mapping[str, Any]
 Older = Literal["", "branches", "dropout", "norm", "resize", "softmax", "upsample"]
 Form = Literal[
-    "", "as_onnx", "binary", "blocks", "concat", "conv", "fake_quantize", "gemm", "integer",
+    "", "as_onnx", "binary", "blocks", "concat", "conv", "fake_quantize", "gemm", "integer", "lstm",
     "matmul", "softmax", "unary",
 ]  # fmt: skip
 Bound = Literal[

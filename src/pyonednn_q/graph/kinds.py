@@ -249,6 +249,7 @@ _OTHERS = (
     _theirs("QuantizeLinear", "QuantizeLinear", "as_onnx"),
     _theirs("DequantizeLinear", "DequantizeLinear", "as_onnx"),
     _theirs("QGemm", "Gemm", "gemm"),
+    _theirs("DynamicQuantizeLSTM", "LSTM", "lstm"),
     _theirs("QLinearAdd", "Add", "binary"),
     _theirs("QLinearMul", "Mul", "binary"),
     _theirs("QLinearSigmoid", "Sigmoid", "unary"),

@@ -176,6 +176,25 @@ class Network:
         Compiled
             Kept as what operators keep for their shapes is, and returned again for the same inputs.
         """
+        key = self._key(specs)
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            lowering = self._lowered(key)
+            compiled = Compiled(lowering, self.inputs, self.outputs, self._carried)
+            compiled = self._compiled.add(key, compiled, compiled.nbytes)
+        return compiled
+
+    def check(self, specs: Mapping[str, TensorSpec]) -> None:
+        """Raise what `compile` raises, and keep no program.
+
+        Parameters
+        ----------
+        specs : mapping of str to TensorSpec
+            As of `compile`.
+        """
+        self._lowered(self._key(specs))
+
+    def _key(self, specs: Mapping[str, TensorSpec]) -> tuple[TensorSpec, ...]:
         by_input = named("specs", specs, TensorSpec)
         if set(by_input) != set(self.inputs):
             raise ArgumentError("specs", shown(sorted(by_input)), f"{', '.join(self.inputs)}")
@@ -183,18 +202,17 @@ class Network:
         for name, spec in zip(self.inputs, key, strict=True):
             if spec.strides is None or not spec.size:
                 raise ShapeError(name, str(spec), "a definite layout, and elements")
-        compiled = self._compiled.get(key)
-        if compiled is None:
-            inputs = dict(zip(self.inputs, key, strict=True))
-            lowering = Lowering(inputs, {node.dst for node in self.nodes})
-            try:
-                self._lower(lowering)
-            except (ArgumentError, UnsupportedError):
-                self._check_dims(inputs)
-                raise
-            compiled = Compiled(lowering, self.inputs, self.outputs, self._carried)
-            compiled = self._compiled.add(key, compiled, compiled.nbytes)
-        return compiled
+        return key
+
+    def _lowered(self, key: tuple[TensorSpec, ...]) -> Lowering:
+        inputs = dict(zip(self.inputs, key, strict=True))
+        lowering = Lowering(inputs, {node.dst for node in self.nodes})
+        try:
+            self._lower(lowering)
+        except (ArgumentError, UnsupportedError):
+            self._check_dims(inputs)
+            raise
+        return lowering
 
     def _lower(self, lowering: Lowering) -> None:
         for node in self._needed():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,12 +13,12 @@ from pyonednn_q.graph.graph import Graph, GraphNode, Restored, Value, reduced
 from pyonednn_q.graph.kind import Kind
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.ops.operator import Operator
+from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shortened
 from pyonednn_q.tables import Column, Table
 
 if TYPE_CHECKING:
     from pyonednn_q.onnx.passes import Change
-    from pyonednn_q.qparams import QParams
 
 _PRECISIONS = {"f32": "FP32", "bf16": "BF16"}  # of weights
 _WIDE = 60  # characters of a cell; nodes have all of it
@@ -222,3 +222,20 @@ class FusedGraph:
         ]
         columns = [Column(name) for name in ("nodes", "runs", "how", "why not INT8")]
         return Table(columns, rows).text()
+
+
+def code_meanings(nodes: Iterable[FusedNode]) -> dict[str, QParams]:
+    """Return what the codes that nodes read and write mean, by the names of tensors."""
+    known: dict[str, QParams] = {}
+    for node in nodes:
+        what = node.operator
+        if isinstance(what, GraphNode):
+            continue
+        dst_q = what.dst_q if isinstance(what, CodeOperation) else what.settings.dst_q
+        if dst_q is not None:
+            known.update(dict.fromkeys(filter(None, node.outputs), dst_q))
+        srcs_q: Any = what.srcs_q if isinstance(what, CodeOperation) else (what.settings.src_q,)
+        for name, q in zip(node.inputs, srcs_q, strict=True):
+            if isinstance(q, QParams):
+                known.setdefault(name, q)
+    return known

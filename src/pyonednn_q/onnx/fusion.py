@@ -18,7 +18,7 @@ from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.dynamic_layers import dynamic_layer
 from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.float_warning import warn_of_floats
-from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode, code_meanings
 from pyonednn_q.onnx.layer_reader import LayerReader, NoLayer
 from pyonednn_q.onnx.passes import Change, prepared
 from pyonednn_q.onnx.quantizers import GraphView
@@ -136,7 +136,7 @@ class _Fusion:
             inputs=graph.inputs,
             outputs=graph.outputs,
             tensors=_only(graph.tensors, names | {n for each in nodes for n in each.outputs}),
-            qparams=MappingProxyType(_qparams(nodes)),
+            qparams=MappingProxyType(code_meanings(nodes)),
             opsets=graph.opsets,
             changes=changes,
         )
@@ -377,22 +377,6 @@ def _read_by_parts(nodes: Iterable[FusedNode]) -> set[str]:
         for part in node.parts
         for name in {*part.inputs} - {output for each in node.parts for output in each.outputs}
     }
-
-
-def _qparams(nodes: list[FusedNode]) -> dict[str, QParams]:
-    known: dict[str, QParams] = {}
-    for node in nodes:
-        what = node.operator
-        if isinstance(what, GraphNode):
-            continue
-        dst_q = what.dst_q if isinstance(what, CodeOperation) else what.settings.dst_q
-        if dst_q is not None:
-            known.update(dict.fromkeys(filter(None, node.outputs), dst_q))
-        srcs_q: Any = what.srcs_q if isinstance(what, CodeOperation) else (what.settings.src_q,)
-        for name, q in zip(node.inputs, srcs_q, strict=True):
-            if isinstance(q, QParams):
-                known.setdefault(name, q)
-    return known
 
 
 def _only(values: Mapping[str, Any], names: set[str]) -> Mapping[str, Any]:

@@ -85,7 +85,7 @@ def lowered(
             nodes = _operations(node, call, graph, taken)
             if nodes:
                 alone = Network(computed, nodes, outputs)
-                alone.compile({name: spec_of(name, graph) for name in computed})
+                alone.check({name: spec_of(name, graph) for name in computed})
                 return nodes, _on(alone, computed, node), ""
         except (DTypeError, ShapeError, UnsupportedError) as error:
             why = f"{type(error).__name__}: {shortened(str(error), 300)}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from pyonednn_q.graph.graph import GraphNode, Value
 from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.shape_inference import node_proto
 from pyonednn_q.shown import shortened, shown
+
+if TYPE_CHECKING:
+    from pyonednn_q.onnx.backend import OnnxModel
 
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
@@ -48,8 +52,6 @@ def reference_call(
     """
     from onnx import helper
 
-    from pyonednn_q.onnx.backend import OnnxBackend
-
     operator = f"{node.kind} {shown(node.name)}"
     why = _doubt(node)
     if why:
@@ -62,7 +64,7 @@ def reference_call(
         [helper.make_empty_tensor_value_info(name) for name in node.outputs if name],
     )
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    ready = OnnxBackend.unchecked(helper.make_model(graph, opset_imports=imports))
+    ready = _ready(helper.make_model(graph, opset_imports=imports).SerializeToString())
 
     def call(values: Values) -> tuple[Array, ...]:
         # NumPy adds in the order in which elements lie.
@@ -87,6 +89,16 @@ def reference_call(
         return outputs
 
     return call
+
+
+@lru_cache(maxsize=1024)
+def _ready(model: bytes) -> OnnxModel:
+    """Return what runs a node; it is the same at all lengths that a model leaves open."""
+    from onnx import ModelProto
+
+    from pyonednn_q.onnx.backend import OnnxBackend
+
+    return OnnxBackend.unchecked(ModelProto.FromString(model))
 
 
 def _dense(result: object) -> Array:
