@@ -34,7 +34,9 @@ def in_float32(graph: Graph) -> Graph:
     for node in graph.nodes:
         if all(name in fixed for name in node.inputs if name):
             fixed.update(node.outputs)
-    weights = {node.input(1) for node in graph.nodes if node.row.layer} & fixed
+    # A layer whose source is constant, too, is none that runs.
+    layers = [node for node in graph.nodes if node.row.layer and node.input(0) not in fixed]
+    weights = {node.input(1) for node in layers} & fixed
     if not any(graph.tensors[n].dtype in _HALVES for n in weights if n in graph.tensors):
         return graph
     taken = {*graph.constants, *graph.inputs, *graph.tensors}
