@@ -19,6 +19,8 @@ __all__ = ["as_carrier", "carrier_of", "is_carried", "numpy_type", "restored", "
 
 Array = np.ndarray[Any, Any]
 
+_PACKED = ("s4", "u4")  # two in a byte there, one in NumPy
+
 
 def numpy_type(name: str) -> np.dtype[Any]:
     """Return NumPy's type of a name, or that of ml_dtypes."""
@@ -60,7 +62,7 @@ def spec_of_array(array: Array, name: str) -> TensorSpec:
 
 def _is_known(dtype: np.dtype[Any]) -> bool:
     try:
-        dtypes.from_numpy(dtype)
+        name = dtypes.from_numpy(dtype)
     except (DTypeError, TypeError):
         return False
-    return True
+    return name not in _PACKED
