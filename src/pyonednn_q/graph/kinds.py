@@ -66,6 +66,7 @@ ADD = Kind("Add", chain="add", elementwise=True, on_codes=True, bound="total", e
 SUB = Kind("Sub", chain="sub", elementwise=True, on_codes=True, bound="total")
 MUL = Kind("Mul", chain="mul", elementwise=True, on_codes=True, bound="product")
 DIV = Kind("Div", chain="div", elementwise=True, on_codes=True, bound="quotient")
+POW = Kind("Pow")
 MAX = Kind("Max", elementwise=True, bound="step")
 MIN = Kind("Min", elementwise=True, bound="step")
 NEG = Kind("Neg", chain="step", step=_always(Affine(-1.0)), elementwise=True, bound="step")
@@ -273,7 +274,7 @@ _OTHERS = (
 # By opset: what runs by its definition in Python, and nobody asks more of.
 _BY_DEFINITION = {
     1: "And ArgMax ArgMin Ceil Equal Floor GlobalLpPool Greater InstanceNormalization LRN "
-    "Less Log LpNormalization LpPool Mean Not Or Pow ReduceL1 ReduceL2 ReduceLogSum "
+    "Less Log LpNormalization LpPool Mean Not Or ReduceL1 ReduceL2 ReduceLogSum "
     "ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSumSquare Sqrt Sum Xor",
     7: "Acos Asin Atan Cos Sin Tan",
     9: "Acosh Asinh Atanh Compress Cosh EyeLike IsNaN MeanVarianceNormalization NonZero Shrink "

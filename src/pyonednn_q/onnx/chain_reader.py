@@ -29,6 +29,7 @@ from pyonednn_q.expr.steps import (
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
+from pyonednn_q.onnx.spelled_activations import spelled
 from pyonednn_q.qparams import QParams
 
 Array = np.ndarray[Any, Any]
@@ -110,7 +111,7 @@ class ChainReader:
         """
         tail = LayerTail(value)
         while len(tail.steps) < _MOST_STEPS:
-            if self._gate(tail):
+            if self._spelled(tail):
                 continue
             node = self._view.only_reader(tail.value)
             if node is None:
@@ -155,22 +156,14 @@ class ChainReader:
         tail.parts += [back, *ahead.parts]
         return True
 
-    def _gate(self, tail: LayerTail) -> bool:
-        """Take x · sigmoid(x) and x · hardsigmoid(x), which read x twice."""
-        readers = self._view.readers.get(tail.value, [])
-        if tail.dst_q is not None or len(readers) != 2 or self._view.reads(tail.value) != 2:
+    def _spelled(self, tail: LayerTail) -> bool:
+        """Take an activation of several nodes, which read the values more than once."""
+        activation = None if tail.dst_q is not None else spelled(self._view, tail.value)
+        if activation is None:
             return False
-        gate, product = sorted(readers, key=lambda each: each.row is kinds.MUL)
-        gating = gate.row.gate
-        if gating is None or product.row is not kinds.MUL:
-            return False
-        if self._view.only_reader(gate.outputs[0]) is not product:
-            return False
-        if set(product.inputs) != {tail.value, gate.outputs[0]}:
-            return False
-        tail.steps.append(gating(gate.attributes))
-        tail.parts += [gate, product]
-        tail.value = product.outputs[0]
+        tail.steps.append(activation.step)
+        tail.parts += activation.nodes
+        tail.value = activation.value
         return True
 
     def _step(self, node: GraphNode, tail: LayerTail, axis: int, *, operands: bool) -> bool:

@@ -22,6 +22,7 @@ from pyonednn_q.network.quantized_network import shared_ranges
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.passes import Change
 from pyonednn_q.onnx.quantizers import GraphView
+from pyonednn_q.onnx.spelled_activations import spelled
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.quantizers import Quantizers
 
@@ -96,11 +97,12 @@ class QuantizerPlacement:
             value, is_open = layer.outputs[0], True
             while is_open:
                 steps = self._next(value)
+                own = {value, *(name for node in steps for name in node.outputs)}
                 others = {
                     name
                     for node in steps
                     for name in node.inputs
-                    if self._is_real(name) and name not in {value, *steps[0].outputs}
+                    if self._is_real(name) and name not in own
                 }
                 if (
                     not steps
@@ -125,18 +127,15 @@ class QuantizerPlacement:
 
     def _is_activation_behind(self, value: str) -> bool:
         steps = self._next(value)
-        return bool(steps) and all(node.row.is_activation for node in steps)
+        return len(steps) > 1 or any(node.row.is_activation for node in steps)
 
     def _next(self, value: str) -> list[GraphNode]:
         """Return the nodes of the step behind a value that nothing else reads."""
         readers = self._view.readers.get(value, [])
         if value in self._graph.outputs:
             return []
-        if len(readers) == 2 and self._view.reads(value) == 2:
-            gate, product = sorted(readers, key=lambda node: node.row is kinds.MUL)
-            is_gate = gate.row.gate is not None and product.row is kinds.MUL
-            reads_gate = is_gate and gate.outputs[0] in product.inputs
-            return [gate, product] if reads_gate and self._view.reads(gate.outputs[0]) == 1 else []
+        if (activation := spelled(self._view, value)) is not None:
+            return list(activation.nodes)
         if len(readers) != 1 or self._view.reads(value) != 1:
             return []
         (node,) = readers

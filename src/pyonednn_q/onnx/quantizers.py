@@ -65,6 +65,10 @@ class GraphView:
         self._taken.update(places)
         return max(places)
 
+    def place(self, node: GraphNode) -> int:
+        """Return where a node stands in the graph's order."""
+        return self._place[id(node)]
+
     def is_taken(self, node: GraphNode) -> bool:
         """Tell whether a node belongs to a call."""
         return self._place[id(node)] in self._taken
