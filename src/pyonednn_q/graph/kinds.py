@@ -161,6 +161,7 @@ HARD_SWISH = Kind(
 )
 
 # Functions.
+SQRT = Kind("Sqrt")
 EXP = Kind("Exp", elementwise=True, bound="exponential", alg="exp", units=1.3)
 ERF = Kind(
     "Erf", since=9, elementwise=True, bound="function", units=1.05, slope=2 / math.sqrt(math.pi)
@@ -275,7 +276,7 @@ _OTHERS = (
 _BY_DEFINITION = {
     1: "And ArgMax ArgMin Ceil Equal Floor GlobalLpPool Greater InstanceNormalization LRN "
     "Less Log LpNormalization LpPool Mean Not Or ReduceL1 ReduceL2 ReduceLogSum "
-    "ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSumSquare Sqrt Sum Xor",
+    "ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSumSquare Sum Xor",
     7: "Acos Asin Atan Cos Sin Tan",
     9: "Acosh Asinh Atanh Compress Cosh EyeLike IsNaN MeanVarianceNormalization NonZero Shrink "
     "Sign Sinh Where",

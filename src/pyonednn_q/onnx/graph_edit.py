@@ -81,8 +81,14 @@ class GraphEdit:
             GraphNode(name, operator, inputs, (output,), attributes, "", node.originals)
         )
 
-    def result(self) -> Graph:
-        """Return the new graph, its dims inferred again; the old one where nothing changed."""
+    def result(self, opsets: Mapping[str, int] | None = None) -> Graph:
+        """Return the new graph, its dims inferred again; the old one where nothing changed.
+
+        Parameters
+        ----------
+        opsets : mapping of str to int, optional
+            Versions of operators by domain, where nodes are of others now.
+        """
         before = self.graph
         is_same = len(self.nodes) == len(before.nodes) and all(
             one is other for one, other in zip(self.nodes, before.nodes, strict=True)
@@ -90,4 +96,5 @@ class GraphEdit:
         if is_same and self.constants.keys() == before.constants.keys():
             return before
         nodes, constants = tuple(self.nodes), MappingProxyType(self.constants)
-        return with_tensors(replace(before, nodes=nodes, constants=constants))
+        changed = replace(before, nodes=nodes, constants=constants)
+        return with_tensors(changed if opsets is None else replace(changed, opsets=opsets))

@@ -55,7 +55,8 @@ def opened(graph: Graph, before: Graph, after: Graph) -> Graph:
     nodes = [_with(node, *pairs.get(node.outputs[0], (node, node))) for node in graph.nodes]
     constants = {name: each for name, each in after.constants.items() if name not in computed}
     ordered = tuple(_ordered(nodes, more, graph.outputs))
-    return replace(graph, nodes=ordered, constants={**graph.constants, **constants})
+    held = {**graph.constants, **constants}
+    return replace(graph, nodes=ordered, constants=held, opsets=after.opsets)
 
 
 def _with(node: GraphNode, old: GraphNode, new: GraphNode) -> GraphNode:

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.onnx.constant_folding import with_constants_computed
+from pyonednn_q.onnx.layer_norms import with_layer_norms
 from pyonednn_q.onnx.plain_form import with_quantizers_of_onnx, without_identities
 from pyonednn_q.onnx.qdq_form import with_codes_between_quantizers
 from pyonednn_q.onnx.shape_inference import with_dims
@@ -26,6 +27,7 @@ PASSES: tuple[Pass, ...] = (
     with_constants_computed,
     with_codes_between_quantizers,
     with_constants_computed,
+    with_layer_norms,
 )
 _ROUNDS = 8  # each may know dims that the one before computed; most graphs take two
 
