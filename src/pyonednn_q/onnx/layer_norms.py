@@ -31,13 +31,13 @@ def with_layer_norms(graph: Graph) -> Graph:
     if graph.opset < since and not all(map(_means_the_same, graph.nodes)):
         return graph
     reader = _Reader(GraphView(graph))
-    found = {id(parts[-1]): parts for node in graph.nodes if (parts := reader.parts(node))}
-    if not found:
+    norms = {id(parts[-1]): parts for node in graph.nodes if (parts := reader.parts(node))}
+    if not norms:
         return graph
-    gone = {id(each) for parts in found.values() for each in parts}
+    gone = {id(each) for parts in norms.values() for each in parts}
     edit = GraphEdit(graph)
     for node in graph.nodes:
-        if (parts := found.get(id(node))) is not None:
+        if (parts := norms.get(id(node))) is not None:
             edit.nodes.append(reader.norm(parts, edit))
         elif id(node) not in gone:
             edit.nodes.append(node)
