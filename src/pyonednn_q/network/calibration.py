@@ -60,6 +60,9 @@ def calibrated_network(
     if options.config is not None and options.config.quantize_outputs:
         wanted = "false: results of a Network are floats; those of an ONNX model may be codes"
         raise ArgumentError("config.quantize_outputs", "true", wanted)
+    if options.bias_correction:
+        wanted = "False: biases of a Network stay; those of an ONNX model can be corrected"
+        raise ArgumentError("bias_correction", "True", wanted)
     decided = options.deciding(layers, readers_of(network), frozenset(network.inputs))
     quantizers = decided(options.config)
     stay = options.staying(quantizers, layers)

@@ -43,6 +43,8 @@ class CalibrationOptions(NamedTuple):
         For a configuration with HAWQ.
     metric : callable or None
         For a configuration with AutoQ.
+    bias_correction : bool
+        Whether biases take back what rounding of weights adds.
     """
 
     config: QuantizationConfig | None
@@ -51,6 +53,7 @@ class CalibrationOptions(NamedTuple):
     wei_bits: int
     traces: Mapping[str, float] | None
     metric: Callable[[Any], float] | None
+    bias_correction: bool = False
 
     def deciding(
         self, layers: tuple[str, ...], readers: Mapping[str, str], inputs: frozenset[str]

@@ -25,6 +25,7 @@ from pyonednn_q.network.accuracy_loop import (
     Values,
     table,
 )
+from pyonednn_q.onnx.bias_correction import with_biases_corrected
 from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
@@ -91,7 +92,9 @@ class Calibration(MixedCalibration[Graph, Model]):
         layers = (node.name for node in layers_of(known))
         super().__init__(source, layers, ranges, inputs, values, floats, quantizers)
         stay = frozenset(self.floats)
-        self.changes = QuantizerPlacement(known, stay).changes()
+        placement = QuantizerPlacement(known, stay)
+        self.changes = placement.changes()
+        known = with_biases_corrected(known, placement.layers, quantizers)
         self._seen = quantized_form(known, self.ranges, stay, quantizers)
         self.graph = opened(source, known, self._seen)
 

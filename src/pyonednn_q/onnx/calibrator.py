@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from pyonednn_q.argument import (
+    flag,
     function,
     instance,
     whole,
@@ -37,6 +38,7 @@ from pyonednn_q.network.calibration_options import (
     known_config,
     named_inputs,
 )
+from pyonednn_q.onnx.bias_correction import SourceMeans
 from pyonednn_q.onnx.calibration import Calibration
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.model import Model
@@ -68,6 +70,7 @@ def calibrate(
     estimators: Callable[[], Estimator] = estimator,
     floats: Floats = (),
     wei_bits: int | None = None,
+    bias_correction: bool | None = None,
     traces: Mapping[str, float] | None = None,
     metric: Callable[[Network], float] | None = None,
 ) -> NetworkCalibration: ...
@@ -82,6 +85,7 @@ def calibrate(
     estimators: Callable[[], Estimator] = estimator,
     floats: Floats = (),
     wei_bits: int | None = None,
+    bias_correction: bool | None = None,
     traces: Mapping[str, float] | None = None,
     metric: Callable[[Model], float] | None = None,
 ) -> Calibration: ...
@@ -95,6 +99,7 @@ def calibrate(
     estimators: Callable[[], Estimator] = estimator,
     floats: Floats = (),
     wei_bits: int | None = None,
+    bias_correction: bool | None = None,
     traces: Mapping[str, float] | None = None,
     metric: Callable[[Any], float] | None = None,
 ) -> Calibration | NetworkCalibration:
@@ -122,6 +127,9 @@ def calibrate(
     wei_bits : int, optional
         Width of the weights, which get a scale for each output channel: 8; or 7, which processors
         without VNNI multiply exactly. None: what this one does. Without `config`.
+    bias_correction : bool, optional
+        Take back what rounding of weights adds to a layer's mean result, by its bias: of an ONNX
+        graph's convolutions, and of products with a bias. None: unless `config` decides.
     traces : mapping of str to float, optional
         Trace of the loss's Hessian in the weights of each layer, for a configuration with HAWQ.
     metric : callable, optional
@@ -152,9 +160,12 @@ def calibrate(
     True
     """
     function("estimators", estimators)
+    if bias_correction is None:
+        bias_correction = config is None and not isinstance(model, Network)
+    flag("bias_correction", bias_correction)
     known = known_config(config, estimators=estimators is not estimator, wei_bits=wei_bits)
     bits = usual_wei_bits() if wei_bits is None else whole("wei_bits", wei_bits, lo=2, hi=8)
-    options = CalibrationOptions(known, estimators, floats, bits, traces, metric)
+    options = CalibrationOptions(known, estimators, floats, bits, traces, metric, bias_correction)
     if isinstance(model, Network):
         return calibrated_network(model, batches, options)
     graph = load(model) if isinstance(model, (str, os.PathLike)) else model
@@ -183,6 +194,7 @@ def _calibrated(graph: Graph, batches: Iterable[Any], options: CalibrationOption
     codes = tuple(dict.fromkeys((*placement.tensors, *outputs)))
     observed: Shapes[tuple[Dims, ...], Model] = Shapes()
     first: list[tuple[Values, Values]] = []
+    means = SourceMeans(placement.layers if options.bias_correction else ())
 
     def run(batch: Any) -> Values:  # noqa: ANN401
         inputs = named_inputs(tuple(source.inputs), batch)
@@ -194,6 +206,7 @@ def _calibrated(graph: Graph, batches: Iterable[Any], options: CalibrationOption
         values = {**inputs, **floats.run(inputs)}
         if not first:
             first.append((inputs, values))
+        means.add(values)
         return {name: values[name] for name in codes}
 
     ranges = found_ranges(run, samples, codes, quantizers, options.estimators)
@@ -201,7 +214,8 @@ def _calibrated(graph: Graph, batches: Iterable[Any], options: CalibrationOption
     known, source = source, graph if graph.symbols else source
 
     def calibrated(settled: QuantizationConfig | None) -> Calibration:
-        return Calibration(source, ranges, *first[0], stay, decided(settled))
+        ready = replace(decided(settled), means=means.result())
+        return Calibration(source, ranges, *first[0], stay, ready)
 
     weighed = {n.name: _weighed(n, known) for n in placement.layers if n.name not in stay}
     return calibrated(options.settled(weighed, lambda settled: calibrated(settled).model()))

@@ -98,8 +98,8 @@ class _Reader:
         if node.row is not kinds.REDUCE_MEAN or not node.attributes.get("keepdims", 1):
             return False
         axes = self._view.constants.get(node.input(1))
-        given = node.attributes.get("axes", ()) if axes is None else axes.tolist()
-        return [axis % rank for axis in given] == [rank - 1]
+        named = node.attributes.get("axes", ()) if axes is None else axes.tolist()
+        return [axis % rank for axis in named] == [rank - 1]
 
     def _squares(self, node: GraphNode) -> bool:
         if node.row is kinds.MUL:

@@ -51,6 +51,8 @@ class Quantizers:
         The layer whose settings an activation has: the first one that reads it.
     entering : frozenset of str
         Layers that read the graph's inputs.
+    means : mapping of str to ndarray
+        Mean of each channel of a layer's source, by layers whose biases are corrected.
     """
 
     wei_bits: int = _BITS
@@ -58,6 +60,7 @@ class Quantizers:
     layers: Mapping[str, LayerSettings] = field(default_factory=dict, hash=False)
     readers: Mapping[str, str] = field(default_factory=dict, hash=False)
     entering: frozenset[str] = frozenset()
+    means: Mapping[str, Array] = field(default_factory=dict, hash=False, compare=False)
 
     @classmethod
     def of(
