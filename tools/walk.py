@@ -2,12 +2,13 @@
 
     python tools/walk.py                # README's operator and layer, first calls and later ones
     python tools/walk.py --nouns        # and the classes that took part, by name
+    python tools/walk.py --model m.onnx # and a float model: loaded, calibrated, fused, run
 
 Each walk runs once, with everything imported before: calls, distinct functions (how many of those
 are properties, comprehensions and generators, and how many dataclasses wrote), the files they are
 in, how often a call leads from one file or room to another, and the nouns: classes of the package
 that are made, or of which a method runs. Python 3.12 and later make no functions of list
-comprehensions.
+comprehensions. `first use` rows are one walk over several calls: what all of them lead through.
 """
 
 from __future__ import annotations
@@ -101,6 +102,30 @@ def _room(module: str) -> str:
     return module.split(".")[1] if "." in module else module
 
 
+def model_walks(path: str) -> dict[str, Walk]:
+    """Follow a float model of one input of known dims, from its file to its first run in INT8."""
+    rng = np.random.default_rng(0)
+    ((name, info),) = pq.onnx.load(path).inputs.items()
+    x = rng.normal(0, 1, info.dims or ()).astype(info.dtype)
+    by_call: dict[str, Walk] = {"a model's first use": Walk()}
+
+    def follow(words: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401
+        by_call[words] = Walk()
+        by_call[words].follow(call)
+        return by_call["a model's first use"].follow(call)
+
+    def use(follow: Callable[[str, Callable[[], Any]], Any]) -> None:
+        graph = follow("onnx.load", lambda: pq.onnx.load(path))
+        found = follow("calibrate", lambda: pq.calibrate(graph, [{name: x}]))
+        fused = follow("onnx.fuse", lambda: pq.onnx.fuse(found.graph))
+        model = follow("onnx.Model", lambda: pq.onnx.Model(fused))
+        follow("model.run, first", lambda: model.run({name: x}))
+
+    use(lambda _, call: call())  # what is imported late is imported then
+    use(follow)
+    return by_call
+
+
 def walks() -> dict[str, Walk]:
     """Follow README's operator and README's layer."""
     rng = np.random.default_rng(0)
@@ -141,6 +166,8 @@ def walks() -> dict[str, Walk]:
         by_call[name] = Walk()
         return by_call[name].follow(call)
 
+    by_call["a first use: pq.Conv(wei, ...)(src)"] = Walk()
+    by_call["a first use: pq.Conv(wei, ...)(src)"].follow(lambda: pq.Conv(wei, **options)(last))
     conv = follow("pq.Conv(wei, ...)", lambda: pq.Conv(wei, **options))
     follow("conv(src), first of a shape", lambda: conv(last))
     follow("conv(src), every next", lambda: conv(last))
@@ -161,8 +188,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--nouns", action="store_true", help="name the classes that took part")
-    names = parser.parse_args().nouns
-    by_call = walks()
+    parser.add_argument("--model", help="follow a float ONNX model, too: its file")
+    asked = parser.parse_args()
+    names = asked.nouns
+    by_call = walks() | ({} if asked.model is None else model_walks(asked.model))
     columns = [Column(name, right=place > 0) for place, name in enumerate(HEAD)]
     cells = [[f"`{name}`", *map(str, walk.cells())] for name, walk in by_call.items()]
     print(Table(columns, cells).markdown())
