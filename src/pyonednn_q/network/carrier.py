@@ -43,8 +43,8 @@ def carrier_of(value: Value) -> TensorSpec:
 
 
 def as_carrier(array: Array) -> Array:
-    """Return an array; its bytes where oneDNN has no such tensor."""
-    if array.ndim and _is_known(array.dtype):
+    """Return an array; its bytes where oneDNN has no such tensor. What is no array stays as it is."""
+    if not isinstance(array, np.ndarray) or (array.ndim and _is_known(array.dtype)):
         return array
     dense = np.array(array, order="C", copy=None, ndmin=1)
     return dense.view(np.uint8).reshape(*array.shape, array.itemsize)

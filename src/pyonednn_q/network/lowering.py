@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from pyonednn_q.errors import ReferenceKernelError
 from pyonednn_q.native import Prepared, prepare
 from pyonednn_q.primitive.problem import ReorderProblem
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -109,8 +112,15 @@ class Lowering:
 
     def copied(self, name: str, wanted: TensorSpec) -> str:
         """Return a new tensor of the same values, in a layout and a data type."""
-        copy = self.fresh(name)
-        self.add(prepare(ReorderProblem(self.specs[name], wanted)), (name,), copy, wanted)
+        copy, spec = self.fresh(name), self.specs[name]
+        runs: Prepared | Callable[..., Any]
+        try:
+            runs = prepare(ReorderProblem(spec, wanted))
+        except ReferenceKernelError:  # of f16, where a processor has no instructions for it
+            if spec.dtype != wanted.dtype:
+                raise
+            runs = _copy
+        self.add(runs, (name,), copy, wanted)
         return copy
 
     def fresh(self, name: str) -> str:
@@ -124,6 +134,10 @@ class Lowering:
     def _name(self, name: str, spec: TensorSpec, home: tuple[str, int]) -> None:
         self.specs[name] = spec
         self._homes[name] = home
+
+
+def _copy(src: Any, dst: Any) -> None:  # noqa: ANN401 - arrays of any type
+    np.copyto(dst, src)
 
 
 def natural(dims: tuple[int, ...], dtype: str) -> TensorSpec:

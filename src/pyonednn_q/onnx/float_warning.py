@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from pyonednn_q.native.first_run import LOGGER
 from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
+from pyonednn_q.onnx.saturating_layers import IN_FLOATS
 from pyonednn_q.ops.operator import Operator
 
 __all__ = ["warn_of_floats"]
@@ -27,7 +28,8 @@ def warn_of_floats(graph: FusedGraph, asked: Collection[str]) -> FusedGraph:
     layers = [node for node in graph.nodes if _is_layer(node, graph) and node.name not in asked]
     if layers and not any(map(_is_int8, layers)):
         ((why, _),) = Counter(node.why or "floats were asked for" for node in layers).most_common(1)
-        LOGGER.warning(_WARNING, len(layers), why)
+        if why != IN_FLOATS:  # which has a line of its own
+            LOGGER.warning(_WARNING, len(layers), why)
     return graph
 
 
