@@ -56,6 +56,7 @@ def test_the_bias_holds_what_rounding_of_weights_adds(groups: int, *, has_bias: 
     plain = pq.calibrate(graph, batches(), bias_correction=False)
     mean = np.concatenate(batches()).astype(np.float64).mean(axis=(0, 2, 3))
     wei = graph.constants["w"].astype(np.float64)[:, :, 0, 0]
+    layer: Any
     (layer,) = [n for n in plain.model().graph.nodes if n.how == "INT8 convolution"]
     weights = layer.operator.weights
     meant = weights.values.reshape(wei.shape) * weights.scale.spread(12)[:, None]

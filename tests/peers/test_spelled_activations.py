@@ -94,7 +94,7 @@ def test_it_is_a_step_of_the_layer_before(name: str) -> None:
     lines, alg = SPELLED[name]
     proto, x = model(lines), batch()
     found = pq.calibrate(pq.onnx.load(proto), [x])
-    nodes = {node.name: node for node in found.model().graph.nodes}
+    nodes: dict[str, Any] = {node.name: node for node in found.model().graph.nodes}
     assert [node.how for node in nodes.values()].count("INT8 convolution") == 2
     (step,) = nodes["first"].operator.settings.post.steps
     assert step.alg == alg

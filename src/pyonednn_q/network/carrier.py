@@ -42,8 +42,8 @@ def carrier_of(value: Value) -> TensorSpec:
     return TensorSpec.dense((*(value.dims or ()), numpy_type(value.dtype).itemsize), "u8")
 
 
-def as_carrier(array: Array) -> Array:
-    """Return an array; its bytes where oneDNN has no such tensor. What is no array stays as it is."""
+def as_carrier(array: Any) -> Any:  # noqa: ANN401 - what is no array stays as it is
+    """Return an array; its bytes where oneDNN has no such tensor."""
     if not isinstance(array, np.ndarray) or (array.ndim and _is_known(array.dtype)):
         return array
     dense = np.array(array, order="C", copy=None, ndmin=1)

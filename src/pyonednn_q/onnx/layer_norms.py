@@ -37,8 +37,8 @@ def with_layer_norms(graph: Graph) -> Graph:
     gone = {id(each) for parts in norms.values() for each in parts}
     edit = GraphEdit(graph)
     for node in graph.nodes:
-        if (parts := norms.get(id(node))) is not None:
-            edit.nodes.append(reader.norm(parts, edit))
+        if id(node) in norms:
+            edit.nodes.append(reader.norm(norms[id(node)], edit))
         elif id(node) not in gone:
             edit.nodes.append(node)
     opsets = {**graph.opsets, "": max(graph.opset, since)}
