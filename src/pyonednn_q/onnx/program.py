@@ -180,7 +180,8 @@ def _one(
     def run(*arrays: Array) -> Array:
         values = dict(zip(names, arrays, strict=True))
         values |= {name: restored(values[name], value) for name, value in carried.items()}
-        return as_carrier(np.asarray(call({**constants, **values})[index]))
+        carrier: Array = as_carrier(np.asarray(call({**constants, **values})[index]))
+        return carrier
 
     return run
 
