@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from pyonednn_q.argument import applied, function, items, named, one_of, real
+from pyonednn_q.argument import applied, function, items, named, one_of, real, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
+from pyonednn_q.quantize.group_search import smallest_group
 from pyonednn_q.quantize.quality import quality
 from pyonednn_q.shown import shown
 from pyonednn_q.tables import Column, Table
@@ -150,8 +151,18 @@ class MixedCalibration(ABC, Generic[Source, Runs]):
             lost[layer] = min(quality(self._values[name], y).sqnr for name, y in outputs.items())
         return dict(sorted(lost.items(), key=lambda each: each[1]))
 
-    def within(self, metric: Callable[[Any], float], least: float, *, dtype: str = "f32") -> Self:
-        """Turn back layers to floats, the most sensitive first, until a metric is good enough.
+    def within(
+        self,
+        metric: Callable[[Any], float],
+        least: float,
+        *,
+        dtype: str = "f32",
+        tries: int | None = None,
+    ) -> Self:
+        """Turn back the fewest layers to floats with which a metric is good enough.
+
+        Layers are tried together, the most sensitive first, as many as it takes; then each that can
+        do without becomes INT8 again (`quantize.group_search`).
 
         Parameters
         ----------
@@ -162,11 +173,15 @@ class MixedCalibration(ABC, Generic[Source, Runs]):
             What it must reach.
         dtype : {"f32", "bf16"}
             Of the layers that are turned back.
+        tries : int, optional
+            How often the metric may be asked on the way, from 1 on; then the fewest layers found so
+            far are turned back. None: about twice for each of them, and a few times more.
 
         Returns
         -------
         NetworkCalibration or Calibration
-            With the fewest layers in floats, in the order of `sensitivity`, that reaches it.
+            That reaches it, and with any one of its layers less in floats does not (or was not
+            tried).
 
         Raises
         ------
@@ -176,15 +191,25 @@ class MixedCalibration(ABC, Generic[Source, Runs]):
         function("metric", metric)
         least = real("least", least, wide=True)
         one_of("dtype", dtype, FLOAT_TYPES)
-        tried, order = self, list[str]()
-        while (reached := scored(metric, tried._make())) < least:
-            if len(tried.floats) == len(self.layers):
-                raise ArgumentError(
-                    "least", f"{least:g}, where no layer is INT8", f"<= {reached:g}"
-                )
-            order = order or [name for name in self.sensitivity() if name not in self.floats]
-            tried = tried.with_floats({**tried.floats, order.pop(0): dtype})
-        return tried
+        if tries is not None:
+            whole("tries", tries, lo=1)
+        if scored(metric, self._make()) >= least:
+            return self
+
+        def having(group: Iterable[str]) -> Self:
+            return self.with_floats({**self.floats, **dict.fromkeys(group, dtype)})
+
+        reached = scored(metric, having(n for n in self.layers if n not in self.floats)._make())
+        if reached < least:
+            raise ArgumentError("least", f"{least:g}, where no layer is INT8", f"<= {reached:g}")
+        order = [name for name in self.sensitivity() if name not in self.floats]
+        return having(
+            smallest_group(
+                order,
+                lambda group: bool(group) and scored(metric, having(group)._make()) >= least,
+                tries,
+            )
+        )
 
     def notes(self) -> dict[str, str]:
         """Return what a configuration asks for and does not get, and what it leaves in floats."""

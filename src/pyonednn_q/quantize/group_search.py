@@ -1,0 +1,71 @@
+"""The least group that does: of layers in floats, say, that reach an accuracy together.
+
+A group that does is found from the front of an order, its length doubled and then halved; from it
+goes what can be left out, in halves, quarters and so on, down to one. Source of the second part:
+"Simplifying and Isolating Failure-Inducing Input" (Zeller and Hildebrandt, 2002), section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+__all__ = ["smallest_group"]
+
+Group = tuple[str, ...]
+
+
+def smallest_group(
+    order: Sequence[str], suffices: Callable[[Group], bool], tries: int | None = None
+) -> Group:
+    """Return names that suffice together, and none of which can be left out.
+
+    The latter where more names never spoil what fewer reach; elsewhere each was tried once.
+
+    Parameters
+    ----------
+    order : sequence of str
+        Names, those first that will help most. All of them suffice.
+    suffices : callable
+        From names, in their order, to whether they do. Asked for no group twice.
+    tries : int, optional
+        How often it may be asked, from 1 on; then the least group that is known to suffice is
+        returned. None: as often as it takes, about 2 · log2 of all, and twice the group's length.
+
+    Examples
+    --------
+    >>> names = list("abcdefgh")
+    >>> smallest_group(names, lambda group: {"b", "f"} <= set(group))
+    ('b', 'f')
+    """
+    found = tuple(order)
+    known = {found: True}
+    for group in _candidates(found, known):
+        if group in known:
+            continue
+        if tries is not None and len(known) > tries:
+            break
+        known[group] = suffices(group)
+    return min((group for group, does in known.items() if does), key=len)
+
+
+def _candidates(names: Group, known: dict[Group, bool]) -> Iterator[Group]:
+    """Give one group after another to try; what `known` says of it afterwards decides the next."""
+    short, long = 0, 1
+    while long < len(names):
+        yield names[:long]
+        if known[names[:long]]:
+            break
+        short, long = long, 2 * long
+    long = min(long, len(names))
+    while long - short > 1:
+        middle = (short + long) // 2
+        yield names[:middle]
+        short, long = (short, middle) if known[names[:middle]] else (middle, long)
+    group, size = names[:long], (long + 1) // 2
+    while size:
+        # From the back: what helps least goes first.
+        for end in range(len(group), 0, -size):
+            rest = group[: max(end - size, 0)] + group[end:]
+            yield rest
+            group = rest if known[rest] else group
+        size //= 2
