@@ -19,7 +19,9 @@ std::unique_ptr<Candidate> make_candidate(const py::tuple& problem, const py::di
     check_not_forked();
     Problem parsed = problem_from_python(problem, std::move(text));
     AttrSpec attributes = attr_from_python(attr);
-    // Creation compiles code, milliseconds of it, and touches nothing of Python.
+    // Creation compiles code, milliseconds of it, and touches nothing of Python. Whoever forks
+    // holds the GIL: from here on a child knows that it is one.
+    begin_use();
     const GilReleased released;
     return std::make_unique<Candidate>(std::move(parsed), std::move(attributes));
 }

@@ -21,7 +21,8 @@ namespace pq {
 
 namespace {
 
-std::atomic<bool> engine_begun{false}; // making it takes the library's locks and threads
+// Making it takes locks, the library's and the loader's, which a child forked meanwhile never gets.
+std::atomic<bool> engine_begun{false};
 std::atomic<bool> forked{false};
 
 void mark_forked() {
@@ -63,6 +64,10 @@ void check_not_forked() {
 
 void watch_for_forks() {
     pthread_atfork(nullptr, nullptr, &mark_forked);
+}
+
+void begin_use() {
+    engine_begun.store(true);
 }
 
 dnnl_engine_t engine() {

@@ -25,6 +25,9 @@ bool is_forked();
 // Throws ForkedFault in a child of a process that had already used the engine.
 void check_not_forked();
 
+// From here on a forked child is refused: what comes takes locks that such a child never gets.
+void begin_use();
+
 py::dict version();
 std::string effective_isa();
 // What kernels ask the processor for themselves, whatever the library's answer is.
