@@ -17,6 +17,7 @@ from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_reader import load
 from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.onnx.products import gemm, matmul, matmul_integer, qlinear_matmul
+from pyonednn_q.onnx.smoothing import smoothed
 from pyonednn_q.onnx.trace import Call, trace
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     "qlinear_matmul",
     "quantize_linear",
     "save",
+    "smoothed",
     "trace",
 ]
