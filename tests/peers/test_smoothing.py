@@ -153,5 +153,6 @@ def test_errors() -> None:
         pq.onnx.smoothed(graph, [])
     with pytest.raises(ArgumentError, match="alpha"):
         pq.onnx.smoothed(graph, batches(2, 3, 9, 9), 1.5)
+    path: Any = "model.onnx"
     with pytest.raises(ArgumentError, match="graph"):
-        pq.onnx.smoothed("model.onnx", [])  # type: ignore[arg-type]
+        pq.onnx.smoothed(path, [])

@@ -196,20 +196,21 @@ class MixedCalibration(ABC, Generic[Source, Runs]):
         if scored(metric, self._make()) >= least:
             return self
 
-        def having(group: Iterable[str]) -> Self:
-            return self.with_floats({**self.floats, **dict.fromkeys(group, dtype)})
+        def reached_with(group: Iterable[str]) -> float:
+            return scored(metric, self._with(group, dtype)._make())
 
-        reached = scored(metric, having(n for n in self.layers if n not in self.floats)._make())
+        reached = reached_with(name for name in self.layers if name not in self.floats)
         if reached < least:
             raise ArgumentError("least", f"{least:g}, where no layer is INT8", f"<= {reached:g}")
         order = [name for name in self.sensitivity() if name not in self.floats]
-        return having(
-            smallest_group(
-                order,
-                lambda group: bool(group) and scored(metric, having(group)._make()) >= least,
-                tries,
-            )
+        group = smallest_group(
+            order, lambda names: bool(names) and reached_with(names) >= least, tries
         )
+        return self._with(group, dtype)
+
+    def _with(self, names: Iterable[str], dtype: str) -> Self:
+        """Return the same with more layers in floats."""
+        return self.with_floats({**self.floats, **dict.fromkeys(names, dtype)})
 
     def notes(self) -> dict[str, str]:
         """Return what a configuration asks for and does not get, and what it leaves in floats."""

@@ -162,11 +162,11 @@ def _divided(
         source = name
         if _is_norm(norm, graph):
             parts = {at: norm.input(at) for at in (_GAIN, _SHIFT) if norm.input(at)}
-            inputs = list(norm.inputs)
+            reads = list(norm.inputs)
             for at, part in parts.items():
                 value = (graph.constants[part] / divisor).astype(np.float32)
-                inputs[at] = edit.constant(f"{part}:smoothed", value)
-            changed[id(norm)] = tuple(inputs)
+                reads[at] = edit.constant(f"{part}:smoothed", value)
+            changed[id(norm)] = tuple(reads)
         else:
             of_first = graph.constants[layers[0].inputs[1]]
             places = of_first.ndim - 2 if layers[0].row is kinds.CONV else 0

@@ -37,9 +37,9 @@ def smallest_group(
     >>> smallest_group(names, lambda group: {"b", "f"} <= set(group))
     ('b', 'f')
     """
-    found = tuple(order)
-    known = {found: True}
-    for group in _candidates(found, known):
+    whole = tuple(order)
+    known = {whole: True}
+    for group in _candidates(whole, known):
         if group in known:
             continue
         if tries is not None and len(known) > tries:
