@@ -83,8 +83,8 @@ def smoothed(graph: Graph, batches: Iterable[Any], alpha: float = 0.5) -> Graph:
             models = {key: _observing(plain, tuple(groups))}  # weights are as large as the model
         values = models[key].run(inputs)
         for name, layers in groups.items():
-            found = _tops(values[name], layers[0])
-            tops[name] = np.maximum(found, tops.get(name, found))
+            widest = _tops(values[name], layers[0])
+            tops[name] = np.maximum(widest, tops.get(name, widest))
     if not models:
         raise ArgumentError("batches", "none", "one at least")
     return _divided(base, groups, tops, share)
