@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.accumulator import stores_sums
+from pyonednn_q.acc.pairs import pair_overflow, safe_by_range
+from pyonednn_q.acc.split import stores_sums
 from pyonednn_q.compose.lower import through_float32
 from pyonednn_q.errors import SaturationError
 from pyonednn_q.expr.interval import Interval
@@ -19,7 +20,6 @@ from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive.dense_facts import DENSE, acc_interval
 from pyonednn_q.primitive.isa import classify
-from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

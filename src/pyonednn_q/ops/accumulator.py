@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.accumulator import (
+from pyonednn_q.acc.split import (
     Part,
     addend,
     beyond_32_bits,
@@ -74,9 +74,10 @@ def accumulator(
     if primitive.kind == "none":
         return None
     codes = wei.array if isinstance(wei, Packed) else wei
+    src_point = plan.facts.src_zero_point or 0
     centred = codes.astype(np.int16) - (plan.facts.wei_zero_point or 0)
     most = 2**31 if stores_sums(problem, primitive.impl, runtime.version()) else F32_WHOLE
-    wide = beyond_32_bits(plan, problem, centred, bias)
+    wide = beyond_32_bits(problem, centred, bias, src_point)
     if wide and saturation == "refuse":
         with_bias = "" if bias is None else ", with the bias"
         detail = (
@@ -85,7 +86,7 @@ def accumulator(
         )
         raise SaturationError("refused", "preparing", problem.text(), detail, channels=wide)
     options["saturation"] = saturation
-    added = addend(plan, problem, centred, bias)
+    added = addend(problem, centred, bias, src_point)
     products: Products = ((Part(problem, codes, 0, 0), primitive),)
     if plan.facts.wei_zero_point or len(parts(problem, codes, most)) > 1:
         if "src" in arrays and arrays["src"].dims != problem.src.dims:

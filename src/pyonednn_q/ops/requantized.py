@@ -1,7 +1,7 @@
 """Another runtime's requantization around operators that give exact s32 sums.
 
 With scales, zero points and bias, oneDNN's sums pass through float32. So it is asked for the bare
-products of codes, which are exact (`compose.accumulator`), and here
+products of codes, which are exact (`acc.split`), and here
 
     acc[oc] = Σ src_q · (wei_q − wei_zp) − src_zp · Σ (wei_q − wei_zp) + bias[oc]
 
