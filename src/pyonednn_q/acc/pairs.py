@@ -122,6 +122,11 @@ def safe_by_range(wei: Array) -> bool:
     return wei.size == 0 or bool(wei.min() >= -SAFE and wei.max() <= SAFE)
 
 
+def exact_range(isa: InstructionSet) -> tuple[int, int]:
+    """Return what weights may hold so that products with any u8 source are summed exactly."""
+    return (-128, 127) if isa.has_vnni() else (-SAFE, SAFE)
+
+
 def pair_overflow(
     problem: Problem,
     wei: Array,

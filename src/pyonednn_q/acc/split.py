@@ -22,6 +22,8 @@ from pyonednn_q.primitive.tensor import TensorSpec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from numpy.typing import ArrayLike
+
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.isa import Version
 
@@ -130,6 +132,50 @@ def parts(problem: DenseProblem, wei: Array, most: int, *, narrow: bool = True) 
                 taken[start:stop] = block
             pieces.append(_part(problem, np.moveaxis(taken, 0, axis), start, stop))
     return tuple(pieces)
+
+
+def centred(wei: Array, point: ArrayLike, axis: int) -> Array:
+    """Return codes less their zero point, in 16 bits.
+
+    Parameters
+    ----------
+    wei : ndarray of uint8 or int8
+        Codes.
+    point : array_like of int
+        Zero point of the tensor, or one per channel.
+    axis : int
+        Dimension of the channels.
+    """
+    points = np.asarray(point, np.int16)
+    if points.ndim:
+        aligned = [1] * wei.ndim
+        aligned[axis] = -1
+        points = points.reshape(aligned)
+    return np.asarray(wei.astype(np.int16) - points)
+
+
+def terms(wei: Array, limits: tuple[int, int]) -> tuple[Array, ...]:
+    """Return as many arrays of s8 codes within limits as it takes for their sum to be the weights.
+
+    Parameters
+    ----------
+    wei : ndarray of int16
+        Weights less their zero point.
+    limits : (int, int)
+        Least and greatest code of a term: below 0, and above.
+
+    Examples
+    --------
+    >>> [term.tolist() for term in terms(np.array([5, 200, -130], np.int16), (-128, 127))]
+    [[5, 127, -128], [0, 73, -2]]
+    """
+    all_terms: list[Array] = []
+    rest = wei
+    while not all_terms or rest.any():
+        term = np.clip(rest, *limits)
+        rest = rest - term
+        all_terms.append(term.astype(np.int8))
+    return tuple(all_terms)
 
 
 def addend(
