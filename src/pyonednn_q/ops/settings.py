@@ -243,7 +243,7 @@ class Settings:
 
     def bare(self, dtype: str) -> dict[str, Any]:
         """Return parameters for plain products of codes of a type with s8 weights, exact in s32."""
-        names = ("layout", "allow_reference", "saturation", "self_check", "tune")
+        names = ("layout", "allow_reference", "self_check", "tune")
         return {
             "src_q": QParams(1.0, 0, dtype),
             "wei_q": QParams(1.0, 0, "s8"),
