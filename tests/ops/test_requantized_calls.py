@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q import onnx
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.steps import Affine, Chain, Clip, Eltwise
 from pyonednn_q.native import runtime
@@ -180,3 +181,18 @@ def test_sums_beyond_32_bits_saturate_where_that_is_allowed(name: DialectName) -
         Conv(wei, bias, **options)
     codes = Conv(wei, bias, **options, saturation="allow")(src)
     assert codes[0, :, 0, 0].tolist() == [64, -64]
+
+
+def test_a_qlinear_convolution_has_a_bias_beside_sums_that_float32_does_not_hold() -> None:
+    rng = np.random.default_rng(4)
+    src = rng.integers(0, 256, (1, 700, 3, 3)) * np.arange(1, 10).reshape(3, 3) // 9
+    src = src.astype(np.uint8)
+    wei = rng.integers(100, 128, (4, 700, 1, 1)).astype(np.int8)
+    bias = rng.integers(-(2**20), 2**20, 4).astype(np.int32)
+    one = np.float32(0.01)
+    dst = onnx.qlinear_conv(src, one, np.uint8(9), wei, one, np.int8(0), one * 1000, None, bias)
+    acc = _sums(src.astype(int) - 9, wei, bias)
+    assert abs(acc).max() < 2**24 < 255 * wei.astype(int).sum(axis=1).max()
+    multiplier = one * one / (one * np.float32(1000))
+    np.testing.assert_array_equal(dst, _rounded(acc, multiplier, 0, np.uint8))
+    assert len(np.unique(dst)) > 8
