@@ -121,10 +121,10 @@ def serve(seed: int, first: int, count: int, seconds: float) -> None:
     import numpy as np
 
     from hunt_run import _drawn, as_problem, difference
+    from pyonednn_q.acc.pairs import pair_overflow
     from pyonednn_q.errors import Error
     from pyonednn_q.faults import guards
     from pyonednn_q.native import runtime
-    from pyonednn_q.saturation.pairs import pair_overflow
     from support import unguarded
 
     end = time.monotonic() + seconds

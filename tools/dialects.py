@@ -34,8 +34,9 @@ attributes.
 A call ends in one with `requantize=`, as in `Conv(wei, bias, src_q=..., wei_q=..., dst_q=...,
 requantize="tflite_2step")`: oneDNN gives bare products, zero points and bias are added to them as
 integers, so that sums are exact up to 2^31, and the dialect makes the codes: those that the runtime
-itself gives. A bias of integers is in units of src_scale · wei_scale in every dialect. oneDNN's own
-take real numbers as well, and add either in float32, after the scales.
+itself gives. `onnxruntime` is one primitive with a round wherever float32 holds all sums and oneDNN
+has a kernel for it, with the same codes. A bias of integers is in units of src_scale · wei_scale in
+every dialect. oneDNN's own take real numbers as well, and add either in float32, after the scales.
 
 In all of them M = src_scale · wei_scale / dst_scale; "half away" and "half up" say where a half
 goes: away from zero, or upwards. "Off by" says how far a result may be from the real value

@@ -26,7 +26,7 @@ __all__ = ["ROOMS", "Reach", "ReachPlugin"]
 
 ROOMS = (
     *("primitive", "expr", "rewrite", "requantize", "quantize", "check"),
-    *("faults", "saturation", "compose", "predict"),
+    *("faults", "acc", "compose", "predict"),
 )
 _TESTS = ROOT / "tests"
 _MOST_SECONDS = 30  # of tests for one mutant, while coverage is measured

@@ -16,7 +16,6 @@ import pytest
 
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.requantized import Requantized
 from pyonednn_q.primitive.problem import ConvProblem
 from pyonednn_q.qparams import QParams
 from pyonednn_q.requantize import DIALECTS, requantize
@@ -105,9 +104,8 @@ def test_weights_beyond_s8_are_summed_in_parts(point: int, parts: int) -> None:
     wei[0, :2, 0, 0] = 0, 255
     src_q, wei_q, dst_q = S8, QParams(0.01, point, "u8"), QParams(0.5, 1, "s8")
     conv = Conv(wei, src_q=src_q, wei_q=wei_q, dst_q=dst_q, requantize="tflite_2step_single")
-    assert isinstance(conv._runner, Requantized)
     if runtime.isa().has_vnni():  # else by seven bits
-        assert len(conv._runner.products) == parts
+        assert len(conv.products(src.shape)) == parts
     acc = np.einsum("oi,nihw->nohw", wei[:, :, 0, 0].astype(int) - point, src.astype(int) + 3)
     wanted = requantize(
         acc.astype(np.int32),
@@ -161,8 +159,7 @@ def test_the_products_are_checked_and_tuned_as_asked(option: str) -> None:
     q: dict[str, Any] = {"src_q": U8, "wei_q": WEI, "dst_q": S8, "requantize": "tflite_2step"}
     plain, asked = Conv(wei, **q), Conv(wei, **{**q, option: True})
     assert np.array_equal(plain(src), asked(src))
-    assert isinstance(asked._runner, Requantized)
-    assert all(getattr(product.settings, option) for product in asked._runner.products)
+    assert all(getattr(product.settings, option) for product in asked.products(src.shape))
 
 
 def test_an_operator_says_what_it_holds() -> None:

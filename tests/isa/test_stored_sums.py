@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyonednn_q.compose.accumulator import stores_sums
+from pyonednn_q.acc.split import stores_sums
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from pyonednn_q.acc.emulation import sums
+from pyonednn_q.acc.pairing import Summation, summations
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive.isa import InstructionSet, classify
-from pyonednn_q.saturation.emulation import sums
-from pyonednn_q.saturation.pairing import Summation, summations
 from support import sum_cases, unguarded
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.acc.emulation import as_if
+from pyonednn_q.acc.verdict import saturation
 from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.native import prepare, runtime
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem, MatMulProblem
 from pyonednn_q.primitive.tensor import TensorSpec
-from pyonednn_q.saturation.emulation import as_if
-from pyonednn_q.saturation.verdict import saturation
 
 pytestmark = pytest.mark.executed
 

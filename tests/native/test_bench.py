@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from pyonednn_q import cli, dtypes, native
 from pyonednn_q.bench import check, measure, probe, processes, suite
-from pyonednn_q.bench.accumulate import accumulate
 from pyonednn_q.bench.case import Case, Setting
+from pyonednn_q.bench.check import accumulate
 from pyonednn_q.bench.data import Sample
 from pyonednn_q.bench.measure import F32, Request
 from pyonednn_q.bench.precision import Precision

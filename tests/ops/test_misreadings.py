@@ -217,8 +217,8 @@ ALL = [
     Misreading("dst zero point dropped, tflite", of_requantizer(dst_zero_point=lambda _: 0), FIXED),
     Misreading("bias dropped, tflite", of_requantizer(bias=lambda b: 0 * b), FIXED),
     Misreading("src zero point dropped, tflite",
-               of_method(Requantized, "_after_sums", lambda usual, self, op, dims, acc, _: usual(
-                   self, op, dims, acc, [lambda ones: 0 * self.products[0](ones)])), FIXED),
+               of_method(Requantized, "_after_sums", lambda usual, self, op, dims, acc, ran: usual(
+                   self, op, dims, acc, [lambda ones: 0 * ran[0](ones)])), FIXED),
     Misreading("bias dropped, onednn", of_requantizer(bias=lambda b: 0 * b),
                {"requantize": "onednn_separate"}),
     # Other forms of the same.

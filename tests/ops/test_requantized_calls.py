@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import copy
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pyonednn_q import onnx
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.steps import Affine, Chain, Clip, Eltwise
+from pyonednn_q.native import runtime
 from pyonednn_q.ops.conv import Conv
 from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.qparams import QParams
@@ -112,3 +116,83 @@ def test_what_no_requantizer_does_is_refused(changed: dict[str, Any], refused: s
     options = {"dst_q": QParams(0.05, 0, "s8"), "requantize": "caffe2", **changed}
     with pytest.raises(ArgumentError, match=refused):
         Conv(WEI, **Q, **options)
+
+
+def _rounded(acc: Any, multiplier: Any, point: int, dtype: Any) -> Any:
+    """Return codes as ONNX Runtime makes them of sums."""
+    limits = np.iinfo(dtype)
+    whole = np.rint(acc.astype(np.float32) * multiplier).astype(np.float64) + point
+    return np.clip(whole, limits.min, limits.max).astype(dtype)
+
+
+def _sums(src: Any, wei: Any, bias: Any) -> Any:
+    """Return the sums of a 1x1 convolution, in 64 bits."""
+    return np.einsum("nihw,oi->nohw", src.astype(int), wei[:, :, 0, 0].astype(int)) + (
+        bias.reshape(-1, 1, 1)
+    )
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+@pytest.mark.parametrize("src_type", [np.uint8, np.int8])
+def test_onnxruntimes_codes_are_those_of_one_primitive_and_of_sums(
+    src_type: Any, beyond: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    limits = np.iinfo(src_type)
+    src = rng.integers(limits.min, limits.max + 1, (2, 40, 5, 3)).astype(src_type)
+    wei = rng.integers(-64, 65, (6, 40, 1, 1)).astype(np.int8)
+    bias = rng.integers(-5000, 5000, 6).astype(np.int32) + beyond * 2**25
+    scales = SCALES.astype(np.float32)
+    options: dict[str, Any] = {
+        "src_q": QParams(0.5, 3, "s8" if limits.min else "u8"),
+        "wei_q": QParams(scales, 0, "s8", axis=0),
+        "dst_q": QParams(2.0 ** (5 + 11 * beyond), 7, "u8"),
+        "requantize": "onnxruntime",
+    }
+    conv = Conv(wei, bias, **options, self_check=True)
+    multiplier = (np.float32(0.5) * scales / np.float32(options["dst_q"].scale)).reshape(-1, 1, 1)
+    wanted = _rounded(_sums(src.astype(int) - 3, wei, bias), multiplier, 7, np.uint8)
+    channels_last = np.ascontiguousarray(src.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    for again in (conv, copy(conv), pickle.loads(pickle.dumps(conv))):
+        for one in (src, src, channels_last, channels_last, (src.astype(np.float32) - 3) / 2):
+            np.testing.assert_array_equal(again(one), wanted)
+        out = np.empty_like(wanted)
+        assert again(src, out=out) is out
+        np.testing.assert_array_equal(out, wanted)
+        np.testing.assert_array_equal(again(src[:, :, :2]), wanted[:, :, :2])
+    assert len(np.unique(wanted)) > 40 or beyond
+    if beyond or runtime.isa().has_vnni():
+        assert (not conv.notes) == (not beyond)
+
+
+@pytest.mark.parametrize("name", ["exact", "onnxruntime"])
+def test_sums_beyond_32_bits_saturate_where_that_is_allowed(name: DialectName) -> None:
+    src = np.full((1, 8, 2, 2), 255, np.uint8)
+    wei = np.full((2, 8, 1, 1), 100, np.int8)
+    wei[1] = -100
+    bias = np.array([2**31 - 5, -(2**31) + 5], np.int32)
+    options: dict[str, Any] = {
+        "src_q": QParams(1.0, 3, "u8"),
+        "wei_q": QParams(1.0, 0, "s8"),
+        "dst_q": QParams(2.0**25, 0, "s8"),
+        "requantize": name,
+    }
+    with pytest.raises(ArgumentError, match=r"^wei: got sums of up to"):
+        Conv(wei, bias, **options)
+    codes = Conv(wei, bias, **options, saturation="allow")(src)
+    assert codes[0, :, 0, 0].tolist() == [64, -64]
+
+
+def test_a_qlinear_convolution_has_a_bias_beside_sums_that_float32_does_not_hold() -> None:
+    rng = np.random.default_rng(4)
+    src = rng.integers(0, 256, (1, 700, 3, 3)) * np.arange(1, 10).reshape(3, 3) // 9
+    src = src.astype(np.uint8)
+    wei = rng.integers(100, 128, (4, 700, 1, 1)).astype(np.int8)
+    bias = rng.integers(-(2**20), 2**20, 4).astype(np.int32)
+    one = np.float32(0.01)
+    dst = onnx.qlinear_conv(src, one, np.uint8(9), wei, one, np.int8(0), one * 1000, None, bias)
+    acc = _sums(src.astype(int) - 9, wei, bias)
+    assert abs(acc).max() < 2**24 < 255 * wei.astype(int).sum(axis=1).max()
+    multiplier = one * one / (one * np.float32(1000))
+    np.testing.assert_array_equal(dst, _rounded(acc, multiplier, 0, np.uint8))
+    assert len(np.unique(dst)) > 8

@@ -26,7 +26,7 @@ PACKAGE = ROOT / "src" / "pyonednn_q"
 PURE = (
     *("shown", "cpu", "errors", "argument", "dtypes", "qparams", "check"),
     *("primitive", "expr", "rewrite", "quantize", "requantize"),
-    *("faults", "saturation", "compose", "explain", "predict", "graph"),
+    *("faults", "acc", "compose", "explain", "predict", "graph"),
 )
 MAX_LINES = 400
 MAX_IGNORES = 10

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.acc.emulation import sums
+from pyonednn_q.acc.pairing import EXACT
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
 from pyonednn_q.primitive.post_ops import BinaryPostOp, PReluPostOp, SumPostOp
 from pyonednn_q.primitive.problem import (
@@ -18,8 +20,6 @@ from pyonednn_q.primitive.problem import (
     MatMulProblem,
 )
 from pyonednn_q.primitive.tensor import TensorSpec
-from pyonednn_q.saturation.emulation import sums
-from pyonednn_q.saturation.pairing import EXACT
 from support.kernel_variants import VARIANTS, Variant
 
 Maker = Callable[..., Any]

@@ -20,18 +20,19 @@ from numpy.typing import NDArray
 
 from pyonednn_q import dtypes
 from pyonednn_q.bench import report, suite
-from pyonednn_q.bench.accumulate import accumulate
 from pyonednn_q.bench.case import Case
 from pyonednn_q.bench.data import channels
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import way
+from pyonednn_q.check.places import Geometry, exact_sums
 from pyonednn_q.errors import Error
 from pyonednn_q.expr.steps import Chain, Eltwise
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.suite import Line
+    from pyonednn_q.check.places import Kind
 
 __all__ = ["TYPES", "Finding", "check", "reduced", "run"]
 
@@ -205,6 +206,26 @@ def _run(shape: Shape, precision: Precision) -> tuple[str, Array, Array]:
     acc = accumulate(shape, src, wei)
     real = np.maximum(acc * wei_scale.reshape(aligned) + bias.reshape(aligned), 0.0)
     return ready.prepared.impl, dst.reshape(shape.dst), _stored(real / dst_scale, precision.dst)
+
+
+def accumulate(shape: Shape, src: Array, wei: Array) -> NDArray[np.float64]:
+    """Return Σ src · wei in dst's dims: exact while sums stay below 2^53."""
+    if shape.kind in {"matmul", "ip"}:
+        kind: Kind = "matmul" if shape.kind == "matmul" else "inner_product"
+        return exact_sums(Geometry.of(kind, src.shape, wei.shape), src, wei)
+    if shape.has_groups:
+        wei = wei.reshape(-1, *wei.shape[2:])
+    more = shape.out_padding or (0,) * len(shape.stride)
+    geometry = Geometry.of(
+        "convolution" if shape.kind == "conv" else "deconvolution",
+        src.shape,
+        wei.shape,
+        stride=shape.stride,
+        padding=[(lo, hi - out) for (lo, hi), out in zip(shape.padding, more, strict=True)],
+        dilation=shape.dilation,
+        groups=shape.groups,
+    )
+    return exact_sums(geometry, src, wei)
 
 
 def _stored(values: NDArray[np.float64], dtype: str) -> Array:

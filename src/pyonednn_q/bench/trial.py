@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q import dtypes, native
+from pyonednn_q.acc.pairs import pair_overflow
 from pyonednn_q.bench.data import Sample, channels, quantize
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.compose.benchdnn import DRIVERS
@@ -19,7 +20,6 @@ from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.form import AS_ASKED, RESIDUAL_LEAF, Form
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.qparams import QParams
-from pyonednn_q.saturation.pairs import pair_overflow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

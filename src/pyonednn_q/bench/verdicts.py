@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from pyonednn_q.acc.verdict import Counts, Verdict, counts, saturation
 from pyonednn_q.argument import one_of
 from pyonednn_q.bench import report, suite
 from pyonednn_q.bench.arguments import choice, pattern, single
@@ -31,7 +32,6 @@ from pyonednn_q.bench.shape import Shape
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.inspection.layer_file import arrays_of
 from pyonednn_q.primitive.isa import ISA_ORDER, InstructionSet
-from pyonednn_q.saturation.verdict import Counts, Verdict, counts, saturation
 from pyonednn_q.shown import shown
 from pyonednn_q.tables import Column, Table
 

@@ -274,6 +274,29 @@ class Places:
         return patches
 
 
+def exact_sums(geometry: Geometry, src: Array, wei: Array) -> F64:
+    """Return Σ src · wei in dst's dims, in float64: whole numbers are exact below 2^53.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        Dims and window of the call.
+    src, wei : ndarray
+        Codes in the geometry's dims, less their zero points.
+    """
+    acc = np.empty(geometry.dst)
+    by_channel = np.moveaxis(acc, geometry.axis, -1)
+    dims = _dims(geometry)
+    is_matmul = geometry.kind == "matmul"
+    met = geometry.wei[-2] if is_matmul else math.prod(geometry.wei[1:]) * geometry.groups
+    # As many places at once as may be gathered.
+    step, total = max(1, MOST_GATHERED // max(met, 1)), math.prod(dims)
+    for start in range(0, total, step):
+        index = np.unravel_index(np.arange(start, min(start + step, total)), dims)
+        by_channel[index] = Places(geometry, index).sums(src, wei)
+    return acc
+
+
 def _dims(geometry: Geometry) -> tuple[int, ...]:
     dims = geometry.dst
     return dims[: geometry.axis] + dims[geometry.axis + 1 :]

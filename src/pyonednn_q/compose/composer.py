@@ -13,9 +13,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from pyonednn_q.acc.split import CODES
 from pyonednn_q.argument import flag, instance, one_of
 from pyonednn_q.compose.absorb import RIGHT_END, Left, Rewritten, left_end, right_end, split_left
-from pyonednn_q.compose.accumulator import CODES
 from pyonednn_q.compose.exact import exact_form
 from pyonednn_q.compose.lower import Lowered, lower
 from pyonednn_q.compose.plan import Plan

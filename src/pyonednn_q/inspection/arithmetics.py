@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.acc.emulation import checked, sums
+from pyonednn_q.acc.pairing import EXACT, Pairing, Summation, summations
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.steps import Chain, Eltwise
 from pyonednn_q.inspection.outputs import sums_of
@@ -30,8 +32,6 @@ from pyonednn_q.requantize import DIALECTS, requantizer
 from pyonednn_q.requantize.method import FRAMEWORKS, VECTOR, which_method
 from pyonednn_q.requantize.quantizers import RULES, quantize
 from pyonednn_q.requantize.rounding import round_real
-from pyonednn_q.saturation.emulation import checked, sums
-from pyonednn_q.saturation.pairing import EXACT, Pairing, Summation, summations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

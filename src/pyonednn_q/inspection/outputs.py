@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.check.places import MOST_GATHERED, Geometry, Places
+from pyonednn_q.acc.split import centred
+from pyonednn_q.check.places import Geometry, exact_sums
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.steps import Chain, Clip, Eltwise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import ArrayLike
 
@@ -247,36 +248,15 @@ def sums_of(operator: Operator, codes: Array, zero_point: int, padded: int = 0) 
         The source is not one for the weights.
     """
     weights = operator.weights
-    points = weights.zero_point.values()
-    along = [1] * weights.values.ndim
-    along[operator.axis] = -1
-    wei = weights.values.astype(np.float64) - points.reshape(along)
+    wei = centred(weights.values, weights.zero_point.values(), operator.axis)
     wide = codes if weights.parts is None else weights.parts.of(codes)
     window = {**operator.window, "groups": operator.groups} if operator.window else {}
     geometry = Geometry.of(operator.kind, wide.shape, wei.shape, **window)
     src = wide.astype(np.float64) - zero_point
-    acc = _summed(geometry, src - padded, wei)
+    acc = np.rint(exact_sums(geometry, src - padded, wei)).astype(np.int64)
     if padded:
-        total = wei.reshape(len(wei), -1).sum(axis=1).astype(np.int64)
+        total = wei.reshape(len(wei), -1).sum(axis=1, dtype=np.int64)
         aligned = [1] * acc.ndim
         aligned[geometry.axis] = -1
         acc += padded * total.reshape(aligned)
     return acc
-
-
-def _summed(geometry: Geometry, src: Array, wei: Array) -> Array:
-    acc = np.empty(geometry.dst, np.int64)
-    by_channel = np.moveaxis(acc, geometry.axis, -1)
-    for index in _chunks(geometry):
-        by_channel[index] = np.rint(Places(geometry, index).sums(src, wei)).astype(np.int64)
-    return acc
-
-
-def _chunks(geometry: Geometry) -> Iterator[tuple[Array, ...]]:
-    """Give all places of dst, as many at once as may be gathered."""
-    dims = geometry.dst[: geometry.axis] + geometry.dst[geometry.axis + 1 :]
-    is_matmul = geometry.kind == "matmul"
-    met = geometry.wei[-2] if is_matmul else math.prod(geometry.wei[1:]) * geometry.groups
-    step, total = max(1, MOST_GATHERED // max(met, 1)), math.prod(dims)
-    for start in range(0, total, step):
-        yield np.unravel_index(np.arange(start, min(start + step, total)), dims)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyonednn_q.acc import SATURATIONS
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.saturation import SATURATIONS
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from pyonednn_q.acc.verdict import saturations
 from pyonednn_q.errors import Error
 from pyonednn_q.faults import guards
 from pyonednn_q.graph import kinds
@@ -14,7 +15,6 @@ from pyonednn_q.native.creation import creations
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.isa import ISA_ORDER
 from pyonednn_q.qparams import QParams
-from pyonednn_q.saturation.verdict import saturations
 
 if TYPE_CHECKING:
     from pyonednn_q.compose.plan import Plan

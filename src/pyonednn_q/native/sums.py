@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.accumulator import stores_sums
+from pyonednn_q.acc.pairs import pair_overflow, safe_by_range
+from pyonednn_q.acc.split import CODES, stores_sums
 from pyonednn_q.compose.lower import through_float32
 from pyonednn_q.errors import SaturationError
 from pyonednn_q.expr.interval import Interval
@@ -19,7 +20,6 @@ from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
 from pyonednn_q.primitive.dense_facts import DENSE, acc_interval
 from pyonednn_q.primitive.isa import classify
-from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     from pyonednn_q.primitive.problem import Problem
 
 NOT_EXACT = "does not sum exactly"  # so notes say it
-_CODES = 255  # the most that a code of 8 bits, less its zero point, amounts to
 _ADVICE = "keep weights in [-64, 64] (even ones for s8 sources), or pass saturation='allow'"
 _SMALLER = "take smaller weights, or parts of the input channels, or pass saturation='allow'"
 _LONGEST = 2**31 - 1
-_MANY = _LONGEST // (_CODES * 128) + 1  # products of codes, whose sum may leave 32 bits
+_MANY = _LONGEST // (CODES * 128) + 1  # products of codes, whose sum may leave 32 bits
 
 
 def may_saturate(problem: Problem, impl: str) -> bool:
@@ -66,7 +65,7 @@ def _wrapping(
         points |= {min(known, default=-128.0), max(known, default=127.0)}
     wraps = np.zeros(problem.oc, bool)
     for point in points:
-        acc = acc_interval(problem, wei, wei_zero_point=point, src_range=(0, _CODES))
+        acc = acc_interval(problem, wei, wei_zero_point=point, src_range=(0, CODES))
         wraps |= (acc.hi.values() > _LONGEST) | (acc.lo.values() < -_LONGEST - 1)
     return tuple(np.flatnonzero(wraps).tolist())
 
@@ -142,7 +141,7 @@ def float32_notes(
         return ()
     if problem.bias is None and not attr.names and stores_sums(problem, impl, runtime.version()):
         return ()
-    most = float(_CODES * _load(problem, attr, wei))
+    most = float(CODES * _load(problem, attr, wei))
     for name in ("bias", "dst_zero_point"):
         if name in added:
             value = added[name]
@@ -155,5 +154,5 @@ def _load(problem: Problem, attr: Attr, wei: np.ndarray[Any, Any] | None) -> flo
     assert isinstance(problem, DENSE)
     if wei is not None and attr.wei_zero_point is None:
         acc = acc_interval(problem, wei)
-        return (acc.hi - acc.lo).greatest / _CODES
-    return _CODES * problem.terms
+        return (acc.hi - acc.lo).greatest / CODES
+    return CODES * problem.terms

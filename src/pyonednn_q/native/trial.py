@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.acc.pairs import pair_overflow
 from pyonednn_q.check.draw import Draw
 from pyonednn_q.check.meaning import Meaning
 from pyonednn_q.check.places import Geometry, Places
@@ -28,7 +29,6 @@ from pyonednn_q.primitive.post_ops import (
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.saturation.pairs import pair_overflow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

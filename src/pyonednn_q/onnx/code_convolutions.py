@@ -10,7 +10,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.graph import kinds
 from pyonednn_q.onnx import geometry, tensors
 from pyonednn_q.onnx.convolutions import empty_result
-from pyonednn_q.onnx.sums import CodeProduct, Rounding, code_product, rounded, rounding_by, sums
+from pyonednn_q.onnx.sums import Options, qparams, rounded, sums
 from pyonednn_q.onnx.tensors import Constant
 from pyonednn_q.ops.conv import Conv
 
@@ -73,19 +73,11 @@ def conv_integer(
         tensors.content_or_none("x_zero_point", x_zero_point),
         tensors.content_or_none("w_zero_point", w_zero_point),
     )
-    product = _product(
-        kinds.CONV_INTEGER.name,
-        src.dtype,
-        points[0],
-        wei.dtype,
-        points[1],
-        wei.shape[0],
-        how.options,
-    )
+    options = _options(src.dtype, points[0], wei.dtype, points[1], wei.shape[0], how.options)
     if not src.size:
         return empty_result(kinds.CONV_INTEGER.name, src, wei, how, np.dtype(np.int32))
     with tensors.named("x", "w", "w"):
-        return sums(product, src, wei)
+        return sums(kinds.CONV_INTEGER.name, Conv, options, src, wei)
 
 
 def qlinear_conv(
@@ -154,71 +146,60 @@ def qlinear_conv(
         tensors.content_or_none("x_zero_point", x_zero_point),
         tensors.content_or_none("w_zero_point", w_zero_point),
     )
-    product = _product(
-        kinds.QLINEAR_CONV.name,
+    bias = tensors.bias("B", B, np.dtype(np.int32), wei.shape[0])
+    options = _options(
         src.dtype,
         points[0],
         wei.dtype,
         points[1],
         wei.shape[0],
         how.options,
-    )
-    bias = tensors.bias("B", B, np.dtype(np.int32), wei.shape[0])
-    rounding = _rounding(
         tensors.content("x_scale", x_scale),
         tensors.content("w_scale", w_scale),
         tensors.content("y_scale", y_scale),
         tensors.content_or_none("y_zero_point", y_zero_point),
-        src.dtype,
-        wei.shape[0],
     )
     if not src.size:
-        return empty_result(
-            kinds.QLINEAR_CONV.name, src, wei, how, dtypes.numpy_dtype(rounding.dst)
-        )
+        dtype = dtypes.numpy_dtype(options["dst_q"].dtype)
+        return empty_result(kinds.QLINEAR_CONV.name, src, wei, how, dtype)
     with tensors.named("x", "w", "B"):
-        return rounded(product, rounding, src, wei, bias)
+        return rounded(kinds.QLINEAR_CONV.name, Conv, options, src, wei, bias)
 
 
 @tensors.by_content
-def _product(
-    operator: str,
+def _options(
     src: np.dtype[Any],
     src_point: Constant | None,
     wei: np.dtype[Any],
     wei_point: Constant | None,
     channels: int,
     window: tuple[tuple[str, Any], ...],
-) -> CodeProduct:
+    src_scale: Constant | None = None,
+    wei_scale: Constant | None = None,
+    dst_scale: Constant | None = None,
+    dst_point: Constant | None = None,
+) -> Options:
+    """Return options of a convolution; with `dst_q`, where there are scales."""
     point = tensors.zero_point("x_zero_point", src_point, src, "x")
+    point = tensors.one("x_zero_point", point)
     points = tensors.zero_point("w_zero_point", wei_point, wei, "w")
     points = tensors.per_tensor_or_channel("w_zero_point", points, channels)
-    return code_product(
-        operator,
-        Conv,
-        0,
-        (dtypes.from_numpy(src, "x"), dtypes.from_numpy(wei, "w")),
-        int(tensors.one("x_zero_point", point)),
+    one = scales = np.ones((), np.float32)
+    options = dict(window)
+    if src_scale is not None and wei_scale is not None and dst_scale is not None:
+        one = tensors.one("x_scale", tensors.scale("x_scale", src_scale.array))
+        scales = tensors.scale("w_scale", wei_scale.array)
+        scales = tensors.per_tensor_or_channel("w_scale", scales, channels)
+        last = tensors.one("y_scale", tensors.scale("y_scale", dst_scale.array))
+        tensors.multiplier(one, scales, last)  # which must be finite
+        end, dtype = tensors.dst_point(dst_point, src)
+        end = tensors.one("y_zero_point", end)
+        options["dst_q"] = qparams((float(last),), (int(end),), dtype)
+    options["src_q"] = qparams((float(one),), (int(point),), dtypes.from_numpy(src, "x"))
+    options["wei_q"] = qparams(
+        tuple(scales.reshape(-1).tolist()),
         tuple(points.reshape(-1).tolist()),
-        window,
+        dtypes.from_numpy(wei, "w"),
+        0,
     )
-
-
-@tensors.by_content
-def _rounding(
-    src_scale: Constant,
-    wei_scale: Constant,
-    dst_scale: Constant,
-    dst_point: Constant | None,
-    src: np.dtype[Any],
-    channels: int,
-) -> Rounding:
-    of_wei = tensors.scale("w_scale", wei_scale.array)
-    factor = tensors.multiplier(
-        tensors.one("x_scale", tensors.scale("x_scale", src_scale.array)),
-        tensors.per_tensor_or_channel("w_scale", of_wei, channels),
-        tensors.one("y_scale", tensors.scale("y_scale", dst_scale.array)),
-    )
-    point, dtype = tensors.dst_point(dst_point, src)
-    zero_point = int(tensors.one("y_zero_point", point))
-    return rounding_by(tuple(factor.reshape(-1).tolist()), dtype, zero_point)
+    return options

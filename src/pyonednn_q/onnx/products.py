@@ -14,16 +14,7 @@ from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf
 from pyonednn_q.graph import kinds
 from pyonednn_q.onnx import tensors
 from pyonednn_q.onnx.stack import MatrixStack
-from pyonednn_q.onnx.sums import (
-    CodeProduct,
-    Rounding,
-    code_product,
-    codes_of,
-    rounded,
-    rounding_by,
-    saturated,
-    sums,
-)
+from pyonednn_q.onnx.sums import Options, codes_of, qparams, rounded, saturated, sums
 from pyonednn_q.onnx.tensors import Constant
 from pyonednn_q.onnx.trace import record
 from pyonednn_q.ops.dense import MatMul
@@ -246,14 +237,14 @@ def qlinear_matmul(
         tensors.content("y_scale", y_scale),
         tensors.content_or_none("y_zero_point", y_zero_point),
     )
-    points, factor, y_point, dtype, rounding = quantization
+    points, factor, y_point, dtype, options = quantization
     if stack.is_empty:
         zeros = stack.zeros(kinds.QLINEAR_MATMUL.name, np.dtype(np.int32))
         return codes_of(zeros.reshape(stack.whole), factor, y_point, dtype).reshape(stack.dst)
-    if rounding is not None:
-        product = _product(kinds.QLINEAR_MATMUL.name, left, right, *points)
+    if options is not None:
+        name, matrices = kinds.QLINEAR_MATMUL.name, stack.matrices(left, right)
         with tensors.named("a", "b", "b"):
-            return rounded(product, rounding, *stack.matrices(left, right)).reshape(stack.dst)
+            return rounded(name, MatMul, options, *matrices).reshape(stack.dst)
     acc = _sums(kinds.QLINEAR_MATMUL.name, ("a", "b"), stack, left, right, *points).reshape(
         stack.whole
     )
@@ -263,14 +254,14 @@ def qlinear_matmul(
 class _Quantization(NamedTuple):
     """Zero points of both operands, M, zero point and data type of the result.
 
-    rounding: the same, where it is one for the tensor or for each column of one matrix.
+    options: those of a `MatMul`, where each is one for the tensor or for each column of one matrix.
     """
 
     points: tuple[Array, Array]
     multiplier: Array
     dst_point: Array
     dst: str
-    rounding: Rounding | None
+    options: Options | None
 
 
 @tensors.by_content
@@ -288,16 +279,20 @@ def _quantization(
     points = _points(stack, ("a", "b"), a, b, a_point, b_point)
     dst_points, dtype = tensors.dst_point(y_point, a)
     dst_point = stack.placed("y_zero_point", dst_points)
-    factor = tensors.multiplier(
+    scales = (
         stack.rows("a_scale", tensors.scale("a_scale", a_scale.array)),
         stack.columns("b_scale", tensors.scale("b_scale", b_scale.array)),
         stack.placed("y_scale", tensors.scale("y_scale", y_scale.array)),
     )
-    is_plain = points[0].size == 1 and dst_point.size == 1 and stack.is_by_column(factor)
-    if not (is_plain and stack.is_by_column(points[1])):
+    factor = tensors.multiplier(*scales)
+    is_plain = points[0].size == scales[0].size == dst_point.size == 1
+    if not (is_plain and all(map(stack.is_by_column, (points[1], *scales[1:])))):
         return _Quantization(points, factor, dst_point, dtype, None)
-    rounding = rounding_by(tuple(factor.reshape(-1).tolist()), dtype, int(dst_point))
-    return _Quantization(points, factor, dst_point, dtype, rounding)
+    one, by_column, last = (tuple(scale.reshape(-1).tolist()) for scale in scales)
+    columns = tuple(points[1].reshape(-1).tolist())
+    options = _options(a, b, int(points[0].item()), columns, one, by_column)
+    options = {**options, "dst_q": qparams(last, (int(dst_point.item()),), dtype, -1)}
+    return _Quantization(points, factor, dst_point, dtype, options)
 
 
 @tensors.by_content
@@ -330,10 +325,12 @@ def _sums(
     matrices = stack.matrices(a, b)
     if a_point.size == 1 and stack.is_by_column(b_point):
         with tensors.named(*names, names[1]):
-            return sums(_product(operator, a, b, a_point, b_point), *matrices)
-    zero = np.zeros((), np.int32)
+            columns = tuple(b_point.reshape(-1).tolist())
+            options = _options(a.dtype, b.dtype, int(a_point.item()), columns)
+            return sums(operator, MatMul, options, *matrices)
     with tensors.named(*names, names[1]):
-        acc = sums(_product(operator, a, b, zero, zero), *matrices).reshape(stack.whole)
+        options = _options(a.dtype, b.dtype, 0, (0,))
+        acc = sums(operator, MatMul, options, *matrices).reshape(stack.whole)
     a = a.reshape(*stack.lead_a, stack.m, stack.k)
     b = b.reshape(*stack.lead_b, stack.k, stack.n)
     z, w = a_point.astype(np.int64), b_point.astype(np.int64)
@@ -342,15 +339,19 @@ def _sums(
     return saturated(acc.astype(np.int64) - by_column - by_row + stack.k * z * w)
 
 
-def _product(operator: str, a: Array, b: Array, a_point: Array, b_point: Array) -> CodeProduct:
-    return code_product(
-        operator,
-        MatMul,
-        -1,
-        (dtypes.from_numpy(a.dtype), dtypes.from_numpy(b.dtype)),
-        int(a_point.reshape(())),
-        tuple(b_point.reshape(-1).tolist()),
-    )
+@functools.lru_cache(maxsize=1024)
+def _options(
+    a: np.dtype[Any],
+    b: np.dtype[Any],
+    a_point: int,
+    b_points: tuple[int, ...],
+    a_scale: tuple[float, ...] = (1.0,),
+    b_scale: tuple[float, ...] = (1.0,),
+) -> Options:
+    return {
+        "src_q": qparams(a_scale, (a_point,), dtypes.from_numpy(a)),
+        "wei_q": qparams(b_scale, b_points, dtypes.from_numpy(b), -1),
+    }
 
 
 @functools.lru_cache(maxsize=256)

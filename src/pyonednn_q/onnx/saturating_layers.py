@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.acc.split import centred
 from pyonednn_q.errors import SaturationError, UnsupportedError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.first_run import LOGGER
@@ -69,11 +70,7 @@ def narrowed(wei: Array, q: QParams) -> tuple[Array, QParams, str]:
     255 · (64 + 64) stays below 2^15. (Less a zero point, codes may reach twice as far: then twice
     as much is divided.)
     """
-    along = [1] * wei.ndim
-    if q.axis is not None:
-        along[q.axis] = -1
-    point = np.asarray(q.zero_point, np.int64)
-    codes = wei.astype(np.int64) - (point.reshape(along) if point.ndim else point)
+    codes = centred(wei, q.zero_point, q.axis or 0).astype(np.int64)
     factor = 2 if np.abs(codes).max(initial=0) <= 128 else 4
     narrow = np.rint(codes / factor).astype(np.int8)
     noise = float(np.square(codes - factor * narrow.astype(np.int64)).sum())

@@ -87,7 +87,10 @@ def record(
     kernels: list[str] = []
     said: list[str] = []
     for each, dims in runs:
-        planned = each.prepare(dims, None if each.settings.is_int8 else each.weights.dtype)
-        kernels.append(planned.primitive.impl)
-        said += [note for note in planned.notes if note not in said]
+        for one in each.products(dims):
+            planned = one.prepare(dims, None if one.settings.is_int8 else one.weights.dtype)
+            kernels.append(planned.primitive.impl)
+            said += [note for note in planned.notes if note not in said]
+            if one.settings.dst == "s32":  # else it makes the codes by itself
+                said += [note for note in each.notes if note not in said]
     calls.append(Call(operator, tuple(kernels), (*said, *filter(None, notes))))

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.compose.accumulator import (
+from pyonednn_q.acc.pairs import exact_range
+from pyonednn_q.acc.split import (
     Part,
     addend,
     beyond_32_bits,
+    centred,
     parts,
     stores_sums,
+    terms,
 )
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import SaturationError, UnsupportedError
@@ -74,9 +77,11 @@ def accumulator(
     if primitive.kind == "none":
         return None
     codes = wei.array if isinstance(wei, Packed) else wei
-    centred = codes.astype(np.int16) - (plan.facts.wei_zero_point or 0)
+    src_point = plan.facts.src_zero_point or 0
+    wei_point = int(plan.facts.wei_zero_point or 0)
+    whole = centred(codes, wei_point, 0)
     most = 2**31 if stores_sums(problem, primitive.impl, runtime.version()) else F32_WHOLE
-    wide = beyond_32_bits(plan, problem, centred, bias)
+    wide = beyond_32_bits(problem, whole, bias, src_point)
     if wide and saturation == "refuse":
         with_bias = "" if bias is None else ", with the bias"
         detail = (
@@ -85,20 +90,22 @@ def accumulator(
         )
         raise SaturationError("refused", "preparing", problem.text(), detail, channels=wide)
     options["saturation"] = saturation
-    added = addend(plan, problem, centred, bias)
+    added = addend(problem, whole, bias, src_point)
     products: Products = ((Part(problem, codes, 0, 0), primitive),)
-    if plan.facts.wei_zero_point or len(parts(problem, codes, most)) > 1:
+    if wei_point or len(parts(problem, codes, most)) > 1:
         if "src" in arrays and arrays["src"].dims != problem.src.dims:
             detail = "sums in parts of the channels, of a source that is seen in other dims"
             raise UnsupportedError("refused", "preparing", problem.text(), detail)
-        products = _products(problem, _s8(centred, plan), most, options)
+        # One, unless a zero point takes weights further.
+        weights = terms(whole, exact_range(runtime.isa()) if wei_point else (-128, 127))
+        products = _products(problem, weights, most, options)
     elif added is None:
         return None
     return Accumulator(products, added, wide=bool(wide))
 
 
 def _products(
-    problem: DenseProblem, weights: list[Array], most: int, options: Mapping[str, Any]
+    problem: DenseProblem, weights: tuple[Array, ...], most: int, options: Mapping[str, Any]
 ) -> Products:
     """Prepare parts: of fewer channels each, or of all where some kernel lacks that."""
     for narrow in (True, False):
@@ -111,20 +118,6 @@ def _products(
             if not narrow:
                 raise
     raise AssertionError
-
-
-def _s8(centred: Array, plan: Plan) -> list[Array]:
-    """Return s8 arrays whose sum is the weights: one, unless a zero point takes them further."""
-    if not plan.facts.wei_zero_point:
-        return [centred.astype(np.int8)]
-    # Without VNNI, products of u8 with seven bits are exact.
-    limits = (-128, 127) if runtime.isa().has_vnni() else (-64, 63)
-    terms: list[Array] = []
-    while not terms or centred.any():
-        part = np.clip(centred, *limits)
-        centred = centred - part
-        terms.append(part.astype(np.int8))
-    return terms
 
 
 class Accumulator:

@@ -190,9 +190,9 @@ requantize, self_check, tune
             tune=tune,
         )
 
-    def bare(self, wei: Array, groups: int, dtype: str) -> Self:
-        """Return the same operator for plain products of codes with s8 weights."""
-        return type(self)(wei, **self.window, groups=groups, **self.settings.bare(dtype))
+    def alike(self, wei: Array, bias: Array | None, groups: int, options: dict[str, Any]) -> Self:
+        """Return an operator of the same kind and window for other weights and options."""
+        return type(self)(wei, bias, **self.window, groups=groups, **options)
 
     def _check_wei_dims(self, wei: Array) -> None:
         if not 3 <= wei.ndim <= 5:
@@ -270,7 +270,8 @@ class Conv(_Windowed):
         Accept a reference loop, about a thousand times slower, where nothing else takes the
         problem.
     saturation : {"refuse", "allow"}
-        What to do with weights that can overflow 16 bits on a CPU without VNNI.
+        What to do with weights that can overflow 16 bits on a CPU without VNNI; with `requantize`,
+        which has none of these, with sums that may exceed 32 bits: allowed, they saturate.
     zero_point : {"auto", "attribute", "bias", "map"}
         What carries the zero point of the source. Auto is oneDNN's attribute; where that is known
         to be computed wrong or has no fast kernel, the bias, or a map that is added to the sums.

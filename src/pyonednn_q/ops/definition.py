@@ -83,8 +83,8 @@ class Definition:
             window = {**self.window, "groups": groups} if self.window else {}
             self.asked = Asked(self.kind, wei.copy(), self.bias, wei_q, settings, window)
 
-    def bare(self, wei: Array, groups: int, dtype: str) -> Self:
-        """Return the same operator for plain products of codes with s8 weights."""
+    def alike(self, wei: Array, bias: Array | None, groups: int, options: dict[str, Any]) -> Self:
+        """Return an operator of the same kind and window for other weights and options."""
         raise NotImplementedError
 
     def _check_wei_dims(self, wei: Array) -> None:

@@ -167,9 +167,9 @@ requantize, self_check, tune
             tune=tune,
         )
 
-    def bare(self, wei: Array, _groups: int, dtype: str) -> Self:
-        """Return the same operator for plain products of codes with s8 weights."""
-        return type(self)(wei, **self.settings.bare(dtype))
+    def alike(self, wei: Array, bias: Array | None, _groups: int, options: dict[str, Any]) -> Self:
+        """Return an operator of the same kind and window for other weights and options."""
+        return type(self)(wei, bias, **options)
 
     @property
     def _is_by_row(self) -> bool:

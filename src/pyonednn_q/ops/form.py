@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.acc.pairing import is_int8
 from pyonednn_q.expr.steps import Binary, Chain, Leaf, Sum
 from pyonednn_q.ops.weights import merged
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.primitive.windowed import laid_out
-from pyonednn_q.saturation.pairing import is_int8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

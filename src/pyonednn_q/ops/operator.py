@@ -51,15 +51,13 @@ class Operator(HotCallable, Definition, hot=True):
     ) -> None:
         wei_array, groups = as_array("wei", wei), self.groups
         super().__init__(wei_array, bias, wei_q, settings)
-        self._runner: OnPrimitives | Requantized[Operator]
+        self._runner: OnPrimitives | Requantized
         if settings.requantize is None:
             self._runner = OnPrimitives()
             self._runner.compose(self)
         else:
             assert wei_q is not None
-            self._runner = Requantized(
-                self, wei_array, wei_q, lambda part, dtype: self.bare(part, groups, dtype)
-            )
+            self._runner = Requantized(self, wei_array, wei_q, groups)
         self._hot = None
 
     def __call__(
@@ -128,6 +126,17 @@ class Operator(HotCallable, Definition, hot=True):
     def plan(self, src_dims: Dims) -> Plan:
         """Return the plan for a shape: what was folded where, what was refused, how exact it is."""
         return self.prepare(src_dims).plan
+
+    def products(self, src_dims: Dims) -> tuple[Operator, ...]:
+        """Return the operators whose primitives run for a shape: this one, unless it requantizes.
+
+        Parameters
+        ----------
+        src_dims : tuple of int
+            Of the source.
+        """
+        runner = self._runner
+        return runner.products(self, src_dims) if isinstance(runner, Requantized) else (self,)
 
     @property
     def shapes(self) -> tuple[Dims, ...]:

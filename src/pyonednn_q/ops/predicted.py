@@ -126,7 +126,7 @@ class RequantizedModel:
     """
 
     operator: Operator
-    runner: Requantized[Operator]
+    runner: Requantized
     src_dims: tuple[int, ...]
     products: tuple[OperatorModel, ...]
 
@@ -147,6 +147,9 @@ class RequantizedModel:
         source = as_array("src", src)
         if source.shape != self.src_dims:
             raise ShapeError("src", str(source.shape), f"{self.src_dims}, which the model is for")
+        first = self.products[0]
+        if first.operator is self.runner.fused:  # makes the codes by itself
+            return first.run(self.runner.codes(self.operator, source))
         return self.runner.stated(
             self.operator,
             source,
@@ -221,7 +224,7 @@ def model_of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel | R
     instance("operator", operator, Operator)
     dims, runner = integers("src_dims", src_dims), operator._runner  # noqa: SLF001
     if isinstance(runner, Requantized):
-        products = tuple(_of(product, dims) for product in runner.products)
+        products = tuple(_of(product, dims) for product in operator.products(dims))
         return RequantizedModel(operator, runner, dims, products)
     return _of(operator, dims)
 

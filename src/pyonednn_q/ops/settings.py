@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.acc.pairs import exact_range
 from pyonednn_q.argument import instance, one_of
 from pyonednn_q.compose.zero_point import CARRIERS
 from pyonednn_q.errors import ArgumentError, DTypeError
@@ -242,7 +243,7 @@ class Settings:
 
     def bare(self, dtype: str) -> dict[str, Any]:
         """Return parameters for plain products of codes of a type with s8 weights, exact in s32."""
-        names = ("layout", "allow_reference", "saturation", "self_check", "tune")
+        names = ("layout", "allow_reference", "self_check", "tune")
         return {
             "src_q": QParams(1.0, 0, dtype),
             "wei_q": QParams(1.0, 0, "s8"),
@@ -252,9 +253,9 @@ class Settings:
 
     def wei_limits(self) -> tuple[int, int]:
         """Return what parts of weights may hold: what this CPU multiplies exactly."""
-        if self.src_q is None or self.src_q.dtype != "u8" or runtime.isa().has_vnni():
+        if self.src_q is None or self.src_q.dtype != "u8":
             return -128, 127
-        return -64, 64
+        return exact_range(runtime.isa())
 
     @property
     def src_wanted(self) -> str:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.acc.split import centred, terms
 from pyonednn_q.argument import instance
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.vec import Vec
@@ -141,19 +142,14 @@ def split(
     >>> split(np.array([[5, 200, -7], [0, -130, 255]], np.int16), 1)[0].tolist()
     [[5, 127, -7, 73, 0, 0], [0, -128, 127, -2, 127, 1]]
     """
-    rest = np.moveaxis(wei, in_axis, 0).astype(np.int16)
-    first = np.clip(rest, *limits)
-    terms, repeated = [first], []
-    rest = rest - first
-    while rest.any():
-        needed = np.flatnonzero(rest.reshape(len(rest), -1).any(axis=1))
-        start, stop = (0, len(rest)) if whole else (int(needed[0]), int(needed[-1]) + 1)
-        part = np.clip(rest[start:stop], *limits)
-        terms.append(part)
+    first, *further = terms(np.moveaxis(wei, in_axis, 0), limits)
+    side_by_side, repeated = [first], []
+    for term in further:
+        needed = np.flatnonzero(term.reshape(len(term), -1).any(axis=1))
+        start, stop = (0, len(term)) if whole else (int(needed[0]), int(needed[-1]) + 1)
+        side_by_side.append(term[start:stop])
         repeated.append((start, stop))
-        rest = rest.copy()
-        rest[start:stop] -= part
-    wide = np.concatenate(terms).astype(np.int8)
+    wide = np.concatenate(side_by_side)
     return np.ascontiguousarray(np.moveaxis(wide, 0, in_axis)), tuple(repeated)
 
 
@@ -317,22 +313,12 @@ def _as_s8(wei: Array, wei_q: QParams, axis: int) -> Weights:
         wide, points = wide - _U8_TO_S8, points - _U8_TO_S8
         notes.append("u8 weights stored as s8, less 128")
     if points.any():
-        aligned = [1] * wei.ndim
-        aligned[axis] = -1
-        centred = wide - (points.reshape(aligned) if points.ndim else points)
-        if centred.size == 0 or (centred.min() >= -128 and centred.max() <= 127):
+        whole = centred(wide, points, axis)
+        if whole.size == 0 or (whole.min() >= -128 and whole.max() <= 127):
             notes.append("zero points of weights subtracted from them")
-            wide, points = centred, np.zeros_like(points)
+            wide, points = whole, np.zeros_like(points)
     zero_point = Vec(points.astype(np.float64) if points.ndim else float(points))
     return Weights(wide.astype(np.int8), "s8", scale, zero_point, "; ".join(notes))
-
-
-def _centred(weights: Weights, axis: int) -> Array:
-    """Return weights less their zero points, in 16 bits."""
-    points = weights.zero_point.values().astype(np.int16)
-    aligned = [1] * weights.values.ndim
-    aligned[axis] = -1
-    return weights.values.astype(np.int16) - points.reshape(aligned)
 
 
 def _with_common_point(weights: Weights, axis: int, limits: tuple[int, int]) -> Weights | None:
@@ -341,28 +327,28 @@ def _with_common_point(weights: Weights, axis: int, limits: tuple[int, int]) -> 
     fit = values.size == 0 or (limits[0] <= values.min() and values.max() <= limits[1])
     if weights.zero_point.is_per_tensor and fit:
         return weights
-    centred = _centred(weights, axis)
-    least, greatest = limits[0] - int(centred.min()), limits[1] - int(centred.max())
+    whole = centred(values, weights.zero_point.values(), axis)
+    least, greatest = limits[0] - int(whole.min()), limits[1] - int(whole.max())
     if least > greatest:
         return None
     common = min(max(0, least), greatest)
     if not _S8[0] <= common <= _S8[1]:
         return None
     note = "; ".join(filter(None, (weights.note, f"zero points of weights made one, {common}")))
-    values = (centred + common).astype(np.int8)
+    values = (whole + common).astype(np.int8)
     return Weights(values, "s8", weights.scale, Vec(float(common)), note)
 
 
 def _in_parts(weights: Weights, axis: int, groups: int, limits: tuple[int, int]) -> Weights:
     """Return weights without zero point that a source with repeated channels is multiplied by."""
     in_axis, src_axis = (-2, -1) if axis == -1 else (1, 1)
-    centred, is_grouped = _centred(weights, axis), groups > 1
+    wei, is_grouped = centred(weights.values, weights.zero_point.values(), axis), groups > 1
     if is_grouped:
-        few = [n for n in range(1, groups + 1) if not groups % n and n * centred.shape[1] <= _GROUP]
+        few = [n for n in range(1, groups + 1) if not groups % n and n * wei.shape[1] <= _GROUP]
         count = max(few, default=1)
-        centred, groups = merged(centred, groups, count), groups // count
-    channels = centred.shape[in_axis]
-    values, repeated = split(centred, in_axis, limits, whole=is_grouped)
+        wei, groups = merged(wei, groups, count), groups // count
+    channels = wei.shape[in_axis]
+    values, repeated = split(wei, in_axis, limits, whole=is_grouped)
     parts = Parts(src_axis, groups, channels, repeated)
     widened = f"{parts.widened} input channels a group instead of {channels}"
     split_note = f"wei - zero_point in {1 + len(repeated)} parts: {widened}"

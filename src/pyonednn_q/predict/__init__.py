@@ -5,12 +5,12 @@ Pure: NumPy in the operation order of each implementation, over the region that 
 
 from __future__ import annotations
 
+from pyonednn_q.acc.emulation import as_if
+from pyonednn_q.acc.repair import Repair, half_range, repair, repair_source
+from pyonednn_q.acc.verdict import Verdict, counts, saturation, witness
 from pyonednn_q.predict.difference import DifferenceReport, difference_report, tie_mask
 from pyonednn_q.predict.kernel_model import KernelModel, kernel_model
 from pyonednn_q.predict.plan_model import PlanModel, plan_model
-from pyonednn_q.saturation.emulation import as_if
-from pyonednn_q.saturation.repair import Repair, half_range, repair, repair_source
-from pyonednn_q.saturation.verdict import Verdict, counts, saturation, witness
 
 __all__ = [
     "DifferenceReport",

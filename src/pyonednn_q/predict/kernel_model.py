@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.acc.emulation import checked, sums, weighted
+from pyonednn_q.acc.pairing import summations
+from pyonednn_q.acc.split import parts, stores_sums
 from pyonednn_q.argument import instance, integers, named, numbers
-from pyonednn_q.compose.accumulator import parts, stores_sums
 from pyonednn_q.dtypes import F32_WHOLE
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.faults import guards
@@ -41,16 +43,14 @@ from pyonednn_q.primitive.post_ops import (
     PReluPostOp,
     SumPostOp,
 )
-from pyonednn_q.saturation.emulation import checked, sums, weighted
-from pyonednn_q.saturation.pairing import summations
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pyonednn_q.acc.pairing import Weighted
     from pyonednn_q.primitive.attr import ZeroPoint
     from pyonednn_q.primitive.problem import Problem
-    from pyonednn_q.saturation.pairing import Weighted
 
 Array = np.ndarray[Any, Any]
 
@@ -96,7 +96,7 @@ class KernelModel:
         ArgumentError, DTypeError, ShapeError
             Naming the argument.
         NoModelError
-            Sums that may be added in several ways come to different values (`saturation.pairing`),
+            Sums that may be added in several ways come to different values (`acc.pairing`),
             or a function is known within bounds only.
         """
         if self.bounded:

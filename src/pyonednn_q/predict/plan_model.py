@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.acc.split import addend, beyond_32_bits
 from pyonednn_q.argument import instance, named, numbers
-from pyonednn_q.compose.accumulator import addend, beyond_32_bits
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.predict.kernel_model import KernelModel, kernel_model
@@ -123,9 +123,10 @@ class PlanModel:
             raise NoModelError(model.impl, model.isa.text(), "sums of weights in parts of 8 bits")
         wei = arranged(problem, wei)
         total = self.model.run(src, wei).astype(np.int64)
-        added = addend(self.plan, problem, wei, self._bias(bias))
+        more = (problem, wei, self._bias(bias), self.plan.facts.src_zero_point or 0)
+        added = addend(*more)
         total = total if added is None else total + added
-        if not beyond_32_bits(self.plan, problem, wei, self._bias(bias)):
+        if not beyond_32_bits(*more):
             return total.astype(np.int32)  # what left 32 bits on the way comes back
         return np.clip(total, -(2**31), 2**31 - 1).astype(np.int32)
 

@@ -39,7 +39,7 @@ from pyonednn_q.primitive.tensor import TensorSpec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pyonednn_q.saturation.pairing import Weighted
+    from pyonednn_q.acc.pairing import Weighted
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pyonednn_q.bench import benchdnn
-from pyonednn_q.bench.accumulate import accumulate
+from pyonednn_q.bench.check import accumulate
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.errors import ArgumentError, ShapeError

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyonednn_q as pq
-from pyonednn_q.compose.accumulator import (
+from pyonednn_q.acc.split import (
     STORES_SUMS,
     beyond_32_bits,
     parts,
@@ -165,9 +165,8 @@ def test_a_sum_and_its_bias_have_32_bits_or_not(bias: int, channels: tuple[int, 
     """Weights of 127 in one column and of -128 in the other, under sources up to 255."""
     wei = np.repeat(np.array([[127, -128]], np.int8), 1000, axis=0)
     problem = pq.primitive.MatMulProblem.of((1, 1000), wei.shape, dst="s32")
-    plan = compose(NOTHING, pq.primitive.PrimitiveFacts.of(problem, wei=wei), "bitwise")
     added = np.array([bias, bias], np.int64)
-    assert beyond_32_bits(plan, problem, wei, added) == channels
+    assert beyond_32_bits(problem, wei, added) == channels
 
 
 def test_a_zero_point_takes_its_share_of_32_bits() -> None:
@@ -175,9 +174,7 @@ def test_a_zero_point_takes_its_share_of_32_bits() -> None:
     wei, bias = np.array([[1]], np.int8), np.array([2**31 - 256])
     problem = pq.primitive.MatMulProblem.of((1, 1), wei.shape, dst="s32")
     for zero_point, leaves in ((0, False), (1, False), (-1, True)):
-        facts = pq.primitive.PrimitiveFacts.of(problem, wei=wei, src_zero_point=zero_point)
-        plan = compose(NOTHING, facts, "bitwise")
-        assert beyond_32_bits(plan, problem, wei, bias) == ((0,) if leaves else ())
+        assert beyond_32_bits(problem, wei, bias, zero_point) == ((0,) if leaves else ())
 
 
 def test_integers_through_float32_say_how_inexact() -> None:

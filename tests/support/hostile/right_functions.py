@@ -10,6 +10,8 @@ import numpy as np
 import pyonednn_q as pq
 from pyonednn_q import emulate as quantized
 from pyonednn_q import requantize as dialects
+from pyonednn_q.acc import emulation, repair
+from pyonednn_q.acc import verdict as saturation_room
 from pyonednn_q.bench import benchdnn, compare, report, shape, suite
 from pyonednn_q.bench.run import Run
 from pyonednn_q.explain import description, presets, source
@@ -21,8 +23,6 @@ from pyonednn_q.predict import difference, kernel_model, plan_model
 from pyonednn_q.primitive import isa
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.quantize import alignment, ranges, thresholds, tpu_mlir, weights
-from pyonednn_q.saturation import emulation, repair
-from pyonednn_q.saturation import verdict as saturation_room
 from support import bench_runs
 from support.hostile.right_values import (
     CHAIN,

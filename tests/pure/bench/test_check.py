@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.bench import check, suite
-from pyonednn_q.bench.accumulate import accumulate
+from pyonednn_q.bench.check import accumulate
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pyonednn_q.acc.pairs import pair_overflow, safe_by_range
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.primitive.isa import ISA_ORDER
 from pyonednn_q.primitive.problem import (
@@ -21,7 +22,6 @@ from pyonednn_q.primitive.problem import (
 )
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.primitive.windowed import Layout
-from pyonednn_q.saturation.pairs import pair_overflow, safe_by_range
 
 ISAS = ("SSE41", "AVX2", "AVX512_CORE")
 weights = st.integers(-128, 127)

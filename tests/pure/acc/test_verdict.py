@@ -9,6 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyonednn_q.acc.emulation import as_if, exact, sums
+from pyonednn_q.acc.pairing import summations
+from pyonednn_q.acc.pairs import pair_overflow
+from pyonednn_q.acc.repair import repair
+from pyonednn_q.acc.verdict import Counts, counts, saturation, witness
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.primitive.problem import (
@@ -17,11 +22,6 @@ from pyonednn_q.primitive.problem import (
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.saturation.emulation import as_if, exact, sums
-from pyonednn_q.saturation.pairing import summations
-from pyonednn_q.saturation.pairs import pair_overflow
-from pyonednn_q.saturation.repair import repair
-from pyonednn_q.saturation.verdict import Counts, counts, saturation, witness
 from support import pair_machine as machine
 
 LEVELS = st.sampled_from(["SSE41", "AVX2", "AVX512_CORE"])

@@ -28,25 +28,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import instance, integers, whole
-from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.primitive.isa import InstructionSet
-from pyonednn_q.primitive.tensor import Operation
-from pyonednn_q.saturation.emulation import checked, sums
-from pyonednn_q.saturation.pairing import EXACT, summations
-from pyonednn_q.saturation.pairs import (
+from pyonednn_q.acc.emulation import checked, sums
+from pyonednn_q.acc.pairing import EXACT, summations
+from pyonednn_q.acc.pairs import (
     HI,
     LO,
     inexact_channels,
     of_wei,
     reachable_pairs,
 )
-from pyonednn_q.saturation.witness import Witness, of_odd_weight, of_pair
+from pyonednn_q.acc.witness import Witness, of_odd_weight, of_pair
+from pyonednn_q.argument import instance, integers, whole
+from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.tensor import Operation
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
+    from pyonednn_q.acc.pairing import Summation, Weighted
     from pyonednn_q.primitive.problem import Problem
-    from pyonednn_q.saturation.pairing import Summation, Weighted
 
 __all__ = ["ChannelVerdict", "Counts", "Verdict", "Witness", "counts", "saturation", "witness"]
 

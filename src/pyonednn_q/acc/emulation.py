@@ -18,15 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import instance, whole
-from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.primitive.isa import InstructionSet
-from pyonednn_q.primitive.problem import InnerProductProblem, MatMulProblem
-from pyonednn_q.primitive.tensor import Operation
-from pyonednn_q.primitive.windowed import arranged
-from pyonednn_q.requantize import statement
-from pyonednn_q.requantize.value import Requantizer
-from pyonednn_q.saturation.pairing import (
+from pyonednn_q.acc.pairing import (
     EXACT,
     Pairing,
     Summation,
@@ -35,13 +27,21 @@ from pyonednn_q.saturation.pairing import (
     is_int8,
     summations,
 )
-from pyonednn_q.saturation.pairs import cuts, runs, walk
+from pyonednn_q.acc.pairs import cuts, runs, walk
+from pyonednn_q.argument import instance, whole
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.primitive.isa import InstructionSet
+from pyonednn_q.primitive.problem import InnerProductProblem, MatMulProblem
+from pyonednn_q.primitive.tensor import Operation
+from pyonednn_q.primitive.windowed import arranged
+from pyonednn_q.requantize import statement
+from pyonednn_q.requantize.value import Requantizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyonednn_q.acc.pairing import Windowed
     from pyonednn_q.primitive.problem import Problem
-    from pyonednn_q.saturation.pairing import Windowed
 
 Array = np.ndarray[Any, Any]
 
@@ -119,7 +119,7 @@ def as_if(
         The code of the source that stands for real 0.
     impl : str, optional
         oneDNN's name of the implementation. Needed where several may be chosen on that instruction
-        set, and their sums of these data differ: see `saturation.pairing`.
+        set, and their sums of these data differ: see `acc.pairing`.
     requantizer : Requantizer, optional
         The arithmetic that makes codes of the sums. None: the s32 sums are returned.
 

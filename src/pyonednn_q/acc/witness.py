@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.acc.emulation import sums
+from pyonednn_q.acc.pairing import EXACT
+from pyonednn_q.acc.pairs import reachable_pairs
 from pyonednn_q.primitive.problem import (
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.saturation.emulation import sums
-from pyonednn_q.saturation.pairing import EXACT
-from pyonednn_q.saturation.pairs import reachable_pairs
 
 if TYPE_CHECKING:
-    from pyonednn_q.saturation.pairing import Summation, Weighted, Windowed
+    from pyonednn_q.acc.pairing import Summation, Weighted, Windowed
 
 Array = np.ndarray[Any, Any]
 _Place = tuple[int, ...]

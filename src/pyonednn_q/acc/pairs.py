@@ -11,7 +11,7 @@ pair of weights (w0, w1) and sources up to X, the sum of products lies in
 
 and both ends are reached. The pair is exact for every source if and only if the ends lie within
 [−32768, 32767]. Which weights meet, what is shifted and what is halved is said in
-`saturation.pairing`; where weights are halved nothing saturates, and an odd weight is not exact.
+`acc.pairing`; where weights are halved nothing saturates, and an odd weight is not exact.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.acc.pairing import EXACT, Pairing, Weighted, Windowed, summations
 from pyonednn_q.argument import whole
 from pyonednn_q.errors import DTypeError, ShapeError
 from pyonednn_q.primitive.problem import (
     InnerProductProblem,
     MatMulProblem,
 )
-from pyonednn_q.saturation.pairing import EXACT, Pairing, Weighted, Windowed, summations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyonednn_q.acc.pairing import Summation
     from pyonednn_q.primitive.isa import InstructionSet
     from pyonednn_q.primitive.problem import Problem
-    from pyonednn_q.saturation.pairing import Summation
 
 Array = np.ndarray[Any, Any]
 
@@ -120,6 +120,11 @@ def safe_by_range(wei: Array) -> bool:
     in one column may add 128 to the weights.
     """
     return wei.size == 0 or bool(wei.min() >= -SAFE and wei.max() <= SAFE)
+
+
+def exact_range(isa: InstructionSet) -> tuple[int, int]:
+    """Return what weights may hold so that products with any u8 source are summed exactly."""
+    return (-128, 127) if isa.has_vnni() else (-SAFE, SAFE)
 
 
 def pair_overflow(

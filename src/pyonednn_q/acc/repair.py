@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.acc.pairs import SAFE, inexact_channels
+from pyonednn_q.acc.verdict import saturation
 from pyonednn_q.argument import flag, instance, items, numbers, one_of
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
-from pyonednn_q.saturation.pairs import SAFE, inexact_channels
-from pyonednn_q.saturation.verdict import saturation
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from pyonednn_q.acc.verdict import Verdict
     from pyonednn_q.primitive.isa import InstructionSet
     from pyonednn_q.primitive.problem import Problem
-    from pyonednn_q.saturation.verdict import Verdict
 
 Array = np.ndarray[Any, Any]
 

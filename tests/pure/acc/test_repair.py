@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.acc.emulation import as_if, exact
+from pyonednn_q.acc.repair import half_range, repair, repair_source
+from pyonednn_q.acc.verdict import counts, saturation
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem, MatMulProblem
-from pyonednn_q.saturation.emulation import as_if, exact
-from pyonednn_q.saturation.repair import half_range, repair, repair_source
-from pyonednn_q.saturation.verdict import counts, saturation
 from support import pair_machine as machine
 
 

@@ -22,7 +22,8 @@ from pyonednn_q.primitive.tensor import TensorSpec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pyonednn_q.compose.plan import Plan
+    from numpy.typing import ArrayLike
+
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.primitive.isa import Version
 
@@ -133,19 +134,65 @@ def parts(problem: DenseProblem, wei: Array, most: int, *, narrow: bool = True) 
     return tuple(pieces)
 
 
-def addend(plan: Plan, problem: DenseProblem, wei: Array, bias: Array | None) -> Array | None:
+def centred(wei: Array, point: ArrayLike, axis: int) -> Array:
+    """Return codes less their zero point, in 16 bits.
+
+    Parameters
+    ----------
+    wei : ndarray of uint8 or int8
+        Codes.
+    point : array_like of int
+        Zero point of the tensor, or one per channel.
+    axis : int
+        Dimension of the channels.
+    """
+    points = np.asarray(point, np.int16)
+    if points.ndim:
+        aligned = [1] * wei.ndim
+        aligned[axis] = -1
+        points = points.reshape(aligned)
+    return np.asarray(wei.astype(np.int16) - points)
+
+
+def terms(wei: Array, limits: tuple[int, int]) -> tuple[Array, ...]:
+    """Return as many arrays of s8 codes within limits as it takes for their sum to be the weights.
+
+    Parameters
+    ----------
+    wei : ndarray of int16
+        Weights less their zero point.
+    limits : (int, int)
+        Least and greatest code of a term: below 0, and above.
+
+    Examples
+    --------
+    >>> [term.tolist() for term in terms(np.array([5, 200, -130], np.int16), (-128, 127))]
+    [[5, 127, -128], [0, 73, -2]]
+    """
+    all_terms: list[Array] = []
+    rest = wei
+    while not all_terms or rest.any():
+        term = np.clip(rest, *limits)
+        rest = rest - term
+        all_terms.append(term.astype(np.int8))
+    return tuple(all_terms)
+
+
+def addend(
+    problem: DenseProblem, wei: Array, bias: Array | None, src_point: int = 0
+) -> Array | None:
     """Return what is added to the sums of codes: bias, zero point of dst, and that of the source.
 
     Parameters
     ----------
-    plan : Plan
-        One of `Plan.sums`.
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         What runs.
     wei : ndarray
         Codes of weights, less their zero point, in its dims.
-    bias : ndarray or None
-        The plan's (`Plan.bias_values`).
+    bias : (channels,) ndarray of integers, or None
+        In units of the sums.
+    src_point : int
+        Zero point of the source.
 
     Returns
     -------
@@ -155,21 +202,21 @@ def addend(plan: Plan, problem: DenseProblem, wei: Array, bias: Array | None) ->
     total = np.zeros((1,) * problem.dst.ndim, np.int64)
     if bias is not None:
         aligned = [1] * problem.dst.ndim
-        aligned[plan.facts.axis] = -1
+        aligned[problem.channel_axis] = -1
         total = total + bias.astype(np.int64).reshape(aligned)
-    if plan.facts.src_zero_point:
-        total = total - plan.facts.src_zero_point * problem.wei_sums(wei).astype(np.int64)
+    if src_point:
+        total = total - src_point * problem.wei_sums(wei).astype(np.int64)
     return total if total.any() else None
 
 
 def beyond_32_bits(
-    plan: Plan, problem: DenseProblem, wei: Array, bias: Array | None
+    problem: DenseProblem, wei: Array, bias: Array | None, src_point: int = 0
 ) -> tuple[int, ...]:
-    """Return the channels in which some source leads a result of a plan of sums beyond s32.
+    """Return the channels in which some source leads a sum, or its sum with the bias, beyond s32.
 
     Parameters are those of `addend`.
     """
-    acc = acc_interval(problem, wei, plan.facts.src_zero_point or 0)
+    acc = acc_interval(problem, wei, src_point)
     shift = Vec(0.0 if bias is None else bias.astype(np.float64))
     leaves = np.zeros(problem.oc, bool)
     for lo, hi in ((acc.lo, acc.hi), (acc.lo + shift, acc.hi + shift)):

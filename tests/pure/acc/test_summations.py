@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pyonednn_q.acc.pairing import EXACT, Summation, is_int8, summations
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.primitive.problem import (
     ConvProblem,
@@ -16,7 +17,6 @@ from pyonednn_q.primitive.problem import (
     SoftmaxProblem,
 )
 from pyonednn_q.primitive.tensor import TensorSpec
-from pyonednn_q.saturation.pairing import EXACT, Summation, is_int8, summations
 
 BARE = InstructionSet("AVX512_CORE", vbmi=False)
 VBMI = InstructionSet("AVX512_CORE", vbmi=True)

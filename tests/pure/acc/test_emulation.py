@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pyonednn_q.acc.emulation import as_if, exact, sums
+from pyonednn_q.acc.pairing import EXACT, Pairing, Summation, summations
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.primitive.problem import (
@@ -18,8 +20,6 @@ from pyonednn_q.primitive.problem import (
 )
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.requantize.value import Requantizer
-from pyonednn_q.saturation.emulation import as_if, exact, sums
-from pyonednn_q.saturation.pairing import EXACT, Pairing, Summation, summations
 from support import pair_machine as machine
 
 WINDOWS: dict[str, dict[str, Any]] = {

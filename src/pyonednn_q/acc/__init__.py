@@ -1,0 +1,13 @@
+"""acc: exact sums of products of codes, and what a kernel may lose of them.
+
+`split` says in which parts sums stay below 24 or 32 bits, and what is added to them. On CPUs
+without VNNI pairs of products may leave 16 bits: `pairing` says which products meet, `pairs` which
+channels are exact whatever the source holds, `verdict` counts on data, `emulation` gives the sums
+as such a kernel computes them, `repair` the weights that cannot saturate.
+"""
+
+from __future__ import annotations
+
+# What may become of a model's layers whose weights may saturate: `onnx.fuse`. Here, as commands are
+# parsed where NumPy does not load.
+SATURATIONS = ("f32", "narrow", "allow", "refuse")
