@@ -89,8 +89,36 @@ class Model:
         self._reads = Counter(name for node in nodes for name in node.reads)
         self._reads.update(list(graph.outputs))
 
-    def __reduce__(self) -> tuple[type[Model], tuple[FusedGraph]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.graph,)
+
+    def __call__(self, *inputs: Any) -> Array | Values:  # noqa: ANN401 - see as_array
+        """Run it, as operators are called.
+
+        Parameters
+        ----------
+        *inputs : array_like, or one mapping of str to array_like
+            All inputs in the model's order; or by name. NumPy arrays, and tensors that a framework
+            holds on the CPU (DLPack), of the types and dims of `run`.
+
+        Returns
+        -------
+        ndarray or dict of str to ndarray
+            The output where the model has one; else all outputs by name.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the input.
+        """
+        values: Any = inputs[0] if len(inputs) == 1 else None
+        if not isinstance(values, Mapping):
+            names = tuple(self.graph.inputs)
+            if len(inputs) != len(names):
+                raise ArgumentError("inputs", f"{len(inputs)}", f"{len(names)}: {shown(names)}")
+            values = dict(zip(names, inputs, strict=True))
+        results = self.run(values)
+        return next(iter(results.values())) if len(results) == 1 else results
 
     def bound(self, dims: Mapping[str, Any] | None = None) -> Model:
         """Return the model for certain lengths of its inputs.

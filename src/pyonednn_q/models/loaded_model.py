@@ -1,0 +1,199 @@
+"""load: one door to trained models. What it returns is called as operators are, and tells itself.
+
+A model runs as `onnx.Model` does, which it is; what needs the commands' reports stands here, above
+the room that runs it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyonednn_q.argument import flag, named
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.graph.graph import Graph
+from pyonednn_q.models.model_file import ModelFile, inputs_of
+from pyonednn_q.onnx.calibration import Calibration
+from pyonednn_q.onnx.fusion import fuse
+from pyonednn_q.onnx.model import Model
+from pyonednn_q.onnx.model_reader import load as read_graph
+from pyonednn_q.onnx.model_writer import save
+from pyonednn_q.onnx.open_dims import bound
+from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.shown import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyonednn_q.onnx.fused_node import FusedGraph
+
+__all__ = ["LoadedModel", "load"]
+
+_NAMELESS = Path("model")
+
+
+def load(
+    model: Any,  # noqa: ANN401 - a path, bytes, a ModelProto, a Graph or a Calibration
+    *,
+    dims: Mapping[str, Any] | None = None,
+    exact_rounding: bool = False,
+    keep_rounding: bool = True,
+    saturation: str = "f32",
+) -> LoadedModel:
+    """Return a trained model, ready to be called.
+
+    Parameters
+    ----------
+    model : path, bytes, ModelProto, Graph or Calibration
+        An ONNX model, of floats or quantized; or what `calibrate` made of one.
+    dims : mapping, optional
+        Lengths that the model leaves open, as of `onnx.load`. Those that stay open are bound by
+        each call, and compiled for on demand. Not of a Graph or Calibration, which was read.
+    exact_rounding, keep_rounding, saturation
+        As of `onnx.fuse`. Of a Calibration values within a chain are not rounded, nor asked about.
+
+    Raises
+    ------
+    ArgumentError, UnsupportedError, LibraryError
+        As `onnx.load`, `onnx.fuse` and `onnx.Model` do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onnx import helper
+    >>> x, y = (helper.make_tensor_value_info(name, 1, ["batch", 4]) for name in "xy")
+    >>> nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    >>> relu = load(helper.make_model(helper.make_graph(nodes, "g", [x], [y])))
+    >>> relu(np.array([[-1, 0, 1, 2]], np.float32))
+    array([[0., 0., 1., 2.]], dtype=float32)
+    """
+    flag("exact_rounding", exact_rounding)
+    if isinstance(model, (Graph, Calibration)) and dims is not None:
+        raise ArgumentError("dims", f"one beside a {type(model).__name__}", "none: it was read")
+    if isinstance(model, Calibration):
+        return LoadedModel(model.graph, model.model(exact_rounding=exact_rounding).graph)
+    graph = model if isinstance(model, Graph) else read_graph(model, dims=dims)
+    fused = fuse(
+        graph, exact_rounding=exact_rounding, keep_rounding=keep_rounding, saturation=saturation
+    )
+    path = Path(model) if isinstance(model, (str, os.PathLike)) else _NAMELESS
+    return LoadedModel(graph, fused, path)
+
+
+class LoadedModel(Model):
+    """A model as it was read, ready to be called; made by `load`.
+
+    Parameters
+    ----------
+    source : Graph
+        As it was read.
+    graph : FusedGraph
+        What runs of it.
+    path : Path
+        Its file, or a name for reports.
+
+    Attributes
+    ----------
+    source : Graph
+        As given; what `save` writes.
+    """
+
+    def __init__(self, source: Graph, graph: FusedGraph, path: Path = _NAMELESS) -> None:
+        super().__init__(graph)
+        self.source = source
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.source, self.graph, self._path)
+
+    def __repr__(self) -> str:
+        ends = [f"{', '.join(each)}" for each in (self.source.inputs, self.source.outputs)]
+        return f"<LoadedModel {self._path.name}: {' -> '.join(ends)}>"
+
+    def explain(self, *, trace: bool = False) -> str:
+        """Return what ``pyonednn-q explain`` prints: a line for each call, and why.
+
+        Parameters
+        ----------
+        trace : bool
+            Tell all of each node.
+
+        Raises
+        ------
+        ArgumentError
+            Lengths that are open, and no call that bound them.
+        """
+        from pyonednn_q.models.model_report import ModelReport
+
+        return ModelReport.of(self._file()).text(trace=trace)
+
+    def bench(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        peers: Iterable[str] = (),
+        min_time: float = 0.15,
+        seed: int = 0,
+    ) -> str:
+        """Return what ``pyonednn-q bench`` prints: times whole and by layer, INT8 beside FP32.
+
+        Parameters
+        ----------
+        inputs : mapping of str to array_like, optional
+            What it runs on, and the lengths that it runs at. None: random arrays of the lengths
+            of the last call.
+        peers : iterable of {"onnxruntime", "openvino"}
+            Other runtimes to measure in turn with it.
+        min_time : float
+            Timed seconds of each whole model.
+        seed : int
+            Of random arrays.
+
+        Raises
+        ------
+        ArgumentError
+            Lengths that are open, and no call that bound them; another runtime.
+        UnsupportedError
+            The model cannot be compiled to a network.
+        """
+        from pyonednn_q.models import times_report
+        from pyonednn_q.models.model_times import measure
+        from pyonednn_q.models.peer_sessions import checked_peers
+        from pyonednn_q.native import runtime
+        from pyonednn_q.native.timing import Budget
+
+        rivals = checked_peers("peers", peers)
+        arrays = None
+        if inputs is not None:
+            known = named("inputs", inputs, object)
+            arrays = {n: as_array(f"inputs[{shown(n)}]", each) for n, each in known.items()}
+            self.run(arrays)
+        file = self._file()
+        arrays = inputs_of(file.graph.inputs, arrays, seed)
+        times = measure(file, arrays, rivals, Budget(min_time), runtime.get_num_threads())
+        return times_report.text(times)
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Write the model as ONNX, with its quantizers and open lengths; `load` reads it.
+
+        Parameters
+        ----------
+        file : path
+            Is overwritten.
+
+        Raises
+        ------
+        ArgumentError
+            More than protobuf takes: 2 GB.
+        """
+        save(self.source, file)
+
+    def _file(self) -> ModelFile:
+        """Return what reports are made of: the model at the lengths of the last call."""
+        model = self.bound()
+        graph = self.source
+        if graph.symbols:
+            lengths = {name: model.graph.inputs[name].dims or () for name in graph.symbols}
+            graph = bound(graph, lengths)
+        return ModelFile(self._path, graph, model)
