@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,17 @@ def test_one_output_is_an_array_of_onnxruntimes_values(made: Made) -> None:
     np.testing.assert_array_equal(model.run({"x": x})["y"], model(x))
 
 
+def test_layers_of_floats_are_primitives_of_float32(made: Made) -> None:
+    path, x = made("resnet", "QDQ").with_name("float.onnx"), noise(SOURCE)
+    model, (theirs_y,) = pq.load(path), theirs(path, x=x)
+    results = model(x)
+    # Float32 sums in other orders.
+    assert np.abs(results - theirs_y).max() <= 2.0**-20 * max(1.0, np.abs(theirs_y).max())
+    assert "FP32 convolution" in model.report()
+    hows = {node.how for node in model.graph.nodes if any(part.row.layer for part in node.parts)}
+    assert hows == {"FP32 convolution", "FP32 inner_product"}
+
+
 def test_several_go_in_in_order_and_come_out_by_name(two_ends: bytes) -> None:
     model = pq.load(two_ends)
     for rows in (4, 2, 4):  # compiled for each
@@ -66,6 +79,28 @@ def test_several_go_in_in_order_and_come_out_by_name(two_ends: bytes) -> None:
             assert list(results) == ["y", "z"]
             np.testing.assert_array_equal(results["y"], y)
             np.testing.assert_array_equal(results["z"], z)
+
+
+class Foreign:
+    """A tensor that a framework holds on the CPU."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+
+def test_tensors_of_others_go_in_in_order_and_by_name(made: Made, two_ends: bytes) -> None:
+    model, x = pq.load(made("resnet", "QDQ")), noise(SOURCE)
+    np.testing.assert_array_equal(model(Foreign(x)), model(x))
+    a, b = noise((2, 3), 1), noise((2, 3), 2)
+    results = pq.load(two_ends)({"b": Foreign(b), "a": Foreign(a)})
+    assert isinstance(results, dict)
+    np.testing.assert_array_equal(results["y"], a - b)
 
 
 def test_tensors_of_torch_go_in(made: Made) -> None:
@@ -122,9 +157,46 @@ def test_a_calibrated_model_is_loaded_saved_and_loaded_again(made: Made, tmp_pat
     model = pq.load(calibrated)
     np.testing.assert_array_equal(model(x), calibrated.model()(x))
     model.save(tmp_path / "int8.onnx")
-    again = pq.load(tmp_path / "int8.onnx", keep_rounding=False)
+    again = pq.load(tmp_path / "int8.onnx")
     np.testing.assert_array_equal(again(x), model(x))
-    assert "INT8 convolution" in again.report()
+    assert [str(node) for node in again.graph.nodes] == [str(node) for node in model.graph.nodes]
+    again.save(tmp_path / "twice.onnx")
+    assert (tmp_path / "twice.onnx").read_bytes() == (tmp_path / "int8.onnx").read_bytes()
+    onnx.checker.check_model(tmp_path / "int8.onnx")
+    assert np.isfinite(theirs(tmp_path / "int8.onnx", x=x)[0]).all()
+
+
+@pytest.mark.parametrize("form", ["qdq", "fake_quantize"])
+def test_what_calibrate_saves_has_the_same_bits_in_another_process(
+    made: Made, tmp_path: Path, form: str
+) -> None:
+    floats = made("resnet", "QDQ").with_name("float.onnx")
+    x, file = noise(SOURCE), tmp_path / "int8.onnx"
+    found = pq.calibrate(str(floats), [x])
+    mixed = found.with_floats({found.layers[1]: "f32"})
+    mixed.save(file, form=form)
+    np.savez(tmp_path / "x.npz", x=x)
+    command = ["run", file, "--input", tmp_path / "x.npz", "--output", tmp_path / "y.npz"]
+    subprocess.run([sys.executable, "-m", "pyonednn_q", *command], check=True)
+    with np.load(tmp_path / "y.npz") as there:
+        np.testing.assert_array_equal(there["y"], pq.load(mixed)(x))
+        np.testing.assert_array_equal(there["y"], mixed.model()(x))
+
+
+def test_options_of_another_version_are_refused_by_name(two_ends: bytes) -> None:
+    proto = onnx.ModelProto.FromString(two_ends)
+    for text, message in (
+        ('{"version": 2}', "got 2; wanted version 1"),
+        ("[]", r"got \[\]; wanted version 1"),
+        ("{", "wanted JSON"),
+        ('{"version": 1, "no": 1}', "got 'no'; wanted options of"),
+    ):
+        onnx.helper.set_model_props(proto, {"pyonednn_q.fuse": text})
+        with pytest.raises(ArgumentError, match=rf"^model: metadata pyonednn_q.fuse: .*{message}"):
+            pq.load(proto)
+    onnx.helper.set_model_props(proto, {"pyonednn_q.fuse": '{"version": 1, "floats": 3}'})
+    with pytest.raises(ArgumentError, match=r"^floats: got"):
+        pq.load(proto)
 
 
 def test_open_lengths_are_saved_and_pickled(two_ends: bytes, tmp_path: Path) -> None:

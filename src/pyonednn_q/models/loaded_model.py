@@ -7,39 +7,42 @@ the room that runs it.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.argument import flag, named
+from pyonednn_q.argument import named
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.models.model_file import ModelFile, inputs_of
 from pyonednn_q.onnx.calibration import Calibration
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
-from pyonednn_q.onnx.model_reader import load as read_graph
+from pyonednn_q.onnx.model_reader import load_with_options
 from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.onnx.open_dims import bound
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from pyonednn_q.onnx.fused_node import FusedGraph
 
 __all__ = ["LoadedModel", "load"]
 
 _NAMELESS = Path("model")
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def load(
     model: Any,  # noqa: ANN401 - a path, bytes, a ModelProto, a Graph or a Calibration
     *,
     dims: Mapping[str, Any] | None = None,
-    exact_rounding: bool = False,
-    keep_rounding: bool = True,
-    saturation: str = "f32",
+    exact_rounding: bool | None = None,
+    keep_rounding: bool | None = None,
+    saturation: str | None = None,
 ) -> LoadedModel:
     """Return a trained model, ready to be called.
 
@@ -50,8 +53,9 @@ def load(
     dims : mapping, optional
         Lengths that the model leaves open, as of `onnx.load`. Those that stay open are bound by
         each call, and compiled for on demand. Not of a Graph or Calibration, which was read.
-    exact_rounding, keep_rounding, saturation
-        As of `onnx.fuse`. Of a Calibration values within a chain are not rounded, nor asked about.
+    exact_rounding, keep_rounding, saturation : optional
+        As of `onnx.fuse`. None: as the model's file says, if we wrote it, or a Calibration has it;
+        else as `fuse` has it. Layers in floats run as primitives of float32.
 
     Raises
     ------
@@ -68,17 +72,25 @@ def load(
     >>> relu(np.array([[-1, 0, 1, 2]], np.float32))
     array([[0., 0., 1., 2.]], dtype=float32)
     """
-    flag("exact_rounding", exact_rounding)
     if isinstance(model, (Graph, Calibration)) and dims is not None:
         raise ArgumentError("dims", f"one beside a {type(model).__name__}", "none: it was read")
-    if isinstance(model, Calibration):
-        return LoadedModel(model.graph, model.model(exact_rounding=exact_rounding).graph)
-    graph = model if isinstance(model, Graph) else read_graph(model, dims=dims)
-    fused = fuse(
-        graph, exact_rounding=exact_rounding, keep_rounding=keep_rounding, saturation=saturation
-    )
+    graph, stored = _read(model, dims)
+    told = {
+        "exact_rounding": exact_rounding,
+        "keep_rounding": keep_rounding,
+        "saturation": saturation,
+    }
+    settled = {name: each for name, each in told.items() if each is not None}
+    options = {"floats": None, **stored, **settled}
     path = Path(model) if isinstance(model, (str, os.PathLike)) else _NAMELESS
-    return LoadedModel(graph, fused, path)
+    return LoadedModel(graph, fuse(graph, **options), path, options)
+
+
+def _read(model: Any, dims: Mapping[str, Any] | None) -> tuple[Graph, dict[str, Any]]:  # noqa: ANN401
+    """Return the graph of what `load` takes, and the options of `fuse` that come with it."""
+    if isinstance(model, Calibration):
+        return model.graph, model.options()
+    return (model, {}) if isinstance(model, Graph) else load_with_options(model, dims)
 
 
 class LoadedModel(Model):
@@ -92,20 +104,31 @@ class LoadedModel(Model):
         What runs of it.
     path : Path
         Its file, or a name for reports.
+    options : mapping of str to object
+        What `fuse` was told.
 
     Attributes
     ----------
     source : Graph
         As given; what `save` writes.
+    options : mapping of str to object
+        As given; it is written as well.
     """
 
-    def __init__(self, source: Graph, graph: FusedGraph, path: Path = _NAMELESS) -> None:
+    def __init__(
+        self,
+        source: Graph,
+        graph: FusedGraph,
+        path: Path = _NAMELESS,
+        options: Mapping[str, Any] = _NONE,
+    ) -> None:
         super().__init__(graph)
         self.source = source
+        self.options = MappingProxyType(dict(options))
         self._path = path
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.source, self.graph, self._path)
+        return type(self), (self.source, self.graph, self._path, dict(self.options))
 
     def __repr__(self) -> str:
         ends = [f"{', '.join(each)}" for each in (self.source.inputs, self.source.outputs)]
@@ -175,7 +198,9 @@ class LoadedModel(Model):
         return times_report.text(times)
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Write the model as ONNX, with its quantizers and open lengths; `load` reads it.
+        """Write the model as ONNX, with its quantizers and open lengths; `load` returns the same.
+
+        What `fuse` was told stands in the file, as metadata; the graph is any runtime's.
 
         Parameters
         ----------
@@ -187,7 +212,7 @@ class LoadedModel(Model):
         ArgumentError
             More than protobuf takes: 2 GB.
         """
-        save(self.source, file)
+        save(self.source, file, self.options)
 
     def _file(self) -> ModelFile:
         """Return what reports are made of: the model at the lengths of the last call."""
