@@ -176,8 +176,8 @@ def test_what_calibrate_saves_has_the_same_bits_in_another_process(
     mixed = found.with_floats({found.layers[1]: "f32"})
     mixed.save(file, form=form)
     np.savez(tmp_path / "x.npz", x=x)
-    command = ["run", file, "--input", tmp_path / "x.npz", "--output", tmp_path / "y.npz"]
-    subprocess.run([sys.executable, "-m", "pyonednn_q", *command], check=True)
+    words = map(str, ("run", file, "--input", tmp_path / "x.npz", "--output", tmp_path / "y.npz"))
+    subprocess.run([sys.executable, "-m", "pyonednn_q", *words], check=True)
     with np.load(tmp_path / "y.npz") as there:
         np.testing.assert_array_equal(there["y"], pq.load(mixed)(x))
         np.testing.assert_array_equal(there["y"], mixed.model()(x))

@@ -95,7 +95,7 @@ def test_the_file_is_what_calibrate_makes(
     assert out.read_bytes() == (tmp_path / "same.onnx").read_bytes()
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     (reals,) = session.run(None, {"x": x})
-    codes = pq.load(out)(x)
+    codes = pq.load(out).run({"x": x})["y"]
     sqnr = 10 * np.log10(np.square(reals).sum() / np.square(reals - codes).sum())
     ((values, printed, top1),) = re.findall(
         r"^y +(\d+) +([\d.]+) .* ([\d.]+)%$", text, re.MULTILINE
@@ -170,7 +170,7 @@ def test_whole_batches_of_the_models_length(tmp_path: Path, capsys: Capture) -> 
     model, data, out = (tmp_path / name for name in ("m.onnx", "xb.npz", "o.onnx"))
     onnx.save(floats(4, has_two=True), model)
     arrays = {"x": noise(10, 3, 16, 16), "b": noise(10, 16, 1, 1)}
-    np.savez(data, **arrays)
+    np.savez(data, x=arrays["x"], b=arrays["b"])
     assert told(capsys, model, "--data", data, "--out", out)["samples"] == 8
     batches = [{name: each[at : at + 4] for name, each in arrays.items()} for at in (0, 4)]
     pq.calibrate(str(model), batches).save(tmp_path / "same.onnx")
@@ -178,7 +178,7 @@ def test_whole_batches_of_the_models_length(tmp_path: Path, capsys: Capture) -> 
     assert told(capsys, model, "--data", data, "--out", out, "--limit", 4)["samples"] == 8
     pq.calibrate(str(model), batches[:1]).save(tmp_path / "same.onnx")
     assert out.read_bytes() == (tmp_path / "same.onnx").read_bytes()
-    np.savez(data, **{name: each[:3] for name, each in arrays.items()})
+    np.savez(data, x=arrays["x"][:3], b=arrays["b"][:3])
     assert quantize(model, "--data", data, "--out", out) == 2
     assert "wanted at least 4 samples, the model's batch" in capsys.readouterr().err
 
@@ -241,7 +241,7 @@ def test_what_cannot_be_is_one_line(
 
 def test_from_a_shell(model: Path, data: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pyonednn_q", "quantize"]
-    words = [model, "--data", data, "--out", tmp_path / "int8.onnx"]
+    words = map(str, (model, "--data", data, "--out", tmp_path / "int8.onnx"))
     done = subprocess.run([*command, *words], capture_output=True, text=True, check=True)
     assert "3 of 3 layers in INT8" in done.stdout
     assert done.stderr == ""

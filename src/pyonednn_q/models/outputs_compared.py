@@ -105,7 +105,7 @@ def least_of(measure: str, outputs: Sequence[OutputCompared]) -> float:
     ArgumentError
         No output has it.
     """
-    values = [getattr(each, measure) for each in outputs]
+    values: list[float | None] = [getattr(each, measure) for each in outputs]
     known = [value for value in values if value is not None]
     if not known:
         raise ArgumentError("--within", measure, "sqnr or cosine: no output has rows")

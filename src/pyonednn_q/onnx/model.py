@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import instance, integers, named
+from pyonednn_q.argument import instance, integers
 from pyonednn_q.errors import (
-    ArgumentError,
     DTypeError,
     SaturationError,
     ShapeError,
@@ -31,7 +30,7 @@ from pyonednn_q.onnx.products import qlinear_matmul
 from pyonednn_q.onnx.program import as_network, lowered, spec_of
 from pyonednn_q.onnx.reference_call import reference_call
 from pyonednn_q.onnx.saturating_layers import warn_of_products
-from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.ops.arrays import as_array, by_name
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.shown import shortened, shown
@@ -111,13 +110,7 @@ class Model:
         ArgumentError, DTypeError, ShapeError
             Naming the input.
         """
-        values: Any = inputs[0] if len(inputs) == 1 else None
-        if not isinstance(values, Mapping):
-            names = tuple(self.graph.inputs)
-            if len(inputs) != len(names):
-                raise ArgumentError("inputs", f"{len(inputs)}", f"{len(names)}: {shown(names)}")
-            values = dict(zip(names, inputs, strict=True))
-        results = self.run(values)
+        results = self.run(by_name("inputs", tuple(self.graph.inputs), inputs))
         return next(iter(results.values())) if len(results) == 1 else results
 
     def bound(self, dims: Mapping[str, Any] | None = None) -> Model:
@@ -231,10 +224,8 @@ class Model:
         return self.bound().graph.report()
 
     def _checked(self, inputs: Mapping[str, Any]) -> Values:
-        known = named("inputs", inputs, object)
         wanted = self.graph.inputs
-        if set(known) != set(wanted):
-            raise ArgumentError("inputs", shown(sorted(known)), shown(sorted(wanted)))
+        known = by_name("inputs", tuple(wanted), (inputs,))
         arrays: Values = {}
         for name, info in wanted.items():
             argument = f"inputs[{shown(name)}]"
