@@ -183,6 +183,26 @@ def test_what_calibrate_saves_has_the_same_bits_in_another_process(
         np.testing.assert_array_equal(there["y"], mixed.model()(x))
 
 
+def test_lengths_that_a_node_does_not_take_are_refused_by_the_inputs_name() -> None:
+    windows = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        block (float["N", 2, "H", "W"] x) => (float["N", 2, "h", "w"] y)
+        <float[2, 2, 1, 1] w = {1, 2, 3, 4}> {
+            c = Conv (x, w)
+            r = Relu (c)
+            y = MaxPool <kernel_shape = [3, 3]> (r)
+        }
+    """)
+    model = pq.load(windows)
+    assert model(noise((1, 2, 5, 6))).shape == (1, 2, 3, 4)
+    message = (
+        r"^inputs\['x'\]: got \(1, 2, 2, 7\); wanted lengths that all nodes take; here .*MaxPool"
+    )
+    with pytest.raises(ShapeError, match=message):
+        model(noise((1, 2, 2, 7)))
+    assert model(noise((0, 2, 5, 6))).shape == (0, 2, 3, 4)  # of nothing, node by node
+
+
 def test_options_of_another_version_are_refused_by_name(two_ends: bytes) -> None:
     proto = onnx.ModelProto.FromString(two_ends)
     for text, message in (

@@ -261,22 +261,23 @@ def _count(batches: Sequence[Batch]) -> int:
 
 
 def _milliseconds(model: Model, floats: Model, graph: Graph, batch: Batch) -> dict[str, float]:
-    """Return what calls of both forms take, and of onnxruntime where it is, in turns."""
+    """Return what calls of both forms take, and of onnxruntime where it is."""
     from pyonednn_q.models.peer_sessions import installed, ready
     from pyonednn_q.native import runtime
     from pyonednn_q.native.timing import Budget, interleaved
     from pyonednn_q.onnx.open_dims import bound
 
-    calls: dict[str, Callable[[], object]] = {
-        "INT8": lambda: model.run(batch),
-        "FP32": lambda: floats.run(batch),
-    }
+    ours = [_seconds(lambda: model.run(batch)), _seconds(lambda: floats.run(batch))]
+    timed = interleaved(ours, Budget())
     known = bound(graph, {name: batch[name].shape for name in graph.symbols})
+    names = ["INT8", "FP32"]
+    # Behind ours, and not in turns: its threads wait for work on the processors that ours need.
     with suppress(UnsupportedError):  # of what onnxruntime does not run
         for peer in installed(["onnxruntime"]):
-            calls[f"{peer}, FP32"] = ready(peer, known, batch, runtime.get_num_threads())
-    timed = interleaved([_seconds(each) for each in calls.values()], Budget())
-    return {name: median(t.samples_us) / 1e3 for name, t in zip(calls, timed, strict=True)}
+            call = ready(peer, known, batch, runtime.get_num_threads())
+            timed += interleaved([_seconds(call)], Budget())
+            names.append(f"FP32 by {peer}")
+    return {name: median(t.samples_us) / 1e3 for name, t in zip(names, timed, strict=True)}
 
 
 def _seconds(call: Callable[[], object]) -> Callable[[int], float]:

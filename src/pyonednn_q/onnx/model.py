@@ -165,7 +165,14 @@ class Model:
         arrays = self._checked(inputs)
         if (source := self.graph.source) is not None:
             dims = {name: arrays[name].shape for name in source.symbols}
-            return self._of_lengths(source, dims).run(arrays)
+            model = self._of_lengths(source, dims)
+            try:
+                return model.run(arrays)
+            except UnsupportedError as error:  # of a node that no user knows
+                name, got = next(iter(dims.items()))
+                why = f"lengths that all nodes take; here {shortened(str(error), 300)}"
+                argument = f"inputs[{shown(name)}]"
+                raise ShapeError(argument, str(got), why) from error
         if (program := self._program()) is not None:
             results = program(*arrays.values())
             return {
