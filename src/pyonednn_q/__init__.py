@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from pyonednn_q.expr import Sum as Sum
     from pyonednn_q.inspection import explain_difference as explain_difference
     from pyonednn_q.inspection import inspect as inspect
+    from pyonednn_q.models.loaded_model import load as load
     from pyonednn_q.native import prepare as prepare
     from pyonednn_q.native import threads as threads
     from pyonednn_q.onnx import calibrate as calibrate
@@ -68,6 +68,7 @@ _NAMES = {
     "errors": "ArgumentError Error UnsupportedError",
     "expr": "Affine Binary Chain Clip Eltwise FakeQuantize Leaf PRelu Round Sum",
     "inspection": "explain_difference inspect",
+    "models.loaded_model": "load",
     "native": "prepare threads",
     "onnx": "calibrate",
     "ops": "Conv Deconv InnerProduct MatMul model_of prepare_layer prepare_plan",
@@ -122,10 +123,7 @@ __all__ = ["__version__", *_HOME, *_ROOMS]  # noqa: PLE0604 (the starred names a
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        try:
-            value: object = version(__name__)
-        except PackageNotFoundError:  # run from the sources, never installed
-            value = "0+uninstalled"
+        value: object = import_module(f"{__name__}.shown").package_version()
     elif name in _HOME:
         value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     elif name in _ROOMS or name in _WITH_FRAMEWORK:

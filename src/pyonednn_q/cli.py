@@ -74,6 +74,10 @@ _COMMANDS = {
         "compare two runs of bench: what became slower, what faster", "bench.compare"
     ),
     "run": Command("run an ONNX model on arrays", "models.run_model"),
+    "quantize": Command(
+        "make an INT8 model of an ONNX model of floats and samples, and check it",
+        "models.quantize_model",
+    ),
     "diff": Command(
         "which node of an ONNX model differs from onnxruntime's first, and by which arithmetic",
         "models.diff_model",

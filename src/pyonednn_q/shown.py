@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-__all__ = ["LONGEST", "install", "shortened", "shown"]
+__all__ = ["LONGEST", "install", "package_version", "shortened", "shown"]
 
 LONGEST = 500  # characters of a message
 
@@ -152,3 +152,13 @@ def install(extra: str) -> str:
     if not names:
         return f"pip install '{Path(__file__).parents[2]}[{extra}]'"
     return f"pip install {' '.join(name if name.isidentifier() else repr(name) for name in names)}"
+
+
+def package_version() -> str:
+    """Return the version of this package, as it was installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("pyonednn_q")
+    except PackageNotFoundError:  # run from the sources, never installed
+        return "0+uninstalled"

@@ -228,6 +228,55 @@ def test_sequential_puts_steps_into_chains() -> None:
     assert [each.weights.dtype for each in operators] == ["s8", "s8"]
 
 
+class Loaded:
+    """A tensor that a data loader gives: it is no array, and lends one."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+
+def test_batches_are_taken_as_data_loaders_give_them(found: pq.network.NetworkCalibration) -> None:
+    labels = np.zeros(4, np.int64)
+    for make in (
+        lambda x: (x, labels),
+        lambda x: [Loaded(x), Loaded(labels)],
+        lambda x: {"x": Loaded(x), "labels": labels},
+        Loaded,
+    ):
+        assert pq.calibrate(blocks(), map(make, batches(3))).ranges == found.ranges
+    with pytest.raises(ArgumentError, match=r"^batches: got 0 arrays; wanted inputs: \('x',\)"):
+        pq.calibrate(blocks(), [()])
+
+
+@pytest.mark.parametrize("kind", ["percentile", "mse", "kl", "median_min_max"])
+def test_estimators_are_named(kind: str) -> None:
+    named = pq.calibrate(blocks(), batches(2), estimators=kind)
+    assert (
+        named.ranges
+        == pq.calibrate(blocks(), batches(2), estimators=lambda: pq.quantize.estimator(kind)).ranges
+    )
+    assert named.ranges != pq.calibrate(blocks(), batches(2)).ranges
+    with pytest.raises(ArgumentError, match=r"^estimators: got 'entropy'; wanted one of min_max,"):
+        pq.calibrate(blocks(), batches(2), estimators="entropy")
+    with pytest.raises(ArgumentError, match=r"^estimators: got one beside config"):
+        pq.calibrate(blocks(), batches(2), config={}, estimators=kind)
+
+
+def test_layers_are_named_by_patterns(found: pq.network.NetworkCalibration) -> None:
+    first, *others = found.layers
+    assert dict(found.with_floats(["*"]).floats) == dict.fromkeys(found.layers, "f32")
+    mixed = found.with_floats({first: "f32", "*": "bf16"})
+    assert dict(mixed.floats) == {first: "f32", **dict.fromkeys(others, "bf16")}
+    with pytest.raises(ArgumentError, match=r"^floats: got 'no\*'; wanted layers of"):
+        found.with_floats(["no*"])
+
+
 def test_what_does_not_fit_is_refused(found: pq.network.NetworkCalibration) -> None:
     (x,) = batches(1)
     codes = pq.Conv(

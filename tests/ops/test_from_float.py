@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pyonednn_q as pq
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Chain, Eltwise, PRelu, Sum
@@ -182,6 +183,21 @@ def test_the_layout_of_a_float_source_is_kept() -> None:
     np.testing.assert_array_equal(dense, channels_last)
     assert dense.flags.c_contiguous
     assert channels_last.transpose(0, 2, 3, 1).flags.c_contiguous
+
+
+@pytest.mark.parametrize("kind", ["min_max", "mse"])
+def test_what_estimators_return_goes_in_as_it_is(kind: str) -> None:
+    x = np.random.default_rng(3).normal(0, 1, (64, 8)).astype(np.float32)
+    state = pq.quantize.estimator(kind)
+    state.update(x)
+    lo, hi = state.range()
+    wei = np.eye(8, dtype=np.float32)
+    own, plain = (
+        InnerProduct.from_float(wei, src_q=ends, dst_q=ends)
+        for ends in (state.range(), (float(lo), float(hi)))
+    )
+    assert own.settings.src_q == plain.settings.src_q
+    assert own.settings.dst_q == plain.settings.dst_q
 
 
 @pytest.mark.parametrize("dims", [(0, 8, 6, 5), (1, 8, 6, 5)])

@@ -34,7 +34,7 @@ def flags(command: str) -> list[str]:
 def test_every_command_is_there() -> None:
     assert set(COMMANDS) == {
         "doctor", "explain", "inspect", "saturation", "why", "demo", "bench", "compare", "run",
-        "diff", "completion",
+        "quantize", "diff", "completion",
     }  # fmt: skip
 
 

@@ -20,7 +20,6 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-import pyonednn_q
 from pyonednn_q.argument import instance
 from pyonednn_q.bench.files import Times, read_json
 from pyonednn_q.bench.precision import FLOATS, Precision
@@ -30,7 +29,7 @@ from pyonednn_q.bench.summary import Ratio, paired_ratio, total_ratio
 from pyonednn_q.cpu import cpu_name
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
-from pyonednn_q.shown import shown
+from pyonednn_q.shown import package_version, shown
 
 __all__ = ["SCHEMA", "Run", "Total", "joined", "json_schema", "metadata"]
 
@@ -357,7 +356,7 @@ def metadata() -> dict[str, str]:
         "isa": runtime.isa().text(),
         "onednn": ".".join(map(str, runtime.version())),
         "runtime": runtime.threading_runtime(),
-        "pyonednn_q": pyonednn_q.__version__,
+        "pyonednn_q": package_version(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "system": f"{platform.system()} {platform.release()}",

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     from pyonednn_q.models import times_report
     from pyonednn_q.models.model_file import arrays_of, inputs_of, read
     from pyonednn_q.models.model_times import measure
-    from pyonednn_q.models.peer_sessions import PEERS, installed
+    from pyonednn_q.models.peer_sessions import checked_peers, installed
     from pyonednn_q.native import runtime
     from pyonednn_q.native.timing import Budget
 
@@ -44,21 +44,16 @@ def run(options: argparse.Namespace) -> int:
         raise ArgumentError("what", shown(options.what), "one model")
     if options.threads is not None and len(options.threads) > 1:
         raise ArgumentError("--threads", shown(options.threads), "one number for a model")
-    strange = [peer for peer in options.peers if peer not in PEERS]
-    if strange:
-        raise ArgumentError("--peers", strange[0], f"for a model one of {', '.join(PEERS)}")
+    peers = checked_peers("--peers", options.peers)
     for path in (options.json, options.csv, options.html):
         if path is not None and not path.absolute().parent.is_dir():
             raise ArgumentError("file", shown(str(path)), "a name in a folder that exists")
-    missing = set(options.peers) - set(installed())
-    if missing:
-        raise ArgumentError("--peers", ", ".join(sorted(missing)), "runtimes that are installed")
     arrays = None if options.input is None else arrays_of(options.input)
     file = read(Path(options.what[0]), options, arrays)
     inputs = inputs_of(file.graph.inputs, arrays, options.seed)
     threads = options.threads[0] if options.threads else runtime.get_num_threads()
     budget = Budget(options.min_time, options.repeat)
-    times = measure(file, inputs, options.peers or installed(), budget, threads)
+    times = measure(file, inputs, peers or installed(), budget, threads)
     report.write(times_report.markdown(times) if options.markdown else times_report.text(times))
     if options.json is not None:
         options.json.write_text(times.run.to_json(), "utf-8")

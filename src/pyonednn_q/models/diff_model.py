@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from pyonednn_q.models.peer_sessions import onnxruntime_values
 
     arrays = None if options.input is None else arrays_of(options.input)
-    file = read(options.model, options, arrays)
+    file = read(options.model, options, arrays, as_written=True)
     inputs = inputs_of(file.graph.inputs, arrays, options.seed)
     outputs = file.model.run(inputs)
     nodes = file.model.graph.nodes

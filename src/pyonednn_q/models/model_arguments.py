@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_bench",
+    "add_dims",
     "add_explain",
     "add_input",
     "add_model",
@@ -74,7 +75,8 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
     add_input(group)
 
 
-def _add_reading(parser: argparse._ActionsContainer) -> None:
+def add_dims(parser: argparse._ActionsContainer) -> None:
+    """Add the lengths that a model leaves open."""
     parser.add_argument(
         "--dims",
         action="append",
@@ -82,6 +84,10 @@ def _add_reading(parser: argparse._ActionsContainer) -> None:
         metavar="NAME=LENGTHS",
         help="what the model leaves open: of a symbol, batch=1, or an input, x=1x3x8x8; repeatable",
     )
+
+
+def _add_reading(parser: argparse._ActionsContainer) -> None:
+    add_dims(parser)
     parser.add_argument(
         "--exact-rounding",
         action="store_true",

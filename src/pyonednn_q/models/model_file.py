@@ -11,6 +11,7 @@ from pyonednn_q import onnx
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.inspection.layer_file import named_arrays
 from pyonednn_q.models.model_arguments import dims_of
+from pyonednn_q.onnx.model_reader import load_with_options
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = ["ModelFile", "inputs_of", "read"]
 Array = np.ndarray[Any, Any]
 _MOST_BYTES = 1 << 32  # of the inputs
 _CODES = ("uint8", "int8")
+_USUAL = {"exact_rounding": False, "saturation": "f32"}  # on the command line
 
 
 class ModelFile(NamedTuple):
@@ -45,7 +47,11 @@ class ModelFile(NamedTuple):
 
 
 def read(
-    path: Path, options: argparse.Namespace, arrays: Mapping[str, Array] | None = None
+    path: Path,
+    options: argparse.Namespace,
+    arrays: Mapping[str, Array] | None = None,
+    *,
+    as_written: bool = False,
 ) -> ModelFile:
     """Read, fuse and prepare a model.
 
@@ -57,6 +63,9 @@ def read(
         Of the command line, with `dims`, `exact_rounding` and `saturation`.
     arrays : mapping of str to ndarray, optional
         Inputs, whose dims are those of the model where it leaves them open.
+    as_written : bool
+        Whether it runs as other runtimes have it: with a rounding at each of its quantizers, and
+        layers of floats as ONNX has them. Else as `load` has it.
 
     Raises
     ------
@@ -66,12 +75,16 @@ def read(
         Not a model that can be read or run: see `onnx.load` and `onnx.Model`.
     """
     dims = {name: array.shape for name, array in (arrays or {}).items()}
-    graph = onnx.load(path, dims={**dims, **dims_of(options.dims)})
+    graph, stored = load_with_options(path, {**dims, **dims_of(options.dims)})
     for name, symbols in graph.symbols.items():
         lengths = "x".join(str(each) if isinstance(each, int) else "N" for each in symbols)
         got = f"nothing for {shown(name)}, whose lengths are open"
         raise ArgumentError("--dims", got, f"--dims {shown(name)[1:-1]}={lengths}")
-    fused = onnx.fuse(graph, exact_rounding=options.exact_rounding, saturation=options.saturation)
+    told = {"exact_rounding": options.exact_rounding, "saturation": options.saturation}
+    if not as_written:
+        said = {name: each for name, each in told.items() if each != _USUAL[name]}
+        told = {"floats": None, **stored, **said}
+    fused = onnx.fuse(graph, **told)
     return ModelFile(path, graph, onnx.Model(fused))
 
 

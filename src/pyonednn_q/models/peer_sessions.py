@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.argument import items
 from pyonednn_q.errors import ArgumentError, LibraryError, UnsupportedError
 from pyonednn_q.onnx.model_writer import model_bytes
-from pyonednn_q.shown import install, shortened
+from pyonednn_q.shown import install, shortened, shown
 
 if TYPE_CHECKING:
     from pyonednn_q.graph.graph import Graph
 
-__all__ = ["PEERS", "installed", "onnxruntime_values", "ready"]
+__all__ = ["PEERS", "checked_peers", "installed", "onnxruntime_values", "ready"]
 
 Array = np.ndarray[Any, Any]
 PEERS = ("onnxruntime", "openvino")
@@ -28,6 +29,31 @@ PEERS = ("onnxruntime", "openvino")
 def installed(peers: Iterable[str] = PEERS) -> tuple[str, ...]:
     """Return those of some runtimes that are installed."""
     return tuple(peer for peer in peers if find_spec(peer) is not None)
+
+
+def checked_peers(argument: str, peers: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of runtimes, each of which is installed.
+
+    Parameters
+    ----------
+    argument : str
+        Its name.
+    peers : iterable of str
+        Names of runtimes.
+
+    Raises
+    ------
+    ArgumentError
+        A name of none, or of one that is not installed.
+    """
+    names = items(argument, peers, str)
+    for name in names:
+        if name not in PEERS:
+            raise ArgumentError(argument, shown(name), f"for a model one of {', '.join(PEERS)}")
+    missing = set(names) - set(installed())
+    if missing:
+        raise ArgumentError(argument, ", ".join(sorted(missing)), "runtimes that are installed")
+    return names
 
 
 def onnxruntime_values(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -53,24 +54,27 @@ def float_types(floats: object, layers: tuple[str, ...]) -> dict[str, str]:
     Parameters
     ----------
     floats : iterable of str, or mapping of str to {"f32", "bf16"}
-        Names of layers; f32 unless said.
+        Names of layers, or patterns of names (``*``, ``?``, ``[seq]``); f32 unless said.
     layers : tuple of str
         All that there are.
 
     Raises
     ------
     ArgumentError
-        A name that is no layer's; another type.
+        A name that is no layer's, a pattern of none; another type.
     """
     if isinstance(floats, Mapping):
         types = named("floats", floats, str)
     else:
         types = dict.fromkeys(items("floats", floats, str), "f32")
-    for name, dtype in types.items():
-        if name not in layers:
+    known: dict[str, str] = {}
+    for name in sorted(types, key=layers.__contains__):  # what is named comes last, and wins
+        dtype = types[name]
+        alike = [name] if name in layers else [each for each in layers if fnmatchcase(each, name)]
+        if not alike:
             raise ArgumentError("floats", shown(name), f"layers of {shown(layers)}")
-        one_of(f"floats[{shown(name)}]", dtype, FLOAT_TYPES)
-    return types
+        known |= dict.fromkeys(alike, one_of(f"floats[{shown(name)}]", dtype, FLOAT_TYPES))
+    return known
 
 
 def usual_wei_bits() -> int:
@@ -137,7 +141,7 @@ class MixedCalibration(ABC, Generic[Source, Runs]):
         Parameters
         ----------
         floats : iterable of str, or mapping of str to {"f32", "bf16"}
-            Their names; f32 unless said.
+            Their names, or patterns of names; f32 unless said.
         """
         again: Callable[..., Self] = type(self)
         return again(*self._arguments(), floats, self.quantizers)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pyonednn_q.argument import each, function, named
+from pyonednn_q.argument import each, function, named, one_of
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.network.accuracy_loop import Floats, Values, float_types, scored
 from pyonednn_q.ops.arrays import as_array
-from pyonednn_q.quantize.calibrate import collect, made_by
+from pyonednn_q.quantize.calibrate import ESTIMATORS, collect, estimator, made_by
 from pyonednn_q.quantize.config import QuantizationConfig
 from pyonednn_q.quantize.config_reader import read_config
 from pyonednn_q.quantize.precision import WeighedLayer, with_widths
@@ -109,6 +110,20 @@ class CalibrationOptions(NamedTuple):
         return with_widths(self.config, layers, self.traces, score)
 
 
+def estimators_of(estimators: str | Callable[[], Estimator]) -> Callable[[], Estimator]:
+    """Return what makes estimators, of a kind's name or of itself.
+
+    Raises
+    ------
+    ArgumentError
+        Another name; what cannot be called.
+    """
+    if not isinstance(estimators, str):
+        function("estimators", estimators)
+        return estimators
+    return partial(estimator, one_of("estimators", estimators, tuple(ESTIMATORS)))
+
+
 def known_config(
     config: Config | None, *, estimators: bool, wei_bits: int | None
 ) -> QuantizationConfig | None:
@@ -172,23 +187,30 @@ def named_inputs(names: tuple[str, ...], batch: object) -> Values:
     ----------
     names : tuple of str
         Names of the inputs.
-    batch : mapping of str to array_like, or array_like
-        One for each input; or the input, where there is one.
+    batch : mapping of str to array_like, sequence of array_like, or array_like
+        By name, in order, or the input, where there is one. What else there is, as labels, is not
+        looked at.
 
     Raises
     ------
     ArgumentError
-        Other names; an array where there are several inputs.
+        Inputs that are missing.
     """
-    if not isinstance(batch, Mapping):
-        if len(names) != 1:
-            raise ArgumentError("batches", "arrays", f"inputs by name: {shown(names)}")
-        batch = dict.fromkeys(names, batch)
-    known = named("batches", batch, object)
-    if set(known) != set(names):
+    known = _by_name(names, batch)
+    left = [name for name in names if name not in known]
+    if left:
         raise ArgumentError("batches", shown(sorted(known)), shown(sorted(names)))
     arrays = {name: as_array(f"batches[{shown(name)}]", known[name]) for name in names}
     return {name: np.asarray(array, order="C") for name, array in arrays.items()}
+
+
+def _by_name(names: tuple[str, ...], batch: object) -> dict[str, Any]:
+    if isinstance(batch, Mapping):
+        return named("batches", batch, object)
+    arrays = batch if isinstance(batch, Sequence) and not hasattr(batch, "__dlpack__") else [batch]
+    if len(arrays) < len(names):
+        raise ArgumentError("batches", f"{len(arrays)} arrays", f"inputs: {shown(names)}")
+    return dict(zip(names, arrays, strict=False))
 
 
 def _first(batches: Iterable[Any], most: int) -> Iterator[Any]:
@@ -196,7 +218,8 @@ def _first(batches: Iterable[Any], most: int) -> Iterator[Any]:
     seen = 0
     for batch in each("batches", batches):
         yield batch
-        arrays = list(batch.values()) if isinstance(batch, Mapping) else [batch]
+        arrays: Sequence[Any] = batch if isinstance(batch, (tuple, list)) else [batch]
+        arrays = list(batch.values()) if isinstance(batch, Mapping) else arrays
         seen += max((np.shape(array)[0] for array in arrays if np.ndim(array)), default=1)
         if seen >= most:
             return

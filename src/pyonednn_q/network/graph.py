@@ -27,6 +27,7 @@ from pyonednn_q.network.operations import (
     Reshape,
 )
 from pyonednn_q.network.rows import CodeMatMul, LayerNorm, Softmax
+from pyonednn_q.ops.arrays import as_array, by_name
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -238,17 +239,34 @@ class Network:
                 needed.append(node)
         return needed[::-1]
 
-    def __call__(self, *arrays: Array) -> dict[str, Array]:
-        """Run on arrays in the order of `inputs`; return results by name."""
-        if len(arrays) != len(self.inputs):
-            raise ArgumentError("arrays", str(len(arrays)), f"{len(self.inputs)}: {self.inputs}")
-        specs = {}
-        for name, array in zip(self.inputs, arrays, strict=True):
+    def __call__(self, *arrays: Any) -> dict[str, Array]:  # noqa: ANN401 - see as_array
+        """Run it, as models are.
+
+        Parameters
+        ----------
+        *arrays : array_like, or one mapping of str to array_like
+            In the order of `inputs`, or by name: NumPy arrays, and tensors that a framework holds
+            on the CPU (DLPack).
+
+        Returns
+        -------
+        dict of str to ndarray
+            Results by name.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the input.
+        """
+        specs, tensors = {}, []
+        for name, each in by_name("arrays", self.inputs, arrays).items():
+            array = as_array(name, each)
             spec = spec_of_array(array, name)
             if memory_order(array) is None:
                 spec = TensorSpec.dense(spec.dims, spec.dtype)
             specs[name] = spec
-        return self.compile(specs)(*arrays)
+            tensors.append(array)
+        return self.compile(specs)(*tensors)
 
 
 def _lower_operator(at: Lowering, node: Node, operator: Operator) -> None:

@@ -117,7 +117,7 @@ class Calibration(MixedCalibration[Graph, Model]):
         return Model(self._fused(self.graph, exact_rounding=exact_rounding))
 
     def save(self, file: str | os.PathLike[str], *, form: str = "qdq") -> None:
-        """Write the model with its quantizers; `load` reads both forms.
+        """Write the model with its quantizers; `pyonednn_q.load` makes the same calls of it.
 
         Parameters
         ----------
@@ -128,7 +128,14 @@ class Calibration(MixedCalibration[Graph, Model]):
             training tool writes unless told otherwise. Layers in floats are float32 in either.
         """
         one_of("form", form, ("qdq", "fake_quantize"))
-        save(self.graph if form == "qdq" else fake_quantize_form(self.graph), file)
+        graph = self.graph if form == "qdq" else fake_quantize_form(self.graph)
+        save(graph, file, self.options())
+
+    def options(self, *, exact_rounding: bool = False) -> dict[str, Any]:
+        """Return what `fuse` is told, by name, to make of `graph` what `model` does."""
+        flag("exact_rounding", exact_rounding)
+        floats = dict(self.floats)
+        return {"exact_rounding": exact_rounding, "keep_rounding": False, "floats": floats}
 
     def _make(self) -> Model:
         return self.model()
@@ -173,7 +180,7 @@ class Calibration(MixedCalibration[Graph, Model]):
         return table(heads, rows, {**whys, **self.notes()}, times=times)
 
     def _fused(self, graph: Graph, *, exact_rounding: bool = False) -> FusedGraph:
-        fused = fuse(graph, exact_rounding=exact_rounding, keep_rounding=False, floats=self.floats)
+        fused = fuse(graph, **self.options(exact_rounding=exact_rounding))
         return replace(fused, changes=(*self.changes, *fused.changes))
 
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from pyonednn_q.argument import (
     flag,
-    function,
     instance,
     whole,
 )
@@ -34,6 +33,7 @@ from pyonednn_q.network.calibration import calibrated_network
 from pyonednn_q.network.calibration_options import (
     CalibrationOptions,
     Config,
+    estimators_of,
     found_ranges,
     known_config,
     named_inputs,
@@ -67,7 +67,7 @@ def calibrate(
     batches: Iterable[Any],
     *,
     config: Config | None = None,
-    estimators: Callable[[], Estimator] = estimator,
+    estimators: str | Callable[[], Estimator] = estimator,
     floats: Floats = (),
     wei_bits: int | None = None,
     bias_correction: bool | None = None,
@@ -82,7 +82,7 @@ def calibrate(
     batches: Iterable[Any],
     *,
     config: Config | None = None,
-    estimators: Callable[[], Estimator] = estimator,
+    estimators: str | Callable[[], Estimator] = estimator,
     floats: Floats = (),
     wei_bits: int | None = None,
     bias_correction: bool | None = None,
@@ -96,7 +96,7 @@ def calibrate(
     batches: Iterable[Any],
     *,
     config: Config | None = None,
-    estimators: Callable[[], Estimator] = estimator,
+    estimators: str | Callable[[], Estimator] = estimator,
     floats: Floats = (),
     wei_bits: int | None = None,
     bias_correction: bool | None = None,
@@ -112,18 +112,21 @@ def calibrate(
     model : Graph, path of an ONNX model, or Network
         Of float32 layers, without quantizers: what `onnx.load`, `network.sequential` and
         `torch.sequential` return, or a `Network` of your own.
-    batches : iterable of (mapping of str to array_like, or array_like)
-        Inputs by name; or the input, of a model that has one. In the model's dims; in any, where it
-        leaves lengths open. Read once; the first stays, to compare results on.
+    batches : iterable of (mapping of str to array_like, sequence of array_like, or array_like)
+        As data loaders give them: inputs by name, in the model's order, or the input alone, of a
+        model that has one. NumPy arrays, or tensors on the CPU (DLPack). What else a mapping or
+        sequence holds, as labels, is not looked at. In the model's dims; in any, where it leaves
+        lengths open. Read once; the first stays, to compare results on.
     config : mapping, path of a JSON file, or QuantizationConfig, optional
         A configuration of the training tool, NNCF (`quantize.read_config`). It decides ranges,
         modes, widths of weights, shared scales and which layers stay in floats. Its scopes name
         nodes of ONNX, or results of a Network. `summary` says what it does not get.
-    estimators : callable
-        What makes an `Estimator` of each tensor's range; min-max unless said. Without `config`.
+    estimators : str or callable
+        A kind of `quantize.ESTIMATORS`, as "mse" or "percentile"; or what makes an `Estimator` of
+        each tensor's range. Min-max unless said. Without `config`.
     floats : iterable of str, or mapping of str to {"f32", "bf16"}
-        Names of layers that stay in floats: f32 unless said. What follows them, up to what other
-        layers read as codes, stays with them.
+        Names of layers that stay in floats, or patterns of names, as "head*": f32 unless said. What
+        follows them, up to what other layers read as codes, stays with them.
     wei_bits : int, optional
         Width of the weights, which get a scale for each output channel: 8; or 7, which processors
         without VNNI multiply exactly. None: what this one does. Without `config`.
@@ -159,13 +162,13 @@ def calibrate(
     >>> found.quantizers.layers["innerproduct1"].weights.half_range
     True
     """
-    function("estimators", estimators)
+    make = estimators_of(estimators)
     if bias_correction is None:
         bias_correction = config is None and not isinstance(model, Network)
     flag("bias_correction", bias_correction)
     known = known_config(config, estimators=estimators is not estimator, wei_bits=wei_bits)
     bits = usual_wei_bits() if wei_bits is None else whole("wei_bits", wei_bits, lo=2, hi=8)
-    options = CalibrationOptions(known, estimators, floats, bits, traces, metric, bias_correction)
+    options = CalibrationOptions(known, make, floats, bits, traces, metric, bias_correction)
     if isinstance(model, Network):
         return calibrated_network(model, batches, options)
     graph = load(model) if isinstance(model, (str, os.PathLike)) else model

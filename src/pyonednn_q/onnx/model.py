@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import instance, integers, named
+from pyonednn_q.argument import instance, integers
 from pyonednn_q.errors import (
-    ArgumentError,
     DTypeError,
     SaturationError,
     ShapeError,
@@ -31,7 +30,7 @@ from pyonednn_q.onnx.products import qlinear_matmul
 from pyonednn_q.onnx.program import as_network, lowered, spec_of
 from pyonednn_q.onnx.reference_call import reference_call
 from pyonednn_q.onnx.saturating_layers import warn_of_products
-from pyonednn_q.ops.arrays import as_array
+from pyonednn_q.ops.arrays import as_array, by_name
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.shown import shortened, shown
@@ -89,8 +88,30 @@ class Model:
         self._reads = Counter(name for node in nodes for name in node.reads)
         self._reads.update(list(graph.outputs))
 
-    def __reduce__(self) -> tuple[type[Model], tuple[FusedGraph]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.graph,)
+
+    def __call__(self, *inputs: Any) -> Array | Values:  # noqa: ANN401 - see as_array
+        """Run it, as operators are called.
+
+        Parameters
+        ----------
+        *inputs : array_like, or one mapping of str to array_like
+            All inputs in the model's order; or by name. NumPy arrays, and tensors that a framework
+            holds on the CPU (DLPack), of the types and dims of `run`.
+
+        Returns
+        -------
+        ndarray or dict of str to ndarray
+            The output where the model has one; else all outputs by name.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the input.
+        """
+        results = self.run(by_name("inputs", tuple(self.graph.inputs), inputs))
+        return next(iter(results.values())) if len(results) == 1 else results
 
     def bound(self, dims: Mapping[str, Any] | None = None) -> Model:
         """Return the model for certain lengths of its inputs.
@@ -144,7 +165,14 @@ class Model:
         arrays = self._checked(inputs)
         if (source := self.graph.source) is not None:
             dims = {name: arrays[name].shape for name in source.symbols}
-            return self._of_lengths(source, dims).run(arrays)
+            model = self._of_lengths(source, dims)
+            try:
+                return model.run(arrays)
+            except UnsupportedError as error:  # of a node that no user knows
+                name, got = next(iter(dims.items()))
+                why = f"lengths that all nodes take; here {shortened(str(error), 300)}"
+                argument = f"inputs[{shown(name)}]"
+                raise ShapeError(argument, str(got), why) from error
         if (program := self._program()) is not None:
             results = program(*arrays.values())
             return {
@@ -203,10 +231,8 @@ class Model:
         return self.bound().graph.report()
 
     def _checked(self, inputs: Mapping[str, Any]) -> Values:
-        known = named("inputs", inputs, object)
         wanted = self.graph.inputs
-        if set(known) != set(wanted):
-            raise ArgumentError("inputs", shown(sorted(known)), shown(sorted(wanted)))
+        known = by_name("inputs", tuple(wanted), (inputs,))
         arrays: Values = {}
         for name, info in wanted.items():
             argument = f"inputs[{shown(name)}]"

@@ -23,6 +23,7 @@ from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.external_data import ExternalData
 from pyonednn_q.onnx.half_precision import in_float32
 from pyonednn_q.onnx.opset_raising import RAISED_FROM, RAISED_TO, OpsetRaiser
+from pyonednn_q.onnx.saved_options import options_of
 from pyonednn_q.onnx.shape_inference import ranks, with_tensors
 from pyonednn_q.onnx.subgraphs import captured, check_inlined
 from pyonednn_q.onnx.tensor_reader import MOST_DIMS, TensorReader, refused
@@ -90,9 +91,19 @@ def load(
     y = Relu(x) float32[2, 4]
     """
     limits = {"max_bytes": max_bytes, "max_nodes": max_nodes, "max_elements": max_elements}
-    max_bytes, max_nodes, max_elements = (
-        whole(name, value, lo=1, hi=1 << 40) for name, value in limits.items()
-    )
+    known = {name: whole(name, value, lo=1, hi=1 << 40) for name, value in limits.items()}
+    return load_with_options(model, dims, **known)[0]
+
+
+def load_with_options(
+    model: Any,  # noqa: ANN401 - a path, bytes or a ModelProto
+    dims: Mapping[str, Any] | None,
+    *,
+    max_bytes: int = 1 << 31,
+    max_nodes: int = 100_000,
+    max_elements: int = 1 << 28,
+) -> tuple[Graph, dict[str, Any]]:
+    """Return what `load` does, and the options of `fuse` that are stored with the model."""
     fixed = named("dims", dims, object)
     proto, directory = _parsed(model, max_bytes, max_nodes)
     reader = TensorReader(ExternalData(directory, max_bytes), max_elements)
@@ -102,7 +113,7 @@ def load(
         raise ArgumentError("model", "names that are not UTF-8", "an ONNX model") from None
     for name, info in graph.tensors.items():
         reader.check_elements(name, info.dims or ())
-    return graph
+    return graph, options_of((each.key, each.value) for each in proto.metadata_props)
 
 
 def _parsed(model: Any, max_bytes: int, max_nodes: int) -> tuple[ModelProto, Path | None]:  # noqa: ANN401

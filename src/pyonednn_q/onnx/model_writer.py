@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from pyonednn_q.argument import instance, path
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.network.carrier import numpy_type
+from pyonednn_q.onnx.saved_options import KEY, text_of
 from pyonednn_q.onnx.shape_inference import node_proto
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ _IR_VERSION = 10  # has all types that a graph may have, and is no newer than th
 _MOST_BYTES = (1 << 31) - 1  # of protobuf
 
 
-def save(graph: Graph, file: str | os.PathLike[str]) -> None:
+def save(
+    graph: Graph, file: str | os.PathLike[str], options: Mapping[str, Any] | None = None
+) -> None:
     """Write a graph as an ONNX model.
 
     Parameters
@@ -30,6 +33,8 @@ def save(graph: Graph, file: str | os.PathLike[str]) -> None:
         As `load` returns it, or a `Calibration` has it.
     file : path
         Is overwritten.
+    options : mapping of str to object, optional
+        Of `fuse`, which `pyonednn_q.load` then takes; other runtimes do not see them.
 
     Raises
     ------
@@ -38,10 +43,12 @@ def save(graph: Graph, file: str | os.PathLike[str]) -> None:
     """
     instance("graph", graph, Graph)
     target = path("file", file)
-    target.write_bytes(model_bytes(graph))
+    target.write_bytes(model_bytes(graph, options=options))
 
 
-def model_bytes(graph: Graph, outputs: Iterable[str] = ()) -> bytes:
+def model_bytes(
+    graph: Graph, outputs: Iterable[str] = (), options: Mapping[str, Any] | None = None
+) -> bytes:
     """Return a graph as an ONNX model, with more of its tensors as outputs.
 
     Parameters
@@ -50,6 +57,8 @@ def model_bytes(graph: Graph, outputs: Iterable[str] = ()) -> bytes:
         As `onnx.load` returns it.
     outputs : iterable of str
         Names of tensors of it, which are returned behind its own outputs.
+    options : mapping of str to object, optional
+        As of `save`.
 
     Raises
     ------
@@ -77,6 +86,8 @@ def model_bytes(graph: Graph, outputs: Iterable[str] = ()) -> bytes:
     )
     imports = [helper.make_opsetid(domain, version) for domain, version in graph.opsets.items()]
     model = helper.make_model(proto, opset_imports=imports, ir_version=_IR_VERSION)
+    if options is not None:
+        helper.set_model_props(model, {KEY: text_of(options)})
     if model.ByteSize() > _MOST_BYTES:
         raise ArgumentError("model", f"{model.ByteSize()} bytes", f"at most {_MOST_BYTES}")
     return bytes(model.SerializeToString())

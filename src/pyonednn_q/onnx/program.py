@@ -78,8 +78,8 @@ def lowered(
     computed = [name for name in dict.fromkeys(node.reads) if name not in graph.constants]
     outputs = [name for name in node.outputs if name]
     why = ""
-    ends = (*computed, *outputs)
-    is_python = any(not prod(dims_of(n, graph)) or is_carried(graph.tensors[n]) for n in ends)
+    ends = {name: dims_of(name, graph) for name in (*computed, *outputs)}
+    is_python = any(not prod(d) or is_carried(graph.tensors[n]) for n, d in ends.items())
     if not is_python:
         try:
             nodes = _operations(node, call, graph, taken)

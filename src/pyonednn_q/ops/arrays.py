@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.argument import named
 from pyonednn_q.compose.stages import RESIDUAL, SRC
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Leaf
@@ -52,6 +53,38 @@ def as_array(name: str, value: Any) -> Array:  # noqa: ANN401 - what it is, is t
         wanted = "no more than memory has addresses for"
         raise ShapeError(name, f"{array.shape}, {array.nbytes} bytes", wanted)
     return array
+
+
+def by_name(argument: str, names: tuple[str, ...], values: tuple[Any, ...]) -> dict[str, Any]:
+    """Return what a call brought by the names of inputs.
+
+    Parameters
+    ----------
+    argument : str
+        What errors call it.
+    names : tuple of str
+        Of the inputs, in order.
+    values : tuple
+        One for each input; or one mapping of all of them.
+
+    Raises
+    ------
+    ArgumentError
+        Another number, or other names.
+
+    Examples
+    --------
+    >>> by_name("inputs", ("a", "b"), (1, 2)), by_name("inputs", ("a", "b"), ({"b": 2, "a": 1},))
+    ({'a': 1, 'b': 2}, {'a': 1, 'b': 2})
+    """
+    if len(values) == 1 and isinstance(values[0], Mapping):
+        known = named(argument, values[0], object)
+        if set(known) != set(names):
+            raise ArgumentError(argument, shown(sorted(known)), shown(sorted(names)))
+        return {name: known[name] for name in names}
+    if len(values) != len(names):
+        raise ArgumentError(argument, f"{len(values)}", f"{len(names)}: {shown(names)}")
+    return dict(zip(names, values, strict=True))
 
 
 def _shared(name: str, value: Any) -> Array:  # noqa: ANN401

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 
@@ -99,9 +99,9 @@ class _Windowed(Operator):
         wei: object,
         bias: object = None,
         *,
-        src_q: QParams | Dynamic | FakeQuantize | tuple[float, float] | None = None,
+        src_q: QParams | Dynamic | FakeQuantize | tuple[SupportsFloat, SupportsFloat] | None = None,
         src_dtype: DType = "u8",
-        dst_q: QParams | FakeQuantize | tuple[float, float] | None = None,
+        dst_q: QParams | FakeQuantize | tuple[SupportsFloat, SupportsFloat] | None = None,
         dst: DType | None = None,
         wei_fq: FakeQuantize | None = None,
         wei_levels: int = 255,

@@ -199,7 +199,10 @@ def _from_range(name: str, values: object, dtype: DType) -> QParams:
     if len(ends) != _PAIR:
         wanted = "QParams, a FakeQuantize or a range (lo, hi)"
         raise ArgumentError(name, shown(values), wanted)
-    lo, hi = ends
+    # What estimators return: arrays without dimensions.
+    lo, hi = (
+        each.item() if isinstance(each, np.ndarray) and each.ndim == 0 else each for each in ends
+    )
     try:
         return qparams_from_range(lo, hi, dtype)
     except DTypeError as error:

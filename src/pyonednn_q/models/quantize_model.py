@@ -1,0 +1,290 @@
+"""``pyonednn-q quantize``: make an INT8 model of an ONNX model of floats and samples of its inputs.
+
+It calibrates, writes the model, reads it again as anybody would, and compares its outputs with the
+float model's. With --within layers are turned back to floats, the most sensitive first, until the
+outputs are that near; no labels are needed for that.
+
+{form}
+
+pyonednn-q quantize model.onnx --data samples.npz --out int8.onnx
+pyonednn-q quantize model.onnx --data folder --out int8.onnx --estimators mse --within 30
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from pyonednn_q.errors import ArgumentError, UnsupportedError
+from pyonednn_q.models.model_arguments import add_dims, dims_of
+from pyonednn_q.models.sample_files import FORM, SampleFiles
+from pyonednn_q.shown import printable, shortened, shown
+from pyonednn_q.tables import Column, Table
+
+if TYPE_CHECKING:
+    import argparse
+
+    import numpy as np
+
+    from pyonednn_q.graph.graph import Graph
+    from pyonednn_q.models.outputs_compared import OutputCompared
+    from pyonednn_q.onnx.calibration import Calibration
+    from pyonednn_q.onnx.model import Model
+
+    Batch = Mapping[str, np.ndarray[Any, Any]]
+
+__doc__ = (__doc__ or "").format(form=FORM)
+__all__ = ["add_arguments", "run"]
+
+SCHEMA = 1
+FINDING = 1
+_CHECKED = 32  # samples whose outputs are compared
+_WIDE = 60  # characters of a reason
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help="an .onnx file of floats")
+    needed = parser.add_argument_group("needed")
+    needed.add_argument("--data", type=Path, required=True, metavar="PATH", help="samples")
+    needed.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="the INT8 model, an .onnx file"
+    )
+    add_dims(parser)
+    parser.add_argument(
+        "--batch", type=int, metavar="N", help="samples of a batch (default: the model's, or 1)"
+    )
+    parser.add_argument(
+        "--limit",
+        type=int,
+        default=300,
+        metavar="N",
+        help="samples to calibrate on, at the most (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--estimators", metavar="KIND", help="of ranges: min_max, percentile, mse, kl, ..."
+    )
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="a configuration of the training tool, JSON"
+    )
+    parser.add_argument(
+        "--floats",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="names of layers that stay in floats, as 'head*'; repeatable",
+    )
+    parser.add_argument(
+        "--within",
+        metavar="BOUND",
+        help="turn layers back to floats until each output has so many dB, or 'cosine=0.999', "
+        f"or 'top1=0.99', on the first {_CHECKED} samples",
+    )
+    parser.add_argument(
+        "--form",
+        choices=("qdq", "fake_quantize"),
+        default="qdq",
+        help="of quantizers in the file (default: %(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Quantize, check, write and report."""
+    from pyonednn_q.bench import report
+    from pyonednn_q.models.loaded_model import load
+    from pyonednn_q.models.outputs_compared import bound_of, compared, least_of
+    from pyonednn_q.onnx.calibrator import calibrate
+    from pyonednn_q.onnx.model_reader import load as read_graph
+
+    out: Path = options.out
+    if not out.absolute().parent.is_dir() or out.is_dir():
+        raise ArgumentError("--out", shown(str(out)), "a name in a folder that exists")
+    if out.exists() and options.model.exists() and out.samefile(options.model):
+        raise ArgumentError("--out", shown(str(out)), "another file than the model")
+    for argument, number in (("--batch", options.batch), ("--limit", options.limit)):
+        if number is not None and number < 1:
+            raise ArgumentError(argument, str(number), "a number above 0")
+    bound = None if options.within is None else bound_of(options.within)
+    graph = read_graph(options.model, dims=dims_of(options.dims))
+    samples = SampleFiles(options.data, graph, options.batch)
+    batches = list(samples.batches(_CHECKED))
+
+    start = perf_counter()
+    settings: dict[str, Any] = {"floats": options.floats}
+    settings |= {} if options.config is None else {"config": options.config}
+    settings |= {} if options.estimators is None else {"estimators": options.estimators}
+    calibration = calibrate(graph, samples.batches(options.limit), **settings)
+    floats = calibration.with_floats(["*"]).model()
+    reals = [floats.run(each) for each in batches]
+    if bound is not None:
+        measure, least = bound
+
+        def worst(model: Model) -> float:
+            return least_of(measure, compared(reals, [model.run(each) for each in batches]))
+
+        calibration = calibration.within(worst, least)
+    seconds = perf_counter() - start
+
+    calibration.save(out, form=options.form)
+    model = load(out, dims=dims_of(options.dims))
+    outputs = compared(reals, [model.run(each) for each in batches])
+    told = _QuantizationReport(
+        model=options.model.name,
+        out=out,
+        layers=len(calibration.layers),
+        floats=_floats(calibration, model),
+        samples=_count(batches),
+        seconds=seconds,
+        nbytes=(options.model.stat().st_size, out.stat().st_size),
+        milliseconds=_milliseconds(model, floats, graph, batches[0]),
+        outputs=outputs,
+    )
+    report.write(json.dumps(told.plain(), indent=1) if options.json else told.text())
+    return 0 if told.is_fine else FINDING
+
+
+@dataclass(frozen=True, slots=True)
+class _QuantizationReport:
+    """What there is to tell.
+
+    Attributes
+    ----------
+    model, out
+        The model's file, and what was written.
+    layers : int
+        How many there are.
+    floats : mapping of str to str
+        Those in floats, each with the reason.
+    samples : int
+        How many were compared.
+    seconds : float
+        Of calibrating, and of what --within took.
+    nbytes : pair of int
+        Of the float and the INT8 file.
+    milliseconds : mapping of str to float
+        Medians of a call on the first batch, by what was called.
+    outputs : sequence of OutputCompared
+        Each output.
+    """
+
+    model: str
+    out: Path
+    layers: int
+    floats: Mapping[str, str]
+    samples: int
+    seconds: float
+    nbytes: tuple[int, int]
+    milliseconds: Mapping[str, float]
+    outputs: Sequence[OutputCompared]
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether some layer is INT8, and all outputs are finite."""
+        return len(self.floats) < self.layers and all(each.is_finite for each in self.outputs)
+
+    def plain(self) -> dict[str, Any]:
+        """Return all of it for JSON."""
+        return {
+            "schema": SCHEMA,
+            "model": self.model,
+            "out": str(self.out),
+            "layers": self.layers,
+            "floats": dict(self.floats),
+            "samples": self.samples,
+            "seconds": self.seconds,
+            "float_bytes": self.nbytes[0],
+            "int8_bytes": self.nbytes[1],
+            "milliseconds": dict(self.milliseconds),
+            "outputs": [each.plain() for each in self.outputs],
+        }
+
+    def text(self) -> str:
+        """Return it as lines, and a table of outputs."""
+        before, after = self.nbytes
+        columns = [Column("output"), *(Column(name, right=True) for name in _COLUMNS)]
+        cells = [
+            [
+                printable(each.name),
+                str(each.values),
+                f"{each.sqnr:.1f}" if each.is_finite else "not finite",
+                f"{each.cosine:.6f}",
+                f"{each.largest:.4g}",
+                "-" if each.top1 is None else f"{each.top1:.2%}",
+            ]
+            for each in self.outputs
+        ]
+        floats = [
+            printable(f"  {name}: {shortened(why, _WIDE)}") for name, why in self.floats.items()
+        ]
+        count = f"{self.layers - len(self.floats)} of {self.layers} layers in INT8"
+        times = ", ".join(f"{ms:.3g} ms {name}" for name, ms in self.milliseconds.items())
+        return "\n".join(
+            [
+                printable(f"{self.model} -> {self.out}"),
+                f"{count}, found in {self.seconds:.1f} s",
+                f"{before / 1e6:.2f} MB before, {after / 1e6:.2f} MB now",
+                f"a call: {times}",
+                "",
+                f"outputs beside those of the float model, {self.samples} samples",
+                Table(columns, cells).text(),
+                *(["", "layers in floats", *floats] if floats else []),
+            ]
+        )
+
+
+_COLUMNS = ("values", "SQNR dB", "cosine", "largest difference", "same top 1")
+
+
+def _floats(calibration: Calibration, model: Model) -> dict[str, str]:
+    """Return the layers that run in floats, each with the reason."""
+    running = {
+        part.name: node for node in model.bound().graph.nodes for part in node.parts
+    }  # of the same names as the calibration's
+    told = calibration.notes()
+    known = {name: told.get(name, "as asked for") for name in calibration.floats}
+    for name in calibration.layers:
+        node = running.get(name)
+        if name not in known and node is not None and not node.how.startswith("INT8"):
+            known[name] = node.why or node.how
+    return known
+
+
+def _count(batches: Sequence[Batch]) -> int:
+    return sum(max((len(each) for each in b.values() if each.ndim), default=1) for b in batches)
+
+
+def _milliseconds(model: Model, floats: Model, graph: Graph, batch: Batch) -> dict[str, float]:
+    """Return what calls of both forms take, and of onnxruntime where it is."""
+    from pyonednn_q.models.peer_sessions import installed, ready
+    from pyonednn_q.native import runtime
+    from pyonednn_q.native.timing import Budget, interleaved
+    from pyonednn_q.onnx.open_dims import bound
+
+    ours = [_seconds(lambda: model.run(batch)), _seconds(lambda: floats.run(batch))]
+    timed = interleaved(ours, Budget())
+    known = bound(graph, {name: batch[name].shape for name in graph.symbols})
+    names = ["INT8", "FP32"]
+    # Behind ours, and not in turns: its threads wait for work on the processors that ours need.
+    with suppress(UnsupportedError):  # of what onnxruntime does not run
+        for peer in installed(["onnxruntime"]):
+            call = ready(peer, known, batch, runtime.get_num_threads())
+            timed += interleaved([_seconds(call)], Budget())
+            names.append(f"FP32 by {peer}")
+    return {name: median(t.samples_us) / 1e3 for name, t in zip(names, timed, strict=True)}
+
+
+def _seconds(call: Callable[[], object]) -> Callable[[int], float]:
+    def seconds(calls: int) -> float:
+        start = perf_counter()
+        for _ in range(calls):
+            call()
+        return (perf_counter() - start) / calls
+
+    return seconds

@@ -1,0 +1,155 @@
+"""Samples of a model's inputs in files, as batches: what ``pyonednn-q quantize --data`` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.graph.graph import Graph
+from pyonednn_q.inspection.layer_file import named_arrays
+from pyonednn_q.shown import shown
+
+__all__ = ["FORM", "SampleFiles"]
+
+Array = np.ndarray[Any, Any]
+_ENDS = (".npz", ".npy")
+_MOST_BYTES = 1 << 32  # of a file's arrays
+FORM = """\
+Samples lie in a file that numpy.savez wrote, arrays by the names of the model's inputs, or in one
+that numpy.save wrote, of a model with one input; or in a folder of such files, which are read in
+the order of their names. The first dim of an array runs over samples; an array that has a dim less
+than the input is one sample. Files may differ in all lengths that the model leaves open."""
+
+
+class SampleFiles:
+    """Samples in files, read anew each time that somebody iterates.
+
+    Parameters
+    ----------
+    path : Path
+        A .npz or .npy file, or a folder of them.
+    graph : Graph
+        The model.
+    batch : int, optional
+        Samples of a batch. None: what the model says, or 1.
+
+    Attributes
+    ----------
+    batch : int
+        Samples of a batch; the last one of a file has fewer where the model leaves that open.
+
+    Raises
+    ------
+    ArgumentError
+        No such files; a batch that is not the model's.
+    """
+
+    def __init__(self, path: Path, graph: Graph, batch: int | None = None) -> None:
+        self._dims: Mapping[str, tuple[int | str, ...]] = {
+            name: graph.symbols.get(name, value.dims or ()) for name, value in graph.inputs.items()
+        }
+        self._types = {name: value.dtype for name, value in graph.inputs.items()}
+        fixed = {each[0] for each in self._dims.values() if each and isinstance(each[0], int)}
+        if len(fixed) > 1:
+            raise ArgumentError("--data", f"inputs of {sorted(fixed)} samples", "one number of all")
+        self._fixed = next(iter(fixed), None)
+        if self._fixed is not None and batch not in {None, self._fixed}:
+            raise ArgumentError("--batch", str(batch), f"{self._fixed}, which the model says")
+        self.batch = self._fixed or batch or 1
+        self._files = _files(path)
+        self._path = path
+
+    def batches(self, most: int) -> Iterator[dict[str, Array]]:
+        """Give inputs by name, of at most so many samples, in whole batches.
+
+        Raises
+        ------
+        ArgumentError, DTypeError, ShapeError
+            Naming the file and the input; no batch at all.
+        """
+        is_empty = True
+        for each in islice(self._all(), -(-most // self.batch)):
+            is_empty = False
+            yield each
+        if is_empty:
+            wanted = f"at least {self.batch} samples, the model's batch, in a file"
+            raise ArgumentError("--data", f"too few in {shown(str(self._path))}", wanted)
+
+    def _all(self) -> Iterator[dict[str, Array]]:
+        for file in self._files:
+            arrays = self._checked(file, self._read(file))
+            counts = {len(array) for array in arrays.values() if array.ndim}
+            for start in range(0, max(counts, default=1), self.batch):
+                part = {
+                    name: np.ascontiguousarray(array[start : start + self.batch])
+                    if array.ndim
+                    else array
+                    for name, array in arrays.items()
+                }
+                has_all = all(len(array) == self._fixed for array in part.values() if array.ndim)
+                if self._fixed is None or has_all:
+                    yield part
+
+    def _read(self, file: Path) -> dict[str, Array]:
+        if file.suffix == ".npz":
+            return named_arrays(file, max_bytes=_MOST_BYTES)
+        if len(self._dims) > 1:
+            wanted = f"a .npz file with {shown(sorted(self._dims))}"
+            raise ArgumentError(str(file), "one array", wanted)
+        try:
+            array = np.load(file, mmap_mode="r", allow_pickle=False)
+        except (EOFError, ValueError) as error:
+            raise ArgumentError(str(file), shown(str(error)), "what numpy.save writes") from None
+        if not isinstance(array, np.ndarray):
+            raise ArgumentError(str(file), "several arrays", "what numpy.save writes")
+        return dict.fromkeys(self._dims, np.asarray(array))
+
+    def _checked(self, file: Path, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the inputs of a file, each with a dim of samples."""
+        known = {}
+        for name, dims in self._dims.items():
+            argument = f"{file}: {shown(name)}"
+            if name not in arrays:
+                got = f"nothing, beside {shown(sorted(arrays))}"
+                raise ArgumentError(argument, got, "an array of that name, an input's")
+            array = _typed(argument, arrays[name], self._types[name])
+            if array.ndim == len(dims) - 1:
+                array = array[np.newaxis]
+            is_alike = array.ndim == len(dims) and all(
+                isinstance(wanted, str) or length == wanted
+                for length, wanted in zip(array.shape[1:], dims[1:], strict=True)
+            )
+            if not is_alike or not array.size:
+                wanted = ", ".join(["samples", *(str(each) or "?" for each in dims[1:])])
+                raise ShapeError(argument, str(array.shape), f"({wanted})" if dims else "a number")
+            known[name] = array
+        if len({len(array) for array in known.values() if array.ndim}) > 1:
+            got = ", ".join(f"{shown(name)} {array.shape}" for name, array in known.items())
+            raise ShapeError(str(file), got, "as many samples of each input")
+        return known
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files of samples, in order."""
+    if path.is_dir():
+        files = sorted(each for each in path.iterdir() if each.suffix in _ENDS)
+        if not files:
+            raise ArgumentError("--data", f"nothing of the kind in {path}", ".npz or .npy files")
+        return files
+    if path.suffix not in _ENDS or not path.exists():
+        raise ArgumentError("--data", shown(str(path)), "a .npz or .npy file, or a folder of them")
+    return [path]
+
+
+def _typed(argument: str, array: Array, dtype: str) -> Array:
+    """Return an array of the input's type; float64, which NumPy makes, becomes another float."""
+    if array.dtype.name == dtype:
+        return array
+    if array.dtype == np.float64 and dtype in {"float32", "float16"}:
+        return array.astype(dtype)
+    raise DTypeError(argument, str(array.dtype), dtype)
