@@ -60,6 +60,8 @@ def test_layers_that_may_saturate_run_in_float32(
     np.testing.assert_array_equal(became.nodes, became.network)
     assert len(became.python) <= LEFT_TO_PYTHON.get((network, form), 0), became.python
     in_floats = sum(how.startswith("FP32") for how in became.how.values())
+    # onnxruntime's quantizer leaves a transposed convolution in floats.
+    in_floats -= (network, form) == ("unet", "QOperator")
     assert in_floats
     line, *more = became.warnings
     assert line.startswith(f"weights of {in_floats} layers may saturate")

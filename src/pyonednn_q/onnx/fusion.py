@@ -55,8 +55,9 @@ def fuse(
         addition behind it. False: such values are limited to what codes hold, and stay float32:
         faster, and no further from the float model, but other codes than the model says.
     floats : mapping of str to {"f32", "bf16"}
-        Layers of float weights, by name, that run as primitives of that type with what follows
-        them. Without instructions for bf16 it is f32, and the node says so.
+        Layers, by name, that run as primitives of that type with what follows them, as all layers
+        that cannot be INT8 do in f32. Without instructions for bf16 it is f32, and the node says
+        so.
     saturation : {"f32", "narrow", "allow", "refuse"}
         What becomes of layers whose products no kernel sums exactly without VNNI
         (docs/saturation.md). f32: primitives of float32 on the real values of their codes; of a
@@ -156,11 +157,15 @@ class _Fusion:
     def _layer(self, node: GraphNode) -> FusedNode | NoLayer:
         if node.row.form == "integer":
             return self._exact(node, dynamic_layer(self._view, node, self._saturation))
-        if node.name not in self._floats:
-            return self._exact(node, self._layers.fused(node))
-        dtype, why = float_type(self._floats[node.name])
-        layer = float_layer(self._view, self._chains, node, dtype)
-        return layer if isinstance(layer, NoLayer) else replace(layer, why=why)
+        if node.name in self._floats:
+            dtype, why = float_type(self._floats[node.name])
+            layer = float_layer(self._view, self._chains, node, dtype)
+            return layer if isinstance(layer, NoLayer) else replace(layer, why=why)
+        exact = self._exact(node, self._layers.fused(node))
+        if not isinstance(exact, NoLayer):
+            return exact
+        real = float_layer(self._view, self._layers.chains, node)
+        return exact if isinstance(real, NoLayer) else replace(real, why=exact.why)
 
     def _exact(self, node: GraphNode, layer: FusedNode | NoLayer) -> FusedNode | NoLayer:
         """Return a layer, or what stands for one whose weights may saturate."""
