@@ -53,7 +53,7 @@ def test_every_node_of_the_model_is_told_once(
             assert found.count(each.name) == 1
     for node in told["nodes"]:
         precision = node["how"].split()[0]
-        assert bool(node["why"]) == (precision in {"reference", "FP32"})
+        assert bool(node["why"]) == (precision in {"reference", "floats", "FP32"})
         is_layer = precision in {"INT8", "FP32"}
         assert bool(node["implementation"]) == is_layer
         if is_layer:

@@ -1,4 +1,4 @@
-"""Layers that cannot be INT8: primitives of float32 and what follows them, as onnxruntime has it."""
+"""Layers that cannot be INT8: primitives of float32 and what follows, as onnxruntime has it."""
 
 from __future__ import annotations
 
