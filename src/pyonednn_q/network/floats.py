@@ -122,7 +122,9 @@ class FloatMatMul:
             reads.append(seen)
         stored = TensorSpec.dense((stack, *dims[-2:]), "f32")
         product = at.fresh(dst)
-        at.add(prepare(MatMulProblem(*specs, stored, None)), tuple(reads), product, stored)
+        at.add(
+            prepare(MatMulProblem(specs[0], specs[1], stored, None)), tuple(reads), product, stored
+        )
         at.view(dst, product, TensorSpec.dense(dims, "f32"))
 
 

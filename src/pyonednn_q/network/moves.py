@@ -171,7 +171,7 @@ class Slice:
         result = natural(tuple(dims), spec.dtype)
         if spec.dtype == "f32":  # times 1
             steps = (strides, [0] * len(dims), known(result))
-            copy = Pass.arithmetic("mul", dims, steps, np.float32([1]))
+            copy = Pass.arithmetic("mul", dims, steps, np.ones(1, np.float32))
         else:
             copy = Pass.look_up(_SAME, dims, strides, known(result))
         at.add(copy, (begun,), dst, result)

@@ -118,7 +118,7 @@ def _function(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
         return (Elementwise(_FUNCTIONS[row.name]),)
     step = None if row.step is None else row.step(what.attributes)
     if isinstance(step, Affine):  # the opposite
-        return (FloatArithmetic("mul", np.float32([-1.0])),)
+        return (FloatArithmetic("mul", np.full(1, -1, np.float32)),)
     return (Elementwise(step),) if isinstance(step, Eltwise) else ()
 
 

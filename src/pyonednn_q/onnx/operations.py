@@ -173,7 +173,7 @@ def _mean(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any,
     if src_q is None or dst_q is None:
         return ()
     if what.row.over == "places":
-        pool = Pool("avg_include_padding")
+        pool: Pool | None = Pool("avg_include_padding")
     elif what.row.over == "windows":
         (pool,) = _windows(what, node, graph) or (None,)
     else:
