@@ -38,6 +38,13 @@ def compiled(case: Case, **types: int) -> tuple[Array, Array, pq.onnx.Model]:
 
 ONE = {"x": IMAGE}
 TWO = {"x": IMAGE, "z": floats(6, 1, 4)}
+WINDOWS: dict[str, dict[str, Any]] = {
+    "ceil": {"ceil_mode": 1, "strides": [3, 3]},
+    "same": {"auto_pad": "SAME_UPPER", "strides": [2, 2]},
+    "same, lower": {"auto_pad": "SAME_LOWER", "strides": [2, 1]},
+    "valid": {"auto_pad": "VALID"},
+    "padded on one side": {"pads": [0, 0, 1, 1], "strides": [2, 1]},
+}
 # What is rounded once, or moved: the same bits.
 EXACT: dict[str, Case] = {
     **{
@@ -91,7 +98,7 @@ EXACT: dict[str, Case] = {
     "enlarged": (
         [make("Resize", ["x", "", "s"], ["y"], mode="nearest",
               coordinate_transformation_mode="asymmetric", nearest_mode="floor")],
-        ONE, {"s": np.float32([1, 1, 2, 1.5])},
+        ONE, {"s": np.array([1, 1, 2, 1.5], np.float32)},
     ),
     "space": ([make("SpaceToDepth", ["x"], ["y"], blocksize=2)], {"x": floats(1, 3, 4, 6)}, {}),
     "depth": ([make("DepthToSpace", ["x"], ["y"], blocksize=2, mode="CRD")],
@@ -100,13 +107,7 @@ EXACT: dict[str, Case] = {
         f"the largest, {name}": (
             [make("MaxPool", ["x"], ["y"], kernel_shape=[3, 2], **more)], ONE, {},
         )
-        for name, more in {
-            "ceil": {"ceil_mode": 1, "strides": [3, 3]},
-            "same": {"auto_pad": "SAME_UPPER", "strides": [2, 2]},
-            "same, lower": {"auto_pad": "SAME_LOWER", "strides": [2, 1]},
-            "valid": {"auto_pad": "VALID"},
-            "padded on one side": {"pads": [0, 0, 1, 1], "strides": [2, 1]},
-        }.items()
+        for name, more in WINDOWS.items()
     },
 }  # fmt: skip
 

@@ -165,7 +165,8 @@ class _Fusion:
         if not isinstance(exact, NoLayer):
             return exact
         real = float_layer(self._view, self._layers.chains, node)
-        return exact if isinstance(real, NoLayer) else replace(real, why=exact.why)
+        why = self._of_bits(node) or exact.why
+        return exact if isinstance(real, NoLayer) else replace(real, why=why)
 
     def _exact(self, node: GraphNode, layer: FusedNode | NoLayer) -> FusedNode | NoLayer:
         """Return a layer, or what stands for one whose weights may saturate."""
@@ -320,7 +321,9 @@ class _Fusion:
         ]
         nodes = [*self._nodes.values()]
         read = {name for node in nodes for name in node.reads}
-        read |= _read_by_parts(node for node in nodes if len(node.parts) > 1)
+        read |= _read_by_parts(
+            node for node in nodes if len(node.parts) > 1 or isinstance(node.operator, Operator)
+        )
         for place, node in of_constants:
             is_read = node.output in read or node.output in self._graph.outputs
             real = self._view.float_constant(node.output) if is_read else None

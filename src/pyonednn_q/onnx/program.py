@@ -81,8 +81,9 @@ def lowered(
     outputs = [name for name in node.outputs if name]
     why = ""
     ends = (*computed, *outputs)
+    sizes = [prod(dims_of(name, graph)) for name in ends]
     carried = {name: graph.tensors[name] for name in ends if is_carried(graph.tensors[name])}
-    if all(prod(dims_of(name, graph)) for name in ends):
+    if all(sizes):
         try:
             nodes = [] if carried else _operations(node, call, graph, taken)
             if not nodes and computed and isinstance(node.operator, GraphNode):

@@ -92,7 +92,8 @@ def _rows(table: Array, axis: int, types: list[str]) -> TableRows | None:
 def _picked(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> Pick | None:
     """Return the places that a node takes elements from: what it gives of their numbers."""
     row, name = what.row, what.inputs[0]
-    moves = row.moves_values(what.attributes) and not row.pool
+    # Constants of a Concat are elements of its result.
+    moves = row.moves_values(what.attributes) and not row.pool and row is not kinds.CONCAT
     if 0 in constants or not (
         moves or row in {kinds.PAD, kinds.TILE, kinds.EXPAND, kinds.GATHER_ND}
     ):
