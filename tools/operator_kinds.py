@@ -31,8 +31,9 @@ What a model's operators become, by ONNX's names; another's domain stands before
 - **dialects**: the [operator of other runtimes](quantized_operators.md) that `diff` tries where
   codes differ.
 
-What stands beside floats, or is not on this list, runs by its definition in Python, but for layers,
-pools, views, `Concat` and `LayerNormalization`.
+Beside floats, what has a name under *by* runs as that, or as `FloatArithmetic`, `FloatMatMul` or,
+of a function that oneDNN has, `Elementwise`. What picks elements by constants of the model is a
+`Pick`. All else, and what is not on this list, runs by its definition in Python.
 
 """
 FORMS = """

@@ -1,6 +1,7 @@
 #include "pass.hpp"
 
 #include "errors.hpp"
+#include "index_space.hpp"
 #include "lookup.hpp"
 #include "memory.hpp"
 #include "parallel.hpp"
@@ -10,7 +11,6 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 namespace pq {
@@ -20,82 +20,6 @@ namespace {
 constexpr std::size_t bytes_of_table = 256;
 constexpr std::size_t grain = std::size_t{16} << 10U; // bytes of a piece for one thread
 constexpr std::size_t gates_at_once = 2048;
-
-// An index space as few rows as can be, each row over the dimension in which dst lies closest.
-struct Rows {
-    Dims dims;
-    std::vector<Dims> strides; // of each source, and of dst
-
-    std::size_t inner() const { return static_cast<std::size_t>(dims.back()); }
-    std::size_t size() const {
-        return std::accumulate(dims.begin(), dims.end(), std::size_t{1},
-                               [](std::size_t product, dnnl_dim_t dim) {
-                                   return product * static_cast<std::size_t>(dim);
-                               });
-    }
-};
-
-Rows rows_of(const Dims& dims, const std::vector<Dims>& strides) {
-    std::vector<std::size_t> order;
-    for (std::size_t axis = 0; axis < dims.size(); ++axis)
-        if (dims[axis] != 1) order.push_back(axis);
-    const Dims& dst = strides.back();
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return dst[a] > dst[b]; });
-    Rows rows{{}, std::vector<Dims>(strides.size())};
-    for (const std::size_t axis : order) {
-        bool goes_on = !rows.dims.empty();
-        for (std::size_t i = 0; i < strides.size() && goes_on; ++i)
-            goes_on = rows.strides[i].back() == strides[i][axis] * dims[axis];
-        if (!goes_on) {
-            rows.dims.push_back(dims[axis]);
-            for (std::size_t i = 0; i < strides.size(); ++i)
-                rows.strides[i].push_back(strides[i][axis]);
-            continue;
-        }
-        rows.dims.back() *= dims[axis];
-        for (std::size_t i = 0; i < strides.size(); ++i)
-            rows.strides[i].back() = strides[i][axis];
-    }
-    if (rows.dims.empty()) {
-        rows.dims.push_back(1);
-        for (Dims& each : rows.strides)
-            each.push_back(1);
-    }
-    return rows;
-}
-
-// Where each tensor is in a row, while rows are gone through in order.
-class Walk {
-public:
-    Walk(const Rows& rows, std::size_t row) : rows_(rows), at_(rows.dims.size() - 1, 0) {
-        for (std::size_t axis = at_.size(); axis-- > 0;) {
-            const auto dim = static_cast<std::size_t>(rows.dims[axis]);
-            at_[axis] = static_cast<dnnl_dim_t>(row % dim);
-            row /= dim;
-            for (std::size_t i = 0; i < rows.strides.size(); ++i)
-                offsets_[i] += at_[axis] * rows.strides[i][axis];
-        }
-    }
-
-    dnnl_dim_t offset(std::size_t tensor) const { return offsets_[tensor]; }
-
-    void next() {
-        for (std::size_t axis = at_.size(); axis-- > 0;) {
-            const dnnl_dim_t back = at_[axis];
-            const bool wraps = ++at_[axis] == rows_.dims[axis];
-            if (wraps) at_[axis] = 0;
-            for (std::size_t i = 0; i < rows_.strides.size(); ++i)
-                offsets_[i] += (wraps ? -back : 1) * rows_.strides[i][axis];
-            if (!wraps) return;
-        }
-    }
-
-private:
-    const Rows& rows_;
-    Dims at_;
-    dnnl_dim_t offsets_[3] = {};
-};
 
 // What a row does: of one source or two.
 class Table {
@@ -174,39 +98,11 @@ private:
     bool is_copy_ = true;
 };
 
-void check_space(const Dims& dims, const std::vector<Dims>& strides, std::size_t entries) {
-    const bool is_one = strides.size() == 2 && entries == bytes_of_table;
-    const bool is_two = strides.size() == 3 && entries == bytes_of_table * bytes_of_table;
+void check_table(std::size_t tensors, std::size_t entries) {
+    const bool is_one = tensors == 2 && entries == bytes_of_table;
+    const bool is_two = tensors == 3 && entries == bytes_of_table * bytes_of_table;
     if (!is_one && !is_two)
         throw ArgumentFault("ShapeError", "table", std::to_string(entries), "256, 65536 of two");
-    for (const dnnl_dim_t dim : dims)
-        if (dim < 1) throw ArgumentFault("ShapeError", "dims", std::to_string(dim), "1 or more");
-    for (std::size_t i = 0; i < strides.size(); ++i) {
-        const dnnl_dim_t least = i + 1 == strides.size() ? 1 : 0;
-        if (strides[i].size() != dims.size())
-            throw ArgumentFault("LayoutError", "strides", std::to_string(strides[i].size()),
-                                std::to_string(dims.size()));
-        for (const dnnl_dim_t stride : strides[i])
-            if (stride < least)
-                throw ArgumentFault("LayoutError", "strides", std::to_string(stride),
-                                    "none below " + std::to_string(least));
-    }
-}
-
-// Threads write dst side by side, and its elements are counted by its dims.
-void check_apart(const Dims& dims, const Dims& dst) {
-    std::vector<std::size_t> order;
-    for (std::size_t axis = 0; axis < dims.size(); ++axis)
-        if (dims[axis] != 1) order.push_back(axis);
-    std::sort(order.begin(), order.end(),
-              [&](std::size_t a, std::size_t b) { return dst[a] < dst[b]; });
-    dnnl_dim_t least = 1;
-    for (const std::size_t axis : order) {
-        if (dst[axis] < least)
-            throw ArgumentFault("LayoutError", "strides", dims_text(dst) + " of dst",
-                                "elements apart from each other");
-        least = dst[axis] * dims[axis]; // at most twice what reaches the last of them
-    }
 }
 
 // Whether rows without gaps meet one row of the second source, as pixels meet the gates of their
@@ -323,7 +219,8 @@ Pass quantize_pass(std::size_t images, std::size_t channels, std::size_t places,
 
 Pass lookup_pass(std::vector<std::uint8_t> table, const Dims& dims,
                  const std::vector<Dims>& strides, const std::optional<Product>& product) {
-    check_space(dims, strides, table.size());
+    check_table(strides.size(), table.size());
+    check_space(dims, strides, strides.size());
     Pass pass;
     for (const Dims& each : strides)
         pass.tensors.push_back({reach_of(dims, each, 8), 1});

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace pq {
@@ -56,5 +57,30 @@ Pass mean_pass(std::size_t images, std::size_t places, std::size_t channels, con
 // many columns as gain and shift have values.
 Pass layer_norm_pass(std::size_t rows, float epsilon, std::vector<float> gain,
                      std::vector<float> shift);
+
+// dst = alg(first, second) of float32 values: add, sub, mul or div, in an index space of any dims,
+// where strides of sources may be 0. strides: of both, and of dst, whose elements lie apart.
+// constant: where it is not empty, it is the first source or the second, and no tensor.
+Pass arithmetic_pass(const std::string& alg, const Dims& dims, const std::vector<Dims>& strides,
+                     std::vector<float> constant, bool is_first);
+
+// dst = mask ? first : second, of bytes and float32 values, in an index space of any dims. strides:
+// of mask, first, second and dst. known: first and second, where they are numbers and no tensors.
+Pass select_pass(const Dims& dims, const std::vector<Dims>& strides,
+                 const std::vector<std::optional<float>>& known);
+
+// A byte of 1 for each float32 value that is NaN, of 0 for others.
+Pass is_nan_pass(std::size_t count);
+
+// A byte of 1 for each item of so many bytes that has one which is not 0, of 0 for others.
+Pass is_nonzero_pass(std::size_t count, std::size_t item);
+
+// dst[i] = src[places[i]], or fill where that is -1: items of so many bytes, of count in src.
+Pass pick_pass(std::size_t count, std::size_t item, std::vector<std::int64_t> places,
+               std::string fill);
+
+// dst[i] = table[indices[i]]: rows of a table that outlives the pass, by int64, from its end where
+// they are negative. Its run throws ArgumentError where an index is none.
+Pass rows_pass(std::size_t count, const py::array_t<float>& table);
 
 } // namespace pq

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <utility>
 
 namespace pq {
 
@@ -70,6 +72,24 @@ void register_pass(py::module_& m) {
           py::arg("src"), py::arg("dst"), "Codes of the mean over all places, channels last.");
     m.def("layer_norm_pass", &layer_norm_pass, py::arg("rows"), py::arg("epsilon"), py::arg("gain"),
           py::arg("shift"), "Rows of float32 values normalized, of as many columns as gain.");
+    m.def("arithmetic_pass", &arithmetic_pass, py::arg("alg"), py::arg("dims"), py::arg("strides"),
+          py::arg("constant"), py::arg("is_first"),
+          "Sums, differences, products or quotients of float32 values.");
+    m.def("select_pass", &select_pass, py::arg("dims"), py::arg("strides"), py::arg("known"),
+          "One of two float32 values by a byte.");
+    m.def("is_nan_pass", &is_nan_pass, py::arg("count"), "Bytes: which float32 values are NaN.");
+    m.def("is_nonzero_pass", &is_nonzero_pass, py::arg("count"), py::arg("item"),
+          "Bytes: which items are not all 0.");
+    m.def(
+            "pick_pass",
+            [](std::size_t count, std::size_t item, std::vector<std::int64_t> places,
+               const py::bytes& fill) {
+                return pick_pass(count, item, std::move(places), static_cast<std::string>(fill));
+            },
+            py::arg("count"), py::arg("item"), py::arg("places"), py::arg("fill"),
+            "Items by their places.");
+    m.def("rows_pass", &rows_pass, py::arg("count"), py::arg("table"), py::keep_alive<0, 2>(),
+          "Rows of a table by int64 indices.");
 }
 
 } // namespace pq

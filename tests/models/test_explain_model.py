@@ -52,8 +52,9 @@ def test_every_node_of_the_model_is_told_once(
         if each.op_type in layers or each.op_type.startswith("QLinear"):
             assert found.count(each.name) == 1
     for node in told["nodes"]:
-        assert bool(node["why"]) == (node["how"].split()[0] in {"reference", "FP32"})
-        is_layer = node["how"].startswith(("INT8", "FP32"))
+        precision = node["how"].split()[0]
+        assert bool(node["why"]) == (precision in {"reference", "floats", "FP32"})
+        is_layer = precision in {"INT8", "FP32"}
         assert bool(node["implementation"]) == is_layer
         if is_layer:
             assert node["kind"] in {"jit", "gemm"}

@@ -63,6 +63,9 @@ def test_tables_of_other_sizes_are_refused(table: bytes, sources: int) -> None:
         look_up([2], *[[1]] * (sources + 1), table=table)
 
 
+SPACE = ([2], [[1], [1], [1]])  # dims, and strides of three tensors
+
+
 @pytest.mark.parametrize(
     ("make", "error", "argument"),
     [
@@ -90,6 +93,26 @@ def test_tables_of_other_sizes_are_refused(table: bytes, sources: int) -> None:
         (lambda core: core.layer_norm_pass(FAR, 1e-5, [1.0] * 4, [0.0] * 4), ShapeError, "rows"),
         (lambda core: core.layer_norm_pass(2, -1.0, [1.0], [0.0]), ArgumentError, "epsilon"),
         (lambda core: core.layer_norm_pass(2, float("nan"), [1.0], [0.0]), ArgumentError, "eps"),
+        (lambda core: core.arithmetic_pass("pow", *SPACE[:2], [], False), ArgumentError, "alg"),
+        (lambda core: core.arithmetic_pass("add", [0], SPACE[1], [], False), ShapeError, "dims"),
+        (lambda core: core.arithmetic_pass("add", [2], [[1], [1]], [], False), LayoutError, "str"),
+        (lambda core: core.arithmetic_pass("add", *SPACE[:2], [1.0], False), ShapeError, "const"),
+        (
+            lambda core: core.arithmetic_pass("add", [2, 2], [[1, 1], [1, 1], [1, 1]], [], False),
+            LayoutError,
+            "strides",
+        ),
+        (lambda core: core.select_pass(*SPACE[:2], [None, None]), LayoutError, "strides"),
+        (lambda core: core.select_pass([2], [[1]] * 4, [None]), ShapeError, "known"),
+        (lambda core: core.is_nan_pass(FAR), ShapeError, "count"),
+        (lambda core: core.is_nonzero_pass(FAR, 8), ShapeError, "count"),
+        (lambda core: core.is_nonzero_pass(2, 0), ShapeError, "item"),
+        (lambda core: core.pick_pass(2, 4, [], b""), ShapeError, "places"),
+        (lambda core: core.pick_pass(2, 4, [2], b""), ArgumentError, "places"),
+        (lambda core: core.pick_pass(2, 4, [-1], b"12"), ArgumentError, "places"),
+        (lambda core: core.pick_pass(2, 17, [0], b""), ShapeError, "item"),
+        (lambda core: core.rows_pass(FAR, np.ones((2, 2), np.float32)), ShapeError, "count"),
+        (lambda core: core.rows_pass(2, np.ones(2, np.float32)), LayoutError, "table"),
     ],
 )
 def test_passes_of_impossible_sizes_and_values_are_refused(

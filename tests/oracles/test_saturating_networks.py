@@ -20,13 +20,6 @@ from support.isa import LIMIT_VARIABLE, reason_row_is_unavailable  # noqa: E402
 from support.oracles.networks import NETWORKS, SOURCE, dynamic, quantized  # noqa: E402
 from support.oracles.saturating import ran  # noqa: E402
 
-# What Python computes, with VNNI and without: activations and layers that the model has in floats.
-LEFT_TO_PYTHON = {
-    ("unet", "QOperator"): 2,
-    ("transformer", "QDQ"): 1,
-    ("transformer", "QOperator"): 1,
-}
-
 
 @pytest.fixture(scope="module", params=["AVX2", "AVX512_CORE"])
 def ask(request: pytest.FixtureRequest) -> Iterator[Any]:
@@ -58,8 +51,10 @@ def test_layers_that_may_saturate_run_in_float32(
     became = ask(ran, path, x)
     assert not became.has_vnni
     np.testing.assert_array_equal(became.nodes, became.network)
-    assert len(became.python) <= LEFT_TO_PYTHON.get((network, form), 0), became.python
+    assert not became.python
     in_floats = sum(how.startswith("FP32") for how in became.how.values())
+    # onnxruntime's quantizer leaves a transposed convolution in floats.
+    in_floats -= (network, form) == ("unet", "QOperator")
     assert in_floats
     line, *more = became.warnings
     assert line.startswith(f"weights of {in_floats} layers may saturate")

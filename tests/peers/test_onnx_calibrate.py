@@ -203,7 +203,7 @@ def test_batch_norms_behind_no_layer_are_layers() -> None:
     how = {name: each.how for each in found.model().graph.nodes for name in each.originals}
     assert how["norm1"] == how["relu1"] == how["norm2"] == how["relu2"] == "INT8 convolution"
     assert how["concat1"] == "codes moved"
-    assert how["concat2"] == how["pool"] == "reference"  # moves floats: nobody reads codes of it
+    assert how["concat2"] == how["pool"] == "floats"  # moves floats: nobody reads codes of it
     wide = found.with_floats(found.layers).model()
     assert np.array_equal(wide.run({"x": x})["y"], in_float(model, x))
     assert np.array_equal(found.model().network()(x)["y"], found.model().run({"x": x})["y"])
@@ -280,7 +280,7 @@ def test_layers_turn_back_until_a_bound_is_reached(calibration: pq.onnx.Calibrat
 def test_all_layers_turned_back_are_the_float_model(exact: pq.onnx.Calibration) -> None:
     (x,) = whole_batches(1, seed=9)
     model = exact.with_floats(exact.layers).model()
-    assert {each.how.split()[0] for each in model.graph.nodes} == {"FP32", "reference"}
+    assert {each.how.split()[0] for each in model.graph.nodes} == {"FP32", "floats"}
     assert np.array_equal(model.run({"x": x})["y"], in_float(blocks(is_exact=True), x))
     assert np.array_equal(model.network()(x)["y"], in_float(blocks(is_exact=True), x))
 
@@ -307,7 +307,7 @@ def test_layers_in_floats_read_each_other_without_codes(exact: pq.onnx.Calibrati
     # Nor does what adds or moves floats, if nobody reads codes of it.
     nodes = exact.with_floats(["conv1", "conv2", "conv3", "deconv"]).model().graph.nodes
     assert {each.how for each in nodes} == {
-        *("FP32 convolution", "FP32 deconvolution", "reference", "quantizer"),
+        *("FP32 convolution", "FP32 deconvolution", "floats", "quantizer"),
         *("codes computed", "codes moved", "INT8 inner_product"),
     }
     assert [each.output for each in nodes if each.how == "quantizer"] == ["d:codes"]

@@ -211,7 +211,7 @@ FLATTEN = Kind("Flatten", ours="Reshape", moves="always", reshapes=True)
 _AXES = (13, ("axes",))
 SQUEEZE = Kind("Squeeze", ours="Reshape", moves="always", reshapes=True, reads=_AXES)
 UNSQUEEZE = Kind("Unsqueeze", ours="Reshape", moves="always", reshapes=True, reads=_AXES)
-GATHER = Kind("Gather", moves="always")
+GATHER = Kind("Gather", ours="TableRows", moves="always")
 DEPTH_TO_SPACE = Kind("DepthToSpace", moves="always")
 SPACE_TO_DEPTH = Kind("SpaceToDepth", moves="always")
 RESIZE = Kind(
@@ -224,6 +224,15 @@ RESIZE = Kind(
     older=(11, "resize"),
 )
 UPSAMPLE = Kind("Upsample", grows=True, reads=(9, ("scales",)), older=(13, "upsample"))
+
+PAD = Kind("Pad", ours="Pick", grows=True, reads=(11, ("pads", "value")))
+TILE = Kind("Tile", ours="Pick", grows=True)
+EXPAND = Kind("Expand", since=8, ours="Pick", grows=True)
+GATHER_ND = Kind("GatherND", since=11, ours="Pick")
+
+# Conditions.
+AND, WHERE = Kind("And", ours="Pick"), Kind("Where", since=9, ours="Where")
+IS_NAN = Kind("IsNaN", since=9, ours="IsNaN")
 
 # What a graph is rid of.
 CONSTANT = Kind("Constant", compared=False)
@@ -262,11 +271,8 @@ _OTHERS = (
     _theirs("QLinearConcat", "Concat", "concat"),
     *(Kind(name, elementwise=True) for name in ("Reciprocal", "Selu", "Softsign")),
     Kind("Celu", since=12, elementwise=True),
-    Kind("Pad", grows=True, reads=(11, ("pads", "value"))),
-    Kind("Tile", grows=True),
     Kind("ReduceSum", reads=_AXES),
     Kind("TopK", reads=(10, ("k",))),
-    Kind("Expand", since=8, grows=True),
     *(Kind(name, since=9, grows=True) for name in ("ConstantOfShape", "OneHot")),
     Kind("Range", since=11, grows=True),
     Kind("LogSoftmax", axis_since=13, older=(13, "softmax")),
@@ -274,14 +280,13 @@ _OTHERS = (
 )
 # By opset: what runs by its definition in Python, and nobody asks more of.
 _BY_DEFINITION = {
-    1: "And ArgMax ArgMin Ceil Equal Floor GlobalLpPool Greater InstanceNormalization LRN "
+    1: "ArgMax ArgMin Ceil Equal Floor GlobalLpPool Greater InstanceNormalization LRN "
     "Less Log LpNormalization LpPool Mean Not Or ReduceL1 ReduceL2 ReduceLogSum "
     "ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSumSquare Sum Xor",
     7: "Acos Asin Atan Cos Sin Tan",
-    9: "Acosh Asinh Atanh Compress Cosh EyeLike IsNaN MeanVarianceNormalization NonZero Shrink "
-    "Sign Sinh Where",
+    9: "Acosh Asinh Atanh Compress Cosh EyeLike MeanVarianceNormalization NonZero Shrink Sign Sinh",
     10: "IsInf Mod NonMaxSuppression ReverseSequence ThresholdedRelu",
-    11: "BitShift CumSum Det GatherElements GatherND Round ScatterElements ScatterND Unique",
+    11: "BitShift CumSum Det GatherElements Round ScatterElements ScatterND Unique",
     12: "Einsum GreaterOrEqual LessOrEqual",
     14: "Trilu",
     15: "CastLike",

@@ -81,7 +81,7 @@ def load(
         "saturation": saturation,
     }
     settled = {name: each for name, each in told.items() if each is not None}
-    options = {"floats": None, **stored, **settled}
+    options = {**stored, **settled}
     path = Path(model) if isinstance(model, (str, os.PathLike)) else _NAMELESS
     return LoadedModel(graph, fuse(graph, **options), path, options)
 

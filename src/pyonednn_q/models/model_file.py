@@ -64,8 +64,8 @@ def read(
     arrays : mapping of str to ndarray, optional
         Inputs, whose dims are those of the model where it leaves them open.
     as_written : bool
-        Whether it runs as other runtimes have it: with a rounding at each of its quantizers, and
-        layers of floats as ONNX has them. Else as `load` has it.
+        Whether it runs as other runtimes have it: with a rounding at each of its quantizers.
+        Else as `load` has it.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def read(
     told = {"exact_rounding": options.exact_rounding, "saturation": options.saturation}
     if not as_written:
         said = {name: each for name, each in told.items() if each != _USUAL[name]}
-        told = {"floats": None, **stored, **said}
+        told = {**stored, **said}
     fused = onnx.fuse(graph, **told)
     return ModelFile(path, graph, onnx.Model(fused))
 

@@ -92,6 +92,7 @@ _LOOKS = {
 }
 _OF_HOW = {
     "reference": "float",
+    "floats": "float",
     "codes computed": "computed",
     "codes moved": "codes",
     "quantizer": "codes",

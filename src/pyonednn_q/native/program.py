@@ -97,6 +97,80 @@ class Pass:
         core = runtime.core.layer_norm_pass(rows, epsilon, gain.tolist(), shift.tolist())
         return cls(core, f"normalization of {rows} rows of {gain.size}")
 
+    @classmethod
+    def arithmetic(
+        cls,
+        alg: str,
+        dims: Sequence[int],
+        strides: Sequence[Sequence[int]],
+        constant: Array | None = None,
+        *,
+        is_first: bool = False,
+    ) -> Pass:
+        """Return dst = alg(first, second) of float32 values.
+
+        Parameters
+        ----------
+        alg : {"add", "sub", "mul", "div"}
+            What is done.
+        dims : sequence of int
+            Of the index space.
+        strides : sequence of sequence of int
+            Of both sources, 0 where they are the same along a dimension, and of dst.
+        constant : ndarray of float32, optional
+            A source that is no tensor, without gaps.
+        is_first : bool
+            Whether the constant is the first source.
+        """
+        known = [] if constant is None else constant.ravel().tolist()
+        core = runtime.core.arithmetic_pass(
+            alg, list(dims), [list(each) for each in strides], known, is_first
+        )
+        return cls(core, f"{alg} of {cross(dims)} values")
+
+    @classmethod
+    def select(
+        cls,
+        dims: Sequence[int],
+        strides: Sequence[Sequence[int]],
+        known: Sequence[float | None],
+    ) -> Pass:
+        """Return dst = condition ? first : second, of bytes and float32 values.
+
+        Parameters
+        ----------
+        dims : sequence of int
+            Of the index space.
+        strides : sequence of sequence of int
+            Of condition, first, second, 0 where they are the same along a dimension, and of dst.
+        known : sequence of (float or None)
+            First and second, where they are numbers and no tensors.
+        """
+        steps = [list(each) for each in strides]
+        core = runtime.core.select_pass(list(dims), steps, list(known))
+        return cls(core, f"one of two for {cross(dims)}")
+
+    @classmethod
+    def pick(cls, count: int, item: int, places: Array, fill: bytes) -> Pass:
+        """Return dst[i] = src[places[i]], or `fill` for -1: items of so many bytes, of `count`."""
+        core = runtime.core.pick_pass(count, item, places.ravel().tolist(), fill)
+        return cls(core, f"{places.size} items of {count}")
+
+    @classmethod
+    def rows(cls, count: int, table: Array) -> Pass:
+        """Return rows of a float32 table by `count` indices of int64."""
+        return cls(runtime.core.rows_pass(count, table), f"{count} rows of {table.shape[0]}")
+
+    @classmethod
+    def is_nan(cls, count: int) -> Pass:
+        """Return a byte of 1 for each float32 value that is NaN, of 0 for others."""
+        return cls(runtime.core.is_nan_pass(count), f"which of {count} are NaN")
+
+    @classmethod
+    def is_nonzero(cls, count: int, item: int) -> Pass:
+        """Return a byte of 1 for each item of so many bytes that is not all 0, of 0 for others."""
+        return cls(runtime.core.is_nonzero_pass(count, item), f"which of {count} are not 0")
+
 
 def _codes(params: QParams) -> tuple[float, int, str]:
     """Return what codes are worth, as the extension takes it."""

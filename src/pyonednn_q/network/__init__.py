@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pyonednn_q.network.calibration import NetworkCalibration
 from pyonednn_q.network.compiled import Compiled
+from pyonednn_q.network.floats import Elementwise, FloatArithmetic, FloatMatMul
 from pyonednn_q.network.graph import Network, Node
 from pyonednn_q.network.moves import Lookup, Repeat, Slice, Transpose
 from pyonednn_q.network.operations import (
@@ -20,6 +21,7 @@ from pyonednn_q.network.operations import (
     Reshape,
 )
 from pyonednn_q.network.rows import CodeMatMul, LayerNorm, Softmax
+from pyonednn_q.network.selections import IsNaN, IsNonzero, Pick, TableRows, Where
 from pyonednn_q.network.sequence import sequential
 
 __all__ = [
@@ -28,11 +30,17 @@ __all__ = [
     "Concat",
     "Convert",
     "Dequantize",
+    "Elementwise",
+    "FloatArithmetic",
+    "FloatMatMul",
+    "IsNaN",
+    "IsNonzero",
     "LayerNorm",
     "Lookup",
     "Network",
     "NetworkCalibration",
     "Node",
+    "Pick",
     "Pool",
     "PythonCall",
     "Quantize",
@@ -40,6 +48,8 @@ __all__ = [
     "Reshape",
     "Slice",
     "Softmax",
+    "TableRows",
     "Transpose",
+    "Where",
     "sequential",
 ]

@@ -88,7 +88,7 @@ class Lookup:
         if len(specs) == 2 and specs[1].dims == dims != specs[0].dims:
             # Gates come second.
             table, specs, src = np.ascontiguousarray(table.T), specs[::-1], src[::-1]
-        strides = [*(_along(spec, dims) for spec in specs), known(result)]
+        strides = [*(strides_along(spec, dims) for spec in specs), known(result)]
         product = None if len(specs) == 1 else product_of(table, *(s.dtype for s in specs))
         at.add(Pass.look_up(table, dims, *strides, product=product), src, dst, result)
 
@@ -123,7 +123,7 @@ class Transpose:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of a tensor along one dimension: a view; of codes a copy where it has steps.
+    """A part of a tensor along one dimension: a view; a copy where it has steps.
 
     Parameters
     ----------
@@ -162,14 +162,19 @@ class Slice:
         if self.step == 1:
             at.view(dst, name, part, offset)
             return
-        if spec.dtype not in _BYTES:
-            raise DTypeError("src", spec.dtype, "u8 or s8, for a step of more than 1")
+        if spec.dtype not in {*_BYTES, "f32"}:
+            raise DTypeError("src", spec.dtype, "u8, s8 or f32, for a step of more than 1")
         begun = at.fresh(dst)
         at.view(begun, name, part, offset)
         dims[axis] = self.length
         strides[axis] *= self.step
         result = natural(tuple(dims), spec.dtype)
-        at.add(Pass.look_up(_SAME, dims, strides, known(result)), (begun,), dst, result)
+        if spec.dtype == "f32":  # times 1
+            steps = (strides, [0] * len(dims), known(result))
+            copy = Pass.arithmetic("mul", dims, steps, np.ones(1, np.float32))
+        else:
+            copy = Pass.look_up(_SAME, dims, strides, known(result))
+        at.add(copy, (begun,), dst, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +223,7 @@ def known(spec: TensorSpec) -> tuple[int, ...]:
     return spec.strides
 
 
-def _along(spec: TensorSpec, dims: tuple[int, ...]) -> list[int]:
+def strides_along(spec: TensorSpec, dims: tuple[int, ...]) -> list[int]:
     """Return strides for dims to which a tensor is broadcast."""
     before = [0] * (len(dims) - spec.ndim)
     steps = zip(spec.dims, known(spec), strict=True)

@@ -14,6 +14,7 @@ from pyonednn_q.errors import ArgumentError, DTypeError, Error, ShapeError
 from pyonednn_q.native import prepare
 from pyonednn_q.native.program import Pass
 from pyonednn_q.native.sums import may_saturate
+from pyonednn_q.network.floats import floats_of
 from pyonednn_q.network.moves import known
 from pyonednn_q.network.operations import Dequantize, Quantize
 from pyonednn_q.primitive.attr import Attr, Scale, ZeroPoint
@@ -171,7 +172,7 @@ class Softmax:
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
         """Add its primitive."""
         (name,) = src
-        spec = _floats(at, name)
+        spec = floats_of(at, name)
         dense = TensorSpec.dense(spec.dims, "f32")
         softmax = prepare(SoftmaxProblem(dense, dense, self.axis))
         at.add(softmax, (at.in_layout(name, dense),), dst, softmax.layout("dst"))
@@ -209,17 +210,10 @@ class LayerNorm:
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
         """Add our pass over memory."""
         (name,) = src
-        spec = _floats(at, name)
+        spec = floats_of(at, name)
         if spec.dims[-self.gain.ndim :] != self.gain.shape:
             raise ShapeError("gain", str(self.gain.shape), f"the last dimensions of {spec.dims}")
         dense = TensorSpec.dense(spec.dims, "f32")
         rows = spec.size // self.gain.size
         normal = Pass.layer_norm(rows, self.epsilon, self.gain.ravel(), self.shift.ravel())
         at.add(normal, (at.in_layout(name, dense),), dst, dense)
-
-
-def _floats(at: Lowering, name: str) -> TensorSpec:
-    spec = at.specs[name]
-    if spec.dtype != "f32":
-        raise DTypeError("src", spec.dtype, "f32")
-    return spec

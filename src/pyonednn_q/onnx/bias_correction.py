@@ -49,7 +49,7 @@ class SourceMeans:
                 continue
             array = values[name]
             # A convolution's channels are dim 1, a product's the last.
-            axis = 1 if layer.row is kinds.CONV else array.ndim - 1
+            axis = 1 if layer.row in {kinds.CONV, kinds.CONV_TRANSPOSE} else array.ndim - 1
             if (name, axis) not in known:
                 others = tuple(at for at in range(array.ndim) if at != axis)
                 known[name, axis] = array.sum(axis=others, dtype=np.float64)

@@ -19,7 +19,7 @@ from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.onnx.layer_reader import NoLayer, weights_of, with_live_channels
-from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
+from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.onnx.saturating_layers import narrowed, saturates
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
@@ -66,8 +66,8 @@ def dynamic_layer(
         return NoLayer(f"weights of shape {codes.shape}, scales of {scale.shape}: one a column")
     try:
         wei_q = _wei_q(codes, scale, point, axis)
-        src = CodeTensor(store.inputs[0], QParams(1.0, 0, "u8"), store)
-        weights = weights_of(kind, view, node, src, CodeTensor(node.inputs[1], wei_q, node))
+        src = store.inputs[0]
+        weights = weights_of(kind, view, node, src, wei_q, codes)
         if isinstance(weights, NoLayer):
             return weights
         weights = with_live_channels(weights)
@@ -81,13 +81,13 @@ def dynamic_layer(
             options |= {"src_q": Dynamic("u8"), "dst_q": tail.dst_q}
             options["saturation"] = "allow" if saturation == "allow" else "refuse"
             operator = weights.make(weights.codes, wei_q=weights.q, **options)
-            if saturation == "narrow" and saturates(operator, view.dims(src.name)):
+            if saturation == "narrow" and saturates(operator, view.dims(src)):
                 narrow, narrow_q, why = narrowed(weights.codes, weights.q)
                 operator = weights.make(narrow, wei_q=narrow_q, **options)
     except (ArgumentError, UnsupportedError) as error:
         return NoLayer(shortened(str(error), 300))
     own = (store, before, node, *parts, *tail.parts)
-    return FusedNode(node.name, operator, (src.name,), tail.operands, (tail.value,), own, why)
+    return FusedNode(node.name, operator, (src,), tail.operands, (tail.value,), own, why)
 
 
 def _scaling(

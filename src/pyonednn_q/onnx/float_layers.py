@@ -13,7 +13,7 @@ from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.onnx.layer_reader import NoLayer, weights_of
-from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
+from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.ops.dense import InnerProduct
 from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shortened
@@ -42,23 +42,19 @@ def float_layer(
         Of weights and source. Products are summed, and the chain computed, in float32 either way.
     """
     src, wei = node.inputs[:2]
-    codes = None if wei in view.constants else view.dequantized(wei)
     known = view.float_constant(wei)
     if view.dtype(src) != "float32" or known is None or known.dtype != np.float32:
         return NoLayer("a source or weights that are not float32, or weights that are computed")
-    tensor = CodeTensor(wei, _ONE, node) if codes is None else codes
     try:
-        weights = weights_of(node.row, view, node, CodeTensor(src, _ONE, node), tensor)
+        weights = weights_of(node.row, view, node, src, _ONE, known)
         if isinstance(weights, NoLayer):
             return weights
         values = weights.codes
-        if codes is not None:
-            values = weights.q.dequantize(weights.codes)
-        elif weights.make is InnerProduct:  # of Gemm, alone with a factor
+        if weights.make is InnerProduct:  # of Gemm, alone with a factor
             values = values * np.float32(node.attributes.get("alpha", 1.0))
         values = values.astype(dtypes.numpy_dtype(dtype), copy=False)
         bias = _bias(view, node)
-        passes = codes is not None
+        passes = wei not in view.constants
         tail = chains.tail(node.outputs[0], weights.axis, stores=False, passes=passes)
         operator = weights.make(values, bias, dst="f32", post=tail.post, **weights.options)
     except (ArgumentError, UnsupportedError) as error:
@@ -72,9 +68,11 @@ def _bias(view: GraphView, node: GraphNode) -> Array | None:
     if not name:
         return None
     known = view.float_constant(name)
-    values = None if known is None else known.reshape(-1)
     channels = (view.dims(node.outputs[0]) or (0, 0))[1]
-    if values is None or values.size not in {1, channels}:
+    if known is None:
         raise ArgumentError("bias", "values that are computed", "constants")
+    if known.size != 1 and not known.shape[-1] == known.size == channels:
+        raise ArgumentError("bias", f"{known.shape}", "one value for each channel")
+    values = known.reshape(-1)
     beta = node.attributes.get("beta", 1.0) if node.row is kinds.GEMM else 1.0
     return np.asarray(np.broadcast_to(values, (channels,)) * np.float32(beta), np.float32)

@@ -102,6 +102,8 @@ class FusedNode:
         same.
     why : str
         Why it does not run on codes, and what would change that; empty where it does.
+    is_compiled : bool
+        Of a GraphNode, once a `Model` has it: whether operations of a network do the same.
     """
 
     name: str
@@ -111,6 +113,7 @@ class FusedNode:
     outputs: tuple[str, ...]
     parts: tuple[GraphNode, ...]
     why: str = ""
+    is_compiled: bool = False
 
     @property
     def output(self) -> str:
@@ -129,9 +132,9 @@ class FusedNode:
 
     @property
     def how(self) -> str:
-        """How it runs, in some words."""
+        """How it runs, in some words; reference: by its definition, in Python."""
         if isinstance(self.operator, GraphNode):
-            return "reference"
+            return "floats" if self.is_compiled else "reference"
         if isinstance(self.operator, CodeOperation):
             if self.operator.row.is_quantizer:
                 return "quantizer"

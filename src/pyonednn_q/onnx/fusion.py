@@ -38,7 +38,7 @@ def fuse(
     *,
     exact_rounding: bool = False,
     keep_rounding: bool = True,
-    floats: Mapping[str, str] | None = _NONE,
+    floats: Mapping[str, str] = _NONE,
     saturation: str = "f32",
 ) -> FusedGraph:
     """Return the calls that a model becomes.
@@ -55,9 +55,9 @@ def fuse(
         addition behind it. False: such values are limited to what codes hold, and stay float32:
         faster, and no further from the float model, but other codes than the model says.
     floats : mapping of str to {"f32", "bf16"}
-        Layers of float weights, by name, that run as primitives of that type with what follows
-        them. Without instructions for bf16 it is f32, and the node says so. None: every layer that
-        reads no codes, in f32; others than those that are named run as ONNX has them.
+        Layers, by name, that run as primitives of that type with what follows them, as all layers
+        that cannot be INT8 do in f32. Without instructions for bf16 it is f32, and the node says
+        so.
     saturation : {"f32", "narrow", "allow", "refuse"}
         What becomes of layers whose products no kernel sums exactly without VNNI
         (docs/saturation.md). f32: primitives of float32 on the real values of their codes; of a
@@ -75,8 +75,8 @@ def fuse(
     flag("exact_rounding", exact_rounding)
     flag("keep_rounding", keep_rounding)
     one_of("saturation", saturation, SATURATIONS)
-    types = None if floats is None else named("floats", floats, str)
-    for name, dtype in (types or {}).items():
+    types = named("floats", floats, str)
+    for name, dtype in types.items():
         one_of(f"floats[{shown(name)}]", dtype, FLOAT_TYPES)
     if graph.symbols:
         same = {"exact_rounding": exact_rounding, "keep_rounding": keep_rounding}
@@ -92,7 +92,7 @@ def fuse(
         if node.row is kinds.MATMUL_BITS
     }
     fused = _Fusion(view, layers, types, bits, saturation).result(changes)
-    return warn_of_floats(fused, types or ())
+    return warn_of_floats(fused, types)
 
 
 class _Fusion:
@@ -102,12 +102,11 @@ class _Fusion:
         self,
         view: GraphView,
         layers: LayerReader,
-        floats: Mapping[str, str] | None,
+        floats: Mapping[str, str],
         bits: Mapping[str, int],
         saturation: str,
     ) -> None:
-        self._saturation, self._floats = saturation, floats or {}
-        self._has_primitives_of_floats = floats is None
+        self._saturation, self._floats = saturation, floats
         self._saturating: list[str] = []  # names of layers
         self._bits = bits  # of weights in blocks, by the name of the product
         self._graph, self._view, self._layers = view.graph, view, layers
@@ -158,15 +157,16 @@ class _Fusion:
     def _layer(self, node: GraphNode) -> FusedNode | NoLayer:
         if node.row.form == "integer":
             return self._exact(node, dynamic_layer(self._view, node, self._saturation))
-        if node.name not in self._floats:
-            codes = self._exact(node, self._layers.fused(node))
-            if not (isinstance(codes, NoLayer) and self._has_primitives_of_floats):
-                return codes
-            real = float_layer(self._view, self._chains, node)
-            return codes if isinstance(real, NoLayer) else replace(real, why=codes.why)
-        dtype, why = float_type(self._floats[node.name])
-        layer = float_layer(self._view, self._chains, node, dtype)
-        return layer if isinstance(layer, NoLayer) else replace(layer, why=why)
+        if node.name in self._floats:
+            dtype, why = float_type(self._floats[node.name])
+            layer = float_layer(self._view, self._chains, node, dtype)
+            return layer if isinstance(layer, NoLayer) else replace(layer, why=why)
+        exact = self._exact(node, self._layers.fused(node))
+        if not isinstance(exact, NoLayer):
+            return exact
+        real = float_layer(self._view, self._layers.chains, node)
+        why = self._of_bits(node) or exact.why
+        return exact if isinstance(real, NoLayer) else replace(real, why=why)
 
     def _exact(self, node: GraphNode, layer: FusedNode | NoLayer) -> FusedNode | NoLayer:
         """Return a layer, or what stands for one whose weights may saturate."""
@@ -321,7 +321,9 @@ class _Fusion:
         ]
         nodes = [*self._nodes.values()]
         read = {name for node in nodes for name in node.reads}
-        read |= _read_by_parts(node for node in nodes if len(node.parts) > 1)
+        read |= _read_by_parts(
+            node for node in nodes if len(node.parts) > 1 or isinstance(node.operator, Operator)
+        )
         for place, node in of_constants:
             is_read = node.output in read or node.output in self._graph.outputs
             real = self._view.float_constant(node.output) if is_read else None

@@ -81,8 +81,9 @@ class LayerReader:
             return NoLayer(f"{have}: quantize constant ones to 8 bits")
         if src.q.axis is not None:
             return NoLayer("a source with a scale per channel: one for the tensor would do")
+        codes = self._view.constants[wei.name]
         try:
-            weights = weights_of(node.row, self._view, node, src, wei)
+            weights = weights_of(node.row, self._view, node, src.name, wei.q, codes)
         except (ArgumentError, UnsupportedError) as error:
             return NoLayer(shortened(str(error), 300))
         if isinstance(weights, NoLayer):
@@ -199,18 +200,34 @@ def _real(bias: Array | None, src: CodeTensor, weights: LayerWeights) -> Array |
 
 
 def weights_of(
-    kind: Kind, view: GraphView, node: GraphNode, src: CodeTensor, wei: CodeTensor
+    kind: Kind, view: GraphView, node: GraphNode, src: str, q: QParams, codes: Array
 ) -> LayerWeights | NoLayer:
-    """Return the weights of a kind of layers, as its operator takes them."""
+    """Return the weights of a kind of layers, as its operator takes them.
+
+    Parameters
+    ----------
+    kind : Kind
+        Of a layer.
+    view : GraphView
+        Of the graph.
+    node : GraphNode
+        The layer.
+    src : str
+        Tensor of its source.
+    q : QParams
+        What codes mean.
+    codes : ndarray
+        Of the weights, as the node has them; or real values, with `q` of a tensor.
+    """
     match kind.layer:
         case "convolution":
-            return _convolution(view, node, src, wei)
+            return _convolution(view, node, src, q, codes)
         case "deconvolution":
-            return _deconvolution(view, node, src, wei)
+            return _deconvolution(view, node, src, q, codes)
         case "inner_product":
-            return _gemm(view, node, wei)
+            return _gemm(node, q, codes)
         case _:
-            return _matmul(view, src, wei)
+            return _matmul(view, src, q, codes)
 
 
 def with_live_channels(weights: LayerWeights, src_scale: float = 1.0) -> LayerWeights:
@@ -225,21 +242,21 @@ def _channels(weights: LayerWeights) -> int:
 
 
 def _convolution(
-    view: GraphView, node: GraphNode, src: CodeTensor, wei: CodeTensor
+    view: GraphView, node: GraphNode, src: str, q: QParams, codes: Array
 ) -> LayerWeights | NoLayer:
-    dims, codes = view.dims(src.name), view.constants[wei.name]
+    dims = view.dims(src)
     if dims is None:
         return NoLayer("a source whose dims are not known")
     how = geometry.convolution(("X", "W"), dims, codes.shape, **_window(node))
-    if wei.q.axis not in {None, 0}:
-        return _wrong_axis(wei, 0)
-    return LayerWeights(Conv, codes, wei.q, 1, dict(how.options))
+    if q.axis not in {None, 0}:
+        return _wrong_axis(q, 0)
+    return LayerWeights(Conv, codes, q, 1, dict(how.options))
 
 
 def _deconvolution(
-    view: GraphView, node: GraphNode, src: CodeTensor, wei: CodeTensor
+    view: GraphView, node: GraphNode, src: str, q: QParams, codes: Array
 ) -> LayerWeights | NoLayer:
-    dims, codes = view.dims(src.name), view.constants[wei.name]
+    dims = view.dims(src)
     if dims is None:
         return NoLayer("a source whose dims are not known")
     window = _window(node)
@@ -248,20 +265,18 @@ def _deconvolution(
     how = geometry.transposed(dims, codes.shape, **window)
     if min(how.lo + how.hi) < 0:
         return NoLayer("places beyond what the kernel reaches: pads of at least output_padding")
-    if wei.q.axis not in {None, 1}:
-        return _wrong_axis(wei, 1)
+    if q.axis not in {None, 1}:
+        return _wrong_axis(q, 1)
     channels, outputs, *kernel = codes.shape
     by_group = codes.reshape(how.groups, channels // how.groups, outputs, *kernel).swapaxes(1, 2)
     outputs_first = by_group.reshape(how.groups * outputs, channels // how.groups, *kernel)
-    q = wei.q
     if q.axis is not None:
         scale, point = (np.tile(each, how.groups) for each in (q.scale, q.zero_point))
         q = QParams(scale, point, q.dtype, axis=0)
     return LayerWeights(Deconv, outputs_first, q, 1, dict(how.options))
 
 
-def _gemm(view: GraphView, node: GraphNode, wei: CodeTensor) -> LayerWeights | NoLayer:
-    codes = view.constants[wei.name]
+def _gemm(node: GraphNode, q: QParams, codes: Array) -> LayerWeights | NoLayer:
     attributes = node.attributes
     alpha, is_transposed = attributes.get("alpha", 1.0), bool(attributes.get("transB", 0))
     if attributes.get("transA", 0):
@@ -269,25 +284,21 @@ def _gemm(view: GraphView, node: GraphNode, wei: CodeTensor) -> LayerWeights | N
     if not alpha > 0:
         return NoLayer(f"alpha {alpha}: a positive one would do")
     axis = 0 if is_transposed else 1
-    if codes.ndim != 2 or (wei.q.axis is not None and wei.q.axis % 2 != axis):
-        return _wrong_axis(wei, axis)
-    q = wei.q
+    if codes.ndim != 2 or (q.axis is not None and q.axis % 2 != axis):
+        return _wrong_axis(q, axis)
     scale = np.asarray(q.scale) * alpha
     own = QParams(scale, q.zero_point, q.dtype, axis=None if q.axis is None else 0)
     return LayerWeights(InnerProduct, codes if is_transposed else codes.T, own, 1, {})
 
 
-def _matmul(view: GraphView, src: CodeTensor, wei: CodeTensor) -> LayerWeights | NoLayer:
-    codes, dims = view.constants[wei.name], view.dims(src.name)
+def _matmul(view: GraphView, src: str, q: QParams, codes: Array) -> LayerWeights | NoLayer:
+    dims = view.dims(src)
     if codes.ndim != 2 or dims is None or len(dims) < 2:
         return NoLayer(f"weights of {codes.ndim} dims: 2 would do")
-    if wei.q.axis is not None and wei.q.axis % 2 != 1:
-        return _wrong_axis(wei, 1)
-    q = (
-        wei.q
-        if wei.q.axis is None
-        else QParams(wei.q.scale, wei.q.zero_point, wei.q.dtype, axis=-1)
-    )
+    if q.axis is not None and q.axis % 2 != 1:
+        return _wrong_axis(q, 1)
+    if q.axis is not None:
+        q = QParams(q.scale, q.zero_point, q.dtype, axis=-1)
     return LayerWeights(MatMul, codes, q, -1, {})
 
 
@@ -299,5 +310,5 @@ def _window(node: GraphNode) -> dict[str, Any]:
     return window
 
 
-def _wrong_axis(wei: CodeTensor, axis: int) -> NoLayer:
-    return NoLayer(f"scales along axis {wei.q.axis} of the weights: axis {axis} would do")
+def _wrong_axis(q: QParams, axis: int) -> NoLayer:
+    return NoLayer(f"scales along axis {q.axis} of the weights: axis {axis} would do")

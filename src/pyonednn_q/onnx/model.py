@@ -20,7 +20,7 @@ from pyonednn_q.errors import (
 )
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
-from pyonednn_q.network import CodeMatMul
+from pyonednn_q.network import CodeMatMul, PythonCall
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
@@ -76,8 +76,8 @@ class Model:
         self._steps = tuple(steps for steps, _, _ in became)
         self.calls = tuple(call for _, call, _ in became)
         nodes = tuple(
-            replace(node, why=node.why or why)
-            for node, (_, _, why) in zip(nodes, became, strict=True)
+            replace(node, why=node.why or why, is_compiled=_is_compiled(steps))
+            for node, (steps, _, why) in zip(nodes, became, strict=True)
         )
         self.graph = replace(graph, nodes=nodes)
         lowered_to = [step for steps in self._steps if isinstance(steps, list) for step in steps]
@@ -279,6 +279,10 @@ def _lowered(
         return lowered(node, call, graph, taken)
     except UnsupportedError as error:
         return error, call, ""
+
+
+def _is_compiled(steps: list[Node] | UnsupportedError) -> bool:
+    return isinstance(steps, list) and not any(isinstance(s.runs, PythonCall) for s in steps)
 
 
 def _call(node: FusedNode, graph: FusedGraph) -> Callable[[Values], tuple[Array, ...]]:

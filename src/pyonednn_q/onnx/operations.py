@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from pyonednn_q.network import (
     CodeMatMul,
     Concat,
     Dequantize,
-    LayerNorm,
     Pool,
     Quantize,
     Repeat,
@@ -26,9 +25,12 @@ from pyonednn_q.network import (
 )
 from pyonednn_q.onnx.code_tables import requantized
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
+from pyonednn_q.onnx.reference_windows import PoolWindows
 
 if TYPE_CHECKING:
     from pyonednn_q.qparams import QParams
+
+Array = np.ndarray[Any, Any]
 
 
 def operations_of(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
@@ -67,11 +69,13 @@ def _moved(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any
     return moves if not moves or tables[0] is None else (*moves, tables[0])
 
 
-def parts_of(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> list[Slice]:
-    """Return the parts of a Split of codes."""
-    axis = int(what.attributes.get("axis", 0))
+def parts_of(
+    attributes: Mapping[str, Any], outputs: Sequence[str], graph: FusedGraph
+) -> list[Slice]:
+    """Return the parts of a Split."""
+    axis = int(attributes.get("axis", 0))
     parts, start = [], 0
-    for name in node.outputs:
+    for name in outputs:
         length = dims_of(name, graph)[axis]
         parts.append(Slice(axis, start, length))
         start += length
@@ -98,56 +102,8 @@ def _softmax(what: CodeOperation, graph: FusedGraph) -> tuple[Any, ...]:
     return Dequantize(src_q), known, Quantize(dst_q)
 
 
-def float_operation(what: GraphNode, graph: FusedGraph) -> Any:  # noqa: ANN401 - an operation
-    """Return what a node of computed tensors does: moves or pools its values, or normalizes floats.
-
-    The mean of floats is one of another order of sums than NumPy's.
-    """
-    if what.domain:
-        return None
-    if what.row.pool and what.row.over != "axes":
-        return _float_pool(what, graph)
-    if what.row is kinds.CONCAT:
-        return Concat(int(what.attributes["axis"]))
-    if what.row.reshapes:
-        return Reshape(dims_of(what.outputs[0], graph))
-    if what.row is kinds.LAYER_NORM:
-        return _layer_norm(what, graph)
-    return (
-        _transpose(what.attributes, what.outputs[0], graph) if what.row is kinds.TRANSPOSE else None
-    )
-
-
-def _float_pool(what: GraphNode, graph: FusedGraph) -> Pool | None:
-    if graph.tensors[what.outputs[0]].dtype != "float32" or any(what.outputs[1:]):
-        return None
-    is_max = what.row.pool == "max"
-    if what.row.over == "places":
-        return Pool("max" if is_max else "avg_include_padding")
-    if not _has_whole_windows(what):
-        return None
-    if is_max:
-        return _window("max", what.attributes)
-    whole = what.attributes.get("count_include_pad", 0)
-    return _window("avg_include_padding" if whole else "avg_exclude_padding", what.attributes)
-
-
-def _layer_norm(what: GraphNode, graph: FusedGraph) -> LayerNorm | None:
-    gain = graph.constants.get(what.input(1))
-    shift = graph.constants.get(what.input(2))
-    src = dims_of(what.inputs[0], graph)
-    axis = what.attributes.get("axis", -1) % len(src)
-    if gain is None or gain.dtype != np.float32 or gain.shape != src[axis:]:
-        return None
-    if what.input(2) and (shift is None or shift.shape != gain.shape):
-        return None
-    if any(what.outputs[1:]) or what.attributes.get("stash_type", 1) != 1:
-        return None
-    shift = np.zeros_like(gain) if shift is None else shift
-    return LayerNorm(gain, shift, float(what.attributes.get("epsilon", 1e-5)))
-
-
-def _transpose(attributes: Mapping[str, Any], output: str, graph: FusedGraph) -> Transpose:
+def transposed(attributes: Mapping[str, Any], output: str, graph: FusedGraph) -> Transpose:
+    """Return the view that a Transpose is."""
     reverse = range(len(dims_of(output, graph)))[::-1]
     return Transpose(tuple(attributes.get("perm", reverse)))
 
@@ -157,14 +113,14 @@ def _moves(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any
     if what.row.reshapes:
         return (Reshape(dims_of(node.output, graph)),)
     if what.row is kinds.TRANSPOSE:
-        return (_transpose(what.attributes, node.output, graph),)
+        return (transposed(what.attributes, node.output, graph),)
     if what.row is kinds.RESIZE:
         return _repeat(what, dims_of(node.inputs[0], graph), dims_of(node.output, graph))
     if what.row is kinds.SLICE:
-        return _slices(what, dims_of(node.inputs[0], graph))
+        return slices_of(what.constants, dims_of(node.inputs[0], graph))
     if what.row is kinds.GLOBAL_MAX_POOL:
         return (Pool("max"),)
-    return (_window("max", what.attributes),) if _has_whole_windows(what) else ()
+    return _windows(what, node, graph)
 
 
 def _repeat(what: CodeOperation, src: Dims, dst: Dims) -> tuple[Any, ...]:
@@ -187,12 +143,13 @@ def _repeat(what: CodeOperation, src: Dims, dst: Dims) -> tuple[Any, ...]:
     return (Repeat(times),)
 
 
-def _slices(what: CodeOperation, src: Dims) -> tuple[Any, ...]:
-    if not {1, 2} <= set(what.constants):
+def slices_of(constants: Mapping[int, Array], src: Dims) -> tuple[Slice, ...]:
+    """Return a Slice of constant bounds, by the places of its inputs; empty where it is none."""
+    if not {1, 2} <= set(constants):
         return ()
-    starts, ends = (what.constants[at].ravel().tolist() for at in (1, 2))
-    axes = what.constants[3].ravel().tolist() if 3 in what.constants else range(len(starts))
-    steps = what.constants[4].ravel().tolist() if 4 in what.constants else [1] * len(starts)
+    starts, ends = (constants[at].ravel().tolist() for at in (1, 2))
+    axes = constants[3].ravel().tolist() if 3 in constants else range(len(starts))
+    steps = constants[4].ravel().tolist() if 4 in constants else [1] * len(starts)
     slices = []
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         if step < 1:
@@ -216,14 +173,13 @@ def _mean(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any,
     if src_q is None or dst_q is None:
         return ()
     if what.row.over == "places":
-        pool = Pool("avg_include_padding")
-    elif _has_whole_windows(what):
-        whole = bool(what.attributes.get("count_include_pad", 0))
-        alg = "avg_include_padding" if whole else "avg_exclude_padding"
-        pool = _window(alg, what.attributes)
-    elif what.row.over == "axes" and _is_over_places(what, dims_of(node.inputs[0], graph)):
-        pool = Pool("avg_include_padding")
+        pool: Pool | None = Pool("avg_include_padding")
+    elif what.row.over == "windows":
+        (pool,) = _windows(what, node, graph) or (None,)
     else:
+        over = is_over_places(what.attributes, what.constants, dims_of(node.inputs[0], graph))
+        pool = Pool("avg_include_padding") if over else None
+    if pool is None:
         return ()
     if src_q != dst_q or pool.counts_pads:
         pool = replace(pool, src_q=src_q, dst_q=dst_q)
@@ -231,30 +187,53 @@ def _mean(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any,
     return (pool,) if keeps else (pool, Reshape(dims_of(node.output, graph)))
 
 
-def _is_over_places(what: CodeOperation, src: Dims) -> bool:
+def is_over_places(attributes: Mapping[str, Any], constants: Mapping[int, Any], src: Dims) -> bool:
     """Tell whether a mean is one over all dimensions but of batch and channels."""
-    axes = what.constants[1].ravel() if 1 in what.constants else what.attributes.get("axes", ())
+    axes = constants[1].ravel() if 1 in constants else attributes.get("axes", ())
     return len(src) > 2 and sorted(axis % len(src) for axis in axes) == [*range(2, len(src))]
 
 
-def _has_whole_windows(what: CodeOperation | GraphNode) -> bool:
-    """Tell whether it is a pool of windows that are all whole."""
+def _windows(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Pool, ...]:
+    src = dims_of(node.inputs[0], graph)
+    is_known = what.row.over == "windows" and len(src) > 2
+    pool = window_pool(what, src, graph.opsets.get("", 0)) if is_known else None
+    return () if pool is None else (pool,)
+
+
+def window_pool(what: CodeOperation | GraphNode, src: Dims, opset: int) -> Pool | None:
+    """Return a pool of windows as oneDNN has it; None where it has none of them.
+
+    Parameters
+    ----------
+    what : CodeOperation or GraphNode
+        A maximum or a mean of windows.
+    src : tuple of int
+        Dims of its source.
+    opset : int
+        Of ONNX's operators.
+    """
     known = {"kernel_shape", "strides", "pads", "dilations", "storage_order", "count_include_pad"}
     attributes = what.attributes
-    others = set(attributes) - known - {"auto_pad", "ceil_mode"}
-    usual = attributes.get("auto_pad", "NOTSET") == "NOTSET" and not attributes.get("ceil_mode", 0)
-    return what.row.over == "windows" and usual and not others
-
-
-def _window(alg: str, attributes: Mapping[str, Any]) -> Pool:
-    kernel = tuple(attributes["kernel_shape"])
-    pads = tuple(attributes.get("pads", (0,) * 2 * len(kernel)))
+    if set(attributes) - known - {"auto_pad", "ceil_mode"} or "kernel_shape" not in attributes:
+        return None
+    try:
+        windows = PoolWindows.of(src[2:], attributes, opset)
+    except RuntimeError:  # where runtimes disagree
+        return None
+    counts_pads = bool(attributes.get("count_include_pad", 0)) and what.row.pool == "mean"
+    sides = []
+    for k, s, d, lo, hi, length, count in zip(*windows, strict=True):
+        more = (count - 1) * s + (k - 1) * d + 1 - lo - length  # which windows reach beyond it
+        if counts_pads and more > hi:  # what lies beyond pads is in no mean
+            return None
+        sides.append((lo, max(more, hi)))
+    alg = "avg_include_padding" if counts_pads else "avg_exclude_padding"
     return Pool(
-        alg,
-        kernel,
-        stride=tuple(attributes.get("strides", (1,) * len(kernel))),
-        padding=tuple(zip(pads[: len(kernel)], pads[len(kernel) :], strict=True)),
-        dilation=tuple(attributes.get("dilations", (1,) * len(kernel))),
+        "max" if what.row.pool == "max" else alg,
+        windows.kernel,
+        stride=windows.stride,
+        padding=tuple(sides),
+        dilation=windows.dilation,
     )
 
 

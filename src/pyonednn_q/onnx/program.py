@@ -17,8 +17,10 @@ from pyonednn_q.network import Convert, Lookup, Network, Node, PythonCall
 from pyonednn_q.network.carrier import as_carrier, carrier_of, is_carried, restored
 from pyonednn_q.network.lowering import natural
 from pyonednn_q.onnx.code_tables import composed, table_of
+from pyonednn_q.onnx.float_operations import float_nodes
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
-from pyonednn_q.onnx.operations import dims_of, float_operation, operations_of, parts_of
+from pyonednn_q.onnx.operations import dims_of, operations_of, parts_of
+from pyonednn_q.onnx.selection_operations import selection_nodes
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.shown import shortened
@@ -78,13 +80,16 @@ def lowered(
     computed = [name for name in dict.fromkeys(node.reads) if name not in graph.constants]
     outputs = [name for name in node.outputs if name]
     why = ""
-    ends = {name: dims_of(name, graph) for name in (*computed, *outputs)}
-    is_python = any(not prod(d) or is_carried(graph.tensors[n]) for n, d in ends.items())
-    if not is_python:
+    ends = (*computed, *outputs)
+    dims = {name: dims_of(name, graph) for name in ends}
+    carried = {name: graph.tensors[name] for name in ends if is_carried(graph.tensors[name])}
+    if all(map(prod, dims.values())):
         try:
-            nodes = _operations(node, call, graph, taken)
+            nodes = [] if carried else _operations(node, call, graph, taken)
+            if not nodes and computed and isinstance(node.operator, GraphNode):
+                nodes = selection_nodes(node.operator, graph, computed)
             if nodes:
-                alone = Network(computed, nodes, outputs)
+                alone = Network(computed, nodes, outputs, carried)
                 alone.check({name: spec_of(name, graph) for name in computed})
                 return nodes, _on(alone, computed, node), ""
         except (DTypeError, ShapeError, UnsupportedError) as error:
@@ -119,7 +124,8 @@ def _operations(node: FusedNode, call: Run, graph: FusedGraph, taken: set[str]) 
         if (table := table_of(node, call, graph.constants)) is not None:
             return [Node(node.output, table, tuple(dict.fromkeys(node.inputs)))]
         if what.row is kinds.SPLIT and what.moves_codes:
-            parts = zip(node.outputs, parts_of(what, node, graph), strict=True)
+            outputs = node.outputs
+            parts = zip(outputs, parts_of(what.attributes, outputs, graph), strict=True)
             return [Node(name, part, node.inputs) for name, part in parts]
         operations = operations_of(what, node, graph)
         if operations:
@@ -127,12 +133,7 @@ def _operations(node: FusedNode, call: Run, graph: FusedGraph, taken: set[str]) 
             reads = (node.inputs, *((name,) for name in names))
             row = zip((*names, node.output), operations, reads, strict=True)
             return [Node(dst, operation, src) for dst, operation, src in row]
-    is_concat = isinstance(what, GraphNode) and what.row is kinds.CONCAT
-    if isinstance(what, GraphNode) and computed == list(node.inputs[: None if is_concat else 1]):
-        operation = float_operation(what, graph)
-        if operation is not None:
-            return [Node(node.output, operation, tuple(computed))]
-    return []
+    return float_nodes(what, graph, computed) if isinstance(what, GraphNode) else []
 
 
 def _free(name: str, number: int, taken: set[str]) -> tuple[str, ...]:

@@ -1,0 +1,160 @@
+#include "errors.hpp"
+#include "index_space.hpp"
+#include "parallel.hpp"
+#include "pass.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace pq {
+
+namespace {
+
+constexpr std::size_t grain = std::size_t{4} << 10U; // elements of a piece for one thread
+
+void check_item(std::size_t item) {
+    if (item < 1 || item > 16)
+        throw ArgumentFault("ShapeError", "item", std::to_string(item), "1 to 16 bytes");
+}
+
+template <std::size_t item>
+void pick(const char* src, const std::int64_t* places, const char* fill, char* dst,
+          std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i)
+        std::memcpy(dst + item * i, places[i] < 0 ? fill : src + item * places[i], item);
+}
+
+} // namespace
+
+Pass select_pass(const Dims& dims, const std::vector<Dims>& strides,
+                 const std::vector<std::optional<float>>& known) {
+    check_space(dims, strides, 4);
+    check_apart(dims, strides[3]);
+    if (known.size() != 2)
+        throw ArgumentFault("ShapeError", "known", std::to_string(known.size()), "2");
+    Pass pass;
+    pass.tensors.push_back({reach_of(dims, strides[0], 8), 1});
+    for (std::size_t i = 1; i < 4; ++i)
+        if (i == 3 || !known[i - 1]) pass.tensors.push_back({reach_of(dims, strides[i], 32), 4});
+    const float first = known[0].value_or(0), second = known[1].value_or(0);
+    const bool is_first = known[0].has_value(), is_second = known[1].has_value();
+    pass.run = [=, rows = rows_of(dims, strides)](char* const* tensors) {
+        const auto* const mask = reinterpret_cast<const std::uint8_t*>(tensors[0]);
+        std::size_t next = 1;
+        const auto* const a = is_first ? &first : reinterpret_cast<const float*>(tensors[next++]);
+        const auto* const b = is_second ? &second : reinterpret_cast<const float*>(tensors[next++]);
+        auto* const dst = reinterpret_cast<float*>(tensors[next]);
+        const std::size_t inner = rows.inner();
+        const auto by = [&](std::size_t i) { return rows.strides[i].back(); };
+        const dnnl_dim_t by_a = is_first ? 0 : by(1), by_b = is_second ? 0 : by(2);
+        in_parallel(rows.size(), grain, [&](std::size_t begin, std::size_t end) {
+            Walk walk(rows, begin / inner);
+            for (std::size_t i = begin; i < end; walk.next()) {
+                const auto at = static_cast<dnnl_dim_t>(i % inner);
+                const std::size_t count = std::min(inner - i % inner, end - i);
+                const std::uint8_t* m = mask + walk.offset(0) + at * by(0);
+                const float* x = is_first ? a : a + walk.offset(1) + at * by_a;
+                const float* z = is_second ? b : b + walk.offset(2) + at * by_b;
+                float* y = dst + walk.offset(3) + at * by(3);
+                for (std::size_t j = 0; j < count; ++j) {
+                    *y = *m ? *x : *z;
+                    m += by(0);
+                    x += by_a;
+                    z += by_b;
+                    y += by(3);
+                }
+                i += count;
+            }
+        });
+    };
+    return pass;
+}
+
+Pass is_nan_pass(std::size_t count) {
+    const std::size_t nbytes = bytes_of_floats("count", count, 1);
+    const auto run = [=](char* const* tensors) {
+        const auto* const x = reinterpret_cast<const float*>(tensors[0]);
+        in_parallel(count, grain, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i)
+                tensors[1][i] = x[i] != x[i];
+        });
+    };
+    return {{{nbytes, sizeof(float)}, {count, 1}}, run};
+}
+
+Pass is_nonzero_pass(std::size_t count, std::size_t item) {
+    check_item(item);
+    const std::size_t nbytes = bytes_of_floats("count", count, item) / sizeof(float);
+    const auto run = [=](char* const* tensors) {
+        for (std::size_t i = 0; i < count; ++i) {
+            const char* const first = tensors[0] + item * i;
+            tensors[1][i] = std::any_of(first, first + item, [](char each) { return each != 0; });
+        }
+    };
+    return {{{nbytes, 1}, {count, 1}}, run};
+}
+
+Pass pick_pass(std::size_t count, std::size_t item, std::vector<std::int64_t> places,
+               std::string fill) {
+    check_item(item);
+    if (places.empty()) throw ArgumentFault("ShapeError", "places", "0", "1 at least");
+    const auto most = static_cast<std::int64_t>(count);
+    for (const std::int64_t place : places)
+        if (place < -1 || place >= most || (place < 0 && fill.size() != item))
+            throw ArgumentFault("ArgumentError", "places", std::to_string(place),
+                                "0 to " + std::to_string(most - 1) + ", -1 with an item to fill");
+    const std::size_t src = bytes_of_floats("count", count, item) / sizeof(float);
+    const std::size_t dst = bytes_of_floats("places", places.size(), item) / sizeof(float);
+    const auto held = std::make_shared<const std::vector<std::int64_t>>(std::move(places));
+    const auto run = [=](char* const* tensors) {
+        in_parallel(held->size(), grain, [&](std::size_t begin, std::size_t end) {
+            const std::int64_t* const at = held->data() + begin;
+            char* const y = tensors[1] + item * begin;
+            const std::size_t part = end - begin;
+            if (item == 1) return pick<1>(tensors[0], at, fill.data(), y, part);
+            if (item == 4) return pick<4>(tensors[0], at, fill.data(), y, part);
+            if (item == 8) return pick<8>(tensors[0], at, fill.data(), y, part);
+            for (std::size_t i = 0; i < part; ++i) {
+                const char* const from = at[i] < 0 ? fill.data() : tensors[0] + item * at[i];
+                std::memcpy(y + item * i, from, item);
+            }
+        });
+    };
+    return {{{src, 1}, {dst, 1}}, run};
+}
+
+Pass rows_pass(std::size_t count, const py::array_t<float>& table) {
+    if (table.ndim() != 2 || !(table.flags() & py::array::c_style))
+        throw ArgumentFault("LayoutError", "table", std::to_string(table.ndim()) + " dims",
+                            "2 dims without gaps");
+    const auto height = static_cast<std::int64_t>(table.shape(0));
+    const auto width = static_cast<std::size_t>(table.shape(1));
+    const std::size_t nbytes = bytes_of_floats("count", count, width);
+    const std::size_t of_indices = bytes_of_floats("count", count, 2);
+    const float* const values = table.data(); // whoever holds the pass holds the table
+    const auto run = [=](char* const* tensors) {
+        const auto* const at = tensors[0];
+        auto* const y = reinterpret_cast<float*>(tensors[1]);
+        in_parallel(
+                count, std::max<std::size_t>(grain / std::max<std::size_t>(width, 1), 1),
+                [&](std::size_t begin, std::size_t end) {
+                    for (std::size_t i = begin; i < end; ++i) {
+                        std::int64_t row = 0;
+                        std::memcpy(&row, at + sizeof(row) * i, sizeof(row));
+                        if (row < -height || row >= height)
+                            throw ArgumentFault("ArgumentError", "indices", std::to_string(row),
+                                                "-" + std::to_string(height) + " to " +
+                                                        std::to_string(height - 1));
+                        const auto from = static_cast<std::size_t>(row < 0 ? row + height : row);
+                        std::memcpy(y + i * width, values + from * width, width * sizeof(float));
+                    }
+                });
+    };
+    return {{{of_indices, 1}, {nbytes, sizeof(float)}}, run};
+}
+
+} // namespace pq

@@ -1,0 +1,171 @@
+"""What nodes pick: elements by their places, rows by indices, one of two values by a condition.
+
+What oneDNN has no tensors of, as indices and conditions, lies in a network as bytes: the last
+dimension of such a tensor is those of one element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q import dtypes
+from pyonednn_q.argument import instance, real
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.native.program import Pass
+from pyonednn_q.network.floats import floats_of
+from pyonednn_q.network.lowering import natural
+from pyonednn_q.network.moves import known, strides_along
+from pyonednn_q.primitive.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    from pyonednn_q.network.lowering import Lowering
+
+Array = np.ndarray[Any, Any]
+_INDEX = 8  # bytes of int64
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pick:
+    """Elements of a tensor in other places, each as often as it is wanted.
+
+    Parameters
+    ----------
+    places : ndarray of int64
+        For each element of dst the place of its source in row-major order; -1: `fill`.
+    fill : bytes
+        An element, where places of -1 are.
+    in_bytes : bool
+        Whether the tensors are bytes, those of an element along their last dimension.
+    """
+
+    places: Array
+    fill: bytes = b""
+    in_bytes: bool = False
+
+    def __post_init__(self) -> None:
+        instance("places", self.places, np.ndarray)
+        instance("fill", self.fill, bytes)
+        if self.places.dtype != np.int64:
+            raise DTypeError("places", str(self.places.dtype), "int64")
+        if not self.places.size or not self.places.ndim:
+            raise ShapeError(
+                "places", str(self.places.shape), "one dimension, one element at least"
+            )
+
+    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add our pass over memory."""
+        (name,) = src
+        spec = at.specs[name]
+        name = at.in_layout(name, TensorSpec.dense(spec.dims, spec.dtype))
+        item = spec.dims[-1] if self.in_bytes else dtypes.bits(spec.dtype) // 8
+        count = prod(spec.dims[:-1]) if self.in_bytes else spec.size
+        dims = (*self.places.shape, item) if self.in_bytes else self.places.shape
+        run = Pass.pick(count, item, self.places, self.fill)
+        at.add(run, (name,), dst, TensorSpec.dense(dims, spec.dtype))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TableRows:
+    """TableRows of a table by indices of int64, from its end where they are negative.
+
+    Parameters
+    ----------
+    table : (rows, columns) ndarray of float32
+        In C order.
+    """
+
+    table: Array
+
+    def __post_init__(self) -> None:
+        instance("table", self.table, np.ndarray)
+        if self.table.dtype != np.float32:
+            raise DTypeError("table", str(self.table.dtype), "float32")
+        if self.table.ndim != 2 or not self.table.size or not self.table.flags.c_contiguous:
+            raise ShapeError("table", str(self.table.shape), "(rows, columns), in C order")
+
+    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add our pass over memory."""
+        (name,) = src
+        dims = _of_bytes(at, name, _INDEX)
+        name = at.in_layout(name, TensorSpec.dense((*dims, _INDEX), "u8"))
+        result = TensorSpec.dense((*dims, self.table.shape[1]), "f32")
+        at.add(Pass.rows(prod(dims), self.table), (name,), dst, result)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The first of two float32 values where a condition holds, else the second.
+
+    Parameters
+    ----------
+    first, second : float, optional
+        Where it is no tensor.
+    """
+
+    first: float | None = None
+    second: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("first", "second"):
+            value = getattr(self, name)
+            if value is not None and not np.isnan(value):
+                object.__setattr__(self, name, real(name, value, infinite=True))
+
+    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add our pass over memory."""
+        numbers = (self.first, self.second)
+        if len(src) != 1 + numbers.count(None):
+            raise ArgumentError("src", f"{len(src)} tensors", f"{1 + numbers.count(None)}")
+        condition = TensorSpec(_of_bytes(at, src[0], 1), "u8", known(at.specs[src[0]])[:-1])
+        tensors = [floats_of(at, name) for name in src[1:]]
+        one = TensorSpec.dense((1,), "f32")
+        left = iter(tensors)
+        specs = [condition, *(next(left) if each is None else one for each in numbers)]
+        try:
+            dims = np.broadcast_shapes(*(spec.dims for spec in specs))
+        except ValueError:
+            got = " and ".join(str(spec.dims) for spec in specs)
+            raise ShapeError("src", got, "dimensions that can be broadcast") from None
+        result = natural(dims, "f32")
+        strides = [*(strides_along(spec, dims) for spec in specs), known(result)]
+        at.add(Pass.select(dims, strides, numbers), src, dst, result)
+
+
+@dataclass(frozen=True, slots=True)
+class IsNaN:
+    """Which float32 values are NaN: bytes of 1 and 0."""
+
+    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add our pass over memory."""
+        (name,) = src
+        dims = floats_of(at, name).dims
+        name = at.in_layout(name, TensorSpec.dense(dims, "f32"))
+        at.add(Pass.is_nan(prod(dims)), (name,), dst, TensorSpec.dense((*dims, 1), "u8"))
+
+
+@dataclass(frozen=True, slots=True)
+class IsNonzero:
+    """Which whole numbers, that lie as bytes, are not 0: bytes of 1 and 0."""
+
+    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add our pass over memory."""
+        (name,) = src
+        *dims, item = at.specs[name].dims
+        _of_bytes(at, name, item)
+        name = at.in_layout(name, TensorSpec.dense((*dims, item), "u8"))
+        run = Pass.is_nonzero(prod(dims), item)
+        at.add(run, (name,), dst, TensorSpec.dense((*dims, 1), "u8"))
+
+
+def _of_bytes(at: Lowering, name: str, item: int) -> tuple[int, ...]:
+    """Return the dims of a tensor that lies as bytes, so many for an element."""
+    spec = at.specs[name]
+    if spec.dtype != "u8":
+        raise DTypeError("src", spec.dtype, "u8, the bytes of elements")
+    if spec.dims[-1] != item:
+        raise ShapeError("src", str(spec.dims), f"{item} bytes along the last dimension")
+    return spec.dims[:-1]

@@ -1,0 +1,154 @@
+"""What nodes on floats become in a network: operations of the network, each with its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.expr.steps import Affine, Eltwise
+from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import GraphNode
+from pyonednn_q.network import (
+    Concat,
+    Elementwise,
+    FloatArithmetic,
+    FloatMatMul,
+    LayerNorm,
+    Node,
+    Pool,
+    Reshape,
+    Softmax,
+)
+from pyonednn_q.onnx.fused_node import FusedGraph
+from pyonednn_q.onnx.operations import (
+    dims_of,
+    is_over_places,
+    parts_of,
+    slices_of,
+    transposed,
+    window_pool,
+)
+
+Array = np.ndarray[Any, Any]
+
+# Functions that oneDNN has, beside those that are steps of chains.
+_FUNCTIONS: Mapping[str, Eltwise] = {
+    kinds.EXP.name: Eltwise("exp"),
+    kinds.SQRT.name: Eltwise("sqrt"),
+}
+
+
+def float_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list[Node]:
+    """Return what a node of computed tensors does, as it is; empty where no operation does that.
+
+    It moves values, whatever they are, or computes with floats. The mean of floats is one of
+    another order of sums than NumPy's.
+
+    Parameters
+    ----------
+    what : GraphNode
+        As ONNX has it.
+    graph : FusedGraph
+        Of it.
+    computed : list of str
+        Those of its inputs that are no constants.
+    """
+    if what.domain or not what.inputs or (what.inputs[0] not in computed and not _is_sum(what)):
+        return []
+    dst, (*srcs,) = what.outputs[0], computed
+    if what.row is kinds.SPLIT:
+        parts = zip(what.outputs, parts_of(what.attributes, what.outputs, graph), strict=True)
+        return [Node(name, part, srcs[0]) for name, part in parts]
+    if any(what.outputs[1:]):
+        return []
+    constants = {
+        at: graph.constants[name] for at, name in enumerate(what.inputs) if name in graph.constants
+    }
+    if _is_sum(what) or what.row is kinds.MATMUL:
+        return _of_two(what, dst, srcs, constants)
+    if what.row is kinds.CONCAT:
+        beside = [] if constants else [Concat(int(what.attributes["axis"]))]
+        return [Node(dst, each, tuple(srcs)) for each in beside]
+    operations = _of_one(what, constants, graph) if len(srcs) == 1 else ()
+    names = [*(f"{dst}: part {at}" for at in range(1, len(operations))), dst]
+    reads = [srcs[0], *names]
+    return [Node(n, each, r) for n, each, r in zip(names, operations, reads, strict=False)]
+
+
+def _is_sum(what: GraphNode) -> bool:
+    return what.row.is_arithmetic and len(what.inputs) == 2
+
+
+def _of_two(
+    what: GraphNode, dst: str, srcs: list[str], constants: Mapping[int, Array]
+) -> list[Node]:
+    if what.row is kinds.MATMUL:
+        return [] if constants else [Node(dst, FloatMatMul(), what.inputs)]
+    if not constants:
+        return [Node(dst, FloatArithmetic(what.row.chain), what.inputs)]
+    ((at, constant),) = constants.items()
+    if constant.dtype != np.float32 or not constant.size:
+        return []
+    return [Node(dst, FloatArithmetic(what.row.chain, constant, is_first=not at), srcs[0])]
+
+
+def _of_one(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> tuple[Any, ...]:
+    """Return operations on the first input, one after the other."""
+    row = what.row
+    if row.reshapes or row is kinds.IDENTITY:
+        return (Reshape(dims_of(what.outputs[0], graph)),)
+    if row is kinds.TRANSPOSE:
+        return (transposed(what.attributes, what.outputs[0], graph),)
+    if row is kinds.SLICE:
+        return slices_of(constants, dims_of(what.inputs[0], graph))
+    if graph.tensors[what.outputs[0]].dtype != "float32":
+        return ()
+    if row.pool:
+        return _pool(what, constants, graph)
+    return _layer_norm(what, graph) if row is kinds.LAYER_NORM else _function(what, graph)
+
+
+def _function(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
+    row = what.row
+    if row is kinds.SOFTMAX and graph.opsets.get("", 0) >= row.axis_since:
+        return (Softmax(int(what.attributes.get("axis", -1))),)
+    if row.name in _FUNCTIONS:
+        return (Elementwise(_FUNCTIONS[row.name]),)
+    step = None if row.step is None else row.step(what.attributes)
+    if isinstance(step, Affine):  # the opposite
+        return (FloatArithmetic("mul", np.full(1, -1, np.float32)),)
+    return (Elementwise(step),) if isinstance(step, Eltwise) else ()
+
+
+def _pool(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> tuple[Any, ...]:
+    src, opset = dims_of(what.inputs[0], graph), graph.opsets.get("", 0)
+    if what.row.over == "windows":
+        pool = window_pool(what, src, opset) if len(src) > 2 else None
+        return () if pool is None else (pool,)
+    if what.row.over == "axes" and not is_over_places(what.attributes, constants, src):
+        return ()
+    if what.row.pool == "max":
+        return (Pool("max"),)
+    # One dimension after the other: sums of few terms lose less in float32.
+    kernels = [
+        (1,) * at + (src[at + 2],) + (1,) * (len(src) - at - 3) for at in range(len(src) - 2)
+    ]
+    means = [Pool("avg_include_padding", kernel) for kernel in kernels[::-1] if max(kernel) > 1]
+    return (*means, Reshape(dims_of(what.outputs[0], graph)))
+
+
+def _layer_norm(what: GraphNode, graph: FusedGraph) -> tuple[LayerNorm, ...]:
+    gain = graph.constants.get(what.input(1))
+    shift = graph.constants.get(what.input(2))
+    src = dims_of(what.inputs[0], graph)
+    axis = what.attributes.get("axis", -1) % len(src)
+    if gain is None or gain.dtype != np.float32 or gain.shape != src[axis:]:
+        return ()
+    if what.input(2) and (shift is None or shift.shape != gain.shape):
+        return ()
+    if what.attributes.get("stash_type", 1) != 1:
+        return ()
+    shift = np.zeros_like(gain) if shift is None else shift
+    return (LayerNorm(gain, shift, float(what.attributes.get("epsilon", 1e-5))),)

@@ -1,0 +1,201 @@
+"""Operations on floats, and what picks elements: compiled, with the values of onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="onnx is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+import pyonednn_q as pq
+from pyonednn_q.errors import ArgumentError
+from pyonednn_q.network import PythonCall
+from support.peers.small_models import floats, make, model, ready, theirs
+
+Array = np.ndarray[Any, Any]
+Case = tuple[list[Any], Mapping[str, Array], Mapping[str, Any]]
+
+IMAGE = floats(2, 6, 5, 4)
+INT64, BOOL = 7, 9
+
+
+def compiled(case: Case, **types: int) -> tuple[Array, Array, pq.onnx.Model]:
+    """Return our result in one compiled program, that of onnxruntime, and our model."""
+    nodes, inputs, constants = case
+    dims = {name: each.shape for name, each in inputs.items()}
+    proto = model(nodes, dims, constants, types=types)
+    own = ready(proto)
+    network = own.network()
+    assert not [node.dst for node in network.nodes if isinstance(node.runs, PythonCall)]
+    result = network(*inputs.values())["y"]
+    np.testing.assert_array_equal(result, own.run(inputs)["y"])
+    return result, theirs(proto, inputs), own
+
+
+ONE = {"x": IMAGE}
+TWO = {"x": IMAGE, "z": floats(6, 1, 4)}
+WINDOWS: dict[str, dict[str, Any]] = {
+    "ceil": {"ceil_mode": 1, "strides": [3, 3]},
+    "same": {"auto_pad": "SAME_UPPER", "strides": [2, 2]},
+    "same, lower": {"auto_pad": "SAME_LOWER", "strides": [2, 1]},
+    "valid": {"auto_pad": "VALID"},
+    "padded on one side": {"pads": [0, 0, 1, 1], "strides": [2, 1]},
+}
+# What is rounded once, or moved: the same bits.
+EXACT: dict[str, Case] = {
+    **{
+        f"{operator} of a constant of {'x'.join(map(str, dims))}": (
+            [make(operator, ["x", "c"], ["y"])], ONE, {"c": floats(*dims)},
+        )
+        for operator in ("Add", "Sub", "Mul", "Div")
+        for dims in ((1,), (4,), (6, 1, 1), (5, 1), (2, 6, 5, 4), (2, 1, 1, 4), (3, 1, 1, 1, 1))
+    },
+    **{
+        f"{operator} from a constant": (
+            [make(operator, ["c", "x"], ["y"])], ONE, {"c": floats(6, 1, 1)},
+        )
+        for operator in ("Sub", "Div")
+    },
+    **{
+        f"{operator} of two": ([make(operator, names, ["y"])], TWO, {})
+        for operator in ("Add", "Sub", "Mul", "Div")
+        for names in (["x", "z"], ["z", "x"])
+    },
+    "of itself": ([make("Mul", ["x", "x"], ["y"])], ONE, {}),
+    "opposite": ([make("Neg", ["x"], ["y"])], ONE, {}),
+    "root": ([make("Abs", ["x"], ["a"]), make("Sqrt", ["a"], ["y"])], ONE, {}),
+    "turned, then cut": (
+        [make("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]),
+         make("Slice", ["t", "from", "to", "axes", "steps"], ["s"]),
+         make("Add", ["s", "c"], ["y"])],
+        ONE,
+        {"from": np.array([0, 1]), "to": np.array([5, 6]), "axes": np.array([1, -1]),
+         "steps": np.array([2, 3]), "c": np.float32(1)},
+    ),
+    "parts": (
+        [make("Split", ["x", "sizes"], ["a", "b", "c"], axis=1),
+         make("Sub", ["c", "a"], ["d"]), make("Concat", ["d", "b", "a"], ["y"], axis=-3)],
+        ONE,
+        {"sizes": np.array([2, 2, 2])},
+    ),
+    "padded": (
+        [make("Pad", ["x", "pads", "value"], ["y"])], ONE,
+        {"pads": np.array([0, 1, 0, 2, 0, 0, 3, 0]), "value": np.float32(-1.5)},
+    ),
+    "mirrored": (
+        [make("Pad", ["x", "pads"], ["y"], mode="reflect")], ONE,
+        {"pads": np.array([0, 0, 2, 1, 0, 0, 1, 3])},
+    ),
+    "tiled": ([make("Tile", ["x", "t"], ["y"])], ONE, {"t": np.array([1, 2, 1, 3])}),
+    "spread": ([make("Expand", ["z", "d"], ["y"])], {"z": TWO["z"]}, {"d": np.array([3, 6, 5, 4])}),
+    "taken": (
+        [make("Gather", ["x", "at"], ["y"], axis=2)], ONE, {"at": np.array([[4, -1], [0, 0]])},
+    ),
+    "enlarged": (
+        [make("Resize", ["x", "", "s"], ["y"], mode="nearest",
+              coordinate_transformation_mode="asymmetric", nearest_mode="floor")],
+        ONE, {"s": np.array([1, 1, 2, 1.5], np.float32)},
+    ),
+    "space": ([make("SpaceToDepth", ["x"], ["y"], blocksize=2)], {"x": floats(1, 3, 4, 6)}, {}),
+    "depth": ([make("DepthToSpace", ["x"], ["y"], blocksize=2, mode="CRD")],
+              {"x": floats(1, 8, 2, 3)}, {}),
+    **{
+        f"the largest, {name}": (
+            [make("MaxPool", ["x"], ["y"], kernel_shape=[3, 2], **more)], ONE, {},
+        )
+        for name, more in WINDOWS.items()
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_what_is_rounded_once_has_the_same_bits(name: str) -> None:
+    result, wanted, _ = compiled(EXACT[name])
+    np.testing.assert_array_equal(result, wanted)
+
+
+def test_conditions_choose() -> None:
+    x = IMAGE.copy()
+    x[0, 0] = np.nan
+    nodes = [
+        make("IsNaN", ["x"], ["n"]),
+        make("Where", ["n", "c", "x"], ["a"]),
+        make("Where", ["n", "a", "c"], ["b"]),
+        make("Sub", ["a", "b"], ["y"]),
+    ]
+    result, wanted, _ = compiled((nodes, {"x": x}, {"c": np.float32(-np.inf)}))
+    np.testing.assert_array_equal(result, wanted)
+
+
+def test_masks_are_made_of_indices_and_constants() -> None:
+    mask = np.array([[1, 0, 2, -(2**40)], [0, 0, 0, 1]])
+    nodes = [
+        make("Cast", ["m"], ["b"], to=BOOL),
+        make("GatherND", ["b", "at"], ["g"]),
+        make("And", ["lower", "g"], ["a"]),
+        make("Where", ["a", "zero", "least"], ["w"]),
+        make("Add", ["w", "x"], ["y"]),
+    ]
+    rows, columns = np.meshgrid([0, 1], [3, 0, 2, 1], indexing="ij")
+    known = {
+        "at": np.stack([rows, columns], -1)[:, None],
+        "lower": np.tri(4, dtype=np.bool_)[None],
+        "zero": np.float32(0),
+        "least": np.float32(-100),
+    }
+    result, wanted, _ = compiled((nodes, {"m": mask, "x": floats(2, 4, 4)}, known), m=INT64)
+    np.testing.assert_array_equal(result, wanted)
+
+
+def test_rows_of_a_table_are_taken_by_indices() -> None:
+    case: Case = (
+        [make("Gather", ["t", "i"], ["y"])],
+        {"i": np.array([[3, -1], [0, 6]])},
+        {"t": floats(7, 5)},
+    )
+    result, wanted, own = compiled(case, i=INT64)
+    np.testing.assert_array_equal(result, wanted)
+    for index in (7, -8):
+        with pytest.raises(ArgumentError, match=f"indices: got {index}; wanted -7 to 6"):
+            own.run({"i": np.full((2, 2), index)})
+
+
+@pytest.mark.parametrize("dims", [((3, 4), (4, 5)), ((2, 3, 7, 4), (2, 3, 4, 6))])
+def test_products_of_two_tensors(dims: Any) -> None:
+    case: Case = (
+        [make("MatMul", ["x", "z"], ["y"])],
+        {"x": floats(*dims[0]), "z": floats(*dims[1])},
+        {},
+    )
+    result, wanted, _ = compiled(case)
+    # Four products of numbers below 5, in another order.
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=4 * 25 * 2.0**-23)
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+def test_softmax_of_floats(axis: int) -> None:
+    result, wanted, _ = compiled(([make("Softmax", ["x"], ["y"], axis=axis)], ONE, {}))
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=16 * 2.0**-24)
+
+
+@pytest.mark.parametrize("operator", ["Sigmoid", "Tanh", "HardSigmoid", "Elu", "Exp", "Softplus"])
+def test_functions_of_floats(operator: str) -> None:
+    result, wanted, _ = compiled(([make(operator, ["x"], ["y"])], ONE, {}))
+    # 8 units of the value, or of 1: what `tools/function_errors.py` finds of the worst of these.
+    assert np.all(np.abs(result - wanted) <= 8 * 2.0**-24 * np.maximum(1, np.abs(wanted)))
+
+
+def test_means_of_windows_and_places() -> None:
+    more = {"kernel_shape": [2, 3], "ceil_mode": 1, "strides": [2, 2]}
+    for node in (
+        make("AveragePool", ["x"], ["y"], **more),
+        make("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], auto_pad="SAME_UPPER"),
+        make("ReduceMean", ["x"], ["y"], axes=[2, 3], keepdims=0),
+    ):
+        result, wanted, _ = compiled(([node], ONE, {}))
+        # Sums of at most 20 numbers below 5.
+        np.testing.assert_allclose(result, wanted, rtol=0, atol=20 * 5 * 2.0**-23)
