@@ -19,6 +19,8 @@ struct Pass {
         std::size_t item = 1;   // bytes of an element, of which its place is a multiple
     };
 
+    static constexpr std::size_t most_tensors = 4;
+
     std::vector<Tensor> tensors;                   // dst last
     std::function<void(char* const* tensors)> run; // needs no GIL
 };
@@ -82,5 +84,20 @@ Pass pick_pass(std::size_t count, std::size_t item, std::vector<std::int64_t> pl
 // dst[i] = table[indices[i]]: rows of a table that outlives the pass, by int64, from its end where
 // they are negative. Its run throws ArgumentError where an index is none.
 Pass rows_pass(std::size_t count, const py::array_t<float>& table);
+
+// An LSTM or a GRU without what its source gives to the gates. weights: of each direction
+// (gates · hidden, hidden), in ONNX's order of gates: i, o, f, c, or z, r, h. shift: of a GRU whose
+// candidate is reset after its products, what is added to them, hidden values a direction.
+struct Recurrence {
+    bool is_lstm = true;
+    std::vector<bool> is_backward; // one a direction
+    std::vector<float> weights, shift;
+    bool has_h = false, has_c = false; // whether it begins with states, or zeros
+};
+
+// Of sums (steps, batch, directions, gates · hidden), and (directions, batch, hidden) states where
+// there are: the results (steps, directions, batch, hidden), and behind them the last states.
+Pass recurrence_pass(std::size_t steps, std::size_t batch, std::size_t hidden,
+                     const Recurrence& what);
 
 } // namespace pq

@@ -78,7 +78,8 @@ void Program::check_places() const {
         const std::size_t count = step.primitive != nullptr ? step.primitive->slots().size()
                                   : step.pass != nullptr    ? step.pass->tensors.size()
                                                             : step.specs.size();
-        if (step.places.size() != count || count == 0) {
+        const bool is_long = step.pass != nullptr && count > Pass::most_tensors;
+        if (step.places.size() != count || count == 0 || is_long) {
             throw ArgumentFault("ArgumentError", "places", std::to_string(step.places.size()),
                                 std::to_string(count));
         }
@@ -168,7 +169,7 @@ void Program::run_primitive(const Step& step, const std::vector<char*>& buffers,
 }
 
 void Program::run_pass(const Step& step, const std::vector<char*>& buffers) const {
-    std::array<char*, 3> tensors{};
+    std::array<char*, Pass::most_tensors> tensors{};
     for (std::size_t i = 0; i < step.places.size(); ++i)
         tensors[i] = buffers[step.places[i].buffer] + step.places[i].offset;
     step.pass->run(tensors.data());

@@ -88,6 +88,19 @@ void register_pass(py::module_& m) {
             },
             py::arg("count"), py::arg("item"), py::arg("places"), py::arg("fill"),
             "Items by their places.");
+    m.def(
+            "recurrence_pass",
+            [](std::size_t steps, std::size_t batch, std::size_t hidden, bool is_lstm,
+               std::vector<bool> is_backward, const py::array_t<float, py::array::c_style>& weights,
+               std::vector<float> shift, bool has_h, bool has_c) {
+                std::vector<float> held(weights.data(), weights.data() + weights.size());
+                return recurrence_pass(steps, batch, hidden,
+                                       {is_lstm, std::move(is_backward), std::move(held),
+                                        std::move(shift), has_h, has_c});
+            },
+            py::arg("steps"), py::arg("batch"), py::arg("hidden"), py::arg("is_lstm"),
+            py::arg("is_backward"), py::arg("weights"), py::arg("shift"), py::arg("has_h"),
+            py::arg("has_c"), "Steps of an LSTM or a GRU, of what its source gives to the gates.");
     m.def("rows_pass", &rows_pass, py::arg("count"), py::arg("table"), py::keep_alive<0, 2>(),
           "Rows of a table by int64 indices.");
 }

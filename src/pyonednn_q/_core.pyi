@@ -145,6 +145,17 @@ def select_pass(
 def is_nan_pass(count: int) -> Pass: ...
 def is_nonzero_pass(count: int, item: int) -> Pass: ...
 def pick_pass(count: int, item: int, places: Sequence[int], fill: bytes) -> Pass: ...
+def recurrence_pass(
+    steps: int,
+    batch: int,
+    hidden: int,
+    is_lstm: bool,
+    is_backward: Sequence[bool],
+    weights: NDArray[np.float32],
+    shift: Sequence[float],
+    has_h: bool,
+    has_c: bool,
+) -> Pass: ...
 def rows_pass(count: int, table: NDArray[np.float32]) -> Pass: ...
 def mean_pass(
     images: int,

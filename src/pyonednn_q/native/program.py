@@ -162,6 +162,28 @@ class Pass:
         return cls(runtime.core.rows_pass(count, table), f"{count} rows of {table.shape[0]}")
 
     @classmethod
+    def recurrence(
+        cls,
+        steps: int,
+        batch: int,
+        wei: Array,
+        shift: Array | None,
+        is_lstm: bool,
+        is_backward: Sequence[bool],
+        *,
+        states: str,
+    ) -> Pass:
+        """Return the steps of an LSTM or a GRU: see `network.Recurrence`."""
+        hidden = wei.shape[2]
+        shifts = [] if shift is None else shift.ravel().tolist()
+        begins = ("h" in states, "c" in states)
+        core = runtime.core.recurrence_pass(
+            steps, batch, hidden, is_lstm, is_backward, wei, shifts, *begins
+        )
+        name = "LSTM" if is_lstm else "GRU"
+        return cls(core, f"{name} of {steps} steps, {len(is_backward)} directions, {hidden} wide")
+
+    @classmethod
     def is_nan(cls, count: int) -> Pass:
         """Return a byte of 1 for each float32 value that is NaN, of 0 for others."""
         return cls(runtime.core.is_nan_pass(count), f"which of {count} are NaN")

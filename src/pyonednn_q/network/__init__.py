@@ -20,6 +20,7 @@ from pyonednn_q.network.operations import (
     Quantize,
     Reshape,
 )
+from pyonednn_q.network.recurrence import Recurrence
 from pyonednn_q.network.rows import CodeMatMul, LayerNorm, Softmax
 from pyonednn_q.network.selections import IsNaN, IsNonzero, Pick, TableRows, Where
 from pyonednn_q.network.sequence import sequential
@@ -44,6 +45,7 @@ __all__ = [
     "Pool",
     "PythonCall",
     "Quantize",
+    "Recurrence",
     "Repeat",
     "Reshape",
     "Slice",

@@ -27,6 +27,7 @@ from pyonednn_q.network.operations import (
     Quantize,
     Reshape,
 )
+from pyonednn_q.network.recurrence import Recurrence
 from pyonednn_q.network.rows import CodeMatMul, LayerNorm, Softmax
 from pyonednn_q.network.selections import IsNaN, IsNonzero, Pick, TableRows, Where
 from pyonednn_q.ops.arrays import as_array, by_name
@@ -43,9 +44,11 @@ _NONE: Mapping[str, Value] = MappingProxyType({})
 OPERATIONS = (
     Pool, Reshape, Concat, Quantize, Dequantize, Convert, Lookup, Transpose, Slice, Repeat,
     CodeMatMul, Softmax, LayerNorm, FloatArithmetic, Elementwise, FloatMatMul, Pick, TableRows,
-    Where, IsNaN, IsNonzero, PythonCall,
+    Where, IsNaN, IsNonzero, Recurrence, PythonCall,
 )  # fmt: skip
-_OF_SEVERAL = (Concat, Lookup, CodeMatMul, FloatArithmetic, FloatMatMul, Where, PythonCall)
+_OF_SEVERAL = (
+    Concat, Lookup, CodeMatMul, FloatArithmetic, FloatMatMul, Where, Recurrence, PythonCall,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

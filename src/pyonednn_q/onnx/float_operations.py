@@ -30,6 +30,7 @@ from pyonednn_q.onnx.operations import (
     transposed,
     window_pool,
 )
+from pyonednn_q.onnx.recurrences import RECURRENT, recurrent_nodes
 
 Array = np.ndarray[Any, Any]
 
@@ -38,6 +39,9 @@ _FUNCTIONS: Mapping[str, Eltwise] = {
     kinds.EXP.name: Eltwise("exp"),
     kinds.SQRT.name: Eltwise("sqrt"),
 }
+
+# Of these oneDNN's are too rough alone: of softplus 8e-6 where it is 1e-30 (float32, x = -68).
+_ROUGH = {"soft_relu"}
 
 
 def float_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list[Node]:
@@ -61,6 +65,8 @@ def float_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list
     if what.row is kinds.SPLIT:
         parts = zip(what.outputs, parts_of(what.attributes, what.outputs, graph), strict=True)
         return [Node(name, part, srcs[0]) for name, part in parts]
+    if what.row in RECURRENT:
+        return recurrent_nodes(what, graph, computed)
     if any(what.outputs[1:]):
         return []
     constants = {
@@ -119,7 +125,9 @@ def _function(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
     step = None if row.step is None else row.step(what.attributes)
     if isinstance(step, Affine):  # the opposite
         return (FloatArithmetic("mul", np.full(1, -1, np.float32)),)
-    return (Elementwise(step),) if isinstance(step, Eltwise) else ()
+    if isinstance(step, Eltwise) and step.alg not in _ROUGH:
+        return (Elementwise(step),)
+    return ()
 
 
 def _pool(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> tuple[Any, ...]:

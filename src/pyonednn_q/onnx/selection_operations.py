@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -108,6 +109,9 @@ def _picked(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) 
     if row is kinds.PAD and what.input(2):
         fill = np.asarray(constants[2]).reshape(())
         known[what.input(2)] = np.zeros((), np.int64)
+    elif row is kinds.PAD and (number := what.attributes.get("value", 0.0)):  # up to opset 10
+        fill = np.asarray(number, fill.dtype)
+        what = replace(what, attributes={**what.attributes, "value": 0.0})
     try:
         places = reference_call(what, graph.opsets)(
             {**known, name: np.arange(1, prod(src) + 1).reshape(src)}

@@ -1,0 +1,113 @@
+"""LSTM and GRU: all steps of a sequence in one pass, of what a product made of the sequence.
+
+    LSTM: c' = f · c + i · g,  h' = o · tanh(c')            i, o, f: sigmoid(sums), g: tanh(sums)
+    GRU:  h' = (1 - z) · n + z · h                          z, r: sigmoid(sums)
+          n = tanh(sums_n + (r · h) · wei_n), or tanh(sums_n + r · (h · wei_n + shift))
+    sums = gates of the source's product + h · wei
+
+All of it in float32. Source: ONNX, operators LSTM and GRU, with their usual activations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import instance, items
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.native.program import Pass
+from pyonednn_q.network.floats import floats_of
+from pyonednn_q.primitive.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    from pyonednn_q.network.lowering import Lowering
+
+Array = np.ndarray[Any, Any]
+_GATES = {"lstm": 4, "gru": 3}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Recurrence:
+    """An LSTM or a GRU, behind the product of its source.
+
+    Its sources are sums (steps, batch, directions · gates · hidden) of the source's product and
+    all biases but `shift`; then a first state h, and c of an LSTM, (directions, batch, hidden)
+    each, where `states` has them. Its result has one dimension: results (steps, directions, batch,
+    hidden), and behind them the last h, and the last c of an LSTM.
+
+    Parameters
+    ----------
+    alg : {"lstm", "gru"}
+        What it is.
+    wei : (directions, gates · hidden, hidden) ndarray of float32
+        Of the states, in ONNX's order of gates: i, o, f, c; or z, r, h.
+    directions : tuple of {"forward", "reverse"}
+        One or two.
+    shift : (directions, hidden) ndarray of float32, optional
+        Of a GRU that resets its candidate after the product: what is added to that product.
+    states : str
+        Which states come with a call: some letters of "hc". Others are zeros.
+    """
+
+    alg: str
+    wei: Array
+    directions: tuple[str, ...]
+    shift: Array | None = None
+    states: str = ""
+
+    def __post_init__(self) -> None:
+        if self.alg not in _GATES:
+            raise ArgumentError("alg", repr(self.alg), "'lstm' or 'gru'")
+        names = tuple(items("directions", self.directions, str))
+        if not names or not set(names) <= {"forward", "reverse"}:
+            raise ArgumentError("directions", f"{names}", "'forward' or 'reverse', one or two")
+        object.__setattr__(self, "directions", names)
+        for name, array in (("wei", self.wei), ("shift", self.shift)):
+            if array is None and name == "shift":
+                continue
+            instance(name, array, np.ndarray)
+            if array is not None and array.dtype != np.float32:
+                raise DTypeError(name, str(array.dtype), "float32")
+        if self.wei.ndim != 3 or not self.hidden:
+            raise ShapeError("wei", str(self.wei.shape), "(directions, gates · hidden, hidden)")
+        wanted = (len(names), _GATES[self.alg] * self.hidden, self.hidden)
+        if self.wei.shape != wanted:
+            raise ShapeError("wei", str(self.wei.shape), str(wanted))
+        if self.shift is not None and self.alg == "lstm":
+            raise ArgumentError("shift", "values", "None: an LSTM resets nothing")
+        if self.shift is not None and self.shift.shape != (len(names), self.hidden):
+            raise ShapeError("shift", str(self.shift.shape), str((len(names), self.hidden)))
+        if self.states not in {"", "h", *(("c", "hc") if self.alg == "lstm" else ())}:
+            raise ArgumentError("states", repr(self.states), "letters of 'hc', 'h' of a GRU")
+
+    @property
+    def hidden(self) -> int:
+        """How many numbers a state has."""
+        return int(self.wei.shape[2])
+
+    def sizes(self, steps: int, batch: int) -> tuple[int, ...]:
+        """Return how many numbers its results are, and each of its last states."""
+        state = len(self.directions) * batch * self.hidden
+        return (steps * state, state, state)[: 3 if self.alg == "lstm" else 2]
+
+    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add our pass over memory."""
+        if len(src) != 1 + len(self.states):
+            raise ArgumentError("src", f"{len(src)} tensors", f"{1 + len(self.states)}")
+        sums, *states = (floats_of(at, name) for name in src)
+        columns = self.wei.shape[0] * self.wei.shape[1]
+        if len(sums.dims) != 3 or sums.dims[2] != columns:
+            raise ShapeError("src", str(sums.dims), f"(steps, batch, {columns})")
+        steps, batch, _ = sums.dims
+        for state in states:
+            wanted = (len(self.directions), batch, self.hidden)
+            if state.dims != wanted:
+                raise ShapeError("src", str(state.dims), f"a state of {wanted}")
+        reads = tuple(
+            at.in_layout(name, TensorSpec.dense(at.specs[name].dims, "f32")) for name in src
+        )
+        of = (self.alg == "lstm", [each == "reverse" for each in self.directions])
+        run = Pass.recurrence(steps, batch, self.wei, self.shift, *of, states=self.states)
+        at.add(run, reads, dst, TensorSpec.dense((sum(self.sizes(steps, batch)),), "f32"))
