@@ -272,4 +272,4 @@ def scored(metric: Callable[[Any], float], runs: object) -> float:
     result = np.asarray(applied("metric", metric, runs))
     if result.size != 1:
         raise ArgumentError("metric", f"a result of shape {result.shape}", "a number")
-    return real("metric", result.item(), wide=True)
+    return real("metric", result.item(), wide=True, infinite=True)
