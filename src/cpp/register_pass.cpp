@@ -99,10 +99,11 @@ void register_pass(py::module_& m) {
                                         std::move(shift), has_h, has_c});
             },
             py::arg("steps"), py::arg("batch"), py::arg("hidden"), py::arg("is_lstm"),
-            py::arg("is_backward"), py::arg("weights"), py::arg("shift"), py::arg("has_h"),
-            py::arg("has_c"), "Steps of an LSTM or a GRU, of what its source gives to the gates.");
-    m.def("rows_pass", &rows_pass, py::arg("count"), py::arg("table"), py::keep_alive<0, 2>(),
-          "Rows of a table by int64 indices.");
+            py::arg("is_backward"), py::arg("weights").noconvert(), py::arg("shift"),
+            py::arg("has_h"), py::arg("has_c"),
+            "Steps of an LSTM or a GRU, of what its source gives to the gates.");
+    m.def("rows_pass", &rows_pass, py::arg("count"), py::arg("table").noconvert(),
+          py::keep_alive<0, 2>(), "Rows of a table by int64 indices.");
 }
 
 } // namespace pq

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import instance, items
+from pyonednn_q.argument import instance, items, one_of
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native.program import Pass
 from pyonednn_q.network.floats import floats_of
@@ -58,8 +58,7 @@ class Recurrence:
     states: str = ""
 
     def __post_init__(self) -> None:
-        if self.alg not in _GATES:
-            raise ArgumentError("alg", repr(self.alg), "'lstm' or 'gru'")
+        one_of("alg", self.alg, tuple(_GATES))
         names = tuple(items("directions", self.directions, str))
         if not names or not set(names) <= {"forward", "reverse"}:
             raise ArgumentError("directions", f"{names}", "'forward' or 'reverse', one or two")
@@ -79,6 +78,7 @@ class Recurrence:
             raise ArgumentError("shift", "values", "None: an LSTM resets nothing")
         if self.shift is not None and self.shift.shape != (len(names), self.hidden):
             raise ShapeError("shift", str(self.shift.shape), str((len(names), self.hidden)))
+        instance("states", self.states, str)
         if self.states not in {"", "h", *(("c", "hc") if self.alg == "lstm" else ())}:
             raise ArgumentError("states", repr(self.states), "letters of 'hc', 'h' of a GRU")
 

@@ -112,7 +112,8 @@ class Where:
     def __post_init__(self) -> None:
         for name in ("first", "second"):
             value = getattr(self, name)
-            if value is not None and not np.isnan(value):
+            is_nan = isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+            if value is not None and not is_nan:
                 object.__setattr__(self, name, real(name, value, infinite=True))
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from pyonednn_q.argument import (
+    each,
     flag,
     instance,
     whole,
@@ -177,7 +178,7 @@ def calibrate(
 
 
 def _calibrated(graph: Graph, batches: Iterable[Any], options: CalibrationOptions) -> Calibration:
-    samples = iter(batches)
+    samples = each("batches", batches)
     if graph.symbols:
         samples, dims = _peeked(samples, tuple(graph.inputs))
         plain = at_lengths(graph, dims)

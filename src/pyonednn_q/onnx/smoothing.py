@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q.argument import instance, real
+from pyonednn_q.argument import each, instance, real
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
@@ -73,7 +73,7 @@ def smoothed(graph: Graph, batches: Iterable[Any], alpha: float = 0.5) -> Graph:
     groups: dict[str, list[GraphNode]] = {}
     tops: dict[str, Array] = {}
     models: dict[tuple[Dims, ...], Model] = {}
-    for batch in batches:
+    for batch in each("batches", batches):
         inputs = named_inputs(tuple(graph.inputs), batch)
         dims = {name: array.shape for name, array in inputs.items()}
         key = tuple(dims.values()) if graph.symbols else ()
@@ -121,7 +121,7 @@ def _is_norm(node: GraphNode, graph: Graph) -> bool:
         node.row is kinds.LAYER_NORM
         and is_last
         and bool(parts)
-        and all(each is not None and each.ndim == 1 for each in parts)
+        and all(one is not None and one.ndim == 1 for one in parts)
     )
 
 
