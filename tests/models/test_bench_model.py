@@ -54,6 +54,15 @@ def test_whole_and_layer_by_layer(
     for row in rows:
         assert run.twin(row, "f32") or row.dtype == "f32"
     assert out.index("The whole model") < out.index("Where the time goes") < out.index("Layers")
+    (head,) = re.findall(r"^runtime .*$", out, re.MULTILINE)
+    (own,) = re.findall(r"^pyonednn_q +INT8 .*$", out, re.MULTILINE)
+    names = re.split("  +", head.replace("times ours", "").strip())
+    told = dict(zip(names, re.split(" +", own.replace("!", "").strip()), strict=False))
+    samples = sorted(whole[0].rivals[0].samples_us)  # 11 of them: the tenth, the last, the first
+    assert [told[name] for name in ("p90 ms", "p99 ms", "least ms")] == [
+        f"{samples[at] / 1e3:.3f}" for at in (9, 10, 0)
+    ]
+    assert told["calls/s"] == f"{1e6 / samples[5]:.0f}"
     share = re.findall(r"^all nodes +(\d+) +[\d.]+ +100.0%$", out, re.MULTILINE)
     assert len(share) == 1
     assert "<svg" in page.read_text()

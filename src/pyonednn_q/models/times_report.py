@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,7 @@ def _tables(times: ModelTimes) -> Iterator[tuple[str, Table]]:
 
 def _whole(times: ModelTimes) -> Table:
     columns = [Column("runtime"), Column("form")]
-    names = ("median ms", "±", "least ms", "times ours")
+    names = ("median ms", "±", "p90 ms", "p99 ms", "least ms", "calls/s", "times ours")
     columns += [Column(name, right=True) for name in names]
     rows = [row for row in times.run.rows if row.line == WHOLE]
     ours = rows[0].rival(OURS)
@@ -84,7 +85,7 @@ def _own_form(times: ModelTimes) -> str:
 
 def _measured(rival: Rival, ours: Rival) -> list[str]:
     if not rival.samples_us:
-        return ["-", "-", "-", "-"]
+        return ["-"] * 7
     mark = "!" if rival.is_disturbed else ""
     ordered = sorted(rival.samples_us)
     spread = (ordered[3 * len(ordered) // 4] - ordered[len(ordered) // 4]) / 2
@@ -93,9 +94,15 @@ def _measured(rival: Rival, ours: Rival) -> list[str]:
     return [
         f"{median / 1e3:.3f}{mark}",
         f"{spread / median:.1%}",
-        f"{ordered[0] / 1e3:.3f}",
+        *(f"{_quantile(ordered, share) / 1e3:.3f}" for share in (0.9, 0.99, 0.0)),
+        f"{1e6 / median:.0f}",
         ratio,
     ]
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    """Return the least of sorted values that so many of them do not exceed."""
+    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)]
 
 
 def _shares(times: ModelTimes) -> Table:
@@ -154,8 +161,9 @@ def _roof(times: ModelTimes, row: Row) -> list[str]:
 def _notes(times: ModelTimes) -> Iterator[str]:
     yield (
         "the whole model: every runtime called from Python on the same arrays, in turn in one "
-        "process, on as many threads; ±: half the distance of the quartiles; times ours: over our "
-        f"{_own_form(times)} form"
+        "process, on as many threads; ±: half the distance of the quartiles; p90, p99: what so "
+        "many hundredths of the calls do not exceed; calls/s: by the median, each of a whole "
+        f"batch; times ours: over our {_own_form(times)} form"
     )
     yield (
         "FP32: the same model with quantizers left out, weights and tensors as floats; layers: "
