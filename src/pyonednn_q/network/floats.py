@@ -110,7 +110,8 @@ class FloatMatMul:
         if len(src) != 2:
             raise ArgumentError("src", f"{len(src)} tensors", "2")
         first, second = (floats_of(at, name).dims for name in src)
-        if len(first) < 2 or first[:-2] != second[:-2] or first[-1] != second[-2]:
+        is_of_rows = min(len(first), len(second)) > 1
+        if not is_of_rows or first[:-2] != second[:-2] or first[-1] != second[-2]:
             raise ShapeError("src", f"{first} and {second}", "(..., M, K) and (..., K, N)")
         stack, dims = prod(first[:-2]), (*first[:-1], second[-1])
         reads, specs = [], []
