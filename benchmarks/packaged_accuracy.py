@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx
 import onnxruntime
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 from rendered import boxes_of, f1, line, page, picture, read_ctc
 
 import pyonednn_q as pq
@@ -83,8 +83,8 @@ MODELS = (
 )
 
 
-class Batches(CalibrationDataReader):  # type: ignore[misc]
-    """Samples as onnxruntime's quantizer reads them."""
+class Batches:
+    """Samples as onnxruntime's quantizer reads them: what it asks for is `get_next`."""
 
     def __init__(self, samples: list[dict[str, Array]]) -> None:
         self._left = iter(samples)
