@@ -82,11 +82,12 @@ void register_pass(py::module_& m) {
           "Bytes: which items are not all 0.");
     m.def(
             "pick_pass",
-            [](std::size_t count, std::size_t item, std::vector<std::int64_t> places,
-               const py::bytes& fill) {
-                return pick_pass(count, item, std::move(places), static_cast<std::string>(fill));
+            [](std::size_t count, std::size_t item,
+               const py::array_t<std::int64_t, py::array::c_style>& places, const py::bytes& fill) {
+                return pick_pass(count, item, {places.data(), places.data() + places.size()},
+                                 static_cast<std::string>(fill));
             },
-            py::arg("count"), py::arg("item"), py::arg("places"), py::arg("fill"),
+            py::arg("count"), py::arg("item"), py::arg("places").noconvert(), py::arg("fill"),
             "Items by their places.");
     m.def(
             "recurrence_pass",

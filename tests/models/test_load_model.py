@@ -21,6 +21,7 @@ import onnxruntime
 import pyonednn_q as pq
 from pyonednn_q import cli
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from support.foreign import Producer
 from support.oracles.networks import SOURCE
 
 Made = Callable[[str, str], Path]
@@ -81,24 +82,11 @@ def test_several_go_in_in_order_and_come_out_by_name(two_ends: bytes) -> None:
             np.testing.assert_array_equal(results["z"], z)
 
 
-class Foreign:
-    """A tensor that a framework holds on the CPU."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> Any:
-        return self._array.__dlpack_device__()
-
-
 def test_tensors_of_others_go_in_in_order_and_by_name(made: Made, two_ends: bytes) -> None:
     model, x = pq.load(made("resnet", "QDQ")), noise(SOURCE)
-    np.testing.assert_array_equal(model(Foreign(x)), model(x))
+    np.testing.assert_array_equal(model(Producer(x)), model(x))
     a, b = noise((2, 3), 1), noise((2, 3), 2)
-    results = pq.load(two_ends)({"b": Foreign(b), "a": Foreign(a)})
+    results = pq.load(two_ends)({"b": Producer(b), "a": Producer(a)})
     assert isinstance(results, dict)
     np.testing.assert_array_equal(results["y"], a - b)
 

@@ -16,6 +16,7 @@ from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive import TensorSpec
 from support import in_bf16
 from support.children import run_child
+from support.foreign import Producer
 
 Array = np.ndarray[Any, Any]
 RELU = pq.Eltwise("relu")
@@ -228,26 +229,13 @@ def test_sequential_puts_steps_into_chains() -> None:
     assert [each.weights.dtype for each in operators] == ["s8", "s8"]
 
 
-class Loaded:
-    """A tensor that a data loader gives: it is no array, and lends one."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> Any:
-        return self._array.__dlpack_device__()
-
-
 def test_batches_are_taken_as_data_loaders_give_them(found: pq.network.NetworkCalibration) -> None:
     labels = np.zeros(4, np.int64)
     for make in (
         lambda x: (x, labels),
-        lambda x: [Loaded(x), Loaded(labels)],
-        lambda x: {"x": Loaded(x), "labels": labels},
-        Loaded,
+        lambda x: [Producer(x), Producer(labels)],
+        lambda x: {"x": Producer(x), "labels": labels},
+        Producer,
     ):
         assert pq.calibrate(blocks(), map(make, batches(3))).ranges == found.ranges
     with pytest.raises(ArgumentError, match=r"^batches: got 0 arrays; wanted inputs: \('x',\)"):

@@ -10,22 +10,10 @@ import pytest
 import pyonednn_q as pq
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.network import Network, Node
+from support.foreign import Producer
 
 Q, ONE = pq.QParams(0.5, 0, "u8"), pq.QParams(1.0, 0, "s8")
 X, Y = (np.arange(each, each + 8, dtype=np.uint8).reshape(1, 2, 2, 2) for each in (3, 9))
-
-
-class Lent:
-    """A tensor that a framework holds on the CPU."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> Any:
-        return self._array.__dlpack_device__()
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +26,12 @@ def network() -> Network:
 
 def test_in_order_and_by_name(network: Network) -> None:
     want = X.sum(axis=1, keepdims=True, dtype=np.uint8) + Y
-    for arrays in ((X, Y), (Lent(X), Y), ({"y": Y, "x": X},), ({"y": Lent(Y), "x": Lent(X)},)):
+    for arrays in (
+        (X, Y),
+        (Producer(X), Y),
+        ({"y": Y, "x": X},),
+        ({"y": Producer(Y), "x": Producer(X)},),
+    ):
         np.testing.assert_array_equal(network(*arrays)["z"], want, strict=True)
 
 

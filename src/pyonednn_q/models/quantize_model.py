@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -264,6 +263,7 @@ def _milliseconds(model: Model, floats: Model, graph: Graph, batch: Batch) -> di
     """Return what calls of both forms take, and of onnxruntime where it is."""
     from pyonednn_q.models.peer_sessions import installed, ready
     from pyonednn_q.native import runtime
+    from pyonednn_q.native.first_run import LOGGER
     from pyonednn_q.native.timing import Budget, interleaved
     from pyonednn_q.onnx.open_dims import bound
 
@@ -272,11 +272,14 @@ def _milliseconds(model: Model, floats: Model, graph: Graph, batch: Batch) -> di
     known = bound(graph, {name: batch[name].shape for name in graph.symbols})
     names = ["INT8", "FP32"]
     # Behind ours, and not in turns: its threads wait for work on the processors that ours need.
-    with suppress(UnsupportedError):  # of what onnxruntime does not run
-        for peer in installed(["onnxruntime"]):
+    for peer in installed(["onnxruntime"]):
+        try:
             call = ready(peer, known, batch, runtime.get_num_threads())
-            timed += interleaved([_seconds(call)], Budget())
-            names.append(f"FP32 by {peer}")
+        except UnsupportedError as error:
+            LOGGER.warning("not timed: %s: %s", peer, error)
+            continue
+        timed += interleaved([_seconds(call)], Budget())
+        names.append(f"FP32 by {peer}")
     return {name: median(t.samples_us) / 1e3 for name, t in zip(names, timed, strict=True)}
 
 

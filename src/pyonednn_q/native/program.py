@@ -153,7 +153,7 @@ class Pass:
     @classmethod
     def pick(cls, count: int, item: int, places: Array, fill: bytes) -> Pass:
         """Return dst[i] = src[places[i]], or `fill` for -1: items of so many bytes, of `count`."""
-        core = runtime.core.pick_pass(count, item, places.ravel().tolist(), fill)
+        core = runtime.core.pick_pass(count, item, places.ravel(), fill)
         return cls(core, f"{places.size} items of {count}")
 
     @classmethod

@@ -23,6 +23,7 @@ from pyonednn_q.network import (
 )
 from pyonednn_q.onnx.fused_node import FusedGraph
 from pyonednn_q.onnx.operations import (
+    constants_of,
     dims_of,
     is_over_places,
     parts_of,
@@ -69,9 +70,7 @@ def float_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list
         return recurrent_nodes(what, graph, computed)
     if any(what.outputs[1:]):
         return []
-    constants = {
-        at: graph.constants[name] for at, name in enumerate(what.inputs) if name in graph.constants
-    }
+    constants = constants_of(what, graph)
     if _is_sum(what) or what.row is kinds.MATMUL:
         return _of_two(what, dst, srcs, constants)
     if what.row is kinds.CONCAT:

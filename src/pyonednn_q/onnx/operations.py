@@ -237,6 +237,12 @@ def window_pool(what: CodeOperation | GraphNode, src: Dims, opset: int) -> Pool 
     )
 
 
+def constants_of(what: GraphNode, graph: FusedGraph) -> dict[int, Array]:
+    """Return the constants that a node reads, by the places of its inputs."""
+    held = graph.constants
+    return {at: held[name] for at, name in enumerate(what.inputs) if name in held}
+
+
 def dims_of(name: str, graph: FusedGraph) -> Dims:
     """Return the dims of a tensor; UnsupportedError where they are not known."""
     info = graph.tensors.get(name)

@@ -11,7 +11,8 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.network import Node, Recurrence, Reshape, Slice
 from pyonednn_q.onnx.fused_node import FusedGraph
-from pyonednn_q.onnx.operations import dims_of
+from pyonednn_q.onnx.operations import constants_of, dims_of
+from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.ops.dense import InnerProduct
 
 __all__ = ["RECURRENT", "recurrent_nodes"]
@@ -20,7 +21,6 @@ Array = np.ndarray[Any, Any]
 
 RECURRENT = (kinds.LSTM, kinds.GRU)
 _WEI, _STATE_WEI, _BIAS, _LENGTHS, _H, _C, _PEEPHOLES = range(1, 8)  # inputs
-_USUAL = {kinds.LSTM: ("sigmoid", "tanh", "tanh"), kinds.GRU: ("sigmoid", "tanh")}
 _DIRECTIONS = {
     "forward": ("forward",),
     "reverse": ("reverse",),
@@ -40,9 +40,7 @@ def recurrent_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
     computed : list of str
         Those of its inputs that are no constants.
     """
-    constants = {
-        at: graph.constants[name] for at, name in enumerate(what.inputs) if name in graph.constants
-    }
+    constants = constants_of(what, graph)
     if not _is_usual(what, constants, graph) or not set(computed) <= {
         what.inputs[0],
         what.input(_H),
@@ -92,22 +90,14 @@ def recurrent_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
 
 
 def _is_usual(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> bool:
-    """Tell whether a node is of the usual activations, and its weights are constants of float32."""
-    attributes = what.attributes
+    """Tell whether a node is of the usual functions, and its weights are constants of float32."""
     held = [constants.get(at) for at in (_WEI, _STATE_WEI)]
     if any(each is None or each.dtype != np.float32 or each.ndim != 3 for each in held):
         return False
-    others = ("clip", "activation_alpha", "activation_beta")
-    if any(name in attributes for name in others) or attributes.get("layout", 0):
+    if what.attributes.get("layout", 0) or what.input(_PEEPHOLES):
         return False
-    if attributes.get("input_forget", 0) or what.input(_PEEPHOLES):
+    if what.input(_LENGTHS) and _LENGTHS not in constants:
         return False
-    both = len(_DIRECTIONS.get(str(attributes.get("direction", "forward")), ()))
-    usual = _USUAL[what.row] * both
-    if not both or tuple(str(n).lower() for n in attributes.get("activations", usual)) != usual:
-        return False
-    steps = dims_of(what.inputs[0], graph)[0]
-    if not what.input(_LENGTHS):
-        return True
-    lengths = constants.get(_LENGTHS)
-    return lengths is not None and bool((lengths == steps).all())
+    source = np.broadcast_to(np.float32(0), dims_of(what.inputs[0], graph))
+    known = {what.inputs[at]: each for at, each in constants.items()}
+    return not DOUBTS[what.row.name](what, {**known, what.inputs[0]: source})

@@ -15,7 +15,7 @@ from pyonednn_q.graph.graph import Dims, GraphNode
 from pyonednn_q.network import IsNaN, IsNonzero, Node, Pick, TableRows, Where
 from pyonednn_q.network.carrier import is_carried, numpy_type
 from pyonednn_q.onnx.fused_node import FusedGraph
-from pyonednn_q.onnx.operations import dims_of
+from pyonednn_q.onnx.operations import constants_of, dims_of
 from pyonednn_q.onnx.reference_call import reference_call
 
 Array = np.ndarray[Any, Any]
@@ -39,9 +39,7 @@ def selection_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
     dst = what.outputs[0]
     if what.domain or any(what.outputs[1:]) or not dims_of(dst, graph):
         return []
-    constants = {
-        at: graph.constants[name] for at, name in enumerate(what.inputs) if name in graph.constants
-    }
+    constants = constants_of(what, graph)
     operation = _operation(what, constants, graph, computed)
     srcs = tuple(name for at, name in enumerate(what.inputs) if name and at not in constants)
     return [] if operation is None else [Node(dst, operation, srcs)]
@@ -116,7 +114,7 @@ def _picked(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) 
         places = reference_call(what, graph.opsets)(
             {**known, name: np.arange(1, prod(src) + 1).reshape(src)}
         )[0]
-    except (Error, RuntimeError, TypeError, ValueError):
+    except Error:
         return None
     if places.shape != dst or places.dtype != np.int64:
         return None
