@@ -27,7 +27,7 @@ from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.open_quantizers import at_lengths
 from pyonednn_q.onnx.passes import prepared
-from pyonednn_q.onnx.quantized_form import QuantizerPlacement
+from pyonednn_q.onnx.quantized_form import QuantizerPlacement, channels_axis
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.quantize.corrections import smoothed as smoothed_weights
 
@@ -106,10 +106,9 @@ def _groups(plain: Graph, base: Graph) -> dict[str, list[GraphNode]]:
         if not is_dividing or not all(id(node) in layers for node in readers):
             continue
         same = [own.get(node.name) for node in readers]
-        if all(one is not None and _input_axis(one, base) is not None for one in same) and (
-            len({one.row is kinds.CONV for one in same if one is not None}) == 1
-        ):
-            groups[name] = [one for one in same if one is not None]
+        group = [one for one in same if one is not None and _is_divisible(one, base)]
+        if len(group) == len(same) and len({one.row is kinds.CONV for one in group}) == 1:
+            groups[name] = group
     return groups
 
 
@@ -125,16 +124,20 @@ def _is_norm(node: GraphNode, graph: Graph) -> bool:
     )
 
 
-def _input_axis(node: GraphNode, graph: Graph) -> int | None:
-    """Return the dimension of a layer's weights that its source's channels run along."""
+def _is_divisible(node: GraphNode, graph: Graph) -> bool:
+    """Tell whether a layer's weights have a dimension that all channels of its source run along."""
     wei = graph.constants.get(node.inputs[1])
     if wei is None or wei.dtype != np.float32:
-        return None
+        return False
     if node.row is kinds.CONV:
-        return 1 if node.attributes.get("group", 1) == 1 else None
-    if node.row is kinds.GEMM and not node.attributes.get("transA", 0):
-        return 1 if node.attributes.get("transB", 0) else 0
-    return 0 if node.row is kinds.MATMUL and wei.ndim == 2 else None
+        return bool(node.attributes.get("group", 1) == 1)
+    is_matrix = node.row is kinds.MATMUL and wei.ndim == 2
+    return is_matrix or (node.row is kinds.GEMM and not node.attributes.get("transA", 0))
+
+
+def _input_axis(node: GraphNode, wei: Array) -> int:
+    """Return the dimension of a layer's weights that its source's channels run along."""
+    return 1 - (channels_axis(node, wei) or 0)
 
 
 def _observing(plain: Graph, names: tuple[str, ...]) -> Model:
@@ -174,8 +177,8 @@ def _divided(
             source = edit.free(f"{name}:smoothed")
             between[name] = edit.constant(f"{name}:divisors", factor), source
         for node in layers:
-            wei, axis = graph.constants[node.inputs[1]], _input_axis(node, graph) or 0
-            along = divisor.reshape(-1, *(1,) * (wei.ndim - 1 - axis))
+            wei = graph.constants[node.inputs[1]]
+            along = divisor.reshape(-1, *(1,) * (wei.ndim - 1 - _input_axis(node, wei)))
             value = (wei * along).astype(np.float32)
             own = edit.constant(f"{node.inputs[1]}:smoothed", value)
             changed[id(node)] = (source, own, *node.inputs[2:])
@@ -193,7 +196,7 @@ def _divisor(layers: list[GraphNode], graph: Graph, tops: Array, alpha: float) -
     """Return the powers of two that a source's channels are divided by."""
     rows = []
     for node in layers:
-        wei, axis = graph.constants[node.inputs[1]], _input_axis(node, graph) or 0
-        rows.append(np.moveaxis(wei, axis, -1).reshape(-1, wei.shape[axis]))
+        wei = graph.constants[node.inputs[1]]
+        rows.append(np.moveaxis(wei, _input_axis(node, wei), -1).reshape(-1, len(tops)))
     divisor, _ = smoothed_weights(tops, np.concatenate(rows), alpha)
     return np.asarray(np.exp2(np.round(np.log2(divisor))), np.float64)
