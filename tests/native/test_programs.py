@@ -17,6 +17,8 @@ from pyonednn_q.qparams import QParams
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
 ONE, TWO = bytes(256), bytes(1 << 16)
 FAR = 1 << 62
 SAME = np.arange(256).astype(np.uint8)
@@ -63,6 +65,10 @@ def test_tables_of_other_sizes_are_refused(table: bytes, sources: int) -> None:
         look_up([2], *[[1]] * (sources + 1), table=table)
 
 
+def _places(places: list[int]) -> NDArray[np.int64]:
+    return np.array(places, np.int64)
+
+
 SPACE = ([2], [[1], [1], [1]])  # dims, and strides of three tensors
 
 
@@ -107,10 +113,10 @@ SPACE = ([2], [[1], [1], [1]])  # dims, and strides of three tensors
         (lambda core: core.is_nan_pass(FAR), ShapeError, "count"),
         (lambda core: core.is_nonzero_pass(FAR, 8), ShapeError, "count"),
         (lambda core: core.is_nonzero_pass(2, 0), ShapeError, "item"),
-        (lambda core: core.pick_pass(2, 4, [], b""), ShapeError, "places"),
-        (lambda core: core.pick_pass(2, 4, [2], b""), ArgumentError, "places"),
-        (lambda core: core.pick_pass(2, 4, [-1], b"12"), ArgumentError, "places"),
-        (lambda core: core.pick_pass(2, 17, [0], b""), ShapeError, "item"),
+        (lambda core: core.pick_pass(2, 4, _places([]), b""), ShapeError, "places"),
+        (lambda core: core.pick_pass(2, 4, _places([2]), b""), ArgumentError, "places"),
+        (lambda core: core.pick_pass(2, 4, _places([-1]), b"12"), ArgumentError, "places"),
+        (lambda core: core.pick_pass(2, 17, _places([0]), b""), ShapeError, "item"),
         (lambda core: core.rows_pass(FAR, np.ones((2, 2), np.float32)), ShapeError, "count"),
         (lambda core: core.rows_pass(2, np.ones(2, np.float32)), LayoutError, "table"),
     ],
