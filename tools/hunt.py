@@ -4,7 +4,7 @@ Every problem is drawn from a seed and its number, computed as callers would (th
 table: as a prepared primitive, on the first implementation or on another one, or as an operator),
 and compared bit by bit with exact integers. With --plain it is the primitives without sums of
 products instead, in any layout, where bytes beside the result count, too. Each instruction set has
-processes of its own, one for some thousand problems, of one to four threads; one that crashes or
+processes of its own, one for some thousand problems, of one to 16 threads; one that crashes or
 hangs is a finding too, and the next goes on behind it.
 
     python tools/hunt.py --seconds 300                  # all levels, seed of the day
@@ -54,7 +54,7 @@ LEVELS = (
     "ALL",
 )
 POISON = {"MALLOC_PERTURB_": "165", "OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-THREADS = (1, 2, 3, 4)
+THREADS = (1, 2, 4, 16)
 _OF_ONE_CHILD = 5000  # problems
 _CPUINFO = Path("/proc/cpuinfo")
 _FEATURES = (
@@ -304,7 +304,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10**12, help="problems of each level")
     parser.add_argument("--seconds", type=float, default=1e9, help="in all")
     parser.add_argument(
-        "--threads", type=int, default=0, help="of each process, in place of 1 to 4 in turn"
+        "--threads", type=int, default=0, help="of each process, in place of 1, 2, 4 and 16 in turn"
     )
     parser.add_argument("--only", type=int, help="number of one problem, which is told in any case")
     parser.add_argument("--results", type=Path, help="where to write counts, for --page")

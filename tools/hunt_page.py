@@ -98,7 +98,7 @@ It found what these rows of the table guard against: `one-channel-groups-in-odd-
 a run that met one of them were run again behind its row: the counts are those. Layers of the seeds
 that are named here had tensors row-major or channels last, but for sources of matmul; operands of
 seed 2026327 lay as dst. Since then more layers are volumes and skip rows, one in three is laid in
-any order, or as a part of a larger tensor, and processes have one to four threads: the numbers of
+any order, or as a part of a larger tensor, and processes have one to 16 threads: the numbers of
 those seeds draw other problems now.
 What a row guards against shows where it is left out:
 

@@ -249,11 +249,11 @@ BORDERS: list[Border] = [
     ),
     (
         windows.one_channel_groups_in_odd_blocks,
-        [(single(oc, 2), PLAIN) for oc in (17, 32, 33, 48, 65, 112, 128)]
-        + [(single(oc, 2, padding=1), PLAIN) for oc in (17, 32)]
+        [(single(oc, 2), PLAIN) for oc in (17, 32, 33, 48, 49, 64, 65, 112, 128)]
+        + [(single(oc, 2, padding=1), PLAIN) for oc in (17, 32, 49, 64)]
         + [(single(33, 2, "u8"), SRC)],
-        [(single(oc, 2), PLAIN) for oc in (1, 16, 49, 64)]
-        + [(single(oc, 2, padding=1), PLAIN) for oc in (16, 49, 64)]
+        [(single(oc, 2), PLAIN) for oc in (1, 16)]
+        + [(single(16, 2, padding=1), PLAIN)]
         + [
             (single(33), PLAIN),
             (single(33, 2, "u8"), PLAIN),

@@ -198,10 +198,11 @@ def one_channel_in_odd_blocks(problem: WindowedProblem, attr: Attr) -> bool:
 def one_channel_groups_in_odd_blocks(problem: ConvProblem, attr: Attr) -> bool:
     """Match groups of one input channel and 17 outputs or more, s8 source or src zero point.
 
-    Right were dilated rows, 49 to 64 outputs, and 17 to 32 of them where windows cover all of src
-    and nothing else: neither padding nor places that a stride leaves over. Those match as well.
+    Right were dilated rows; 49 to 64 outputs on three threads at most; and 17 to 32 of them where
+    windows cover all of src and nothing else: neither padding nor places that a stride leaves over.
+    All but dilated ones match: a problem does not know its threads.
     """
-    return problem.dilation[-1] == 1 and _blocks(problem) not in (1, 4)
+    return problem.dilation[-1] == 1 and _blocks(problem) > 1
 
 
 @condition("src s8", "one_channel")
