@@ -16,7 +16,7 @@ import pytest
 from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
 from support import oracle, unguarded
-from support.children import TWO_THREADS, child, run_child
+from support.children import TWO_THREADS, child, run_child, threads
 from support.fault import MEASURED, Fault, filled
 from support.faults import FAULTS
 from support.faults_hunted import ALL, HUNTED_FAULTS, multiplied, ragged
@@ -49,7 +49,8 @@ def is_wrong(fault: Fault, place: int, arrays: Any, values: Any, expected: oracl
     work = (unguarded.result_at, place, fault.problem, fault.attr, arrays, values)
     # Some faults show only where memory held something else before, or holds it beside an array.
     for held in ("85", "90", "165"):
-        environment = {LIMIT_VARIABLE: fault.level, "MALLOC_PERTURB_": held, **TWO_THREADS}
+        environment = {LIMIT_VARIABLE: fault.level, "MALLOC_PERTURB_": held}
+        environment |= threads(fault.threads)
         shown = run_child(*work, environment=environment)
         if shown.crashed or isinstance(shown.value, str):
             return True

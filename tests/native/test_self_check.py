@@ -21,15 +21,16 @@ from pyonednn_q.native import runtime
 from pyonednn_q.native.trial import compare, geometry_of
 from support import unguarded
 from support.calls.draw import random_call
-from support.children import TWO_THREADS, child, run_child
+from support.children import child, run_child, threads
 from support.fault import MEASURED, Fault, filled
 from support.faults import FAULTS
 from support.faults_hunted import ALL, HUNTED_FAULTS
 from support.faults_layouts import LAYOUT_FAULTS
 from support.isa import LIMIT_VARIABLE, reason_row_is_unavailable
 
-# A step of bf16, which the bounds of float arithmetic allow: docs/inspect.md.
-NOT_CAUGHT = {"depthwise-to-bf16"}
+# A step of bf16, which bounds of float arithmetic allow; pairs of large codes, where seeded ones
+# stay below what saturates: docs/inspect.md.
+NOT_CAUGHT = {"depthwise-to-bf16", "matmul-batches-in-shares"}
 CAUGHT = ("self_check: ", "runtime_error", "dnnl_primitive_execute: ")
 MODELLED = ("convolution", "deconvolution", "inner_product", "matmul")
 
@@ -61,7 +62,9 @@ def test_a_wrong_kernel_is_caught(fault: Fault) -> None:
     assert found is not None
     arrays, values = filled(fault)
     work = (unguarded.self_checked, found[0], fault.problem, fault.attr, arrays, values)
-    said = run_child(*work, environment=environment | {"MALLOC_PERTURB_": "85"} | TWO_THREADS)
+    said = run_child(
+        *work, environment=environment | {"MALLOC_PERTURB_": "85"} | threads(fault.threads)
+    )
     is_caught = said.crashed or any(word in said.value for word in CAUGHT)
     if not (is_caught or is_measured):
         pytest.skip(f"{fault.row}: not shown by oneDNN {facts.version}")

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 TWO_THREADS = {"OMP_NUM_THREADS": "2"}
+
+
+def threads(count: int) -> dict[str, str]:
+    """Return the environment of a child whose oneDNN has so many threads: OpenMP's, or SYCL's."""
+    return {"OMP_NUM_THREADS": str(count), "DPCPP_CPU_NUM_CUS": str(count)}
+
+
 """Some faults show only where threads share the work."""
 
 

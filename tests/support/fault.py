@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 MEASURED = {(3, 7), (3, 13)}
 
 
+# Where values of src other than 0 to 19, or weights other than -6 to 6, show it: ends, half of 6.
+_ENDS = {
+    "prelu-across-layout": (-20, 20, 3),
+    "maxima-stored-early": (-20, 20, 3),
+    "matmul-batches-in-shares": (-128, 128, 31),
+}
+
+
 @dataclass(frozen=True)
 class Fault:
     """A problem on which a row's fault shows, where, and values of attributes that matter."""
@@ -35,6 +43,7 @@ class Fault:
     attr: Attr = field(default_factory=Attr)
     values: Mapping[str, Any] = field(default_factory=dict)
     since: tuple[int, int, int] = (0, 0, 0)  # shown in a fresh process from this version on
+    threads: int = 2
 
     @property
     def text(self) -> str:
@@ -46,16 +55,16 @@ def filled(fault: Fault) -> tuple[Arrays, Arrays]:
     """Arrays of the problem and values of the attributes, small whole numbers throughout."""
     rng = np.random.default_rng(5)
     tensors = fault.problem.tensors
-    # Slopes are for values below 0, and so is what saturates early.
-    least = -20 if fault.row in ("prelu-across-layout", "maxima-stored-early") else 0
+    # Slopes are for values below 0, and so is what saturates early; pairs saturate of large ones.
+    least, end, half = _ENDS.get(fault.row, (0, 20, 3))
     arrays: Arrays = {
-        name: rng.integers(least, 20, tensors[name].dims).astype(numpy_dtype(tensors[name].dtype))
+        name: rng.integers(least, end, tensors[name].dims).astype(numpy_dtype(tensors[name].dtype))
         for name in tensors
         if name not in ("wei", "bias", "dst")
     }
     if "wei" in tensors:
         wei = tensors["wei"]
-        arrays["wei"] = (2 * rng.integers(-3, 4, wei.dims)).astype(numpy_dtype(wei.dtype))
+        arrays["wei"] = (2 * rng.integers(-half, half + 1, wei.dims)).astype(numpy_dtype(wei.dtype))
     if "bias" in tensors:
         pytest.importorskip("ml_dtypes")
         dtype = numpy_dtype(tensors["bias"].dtype)

@@ -116,6 +116,23 @@ HUNTED_FAULTS = [
             (groups(48, "u8"), SRC_POINT),
         )
     ),
+    *(  # with four threads or more
+        Fault(
+            "one-channel-groups-in-odd-blocks",
+            level,
+            ConvProblem.of((1, 2, 12), (2, oc, 1, 4), src="u8", dst="s32", stride=6),
+            SRC_POINT,
+            threads=8,
+        )
+        for level in (VNNI, AVX512)
+        for oc in (49, 63)
+    ),
+    Fault(
+        "matmul-batches-in-shares",
+        AVX512,
+        MatMulProblem.of((2, 1, 36, 400), (1, 1, 400, 2), src="s8", dst="s32"),
+        threads=16,  # of 9 elements each, so that every other one begins within a row
+    ),
     *(
         Fault("one-channel-groups-in-odd-blocks", level, OVER_THE_STRIDE, since=(3, 8, 0))
         for level in (VNNI, AVX512)

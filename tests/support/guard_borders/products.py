@@ -154,6 +154,18 @@ BORDERS: list[Border] = [
         ],
     ),
     (
+        products.batches_in_shares,
+        [
+            (matmul((2, 1, 33, 47), (1, 1, 47, 15), src="s8"), PLAIN),
+            (matmul((3, 2, 8), (3, 8, 4), src="s8"), SRC),
+        ],
+        [
+            (matmul((2, 1, 33, 47), (1, 1, 47, 15)), SRC),
+            (matmul((1, 1, 33, 47), (1, 1, 47, 15), src="s8"), PLAIN),
+            (matmul((33, 47), (47, 15), src="s8"), PLAIN),
+        ],
+    ),
+    (
         products.batch_of_single_rows,
         [
             (columns((2, 1, 8), (1, 8, 4)), WEI_POINT),

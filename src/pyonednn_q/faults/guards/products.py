@@ -7,7 +7,6 @@ and is asked of problems of its row's kinds.
 from __future__ import annotations
 
 import math
-from math import prod
 from typing import TYPE_CHECKING
 
 from pyonednn_q import dtypes
@@ -42,7 +41,7 @@ def k_tail_with_plain_b(problem: MatMulProblem, attr: Attr) -> bool:
     change. With four dimensions packed B failed too, and whether a zero point helps was not tried.
     """
     leading = zip(problem.wei.dims[:-2], problem.batch, strict=True)
-    rows = problem.m * prod(length for have, length in leading if have == 1)
+    rows = problem.m * math.prod(length for have, length in leading if have == 1)
     if problem.k <= 64 or problem.k % 64 == 0 or rows < 16 or problem.n < 24:
         return False
     if problem.wei.ndim > 3:
@@ -103,6 +102,12 @@ def batch_of_ragged_rows(problem: MatMulProblem, attr: Attr) -> bool:
     return problem.k % together != 0 and batch_of_single_rows.rest(problem, attr)
 
 
+@condition("src s8")
+def batches_in_shares(problem: MatMulProblem, attr: Attr) -> bool:
+    """Match s8 and batches: where a thread's share ends, a single element of a row is left."""
+    return math.prod(problem.batch) > 1
+
+
 @condition("operand")
 def per_row_operand_4d(problem: Problem, attr: Attr) -> bool:
     """Match four or more dimensions, a binary or prelu operand along M but not along N."""
@@ -155,9 +160,7 @@ def scale_groups_along_n(problem: Problem, attr: Attr) -> bool:
 @condition()
 def bare_nibbles(problem: MatMulProblem, attr: Attr) -> bool:
     """Match u8 by 4-bit weights to f32, without scale, zero point, bias and post-op."""
-    if problem.bias is not None:
-        return False
-    is_bare = not attr.post_ops and not attr.names
+    is_bare = problem.bias is None and not attr.post_ops and not attr.names
     types = (problem.src.dtype, problem.wei.dtype, problem.dst.dtype)
     return is_bare and types in {("u8", "s4", "f32"), ("u8", "u4", "f32")}
 
@@ -220,9 +223,6 @@ def _walks_in_two(spec: TensorSpec) -> bool:
         return False
     pairs = zip(spec.dims[:-3], spec.strides[:-3], spec.dims[1:], spec.strides[1:], strict=False)
     return any(dim > 1 and step != inner * by for dim, step, inner, by in pairs)
-
-
-# ruff: noqa: ARG001 - all conditions have one signature
 
 
 @condition("comparison")
