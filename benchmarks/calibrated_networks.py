@@ -50,7 +50,7 @@ def report(name: str, batch: int, rounds: int, samples: int) -> None:
     narrow, wide = (median(times[form]) for form in ("INT8", "FP32"))
     ways = Counter(node.how.split()[0] for node in models["INT8"].graph.nodes)
     layers = f"{ways['INT8']} of {len(calibration.layers)}"
-    operations = f"{ways['codes']}, {ways['reference']} in floats"
+    operations = f"{ways['codes']}, {ways['floats'] + ways['reference']} in floats"
     calls = 1e3 * took / (samples * wide)
     cells = [name, batch, layers, operations, f"{took:.1f}", f"{calls:.1f}", f"{sqnr:.1f}"]
     cells += [f"{each:.2f}" for each in (narrow, wide, wide / narrow)]

@@ -64,11 +64,11 @@ def everything(network: Network, x: Array) -> dict[str, Array]:
 
 
 @pytest.fixture(scope="module")
-def found() -> pq.network.NetworkCalibration:
+def found() -> pq.onnx.Calibration:
     return pq.calibrate(blocks(), batches(3), wei_bits=7)
 
 
-def test_tensors_between_operators_are_codes(found: pq.network.NetworkCalibration) -> None:
+def test_tensors_between_operators_are_codes(found: pq.onnx.Calibration) -> None:
     (x,) = batches(1)
     compiled = found.network.compile({"x": TensorSpec.of(x, "x")})
     for name in ("x", "r1", "r2", "c3", "k", "p", "d", "g", "f"):
@@ -81,7 +81,7 @@ def test_tensors_between_operators_are_codes(found: pq.network.NetworkCalibratio
         assert runs[name].weights.dtype == "s8"
 
 
-def test_ranges_are_those_of_all_batches(found: pq.network.NetworkCalibration) -> None:
+def test_ranges_are_those_of_all_batches(found: pq.onnx.Calibration) -> None:
     results = [{"x": x, **everything(blocks(), x)} for x in batches(3)]
     for name, (lo, hi) in found.ranges.items():
         values = np.stack([each[name] for each in results])
@@ -94,7 +94,7 @@ def test_codes_are_what_definition_says() -> None:
     wei = rng.normal(0, 1, (8, 16)).astype(np.float32)
     x = rng.normal(0, 1, (64, 16)).astype(np.float32)
     net = sequential(pq.InnerProduct(wei), RELU, pq.InnerProduct(wei[:, :8]))
-    found = pq.calibrate(net, [x], wei_bits=7)
+    found = pq.calibrate(net, [x], wei_bits=7, bias_correction=False)
     first = np.maximum(x.astype(np.float64) @ wei.T.astype(np.float64), 0.0)
     lo, hi = x.min(), x.max()
     x_scale = (hi - lo) / np.float32(255)
@@ -116,13 +116,13 @@ def test_codes_are_what_definition_says() -> None:
 
 
 def test_all_operators_turned_back_are_the_float_network(
-    found: pq.network.NetworkCalibration,
+    found: pq.onnx.Calibration,
 ) -> None:
     (x,) = batches(1, seed=4)
     assert np.array_equal(found.with_floats(found.layers).network(x)["y"], blocks()(x)["y"])
 
 
-def test_what_stays_in_floats_has_no_codes_around_it(found: pq.network.NetworkCalibration) -> None:
+def test_what_stays_in_floats_has_no_codes_around_it(found: pq.onnx.Calibration) -> None:
     (x,) = batches(1)
     network = found.with_floats(["r2", "c3"]).network
     compiled = network.compile({"x": TensorSpec.of(x, "x")})
@@ -172,26 +172,28 @@ def test_operators_turn_back_until_a_bound_is_reached() -> None:
     assert np.array_equal(everything(net, x)["innerproduct2"], exact)
     want = net(x)["innerproduct3"].argmax(1)
 
-    def right(network: Network) -> float:
-        return float((network(x)["innerproduct3"].argmax(1) == want).mean())
+    def right(model: pq.onnx.Model) -> float:
+        return float((model.run({"x": x})["innerproduct3"].argmax(1) == want).mean())
 
     found = pq.calibrate(net, [x], wei_bits=7)
-    assert right(found.network) < 0.95
+    assert right(found.model()) < 0.95
     tuned = found.within(right, 0.95)
-    assert right(tuned.network) >= 0.95
+    assert right(tuned.model()) >= 0.95
     assert tuple(tuned.floats) == ("innerproduct2",)
     assert next(iter(found.sensitivity())) == "innerproduct2"
 
 
-def test_summary_says_what_each_node_loses(found: pq.network.NetworkCalibration) -> None:
+def test_summary_says_what_each_node_loses(found: pq.onnx.Calibration) -> None:
     tuned = found.with_floats(["c3"])
     (x,) = batches(1)
     head, *lines = tuned.summary().splitlines()
-    assert head.split() == ["nodes", "how", "implementation", "exactness", "SQNR", "dB"]
+    assert head.split() == ["nodes", "how", "runs", "implementation", "exactness", "SQNR", "dB"]
     assert lines[-1] == "c3: f32, as asked for"
     want = everything(blocks(), x)
     network = tuned.network
-    got = Network(network.inputs, network.nodes, ["r1", "r1:codes", "y"])(x)
+    got = Network(network.inputs, network.nodes, ["r1:codes", "y"])(x)
+    q = tuned.model().bound({"x": x.shape}).graph.qparams["r1:codes"]
+    got["r1"] = q.dequantize(got["r1:codes"])
     for name in ("r1", "y"):
         values, lost = want[name].astype(np.float64), want[name] - got[name].astype(np.float64)
         expected = 10 * np.log10(np.square(values).sum() / np.square(lost).sum())
@@ -199,10 +201,12 @@ def test_summary_says_what_each_node_loses(found: pq.network.NetworkCalibration)
         assert line.split()[-1] == f"{expected:.1f}"
 
 
-def test_summary_measures_when_asked(found: pq.network.NetworkCalibration) -> None:
+def test_summary_measures_when_asked(found: pq.onnx.Calibration) -> None:
     head, *lines = found.summary(times=True).splitlines()
     assert head.split()[-3:] == ["us", "FP32", "us"]
-    assert all(float(line.split()[-2]) > 0 for line in lines)
+    layers = [line for line in lines if "INT8 " in line]
+    assert len(layers) == len(found.layers)
+    assert all(float(each) > 0 for line in layers for each in line.split()[-2:])
 
 
 def test_sequential_puts_steps_into_chains() -> None:
@@ -229,7 +233,7 @@ def test_sequential_puts_steps_into_chains() -> None:
     assert [each.weights.dtype for each in operators] == ["s8", "s8"]
 
 
-def test_batches_are_taken_as_data_loaders_give_them(found: pq.network.NetworkCalibration) -> None:
+def test_batches_are_taken_as_data_loaders_give_them(found: pq.onnx.Calibration) -> None:
     labels = np.zeros(4, np.int64)
     for make in (
         lambda x: (x, labels),
@@ -256,7 +260,7 @@ def test_estimators_are_named(kind: str) -> None:
         pq.calibrate(blocks(), batches(2), config={}, estimators=kind)
 
 
-def test_layers_are_named_by_patterns(found: pq.network.NetworkCalibration) -> None:
+def test_layers_are_named_by_patterns(found: pq.onnx.Calibration) -> None:
     first, *others = found.layers
     assert dict(found.with_floats(["*"]).floats) == dict.fromkeys(found.layers, "f32")
     mixed = found.with_floats({first: "f32", "*": "bf16"})
@@ -265,15 +269,22 @@ def test_layers_are_named_by_patterns(found: pq.network.NetworkCalibration) -> N
         found.with_floats(["no*"])
 
 
-def test_what_does_not_fit_is_refused(found: pq.network.NetworkCalibration) -> None:
+def test_what_does_not_fit_is_refused(found: pq.onnx.Calibration) -> None:
     (x,) = batches(1)
     codes = pq.Conv(
         np.ones((1, 3, 1, 1), np.int8),
         src_q=pq.QParams(1.0, 0, "u8"),
         wei_q=pq.QParams(1.0, 0, "s8"),
     )
-    with pytest.raises(ArgumentError, match="no operator of float32 weights"):
+    with pytest.raises(
+        ArgumentError, match=r"^model: got 'conv1', of f32 and s8; wanted operators of float32"
+    ):
         pq.calibrate(sequential(codes), [x])
+    with pytest.raises(ArgumentError, match=r"^model: got no layer of constant weights"):
+        pq.calibrate(sequential(Pool("max", 2)), [x])
+    strict = pq.Conv(few_ones(np.random.default_rng(0), 4, 4, 1, 1), strict=True)
+    with pytest.raises(ArgumentError, match=r"^model: got strict=True of 'conv1'; wanted False"):
+        pq.calibrate(sequential(strict), [x])
     with pytest.raises(ArgumentError, match="batches"):
         pq.calibrate(blocks(), [])
     with pytest.raises(ArgumentError, match="batches"):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import pyonednn_q as pq
-from pyonednn_q.errors import ArgumentError
 
 onnx = pytest.importorskip("onnx")
 
@@ -87,9 +86,3 @@ def test_the_mean_result_is_nearer() -> None:
         ]
         lost.append(np.abs(np.mean([one - other for one, other in pairs], axis=(0, 1))).max())
     assert lost[1] < lost[0] / 2
-
-
-def test_a_network_has_none() -> None:
-    net = pq.network.sequential(pq.InnerProduct(np.ones((2, 3), np.float32)))
-    with pytest.raises(ArgumentError, match="bias_correction"):
-        pq.calibrate(net, [np.eye(3, dtype=np.float32)], bias_correction=True)

@@ -155,12 +155,10 @@ def test_linked_scopes_share_a_scale() -> None:
     assert alone["b:codes"] != alone["d:codes"]
 
 
-def test_what_cannot_be_linked_or_quantized_is_refused() -> None:
+def test_what_cannot_be_linked_is_refused() -> None:
     linked = {"activations": {"unified_scale_ops": [["relu", "nothing"]]}}
     with pytest.raises(ArgumentError, match=r"unified_scale_ops.*nothing"):
         calibrated({**PLAIN, **linked})
-    with pytest.raises(ArgumentError, match="quantize_outputs"):
-        pq.calibrate(network(), images(), config={**PLAIN, "quantize_outputs": True})
 
 
 def test_inputs_and_outputs_are_quantized_as_asked() -> None:

@@ -161,7 +161,7 @@ HARD_SWISH = Kind(
 )
 
 # Functions.
-SQRT = Kind("Sqrt")
+SQRT, LOG, ROUND = Kind("Sqrt"), Kind("Log"), Kind("Round", since=11)
 EXP = Kind("Exp", elementwise=True, bound="exponential", alg="exp", units=1.3)
 ERF = Kind(
     "Erf", since=9, elementwise=True, bound="function", units=1.05, slope=2 / math.sqrt(math.pi)
@@ -281,12 +281,12 @@ _OTHERS = (
 # By opset: what runs by its definition in Python, and nobody asks more of.
 _BY_DEFINITION = {
     1: "ArgMax ArgMin Ceil Equal Floor GlobalLpPool Greater InstanceNormalization LRN "
-    "Less Log LpNormalization LpPool Mean Not Or ReduceL1 ReduceL2 ReduceLogSum "
+    "Less LpNormalization LpPool Mean Not Or ReduceL1 ReduceL2 ReduceLogSum "
     "ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSumSquare Sum Xor",
     7: "Acos Asin Atan Cos Sin Tan",
     9: "Acosh Asinh Atanh Compress Cosh EyeLike MeanVarianceNormalization NonZero Shrink Sign Sinh",
     10: "IsInf Mod NonMaxSuppression ReverseSequence ThresholdedRelu",
-    11: "BitShift CumSum Det GatherElements Round ScatterElements ScatterND Unique",
+    11: "BitShift CumSum Det GatherElements ScatterElements ScatterND Unique",
     12: "Einsum GreaterOrEqual LessOrEqual",
     14: "Trilu",
     15: "CastLike",

@@ -6,7 +6,6 @@ primitives. `pyonednn_q.calibrate` makes one of float operators.
 
 from __future__ import annotations
 
-from pyonednn_q.network.calibration import NetworkCalibration
 from pyonednn_q.network.compiled import Compiled
 from pyonednn_q.network.floats import Elementwise, FloatArithmetic, FloatMatMul
 from pyonednn_q.network.graph import Network, Node
@@ -39,7 +38,6 @@ __all__ = [
     "LayerNorm",
     "Lookup",
     "Network",
-    "NetworkCalibration",
     "Node",
     "Pick",
     "Pool",

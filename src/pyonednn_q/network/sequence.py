@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from pyonednn_q.argument import instance
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.steps import Chain, Step, Sum
 from pyonednn_q.network.graph import OPERATIONS, Network, Node
-from pyonednn_q.network.quantized_network import with_chain
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.shown import shown
+
+_CARRIED = ("policy", "layout", "strict", "allow_reference", "self_check", "tune")
 
 
 def sequential(*layers: Any) -> Network:  # noqa: ANN401 - operators, operations, steps
@@ -55,7 +57,7 @@ def sequential(*layers: Any) -> Network:  # noqa: ANN401 - operators, operations
         has_chain = isinstance(before, Operator) and before.settings.src_q is None
         if not isinstance(before, Operator) or not has_chain or isinstance(layer, Sum):
             raise ArgumentError(name, shown(layer), "a step of one tensor behind a float operator")
-        what[-1] = with_chain(before, before.settings.post + Chain(layer))
+        what[-1] = _with_chain(before, before.settings.post + Chain(layer))
     if not what:
         raise ArgumentError("layers", "none", "one at least")
     counts: Counter[str] = Counter()
@@ -67,3 +69,12 @@ def sequential(*layers: Any) -> Network:  # noqa: ANN401 - operators, operations
         nodes.append(Node(f"{kind}{counts[kind]}", runs, src))
         src = nodes[-1].dst
     return Network(["x"], nodes, [src])
+
+
+def _with_chain(operator: Operator, post: Chain) -> Operator:
+    """Return a float operator with another chain."""
+    groups = {"groups": operator.groups} if operator.window else {}
+    options = {name: getattr(operator.settings, name) for name in ("dst", *_CARRIED)}
+    make: Callable[..., Operator] = type(operator)
+    wei = operator.weights.values
+    return make(wei, operator.bias, **operator.window, **groups, **options, post=post)

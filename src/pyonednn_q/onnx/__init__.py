@@ -16,6 +16,7 @@ from pyonednn_q.onnx.linear import dequantize_linear, dynamic_quantize_linear, q
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_reader import load
 from pyonednn_q.onnx.model_writer import save
+from pyonednn_q.onnx.network_graph import graph_of
 from pyonednn_q.onnx.products import gemm, matmul, matmul_integer, qlinear_matmul
 from pyonednn_q.onnx.smoothing import smoothed
 from pyonednn_q.onnx.trace import Call, trace
@@ -32,6 +33,7 @@ __all__ = [
     "dynamic_quantize_linear",
     "fuse",
     "gemm",
+    "graph_of",
     "load",
     "matmul",
     "matmul_integer",

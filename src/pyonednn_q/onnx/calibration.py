@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from statistics import median
-from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q import dtypes
-from pyonednn_q.argument import (
-    flag,
-    one_of,
-)
+from pyonednn_q.argument import flag, function, one_of, real, whole
+from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, Value
-from pyonednn_q.network.accuracy_loop import (
-    Floats,
-    MixedCalibration,
-    Values,
-    table,
-)
 from pyonednn_q.onnx.bias_correction import with_biases_corrected
+from pyonednn_q.onnx.calibration_options import scored
+from pyonednn_q.onnx.calibration_table import described, table, times_of
 from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
+from pyonednn_q.onnx.float_types import FLOAT_TYPES, Floats, Values, float_types
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_writer import save
@@ -37,18 +29,19 @@ from pyonednn_q.onnx.quantized_form import (
     layers_of,
     quantized_form,
 )
-from pyonednn_q.ops.operator import Operator
-from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.group_search import smallest_group
+from pyonednn_q.quantize.quality import quality
 from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
-from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:
-    from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
+    from pyonednn_q.network import Network
+    from pyonednn_q.onnx.fused_node import FusedGraph
+    from pyonednn_q.qparams import QParams
 
-_ROUNDS = 21
+Array = np.ndarray[Any, Any]
 
 
-class Calibration(MixedCalibration[Graph, Model]):
+class Calibration:
     """A float model, the ranges of its tensors, and which of its layers are INT8.
 
     Parameters
@@ -71,7 +64,7 @@ class Calibration(MixedCalibration[Graph, Model]):
         With quantizers, as `fuse` takes it.
     changes : tuple of Change
         Tensors that become codes, each with the reason.
-    source, ranges
+    source, ranges, quantizers
         As given.
     floats : mapping of str to str
         Data types of the layers that stay in floats.
@@ -89,8 +82,12 @@ class Calibration(MixedCalibration[Graph, Model]):
         quantizers: Quantizers = PLAIN,
     ) -> None:
         known = at_lengths(source, {name: array.shape for name, array in inputs.items()})
-        layers = (node.name for node in layers_of(known))
-        super().__init__(source, layers, ranges, inputs, values, floats, quantizers)
+        self.source = source
+        self.layers = tuple(node.name for node in layers_of(known))
+        self.ranges = MappingProxyType(dict(ranges))
+        self.floats = MappingProxyType(float_types(floats, self.layers))
+        self.quantizers = quantizers
+        self._inputs, self._values = inputs, values
         stay = frozenset(self.floats)
         placement = QuantizerPlacement(known, stay)
         self.changes = placement.changes()
@@ -100,7 +97,10 @@ class Calibration(MixedCalibration[Graph, Model]):
 
     def notes(self) -> dict[str, str]:
         """Return what a configuration asks for and does not get, and what it leaves in floats."""
-        config, told = self.quantizers.config, super().notes()
+        told = {f"config [{at}]": note for at, note in enumerate(self.quantizers.notes(), 1)}
+        whys = self.quantizers.floats()
+        told = {**{name: why for name, why in whys.items() if name in self.floats}, **told}
+        config = self.quantizers.config
         norms = any(node.row is kinds.BATCH_NORM for node in self.source.nodes)
         if config is not None and config.batch_norm_samples and norms:
             told["batchnorm_adaptation"] = "statistics of batch norms stay as the model has them"
@@ -115,6 +115,13 @@ class Calibration(MixedCalibration[Graph, Model]):
             As of `fuse`.
         """
         return Model(self._fused(self.graph, exact_rounding=exact_rounding))
+
+    @property
+    def network(self) -> Network:
+        """The INT8 model as a network, compiled for the dims of the first batch."""
+        dims = {name: array.shape for name, array in self._inputs.items()}
+        model = self.model()
+        return (model.bound(dims) if self.source.symbols else model).network()
 
     def save(self, file: str | os.PathLike[str], *, form: str = "qdq") -> None:
         """Write the model with its quantizers; `pyonednn_q.load` makes the same calls of it.
@@ -137,11 +144,84 @@ class Calibration(MixedCalibration[Graph, Model]):
         floats = dict(self.floats)
         return {"exact_rounding": exact_rounding, "keep_rounding": False, "floats": floats}
 
-    def _make(self) -> Model:
-        return self.model()
+    def with_floats(self, floats: Floats) -> Calibration:
+        """Return the same with other layers in floats.
 
-    def _outputs(self, runs: Model) -> Values:
-        return runs.run(self._inputs)
+        Parameters
+        ----------
+        floats : iterable of str, or mapping of str to {"f32", "bf16"}
+            Their names, or patterns of names; f32 unless said.
+        """
+        return Calibration(*self._arguments(), floats, self.quantizers)
+
+    def sensitivity(self) -> dict[str, float]:
+        """Return the SQNR of the outputs if a layer alone is INT8, in dB, the worst layer first."""
+        lost = {}
+        for layer in self.layers:
+            alone = self.with_floats(name for name in self.layers if name != layer).model()
+            outputs = alone.run(self._inputs)
+            lost[layer] = min(quality(self._values[name], y).sqnr for name, y in outputs.items())
+        return dict(sorted(lost.items(), key=lambda each: each[1]))
+
+    def within(
+        self,
+        metric: Callable[[Any], float],
+        least: float,
+        *,
+        dtype: str = "f32",
+        tries: int | None = None,
+    ) -> Calibration:
+        """Turn back the fewest layers to floats with which a metric is good enough.
+
+        Layers are tried together, the most sensitive first, as many as it takes; then each that can
+        do without becomes INT8 again (`quantize.group_search`).
+
+        Parameters
+        ----------
+        metric : callable
+            From a `Model` to a number that is higher where it is better: a share of right answers.
+        least : float
+            What it must reach.
+        dtype : {"f32", "bf16"}
+            Of the layers that are turned back.
+        tries : int, optional
+            How often the metric may be asked on the way, from 1 on; then the fewest layers found so
+            far are turned back. None: about twice for each of them, and a few times more.
+
+        Returns
+        -------
+        Calibration
+            That reaches it, and with any one of its layers less in floats does not (or was not
+            tried).
+
+        Raises
+        ------
+        ArgumentError
+            Not even the float model does.
+        """
+        function("metric", metric)
+        least = real("least", least, wide=True)
+        one_of("dtype", dtype, FLOAT_TYPES)
+        if tries is not None:
+            whole("tries", tries, lo=1)
+        if scored(metric, self.model()) >= least:
+            return self
+
+        def reached_with(group: Iterable[str]) -> float:
+            return scored(metric, self._with(group, dtype).model())
+
+        reached = reached_with(name for name in self.layers if name not in self.floats)
+        if reached < least:
+            raise ArgumentError("least", f"{least:g}, where no layer is INT8", f"<= {reached:g}")
+        order = [name for name in self.sensitivity() if name not in self.floats]
+        group = smallest_group(
+            order, lambda names: bool(names) and reached_with(names) >= least, tries
+        )
+        return self._with(group, dtype)
+
+    def _with(self, names: Iterable[str], dtype: str) -> Calibration:
+        """Return the same with more layers in floats."""
+        return self.with_floats({**self.floats, **dict.fromkeys(names, dtype)})
 
     def summary(self, *, times: bool = False) -> str:
         """Return a table, a line for each node: how it runs, plan, exactness, SQNR, time.
@@ -169,8 +249,8 @@ class Calibration(MixedCalibration[Graph, Model]):
         for node in seen.graph.nodes:
             name = reals.get(node.output, node.output)
             sqnr = self._sqnr(name, values[node.output], ready.qparams.get(node.output))
-            measured = _times(node, values) if times else []
-            rows.append([*_described(node, values), sqnr, *measured])
+            measured = times_of(node, values) if times else []
+            rows.append([*described(node, values), sqnr, *measured])
         heads = ("nodes", "how", "runs", "implementation", "exactness")
         whys = {
             node.name: node.why
@@ -183,55 +263,18 @@ class Calibration(MixedCalibration[Graph, Model]):
         fused = fuse(graph, **self.options(exact_rounding=exact_rounding))
         return replace(fused, changes=(*self.changes, *fused.changes))
 
+    def _sqnr(self, real: str, result: Array, q: QParams | None) -> str:
+        """Return the cell of a table that compares a result, or its codes, with the real tensor."""
+        if real not in self._values or real in self._inputs:
+            return "-"
+        result = result if q is None else q.dequantize(result)
+        return f"{quality(self._values[real], result).sqnr:.1f}"
 
-def _described(node: FusedNode, values: Values) -> list[str]:
-    name = shortened(", ".join(node.originals) or node.output, 40)
-    exactness = implementation = "-"
-    if isinstance(node.operator, Operator):
-        planned = node.operator.prepare(values[node.inputs[0]].shape)
-        exactness, implementation = str(planned.plan.exactness), planned.seen.impl
-    return [name, node.how, shortened(str(node), 40), implementation, exactness]
+    def _arguments(self) -> tuple[Graph, dict[str, tuple[float, float]], Values, Values]:
+        return self.source, dict(self.ranges), self._inputs, self._values
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (*self._arguments(), dict(self.floats), self.quantizers)
 
-def _times(node: FusedNode, values: Values) -> list[str]:
-    if not isinstance(node.operator, Operator):
-        return ["-", "-"]
-    own, twin = node.operator, _float_twin(node.operator)
-    if twin is None:
-        return ["-", "-"]
-    src = values[node.inputs[0]]
-    operands = {leaf: values[name] for leaf, name in node.operands.items()}
-    q = own.settings.src_q
-    reals = (q.dequantize(src) if isinstance(q, QParams) else src).astype(np.float32)
-    if own.weights.dtype == "bf16":
-        src = src.astype(dtypes.numpy_dtype("bf16"))
-    floats = {leaf: each.astype(np.float32) for leaf, each in operands.items()}
-    pair = _medians(lambda: own(src, **operands), lambda: twin(reals, **floats))
-    return [f"{1e6 * seconds:.1f}" for seconds in pair]
-
-
-def _medians(*calls: Callable[[], Any]) -> list[float]:
-    """Return the median seconds of calls that take turns, each behind one that is not timed."""
-    samples: list[list[float]] = [[] for _ in calls]
-    for _ in range(_ROUNDS):
-        for call, seconds in zip(calls, samples, strict=True):
-            call()
-            start = perf_counter()
-            call()
-            seconds.append(perf_counter() - start)
-    return [median(each) for each in samples]
-
-
-def _float_twin(operator: Operator) -> Operator | None:
-    """Return the layer that computes the same of float32, of weights that are what codes mean."""
-    weights = operator.weights
-    if weights.parts is not None:
-        return None
-    wei = weights.values.astype(np.float32)
-    if operator.settings.src_q is not None:
-        wei = np.moveaxis(wei, operator.axis, -1)
-        wei = wei * weights.scale.spread(wei.shape[-1]).astype(np.float32)
-        wei = np.ascontiguousarray(np.moveaxis(wei, -1, operator.axis))
-    groups = {"groups": operator.groups} if operator.window else {}
-    make: Callable[..., Operator] = type(operator)
-    return make(wei, operator.bias, **operator.window, **groups, post=operator.settings.post)
+    def __repr__(self) -> str:
+        return f"<Calibration of {len(self.layers)} layers, {len(self.floats)} in floats>"

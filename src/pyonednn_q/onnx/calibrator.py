@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from math import prod
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,14 +24,10 @@ from pyonednn_q.argument import (
 )
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
-from pyonednn_q.network import Network, NetworkCalibration
-from pyonednn_q.network.accuracy_loop import (
-    Floats,
-    Values,
-    usual_wei_bits,
-)
-from pyonednn_q.network.calibration import calibrated_network
-from pyonednn_q.network.calibration_options import (
+from pyonednn_q.network import Network
+from pyonednn_q.onnx.bias_correction import SourceMeans
+from pyonednn_q.onnx.calibration import Calibration
+from pyonednn_q.onnx.calibration_options import (
     CalibrationOptions,
     Config,
     estimators_of,
@@ -39,11 +35,11 @@ from pyonednn_q.network.calibration_options import (
     known_config,
     named_inputs,
 )
-from pyonednn_q.onnx.bias_correction import SourceMeans
-from pyonednn_q.onnx.calibration import Calibration
 from pyonednn_q.onnx.float_model import float_model
+from pyonednn_q.onnx.float_types import Floats, Values, usual_wei_bits
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_reader import load
+from pyonednn_q.onnx.network_graph import graph_of
 from pyonednn_q.onnx.open_quantizers import at_lengths
 from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.onnx.quantized_form import (
@@ -62,36 +58,6 @@ if TYPE_CHECKING:
     from pyonednn_q.quantize.estimator import Estimator
 
 
-@overload
-def calibrate(
-    model: Network,
-    batches: Iterable[Any],
-    *,
-    config: Config | None = None,
-    estimators: str | Callable[[], Estimator] = estimator,
-    floats: Floats = (),
-    wei_bits: int | None = None,
-    bias_correction: bool | None = None,
-    traces: Mapping[str, float] | None = None,
-    metric: Callable[[Network], float] | None = None,
-) -> NetworkCalibration: ...
-
-
-@overload
-def calibrate(
-    model: Graph | str | os.PathLike[str],
-    batches: Iterable[Any],
-    *,
-    config: Config | None = None,
-    estimators: str | Callable[[], Estimator] = estimator,
-    floats: Floats = (),
-    wei_bits: int | None = None,
-    bias_correction: bool | None = None,
-    traces: Mapping[str, float] | None = None,
-    metric: Callable[[Model], float] | None = None,
-) -> Calibration: ...
-
-
 def calibrate(
     model: Graph | Network | str | os.PathLike[str],
     batches: Iterable[Any],
@@ -103,7 +69,7 @@ def calibrate(
     bias_correction: bool | None = None,
     traces: Mapping[str, float] | None = None,
     metric: Callable[[Any], float] | None = None,
-) -> Calibration | NetworkCalibration:
+) -> Calibration:
     """Find the ranges of a float network's tensors, and make an INT8 network of it.
 
     The float network runs compiled; only tensors that become codes are looked at, in one pass.
@@ -132,16 +98,16 @@ def calibrate(
         Width of the weights, which get a scale for each output channel: 8; or 7, which processors
         without VNNI multiply exactly. None: what this one does. Without `config`.
     bias_correction : bool, optional
-        Take back what rounding of weights adds to a layer's mean result, by its bias: of an ONNX
-        graph's convolutions, and of products with a bias. None: unless `config` decides.
+        Take back what rounding of weights adds to a layer's mean result, by its bias: of
+        convolutions, and of products with a bias. None: unless `config` decides.
     traces : mapping of str to float, optional
         Trace of the loss's Hessian in the weights of each layer, for a configuration with HAWQ.
     metric : callable, optional
-        From an INT8 `Model` or `Network` to a score, for a configuration with AutoQ.
+        From an INT8 `Model` to a score, for a configuration with AutoQ.
 
     Returns
     -------
-    Calibration or NetworkCalibration
+    Calibration
 
     Raises
     ------
@@ -165,20 +131,21 @@ def calibrate(
     """
     make = estimators_of(estimators)
     if bias_correction is None:
-        bias_correction = config is None and not isinstance(model, Network)
+        bias_correction = config is None
     flag("bias_correction", bias_correction)
     known = known_config(config, estimators=estimators is not estimator, wei_bits=wei_bits)
     bits = usual_wei_bits() if wei_bits is None else whole("wei_bits", wei_bits, lo=2, hi=8)
     options = CalibrationOptions(known, make, floats, bits, traces, metric, bias_correction)
-    if isinstance(model, Network):
-        return calibrated_network(model, batches, options)
-    graph = load(model) if isinstance(model, (str, os.PathLike)) else model
-    instance("model", graph, Graph, Network)
-    return _calibrated(graph, batches, options)
-
-
-def _calibrated(graph: Graph, batches: Iterable[Any], options: CalibrationOptions) -> Calibration:
+    source = load(model) if isinstance(model, (str, os.PathLike)) else model
+    instance("model", source, Graph, Network)
     samples = each("batches", batches)
+    if isinstance(source, Network):
+        samples, dims = _peeked(samples, source.inputs)
+        source = graph_of(source, {name: ("",) * len(each) for name, each in dims.items()})
+    return _calibrated(source, samples, options)
+
+
+def _calibrated(graph: Graph, samples: Iterator[Any], options: CalibrationOptions) -> Calibration:
     if graph.symbols:
         samples, dims = _peeked(samples, tuple(graph.inputs))
         plain = at_lengths(graph, dims)

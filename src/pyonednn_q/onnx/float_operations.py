@@ -27,6 +27,7 @@ from pyonednn_q.onnx.operations import (
     dims_of,
     is_over_places,
     parts_of,
+    reshaped,
     slices_of,
     transposed,
     window_pool,
@@ -103,7 +104,7 @@ def _of_one(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) 
     """Return operations on the first input, one after the other."""
     row = what.row
     if row.reshapes or row is kinds.IDENTITY:
-        return (Reshape(dims_of(what.outputs[0], graph)),)
+        return (reshaped(row, constants, what.outputs[0], graph),)
     if row is kinds.TRANSPOSE:
         return (transposed(what.attributes, what.outputs[0], graph),)
     if row is kinds.SLICE:

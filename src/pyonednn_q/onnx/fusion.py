@@ -14,10 +14,10 @@ from pyonednn_q.argument import flag, instance, named, one_of
 from pyonednn_q.expr.steps import Chain
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
-from pyonednn_q.network.accuracy_loop import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.dynamic_layers import dynamic_layer
 from pyonednn_q.onnx.float_layers import float_layer
+from pyonednn_q.onnx.float_types import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.float_warning import warn_of_floats
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode, code_meanings
 from pyonednn_q.onnx.layer_reader import LayerReader, NoLayer

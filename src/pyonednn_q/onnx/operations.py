@@ -11,6 +11,7 @@ import numpy as np
 from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, GraphNode
+from pyonednn_q.graph.kind import Kind
 from pyonednn_q.network import (
     CodeMatMul,
     Concat,
@@ -108,10 +109,22 @@ def transposed(attributes: Mapping[str, Any], output: str, graph: FusedGraph) ->
     return Transpose(tuple(attributes.get("perm", reverse)))
 
 
+def reshaped(row: Kind, constants: Mapping[int, Array], output: str, graph: FusedGraph) -> Reshape:
+    """Return what a node is that keeps the elements in order.
+
+    One of its numbers may be -1: where they are constants, it has them, and so is right for other
+    lengths of the source, too.
+    """
+    told = constants.get(1)
+    if row is kinds.RESHAPE and told is not None and told.size and 0 not in told:
+        return Reshape(tuple(int(each) for each in told.ravel()))
+    return Reshape(dims_of(output, graph))
+
+
 def _moves(what: CodeOperation, node: FusedNode, graph: FusedGraph) -> tuple[Any, ...]:
     """Return what moves codes of one tensor, whatever they mean."""
     if what.row.reshapes:
-        return (Reshape(dims_of(node.output, graph)),)
+        return (reshaped(what.row, what.constants, node.output, graph),)
     if what.row is kinds.TRANSPOSE:
         return (transposed(what.attributes, node.output, graph),)
     if what.row is kinds.RESIZE:

@@ -18,7 +18,6 @@ from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
-from pyonednn_q.network.quantized_network import shared_ranges
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.passes import Change
 from pyonednn_q.onnx.quantizers import GraphView
@@ -188,6 +187,34 @@ class QuantizerPlacement:
             if node.row.moves_values(node.attributes) or node.row.shares
         ]
         return shared_ranges(self.tensors, [*groups, *linked], ranges)
+
+
+def shared_ranges(names: Iterable[str], groups: Iterable[Iterable[str]], ranges: Ends) -> Shared:
+    """Return the range of every tensor, one for those in a group; groups may overlap.
+
+    Examples
+    --------
+    >>> ranges = {"a": (0.0, 1.0), "b": (-1.0, 0.5), "c": (0.0, 2.0)}
+    >>> shared_ranges(ranges, [["a", "b"]], ranges)
+    {'a': (-1.0, 1.0), 'b': (-1.0, 1.0), 'c': (0.0, 2.0)}
+    """
+    roots = {name: name for name in names}
+
+    def root(name: str) -> str:
+        while roots[name] != name:
+            name = roots[name]
+        return name
+
+    for group in groups:
+        members = [name for name in group if name in roots]
+        for name in members[1:]:
+            roots[root(name)] = root(members[0])
+    ends: Shared = {}
+    for name in roots:
+        lo, hi = ranges[name]
+        known = ends.get(root(name), (lo, hi))
+        ends[root(name)] = min(lo, known[0]), max(hi, known[1])
+    return {name: ends[root(name)] for name in roots}
 
 
 def with_norms_as_layers(graph: Graph) -> Graph:

@@ -21,7 +21,7 @@ from pyonednn_q.argument import each, instance, real
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
-from pyonednn_q.network.calibration_options import named_inputs
+from pyonednn_q.onnx.calibration_options import named_inputs
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.model import Model

@@ -28,7 +28,6 @@ NOT_CALLED = {
         "Estimator",
         "BitAssignment",
         "Calibration",
-        "NetworkCalibration",
         "BitSearch",
         "IntegerWeights",
         "LayerSettings",

@@ -125,6 +125,7 @@ def network_calls() -> Calls:
             pq.graph.Graph.from_json,
             {"text": pq.graph.Graph(**_graph_parts()).to_json()},
         ),
+        "graph_of": (pq.onnx.graph_of, {"network": _float_network(), "dims": {"x": FLOATS.shape}}),
         "sequential": (_sequence, {"first": pq.InnerProduct(_WEI), "then": pq.Eltwise("relu")}),
         "Network.compile": (network.compile, {"specs": {"x": _SPEC}}),
         "Network.call": (_called(network), {"x": SRC}),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pyonednn_q.argument import each, function, named, one_of
+from pyonednn_q.argument import applied, each, function, named, one_of, real
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.network.accuracy_loop import Floats, Values, float_types, scored
+from pyonednn_q.onnx.float_types import Floats, Values, float_types
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.quantize.calibrate import ESTIMATORS, collect, estimator, made_by
 from pyonednn_q.quantize.config import QuantizationConfig
@@ -223,3 +223,17 @@ def _first(batches: Iterable[Any], most: int) -> Iterator[Any]:
         seen += max((np.shape(array)[0] for array in arrays if np.ndim(array)), default=1)
         if seen >= most:
             return
+
+
+def scored(metric: Callable[[Any], float], runs: object) -> float:
+    """Return what a metric says of something that runs.
+
+    Raises
+    ------
+    ArgumentError
+        What it raises, and what is no number.
+    """
+    result = np.asarray(applied("metric", metric, runs))
+    if result.size != 1:
+        raise ArgumentError("metric", f"a result of shape {result.shape}", "a number")
+    return real("metric", result.item(), wide=True, infinite=True)
