@@ -30,7 +30,7 @@ from support.isa import LIMIT_VARIABLE, reason_row_is_unavailable
 
 # A step of bf16, which bounds of float arithmetic allow; pairs of large codes, where seeded ones
 # stay below what saturates: docs/inspect.md.
-NOT_CAUGHT = {"depthwise-to-bf16", "matmul-batches-in-shares"}
+NOT_CAUGHT = {"depthwise-to-bf16", "matmul-in-shares"}
 CAUGHT = ("self_check: ", "runtime_error", "dnnl_primitive_execute: ")
 MODELLED = ("convolution", "deconvolution", "inner_product", "matmul")
 

@@ -194,8 +194,12 @@ def test_widths_by_traces_keep_to_the_ratio() -> None:
     cost = sum(taps[name] * bits[name] for name in LAYERS)
     assert cost <= sum(taps.values()) * 8 / 1.5
     assert bits["block"] == 4  # most of the products, and the least sensitive
+    asked = calibrated(config, traces={"stem": 100.0, "block": 1.0, "head": 50.0}.__getitem__)
+    assert dict(asked.quantizers.layers) == dict(found.quantizers.layers)
     with pytest.raises(ArgumentError, match="traces"):
         calibrated(config)
+    with pytest.raises(ArgumentError, match=r"^traces: got 'many'"):
+        calibrated(config, traces=lambda _: "many")
 
 
 def test_widths_by_trying_are_the_best_of_a_metric() -> None:

@@ -29,7 +29,7 @@ MEASURED = {(3, 7), (3, 13)}
 _ENDS = {
     "prelu-across-layout": (-20, 20, 3),
     "maxima-stored-early": (-20, 20, 3),
-    "matmul-batches-in-shares": (-128, 128, 31),
+    "matmul-in-shares": (-128, 128, 31),
 }
 
 

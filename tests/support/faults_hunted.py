@@ -128,7 +128,7 @@ HUNTED_FAULTS = [
         for oc in (49, 63)
     ),
     Fault(
-        "matmul-batches-in-shares",
+        "matmul-in-shares",
         AVX512,
         MatMulProblem.of((2, 1, 36, 400), (1, 1, 400, 2), src="s8", dst="s32"),
         threads=16,  # of 9 elements each, so that every other one begins within a row

@@ -236,7 +236,7 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for isa, impl in ((VNNI, MATMUL_VNNI), (AVX2_VNNI, MATMUL_AVX2))
     ),
     (
-        "matmul-batches-in-shares",
+        "matmul-in-shares",
         MatMulProblem.of((2, 1, 33, 47), (1, 1, 47, 15), src="s8", dst="s32"),
         PLAIN,
         OLD,

@@ -16,7 +16,7 @@ from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.quantize.calibrate import ESTIMATORS, collect, estimator, made_by
 from pyonednn_q.quantize.config import QuantizationConfig
 from pyonednn_q.quantize.config_reader import read_config
-from pyonednn_q.quantize.precision import WeighedLayer, with_widths
+from pyonednn_q.quantize.precision import Traces, WeighedLayer, with_widths
 from pyonednn_q.quantize.quantizers import Quantizers
 from pyonednn_q.shown import shown
 
@@ -40,7 +40,7 @@ class CalibrationOptions(NamedTuple):
         Layers that stay in floats.
     wei_bits : int
         Width of weights.
-    traces : mapping of str to float, or None
+    traces : mapping of str to float, callable or None
         For a configuration with HAWQ.
     metric : callable or None
         For a configuration with AutoQ.
@@ -52,7 +52,7 @@ class CalibrationOptions(NamedTuple):
     estimators: Callable[[], Estimator]
     floats: Floats
     wei_bits: int
-    traces: Mapping[str, float] | None
+    traces: Traces | None
     metric: Callable[[Any], float] | None
     bias_correction: bool = False
 

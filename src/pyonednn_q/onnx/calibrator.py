@@ -8,7 +8,7 @@ activations and additions join their chains.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from math import prod
@@ -52,7 +52,7 @@ from pyonednn_q.onnx.quantized_form import (
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.quantize.calibrate import estimator
 from pyonednn_q.quantize.config import QuantizationConfig
-from pyonednn_q.quantize.precision import WeighedLayer
+from pyonednn_q.quantize.precision import Traces, WeighedLayer
 
 if TYPE_CHECKING:
     from pyonednn_q.quantize.estimator import Estimator
@@ -67,7 +67,7 @@ def calibrate(
     floats: Floats = (),
     wei_bits: int | None = None,
     bias_correction: bool | None = None,
-    traces: Mapping[str, float] | None = None,
+    traces: Traces | None = None,
     metric: Callable[[Any], float] | None = None,
 ) -> Calibration:
     """Find the ranges of a float network's tensors, and make an INT8 network of it.
@@ -100,8 +100,9 @@ def calibrate(
     bias_correction : bool, optional
         Take back what rounding of weights adds to a layer's mean result, by its bias: of
         convolutions, and of products with a bias. None: unless `config` decides.
-    traces : mapping of str to float, optional
-        Trace of the loss's Hessian in the weights of each layer, for a configuration with HAWQ.
+    traces : mapping of str to float, or callable, optional
+        Trace of the loss's Hessian in the weights of each layer, or what gives it, of a layer's
+        name, for a configuration with HAWQ.
     metric : callable, optional
         From an INT8 `Model` to a score, for a configuration with AutoQ.
 

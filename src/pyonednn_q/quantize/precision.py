@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pyonednn_q.argument import named
+from pyonednn_q.argument import function, named, real
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.bit_search import search_bits
 from pyonednn_q.quantize.mixed_precision import (
@@ -30,9 +30,10 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from pyonednn_q.quantize.config import PrecisionSettings, QuantizationConfig
 
-__all__ = ["WeighedLayer", "with_widths"]
+__all__ = ["Traces", "WeighedLayer", "with_widths"]
 
 Array = np.ndarray[Any, Any]
+Traces: TypeAlias = "Mapping[str, float] | Callable[[str], float]"
 _WIDEST = 8
 
 
@@ -54,7 +55,7 @@ class WeighedLayer(NamedTuple):
 def with_widths(
     config: QuantizationConfig,
     layers: Mapping[str, WeighedLayer],
-    traces: Mapping[str, float] | None,
+    traces: Traces | None,
     evaluate: Callable[[QuantizationConfig], float] | None,
 ) -> QuantizationConfig:
     """Return a configuration whose widths are settled, layer by layer.
@@ -65,8 +66,9 @@ def with_widths(
         What the configuration says.
     layers : mapping of str to WeighedLayer
         Those whose weights it quantizes.
-    traces : mapping of str to float
-        Of "hawq": the trace of the loss's Hessian in each layer's weights (`hutchinson_trace`).
+    traces : mapping of str to float, or callable
+        Of "hawq": the trace of the loss's Hessian in each layer's weights (`hutchinson_trace`), or
+        what gives it, of a layer's name.
     evaluate : callable
         Of "autoq": from a configuration of settled widths to a score, more being better.
 
@@ -103,9 +105,12 @@ def with_widths(
 def _by_traces(
     precision: PrecisionSettings,
     layers: Mapping[str, WeighedLayer],
-    traces: Mapping[str, float],
+    traces: Traces,
     choices: Mapping[str, tuple[int, ...]],
 ) -> dict[str, int]:
+    if not isinstance(traces, Mapping):
+        function("traces", traces)
+        traces = {name: real("traces", traces(name), wide=True) for name in layers}
     known = named("traces", traces, float, int)
     if set(known) != set(layers):
         raise ArgumentError("traces", shown(sorted(known)), f"layers {shown(sorted(layers))}")

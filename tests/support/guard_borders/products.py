@@ -154,15 +154,15 @@ BORDERS: list[Border] = [
         ],
     ),
     (
-        products.batches_in_shares,
+        products.in_shares,
         [
             (matmul((2, 1, 33, 47), (1, 1, 47, 15), src="s8"), PLAIN),
             (matmul((3, 2, 8), (3, 8, 4), src="s8"), SRC),
+            (matmul((33, 47), (47, 15), src="s8"), PLAIN),
         ],
         [
             (matmul((2, 1, 33, 47), (1, 1, 47, 15)), SRC),
-            (matmul((1, 1, 33, 47), (1, 1, 47, 15), src="s8"), PLAIN),
-            (matmul((33, 47), (47, 15), src="s8"), PLAIN),
+            (matmul((2, 1, 33, 47), (1, 1, 47, 15), src="bf16", wei="bf16", dst="f32"), PLAIN),
         ],
     ),
     (

@@ -103,9 +103,9 @@ def batch_of_ragged_rows(problem: MatMulProblem, attr: Attr) -> bool:
 
 
 @condition("src s8")
-def batches_in_shares(problem: MatMulProblem, attr: Attr) -> bool:
-    """Match s8 and batches: where a thread's share ends, a single element of a row is left."""
-    return math.prod(problem.batch) > 1
+def in_shares(problem: MatMulProblem, attr: Attr) -> bool:
+    """Match s8: where a thread's share of the result ends, one element of a row may be left."""
+    return True
 
 
 @condition("operand")
