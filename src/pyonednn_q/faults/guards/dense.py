@@ -127,8 +127,9 @@ DENSE_GUARDS: tuple[Guard, ...] = (
         "of a row: there weights are shifted to u8, and src is the signed one",
         remedy="the next implementation, or u8 sources, shifted by 128",
         source="measured: 3.7.2, AVX512_CORE, 94 of 2400 products on 3 to 32 threads, none of 400 "
-        "on 2, batches, and 3x9 by 9x7 stored as s8; all of 28 elements had the value of that model; u8, and AVX2 and AVX512_CORE_VNNI, "
-        "were right on 500 each; 3.13.2 has another kernel there",
+        "on 2, batches, and 3x9 by 9x7 stored as s8; all of 28 elements had the value of that "
+        "model; u8, and AVX2 and AVX512_CORE_VNNI, were right on 500 each; 3.13.2 has another "
+        "kernel there",
     ),
     Guard(
         id="matmul-4d-per-row-binary",
