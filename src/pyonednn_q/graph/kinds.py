@@ -237,6 +237,8 @@ IS_NAN = Kind("IsNaN", since=9, ours="IsNaN")
 # What a graph is rid of.
 CONSTANT = Kind("Constant", compared=False)
 IF = Kind("If", older=(13, "branches"), compared=False)
+LOOP = Kind("Loop", older=(13, "branches"), compared=False)
+SCAN = Kind("Scan", since=9, older=(13, "branches"), compared=False)
 IDENTITY = Kind("Identity", bound="step")
 DROPOUT = Kind("Dropout", older=(12, "dropout"))
 SHAPE, SIZE = Kind("Shape"), Kind("Size")

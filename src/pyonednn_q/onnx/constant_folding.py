@@ -119,6 +119,8 @@ class ConstantFolder:
         known = [name for name in node.inputs if name]
         if any(name not in self._constants and name not in self._weights for name in known):
             return node
+        if node.row in {kinds.LOOP, kinds.SCAN}:  # which may take as long as they like
+            return node
         if node.row is kinds.DEQUANTIZE:
             if all(name in self._constants for name in known):
                 self._weights[node.outputs[0]] = node

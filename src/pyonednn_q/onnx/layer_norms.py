@@ -14,6 +14,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.quantizers import GraphView
+from pyonednn_q.onnx.subgraphs import graphs_of
 
 __all__ = ["with_layer_norms"]
 
@@ -47,9 +48,8 @@ def with_layer_norms(graph: Graph) -> Graph:
 
 def _means_the_same(node: GraphNode) -> bool:
     """Tell whether a node of opset 13 means the same in opset 17."""
-    return node.row not in {kinds.ROI_ALIGN, kinds.IF} and not node.attributes.get(
-        "training_mode", 0
-    )
+    is_plain = node.row is not kinds.ROI_ALIGN and not graphs_of(node.attributes)
+    return is_plain and not node.attributes.get("training_mode", 0)
 
 
 class _Reader:

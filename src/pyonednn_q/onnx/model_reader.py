@@ -25,7 +25,7 @@ from pyonednn_q.onnx.half_precision import in_float32
 from pyonednn_q.onnx.opset_raising import RAISED_FROM, RAISED_TO, OpsetRaiser
 from pyonednn_q.onnx.saved_options import options_of
 from pyonednn_q.onnx.shape_inference import ranks, with_tensors
-from pyonednn_q.onnx.subgraphs import captured, check_inlined
+from pyonednn_q.onnx.subgraphs import WITH_GRAPHS, captured, check_graphs, check_inlined
 from pyonednn_q.onnx.tensor_reader import MOST_DIMS, TensorReader, refused
 from pyonednn_q.onnx.wire import count_fields, fields_of
 from pyonednn_q.shown import install, shortened, shown
@@ -248,15 +248,15 @@ def _node(proto: NodeProto, reader: TensorReader) -> GraphNode:
     for each in proto.attribute:
         if each.name in attributes:
             raise ArgumentError(argument, f"{each.name} twice", "each attribute once")
-        is_branch = kind == kinds.IF.name and each.type == each.GRAPH
+        is_graph = kind in WITH_GRAPHS and each.type == each.GRAPH
         attributes[each.name] = (
-            _branch(each.g, reader) if is_branch else reader.attribute(kind, each)
+            _within(each.g, reader) if is_graph else reader.attribute(kind, each)
         )
     inputs, outputs = tuple(proto.input), tuple(proto.output)
     if not any(outputs):
         raise ArgumentError(argument, "no output", "at least one")
-    if kind == kinds.IF.name:
-        _check_branches(argument, inputs, outputs, attributes)
+    if kind in WITH_GRAPHS:
+        check_graphs(argument, kind, inputs, outputs, attributes)
         inputs += captured(attributes)
     number = attributes.get("num_outputs", len(outputs))
     if kind == kinds.SPLIT.name and number != len(outputs):  # onnx's inference ends the process
@@ -265,27 +265,17 @@ def _node(proto: NodeProto, reader: TensorReader) -> GraphNode:
     return GraphNode(name, proto.op_type, inputs, outputs, attributes, domain, originals=(name,))
 
 
-def _branch(proto: GraphProto, reader: TensorReader) -> Graph:
-    """Return a branch of an If: it reads tensors of the graph around it."""
-    if len(proto.sparse_initializer) or len(proto.input):
-        raise refused("make them dense", "inputs or sparse initializers of a subgraph")
+def _within(proto: GraphProto, reader: TensorReader) -> Graph:
+    """Return a graph within a node: it reads tensors of the graph around it."""
+    if len(proto.sparse_initializer):
+        raise refused("make them dense", "sparse initializers of a subgraph")
+    inputs = {each.name: _known(each) for each in proto.input}
     constants = {each.name: reader.array(each) for each in proto.initializer}
     nodes = _nodes(proto.node, reader, constants)
-    outputs = {each.name: Value("", None) for each in proto.output}
-    return Graph(tuple(nodes), constants, {}, outputs, {}, {})
-
-
-def _check_branches(
-    argument: str, inputs: tuple[str, ...], outputs: tuple[str, ...], branches: dict[str, Any]
-) -> None:
-    known = [branches.get(name) for name in ("then_branch", "else_branch")]
-    if (
-        len(inputs) != 1
-        or not inputs[0]
-        or len(branches) != len(known)
-        or any(not isinstance(e, Graph) or len(e.outputs) != len(outputs) for e in known)
-    ):
-        raise ArgumentError(argument, "another form", "a condition and two branches of its outputs")
+    outputs = {each.name: _known(each) for each in proto.output}
+    if len(outputs) != len(proto.output) or len(inputs) != len(proto.input):
+        raise refused("names that differ", "inputs or outputs of a subgraph")
+    return Graph(tuple(nodes), constants, inputs, outputs, {}, {})
 
 
 def _constant(node: GraphNode) -> Array:
@@ -368,6 +358,16 @@ def _input(proto: Any, fixed: dict[str, Any]) -> tuple[Value, tuple[int | str, .
     if any(not 0 <= length < 1 << 40 for length in known):
         raise ArgumentError(argument, shown(dims), "lengths of at least 0")
     return (Value(dtype, known), None) if len(known) == len(dims) else (Value(dtype, None), dims)
+
+
+def _known(proto: Any) -> Value:  # noqa: ANN401 - ValueInfoProto
+    """Return what is known of an end of a graph within a node."""
+    tensor = proto.type.tensor_type
+    if not tensor.elem_type:
+        return Value("", None)
+    dtype = TensorReader.dtype(f"type of {shown(proto.name)}", tensor.elem_type).name
+    is_known = tensor.HasField("shape") and all(e.HasField("dim_value") for e in tensor.shape.dim)
+    return Value(dtype, tuple(e.dim_value for e in tensor.shape.dim) if is_known else None)
 
 
 def _length(dim: Any, fixed: dict[str, Any]) -> int | str:  # noqa: ANN401

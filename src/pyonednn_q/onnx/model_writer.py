@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +11,11 @@ import numpy as np
 from pyonednn_q.argument import instance, path
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Graph
-from pyonednn_q.network.carrier import numpy_type
 from pyonednn_q.onnx.saved_options import KEY, text_of
-from pyonednn_q.onnx.shape_inference import node_proto
+from pyonednn_q.onnx.shape_inference import node_proto, value_proto
 
 if TYPE_CHECKING:
-    from pyonednn_q.graph.graph import Value
+    pass
 
 _IR_VERSION = 10  # has all types that a graph may have, and is no newer than the runtimes
 _MOST_BYTES = (1 << 31) - 1  # of protobuf
@@ -77,9 +76,9 @@ def model_bytes(
     proto = helper.make_graph(
         [node_proto(node) for node in graph.nodes],
         "graph",
-        [_value(name, info, graph.symbols.get(name)) for name, info in graph.inputs.items()],
+        [value_proto(name, info, graph.symbols.get(name)) for name, info in graph.inputs.items()],
         [
-            *(_value(name, info) for name, info in graph.outputs.items()),
+            *(value_proto(name, info) for name, info in graph.outputs.items()),
             *map(helper.make_empty_tensor_value_info, more),
         ],
         constants,
@@ -91,14 +90,3 @@ def model_bytes(
     if model.ByteSize() > _MOST_BYTES:
         raise ArgumentError("model", f"{model.ByteSize()} bytes", f"at most {_MOST_BYTES}")
     return bytes(model.SerializeToString())
-
-
-def _value(name: str, info: Value, dims: Sequence[int | str] | None = None) -> Any:  # noqa: ANN401
-    """Return a ValueInfoProto, of open dims where there are such."""
-    from onnx import helper
-
-    if not info.dtype:  # a model need not say what it returns
-        return helper.make_empty_tensor_value_info(name)
-    number = helper.np_dtype_to_tensor_dtype(numpy_type(info.dtype))
-    known = info.dims if dims is None else [None if each == "" else each for each in dims]
-    return helper.make_tensor_value_info(name, number, known)

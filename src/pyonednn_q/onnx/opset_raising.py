@@ -15,6 +15,7 @@ import numpy as np
 
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
+from pyonednn_q.onnx.subgraphs import graphs_of
 
 __all__ = ["RAISED_FROM", "RAISED_TO", "OpsetRaiser"]
 
@@ -140,9 +141,9 @@ class OpsetRaiser:
         return [_resize(node, "floor")] if is_whole else None
 
     def _branches(self, node: GraphNode) -> list[GraphNode] | None:
-        """Return an If whose branches are raised."""
-        fresh = {}
-        for name, branch in node.attributes.items():
+        """Return a node whose graphs are raised."""
+        fresh = dict(node.attributes)
+        for name, branch in graphs_of(node.attributes).items():
             constants = dict(branch.constants)
             own = OpsetRaiser(self._opset, constants, self._ranks, self._dtypes)
             nodes = own.raised(branch.nodes)

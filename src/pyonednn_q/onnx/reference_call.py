@@ -11,9 +11,11 @@ import numpy as np
 
 from pyonednn_q.errors import Error, UnsupportedError
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import GraphNode, Value
+from pyonednn_q.graph.graph import Graph, GraphNode, Value
+from pyonednn_q.onnx.loops import looped
 from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.shape_inference import node_proto
+from pyonednn_q.onnx.subgraphs import captured, graphs_of
 from pyonednn_q.shown import shortened, shown
 
 if TYPE_CHECKING:
@@ -50,36 +52,24 @@ def reference_call(
         Neither we nor `onnx.reference` know the operator, or nobody compared it with another
         runtime; or, of the call, it failed there, or its result has another type or other dims.
     """
-    from onnx import helper
-
     operator = f"{node.kind} {shown(node.name)}"
     why = _doubt(node)
     if why:
         raise UnsupportedError("refused", "onnx.reference", operator, why)
-    names = [name for name in dict.fromkeys(node.inputs) if name]
-    graph = helper.make_graph(
-        [node_proto(node)],
-        "node",
-        [helper.make_empty_tensor_value_info(name) for name in names],
-        [helper.make_empty_tensor_value_info(name) for name in node.outputs if name],
-    )
-    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    ready = _ready(helper.make_model(graph, opset_imports=imports).SerializeToString())
+    if node.row in {kinds.LOOP, kinds.SCAN}:
+        body: Graph = node.attributes["body"]
+        read = (*body.inputs, *captured(node.attributes))
+        return looped(node, _run_of(operator, body.nodes, read, body, opsets))
+    names = tuple(name for name in dict.fromkeys(node.inputs) if name)
+    results_of = _run_of(operator, (node,), names, tuple(filter(None, node.outputs)), opsets)
 
     def call(values: Values) -> tuple[Array, ...]:
         # NumPy adds in the order in which elements lie.
         inputs = {name: np.asarray(values[name], order="C") for name in names}
         if (doubt := DOUBTS.get(node.kind)) is not None and (why := doubt(node, inputs)):
             raise UnsupportedError("refused", "onnx.reference", operator, why)
-        try:
-            with np.errstate(all="ignore"):
-                results = iter(ready.run(inputs))
-        except Error:
-            raise
-        except Exception as error:  # of onnx.reference
-            detail = f"{type(error).__name__}: {shortened(str(error), 150)}"
-            raise UnsupportedError("failed", "onnx.reference", operator, detail) from None
-        outputs = tuple(_dense(next(results)) if name else np.empty(0) for name in node.outputs)
+        results = iter(results_of(inputs))
+        outputs = tuple(next(results) if name else np.empty(0) for name in node.outputs)
         for name, array in zip(node.outputs, outputs, strict=True):
             known = tensors.get(name)
             result = Value(array.dtype.name, array.shape)
@@ -89,6 +79,40 @@ def reference_call(
         return outputs
 
     return call
+
+
+def _run_of(
+    operator: str,
+    nodes: tuple[GraphNode, ...],
+    inputs: tuple[str, ...],
+    made: Graph | tuple[str, ...],
+    opsets: Mapping[str, int],
+) -> Callable[[Values], list[Array]]:
+    """Return what runs nodes of a body, or one: from what is read, by name, to what is made."""
+    from onnx import helper, numpy_helper
+
+    outputs, constants = (made.outputs, made.constants) if isinstance(made, Graph) else (made, {})
+    graph = helper.make_graph(
+        [node_proto(each) for each in nodes],
+        "nodes",
+        [helper.make_empty_tensor_value_info(name) for name in inputs],
+        [helper.make_empty_tensor_value_info(name) for name in outputs],
+        [numpy_helper.from_array(np.asarray(each), name) for name, each in constants.items()],
+    )
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    ready = _ready(helper.make_model(graph, opset_imports=imports).SerializeToString())
+
+    def run(values: Values) -> list[Array]:
+        try:
+            with np.errstate(all="ignore"):
+                return [_dense(each) for each in ready.run(values)]
+        except Error:
+            raise
+        except Exception as error:  # of onnx.reference
+            detail = f"{type(error).__name__}: {shortened(str(error), 150)}"
+            raise UnsupportedError("failed", "onnx.reference", operator, detail) from None
+
+    return run
 
 
 @lru_cache(maxsize=1024)
@@ -109,10 +133,10 @@ def _dense(result: object) -> Array:
 
 def _doubt(node: GraphNode) -> str:
     """Return why a node must not run by `onnx.reference`; empty where it may."""
-    if node.row is kinds.IF:
-        inner = [each for branch in node.attributes.values() for each in branch.nodes]
+    if graphs := graphs_of(node.attributes):
+        inner = [each for graph in graphs.values() for each in graph.nodes]
         some = next((each for each in inner if each.kind in DOUBTS), None)
-        doubt = "" if some is None else f"{some.kind} in a branch, whose values nobody looks at"
+        doubt = "" if some is None else f"{some.kind} in a subgraph, whose values nobody looks at"
         return doubt or next(filter(None, map(_doubt, inner)), "")
     if not node.row.compared:
         from onnx import defs

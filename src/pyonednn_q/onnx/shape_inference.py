@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.network.carrier import numpy_type
 from pyonednn_q.onnx.subgraphs import captured, renamed
@@ -146,10 +145,11 @@ def node_proto(node: GraphNode) -> NodeProto:
     """Return a node as the package onnx has it."""
     from onnx import AttributeProto, helper, numpy_helper
 
-    is_if = node.row is kinds.IF
-    inputs = node.inputs[:1] if is_if else node.inputs
-    proto = helper.make_node(node.operator, inputs, node.outputs, node.name, None, node.domain)
-    names = dict(zip(captured(node.attributes), node.inputs[1:], strict=True)) if is_if else {}
+    free = captured(node.attributes)
+    own = len(node.inputs) - len(free)
+    read = node.inputs[:own]
+    proto = helper.make_node(node.operator, read, node.outputs, node.name, None, node.domain)
+    names = dict(zip(free, node.inputs[own:], strict=True))
     for name, value in node.attributes.items():
         stored = numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
         stored = _branch(name, value, names) if isinstance(value, Graph) else stored
@@ -158,14 +158,25 @@ def node_proto(node: GraphNode) -> NodeProto:
     return proto
 
 
+def value_proto(name: str, info: Value, dims: Sequence[int | str] | None = None) -> ValueInfoProto:
+    """Return type and dims as the package onnx has them, of open dims where there are such."""
+    from onnx import helper
+
+    if not info.dtype:  # a model need not say what it returns
+        return helper.make_empty_tensor_value_info(name)
+    number = helper.np_dtype_to_tensor_dtype(numpy_type(info.dtype))
+    known = info.dims if dims is None else [None if each == "" else each for each in dims]
+    return helper.make_tensor_value_info(name, number, known)
+
+
 def _branch(name: str, graph: Graph, names: Mapping[str, str]) -> GraphProto:
-    """Return a branch of an If, by the names that the graph around it has."""
+    """Return a graph within a node, by the names that the graph around it has."""
     from onnx import helper, numpy_helper
 
     return helper.make_graph(
         [node_proto(renamed(each, names)) for each in graph.nodes],
         name,
-        [],
-        [helper.make_empty_tensor_value_info(names.get(each, each)) for each in graph.outputs],
+        [value_proto(name, info) for name, info in graph.inputs.items()],
+        [value_proto(names.get(name, name), info) for name, info in graph.outputs.items()],
         [numpy_helper.from_array(np.asarray(each), at) for at, each in graph.constants.items()],
     )

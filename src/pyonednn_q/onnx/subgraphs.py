@@ -1,7 +1,7 @@
-"""Graphs within a graph: branches of an If, which are put in where its condition is constant.
+"""Graphs within a graph: bodies of a Loop or Scan, and branches of an If, put in where it is known.
 
-An If reads its condition and then, behind it, what its branches read of the graph around them: so
-whoever renames what nodes read, or counts readers, need not look into branches.
+Such a node reads what it reads itself and then, behind that, what its graphs read of the graph
+around them: so whoever renames what nodes read, or counts readers, need not look into them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.errors import ArgumentError
+from pyonednn_q.errors import ArgumentError, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.shown import shown
@@ -18,23 +18,84 @@ from pyonednn_q.shown import shown
 if TYPE_CHECKING:
     from onnx import FunctionProto, ModelProto, NodeProto
 
-__all__ = ["branch_of", "captured", "check_inlined", "renamed"]
+__all__ = [
+    "WITH_GRAPHS",
+    "branch_of",
+    "captured",
+    "check_graphs",
+    "check_inlined",
+    "graphs_of",
+    "renamed",
+]
+
+WITH_GRAPHS = frozenset(row.name for row in (kinds.IF, kinds.LOOP, kinds.SCAN))
 
 
-def captured(branches: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what branches read of the graph around them, each name once, in a fixed order.
+def graphs_of(attributes: Mapping[str, Any]) -> dict[str, Graph]:
+    """Return the graphs among the attributes of a node."""
+    return {name: each for name, each in attributes.items() if isinstance(each, Graph)}
+
+
+def captured(attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what graphs of a node read of the graph around them, each name once, in a fixed order.
 
     Parameters
     ----------
-    branches : mapping of str to Graph
-        The attributes of an If.
+    attributes : mapping of str to object
+        Of the node.
     """
     free: dict[str, None] = {}
-    for branch in branches.values():
-        known = {*branch.constants, *(name for node in branch.nodes for name in node.outputs)}
+    for branch in graphs_of(attributes).values():
+        made = (name for node in branch.nodes for name in node.outputs)
+        known = {*branch.inputs, *branch.constants, *made}
         read = [name for node in branch.nodes for name in node.inputs if name]
         free |= dict.fromkeys(name for name in (*read, *branch.outputs) if name not in known)
     return tuple(free)
+
+
+def check_graphs(
+    argument: str,
+    kind: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    attributes: dict[str, Any],
+) -> None:
+    """Check the form of a node that has graphs.
+
+    Parameters
+    ----------
+    argument : str
+        Of errors: the node.
+    kind : str
+        One of `WITH_GRAPHS`.
+    inputs, outputs : tuple of str
+        What the node reads itself, and makes.
+    attributes : dict of str to object
+        The graphs among them.
+
+    Raises
+    ------
+    ArgumentError
+        Graphs that are missing, or do not fit the inputs and outputs.
+    UnsupportedError
+        A Scan that does not: those of opset 8 read one thing more.
+    """
+    graphs = graphs_of(attributes)
+    if kind == kinds.IF.name:
+        known = [graphs.get(name) for name in ("then_branch", "else_branch")]
+        ends = [(0, len(outputs))] * 2
+        is_right = len(inputs) == 1 and bool(inputs[0]) and len(graphs) == len(known)
+        wanted = "a condition and two branches of its outputs"
+    else:
+        known, is_right = [graphs.get("body")], len(graphs) == 1
+        more = int(kind == kinds.LOOP.name)  # the condition
+        ends = [(len(inputs), len(outputs) + more)]
+        wanted = "a body that reads its inputs and makes its outputs"
+    pairs = zip(known, ends, strict=True)
+    if not is_right or any(e is None or (len(e.inputs), len(e.outputs)) != n for e, n in pairs):
+        if kind == kinds.SCAN.name:
+            raise UnsupportedError("unimplemented", "onnx.load", argument, "a Scan of opset 8")
+        raise ArgumentError(argument, "another form", wanted)
 
 
 def renamed(node: GraphNode, names: Mapping[str, str]) -> GraphNode:

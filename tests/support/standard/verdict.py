@@ -29,6 +29,7 @@ REASONS = {
     r"random numbers of training": "random numbers of training",
     r"nobody compared": "nobody compared it with another runtime's",
     r"a subgraph; numbers": "a subgraph",
+    r"a Scan of opset 8": "a Scan of opset 8",
     r"is a sequence_type": "a sequence",
     r"is a optional_type|of 'Optional'": "an optional value",
     r": text; numbers do": "text",

@@ -1,0 +1,116 @@
+"""Loop and Scan by the standard's text: their bodies run step by step.
+
+`onnx.reference` joins what steps of a Loop make along dimension 0, where the standard stacks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from pyonednn_q.errors import UnsupportedError
+from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import Graph, GraphNode
+from pyonednn_q.onnx.subgraphs import captured
+
+__all__ = ["looped"]
+
+Array = np.ndarray[Any, Any]
+Values = dict[str, Array]
+Call = Callable[[Values], tuple[Array, ...]]
+Run = Callable[[Values], list[Array]]
+Step = Callable[[tuple[Array, ...]], list[Array]]
+
+
+def looped(node: GraphNode, run: Run) -> Call:
+    """Return a call of a Loop or Scan.
+
+    Parameters
+    ----------
+    node : GraphNode
+        Of opset 9 or later.
+    run : callable
+        From what the body reads, by name, to what it makes, in its order.
+
+    Returns
+    -------
+    callable
+        From values by name to the outputs.
+
+    Raises
+    ------
+    UnsupportedError
+        Of the call: what `run` raises; no step, and no dims of what steps would make.
+    """
+    body: Graph = node.attributes["body"]
+    free = captured(node.attributes)
+    own = len(node.inputs) - len(free)
+    turns = _loop if node.row is kinds.LOOP else _scan
+
+    def call(values: Values) -> tuple[Array, ...]:
+        around = {n: values[name] for n, name in zip(free, node.inputs[own:], strict=True)}
+
+        def step(arrays: tuple[Array, ...]) -> list[Array]:
+            return run({**around, **dict(zip(body.inputs, arrays, strict=True))})
+
+        read = [values[name] if name else None for name in node.inputs[:own]]
+        results = turns(node, body, read, step)
+        pairs = zip(node.outputs, results, strict=True)
+        return tuple(each if name else np.empty(0) for name, each in pairs)
+
+    return call
+
+
+def _loop(node: GraphNode, body: Graph, read: list[Array | None], step: Step) -> list[Array]:
+    most, condition, *states = read
+    goes = condition is None or bool(condition.reshape(()))
+    rows: list[list[Array]] = []
+    for at in count() if most is None else range(int(most.reshape(()))):
+        if not goes:
+            break
+        inputs = (np.asarray(at, np.int64), np.asarray(True), *_all(states))
+        more, *results = step(inputs)
+        goes = bool(more.reshape(()))
+        states, row = [*results[: len(states)]], results[len(states) :]
+        rows.append(row)
+    kept = [*_all(states)]
+    return [*kept, *_stacked(node, body, 1 + len(kept), rows)]
+
+
+def _scan(node: GraphNode, body: Graph, read: list[Array | None], step: Step) -> list[Array]:
+    number = int(node.attributes["num_scan_inputs"])
+    arrays = [*_all(read)]
+    states, sources = arrays[: len(arrays) - number], arrays[len(arrays) - number :]
+    axes = node.attributes.get("scan_input_axes", (0,) * number)
+    backward = node.attributes.get("scan_input_directions", (0,) * number)
+    moved = [np.moveaxis(each, axis, 0) for each, axis in zip(sources, axes, strict=True)]
+    moved = [each[::-1] if way else each for each, way in zip(moved, backward, strict=True)]
+    rows: list[list[Array]] = []
+    for at in range(len(moved[0])):
+        results = step((*states, *(np.asarray(each[at], order="C") for each in moved)))
+        states, row = results[: len(states)], results[len(states) :]
+        rows.append(row)
+    stacked = _stacked(node, body, len(states), rows)
+    axes = node.attributes.get("scan_output_axes", (0,) * len(stacked))
+    backward = node.attributes.get("scan_output_directions", (0,) * len(stacked))
+    turned = [each[::-1] if way else each for each, way in zip(stacked, backward, strict=True)]
+    moved = [np.moveaxis(each, 0, axis) for each, axis in zip(turned, axes, strict=True)]
+    return [*states, *(np.ascontiguousarray(each) for each in moved)]
+
+
+def _all(arrays: list[Array | None]) -> Iterator[Array]:
+    return (each for each in arrays if each is not None)
+
+
+def _stacked(node: GraphNode, body: Graph, first: int, rows: list[list[Array]]) -> list[Array]:
+    """Return what steps made, from one of the body's outputs on, along a new dimension 0."""
+    if rows:
+        return [np.stack(each) for each in zip(*rows, strict=True)]
+    known = [*body.outputs.values()][first:]
+    if any(each.dims is None or not each.dtype for each in known):
+        what = f"{node.kind} {node.name!r}"
+        raise UnsupportedError("refused", "no step", what, "dims of what it makes are not known")
+    return [np.empty((0, *(each.dims or ())), np.dtype(each.dtype)) for each in known]
