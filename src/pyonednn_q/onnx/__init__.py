@@ -7,6 +7,7 @@ makes a list of calls of it, `Model` runs that. ONNX's own tests drive `pyonednn
 
 from __future__ import annotations
 
+from pyonednn_q.onnx.batch_norms import renormalized
 from pyonednn_q.onnx.calibration import Calibration
 from pyonednn_q.onnx.calibrator import calibrate
 from pyonednn_q.onnx.code_convolutions import conv_integer, qlinear_conv
@@ -38,6 +39,7 @@ __all__ = [
     "qlinear_conv",
     "qlinear_matmul",
     "quantize_linear",
+    "renormalized",
     "save",
     "smoothed",
     "trace",

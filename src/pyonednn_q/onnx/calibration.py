@@ -17,7 +17,6 @@ from pyonednn_q.argument import (
     flag,
     one_of,
 )
-from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, Value
 from pyonednn_q.network.accuracy_loop import (
     Floats,
@@ -97,14 +96,6 @@ class Calibration(MixedCalibration[Graph, Model]):
         known = with_biases_corrected(known, placement.layers, quantizers)
         self._seen = quantized_form(known, self.ranges, stay, quantizers)
         self.graph = opened(source, known, self._seen)
-
-    def notes(self) -> dict[str, str]:
-        """Return what a configuration asks for and does not get, and what it leaves in floats."""
-        config, told = self.quantizers.config, super().notes()
-        norms = any(node.row is kinds.BATCH_NORM for node in self.source.nodes)
-        if config is not None and config.batch_norm_samples and norms:
-            told["batchnorm_adaptation"] = "statistics of batch norms stay as the model has them"
-        return told
 
     def model(self, *, exact_rounding: bool = False) -> Model:
         """Return the INT8 model; its `network()` runs it in one call.
