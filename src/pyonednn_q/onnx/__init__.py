@@ -12,6 +12,7 @@ from pyonednn_q.onnx.calibration import Calibration
 from pyonednn_q.onnx.calibrator import calibrate
 from pyonednn_q.onnx.code_convolutions import conv_integer, qlinear_conv
 from pyonednn_q.onnx.convolutions import conv, conv_transpose
+from pyonednn_q.onnx.equalization import equalized
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.linear import dequantize_linear, dynamic_quantize_linear, quantize_linear
 from pyonednn_q.onnx.model import Model
@@ -31,6 +32,7 @@ __all__ = [
     "conv_transpose",
     "dequantize_linear",
     "dynamic_quantize_linear",
+    "equalized",
     "fuse",
     "gemm",
     "load",

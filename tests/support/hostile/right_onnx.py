@@ -141,6 +141,7 @@ def onnx_models() -> Calls:
                 "metric": lambda model: float(len(model.graph.nodes)),
             },
         ),
+        "onnx.equalized": (pq.onnx.equalized, {"graph": pq.onnx.load(_float_model())}),
         "renormalized": (
             pq.onnx.renormalized,
             {"graph": pq.onnx.load(_float_model()), "batches": [FLOATS], "samples": 2},
