@@ -21,6 +21,7 @@ from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.onnx.products import gemm, matmul, matmul_integer, qlinear_matmul
 from pyonednn_q.onnx.smoothing import smoothed
 from pyonednn_q.onnx.trace import Call, trace
+from pyonednn_q.onnx.weight_rounding import rounded
 
 __all__ = [
     "Calibration",
@@ -42,6 +43,7 @@ __all__ = [
     "qlinear_matmul",
     "quantize_linear",
     "renormalized",
+    "rounded",
     "save",
     "smoothed",
     "trace",
