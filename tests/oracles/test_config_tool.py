@@ -255,7 +255,9 @@ def test_statistics_of_batch_norms_are_those_that_the_tool_adapts(samples: int |
     section = {"algorithm": "quantization", "initializer": begin, "ignored_scopes": ["{re}.*"]}
     theirs = normalized(wei, src, section)
 
-    nodes, held, name = [], {}, "x"
+    nodes: list[Any] = []
+    held: dict[str, Any] = {}
+    name = "x"
     for at, one in enumerate(wei):
         zero, unit = np.zeros(len(one), np.float32), np.ones(len(one), np.float32)
         held |= {f"w{at}": one, f"zero{at}": zero, f"unit{at}": unit}

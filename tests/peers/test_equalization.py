@@ -15,6 +15,7 @@ onnx = pytest.importorskip("onnx")
 from onnx import helper, numpy_helper  # noqa: E402
 
 Array = np.ndarray[Any, Any]
+Step = tuple[str, list[str], dict[str, Any]]
 SPREAD = np.exp2(np.linspace(-6, 6, 8)).astype(np.float32)
 
 
@@ -39,9 +40,11 @@ def arrays() -> dict[str, Array]:
     return {name: each.astype(np.float32) for name, each in found.items()}
 
 
-def chain(*steps: tuple[str, list[str], dict[str, Any]], n: int | str = 2) -> Any:
+def chain(*steps: Step, n: int | str = 2) -> Any:
     """Return a graph of operators one behind the other, each with constants."""
-    nodes, value, used = [], "x", set()
+    nodes: list[Any] = []
+    used: set[str] = set()
+    value = "x"
     for at, (operator, names, attributes) in enumerate(steps):
         result = "y" if at == len(steps) - 1 else f"t{at}"
         name = f"{operator}{at}"
@@ -51,14 +54,14 @@ def chain(*steps: tuple[str, list[str], dict[str, Any]], n: int | str = 2) -> An
     return proto(nodes, held, 4, n)
 
 
-FIRST = ("Conv", ["w", "b"], {"pads": [1] * 4})
-LAST = ("Conv", ["v"], {})
-RELU: tuple[str, list[str], dict[str, Any]] = ("Relu", [], {})
-NORM = ("BatchNormalization", ["scale", "shift", "mean", "var"], {})
-DEPTHWISE = ("Conv", ["d"], {"group": 8, "pads": [1] * 4})
-POOL = ("MaxPool", [], {"kernel_shape": [2, 2], "strides": [2, 2]})
-MEAN = ("AveragePool", [], {"kernel_shape": [2, 2], "pads": [1] * 4, "count_include_pad": 1})
-MODELS = {
+FIRST: Step = ("Conv", ["w", "b"], {"pads": [1] * 4})
+LAST: Step = ("Conv", ["v"], {})
+RELU: Step = ("Relu", [], {})
+NORM: Step = ("BatchNormalization", ["scale", "shift", "mean", "var"], {})
+DEPTHWISE: Step = ("Conv", ["d"], {"group": 8, "pads": [1] * 4})
+POOL: Step = ("MaxPool", [], {"kernel_shape": [2, 2], "strides": [2, 2]})
+MEAN: Step = ("AveragePool", [], {"kernel_shape": [2, 2], "pads": [1] * 4, "count_include_pad": 1})
+MODELS: dict[str, list[Step]] = {
     "relu": [FIRST, RELU, LAST],
     "nothing between": [FIRST, LAST],
     "leaky relu and pools": [FIRST, ("LeakyRelu", [], {"alpha": 0.1}), POOL, MEAN, LAST],
@@ -159,6 +162,23 @@ def test_what_others_read_stays() -> None:
     norms = [node for node in even.nodes if node.operator == "BatchNormalization"]
     assert norms[0].inputs[1] != norms[1].inputs[1]
     assert norms[0].inputs[3:] == norms[1].inputs[3:]
+
+
+@pytest.mark.parametrize("n", [2, "n"])
+def test_constants_that_are_computed_are_constants(n: int | str) -> None:
+    """As exporters reshape a shift to add it."""
+    model = chain(FIRST, ("Add", ["add"], {}), RELU, LAST, n=n)
+    at = next(at for at, node in enumerate(model.graph.node) if node.op_type == "Add")
+    model.graph.initializer.append(numpy_helper.from_array(np.array([1, 8, 1, 1]), "dims"))
+    flat = next(each for each in model.graph.initializer if each.name == "add")
+    flat.CopyFrom(numpy_helper.from_array(arrays()["add"].reshape(-1), "add"))
+    model.graph.node.insert(at, helper.make_node("Reshape", ["add", "dims"], ["wide"], "reshape"))
+    model.graph.node[at + 1].input[1] = "wide"
+    graph = pq.onnx.load(model)
+    even = pq.onnx.equalized(graph)
+    assert any(name.endswith(":equalized") for name in even.constants)
+    for x in batches():
+        assert np.array_equal(ours(graph, x), ours(even, x))
 
 
 def test_errors() -> None:

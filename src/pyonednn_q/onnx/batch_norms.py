@@ -29,7 +29,7 @@ from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.open_dims import bound
-from pyonednn_q.onnx.passes import prepared
+from pyonednn_q.onnx.passes import prepared, settled
 from pyonednn_q.ops.shapes import Shapes
 
 __all__ = ["has_norms", "renormalized", "with_norms_of"]
@@ -98,7 +98,7 @@ def with_norms_of(
     keep : int or None
         How many samples those who come after read; None: all. No more are held in memory.
     """
-    base = graph if graph.symbols else prepared(graph)[0]
+    base = settled(graph)
     models: Shapes[tuple[Dims, ...], _Training] = Shapes()
     held: list[Any] = []
     statistics: dict[str, tuple[Array, Array]] = {}
@@ -152,11 +152,13 @@ def _training(plain: Graph, skipped: set[str]) -> _Training:
             skipped.add(node.outputs[0])
             edit.nodes.append(node)
             continue
-        names = tuple(edit.free(f"{node.outputs[0]}:{part}") for part in ("mean", "var"))
+        mean, var = (edit.free(f"{node.outputs[0]}:{part}") for part in ("mean", "var"))
         # At a momentum of 0 what it gives are the moments of the batch.
         attributes = {**node.attributes, "training_mode": 1, "momentum": 0.0}
-        edit.nodes.append(replace(node, outputs=(node.outputs[0], *names), attributes=attributes))
-        moments[node.outputs[0]] = (*names, count)
+        edit.nodes.append(
+            replace(node, outputs=(node.outputs[0], mean, var), attributes=attributes)
+        )
+        moments[node.outputs[0]] = (mean, var, count)
     # Between 13 and 14 no other operator changed its meaning.
     changed = edit.result({**plain.opsets, "": max(plain.opset, _TRAINS_SINCE)})
     wanted = {name: changed.tensors[name] for pair in moments.values() for name in pair[:2]}
@@ -174,7 +176,7 @@ def _known(plain: Graph, names: Iterable[str]) -> dict[str, tuple[Array, Array]]
     """Return the statistics that norms have, by their results."""
     wanted = frozenset(names)
     return {
-        node.outputs[0]: tuple(plain.constants[node.inputs[at]] for at in (_MEAN, _VAR))
+        node.outputs[0]: (plain.constants[node.inputs[_MEAN]], plain.constants[node.inputs[_VAR]])
         for node in plain.nodes
         if node.outputs[0] in wanted
     }

@@ -25,7 +25,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.graph_edit import GraphEdit
-from pyonednn_q.onnx.passes import prepared
+from pyonednn_q.onnx.passes import settled
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.quantize.corrections import equalized as equalized_weights
 
@@ -82,7 +82,7 @@ def equalized(graph: Graph) -> Graph:
     instance("graph", graph, Graph)
     if any(node.row.is_quantizer for node in graph.nodes):
         raise ArgumentError("graph", "quantizers", "a graph of floats")
-    base = graph if graph.symbols else prepared(graph)[0]
+    base = settled(graph)
     weights = _Constants(base)
     pairs = tuple(_pairs(base))
     for _ in range(_SWEEPS):

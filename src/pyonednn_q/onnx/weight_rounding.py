@@ -26,7 +26,7 @@ from pyonednn_q.onnx.geometry import convolution
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.open_dims import bound
-from pyonednn_q.onnx.passes import prepared
+from pyonednn_q.onnx.passes import prepared, settled
 from pyonednn_q.onnx.quantized_form import channels_axis, layers_of
 from pyonednn_q.quantize.quantizers import Quantizers
 from pyonednn_q.quantize.rounding_search import searched_by_products
@@ -67,7 +67,7 @@ def rounded(graph: Graph, batches: Iterable[Any], wei_bits: int | None = None) -
     bits = usual_wei_bits() if wei_bits is None else whole("wei_bits", wei_bits, lo=2, hi=8)
     if any(node.row.is_quantizer for node in graph.nodes):
         raise ArgumentError("graph", "quantizers", "a graph of floats")
-    base = graph if graph.symbols else prepared(graph)[0]
+    base = settled(graph)
     products: dict[str, Array] = {}
     models: dict[tuple[Dims, ...], tuple[Model, tuple[GraphNode, ...]]] = {}
     for batch in each("batches", batches):
@@ -127,7 +127,8 @@ def _rows(node: GraphNode, src: Array, wei: Array) -> Array:
     few = ceil((len(src) * prod(how.dst) / _PLACES) ** (1 / spatial))
     places = tuple(slice(None, None, step * few) for step in how.stride)
     taps = tuple(slice(None, None, step) for step in how.dilation)
-    taken = windows[(slice(None), slice(None), *places, *taps)]
+    every = (slice(None), slice(None))
+    taken = windows[every + places + taps]
     by_group = taken.reshape(len(src), how.groups, -1, *taken.shape[2:])
     last = tuple(range(3, 3 + spatial))
     kernel = tuple(range(3 + spatial, 3 + 2 * spatial))
@@ -139,7 +140,7 @@ def _with(base: Graph, products: Mapping[str, Array], bits: int) -> Graph:
     edit, quantizers = GraphEdit(base), Quantizers(bits)
     most = 2 ** (bits - 1) - 1
     for node in base.nodes:
-        if node.outputs[0] not in products:
+        if node.outputs[0] not in products or node.inputs[1] not in base.constants:
             edit.nodes.append(node)
             continue
         wei, grams = _weights(base, node), products[node.outputs[0]]
