@@ -3,10 +3,12 @@
     pip install '.[peers]' pillow
     python tools/models.py fetch
     python benchmarks/packaged_accuracy.py [--only rec] [--within] [--samples 16] [--tests 32]
+    python benchmarks/packaged_accuracy.py --cosine      # finer than right answers
 
 Right answers are texts exactly read, directions, F1 of boxes; of the last two models, of which
-nothing is known, the cosine with FP32's outputs. Calibrated on other samples than those it is asked
-about. smoothed: `onnx.smoothed` before. Peer: onnxruntime's quantizer, of u8 sources and s8 weights
+nothing is known, and of all with --cosine, the cosine with FP32's outputs. Calibrated on other
+samples than those it is asked about. smoothed, equalized, rounded: `onnx.smoothed` and its like
+before; both: equalized, then rounded. Peer: onnxruntime's quantizer, of u8 sources and s8 weights
 per channel, on the same samples. Times: one call after the other of ours, then of onnxruntime.
 """
 
@@ -29,6 +31,7 @@ from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 from rendered import boxes_of, f1, line, page, picture, read_ctc
 
 import pyonednn_q as pq
+from pyonednn_q.graph.graph import Graph
 from pyonednn_q.native import runtime
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -83,6 +86,15 @@ MODELS = (
 )
 
 
+Way: TypeAlias = Callable[[Graph, list[dict[str, Array]]], Graph]
+WAYS: dict[str, Way] = {
+    "smoothed": pq.onnx.smoothed,
+    "equalized": lambda graph, _: pq.onnx.equalized(graph),
+    "rounded": pq.onnx.rounded,
+    "both": lambda graph, samples: pq.onnx.rounded(pq.onnx.equalized(graph), samples),
+}
+
+
 class Batches:
     """Samples as onnxruntime's quantizer reads them: what it asks for is `get_next`."""
 
@@ -121,6 +133,7 @@ def peer(path: Path, samples: list[dict[str, Array]], folder: str) -> Run | None
 def report(path: Path, options: argparse.Namespace) -> None:
     """Print the row of a model."""
     sample, judge = _task(path)
+    judge = None if options.cosine else judge
     graph = pq.onnx.load(path)
     (name,) = graph.inputs
     samples = [{name: sample(seed)[0]} for seed in range(options.samples)]
@@ -139,11 +152,11 @@ def report(path: Path, options: argparse.Namespace) -> None:
 
     found = pq.calibrate(graph, samples)
     model = found.model()
-    smooth = pq.calibrate(pq.onnx.smoothed(graph, samples), samples).model()
+    others = [pq.calibrate(way(graph, samples), samples).model() for way in WAYS.values()]
     with tempfile.TemporaryDirectory() as folder:
         other = peer(path, samples, folder)
     right = score(wide)
-    rows = [right, ours(model), ours(smooth), None if other is None else score(other)]
+    rows = [right, ours(model), *map(ours, others), None if other is None else score(other)]
     x = tests[0][0]
     runs: list[Run | None] = [lambda x: list(model.run({name: x}).values()), wide, other]
     cells = [path.stem, *("-" if each is None else f"{each:.4f}" for each in rows)]
@@ -171,12 +184,13 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of the models' names")
     parser.add_argument("--samples", type=int, default=16)
     parser.add_argument("--tests", type=int, default=32)
+    parser.add_argument("--cosine", action="store_true", help="with FP32's outputs, of all models")
     parser.add_argument("--within", action="store_true", help="where INT8 loses more than a point")
     usual = Path(os.environ.get("PYONEDNN_Q_CACHE", "/var/tmp/pyonednn_q")) / "models"
     parser.add_argument("--models", type=Path, default=usual, help="where tools/models.py put them")
     options = parser.parse_args()
     logging.getLogger("pyonednn_q").setLevel(logging.ERROR)
-    heads = ["model", "FP32", "INT8", "smoothed", "peer", "ms", "FP32 peer ms", "INT8 peer ms"]
+    heads = ["model", "FP32", "INT8", *WAYS, "peer", "ms", "FP32 peer ms", "INT8 peer ms"]
     print("|", *(f"{head} |" for head in heads))
     print("|---|" + "---:|" * (len(heads) - 1), flush=True)
     for path in (options.models / name for name in MODELS):

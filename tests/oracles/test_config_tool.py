@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pyonednn_q as pq
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize import read_config
-from support.training_tool import assert_exported, exported
+from support.training_tool import BATCH, assert_exported, exported, normalized
 
 NAMES = ["net/conv1", "net/conv2", "net/block/conv1", "net/head", "out"]
 BY_TYPE: dict[str, list[Any]] = {
@@ -235,3 +236,47 @@ def test_ranges_are_those_that_the_tool_exports_now() -> None:
         found = exported(cases[at])
         assert found == cases[at]["exported"]
         assert_exported(cases[at], found)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("samples", [3, None])
+def test_statistics_of_batch_norms_are_those_that_the_tool_adapts(samples: int | None) -> None:
+    """With all layers in floats: there the tool adapts behind the quantizers, and here before."""
+    tool()
+    pytest.importorskip("nncf.torch")
+    helper = pytest.importorskip("onnx.helper")
+    rng = np.random.default_rng(6)
+    wei = [rng.normal(0, 1, (5, 3, 1, 1)), rng.normal(0, 1, (4, 5, 1, 1))]
+    wei = [each.astype(np.float32) for each in wei]
+    src = rng.normal(1, 2, (7, 3, 4, 4)).astype(np.float32)
+    begin: dict[str, Any] = {"range": {"num_init_samples": 2, "type": "min_max"}}
+    if samples is not None:
+        begin["batchnorm_adaptation"] = {"num_bn_adaptation_samples": samples}
+    section = {"algorithm": "quantization", "initializer": begin, "ignored_scopes": ["{re}.*"]}
+    theirs = normalized(wei, src, section)
+
+    nodes: list[Any] = []
+    held: dict[str, Any] = {}
+    name = "x"
+    for at, one in enumerate(wei):
+        zero, unit = np.zeros(len(one), np.float32), np.ones(len(one), np.float32)
+        held |= {f"w{at}": one, f"zero{at}": zero, f"unit{at}": unit}
+        norm = [f"c{at}", *(f"{part}{at}" for part in ("unit", "zero", "zero", "unit"))]
+        nodes.append(helper.make_node("Conv", [name, f"w{at}"], [f"c{at}"], f"conv{at}"))
+        nodes.append(helper.make_node("BatchNormalization", norm, [f"n{at}"], f"norm{at}"))
+        name = f"r{at}"
+        nodes.append(helper.make_node("Relu", [f"n{at}"], [name], f"relu{at}"))
+    ends = [helper.make_tensor_value_info("x", 1, ["n", 3, 4, 4])]
+    ends.append(helper.make_tensor_value_info(name, 1, ["n", 4, 4, 4]))
+    stored = [
+        pytest.importorskip("onnx.numpy_helper").from_array(held[each], each) for each in held
+    ]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], stored)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    steps = [src[at : at + BATCH] for at in range(0, len(src), BATCH)]
+    adapted = pq.onnx.renormalized(pq.onnx.load(model), steps, samples or 2000)
+    norms = [node for node in adapted.nodes if node.operator == "BatchNormalization"]
+    for node, wanted in zip(norms, theirs, strict=True):
+        for found, each in zip(node.inputs[3:], wanted, strict=True):
+            # Sums of 32 float32 numbers of up to 20, in another order.
+            np.testing.assert_allclose(adapted.constants[found], each, rtol=1e-5, atol=1e-5)

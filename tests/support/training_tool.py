@@ -75,6 +75,44 @@ def exported(one: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def normalized(wei: list[Array], samples: Array, section: dict[str, Any]) -> list[list[Array]]:
+    """Return mean and variance of batch norms behind convolutions, as the tool adapts them.
+
+    Parameters
+    ----------
+    wei : list of (OC, IC, 1, 1) ndarray
+        Of each convolution; between them is a relu.
+    samples : (N, C, H, W) ndarray
+        Read `BATCH` at a time.
+    section : dict
+        The algorithm's.
+    """
+    import torch
+    from nncf import NNCFConfig
+    from nncf.torch import create_compressed_model, register_default_init_args
+    from nncf.torch.initialization import PTInitializingDataLoader
+
+    reads = {"get_inputs": lambda _, item: ((item[0],), {}), "get_target": lambda _, item: item[1]}
+    data = torch.utils.data.TensorDataset(torch.from_numpy(samples), torch.zeros(len(samples)))
+    loader = type("Loader", (PTInitializingDataLoader,), reads)(
+        torch.utils.data.DataLoader(data, batch_size=BATCH)
+    )
+    parts: list[torch.nn.Module] = []
+    for one in wei:
+        parts += [torch.nn.Conv2d(one.shape[1], len(one), 1, bias=False)]
+        parts[-1].weight.data = torch.from_numpy(one.copy())
+        parts += [torch.nn.BatchNorm2d(len(one)), torch.nn.ReLU()]
+    config = NNCFConfig.from_dict(
+        {"input_info": {"sample_size": [1, *samples.shape[1:]]}, "compression": section}
+    )
+    config = register_default_init_args(config, loader, criterion=torch.nn.MSELoss())
+    _, found = create_compressed_model(
+        torch.nn.Sequential(*parts).eval(), config, dump_graphs=False
+    )
+    norms = [each for each in found.modules() if isinstance(each, torch.nn.BatchNorm2d)]
+    return [[each.running_mean.numpy(), each.running_var.numpy()] for each in norms]
+
+
 def settings_of(case: dict[str, Any]) -> LayerSettings:
     """Return what a configuration of the file says of its one layer."""
     from pyonednn_q.quantize import read_config

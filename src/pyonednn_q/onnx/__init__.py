@@ -7,10 +7,12 @@ makes a list of calls of it, `Model` runs that. ONNX's own tests drive `pyonednn
 
 from __future__ import annotations
 
+from pyonednn_q.onnx.batch_norms import renormalized
 from pyonednn_q.onnx.calibration import Calibration
 from pyonednn_q.onnx.calibrator import calibrate
 from pyonednn_q.onnx.code_convolutions import conv_integer, qlinear_conv
 from pyonednn_q.onnx.convolutions import conv, conv_transpose
+from pyonednn_q.onnx.equalization import equalized
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.linear import dequantize_linear, dynamic_quantize_linear, quantize_linear
 from pyonednn_q.onnx.model import Model
@@ -20,6 +22,7 @@ from pyonednn_q.onnx.network_graph import graph_of
 from pyonednn_q.onnx.products import gemm, matmul, matmul_integer, qlinear_matmul
 from pyonednn_q.onnx.smoothing import smoothed
 from pyonednn_q.onnx.trace import Call, trace
+from pyonednn_q.onnx.weight_rounding import rounded
 
 __all__ = [
     "Calibration",
@@ -31,6 +34,7 @@ __all__ = [
     "conv_transpose",
     "dequantize_linear",
     "dynamic_quantize_linear",
+    "equalized",
     "fuse",
     "gemm",
     "graph_of",
@@ -40,6 +44,8 @@ __all__ = [
     "qlinear_conv",
     "qlinear_matmul",
     "quantize_linear",
+    "renormalized",
+    "rounded",
     "save",
     "smoothed",
     "trace",

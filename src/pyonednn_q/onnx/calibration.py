@@ -12,7 +12,6 @@ import numpy as np
 
 from pyonednn_q.argument import flag, function, one_of, real, whole
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, Value
 from pyonednn_q.onnx.bias_correction import with_biases_corrected
 from pyonednn_q.onnx.calibration_options import scored
@@ -99,12 +98,7 @@ class Calibration:
         """Return what a configuration asks for and does not get, and what it leaves in floats."""
         told = {f"config [{at}]": note for at, note in enumerate(self.quantizers.notes(), 1)}
         whys = self.quantizers.floats()
-        told = {**{name: why for name, why in whys.items() if name in self.floats}, **told}
-        config = self.quantizers.config
-        norms = any(node.row is kinds.BATCH_NORM for node in self.source.nodes)
-        if config is not None and config.batch_norm_samples and norms:
-            told["batchnorm_adaptation"] = "statistics of batch norms stay as the model has them"
-        return told
+        return {**{name: why for name, why in whys.items() if name in self.floats}, **told}
 
     def model(self, *, exact_rounding: bool = False) -> Model:
         """Return the INT8 model; its `network()` runs it in one call.

@@ -25,6 +25,7 @@ from pyonednn_q.argument import (
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.network import Network
+from pyonednn_q.onnx.batch_norms import has_norms, with_norms_of
 from pyonednn_q.onnx.bias_correction import SourceMeans
 from pyonednn_q.onnx.calibration import Calibration
 from pyonednn_q.onnx.calibration_options import (
@@ -86,8 +87,9 @@ def calibrate(
         lengths open. Read once; the first stays, to compare results on.
     config : mapping, path of a JSON file, or QuantizationConfig, optional
         A configuration of the training tool, NNCF (`quantize.read_config`). It decides ranges,
-        modes, widths of weights, shared scales and which layers stay in floats. Its scopes name
-        nodes of ONNX, or results of a Network. `summary` says what it does not get.
+        modes, widths of weights, shared scales, which layers stay in floats, and from how many
+        samples batch norms of ONNX have their statistics. Its scopes name nodes of ONNX, or results
+        of a Network. `summary` says what it does not get.
     estimators : str or callable
         A kind of `quantize.ESTIMATORS`, as "mse" or "percentile"; or what makes an `Estimator` of
         each tensor's range. Min-max unless said. Without `config`.
@@ -146,7 +148,13 @@ def calibrate(
     return _calibrated(source, samples, options)
 
 
-def _calibrated(graph: Graph, samples: Iterator[Any], options: CalibrationOptions) -> Calibration:
+def _calibrated(
+    graph: Graph,
+    samples: Iterator[Any],
+    options: CalibrationOptions,
+    told: tuple[str, ...] | None = None,
+) -> Calibration:
+    config = options.config
     if graph.symbols:
         samples, dims = _peeked(samples, tuple(graph.inputs))
         plain = at_lengths(graph, dims)
@@ -160,7 +168,10 @@ def _calibrated(graph: Graph, samples: Iterator[Any], options: CalibrationOption
     placement = QuantizerPlacement(source, frozenset())
     layers = tuple(node.name for node in placement.layers)
     decided = options.deciding(layers, placement.readers(), frozenset(source.inputs))
-    quantizers = decided(options.config)
+    quantizers = decided(config)
+    if told is None and config is not None and config.batch_norm_samples and has_norms(graph):
+        adapted = with_norms_of(graph, samples, config.batch_norm_samples, quantizers.samples())
+        return _calibrated(*adapted[:2], options, adapted[2])
     stay = options.staying(quantizers, layers)
     outputs = quantized_outputs(source, quantizers)
     codes = tuple(dict.fromkeys((*placement.tensors, *outputs)))
@@ -186,7 +197,7 @@ def _calibrated(graph: Graph, samples: Iterator[Any], options: CalibrationOption
     known, source = source, graph if graph.symbols else source
 
     def calibrated(settled: QuantizationConfig | None) -> Calibration:
-        ready = replace(decided(settled), means=means.result())
+        ready = replace(decided(settled), means=means.result(), told=told or ())
         return Calibration(source, ranges, *first[0], stay, ready)
 
     weighed = {n.name: _weighed(n, known) for n in placement.layers if n.name not in stay}

@@ -87,6 +87,19 @@ def prepared(graph: Graph) -> tuple[Graph, tuple[Change, ...]]:
     return graph, tuple(changes)
 
 
+def settled(graph: Graph) -> Graph:
+    """Return a graph behind all passes; one of open lengths behind those that need none.
+
+    Parameters
+    ----------
+    graph : Graph
+        As `load` returns it.
+    """
+    if graph.symbols:
+        return passed(graph, (without_identities, with_constants_computed))[0]
+    return prepared(graph)[0]
+
+
 def passed(graph: Graph, passes: Iterable[Pass]) -> tuple[Graph, list[Change]]:
     """Return a graph behind some passes, and what each changed.
 

@@ -30,7 +30,6 @@ from pyonednn_q.quantize.corrections import (
     corrected_bias,
     equalized,
     folded_batch_norm,
-    searched_rounding,
     smoothed,
 )
 from pyonednn_q.quantize.estimator import Estimator
@@ -60,6 +59,7 @@ from pyonednn_q.quantize.placement import (
 from pyonednn_q.quantize.propagation import place_quantizers
 from pyonednn_q.quantize.quality import Quality, plot_quality, quality, quality_table
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
+from pyonednn_q.quantize.rounding_search import searched_rounding
 from pyonednn_q.quantize.sensitivity import hutchinson_trace, perturbation, sensitivity
 from pyonednn_q.quantize.tensor_settings import TensorSettings
 from pyonednn_q.quantize.thresholds import (

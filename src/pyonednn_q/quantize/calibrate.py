@@ -58,11 +58,12 @@ def estimator(
     outliers : float
         The share at each end that the kinds without outliers leave out.
     bits : int
-        Width of the codes that "histogram", "kl", "mse" and "octav" count the error of, 2 to 16.
+        Width of the codes that "histogram", "kl", "mse", "octav" and "search" count the error of,
+        2 to 16.
     precision : int
-        Significant bits of each value that "percentile", "three_sigma", "histogram", "kl", "mse"
-        and "octav" keep, 4 to 53: quantiles are right within 2^-precision of themselves
-        (of 2.2e-308 where they are below that).
+        Significant bits of each value that the kinds of `DISTRIBUTIONS` keep, from "percentile" to
+        "search", 4 to 53: quantiles are right within 2^-precision of themselves (of 2.2e-308 where
+        they are below that).
 
     Raises
     ------

@@ -4,9 +4,6 @@ corrected_bias   bias + mean over samples of (wei − wei_q) · src
 equalized        channel c between two layers: r = sqrt(max|w1_c| / max|w2_c|),
                  w1_c / r, b1_c / r, w2_c · r (Nagel et al., 2019); for relu and the like
 smoothed         s_c = max|src_c|^α / max|wei_c|^(1−α); src / s, wei · s (Xiao et al., 2023)
-searched_rounding  codes up or down, whichever way makes Σ ((wei_q − wei) · src)² less, one input
-                 after the other: a search, no gradients; after AdaRound (Nagel et al., 2020)
-                 in aim, not in method
 folded_batch_norm  wei · γ/sqrt(var + ε), (bias − mean) · γ/sqrt(var + ε) + β
 channel_moments  mean and variance of each channel over sample batches, for it
 """
@@ -30,12 +27,10 @@ __all__ = [
     "corrected_bias",
     "equalized",
     "folded_batch_norm",
-    "searched_rounding",
     "smoothed",
 ]
 
 Array = np.ndarray[Any, Any]
-_WHOLE = 2.0**-16  # of a step: 127 rounded to float32, and as much again
 
 
 def corrected_bias(
@@ -169,81 +164,6 @@ def smoothed(src_max: ArrayLike, wei: ArrayLike, alpha: float = 0.5) -> tuple[Ar
     divisor = np.where(both, tops, 1.0) ** share / np.where(both, reads, 1.0) ** (1.0 - share)
     divisor = np.where(both, divisor, 1.0)
     return divisor, values * _along(divisor, values.ndim, 1)
-
-
-def searched_rounding(
-    src: ArrayLike,
-    wei: ArrayLike,
-    scale: ArrayLike,
-    *,
-    qmin: int = -127,
-    qmax: int = 127,
-    sweeps: int = 4,
-) -> Array:
-    """Return codes, each rounded down or up, that make the layer's output error less.
-
-    A bounded search without gradients, not AdaRound itself: from nearest rounding, input after
-    input, a channel takes the other neighbour if that lowers Σ ((wei_q − wei) · src)² over the
-    samples. It ends when nothing moves, or after `sweeps`; the error never grows.
-
-    Parameters
-    ----------
-    src : (N, K) array_like
-        Samples of the real source: rows that weights are multiplied with.
-    wei : (C, K) array_like
-        Real weights, one row for each output channel; a convolution's as patches.
-    scale : float or (C,) array_like
-        Real value of one step, above 0.
-    qmin, qmax : int
-        Lowest and highest code, within s8.
-    sweeps : int
-        How many times all inputs are gone through, at the most.
-
-    Returns
-    -------
-    (C, K) ndarray of int8
-
-    Raises
-    ------
-    ArgumentError, ShapeError
-        Naming the argument.
-
-    Examples
-    --------
-    >>> searched_rounding([[1.0, 1.0]], [[0.4, 0.4]], 1.0)  # to nearest, both would be 0
-    array([[1, 0]], dtype=int8)
-    """
-    values, samples = _finite("wei", wei), _finite("src", src)
-    steps = _finite("scale", scale)
-    lowest, highest = whole("qmin", qmin, lo=-128, hi=0), whole("qmax", qmax, lo=1, hi=127)
-    sweeps = whole("sweeps", sweeps, lo=1, hi=1000)
-    if values.ndim != 2 or samples.ndim != 2 or samples.shape[1:] != values.shape[1:]:
-        raise ShapeError("src", f"shape {samples.shape}", f"(N, K) of weights {values.shape}")
-    if steps.shape not in {(), values.shape[:1]} or not (steps > 0.0).all():
-        raise ArgumentError("scale", f"shape {steps.shape}", "one above 0, or one of each channel")
-    ratio = values / (steps[:, None] if steps.ndim else steps)
-    codes = np.clip(np.rint(ratio), lowest, highest)
-    # On the other side; what is whole but for rounding stays, or the last bit of a scale decides.
-    apart = np.where(np.abs(ratio - codes) > _WHOLE, ratio - codes, 0.0)
-    other = np.clip(codes + np.sign(apart), lowest, highest)
-    gram = samples.T @ samples
-    slope = (codes - ratio) @ gram
-    for _ in range(sweeps):
-        moved = False
-        for at in range(values.shape[1]):
-            change = other[:, at] - codes[:, at]
-            better = change * (2.0 * slope[:, at] + change * gram[at, at]) < 0.0
-            if better.any():
-                moved = True
-                step = np.where(better, change, 0.0)
-                slope += step[:, None] * gram[at]
-                codes[:, at], other[:, at] = (
-                    np.where(better, other[:, at], codes[:, at]),
-                    np.where(better, codes[:, at], other[:, at]),
-                )
-        if not moved:
-            break
-    return codes.astype(np.int8)
 
 
 def folded_batch_norm(

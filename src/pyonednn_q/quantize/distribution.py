@@ -8,6 +8,7 @@ precision=53 keeps float64, 24 float32, whole, and is exact.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ DISTRIBUTIONS = {
     "kl": "the end of |x| with the least KL divergence of codes",
     "mse": "the share of both ends, k/100, whose codes have the least squared error",
     "octav": "the end of |x| with the least expected squared error",
+    "search": "of the ends of all values and of the kinds above those whose codes have the least "
+    "squared error",
 }
 _BINS = 2048
 _GRID = 100
@@ -101,46 +104,72 @@ class Distribution(Estimator):
         self.counted = _added(self.counted, other.counted)
 
     def _ends(self) -> tuple[Array, Array]:
-        find = self._magnitude if self.symmetric else self._range
+        find = self._best if self.kind == "search" else partial(self._end_of, self.kind)
         ends = [find(values, counts) for values, counts in self.counted]
         lo, hi = np.array(ends).T
         return lo, hi
 
-    def _magnitude(self, values: Array, counts: Array) -> tuple[float, float]:
+    def _best(self, values: Array, counts: Array) -> tuple[float, float]:
+        """Return the ends of one channel that lose the least: of the first, where several do."""
+        whole_range = float(values[0]), float(values[-1])
+        if self.symmetric:
+            whole_range = 0.0, max(-whole_range[0], whole_range[1])
+        kinds = [kind for kind in DISTRIBUTIONS if kind != "search"]
+        ends = [whole_range, *(self._end_of(kind, values, counts) for kind in kinds)]
+        return ends[int(np.argmin([self._error(values, counts, *each) for each in ends]))]
+
+    def _error(self, values: Array, counts: Array, lo: float, hi: float) -> float:
+        """Return the squared error of codes between two ends, or up to a magnitude."""
+        if self.symmetric:
+            most = 2 ** (self.bits - 1) - 1 if self.signed else 2**self.bits - 1
+            least, scale, point = -most if self.signed else 0, hi / most, 0.0
+        else:
+            lo, hi = min(lo, 0.0), max(hi, 0.0)
+            least, most = 0, 2**self.bits - 1
+            scale = (hi - lo) / most
+            point = np.rint(-lo / scale) if scale else 0.0
+        return _squared_error(values, counts, scale, point, (least, most))
+
+    def _end_of(self, kind: str, values: Array, counts: Array) -> tuple[float, float]:
+        """Return (lo, hi) of one channel by a kind; (any, t) of a symmetric one."""
+        find = self._magnitude if self.symmetric else self._range
+        return find(kind, values, counts)
+
+    def _magnitude(self, kind: str, values: Array, counts: Array) -> tuple[float, float]:
         """Return (any, t) of one channel."""
         signed = self.signed
-        if self.kind == "percentile":
+        if kind == "percentile":
             return 0.0, percentile_threshold(values, self.percent[1], counts=counts)
-        if self.kind == "mse":
+        if kind == "mse":
             return 0.0, mse_threshold(values, self.bits, signed=signed, counts=counts)
-        if self.kind in {"kl", "octav"}:
-            return 0.0, self._cut(values, counts)
-        if self.kind == "histogram":
+        if kind in {"kl", "octav"}:
+            return 0.0, self._cut(kind, values, counts)
+        if kind == "histogram":
             sizes, index = np.unique(np.abs(values), return_inverse=True)
             lo, hi = self._searched(sizes, np.bincount(index, counts), -float(sizes[-1]))
             return 0.0, max(-lo, hi)
-        lo, hi = self._range(values, counts)
+        lo, hi = self._range(kind, values, counts)
         return 0.0, max(-lo, hi)
 
-    def _cut(self, values: Array, counts: Array) -> float:
-        if self.kind == "octav":
+    def _cut(self, kind: str, values: Array, counts: Array) -> float:
+        if kind == "octav":
             return octav_threshold(values, self.bits, signed=self.signed, counts=counts)
         levels = 2 ** (self.bits - 1) if self.signed else 2**self.bits
         return kl_threshold(values, bins=max(_BINS, 16 * levels), levels=levels, counts=counts)
 
-    def _range(self, values: Array, counts: Array) -> tuple[float, float]:
+    def _range(self, kind: str, values: Array, counts: Array) -> tuple[float, float]:
         """Return (lo, hi) of one channel."""
         least, greatest = float(values[0]), float(values[-1])
-        if self.kind == "percentile":
+        if kind == "percentile":
             low, high = (quantile(values, share / 100.0, counts) for share in self.percent)
             return low, high
-        if self.kind == "three_sigma":
+        if kind == "three_sigma":
             return _three_sigma(values, counts)
-        if self.kind == "histogram":
+        if kind == "histogram":
             return self._searched(values, counts, least)
-        if self.kind == "mse":
+        if kind == "mse":
             return self._least_error(values, counts)
-        cut = self._cut(values, counts)
+        cut = self._cut(kind, values, counts)
         return max(least, -cut), min(greatest, cut)
 
     def _searched(self, values: Array, counts: Array, least: float) -> tuple[float, float]:
@@ -161,8 +190,7 @@ class Distribution(Estimator):
         for part in range(1, _GRID + 1):
             scale = (high - low) * part / _GRID / steps
             point = np.rint(-low * part / _GRID / scale)
-            codes = np.clip(np.rint(values / scale) + point, 0.0, steps)
-            errors.append(float((counts * np.square(values - (codes - point) * scale)).sum()))
+            errors.append(_squared_error(values, counts, scale, point, (0.0, steps)))
         share = (int(np.argmin(errors)) + 1) / _GRID
         return low * share, high * share
 
@@ -183,6 +211,16 @@ def checked_percent(percent: object) -> tuple[float, float]:
     if not 0.0 <= low < high <= 100.0:
         raise ArgumentError("percent", shown(percent), wanted)
     return low, high
+
+
+def _squared_error(
+    values: Array, counts: Array, scale: float, point: float, ends: tuple[float, float]
+) -> float:
+    """Return the sum of squares of what codes leave of values, of a scale 0 all."""
+    if not scale:
+        return float((counts * np.square(values)).sum())
+    codes = np.clip(np.rint(values / scale) + point, *ends)
+    return float((counts * np.square(values - (codes - point) * scale)).sum())
 
 
 def _rounded(values: Array, precision: int) -> Array:

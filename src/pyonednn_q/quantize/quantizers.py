@@ -53,6 +53,8 @@ class Quantizers:
         Layers that read the graph's inputs.
     means : mapping of str to ndarray
         Mean of each channel of a layer's source, by layers whose biases are corrected.
+    told : tuple of str
+        What else a configuration asked for and did not get.
     """
 
     wei_bits: int = _BITS
@@ -61,6 +63,7 @@ class Quantizers:
     readers: Mapping[str, str] = field(default_factory=dict, hash=False)
     entering: frozenset[str] = frozenset()
     means: Mapping[str, Array] = field(default_factory=dict, hash=False, compare=False)
+    told: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -223,6 +226,7 @@ class Quantizers:
         assert config is not None
         for key in config.unused:
             yield f"{key} decides nothing here"
+        yield from self.told
         for name, settings in self.layers.items():
             source = settings.activations
             if source is not None and source.bits != _BITS:

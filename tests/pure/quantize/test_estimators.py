@@ -242,6 +242,48 @@ def test_the_least_squared_error_is_no_worse_than_any_on_the_grid() -> None:
     assert end < np.abs(DATA).max() * 0.9
 
 
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("bits", [3, 8])
+@pytest.mark.parametrize("drawn", ["normal", "uniform", "above 0", "outlier", "one below", "zeros"])
+def test_the_search_takes_the_kind_with_the_least_error(
+    drawn: str, bits: int, symmetric: bool
+) -> None:
+    """By the errors of u8 codes with a zero point, or of symmetric ones, over all values."""
+    rng = np.random.default_rng(3)
+    data = {
+        "normal": rng.normal(0, 1, 2000),
+        "uniform": rng.uniform(-1, 2, 2000),
+        "above 0": rng.exponential(1, 2000),
+        "outlier": np.append(rng.normal(0, 0.1, 1999), 30.0),
+        "one below": np.append(rng.uniform(0, 1, 50_000), -3.0),
+        "zeros": np.zeros(2000),
+    }[drawn]
+
+    def error(lo: float, hi: float) -> float:
+        codes = 2 ** (bits - 1) - 1 if symmetric and lo < 0 else 2**bits - 1
+        lo, hi = min(lo, 0.0), max(hi, 0.0)
+        scale = (hi if symmetric else hi - lo) / codes
+        if not scale:
+            return float(np.square(data).sum())
+        point = 0.0 if symmetric else np.rint(-lo / scale)
+        least = -codes if symmetric and lo < 0 else 0
+        q = np.clip(np.rint(data / scale) + point, least, codes)
+        return float(np.square(data - (q - point) * scale).sum())
+
+    options = {"bits": bits, "symmetric": symmetric, "precision": EXACT}
+    kinds = ("min_max", *sorted(set(DISTRIBUTIONS) - {"search"}))
+    ranges = {
+        kind: found(kind, data, **(options if kind != "min_max" else {"symmetric": symmetric}))
+        for kind in kinds
+    }
+    best = found("search", data, **options)
+    assert best in ranges.values()
+    errors = {kind: error(*ends) for kind, ends in ranges.items()}
+    assert error(*best) <= min(errors.values()) * (1 + 1e-12)
+    if (drawn, bits, symmetric) == ("one below", 3, False):  # where both ends move alike
+        assert error(*best) < errors["mse"] / 2
+
+
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_states_travel(kind: str) -> None:
     state = estimator(kind)

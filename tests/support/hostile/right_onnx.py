@@ -21,7 +21,7 @@ _WINDOW: dict[str, Any] = {
 }
 _STEP, _POINT = np.float32(0.5), np.uint8(3)
 # Names that need the package onnx.
-OF_MODELS = ("load", "fuse", "Model", "save")
+OF_MODELS = ("load", "fuse", "Model", "renormalized", "rounded", "save")
 _MATRIX = np.arange(12, dtype=np.uint8).reshape(3, 4)
 
 
@@ -140,6 +140,15 @@ def onnx_models() -> Calls:
                 "traces": {"dense": 1.0},
                 "metric": lambda model: float(len(model.graph.nodes)),
             },
+        ),
+        "onnx.equalized": (pq.onnx.equalized, {"graph": pq.onnx.load(_float_model())}),
+        "renormalized": (
+            pq.onnx.renormalized,
+            {"graph": pq.onnx.load(_float_model()), "batches": [FLOATS], "samples": 2},
+        ),
+        "rounded": (
+            pq.onnx.rounded,
+            {"graph": pq.onnx.load(_float_model()), "batches": [FLOATS], "wei_bits": 8},
         ),
         "Model": (pq.onnx.Model, {"graph": pq.onnx.fuse(graph)}),
     }
