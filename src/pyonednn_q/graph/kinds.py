@@ -162,6 +162,7 @@ HARD_SWISH = Kind(
 
 # Functions.
 SQRT = Kind("Sqrt")
+FLOOR = Kind("Floor", bound="floor")
 EXP = Kind("Exp", elementwise=True, bound="exponential", alg="exp", units=1.3)
 ERF = Kind(
     "Erf", since=9, elementwise=True, bound="function", units=1.05, slope=2 / math.sqrt(math.pi)
@@ -280,7 +281,7 @@ _OTHERS = (
 )
 # By opset: what runs by its definition in Python, and nobody asks more of.
 _BY_DEFINITION = {
-    1: "ArgMax ArgMin Ceil Equal Floor GlobalLpPool Greater InstanceNormalization LRN "
+    1: "ArgMax ArgMin Ceil Equal GlobalLpPool Greater InstanceNormalization LRN "
     "Less Log LpNormalization LpPool Mean Not Or ReduceL1 ReduceL2 ReduceLogSum "
     "ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSumSquare Sum Xor",
     7: "Acos Asin Atan Cos Sin Tan",
