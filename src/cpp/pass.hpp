@@ -85,6 +85,12 @@ Pass conversion_pass(std::size_t count, const std::string& src, const std::strin
 Pass reduction_pass(const std::string& alg, std::size_t outer, std::size_t terms,
                     std::size_t inner);
 
+// dst[.., o, ..] = Σ weights[o, i] · src[.., index[o, i], ..] over `taps` of (outer, length, inner)
+// float32 values, each product and sum rounded.
+Pass interpolation_pass(std::size_t outer, std::size_t length, std::size_t inner,
+                        std::vector<std::int64_t> index, std::vector<float> weights,
+                        std::size_t taps);
+
 // A byte of 1 for each float32 value that is NaN, of 0 for others.
 Pass is_nan_pass(std::size_t count);
 

@@ -89,6 +89,9 @@ void register_pass(py::module_& m) {
             py::arg("constant"), py::arg("is_first"), "Bytes: where a comparison holds.");
     m.def("conversion_pass", &conversion_pass, py::arg("count"), py::arg("src"), py::arg("dst"),
           "Numbers in another type.");
+    m.def("interpolation_pass", &interpolation_pass, py::arg("outer"), py::arg("length"),
+          py::arg("inner"), py::arg("index"), py::arg("weights"), py::arg("taps"),
+          "Weighted sums of float32 values along a dimension.");
     m.def("reduction_pass", &reduction_pass, py::arg("alg"), py::arg("outer"), py::arg("terms"),
           py::arg("inner"), "Sums, means or maxima of float32 values.");
     m.def(

@@ -349,3 +349,22 @@ def test_products_of_stacks_that_broadcast(dims: Any) -> None:
     result, wanted, _ = compiled(case)
     # Four products of numbers below 5, in another order.
     np.testing.assert_allclose(result, wanted, rtol=0, atol=4 * 25 * 2.0**-23)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("how", ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"])
+@pytest.mark.parametrize("sizes", [(10, 8), (10, 4), (3, 2), (1, 7)])
+def test_resizes_by_weights(mode: str, how: str, sizes: tuple[int, int]) -> None:
+    node = make("Resize", ["x", "", "", "s"], ["y"], mode=mode, coordinate_transformation_mode=how)
+    result, wanted, _ = compiled(([node], ONE, {"s": np.array([2, 6, *sizes])}))
+    # A place is off by some 4 roundings of numbers up to 10, a value by 4 of numbers up to 5; the
+    # slope of a cubic is below 3 times the largest value.
+    most = np.abs(IMAGE).max()
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=2 * 8 * 10 * 3 * most * 2.0**-24)
+
+
+def test_resizes_by_scales() -> None:
+    scales = np.array([1, 1, 2, 2.5], np.float32)
+    case: Case = ([make("Resize", ["x", "", "s"], ["y"], mode="linear")], ONE, {"s": scales})
+    result, wanted, _ = compiled(case)
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=2 * 8 * 10 * 5 * 2.0**-24)

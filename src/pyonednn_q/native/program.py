@@ -222,6 +222,25 @@ class Pass:
         return cls(runtime.core.conversion_pass(count, src, dst), f"{count} {src} as {dst}")
 
     @classmethod
+    def interpolation(
+        cls, outer: int, length: int, inner: int, index: Array, weights: Array
+    ) -> Pass:
+        """Return weighted sums along the middle of (outer, length, inner) float32 values.
+
+        Parameters
+        ----------
+        outer, length, inner : int
+            Of the source.
+        index : (results, taps) ndarray of int64
+            Which values each result is made of.
+        weights : (results, taps) ndarray of float32
+            What they are multiplied by.
+        """
+        flat = (index.ravel().tolist(), weights.ravel().tolist())
+        core = runtime.core.interpolation_pass(outer, length, inner, *flat, index.shape[1])
+        return cls(core, f"{index.shape[0]} of {length}, from {index.shape[1]} each")
+
+    @classmethod
     def reduction(cls, alg: str, outer: int, terms: int, inner: int) -> Pass:
         """Return sums, means or maxima of (outer, terms, inner) float32 values over terms."""
         core = runtime.core.reduction_pass(alg, outer, terms, inner)

@@ -9,7 +9,13 @@ from __future__ import annotations
 from pyonednn_q.network.calibration import NetworkCalibration
 from pyonednn_q.network.compiled import Compiled
 from pyonednn_q.network.conditions import Compare, NumberCast
-from pyonednn_q.network.floats import Elementwise, FloatArithmetic, FloatMatMul, Reduction
+from pyonednn_q.network.floats import (
+    Elementwise,
+    FloatArithmetic,
+    FloatMatMul,
+    Interpolation,
+    Reduction,
+)
 from pyonednn_q.network.graph import Network, Node
 from pyonednn_q.network.moves import Lookup, Repeat, Slice, Transpose
 from pyonednn_q.network.operations import (
@@ -36,6 +42,7 @@ __all__ = [
     "Elementwise",
     "FloatArithmetic",
     "FloatMatMul",
+    "Interpolation",
     "IsNaN",
     "LayerNorm",
     "Lookup",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.argument import flag, instance, integers, one_of
+from pyonednn_q.argument import flag, instance, integers, one_of, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Eltwise
 from pyonednn_q.native import prepare
@@ -144,6 +144,57 @@ class Reduction:
         parts = (spec.dims[:first], spec.dims[first:last], spec.dims[last:])
         run = Pass.reduction(self.alg, *(prod(each) for each in parts))
         at.add(run, (name,), dst, TensorSpec.dense(lengths, "f32"))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Interpolation:
+    """Weighted sums of float32 values along a dimension, as a linear or cubic Resize has them.
+
+    dst[.., o, ..] = Σ weights[o, i] · src[.., index[o, i], ..], each product and sum rounded.
+
+    Parameters
+    ----------
+    axis : int
+        Which dimension.
+    index : (results, taps) ndarray of int64
+        Places of the source along it.
+    weights : (results, taps) ndarray of float32
+        What the values there are multiplied by.
+    """
+
+    axis: int
+    index: Array
+    weights: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", whole("axis", self.axis, lo=0))
+        for name, dtype in (("index", np.int64), ("weights", np.float32)):
+            array = getattr(self, name)
+            instance(name, array, np.ndarray)
+            if array.dtype != dtype:
+                raise DTypeError(name, str(array.dtype), np.dtype(dtype).name)
+            if array.ndim != 2 or not array.size or array.shape != self.index.shape:
+                raise ShapeError(name, str(array.shape), "(results, taps), of both the same")
+
+    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add our pass over memory; images have channels last, which lie side by side then."""
+        (name,) = src
+        dims = floats_of(at, name).dims
+        if self.axis >= len(dims):
+            raise ArgumentError("axis", str(self.axis), f"one of {len(dims)} dimensions")
+        if self.index.min() < 0 or self.index.max() >= dims[self.axis]:
+            raise ArgumentError("index", str(self.index.max()), f"0 to {dims[self.axis] - 1}")
+        lengths = tuple(
+            len(self.index) if axis == self.axis else dim for axis, dim in enumerate(dims)
+        )
+        name = at.in_layout(name, natural(dims, "f32"))
+        order = [0, *range(2, len(dims)), 1] if len(dims) > 3 else [*range(len(dims))]
+        place = order.index(self.axis)
+        outer, inner = (
+            prod(dims[axis] for axis in each) for each in (order[:place], order[place + 1 :])
+        )
+        run = Pass.interpolation(outer, dims[self.axis], inner, self.index, self.weights)
+        at.add(run, (name,), dst, natural(lengths, "f32"))
 
 
 @dataclass(frozen=True, slots=True)

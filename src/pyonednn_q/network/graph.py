@@ -16,7 +16,13 @@ from pyonednn_q.native.arrays import memory_order
 from pyonednn_q.network.carrier import spec_of_array
 from pyonednn_q.network.compiled import Compiled
 from pyonednn_q.network.conditions import Compare, NumberCast
-from pyonednn_q.network.floats import Elementwise, FloatArithmetic, FloatMatMul, Reduction
+from pyonednn_q.network.floats import (
+    Elementwise,
+    FloatArithmetic,
+    FloatMatMul,
+    Interpolation,
+    Reduction,
+)
 from pyonednn_q.network.lowering import Lowering
 from pyonednn_q.network.moves import Lookup, Repeat, Slice, Transpose
 from pyonednn_q.network.operations import (
@@ -45,7 +51,8 @@ _NONE: Mapping[str, Value] = MappingProxyType({})
 OPERATIONS = (
     Pool, Reshape, Concat, Quantize, Dequantize, Convert, Lookup, Transpose, Slice, Repeat,
     CodeMatMul, Softmax, LayerNorm, FloatArithmetic, Elementwise, FloatMatMul, Pick, TableRows,
-    Where, IsNaN, NumberCast, Compare, Reduction, Recurrence, PythonCall,
+    Where, IsNaN, NumberCast, Compare, Reduction, Interpolation, Recurrence,
+    PythonCall,
 )  # fmt: skip
 _OF_SEVERAL = (
     Concat, Lookup, CodeMatMul, FloatArithmetic, FloatMatMul, Where, Compare, Recurrence,

@@ -15,6 +15,7 @@ from pyonednn_q.network import (
     Elementwise,
     FloatArithmetic,
     FloatMatMul,
+    Interpolation,
     LayerNorm,
     Node,
     Pool,
@@ -33,6 +34,8 @@ from pyonednn_q.onnx.operations import (
     window_pool,
 )
 from pyonednn_q.onnx.recurrences import RECURRENT, recurrent_nodes
+from pyonednn_q.onnx.reference_operators import DOUBTS
+from pyonednn_q.onnx.reference_resizing import taps_of
 
 Array = np.ndarray[Any, Any]
 
@@ -134,8 +137,9 @@ def _of_one(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) 
         return ()
     if row is kinds.RECIPROCAL:
         return (FloatArithmetic("div", np.ones(1, np.float32), is_first=True),)
-    if row in _REDUCTIONS:
-        return _reduced(what, constants, graph)
+    if row is kinds.RESIZE or row in _REDUCTIONS:
+        of_row = _resized if row is kinds.RESIZE else _reduced
+        return of_row(what, constants, graph)
     if row.pool:
         return _pool(what, graph)
     return _layer_norm(what, graph) if row is kinds.LAYER_NORM else _function(what, graph)
@@ -153,6 +157,21 @@ def _function(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
     if isinstance(step, Eltwise) and step.alg not in _ROUGH:
         return (Elementwise(step),)
     return ()
+
+
+def _resized(
+    what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph
+) -> tuple[Interpolation, ...]:
+    if len(what.inputs) < 3 or any(at not in constants for at in (2, 3) if what.input(at)):
+        return ()
+    src, dst = (dims_of(name, graph) for name in (what.inputs[0], what.outputs[0]))
+    known = {what.inputs[at]: each for at, each in constants.items()}
+    if DOUBTS[what.row.name](what, {**known, what.inputs[0]: np.broadcast_to(np.float32(0), src)}):
+        return ()
+    taps = taps_of(src, constants.get(2), constants.get(3), what.attributes) or []
+    lengths = {axis: len(index) for axis, index, _ in taps}
+    is_right = dst == tuple(lengths.get(axis, dim) for axis, dim in enumerate(src))
+    return tuple(Interpolation(*each) for each in taps) if is_right else ()
 
 
 def _reduced(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> tuple[Any, ...]:

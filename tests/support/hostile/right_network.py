@@ -17,6 +17,7 @@ from pyonednn_q.network import (
     Elementwise,
     FloatArithmetic,
     FloatMatMul,
+    Interpolation,
     IsNaN,
     LayerNorm,
     Lookup,
@@ -97,6 +98,14 @@ def network_calls() -> Calls:
         "Compare": (
             Compare,
             {"alg": "less", "dtype": "float32", "constant": _ONES, "is_first": True},
+        ),
+        "Interpolation": (
+            Interpolation,
+            {
+                "axis": 1,
+                "index": np.zeros((2, 1), np.int64),
+                "weights": np.ones((2, 1), np.float32),
+            },
         ),
         "Reduction": (Reduction, {"alg": "mean", "axes": (1, -1)}),
         "Pick": (Pick, {"places": np.arange(3), "fill": b"", "in_bytes": False}),
