@@ -31,7 +31,7 @@ class Layer(NamedTuple):
     """A drawn layer: nodes up to its sums, nodes behind, constants, and its source."""
 
     first: list[Any]
-    count: list[Any]
+    counting: list[Any]
     rest: list[Any]
     constants: dict[str, Array]
     x: Array
@@ -46,7 +46,7 @@ def drawn(kind: str, seed: int) -> Layer:
     wei_dims = (outer, inner, 3, 2) if is_conv else (inner, outer)
     is_by_column = not is_conv and seed % 3 == 0
     w_scale = rng.uniform(0.001, 0.02, outer if is_by_column else ()).astype(np.float32)
-    constants = {
+    constants: dict[str, Array] = {
         "w": rng.integers(-128, 128, wei_dims).astype(np.int8),
         "w_point": np.zeros((), np.int8),
         "w_scale": np.asarray(w_scale),
@@ -83,7 +83,7 @@ def with_real_bias(layer: Layer, behind: str = "y") -> Any:
 
 
 def of(layer: Layer) -> Any:
-    nodes = [*layer.first, *layer.count, *layer.rest]
+    nodes = [*layer.first, *layer.counting, *layer.rest]
     return model(nodes, {"x": layer.x.shape}, layer.constants)
 
 
@@ -159,8 +159,8 @@ OTHERS: dict[str, tuple[str, list[Any]]] = {
 def test_what_is_no_such_bias_is_left_as_it_is(name: str) -> None:
     layer = drawn("MatMulInteger", 1)
     operator, instead = OTHERS[name]
-    kept = [node for node in layer.count if node.op_type != operator]
-    at = next(i for i, node in enumerate(layer.count) if node.op_type == operator)
+    kept = [node for node in layer.counting if node.op_type != operator]
+    at = next(i for i, node in enumerate(layer.counting) if node.op_type == operator)
     more = {"w_scale_2": 2 * layer.constants["w_scale"]}
     nodes = [*layer.first, *kept[:at], *instead, *kept[at:], *layer.rest]
     if name == "a bias of the source":

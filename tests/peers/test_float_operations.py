@@ -270,7 +270,7 @@ def test_comparisons_and_casts(seed: int) -> None:
 def test_numbers_of_one_type_as_those_of_another(of: int, to: int) -> None:
     dtype = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, INT64: np.int64, BOOL: np.bool_}
     rng = np.random.default_rng(of)
-    x = rng.normal(0, 40, (3, 5)).astype(dtype[of])
+    x: Array = rng.normal(0, 40, (3, 5)).astype(dtype[of])
     x.reshape(-1)[:2] = 0, 1
     if of == INT64:
         x[1] = [2**24 + 1, -(2**24) - 3, 2**31 - 1, -(2**31), 2**30 + 64]
@@ -297,7 +297,7 @@ def test_conditions_are_joined() -> None:
         make("Where", ["f", "x", "table"], ["y"]),
     ]
     held = {
-        "zero": np.float32(0), "one": np.float32([1.5]), "row": np.array([True, False, True]),
+        "zero": np.float32(0), "one": np.array([1.5], np.float32), "row": np.array([True, False, True]),
         "column": np.array([[False], [True]]), "table": floats(4, 1, 3),
     }  # fmt: skip
     result, wanted, _ = compiled((nodes, {"x": x}, held))
@@ -323,7 +323,7 @@ def test_the_larger_and_the_smaller(operator: str, constant: dict[str, Array]) -
     np.testing.assert_array_equal(result, wanted)
 
 
-@pytest.mark.parametrize("exponent", [np.float32(2), np.float32([3]), np.int64(2)])
+@pytest.mark.parametrize("exponent", [np.float32(2), np.array([3], np.float32), np.int64(2)])
 def test_powers_are_products(exponent: Any) -> None:
     case: Case = ([make("Pow", ["x", "c"], ["y"])], ONE, {"c": exponent})
     result, wanted, _ = compiled(case)
