@@ -27,6 +27,13 @@ struct Mul {
 struct Div {
     static float of(float a, float b) { return a / b; }
 };
+// NaN where either is.
+struct Max {
+    static float of(float a, float b) { return a > b || a != a ? a : b; }
+};
+struct Min {
+    static float of(float a, float b) { return a < b || a != a ? a : b; }
+};
 
 // Steps of 0 and 1, of constants, so that the inner loop is one of vectors.
 template <typename Alg, std::size_t by_a, std::size_t by_b>
@@ -85,7 +92,9 @@ Row row_by(const std::string& alg) {
     if (alg == "sub") return best<Sub>();
     if (alg == "mul") return best<Mul>();
     if (alg == "div") return best<Div>();
-    throw ArgumentFault("ArgumentError", "alg", alg, "add, sub, mul or div");
+    if (alg == "max") return best<Max>();
+    if (alg == "min") return best<Min>();
+    throw ArgumentFault("ArgumentError", "alg", alg, "add, sub, mul, div, max or min");
 }
 
 } // namespace

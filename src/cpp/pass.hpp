@@ -60,22 +60,39 @@ Pass mean_pass(std::size_t images, std::size_t places, std::size_t channels, con
 Pass layer_norm_pass(std::size_t rows, float epsilon, std::vector<float> gain,
                      std::vector<float> shift);
 
-// dst = alg(first, second) of float32 values: add, sub, mul or div, in an index space of any dims,
-// where strides of sources may be 0. strides: of both, and of dst, whose elements lie apart.
-// constant: where it is not empty, it is the first source or the second, and no tensor.
+// dst = alg(first, second) of float32 values: add, sub, mul, div, max or min, in an index space of
+// any dims, where strides of sources may be 0. strides: of both, and of dst, whose elements lie
+// apart. constant: where it is not empty, it is the first source or the second, and no tensor.
 Pass arithmetic_pass(const std::string& alg, const Dims& dims, const std::vector<Dims>& strides,
                      std::vector<float> constant, bool is_first);
 
 // dst = mask ? first : second, of bytes and float32 values, in an index space of any dims. strides:
-// of mask, first, second and dst. known: first and second, where they are numbers and no tensors.
+// of mask, first, second and dst. known: first and second, empty where they are tensors.
 Pass select_pass(const Dims& dims, const std::vector<Dims>& strides,
-                 const std::vector<std::optional<float>>& known);
+                 std::vector<std::vector<float>> known);
+
+// A byte of 1 where alg(first, second) holds, of 0 elsewhere: equal, less or less_or_equal, of s32,
+// s64 or f32 values, as `arithmetic_pass` has them. constant: the bytes of a source that is none.
+Pass comparison_pass(const std::string& alg, const std::string& dtype, const Dims& dims,
+                     const std::vector<Dims>& strides, std::string constant, bool is_first);
+
+// The same numbers in another type, of bool, u8, s8, s32, s64 and f32: of floats the whole part,
+// of bools 1 and 0, and whether they are not 0.
+Pass conversion_pass(std::size_t count, const std::string& src, const std::string& dst);
+
+// Sums (added up in float64), means or maxima (NaN where there is one) of (outer, terms, inner)
+// float32 values over terms.
+Pass reduction_pass(const std::string& alg, std::size_t outer, std::size_t terms,
+                    std::size_t inner);
+
+// dst[.., o, ..] = Σ weights[o, i] · src[.., index[o, i], ..] over `taps` of (outer, length, inner)
+// float32 values, each product and sum rounded.
+Pass interpolation_pass(std::size_t outer, std::size_t length, std::size_t inner,
+                        std::vector<std::int64_t> index, std::vector<float> weights,
+                        std::size_t taps);
 
 // A byte of 1 for each float32 value that is NaN, of 0 for others.
 Pass is_nan_pass(std::size_t count);
-
-// A byte of 1 for each item of so many bytes that has one which is not 0, of 0 for others.
-Pass is_nonzero_pass(std::size_t count, std::size_t item);
 
 // dst[i] = src[places[i]], or fill where that is -1: items of so many bytes, of count in src.
 Pass pick_pass(std::size_t count, std::size_t item, std::vector<std::int64_t> places,

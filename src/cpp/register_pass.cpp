@@ -74,12 +74,26 @@ void register_pass(py::module_& m) {
           py::arg("shift"), "Rows of float32 values normalized, of as many columns as gain.");
     m.def("arithmetic_pass", &arithmetic_pass, py::arg("alg"), py::arg("dims"), py::arg("strides"),
           py::arg("constant"), py::arg("is_first"),
-          "Sums, differences, products or quotients of float32 values.");
+          "Sums, differences, products, quotients or maxima of float32 values.");
     m.def("select_pass", &select_pass, py::arg("dims"), py::arg("strides"), py::arg("known"),
           "One of two float32 values by a byte.");
     m.def("is_nan_pass", &is_nan_pass, py::arg("count"), "Bytes: which float32 values are NaN.");
-    m.def("is_nonzero_pass", &is_nonzero_pass, py::arg("count"), py::arg("item"),
-          "Bytes: which items are not all 0.");
+    m.def(
+            "comparison_pass",
+            [](const std::string& alg, const std::string& dtype, const Dims& dims,
+               const std::vector<Dims>& strides, const py::bytes& constant, bool is_first) {
+                return comparison_pass(alg, dtype, dims, strides,
+                                       static_cast<std::string>(constant), is_first);
+            },
+            py::arg("alg"), py::arg("dtype"), py::arg("dims"), py::arg("strides"),
+            py::arg("constant"), py::arg("is_first"), "Bytes: where a comparison holds.");
+    m.def("conversion_pass", &conversion_pass, py::arg("count"), py::arg("src"), py::arg("dst"),
+          "Numbers in another type.");
+    m.def("interpolation_pass", &interpolation_pass, py::arg("outer"), py::arg("length"),
+          py::arg("inner"), py::arg("index"), py::arg("weights"), py::arg("taps"),
+          "Weighted sums of float32 values along a dimension.");
+    m.def("reduction_pass", &reduction_pass, py::arg("alg"), py::arg("outer"), py::arg("terms"),
+          py::arg("inner"), "Sums, means or maxima of float32 values.");
     m.def(
             "pick_pass",
             [](std::size_t count, std::size_t item,

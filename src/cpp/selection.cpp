@@ -31,34 +31,42 @@ void pick(const char* src, const std::int64_t* places, const char* fill, char* d
 } // namespace
 
 Pass select_pass(const Dims& dims, const std::vector<Dims>& strides,
-                 const std::vector<std::optional<float>>& known) {
+                 std::vector<std::vector<float>> known) {
+    constexpr std::size_t item = sizeof(float);
     check_space(dims, strides, 4);
     check_apart(dims, strides[3]);
     if (known.size() != 2)
         throw ArgumentFault("ShapeError", "known", std::to_string(known.size()), "2");
     Pass pass;
     pass.tensors.push_back({reach_of(dims, strides[0], 8), 1});
-    for (std::size_t i = 1; i < 4; ++i)
-        if (i == 3 || !known[i - 1]) pass.tensors.push_back({reach_of(dims, strides[i], 32), 4});
-    const float first = known[0].value_or(0), second = known[1].value_or(0);
-    const bool is_first = known[0].has_value(), is_second = known[1].has_value();
+    for (std::size_t i = 1; i < 4; ++i) {
+        const std::size_t extent = reach_of(dims, strides[i], 8 * item);
+        if (i == 3 || known[i - 1].empty())
+            pass.tensors.push_back({extent, item});
+        else if (extent != item * known[i - 1].size())
+            throw ArgumentFault("ShapeError", "known", std::to_string(known[i - 1].size()),
+                                std::to_string(extent / item) + ", as strides reach");
+    }
+    const auto held = std::make_shared<const std::vector<std::vector<float>>>(std::move(known));
     pass.run = [=, rows = rows_of(dims, strides)](char* const* tensors) {
         const auto* const mask = reinterpret_cast<const std::uint8_t*>(tensors[0]);
+        const float* srcs[2] = {(*held)[0].data(), (*held)[1].data()};
         std::size_t next = 1;
-        const auto* const a = is_first ? &first : reinterpret_cast<const float*>(tensors[next++]);
-        const auto* const b = is_second ? &second : reinterpret_cast<const float*>(tensors[next++]);
+        for (std::size_t i = 0; i < 2; ++i)
+            if ((*held)[i].empty()) srcs[i] = reinterpret_cast<const float*>(tensors[next++]);
+        const float *const a = srcs[0], *const b = srcs[1];
         auto* const dst = reinterpret_cast<float*>(tensors[next]);
         const std::size_t inner = rows.inner();
         const auto by = [&](std::size_t i) { return rows.strides[i].back(); };
-        const dnnl_dim_t by_a = is_first ? 0 : by(1), by_b = is_second ? 0 : by(2);
+        const dnnl_dim_t by_a = by(1), by_b = by(2);
         in_parallel(rows.size(), grain, [&](std::size_t begin, std::size_t end) {
             Walk walk(rows, begin / inner);
             for (std::size_t i = begin; i < end; walk.next()) {
                 const auto at = static_cast<dnnl_dim_t>(i % inner);
                 const std::size_t count = std::min(inner - i % inner, end - i);
                 const std::uint8_t* m = mask + walk.offset(0) + at * by(0);
-                const float* x = is_first ? a : a + walk.offset(1) + at * by_a;
-                const float* z = is_second ? b : b + walk.offset(2) + at * by_b;
+                const float* x = a + walk.offset(1) + at * by_a;
+                const float* z = b + walk.offset(2) + at * by_b;
                 float* y = dst + walk.offset(3) + at * by(3);
                 for (std::size_t j = 0; j < count; ++j) {
                     *y = *m ? *x : *z;
@@ -84,18 +92,6 @@ Pass is_nan_pass(std::size_t count) {
         });
     };
     return {{{nbytes, sizeof(float)}, {count, 1}}, run};
-}
-
-Pass is_nonzero_pass(std::size_t count, std::size_t item) {
-    check_item(item);
-    const std::size_t nbytes = bytes_of_floats("count", count, item) / sizeof(float);
-    const auto run = [=](char* const* tensors) {
-        for (std::size_t i = 0; i < count; ++i) {
-            const char* const first = tensors[0] + item * i;
-            tensors[1][i] = std::any_of(first, first + item, [](char each) { return each != 0; });
-        }
-    };
-    return {{{nbytes, 1}, {count, 1}}, run};
 }
 
 Pass pick_pass(std::size_t count, std::size_t item, std::vector<std::int64_t> places,

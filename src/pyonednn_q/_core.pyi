@@ -140,10 +140,27 @@ def arithmetic_pass(
     is_first: bool,
 ) -> Pass: ...
 def select_pass(
-    dims: Sequence[int], strides: Sequence[Sequence[int]], known: Sequence[float | None]
+    dims: Sequence[int], strides: Sequence[Sequence[int]], known: Sequence[Sequence[float]]
 ) -> Pass: ...
 def is_nan_pass(count: int) -> Pass: ...
-def is_nonzero_pass(count: int, item: int) -> Pass: ...
+def comparison_pass(
+    alg: str,
+    dtype: str,
+    dims: Sequence[int],
+    strides: Sequence[Sequence[int]],
+    constant: bytes,
+    is_first: bool,
+) -> Pass: ...
+def conversion_pass(count: int, src: str, dst: str) -> Pass: ...
+def interpolation_pass(
+    outer: int,
+    length: int,
+    inner: int,
+    index: Sequence[int],
+    weights: Sequence[float],
+    taps: int,
+) -> Pass: ...
+def reduction_pass(alg: str, outer: int, terms: int, inner: int) -> Pass: ...
 def pick_pass(count: int, item: int, places: NDArray[np.int64], fill: bytes) -> Pass: ...
 def recurrence_pass(
     steps: int,

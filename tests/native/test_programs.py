@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pyonednn_q as pq
-from pyonednn_q.errors import ArgumentError, Error, LayoutError, ShapeError
+from pyonednn_q.errors import ArgumentError, DTypeError, Error, LayoutError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.program import Pass, PlacedStep, Program
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -69,6 +69,12 @@ def _places(places: list[int]) -> NDArray[np.int64]:
     return np.array(places, np.int64)
 
 
+def _compared(
+    core: Any, alg: str, dtype: str = "s32", constant: bytes = b"", by: Any = (1,)
+) -> Any:
+    return core.comparison_pass(alg, dtype, [2], [[1], [1], list(by)], constant, False)
+
+
 SPACE = ([2], [[1], [1], [1]])  # dims, and strides of three tensors
 
 
@@ -108,11 +114,27 @@ SPACE = ([2], [[1], [1], [1]])  # dims, and strides of three tensors
             LayoutError,
             "strides",
         ),
-        (lambda core: core.select_pass(*SPACE[:2], [None, None]), LayoutError, "strides"),
-        (lambda core: core.select_pass([2], [[1]] * 4, [None]), ShapeError, "known"),
+        (lambda core: core.select_pass(*SPACE[:2], [[], []]), LayoutError, "strides"),
+        (lambda core: core.select_pass([2], [[1]] * 4, [[]]), ShapeError, "known"),
+        (lambda core: core.select_pass([2], [[1]] * 4, [[], [1.0]]), ShapeError, "known"),
         (lambda core: core.is_nan_pass(FAR), ShapeError, "count"),
-        (lambda core: core.is_nonzero_pass(FAR, 8), ShapeError, "count"),
-        (lambda core: core.is_nonzero_pass(2, 0), ShapeError, "item"),
+        (lambda core: core.conversion_pass(FAR, "s64", "f32"), ShapeError, "count"),
+        (lambda core: core.conversion_pass(2, "f16", "f32"), DTypeError, "src"),
+        (lambda core: core.conversion_pass(2, "f32", "f64"), DTypeError, "dst"),
+        (lambda core: core.interpolation_pass(1, 2, 3, [0], [1.0], 0), ShapeError, "index"),
+        (lambda core: core.interpolation_pass(1, 2, 3, [0, 1], [1.0], 1), ShapeError, "weights"),
+        (lambda core: core.interpolation_pass(1, 2, 3, [2], [1.0], 1), ArgumentError, "index"),
+        (lambda core: core.interpolation_pass(1, 2, 3, [-1], [1.0], 1), ArgumentError, "index"),
+        (lambda core: core.interpolation_pass(FAR, 2, 3, [0], [1.0], 1), ShapeError, "outer"),
+        (lambda core: core.interpolation_pass(1, 2, 0, [0], [1.0], 1), ShapeError, "length"),
+        (lambda core: core.reduction_pass("min", 1, 2, 3), ArgumentError, "alg"),
+        (lambda core: core.reduction_pass("sum", 0, 2, 3), ShapeError, "outer"),
+        (lambda core: core.reduction_pass("sum", 1, FAR, 3), ShapeError, "outer"),
+        (lambda core: core.reduction_pass("sum", 1, 2, 0), ShapeError, "terms"),
+        (lambda core: _compared(core, "more"), ArgumentError, "alg"),
+        (lambda core: _compared(core, "less", dtype="u8"), DTypeError, "dtype"),
+        (lambda core: _compared(core, "less", constant=b"1234"), ShapeError, "constant"),
+        (lambda core: _compared(core, "less", by=[0]), LayoutError, "strides"),
         (lambda core: core.pick_pass(2, 4, _places([]), b""), ShapeError, "places"),
         (lambda core: core.pick_pass(2, 4, _places([2]), b""), ArgumentError, "places"),
         (lambda core: core.pick_pass(2, 4, _places([-1]), b"12"), ArgumentError, "places"),

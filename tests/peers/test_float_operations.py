@@ -207,3 +207,165 @@ def test_means_of_windows_and_places() -> None:
         result, wanted, _ = compiled(([node], ONE, {}))
         # Sums of at most 20 numbers below 5.
         np.testing.assert_allclose(result, wanted, rtol=0, atol=20 * 5 * 2.0**-23)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_reductions_over_any_axes(seed: int) -> None:
+    """Of whole numbers sums are exact; of others one rounding of ours, some of theirs."""
+    rng = np.random.default_rng(seed)
+    dims = tuple(int(each) for each in rng.integers(1, 8, rng.integers(2, 6)))
+    count = int(rng.integers(1, len(dims)))
+    axes = [int(axis) for axis in rng.choice(len(dims), count, replace=False)]
+    axes = [axis - len(dims) if rng.integers(2) else axis for axis in axes]
+    operator = ("ReduceSum", "ReduceMean", "ReduceMax")[seed % 3]
+    is_whole = bool(rng.integers(2))
+    x = rng.normal(0, 1, dims).astype(np.float32)
+    x = np.rint(8 * x).astype(np.float32) if is_whole else x
+    how = {"keepdims": int(rng.integers(2))}
+    nodes, held = [make(operator, ["x"], ["y"], axes=axes, **how)], {}
+    if operator == "ReduceSum":
+        nodes, held = [make(operator, ["x", "a"], ["y"], **how)], {"a": np.array(axes)}
+    result, wanted, _ = compiled((nodes, {"x": x}, held))
+    if operator == "ReduceMax" or (is_whole and operator == "ReduceSum"):
+        np.testing.assert_array_equal(result, wanted)
+    else:
+        terms = float(np.prod([dims[axis] for axis in axes]))
+        off = (terms + 1) * 2.0**-24 * terms * np.abs(x).max()
+        np.testing.assert_allclose(result, wanted, rtol=0, atol=off)
+
+
+def test_reductions_of_what_is_not_finite() -> None:
+    """What the standard's NumPy has; onnxruntime's depends on where the NaN is."""
+    x = floats(3, 5, 70)
+    x[0, 2] = -np.inf
+    x[1, 3, 40] = np.nan
+    x[2, 1, 6] = np.inf
+    for axis in (1, 2):
+        node = make("ReduceMax", ["x"], ["y"], axes=[axis], keepdims=0)
+        y = ready(model([node], {"x": x.shape}, {})).run({"x": x})["y"]
+        np.testing.assert_array_equal(y, x.max(axis=axis))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_comparisons_and_casts(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    operators = ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual")
+    number = (1, 6, INT64)[seed % 3]
+    dtype = {1: np.float32, 6: np.int32, INT64: np.int64}[number]
+    dims = [(3, 1, 4), (2, 3, 5, 1), (4,), (1, 1)]
+    first, second = (rng.integers(-3, 4, dims[at]).astype(dtype) for at in rng.integers(0, 4, 2))
+    if dtype is np.float32:
+        first.reshape(-1)[:1] = np.nan
+    names = [["x", "z"], ["x", "c"], ["c", "x"]][int(rng.integers(3))]
+    nodes = [make(operators[seed % 5], names, ["b"]), make("Cast", ["b"], ["y"], to=1)]
+    inputs = {"x": first, **({"z": second} if "z" in names else {})}
+    held = {"c": second} if "c" in names else {}
+    types = dict.fromkeys(inputs, number)
+    result, wanted, _ = compiled((nodes, inputs, held), **types)
+    np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("to", [1, 6, INT64, BOOL])
+@pytest.mark.parametrize("of", [1, 2, 3, 6, INT64, BOOL])
+def test_numbers_of_one_type_as_those_of_another(of: int, to: int) -> None:
+    dtype = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, INT64: np.int64, BOOL: np.bool_}
+    rng = np.random.default_rng(of)
+    x: Array = rng.normal(0, 40, (3, 5)).astype(dtype[of])
+    x.reshape(-1)[:2] = 0, 1
+    if of == INT64:
+        x[1] = [2**24 + 1, -(2**24) - 3, 2**31 - 1, -(2**31), 2**30 + 64]
+    nodes = [make("Cast", ["x"], ["y"], to=to)]
+    if of == to:  # which is nothing at all
+        nodes = [make("Cast", ["x"], ["z"], to=to), make("Expand", ["z", "d"], ["y"])]
+    held = {"d": np.array([2, 3, 5])} if of == to else {}
+    result, wanted, _ = compiled((nodes, {"x": x}, held), x=of, y=to)
+    assert result.dtype == wanted.dtype
+    np.testing.assert_array_equal(result, wanted)
+
+
+def test_conditions_are_joined() -> None:
+    x = np.array([[0.0, 1, -1], [2, np.nan, -2]], np.float32)
+    nodes = [
+        make("Greater", ["x", "zero"], ["a"]),
+        make("Less", ["x", "one"], ["b"]),
+        make("Not", ["a"], ["n"]),
+        make("Or", ["n", "b"], ["o"]),
+        make("And", ["o", "row"], ["w"]),
+        make("Or", ["w", "column"], ["v"]),
+        make("Xor", ["v", "a"], ["e"]),
+        make("And", ["e", "b"], ["f"]),
+        make("Where", ["f", "x", "table"], ["y"]),
+    ]
+    held = {
+        "zero": np.float32(0), "one": np.array([1.5], np.float32),
+        "row": np.array([True, False, True]),
+        "column": np.array([[False], [True]]), "table": floats(4, 1, 3),
+    }  # fmt: skip
+    result, wanted, _ = compiled((nodes, {"x": x}, held))
+    np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("names", [["m", "x", "c"], ["m", "c", "x"], ["m", "x", "z"]])
+def test_constant_conditions_choose(names: list[str]) -> None:
+    held = {"m": np.tri(5, 4, dtype=np.bool_), "c": np.float32(-np.inf)}
+    inputs = TWO if "z" in names else ONE
+    known = {name: each for name, each in held.items() if name in names}
+    result, wanted, _ = compiled(([make("Where", names, ["y"])], inputs, known))
+    np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("constant", [{}, {"z": TWO["z"]}])
+@pytest.mark.parametrize("operator", ["Max", "Min"])
+def test_the_larger_and_the_smaller(operator: str, constant: dict[str, Array]) -> None:
+    x = IMAGE.copy()
+    x[0, 1] = np.nan
+    inputs = {"x": x} if constant else {"x": x, "z": TWO["z"]}
+    result, wanted, _ = compiled(([make(operator, ["x", "z"], ["y"])], inputs, constant))
+    np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize("exponent", [np.float32(2), np.array([3], np.float32), np.int64(2)])
+def test_powers_are_products(exponent: Any) -> None:
+    case: Case = ([make("Pow", ["x", "c"], ["y"])], ONE, {"c": exponent})
+    result, wanted, _ = compiled(case)
+    np.testing.assert_array_equal(result, wanted)
+
+
+def test_one_over() -> None:
+    result, wanted, _ = compiled(([make("Reciprocal", ["x"], ["y"])], ONE, {}))
+    np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize(
+    "dims",
+    [((2, 3, 7, 4), (4, 6)), ((7, 4), (2, 3, 4, 6)), ((2, 1, 7, 4), (3, 4, 6)),
+     ((1, 7, 4), (3, 4, 6))],
+)  # fmt: skip
+def test_products_of_stacks_that_broadcast(dims: Any) -> None:
+    case: Case = (
+        [make("MatMul", ["x", "z"], ["y"])],
+        {"x": floats(*dims[0]), "z": floats(*dims[1])},
+        {},
+    )
+    result, wanted, _ = compiled(case)
+    # Four products of numbers below 5, in another order.
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=4 * 25 * 2.0**-23)
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("how", ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"])
+@pytest.mark.parametrize("sizes", [(10, 8), (10, 4), (3, 2), (1, 7)])
+def test_resizes_by_weights(mode: str, how: str, sizes: tuple[int, int]) -> None:
+    node = make("Resize", ["x", "", "", "s"], ["y"], mode=mode, coordinate_transformation_mode=how)
+    result, wanted, _ = compiled(([node], ONE, {"s": np.array([2, 6, *sizes])}))
+    # A place is off by some 4 roundings of numbers up to 10, a value by 4 of numbers up to 5; the
+    # slope of a cubic is below 3 times the largest value.
+    most = np.abs(IMAGE).max()
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=2 * 8 * 10 * 3 * most * 2.0**-24)
+
+
+def test_resizes_by_scales() -> None:
+    scales = np.array([1, 1, 2, 2.5], np.float32)
+    case: Case = ([make("Resize", ["x", "", "s"], ["y"], mode="linear")], ONE, {"s": scales})
+    result, wanted, _ = compiled(case)
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=2 * 8 * 10 * 5 * 2.0**-24)

@@ -75,6 +75,9 @@ def test_what_onnxruntime_quantized_runs_near_it() -> None:
         (ours,), (theirs,) = own.run(inputs).values(), session.run(None, inputs)
         assert ours.shape == theirs.shape
         assert np.linalg.norm(ours - theirs) < 0.02 * np.linalg.norm(theirs)
+        nodes = own.bound().graph.nodes
+        layers = [node for node in nodes if any(part.row.form == "integer" for part in node.parts)]
+        assert {node.how for node in layers} == {"INT8 convolution", "INT8 matmul"}
     assert own.network().inputs == tuple(graph.inputs)
 
 

@@ -17,8 +17,9 @@ Form = Literal[
     "matmul", "softmax", "unary",
 ]  # fmt: skip
 Bound = Literal[
-    "", "cast", "dequantize", "dynamic", "exact_sum", "exponential", "function", "hard_swish",
-    "layer_norm", "leaky", "line", "mean", "product", "quotient", "softmax", "step", "sum", "total",
+    "", "cast", "dequantize", "dynamic", "exact_sum", "exponential", "floor", "function",
+    "hard_swish", "layer_norm", "leaky", "line", "mean", "product", "quotient", "softmax", "step",
+    "sum", "total",
 ]  # fmt: skip
 Chain = Literal["", "step", "activation", "clip", "prelu", "norm", "add", "sub", "mul", "div"]
 

@@ -59,16 +59,17 @@ DEQUANTIZE = Kind(
     bound="dequantize",
 )
 DYNAMIC_QUANTIZE = Kind("DynamicQuantizeLinear", since=11, bound="dynamic")
-CAST = Kind("Cast", bound="cast")
+CAST = Kind("Cast", ours="NumberCast", bound="cast")
 
 # Arithmetic.
 ADD = Kind("Add", chain="add", elementwise=True, on_codes=True, bound="total", emulated="add")
 SUB = Kind("Sub", chain="sub", elementwise=True, on_codes=True, bound="total")
 MUL = Kind("Mul", chain="mul", elementwise=True, on_codes=True, bound="product")
 DIV = Kind("Div", chain="div", elementwise=True, on_codes=True, bound="quotient")
-POW = Kind("Pow")
-MAX = Kind("Max", elementwise=True, bound="step")
-MIN = Kind("Min", elementwise=True, bound="step")
+POW = Kind("Pow", ours="FloatArithmetic")
+RECIPROCAL = Kind("Reciprocal", ours="FloatArithmetic", elementwise=True)
+MAX = Kind("Max", ours="FloatArithmetic", elementwise=True, bound="step")
+MIN = Kind("Min", ours="FloatArithmetic", elementwise=True, bound="step")
 NEG = Kind("Neg", chain="step", step=_always(Affine(-1.0)), elementwise=True, bound="step")
 ABS = Kind("Abs", chain="step", step=_always(Eltwise("abs")), elementwise=True, bound="step")
 BATCH_NORM = Kind("BatchNormalization", chain="norm", older=(9, "norm"))
@@ -162,6 +163,7 @@ HARD_SWISH = Kind(
 
 # Functions.
 SQRT, LOG, ROUND = Kind("Sqrt"), Kind("Log"), Kind("Round", since=11)
+FLOOR = Kind("Floor", bound="floor")
 EXP = Kind("Exp", elementwise=True, bound="exponential", alg="exp", units=1.3)
 ERF = Kind(
     "Erf", since=9, elementwise=True, bound="function", units=1.05, slope=2 / math.sqrt(math.pi)
@@ -200,6 +202,8 @@ GLOBAL_AVERAGE_POOL = Kind(
     emulated="average_pool",
 )
 REDUCE_MEAN = Kind("ReduceMean", ours="Pool", pool="mean", over="axes", on_codes=True, bound="mean")
+REDUCE_SUM = Kind("ReduceSum", ours="Reduction", reads=(13, ("axes",)))
+REDUCE_MAX = Kind("ReduceMax", ours="Reduction", bound="step")
 
 # What moves elements.
 CONCAT = Kind("Concat", ours="Concat", moves="always")
@@ -231,7 +235,13 @@ EXPAND = Kind("Expand", since=8, ours="Pick", grows=True)
 GATHER_ND = Kind("GatherND", since=11, ours="Pick")
 
 # Conditions.
-AND, WHERE = Kind("And", ours="Pick"), Kind("Where", since=9, ours="Where")
+AND, OR = Kind("And", ours="Lookup"), Kind("Or", ours="Lookup")
+NOT, XOR = Kind("Not", ours="Lookup"), Kind("Xor", ours="Lookup")
+WHERE = Kind("Where", since=9, ours="Where")
+EQUAL, LESS = Kind("Equal", ours="Compare"), Kind("Less", ours="Compare")
+GREATER = Kind("Greater", ours="Compare")
+LESS_OR_EQUAL = Kind("LessOrEqual", since=12, ours="Compare")
+GREATER_OR_EQUAL = Kind("GreaterOrEqual", since=12, ours="Compare")
 IS_NAN = Kind("IsNaN", since=9, ours="IsNaN")
 
 # What a graph is rid of.
@@ -271,9 +281,8 @@ _OTHERS = (
     _theirs("QLinearAveragePool", "AveragePool", "unary"),
     _theirs("QLinearSoftmax", "Softmax", "softmax"),
     _theirs("QLinearConcat", "Concat", "concat"),
-    *(Kind(name, elementwise=True) for name in ("Reciprocal", "Selu", "Softsign")),
+    *(Kind(name, elementwise=True) for name in ("Selu", "Softsign")),
     Kind("Celu", since=12, elementwise=True),
-    Kind("ReduceSum", reads=_AXES),
     Kind("TopK", reads=(10, ("k",))),
     *(Kind(name, since=9, grows=True) for name in ("ConstantOfShape", "OneHot")),
     Kind("Range", since=11, grows=True),
@@ -282,14 +291,14 @@ _OTHERS = (
 )
 # By opset: what runs by its definition in Python, and nobody asks more of.
 _BY_DEFINITION = {
-    1: "ArgMax ArgMin Ceil Equal Floor GlobalLpPool Greater InstanceNormalization LRN "
-    "Less LpNormalization LpPool Mean Not Or ReduceL1 ReduceL2 ReduceLogSum "
-    "ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSumSquare Sum Xor",
+    1: "ArgMax ArgMin Ceil GlobalLpPool InstanceNormalization LRN "
+    "LpNormalization LpPool Mean ReduceL1 ReduceL2 ReduceLogSum "
+    "ReduceLogSumExp ReduceMin ReduceProd ReduceSumSquare Sum",
     7: "Acos Asin Atan Cos Sin Tan",
     9: "Acosh Asinh Atanh Compress Cosh EyeLike MeanVarianceNormalization NonZero Shrink Sign Sinh",
     10: "IsInf Mod NonMaxSuppression ReverseSequence ThresholdedRelu",
     11: "BitShift CumSum Det GatherElements ScatterElements ScatterND Unique",
-    12: "Einsum GreaterOrEqual LessOrEqual",
+    12: "Einsum",
     14: "Trilu",
     15: "CastLike",
     16: "GridSample",

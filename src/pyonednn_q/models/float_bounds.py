@@ -122,13 +122,11 @@ def bounds_of(
             bounds = [ROUNDING * size]
         case "dynamic" if not np.any(first):
             bounds = [0.0, 0.0, 0.0]  # float32 by definition, of what is the same
-        case "cast":
-            # A kernel may scale sums of codes and of zero points apart, and add them as floats.
-            parts = own.get(_parts_of(part.inputs[0]), 0.0)
-            moved = first + gamma(_MORE) * parts
-            bounds = [moved + ROUNDING * size] if results[0].dtype.kind == "f" else None
+        case "cast" | "floor":
+            bounds = _of_conversion(part, own, first, results[0])
         case "total":
             bounds = [off[0] + off[1] + ROUNDING * (size + off[0] + off[1])]
+            _add_magnitudes(part, own)
         case "product":
             a, b = (np.abs(own[name].astype(np.float64)) for name in part.inputs)
             moved = a * off[1] + b * off[0] + off[0] * off[1]
@@ -147,6 +145,28 @@ def bounds_of(
             of_function = function_bounds(part, own, off, np.asarray(results[0]))
             bounds = None if of_function is None else [of_function]
     return bounds
+
+
+def _of_conversion(
+    part: GraphNode,
+    own: Values,
+    first: Any,  # noqa: ANN401
+    result: Array,
+) -> list[Any] | None:
+    if part.row is kinds.FLOOR:  # a layer may leave it out
+        return [np.where(np.asarray(first) > 0, first + 1.0, 0.0)]
+    if result.dtype.kind != "f":  # whole numbers stay what they are
+        return [first] if not np.any(own[part.inputs[0]] % 1) else None
+    # A kernel may scale sums of codes and of zero points apart, and add them as floats.
+    parts = own.get(_parts_of(part.inputs[0]), 0.0)
+    return [first + gamma(_MORE) * parts + ROUNDING * np.abs(result.astype(np.float64))]
+
+
+def _add_magnitudes(part: GraphNode, own: Values) -> None:
+    """Let a sum of codes and what is added to it be a difference of the magnitudes of both."""
+    if any(_parts_of(name) in own for name in part.inputs):
+        sizes = [own.get(_parts_of(name), np.abs(own[name])) for name in part.inputs]
+        own[_parts_of(part.outputs[0])] = np.asarray(sizes[0] + sizes[1], np.float64)
 
 
 def _of_sum(

@@ -2,7 +2,8 @@
 
 A quantizer whose least code is 0 may have been the only ReLU: behind what can be negative it leaves
 one. Other limits go with it. Sums of codes of dynamic quantizers become products of floats; scales
-behind them go into the weights.
+behind them go into the weights, and a bias in units of the sums becomes the bias that it is made
+of.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyonednn_q.errors import UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.graph.kinds import kind_of
+from pyonednn_q.onnx.dynamic_layers import scaling_of
 from pyonednn_q.onnx.linear import dequantize_linear
 from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.onnx.quantizers import GraphView
@@ -57,6 +59,25 @@ class _FloatForm:
         self._same: dict[str, str] = {}  # tensors that are others now
         self._weights: dict[str, str] = {}  # of products that were sums of codes
         self._makers: dict[str, str] = {}  # what computes a tensor
+        self._biases: dict[str, Array] = {}  # of sums of codes, which count them in units of theirs
+        self._totals: dict[str, str] = {}  # such sums and biases together, and the sums
+        self._left_out: set[str] = set()  # what counts them
+        for node in graph.nodes:
+            self._find_bias(node)
+
+    def _find_bias(self, node: GraphNode) -> None:
+        store = self._view.producer.get(node.inputs[0]) if node.inputs else None
+        if node.row.form != "integer" or store is None or store.row is not kinds.DYNAMIC_QUANTIZE:
+            return
+        scaling = scaling_of(self._view, node, store)
+        if scaling is None or scaling.bias is None:
+            return
+        self._biases[node.outputs[0]] = scaling.bias
+        self._totals[scaling.behind[0].outputs[0]] = node.outputs[0]
+        for each in reversed([each for each in scaling.before if each.row is not kinds.MUL]):
+            if self._view.reads(each.outputs[0]) != 1:
+                break
+            self._left_out.add(each.outputs[0])
 
     def result(self) -> Graph:
         graph = self._graph
@@ -107,6 +128,10 @@ class _FloatForm:
             self._dynamic(node)
         elif node.row.form == "integer":
             self._integer(node)
+        elif node.outputs[0] in self._left_out:
+            return
+        elif node.outputs[0] in self._totals:
+            self._same[node.outputs[0]] = self._totals[node.outputs[0]]
         elif node.row is kinds.CAST:
             self._cast(node)
         elif node.domain not in _OWN_DOMAINS or node.row.is_of_codes:
@@ -184,8 +209,15 @@ class _FloatForm:
             if scale.size not in {1, wei.shape[-1 if maker.row is kinds.MATMUL else 0]}:
                 continue
             self._constants[name] = wei * _by_channel(scale.astype(np.float32), wei, maker)
-            self._same[node.outputs[0]] = product
             del self._weights[product]
+            if product not in self._biases:
+                self._same[node.outputs[0]] = product
+                return True
+            bias = f"{product}:bias"
+            dims = (-1, *(1,) * (wei.ndim - 2)) if maker.row is kinds.CONV else (-1,)
+            self._constants[bias] = self._biases[product].reshape(dims)
+            added = replace(node, operator=kinds.ADD.name, inputs=(product, bias))
+            self._put(added)
             return True
         return False
 

@@ -77,9 +77,10 @@ def _bounds(part: GraphNode, own: Values, off: list[Any], exact: Array) -> Array
             return _of_softmax(part, own[part.inputs[0]], off[0], exact)
         case "layer_norm":
             return _of_layer_norm(part, own, off, exact)
-        case "quotient" if exact.dtype.kind == "f" and not np.any(off[1]):
-            size = np.abs(own[part.inputs[1]].astype(np.float64))
-            return np.asarray(off[0] / size + 2 * UNIT * np.abs(exact))
+        case "quotient" if exact.dtype.kind == "f":
+            least = np.abs(own[part.inputs[1]].astype(np.float64)) - off[1]
+            moved = np.where(least > 0, (off[0] + np.abs(exact) * off[1]) / least, np.inf)
+            return np.asarray(moved + 2 * UNIT * (np.abs(exact) + moved))
         case "line":
             return _of_line(part, own[part.inputs[0]], off[0])
         case "hard_swish":

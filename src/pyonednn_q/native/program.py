@@ -111,7 +111,7 @@ class Pass:
 
         Parameters
         ----------
-        alg : {"add", "sub", "mul", "div"}
+        alg : {"add", "sub", "mul", "div", "max", "min"}
             What is done.
         dims : sequence of int
             Of the index space.
@@ -133,7 +133,7 @@ class Pass:
         cls,
         dims: Sequence[int],
         strides: Sequence[Sequence[int]],
-        known: Sequence[float | None],
+        known: Sequence[Array | None],
     ) -> Pass:
         """Return dst = condition ? first : second, of bytes and float32 values.
 
@@ -143,11 +143,12 @@ class Pass:
             Of the index space.
         strides : sequence of sequence of int
             Of condition, first, second, 0 where they are the same along a dimension, and of dst.
-        known : sequence of (float or None)
-            First and second, where they are numbers and no tensors.
+        known : sequence of (ndarray of float32 or None)
+            First and second, where they are constants without gaps and no tensors.
         """
         steps = [list(each) for each in strides]
-        core = runtime.core.select_pass(list(dims), steps, list(known))
+        held = [[] if each is None else each.ravel().tolist() for each in known]
+        core = runtime.core.select_pass(list(dims), steps, held)
         return cls(core, f"one of two for {cross(dims)}")
 
     @classmethod
@@ -189,9 +190,61 @@ class Pass:
         return cls(runtime.core.is_nan_pass(count), f"which of {count} are NaN")
 
     @classmethod
-    def is_nonzero(cls, count: int, item: int) -> Pass:
-        """Return a byte of 1 for each item of so many bytes that is not all 0, of 0 for others."""
-        return cls(runtime.core.is_nonzero_pass(count, item), f"which of {count} are not 0")
+    def comparison(
+        cls,
+        alg: str,
+        dtype: str,
+        dims: Sequence[int],
+        strides: Sequence[Sequence[int]],
+        constant: Array | None = None,
+        *,
+        is_first: bool = False,
+    ) -> Pass:
+        """Return a byte of 1 where a comparison of two numbers holds, of 0 elsewhere.
+
+        Parameters
+        ----------
+        alg : {"equal", "less", "less_or_equal"}
+            What is asked.
+        dtype : {"s32", "s64", "f32"}
+            Of both sources.
+        dims, strides, constant, is_first
+            As of `arithmetic`; strides count numbers.
+        """
+        held = b"" if constant is None else constant.tobytes()
+        steps = [list(each) for each in strides]
+        core = runtime.core.comparison_pass(alg, dtype, list(dims), steps, held, is_first)
+        return cls(core, f"which of {cross(dims)} are {alg.replace('_', ' ')}")
+
+    @classmethod
+    def conversion(cls, count: int, src: str, dst: str) -> Pass:
+        """Return so many numbers without gaps in another type."""
+        return cls(runtime.core.conversion_pass(count, src, dst), f"{count} {src} as {dst}")
+
+    @classmethod
+    def interpolation(
+        cls, outer: int, length: int, inner: int, index: Array, weights: Array
+    ) -> Pass:
+        """Return weighted sums along the middle of (outer, length, inner) float32 values.
+
+        Parameters
+        ----------
+        outer, length, inner : int
+            Of the source.
+        index : (results, taps) ndarray of int64
+            Which values each result is made of.
+        weights : (results, taps) ndarray of float32
+            What they are multiplied by.
+        """
+        flat = (index.ravel().tolist(), weights.ravel().tolist())
+        core = runtime.core.interpolation_pass(outer, length, inner, *flat, index.shape[1])
+        return cls(core, f"{index.shape[0]} of {length}, from {index.shape[1]} each")
+
+    @classmethod
+    def reduction(cls, alg: str, outer: int, terms: int, inner: int) -> Pass:
+        """Return sums, means or maxima of (outer, terms, inner) float32 values over terms."""
+        core = runtime.core.reduction_pass(alg, outer, terms, inner)
+        return cls(core, f"{alg} of {terms} for {outer}x{inner} values")
 
 
 def _codes(params: QParams) -> tuple[float, int, str]:

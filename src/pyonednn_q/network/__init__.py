@@ -7,7 +7,14 @@ primitives. `pyonednn_q.calibrate` makes one of float operators.
 from __future__ import annotations
 
 from pyonednn_q.network.compiled import Compiled
-from pyonednn_q.network.floats import Elementwise, FloatArithmetic, FloatMatMul
+from pyonednn_q.network.conditions import Compare, NumberCast
+from pyonednn_q.network.floats import (
+    Elementwise,
+    FloatArithmetic,
+    FloatMatMul,
+    Interpolation,
+    Reduction,
+)
 from pyonednn_q.network.graph import Network, Node
 from pyonednn_q.network.moves import Lookup, Repeat, Slice, Transpose
 from pyonednn_q.network.operations import (
@@ -21,11 +28,12 @@ from pyonednn_q.network.operations import (
 )
 from pyonednn_q.network.recurrence import Recurrence
 from pyonednn_q.network.rows import CodeMatMul, LayerNorm, Softmax
-from pyonednn_q.network.selections import IsNaN, IsNonzero, Pick, TableRows, Where
+from pyonednn_q.network.selections import IsNaN, Pick, TableRows, Where
 from pyonednn_q.network.sequence import sequential
 
 __all__ = [
     "CodeMatMul",
+    "Compare",
     "Compiled",
     "Concat",
     "Convert",
@@ -33,17 +41,19 @@ __all__ = [
     "Elementwise",
     "FloatArithmetic",
     "FloatMatMul",
+    "Interpolation",
     "IsNaN",
-    "IsNonzero",
     "LayerNorm",
     "Lookup",
     "Network",
     "Node",
+    "NumberCast",
     "Pick",
     "Pool",
     "PythonCall",
     "Quantize",
     "Recurrence",
+    "Reduction",
     "Repeat",
     "Reshape",
     "Slice",

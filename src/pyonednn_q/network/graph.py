@@ -15,7 +15,14 @@ from pyonednn_q.graph.graph import Value
 from pyonednn_q.native.arrays import memory_order
 from pyonednn_q.network.carrier import spec_of_array
 from pyonednn_q.network.compiled import Compiled
-from pyonednn_q.network.floats import Elementwise, FloatArithmetic, FloatMatMul
+from pyonednn_q.network.conditions import Compare, NumberCast
+from pyonednn_q.network.floats import (
+    Elementwise,
+    FloatArithmetic,
+    FloatMatMul,
+    Interpolation,
+    Reduction,
+)
 from pyonednn_q.network.lowering import Lowering
 from pyonednn_q.network.moves import Lookup, Repeat, Slice, Transpose
 from pyonednn_q.network.operations import (
@@ -29,7 +36,7 @@ from pyonednn_q.network.operations import (
 )
 from pyonednn_q.network.recurrence import Recurrence
 from pyonednn_q.network.rows import CodeMatMul, LayerNorm, Softmax
-from pyonednn_q.network.selections import IsNaN, IsNonzero, Pick, TableRows, Where
+from pyonednn_q.network.selections import IsNaN, Pick, TableRows, Where
 from pyonednn_q.ops.arrays import as_array, by_name
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.shapes import Shapes
@@ -44,10 +51,12 @@ _NONE: Mapping[str, Value] = MappingProxyType({})
 OPERATIONS = (
     Pool, Reshape, Concat, Quantize, Dequantize, Convert, Lookup, Transpose, Slice, Repeat,
     CodeMatMul, Softmax, LayerNorm, FloatArithmetic, Elementwise, FloatMatMul, Pick, TableRows,
-    Where, IsNaN, IsNonzero, Recurrence, PythonCall,
+    Where, IsNaN, NumberCast, Compare, Reduction, Interpolation, Recurrence,
+    PythonCall,
 )  # fmt: skip
 _OF_SEVERAL = (
-    Concat, Lookup, CodeMatMul, FloatArithmetic, FloatMatMul, Where, Recurrence, PythonCall,
+    Concat, Lookup, CodeMatMul, FloatArithmetic, FloatMatMul, Where, Compare, Recurrence,
+    PythonCall,
 )  # fmt: skip
 
 

@@ -96,36 +96,46 @@ class TableRows:
         at.add(Pass.rows(prod(dims), self.table), (name,), dst, result)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Where:
     """The first of two float32 values where a condition holds, else the second.
 
     Parameters
     ----------
-    first, second : float, optional
+    first, second : float or ndarray of float32, optional
         Where it is no tensor.
     """
 
-    first: float | None = None
-    second: float | None = None
+    first: float | Array | None = None
+    second: float | Array | None = None
 
     def __post_init__(self) -> None:
         for name in ("first", "second"):
             value = getattr(self, name)
-            is_nan = isinstance(value, (float, np.floating)) and bool(np.isnan(value))
-            if value is not None and not is_nan:
-                object.__setattr__(self, name, real(name, value, infinite=True))
+            if value is None:
+                continue
+            if not isinstance(value, np.ndarray):
+                is_nan = isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+                value = np.float32(np.nan if is_nan else real(name, value, infinite=True))
+                value = np.full(1, value)
+            if value.dtype != np.float32:
+                raise DTypeError(name, str(value.dtype), "float32")
+            if not value.size:
+                raise ShapeError(name, str(value.shape), "an element at least")
+            object.__setattr__(self, name, value)
 
     def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
         """Add our pass over memory."""
-        numbers = (self.first, self.second)
-        if len(src) != 1 + numbers.count(None):
-            raise ArgumentError("src", f"{len(src)} tensors", f"{1 + numbers.count(None)}")
+        constants: list[Any] = [self.first, self.second]
+        tensors = sum(each is None for each in constants)
+        if len(src) != 1 + tensors:
+            raise ArgumentError("src", f"{len(src)} tensors", f"{1 + tensors}")
         condition = TensorSpec(_of_bytes(at, src[0], 1), "u8", known(at.specs[src[0]])[:-1])
-        tensors = [floats_of(at, name) for name in src[1:]]
-        one = TensorSpec.dense((1,), "f32")
-        left = iter(tensors)
-        specs = [condition, *(next(left) if each is None else one for each in numbers)]
+        left = iter([floats_of(at, name) for name in src[1:]])
+        specs = [condition]
+        for each in constants:
+            is_tensor = each is None
+            specs.append(next(left) if is_tensor else TensorSpec.dense(each.shape or (1,), "f32"))
         try:
             dims = np.broadcast_shapes(*(spec.dims for spec in specs))
         except ValueError:
@@ -133,7 +143,7 @@ class Where:
             raise ShapeError("src", got, "dimensions that can be broadcast") from None
         result = natural(dims, "f32")
         strides = [*(strides_along(spec, dims) for spec in specs), known(result)]
-        at.add(Pass.select(dims, strides, numbers), src, dst, result)
+        at.add(Pass.select(dims, strides, constants), src, dst, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +156,6 @@ class IsNaN:
         dims = floats_of(at, name).dims
         name = at.in_layout(name, TensorSpec.dense(dims, "f32"))
         at.add(Pass.is_nan(prod(dims)), (name,), dst, TensorSpec.dense((*dims, 1), "u8"))
-
-
-@dataclass(frozen=True, slots=True)
-class IsNonzero:
-    """Which whole numbers, that lie as bytes, are not 0: bytes of 1 and 0."""
-
-    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
-        """Add our pass over memory."""
-        (name,) = src
-        *dims, item = at.specs[name].dims
-        _of_bytes(at, name, item)
-        name = at.in_layout(name, TensorSpec.dense((*dims, item), "u8"))
-        run = Pass.is_nonzero(prod(dims), item)
-        at.add(run, (name,), dst, TensorSpec.dense((*dims, 1), "u8"))
 
 
 def _of_bytes(at: Lowering, name: str, item: int) -> tuple[int, ...]:

@@ -15,9 +15,11 @@ from pyonednn_q.network import (
     Elementwise,
     FloatArithmetic,
     FloatMatMul,
+    Interpolation,
     LayerNorm,
     Node,
     Pool,
+    Reduction,
     Reshape,
     Softmax,
 )
@@ -33,6 +35,8 @@ from pyonednn_q.onnx.operations import (
     window_pool,
 )
 from pyonednn_q.onnx.recurrences import RECURRENT, recurrent_nodes
+from pyonednn_q.onnx.reference_operators import DOUBTS
+from pyonednn_q.onnx.reference_resizing import taps_of
 
 Array = np.ndarray[Any, Any]
 
@@ -41,6 +45,9 @@ _FUNCTIONS: Mapping[str, Eltwise] = {
     kinds.EXP.name: Eltwise("exp"),
     kinds.SQRT.name: Eltwise("sqrt"),
 }
+
+_ALGS = {kinds.MAX: "max", kinds.MIN: "min"}  # of two, beside arithmetic
+_REDUCTIONS = {kinds.REDUCE_SUM: "sum", kinds.REDUCE_MEAN: "mean", kinds.REDUCE_MAX: "max"}
 
 # Of these oneDNN's are too rough alone: of softplus 8e-6 where it is 1e-30 (float32, x = -68).
 _ROUGH = {"soft_relu"}
@@ -72,6 +79,8 @@ def float_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list
     if any(what.outputs[1:]):
         return []
     constants = constants_of(what, graph)
+    if what.row is kinds.POW:
+        return _power(dst, srcs, constants)
     if _is_sum(what) or what.row is kinds.MATMUL:
         return _of_two(what, dst, srcs, constants)
     if what.row is kinds.CONCAT:
@@ -84,7 +93,7 @@ def float_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list
 
 
 def _is_sum(what: GraphNode) -> bool:
-    return what.row.is_arithmetic and len(what.inputs) == 2
+    return (what.row.is_arithmetic or what.row in _ALGS) and len(what.inputs) == 2
 
 
 def _of_two(
@@ -92,12 +101,28 @@ def _of_two(
 ) -> list[Node]:
     if what.row is kinds.MATMUL:
         return [] if constants else [Node(dst, FloatMatMul(), what.inputs)]
+    alg = _ALGS.get(what.row, what.row.chain)
     if not constants:
-        return [Node(dst, FloatArithmetic(what.row.chain), what.inputs)]
+        return [Node(dst, FloatArithmetic(alg), what.inputs)]
     ((at, constant),) = constants.items()
     if constant.dtype != np.float32 or not constant.size:
         return []
-    return [Node(dst, FloatArithmetic(what.row.chain, constant, is_first=not at), srcs[0])]
+    return [Node(dst, FloatArithmetic(alg, constant, is_first=not at), srcs[0])]
+
+
+def _power(dst: str, srcs: list[str], constants: Mapping[int, Array]) -> list[Node]:
+    """Return a square or a cube as products; powers that runtimes compute otherwise are none."""
+    exponent = constants.get(1, np.zeros(2))
+    if len(srcs) != 1 or exponent.size != 1 or exponent.ndim > 1 or exponent.item() not in {2, 3}:
+        return []
+    (x,) = srcs
+    if exponent.item() == 2:
+        return [Node(dst, FloatArithmetic("mul"), (x, x))]
+    square = f"{dst}: square"
+    return [
+        Node(square, FloatArithmetic("mul"), (x, x)),
+        Node(dst, FloatArithmetic("mul"), (square, x)),
+    ]
 
 
 def _of_one(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> tuple[Any, ...]:
@@ -111,8 +136,13 @@ def _of_one(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) 
         return slices_of(constants, dims_of(what.inputs[0], graph))
     if graph.tensors[what.outputs[0]].dtype != "float32":
         return ()
+    if row is kinds.RECIPROCAL:
+        return (FloatArithmetic("div", np.ones(1, np.float32), is_first=True),)
+    if row is kinds.RESIZE or row in _REDUCTIONS:
+        of_row = _resized if row is kinds.RESIZE else _reduced
+        return of_row(what, constants, graph)
     if row.pool:
-        return _pool(what, constants, graph)
+        return _pool(what, graph)
     return _layer_norm(what, graph) if row is kinds.LAYER_NORM else _function(what, graph)
 
 
@@ -130,13 +160,39 @@ def _function(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
     return ()
 
 
-def _pool(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> tuple[Any, ...]:
+def _resized(
+    what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph
+) -> tuple[Interpolation, ...]:
+    if len(what.inputs) < 3 or any(at not in constants for at in (2, 3) if what.input(at)):
+        return ()
+    src, dst = (dims_of(name, graph) for name in (what.inputs[0], what.outputs[0]))
+    known = {what.inputs[at]: each for at, each in constants.items()}
+    if DOUBTS[what.row.name](what, {**known, what.inputs[0]: np.broadcast_to(np.float32(0), src)}):
+        return ()
+    taps = taps_of(src, constants.get(2), constants.get(3), what.attributes) or []
+    lengths = {axis: len(index) for axis, index, _ in taps}
+    is_right = dst == tuple(lengths.get(axis, dim) for axis, dim in enumerate(src))
+    return tuple(Interpolation(*each) for each in taps) if is_right else ()
+
+
+def _reduced(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> tuple[Any, ...]:
+    src, dst = (dims_of(name, graph) for name in (what.inputs[0], what.outputs[0]))
+    if what.input(1) and 1 not in constants:
+        return ()
+    if what.row.pool and is_over_places(what.attributes, constants, src):
+        return _pool(what, graph)
+    told = constants[1].ravel().tolist() if 1 in constants else what.attributes.get("axes") or ()
+    if not told and what.attributes.get("noop_with_empty_axes", 0):
+        return (Reshape(dst),)
+    reduced = Reduction(_REDUCTIONS[what.row], tuple(told) or tuple(range(len(src))))
+    return (reduced,) if what.attributes.get("keepdims", 1) else (reduced, Reshape(dst))
+
+
+def _pool(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
     src, opset = dims_of(what.inputs[0], graph), graph.opsets.get("", 0)
     if what.row.over == "windows":
         pool = window_pool(what, src, opset) if len(src) > 2 else None
         return () if pool is None else (pool,)
-    if what.row.over == "axes" and not is_over_places(what.attributes, constants, src):
-        return ()
     if what.row.pool == "max":
         return (Pool("max"),)
     # One dimension after the other: sums of few terms lose less in float32.

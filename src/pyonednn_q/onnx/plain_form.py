@@ -12,7 +12,7 @@ from pyonednn_q.onnx.graph_edit import GraphEdit
 
 
 def without_identities(graph: Graph) -> Graph:
-    """Leave out Identity, and Dropout that does not train.
+    """Leave out Identity, Cast to the type that is there, and Dropout that does not train.
 
     Parameters
     ----------
@@ -21,11 +21,18 @@ def without_identities(graph: Graph) -> Graph:
     edit = GraphEdit(graph)
     for each in graph.nodes:
         node = edit.renamed(each)
-        if node.row in {kinds.IDENTITY, kinds.DROPOUT} and _changes_nothing(node, graph):
+        if _may_change_nothing(node, graph) and _changes_nothing(node, graph):
             edit.rename(node.outputs[0], node.inputs[0])
         else:
             edit.nodes.append(node)
     return edit.result()
+
+
+def _may_change_nothing(node: GraphNode, graph: Graph) -> bool:
+    if node.row is kinds.CAST:
+        before, after = (graph.tensors.get(each) for each in (node.inputs[0], node.outputs[0]))
+        return before is not None and after is not None and before.dtype == after.dtype
+    return node.row in {kinds.IDENTITY, kinds.DROPOUT}
 
 
 def _changes_nothing(node: GraphNode, graph: Graph) -> bool:

@@ -7,14 +7,14 @@ their middle follows from that.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from onnx.reference.ops import load_op
 
-__all__ = ["RESIZING"]
+__all__ = ["RESIZING", "taps_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -63,13 +63,62 @@ def _resize(
         inputs = (x, first, second, sizes)[: len(self.onnx_node.input)]
         result: tuple[Array] = other._run(*inputs, **attributes)  # noqa: SLF001 - as OpRun does
         return result
-    axes = attributes.get("axes") or range(x.ndim)
     array = x
+    for axis, by, places in _scaled(x.shape, scales, sizes, how, attributes):
+        nearest = attributes.get("nearest_mode") or "round_prefer_floor"
+        if is_old:  # which onnxruntime has so, and nobody says
+            nearest = "floor" if by > 1 else "ceil"
+        array = _along(array, axis, places, nearest, attributes)
+    return (np.asarray(array, x.dtype),)
+
+
+def taps_of(
+    dims: tuple[int, ...],
+    scales: Array | None,
+    sizes: Array | None,
+    attributes: Mapping[str, Any],
+) -> list[tuple[int, Array, Array]] | None:
+    """Return what a Resize by weights makes its results of, a dimension after the other.
+
+    Parameters
+    ----------
+    dims : tuple of int
+        Of its source.
+    scales, sizes : ndarray or None
+        Its inputs.
+    attributes : mapping
+        Its own, those of opset 11 or later.
+
+    Returns
+    -------
+    list of (int, ndarray, ndarray) or None
+        Of each dimension that it changes, the indices of the source for each result, (results,
+        taps), and their weights in float32. None: of a mode that has none, or is not known here.
+    """
+    how = attributes.get("coordinate_transformation_mode") or "half_pixel"
+    mode = attributes.get("mode") or "nearest"
+    if mode == "nearest" or attributes.get("antialias") or how not in _PLACES:
+        return None
+    return [
+        (axis, *_taps(places, dims[axis] - 1, mode, attributes, np.dtype(np.float32)))
+        for axis, _, places in _scaled(dims, scales, sizes, how, attributes)
+    ]
+
+
+def _scaled(
+    dims: tuple[int, ...],
+    scales: Array | None,
+    sizes: Array | None,
+    how: str,
+    attributes: Mapping[str, Any],
+) -> Iterator[tuple[int, np.float32, Array]]:
+    """Yield each dimension that changes, its scale, and where in the source its results lie."""
+    axes = attributes.get("axes") or range(len(dims))
     policy = attributes.get("keep_aspect_ratio_policy") or "stretch"
     for at, axis in enumerate(axes):
-        length = x.shape[axis]
+        length = dims[axis]
         if sizes is not None and sizes.size and policy != "stretch":
-            ratios = [int(size) / x.shape[each] for size, each in zip(sizes, axes, strict=True)]
+            ratios = [int(size) / dims[each] for size, each in zip(sizes, axes, strict=True)]
             same = min(ratios) if policy == "not_larger" else max(ratios)
             count, by = math.floor(same * length + 0.5), np.float32(same)
         elif sizes is not None and sizes.size:
@@ -80,12 +129,8 @@ def _resize(
             by = np.float32(scales[at])
             count = int(np.floor(np.float32(length) * by))
         if by != 1:
-            nearest = attributes.get("nearest_mode") or "round_prefer_floor"
-            if is_old:  # which onnxruntime has so, and nobody says
-                nearest = "floor" if by > 1 else "ceil"
             places = _PLACES[how](np.arange(count).astype(np.float32), length, count, by)
-            array = _along(array, axis % x.ndim, places, nearest, attributes)
-    return (np.asarray(array, x.dtype),)
+            yield axis % len(dims), by, places
 
 
 def _along(
@@ -98,12 +143,28 @@ def _along(
         return np.asarray(np.take(x, index, axis))
     dims = [-1 if dim == axis else 1 for dim in range(x.ndim)]
     wide = x if x.dtype.kind == "f" else x.astype(np.float32)
+    index, weights = _taps(places, last, mode, attributes, wide.dtype)
+    terms = [
+        np.take(wide, at, axis) * each.reshape(dims)
+        for at, each in zip(index.T, weights.T, strict=True)
+    ]
+    return np.asarray(sum(terms))
+
+
+def _taps(
+    places: Array,
+    last: int,
+    mode: str,
+    attributes: Mapping[str, Any],
+    dtype: np.dtype[Any],
+) -> tuple[Array, Array]:
+    """Return indices and weights, (results, taps) each."""
     if mode in {"linear", "bilinear"}:
         places = np.clip(places, 0, last)
         low = np.floor(places).astype(np.int64)
-        part = (places - low).astype(wide.dtype).reshape(dims)
+        part = (places - low).astype(dtype)
         high = np.minimum(low + 1, last)
-        return np.asarray(np.take(wide, low, axis) * (1 - part) + np.take(wide, high, axis) * part)
+        return np.stack([low, high], 1), np.stack([1 - part, part], 1)
     low = np.floor(places).astype(np.int64)
     sharp = attributes.get("cubic_coeff_a")
     weights = _cubic(places - low, np.float32(-0.75 if sharp is None else sharp))
@@ -112,11 +173,7 @@ def _along(
         weights = [w * ((t >= 0) & (t <= last)) for w, t in zip(weights, taps, strict=True)]
         total = np.sum(weights, axis=0)
         weights = [each / total for each in weights]
-    terms = [
-        np.take(wide, np.clip(tap, 0, last), axis) * each.astype(wide.dtype).reshape(dims)
-        for tap, each in zip(taps, weights, strict=True)
-    ]
-    return np.asarray(sum(terms))
+    return np.clip(np.stack(taps, 1), 0, last), np.stack(weights, 1).astype(dtype)
 
 
 def _cubic(part: Array, a: np.float32) -> list[Array]:

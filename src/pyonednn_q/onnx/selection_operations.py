@@ -1,4 +1,4 @@
-"""What nodes that pick become in a network: by conditions, by indices, by known places."""
+"""What nodes that pick, ask or convert become in a network: by conditions, indices, places."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ import numpy as np
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, GraphNode
-from pyonednn_q.network import IsNaN, IsNonzero, Node, Pick, TableRows, Where
+from pyonednn_q.network import (
+    Compare,
+    Concat,
+    IsNaN,
+    Lookup,
+    Node,
+    NumberCast,
+    Pick,
+    Reshape,
+    TableRows,
+    Where,
+)
 from pyonednn_q.network.carrier import is_carried, numpy_type
 from pyonednn_q.onnx.fused_node import FusedGraph
 from pyonednn_q.onnx.operations import constants_of, dims_of
@@ -21,11 +32,27 @@ from pyonednn_q.onnx.reference_call import reference_call
 Array = np.ndarray[Any, Any]
 
 _MOST_PLACES = 2**22  # 8 bytes each
-_CASTS_OF = ("bool", "int32", "int64")
+_CASTS_OF = ("bool", "uint8", "int8", "int32", "int64", "float32")
+_CASTS_TO = ("bool", "int32", "int64", "float32")
+_COMPARED = ("int32", "int64", "float32")
+_COMPARISONS = {  # what is asked, and whether of the second and the first
+    kinds.EQUAL: ("equal", False),
+    kinds.LESS: ("less", False),
+    kinds.LESS_OR_EQUAL: ("less_or_equal", False),
+    kinds.GREATER: ("less", True),
+    kinds.GREATER_OR_EQUAL: ("less_or_equal", True),
+}
+_BITS = np.minimum(np.arange(256), 1)  # of a byte that is true if it is not 0
+_LOGIC = {  # as tables of bytes
+    kinds.NOT: np.uint8(1 - _BITS),
+    kinds.AND: np.uint8(_BITS[:, None] & _BITS),
+    kinds.OR: np.uint8(_BITS[:, None] | _BITS),
+    kinds.XOR: np.uint8(_BITS[:, None] ^ _BITS),
+}
 
 
 def selection_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list[Node]:
-    """Return what a node picks, as operations of a network; empty where none does that.
+    """Return what a node picks, asks or converts, as operations of a network; empty: none does.
 
     Parameters
     ----------
@@ -40,9 +67,12 @@ def selection_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
     if what.domain or any(what.outputs[1:]) or not dims_of(dst, graph):
         return []
     constants = constants_of(what, graph)
-    operation = _operation(what, constants, graph, computed)
     srcs = tuple(name for at, name in enumerate(what.inputs) if name and at not in constants)
-    return [] if operation is None else [Node(dst, operation, srcs)]
+    if what.row is kinds.WHERE and 0 in constants:
+        return _chosen(what, constants, graph, srcs)
+    operation = _operation(what, constants, graph, computed)
+    is_turned = what.row in _COMPARISONS and _COMPARISONS[what.row][1]
+    return [] if operation is None else [Node(dst, operation, srcs[::-1] if is_turned else srcs)]
 
 
 def _operation(
@@ -51,39 +81,91 @@ def _operation(
     types = [graph.tensors[name].dtype for name in (*computed, what.outputs[0])]
     if what.row is kinds.WHERE:
         return _where(constants, types) if dims_of(what.inputs[0], graph) else None
+    if what.row in _COMPARISONS:
+        return _comparison(what, constants, types)
+    if what.row in _LOGIC and not constants:
+        return Lookup(_LOGIC[what.row])
     if len(computed) != 1 or what.inputs.count(computed[0]) != 1:
         return None
     if what.row is kinds.IS_NAN:
         return IsNaN() if types == ["float32", "bool"] else None
     if what.row is kinds.CAST:
-        is_test = types[0] in _CASTS_OF and types[1] == "bool"
-        return IsNonzero() if is_test and dims_of(computed[0], graph) else None
-    if what.row is kinds.AND:
+        is_known = types[0] in _CASTS_OF and types[1] in _CASTS_TO
+        return NumberCast(types[0], types[1]) if is_known else None
+    if what.row in {kinds.AND, kinds.OR}:
         (mask,) = constants.values() or (np.zeros(0, np.bool_),)
-        return _masked(mask, dims_of(computed[0], graph), dims_of(what.outputs[0], graph))
-    if what.row is kinds.GATHER and 0 in constants:
-        return _rows(constants[0], what.attributes.get("axis", 0), types)
-    return _picked(what, constants, graph)
+        src, dst = dims_of(computed[0], graph), dims_of(what.outputs[0], graph)
+        return _masked(mask, src, dst, is_or=what.row is kinds.OR)
+    is_table = what.row is kinds.GATHER and 0 in constants
+    return _rows(what, constants, types) if is_table else _picked(what, constants, graph)
 
 
 def _where(constants: Mapping[int, Array], types: list[str]) -> Where | None:
     numbers = [constants.get(at) for at in (1, 2)]
-    is_scalar = all(each is None or each.size == 1 for each in numbers)
-    if 0 in constants or not is_scalar or types[1:] != ["float32"] * (len(types) - 1):
+    is_known = all(each is None or (each.dtype == np.float32 and each.size) for each in numbers)
+    if not is_known or types[1:] != ["float32"] * (len(types) - 1):
         return None
-    first, second = (None if each is None else float(each.reshape(())) for each in numbers)
-    return Where(first, second)
+    return Where(*numbers)
 
 
-def _masked(mask: Array, src: Dims, dst: Dims) -> Pick | None:
-    """Return an And with constants: elements where these are true, else false."""
+def _chosen(
+    what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph, srcs: tuple[str, ...]
+) -> list[Node]:
+    """Return a Where of constant conditions: elements of a tensor, of another, or a number."""
+    name, dims = what.outputs[0], dims_of(what.outputs[0], graph)
+    value = graph.tensors[name]
+    lengths = [dims_of(each, graph) for each in srcs]
+    numbers = [constants[at] for at in (1, 2) if at in constants]
+    if not all(lengths) or any(each.size != 1 for each in numbers):
+        return []
+    if max(prod(dims), sum(map(prod, lengths))) > _MOST_PLACES:
+        return []
+    begins, places = 0, []
+    for at in (1, 2):
+        own = np.full(dims, -1)
+        if at not in constants:
+            src = dims_of(what.inputs[at], graph)
+            own[...] = np.arange(begins, begins + prod(src)).reshape(src)
+            begins += prod(src)
+        places.append(own)
+    fill = numbers[0].astype(numpy_type(value.dtype)).tobytes() if numbers else b""
+    chosen = Pick(np.where(constants[0], *places), fill, in_bytes=is_carried(value))
+    if len(srcs) == 1:
+        return [Node(name, chosen, srcs)]
+    if is_carried(value):
+        return []
+    flat = [f"{name}: source {at}" for at in (1, 2)]
+    nodes = [Node(each, Reshape((-1,)), src) for each, src in zip(flat, srcs, strict=True)]
+    both = f"{name}: sources"
+    return [*nodes, Node(both, Concat(0), tuple(flat)), Node(name, chosen, both)]
+
+
+def _comparison(
+    what: GraphNode, constants: Mapping[int, Array], types: list[str]
+) -> Compare | None:
+    alg, is_turned = _COMPARISONS[what.row]
+    dtype = types[0]
+    if dtype not in _COMPARED or {*types[:-1], *(c.dtype.name for c in constants.values())} != {
+        dtype
+    }:
+        return None
+    if not constants:
+        return Compare(alg, dtype)
+    ((at, constant),) = constants.items()
+    return Compare(alg, dtype, constant, is_first=(at == 0) != is_turned)
+
+
+def _masked(mask: Array, src: Dims, dst: Dims, *, is_or: bool) -> Pick | None:
+    """Return an And or Or with constants: elements where these say nothing, else what they say."""
     if not mask.size or not src:
         return None
     places = np.broadcast_to(np.arange(prod(src)).reshape(src), dst)
-    return Pick(np.where(mask, places, -1), b"\0", in_bytes=True)
+    fill = b"\1" if is_or else b"\0"
+    return Pick(np.where(mask != is_or, places, -1), fill, in_bytes=True)
 
 
-def _rows(table: Array, axis: int, types: list[str]) -> TableRows | None:
+def _rows(what: GraphNode, constants: Mapping[int, Array], types: list[str]) -> TableRows | None:
+    table, axis = constants[0], int(what.attributes.get("axis", 0))
     is_known = table.dtype == np.float32 and table.ndim == 2 and table.size and axis % 2 == 0
     return TableRows(np.ascontiguousarray(table)) if is_known and types[0] == "int64" else None
 

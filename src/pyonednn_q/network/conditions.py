@@ -1,0 +1,134 @@
+"""What nodes ask of numbers, and make of what they are told: comparisons, numbers of other types.
+
+Types that oneDNN has no tensors of lie as bytes, as `selections` says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyonednn_q.argument import flag, instance, one_of
+from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.native.program import Pass
+from pyonednn_q.network.moves import known, strides_along
+from pyonednn_q.primitive.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    from pyonednn_q.network.lowering import Lowering
+
+Array = np.ndarray[Any, Any]
+
+# NumPy's names, and the library's; bytes of an element where it has none.
+_TYPES = {
+    "bool": ("bool", 1),
+    "uint8": ("u8", 0),
+    "int8": ("s8", 0),
+    "int32": ("s32", 0),
+    "int64": ("s64", 8),
+    "float32": ("f32", 0),
+}
+_COMPARED = ("int32", "int64", "float32")
+_ALGS = ("equal", "less", "less_or_equal")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberCast:
+    """The same numbers in another type: of floats the whole part, of bools 1 and 0.
+
+    As bools: whether they are not 0. Floats that an integer cannot hold, and NaN, become the least
+    one, as processors have it.
+
+    Parameters
+    ----------
+    src, dst : {"bool", "uint8", "int8", "int32", "int64", "float32"}
+        Of the source and the result.
+    """
+
+    src: str
+    dst: str
+
+    def __post_init__(self) -> None:
+        one_of("src", self.src, tuple(_TYPES))
+        one_of("dst", self.dst, tuple(_TYPES))
+
+    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add our pass over memory."""
+        (name,) = src
+        name, numbers = _side_by_side(at, name, self.src)
+        of, item = _TYPES[self.dst]
+        result = TensorSpec.dense((*numbers.dims, item), "u8")
+        if not item:
+            result = TensorSpec.dense(numbers.dims, of)
+        run = Pass.conversion(prod(numbers.dims), _TYPES[self.src][0], of)
+        at.add(run, (name,), dst, result)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Compare:
+    """Where a comparison of numbers holds, broadcast as NumPy's are: bytes of 1 and 0.
+
+    Parameters
+    ----------
+    alg : {"equal", "less", "less_or_equal"}
+        What is asked of the first and the second; of NaN nothing holds.
+    dtype : {"int32", "int64", "float32"}
+        Of the numbers.
+    constant : ndarray, optional
+        The second of both, of that type, where only one is a tensor.
+    is_first : bool
+        Whether the constant is the first of both.
+    """
+
+    alg: str
+    dtype: str
+    constant: Array | None = None
+    is_first: bool = False
+
+    def __post_init__(self) -> None:
+        one_of("alg", self.alg, _ALGS)
+        one_of("dtype", self.dtype, _COMPARED)
+        flag("is_first", self.is_first)
+        if self.constant is not None:
+            instance("constant", self.constant, np.ndarray)
+            if self.constant.dtype.name != self.dtype:
+                raise DTypeError("constant", str(self.constant.dtype), self.dtype)
+            if not self.constant.size:
+                raise ShapeError("constant", str(self.constant.shape), "an element at least")
+
+    def lower(self, at: Lowering, dst: str, src: tuple[str, ...]) -> None:
+        """Add our pass over memory."""
+        pairs = [_side_by_side(at, name, self.dtype) for name in src]
+        specs = [spec for _, spec in pairs]
+        if self.constant is not None:
+            held = TensorSpec.dense(self.constant.shape or (1,), "u8")
+            specs.insert(0 if self.is_first else len(specs), held)
+        if len(specs) != 2:
+            raise ArgumentError("src", f"{len(src)} tensors", "2, of which a constant is one")
+        try:
+            dims = np.broadcast_shapes(*(spec.dims for spec in specs))
+        except ValueError:
+            got = " and ".join(str(spec.dims) for spec in specs)
+            raise ShapeError("src", got, "dimensions that can be broadcast") from None
+        strides = [*(strides_along(spec, dims) for spec in specs)]
+        strides.append(list(known(TensorSpec.dense(dims, "u8"))))
+        of = (self.alg, _TYPES[self.dtype][0])
+        run = Pass.comparison(*of, dims, strides, self.constant, is_first=self.is_first)
+        names = tuple(name for name, _ in pairs)
+        at.add(run, names, dst, TensorSpec.dense((*dims, 1), "u8"))
+
+
+def _side_by_side(at: Lowering, name: str, dtype: str) -> tuple[str, TensorSpec]:
+    """Return a tensor of numbers in row-major order, and its dims with strides in numbers."""
+    spec = at.specs[name]
+    of, item = _TYPES[dtype]
+    if spec.dtype != ("u8" if item else of):
+        raise DTypeError("src", spec.dtype, f"{dtype}, as told")
+    if item and spec.dims[-1] != item:
+        raise ShapeError("src", str(spec.dims), f"{item} bytes along the last dimension")
+    name = at.in_layout(name, TensorSpec.dense(spec.dims, spec.dtype))
+    dims = spec.dims[:-1] if item else spec.dims
+    return name, TensorSpec.dense(dims or (1,), "u8")
