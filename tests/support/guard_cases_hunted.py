@@ -120,6 +120,7 @@ CONV_BF16 = "brg_conv_fwd:avx512_core_bf16"
 DW_VNNI = "brdgmm_dw:avx512_core_vnni"
 UNIT, SINGLE_ROWS = Attr(src_scale=Scale()), wei_scale(3, (1, 1))
 GROUPED_OUTPUTS = "one-channel-groups-in-odd-blocks"
+IN_SHARES = MatMulProblem.of((2, 1, 33, 47), (1, 1, 47, 15), src="s8", dst="s32")
 
 # Row, problem, attributes, version, instruction set, implementation.
 HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
@@ -235,14 +236,7 @@ HUNTED: list[tuple[str, Problem, Attr, Any, str, str]] = [
         for version in (OLD, NEW)
         for isa, impl in ((VNNI, MATMUL_VNNI), (AVX2_VNNI, MATMUL_AVX2))
     ),
-    (
-        "matmul-in-shares",
-        MatMulProblem.of((2, 1, 33, 47), (1, 1, 47, 15), src="s8", dst="s32"),
-        PLAIN,
-        OLD,
-        AVX512,
-        "gemm:jit",
-    ),
+    ("matmul-in-shares", IN_SHARES, PLAIN, OLD, AVX512, "gemm:jit"),
     *(
         ("conv-dilated-padded-src-zero-point", dilated(), SRC_POINT, OLD, isa, impl)
         for isa, impl in ((VNNI, CONV_VNNI), (AVX512, "brg_conv_fwd:avx512_core"))

@@ -85,13 +85,13 @@ def _run_of(
     operator: str,
     nodes: tuple[GraphNode, ...],
     inputs: tuple[str, ...],
-    made: Graph | tuple[str, ...],
+    ends: Graph | tuple[str, ...],
     opsets: Mapping[str, int],
 ) -> Callable[[Values], list[Array]]:
     """Return what runs nodes of a body, or one: from what is read, by name, to what is made."""
     from onnx import helper, numpy_helper
 
-    outputs, constants = (made.outputs, made.constants) if isinstance(made, Graph) else (made, {})
+    outputs, constants = (ends.outputs, ends.constants) if isinstance(ends, Graph) else (ends, {})
     graph = helper.make_graph(
         [node_proto(each) for each in nodes],
         "nodes",

@@ -46,8 +46,8 @@ def captured(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     """
     free: dict[str, None] = {}
     for branch in graphs_of(attributes).values():
-        made = (name for node in branch.nodes for name in node.outputs)
-        known = {*branch.inputs, *branch.constants, *made}
+        results = (name for node in branch.nodes for name in node.outputs)
+        known = {*branch.inputs, *branch.constants, *results}
         read = [name for node in branch.nodes for name in node.inputs if name]
         free |= dict.fromkeys(name for name in (*read, *branch.outputs) if name not in known)
     return tuple(free)
