@@ -72,6 +72,34 @@ def test_the_bias_holds_what_rounding_of_weights_adds(groups: int, *, has_bias: 
     assert np.array_equal(ours, plain.with_floats(plain.layers).model().run({"x": x})["y"])
 
 
+@pytest.mark.parametrize("rows", [1, 2, 6])
+def test_taps_in_padding_do_not_count(rows: int) -> None:
+    """Sources that are the same in all places: then the mean of the result is exact."""
+    rng = np.random.default_rng(rows)
+    wei = rng.normal(0, 1, (6, 4, 5, 3)).astype(np.float32)
+    window = {"pads": [2, 1, 2, 1], "strides": [1, 2]}
+    node = helper.make_node("Conv", ["x", "w"], ["y"], "conv", **window)
+    ends = [[helper.make_tensor_value_info("x", 1, [2, 4, rows, 7])]]
+    ends.append([helper.make_tensor_value_info("y", 1, [2, 6, rows, 4])])
+    held = [numpy_helper.from_array(wei, "w")]
+    proto = helper.make_graph([node], "g", *ends, held)
+    imports = [helper.make_opsetid("", 17)]
+    graph = pq.onnx.load(helper.make_model(proto, opset_imports=imports, ir_version=8))
+    image = rng.uniform(1, 3, (2, 4, 1, 1)) * np.ones((2, 4, rows, 7))
+    found = pq.calibrate(graph, [image.astype(np.float32)], bias_correction=True)
+    (layer,) = [n.operator for n in found.model().graph.nodes if n.how == "INT8 convolution"]
+    assert isinstance(layer, pq.Conv)
+    meant = layer.weights.values * layer.weights.scale.spread(6)[:, None, None, None]
+    padded = np.pad(image.mean(axis=0), ((0, 0), (2, 2), (1, 1)))
+    lost = [
+        ((wei - meant) * padded[None, :, i : i + 5, j : j + 3]).sum(axis=(1, 2, 3))
+        for i in range(rows)
+        for j in range(0, 7, 2)
+    ]
+    assert np.abs(lost).max() > 1e-3
+    assert np.allclose(layer.bias, np.mean(lost, axis=0), rtol=0, atol=1e-6)
+
+
 def test_the_mean_result_is_nearer() -> None:
     graph = pq.onnx.load(model())
     lost = []

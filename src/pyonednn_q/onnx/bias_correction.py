@@ -2,7 +2,8 @@
 
     bias[oc] += sum over taps of (wei - what its codes mean)[oc] · mean of the source's channel
 
-The mean is over samples and places; what padding leaves out at the borders is not counted.
+The mean is over samples and places. A tap counts as often as it reads the source: of a result of
+one row, kernels of three rows have two that read nothing but padding.
 Source: "Data-Free Quantization Through Weight Equalization and Bias Correction" (Nagel et al.,
 2019), section 4.2, with means of samples.
 """
@@ -17,7 +18,9 @@ import numpy as np
 
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
+from pyonednn_q.onnx.geometry import convolution
 from pyonednn_q.onnx.graph_edit import GraphEdit
+from pyonednn_q.onnx.layer_reader import window_of
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.quantize.corrections import corrected_bias
 from pyonednn_q.quantize.quantizers import Quantizers
@@ -126,9 +129,26 @@ def _shift(node: GraphNode, graph: Graph, quantizers: Quantizers) -> Array | Non
     parts = zip(
         np.split(real, groups), np.split(meant, groups), np.split(mean, groups), strict=True
     )
+    read = _shares_read(node, graph, wei) if real.ndim > 2 else np.ones(())
     places = (1,) * (real.ndim - 2)
     shifts = [
-        corrected_bias(one, np.zeros(len(one)), other, own.reshape(-1, *places))
+        corrected_bias(one, np.zeros(len(one)), other, own.reshape(-1, *places) * read)
         for one, other, own in parts
     ]
     return np.concatenate(shifts)
+
+
+def _shares_read(node: GraphNode, graph: Graph, wei: Array) -> Array:
+    """Return at which share of the result's places each tap of a convolution reads the source."""
+    src = graph.tensors[node.inputs[0]].dims
+    if src is None:
+        return np.ones(wei.shape[2:])
+    how = convolution(("X", "W"), src, wei.shape, **window_of(node))
+    shares = np.ones(())
+    for axis, (taps, length, places) in enumerate(
+        zip(wei.shape[2:], src[2:], how.dst, strict=True)
+    ):
+        first = np.arange(places)[:, None] * how.stride[axis] - how.lo[axis]
+        at = first + how.dilation[axis] * np.arange(taps)
+        shares = np.multiply.outer(shares, ((at >= 0) & (at < length)).mean(axis=0))
+    return shares

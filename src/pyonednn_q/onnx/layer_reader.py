@@ -247,7 +247,7 @@ def _convolution(
     dims = view.dims(src)
     if dims is None:
         return NoLayer("a source whose dims are not known")
-    how = geometry.convolution(("X", "W"), dims, codes.shape, **_window(node))
+    how = geometry.convolution(("X", "W"), dims, codes.shape, **window_of(node))
     if q.axis not in {None, 0}:
         return _wrong_axis(q, 0)
     return LayerWeights(Conv, codes, q, 1, dict(how.options))
@@ -259,7 +259,7 @@ def _deconvolution(
     dims = view.dims(src)
     if dims is None:
         return NoLayer("a source whose dims are not known")
-    window = _window(node)
+    window = window_of(node)
     for name in ("output_padding", "output_shape"):
         window[name] = node.attributes.get(name)
     how = geometry.transposed(dims, codes.shape, **window)
@@ -302,7 +302,8 @@ def _matmul(view: GraphView, src: str, q: QParams, codes: Array) -> LayerWeights
     return LayerWeights(MatMul, codes, q, -1, {})
 
 
-def _window(node: GraphNode) -> dict[str, Any]:
+def window_of(node: GraphNode) -> dict[str, Any]:
+    """Return how a convolution slides, as `geometry` takes it."""
     names = ("dilations", "kernel_shape", "pads", "strides")
     window: dict[str, Any] = {name: node.attributes.get(name) for name in names}
     window["auto_pad"] = node.attributes.get("auto_pad", "NOTSET")
