@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pyonednn_q import cli
 from pyonednn_q.bench.run import Run
-from pyonednn_q.models.model_times import WHOLE
+from pyonednn_q.models.callers import waits_at_once
+from pyonednn_q.models.model_times import AT_ONCE, WHOLE
 
 Made = Callable[[str, str], Path]
 QUICK = ("--repeat", "11")
@@ -69,6 +71,49 @@ def test_whole_and_layer_by_layer(
     assert len(sheet.read_text().splitlines()) == 1 + len(run.rows)
     assert cli.main(["compare", str(json_file), str(json_file)]) == 0
     capsys.readouterr()
+
+
+def test_callers_at_once_have_a_table_and_rows(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "run.json"
+    words = ["bench", str(made("resnet", "QDQ")), *QUICK, "--json", str(file), "--threads", "1"]
+    assert cli.main([*words, "--callers", "3", "--peers", "onnxruntime"]) == 0
+    out = capsys.readouterr().out
+    rows = [row for row in Run.from_json(file.read_text()).rows if row.line == AT_ONCE]
+    assert [row.dtype for row in rows] == ["u8s8u8", "f32"]
+    _, _, rest = out.partition("The whole model, 3 callers at once\n\n")
+    head, *lines = rest.splitlines()[:5]
+    assert head.split()[-2:] == ["of", "ours"]
+    told = [line.split() for line in lines]
+    rivals = [(row, each) for row in rows for each in row.rivals]
+    assert [each[0] for each in told] == [each.name for _, each in rivals]
+    for cells, (row, each) in zip(told, rivals, strict=True):
+        waits = sorted(each.samples_us)
+        assert len(waits) >= 3 * 3 * 5  # rounds, callers, calls of each
+        assert cells[2] == f"{waits[(len(waits) + 1) // 2 - 1] / 1e3:.3f}"
+        assert cells[-2] == f"{3e6 / np.mean(waits):.0f}"
+        assert row.threads == 1
+    assert told[0][-1] == "1.00"
+
+
+def test_all_callers_are_measured_at_once() -> None:
+    """Calls that wait for each other end only if they run at the same time."""
+    together = threading.Barrier(3)
+    calls = [together.wait] * 3
+    (waits,) = waits_at_once([calls], 0.0, 1)
+    assert len(waits) == 3 * 3 * 5
+
+    def fail() -> None:
+        raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        waits_at_once([[fail, lambda: None]], 0.0, 1)
+
+
+def test_callers_are_of_models_only(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "resnet50", "--callers", "2"]) == 2
+    assert capsys.readouterr().err.startswith("pyonednn-q bench: --callers: got no model")
 
 
 def test_what_has_no_like_is_told_and_the_rest_measured(

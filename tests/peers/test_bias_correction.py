@@ -97,6 +97,7 @@ def test_taps_in_padding_do_not_count(rows: int) -> None:
         for j in range(0, 7, 2)
     ]
     assert np.abs(lost).max() > 1e-3
+    assert layer.bias is not None
     assert np.allclose(layer.bias, np.mean(lost, axis=0), rtol=0, atol=1e-6)
 
 

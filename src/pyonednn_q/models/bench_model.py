@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     inputs = inputs_of(file.graph.inputs, arrays, options.seed)
     threads = options.threads[0] if options.threads else runtime.get_num_threads()
     budget = Budget(options.min_time, options.repeat)
-    times = measure(file, inputs, peers or installed(), budget, threads)
+    times = measure(file, inputs, peers or installed(), budget, threads, options.callers)
     report.write(times_report.markdown(times) if options.markdown else times_report.text(times))
     if options.json is not None:
         options.json.write_text(times.run.to_json(), "utf-8")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyonednn_q.acc import SATURATIONS
+from pyonednn_q.bench.arguments import positive
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.shown import shown
 
@@ -34,6 +35,7 @@ _OF_MODELS: Mapping[str, object] = {
     "saturation": "f32",
     "input": None,
     "seed": 0,
+    "callers": 1,
 }
 
 
@@ -73,6 +75,13 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("of a model, a path that ends in .onnx")
     _add_reading(group)
     add_input(group)
+    group.add_argument(
+        "--callers",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="measure N calls at once, too, each on --threads (default: one after the other)",
+    )
 
 
 def add_dims(parser: argparse._ActionsContainer) -> None:

@@ -19,10 +19,10 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.row import OURS, Rival, Row
 from pyonednn_q.bench.run import Run, metadata
-from pyonednn_q.errors import ArgumentError, Error, UnsupportedError
+from pyonednn_q.errors import Error
+from pyonednn_q.models.callers import waits_at_once
 from pyonednn_q.models.float_form import float_form
-from pyonednn_q.models.peer_sessions import ready
-from pyonednn_q.models.timed_form import TimedForm, node_samples
+from pyonednn_q.models.timed_form import TimedForm, node_samples, peer_calls
 from pyonednn_q.native import runtime
 from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, interleaved
 from pyonednn_q.onnx.float_model import float_model
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
 from pyonednn_q.graph.graph import Graph
 
-__all__ = ["WHOLE", "ModelTimes", "NodeTime", "measure"]
+__all__ = ["AT_ONCE", "WHOLE", "ModelTimes", "NodeTime", "measure"]
 
 Array = np.ndarray[Any, Any]
-WHOLE = "whole model"
+WHOLE, AT_ONCE = "whole model", "whole model, callers at once"
 _INT8, _F32 = Precision("u8", "s8", "u8"), Precision("f32", "f32", "f32")
 _IN_PLACE = "in place"
 _REST_S = 0.005  # after which the threads of the runtime before no longer wait for work by spinning
@@ -71,12 +71,14 @@ class ModelTimes:
     title : str
         The model's file.
     run : Run
-        Rows: of the whole model in INT8 and FP32, with other runtimes as rivals; and of each layer,
-        in both.
+        Rows: of the whole model in INT8 and FP32, with other runtimes as rivals; of the same with
+        several callers; and of each layer, in both.
     nodes : tuple of NodeTime
         Every node of the INT8 model, in order.
     refused : tuple of (str, str)
         What was not measured, and why.
+    callers : int
+        How many call at once, beside one after the other.
     memory : str
         What the INT8 network takes beside its weights, in words.
     """
@@ -85,6 +87,7 @@ class ModelTimes:
     run: Run
     nodes: tuple[NodeTime, ...]
     refused: tuple[tuple[str, str], ...]
+    callers: int
     memory: str
 
     @property
@@ -104,6 +107,7 @@ def measure(
     peers: Sequence[str],
     budget: Budget,
     threads: int,
+    callers: int = 1,
 ) -> ModelTimes:
     """Measure a model.
 
@@ -118,14 +122,16 @@ def measure(
     budget : Budget
         How long to measure each whole model.
     threads : int
-        Of every runtime.
+        Of every runtime, in each call.
+    callers : int
+        How many call at once, beside one after the other.
 
     Raises
     ------
     Error
         The model cannot be compiled to a network.
     """
-    progress = Progress(5)
+    progress = Progress(5 + (callers > 1))
     refused: list[tuple[str, str]] = []
     with runtime.threads(threads):
         progress.phase("probing the machine")
@@ -136,11 +142,16 @@ def measure(
         forms = [TimedForm.of(_INT8.name, file.graph, model.graph, model.network(), inputs)]
         floats = _float_form(file.graph, inputs, refused)
         forms += [] if floats is None else [floats]
-        ready_peers = _peers(forms, peers, inputs, threads, refused)
+        ready_peers = peer_calls(forms, peers, inputs, threads, refused)
         progress.tick()
         progress.phase("whole models, in turn")
         whole = _whole(forms, ready_peers, budget, refused, threads)
         progress.tick()
+        if callers > 1:
+            progress.phase(f"{callers} callers at once")
+            at_once = _calls_at_once(forms, ready_peers, peers, inputs, threads, callers)
+            whole += _at_once(forms, at_once, budget, threads)
+            progress.tick()
         progress.phase("node by node, in their places")
         samples = node_samples(forms)
         progress.tick()
@@ -166,7 +177,7 @@ def measure(
         f"tensors between nodes {compiled.arena_bytes} bytes, "
         f"scratchpad {compiled.scratchpad_bytes} bytes"
     )
-    return ModelTimes(file.path.name, run, nodes, tuple(refused), memory)
+    return ModelTimes(file.path.name, run, nodes, tuple(refused), callers, memory)
 
 
 def _float_form(
@@ -183,28 +194,6 @@ def _float_form(
     except Error as error:
         refused.append((f"{OURS} FP32", shortened(str(error), 200)))
         return None
-
-
-def _peers(
-    forms: Sequence[TimedForm],
-    peers: Sequence[str],
-    inputs: Mapping[str, Array],
-    threads: int,
-    refused: list[tuple[str, str]],
-) -> dict[tuple[str, str], Callable[[], object]]:
-    """Return calls of other runtimes, by dtype of the form and name."""
-    calls: dict[tuple[str, str], Callable[[], object]] = {}
-    for form in forms:
-        arrays = {
-            name: np.asarray(array, form.source.inputs[name].dtype)
-            for name, array in inputs.items()
-        }
-        for peer in peers:
-            try:
-                calls[form.dtype, peer] = ready(peer, form.source, arrays, threads)
-            except (UnsupportedError, ArgumentError) as error:
-                refused.append((f"{peer} {form.dtype}", shortened(str(error), 200)))
-    return calls
 
 
 def _whole(
@@ -233,6 +222,44 @@ def _whole(
         ]
         row = _row(WHOLE, WHOLE, form.dtype, own.samples_us, threads)
         row = replace(row, calls=own.calls, taken_again=own.taken_again, disturbed=own.disturbed)
+        rows.append(replace(row, cache="warm", suite="", rivals=tuple(rivals)))
+    return rows
+
+
+def _calls_at_once(
+    forms: Sequence[TimedForm],
+    ready_peers: Mapping[tuple[str, str], Callable[[], object]],
+    peers: Sequence[str],
+    inputs: Mapping[str, Array],
+    threads: int,
+    callers: int,
+) -> dict[tuple[str, str], list[Callable[[], object]]]:
+    """Return what each caller calls: our network, which all of them share; a session of its own."""
+    calls = {(form.dtype, OURS): [form.call] * callers for form in forms}
+    more = [peer_calls(forms, peers, inputs, threads, []) for _ in range(callers - 1)]
+    for key, first in ready_peers.items():
+        calls[key] = [first, *(each[key] for each in more)]
+    return calls
+
+
+def _at_once(
+    forms: Sequence[TimedForm],
+    calls: Mapping[tuple[str, str], Sequence[Callable[[], object]]],
+    budget: Budget,
+    threads: int,
+) -> list[Row]:
+    """Return a row of each form with several callers, other runtimes as rivals."""
+    seconds = budget.min_time_s * (1 if budget.rounds is None else 0)
+    waits = dict(zip(calls, waits_at_once([*calls.values()], seconds, threads), strict=True))
+    rows = []
+    for form in forms:
+        rivals = [
+            Rival(name, "call", 1, tuple(each), "")
+            for (dtype, name), each in waits.items()
+            if dtype == form.dtype
+        ]
+        own = waits[form.dtype, OURS]
+        row = _row(AT_ONCE, AT_ONCE, form.dtype, own, threads)
         rows.append(replace(row, cache="warm", suite="", rivals=tuple(rivals)))
     return rows
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pyonednn_q.errors import ArgumentError, UnsupportedError
+from pyonednn_q.models.peer_sessions import ready
 from pyonednn_q.native import Prepared
 from pyonednn_q.network.carrier import spec_of_array
+from pyonednn_q.shown import shortened
 
 if TYPE_CHECKING:
     from pyonednn_q.graph.graph import Graph
     from pyonednn_q.network import Compiled, Network
     from pyonednn_q.onnx.fused_node import FusedGraph
 
-__all__ = ["TimedForm", "node_samples"]
+__all__ = ["TimedForm", "node_samples", "peer_calls"]
 
 Array = np.ndarray[Any, Any]
 _NODE_ROUNDS = 15
@@ -110,3 +113,25 @@ def node_samples(forms: Sequence[TimedForm]) -> dict[str, dict[str, list[float]]
             for name, us in form.times().items():
                 samples[form.dtype].setdefault(name, []).append(max(us, 1e-3))
     return samples
+
+
+def peer_calls(
+    forms: Sequence[TimedForm],
+    peers: Sequence[str],
+    inputs: Mapping[str, Array],
+    threads: int,
+    refused: list[tuple[str, str]],
+) -> dict[tuple[str, str], Callable[[], object]]:
+    """Return calls of other runtimes, by dtype of the form and name."""
+    calls: dict[tuple[str, str], Callable[[], object]] = {}
+    for form in forms:
+        arrays = {
+            name: np.asarray(array, form.source.inputs[name].dtype)
+            for name, array in inputs.items()
+        }
+        for peer in peers:
+            try:
+                calls[form.dtype, peer] = ready(peer, form.source, arrays, threads)
+            except (UnsupportedError, ArgumentError) as error:
+                refused.append((f"{peer} {form.dtype}", shortened(str(error), 200)))
+    return calls

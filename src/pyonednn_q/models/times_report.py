@@ -12,7 +12,7 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.report import time, where
 from pyonednn_q.bench.row import OURS
 from pyonednn_q.bench.summary import paired_ratio
-from pyonednn_q.models.model_times import WHOLE
+from pyonednn_q.models.model_times import AT_ONCE, WHOLE
 from pyonednn_q.shown import printable
 from pyonednn_q.tables import Column, Table
 
@@ -43,7 +43,7 @@ def markdown(times: ModelTimes) -> str:
 
 def html(times: ModelTimes) -> str:
     """Return the report as a page that needs nothing else."""
-    layers = [row for row in times.run.rows if row.line != WHOLE and row.ops]
+    layers = [row for row in times.run.rows if row.line not in (WHOLE, AT_ONCE) and row.ops]
     parts: list[tuple[str, str]] = []
     for heading, table in _tables(times):
         parts.append((heading, page.wide(table)))
@@ -59,6 +59,8 @@ def html(times: ModelTimes) -> str:
 
 def _tables(times: ModelTimes) -> Iterator[tuple[str, Table]]:
     yield "The whole model", _whole(times)
+    if times.callers > 1:
+        yield f"The whole model, {times.callers} callers at once", _at_once(times)
     yield "Where the time goes", _shares(times)
     yield "Layers, in their places", _layers(times)
 
@@ -74,6 +76,27 @@ def _whole(times: ModelTimes) -> Table:
     for row in rows:
         form = "FP32" if row.dtype == _F32 else _own_form(times)
         cells += [[each.name, form, *_measured(each, ours)] for each in row.rivals]
+    return Table(columns, cells)
+
+
+def _at_once(times: ModelTimes) -> Table:
+    columns = [Column("runtime"), Column("form")]
+    names = ("median ms", "p90 ms", "p99 ms", "calls/s", "of ours")
+    columns += [Column(name, right=True) for name in names]
+    rows = [row for row in times.run.rows if row.line == AT_ONCE]
+    served = {
+        (row.dtype, each.name): times.callers * 1e6 * len(each.samples_us) / sum(each.samples_us)
+        for row in rows
+        for each in row.rivals
+    }
+    ours = served[rows[0].dtype, OURS]
+    cells = []
+    for row in rows:
+        form = "FP32" if row.dtype == _F32 else _own_form(times)
+        for each in row.rivals:
+            ordered, calls = sorted(each.samples_us), served[row.dtype, each.name]
+            waits = [f"{_quantile(ordered, share) / 1e3:.3f}" for share in (0.5, 0.9, 0.99)]
+            cells.append([each.name, form, *waits, f"{calls:.0f}", f"{calls / ours:.2f}"])
     return Table(columns, cells)
 
 
@@ -126,7 +149,7 @@ def _layers(times: ModelTimes) -> Table:
     columns += [Column("bound"), Column("implementation")]
     cells = []
     for row in run.rows:
-        if row.line == WHOLE or row.dtype == _F32:
+        if row.line in (WHOLE, AT_ONCE) or row.dtype == _F32:
             continue
         like, over = run.twin(row, _F32), run.over(row, _F32)
         floats = ["", ""] if like is None or over is None else [time(like.median_us), str(over)]
@@ -165,6 +188,13 @@ def _notes(times: ModelTimes) -> Iterator[str]:
         "many hundredths of the calls do not exceed; calls/s: by the median, each of a whole "
         f"batch; times ours: over our {_own_form(times)} form"
     )
+    if times.callers > 1:
+        yield (
+            "callers at once: threads of one process, which call without a pause; they share our "
+            "network, and have a session each of another runtime; calls/s: of all callers, by "
+            "what a call takes on average; of ours: against our "
+            f"{_own_form(times)} form"
+        )
     yield (
         "FP32: the same model with quantizers left out, weights and tensors as floats; layers: "
         "medians in their places in the network, with the caches as they are there"

@@ -1,0 +1,60 @@
+"""Several callers at once: what each of them waits for its call."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyonednn_q.native import runtime
+
+__all__ = ["waits_at_once"]
+
+_ROUNDS = 3
+_LEAST = 5  # calls of each caller in a round
+
+
+def waits_at_once(
+    runtimes: Sequence[Sequence[Callable[[], object]]], seconds: float, threads: int
+) -> list[list[float]]:
+    """Return what callers of each runtime wait while all of them call, in microseconds.
+
+    Parameters
+    ----------
+    runtimes : sequence of sequence of callable
+        Of each runtime, what each of its callers calls. They take turns: three rounds of all.
+    seconds : float
+        Of a runtime, all rounds together, and five calls of each caller in a round at least.
+    threads : int
+        Of a call.
+    """
+    waits: list[list[float]] = [[] for _ in runtimes]
+    for _ in range(_ROUNDS):
+        for calls, own in zip(runtimes, waits, strict=True):
+            start = threading.Barrier(len(calls))
+            with ThreadPoolExecutor(len(calls)) as pool:
+                work = [
+                    pool.submit(_waits, call, start, seconds / _ROUNDS, threads) for call in calls
+                ]
+                for each in work:
+                    own.extend(each.result())
+    return waits
+
+
+def _waits(
+    call: Callable[[], object], start: threading.Barrier, seconds: float, threads: int
+) -> list[float]:
+    try:
+        runtime.set_num_threads(threads)  # OpenMP has a number for each of its callers
+        call()
+        start.wait()
+    except BaseException:
+        start.abort()
+        raise
+    waits: list[float] = []
+    end = time.perf_counter() + seconds
+    while (begin := time.perf_counter()) < end or len(waits) < _LEAST:
+        call()
+        waits.append(1e6 * (time.perf_counter() - begin))
+    return waits
