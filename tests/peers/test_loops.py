@@ -131,6 +131,21 @@ def test_the_layers_around_become_int8_and_are_saved(name: str, tmp_path: Path) 
             assert pq.quantize.quality(right, own[output]).sqnr > 25
 
 
+def test_loops_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyonednn_q.onnx import loops
+
+    proto, _ = loop(0)
+    limit = next(each for each in proto.graph.initializer if each.name == "limit")
+    limit.CopyFrom(onnx.numpy_helper.from_array(np.asarray(np.inf, np.float32), "limit"))
+    own = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(proto)))
+    inputs = {"x": image(), "most": np.asarray(2**62, np.int64)}
+    for name, least in (("_MOST_STEPS", 50), ("_MOST_BYTES", 4096)):
+        with monkeypatch.context() as patch:
+            patch.setattr(loops, name, least)
+            with pytest.raises(UnsupportedError, match="running it step by step: refused; at most"):
+                own.run(inputs)
+
+
 def test_another_form_is_refused() -> None:
     proto, _ = loop(5)
     (node,) = (each for each in proto.graph.node if each.op_type == "Loop")

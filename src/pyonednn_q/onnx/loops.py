@@ -24,6 +24,9 @@ Call = Callable[[Values], tuple[Array, ...]]
 Run = Callable[[Values], list[Array]]
 Step = Callable[[tuple[Array, ...]], list[Array]]
 
+_MOST_STEPS = 1 << 20  # a minute or more of Python
+_MOST_BYTES = 1 << 30  # of what steps make
+
 
 def looped(node: GraphNode, run: Run) -> Call:
     """Return a call of a Loop or Scan.
@@ -43,18 +46,32 @@ def looped(node: GraphNode, run: Run) -> Call:
     Raises
     ------
     UnsupportedError
-        Of the call: what `run` raises; no step, and no dims of what steps would make.
+        Of the call: what `run` raises; no step, and no dims of what steps would make; more than
+        2^20 steps, or a GiB that they make.
     """
     body: Graph = node.attributes["body"]
     free = captured(node.attributes)
     own = len(node.inputs) - len(free)
-    turns = _loop if node.row is kinds.LOOP else _scan
+    is_loop = node.row is kinds.LOOP
+    turns = _loop if is_loop else _scan
+    # What is handed from step to step comes first, in a Loop behind a condition.
+    handed = own - (1 if is_loop else int(node.attributes["num_scan_inputs"]))
 
     def call(values: Values) -> tuple[Array, ...]:
         around = {n: values[name] for n, name in zip(free, node.inputs[own:], strict=True)}
 
+        steps = nbytes = 0
+
         def step(arrays: tuple[Array, ...]) -> list[Array]:
-            return run({**around, **dict(zip(body.inputs, arrays, strict=True))})
+            nonlocal steps, nbytes
+            results = run({**around, **dict(zip(body.inputs, arrays, strict=True))})
+            steps += 1
+            nbytes += sum(each.nbytes for each in results[handed:])
+            if steps > _MOST_STEPS or nbytes > _MOST_BYTES:
+                what = f"{node.kind} {node.name!r}"
+                got = f"at most {_MOST_STEPS} steps and {_MOST_BYTES} bytes of results"
+                raise UnsupportedError("refused", "running it step by step", what, got)
+            return results
 
         read = [values[name] if name else None for name in node.inputs[:own]]
         results = turns(node, body, read, step)
