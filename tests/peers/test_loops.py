@@ -146,6 +146,19 @@ def test_loops_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
                 own.run(inputs)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("scan_input_axes", [7]), ("scan_output_directions", [1, 1])]
+)
+def test_what_a_scan_is_told_wrong_is_a_typed_error(name: str, value: list[int]) -> None:
+    proto, _ = CASES["Scan"]
+    (node,) = (each for each in proto.graph.node if each.op_type == "Scan")
+    node.attribute.append(onnx.helper.make_attribute(name, value))
+    own = pq.onnx.Model(pq.onnx.fuse(pq.onnx.load(proto)))
+    node.attribute.pop()
+    with pytest.raises(UnsupportedError, match="running it step by step: failed"):
+        own.run({"x": image()})
+
+
 def test_another_form_is_refused() -> None:
     proto, _ = loop(5)
     (node,) = (each for each in proto.graph.node if each.op_type == "Loop")

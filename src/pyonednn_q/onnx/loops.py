@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from pyonednn_q.errors import UnsupportedError
+from pyonednn_q.errors import Error, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.subgraphs import captured
+from pyonednn_q.shown import shortened, shown
 
 __all__ = ["looped"]
 
@@ -60,6 +61,7 @@ def looped(node: GraphNode, run: Run) -> Call:
     def call(values: Values) -> tuple[Array, ...]:
         around = {n: values[name] for n, name in zip(free, node.inputs[own:], strict=True)}
 
+        what = f"{node.kind} {shown(node.name)}"
         steps = nbytes = 0
 
         def step(arrays: tuple[Array, ...]) -> list[Array]:
@@ -68,13 +70,18 @@ def looped(node: GraphNode, run: Run) -> Call:
             steps += 1
             nbytes += sum(each.nbytes for each in results[handed:])
             if steps > _MOST_STEPS or nbytes > _MOST_BYTES:
-                what = f"{node.kind} {node.name!r}"
                 got = f"at most {_MOST_STEPS} steps and {_MOST_BYTES} bytes of results"
                 raise UnsupportedError("refused", "running it step by step", what, got)
             return results
 
         read = [values[name] if name else None for name in node.inputs[:own]]
-        results = turns(node, body, read, step)
+        try:
+            results = turns(node, body, read, step)
+        except Error:
+            raise
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # of what it is told
+            detail = f"{type(error).__name__}: {shortened(str(error), 150)}"
+            raise UnsupportedError("failed", "running it step by step", what, detail) from None
         pairs = zip(node.outputs, results, strict=True)
         return tuple(each if name else np.empty(0) for name, each in pairs)
 
@@ -128,6 +135,6 @@ def _stacked(node: GraphNode, body: Graph, first: int, rows: list[list[Array]]) 
         return [np.stack(each) for each in zip(*rows, strict=True)]
     known = [*body.outputs.values()][first:]
     if any(each.dims is None or not each.dtype for each in known):
-        what = f"{node.kind} {node.name!r}"
+        what = f"{node.kind} {shown(node.name)}"
         raise UnsupportedError("refused", "no step", what, "dims of what it makes are not known")
     return [np.empty((0, *(each.dims or ())), np.dtype(each.dtype)) for each in known]

@@ -88,6 +88,11 @@ def check_graphs(
         wanted = "a condition and two branches of its outputs"
     else:
         known, is_right = [graphs.get("body")], len(graphs) == 1
+        if kind == kinds.SCAN.name:
+            number = attributes.get("num_scan_inputs")
+            is_right = is_right and isinstance(number, int) and 0 < number <= len(inputs)
+        else:
+            is_right = is_right and len(inputs) > 1  # a count and a condition
         more = int(kind == kinds.LOOP.name)  # the condition
         ends = [(len(inputs), len(outputs) + more)]
         wanted = "a body that reads its inputs and makes its outputs"
