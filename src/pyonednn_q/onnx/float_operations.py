@@ -36,7 +36,6 @@ from pyonednn_q.onnx.operations import (
 )
 from pyonednn_q.onnx.recurrences import RECURRENT, recurrent_nodes
 from pyonednn_q.onnx.reference_operators import DOUBTS
-from pyonednn_q.onnx.reference_resizing import taps_of
 
 Array = np.ndarray[Any, Any]
 
@@ -163,6 +162,8 @@ def _function(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
 def _resized(
     what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph
 ) -> tuple[Interpolation, ...]:
+    from pyonednn_q.onnx.reference_resizing import taps_of  # which the package onnx tells
+
     if len(what.inputs) < 3 or any(at not in constants for at in (2, 3) if what.input(at)):
         return ()
     src, dst = (dims_of(name, graph) for name in (what.inputs[0], what.outputs[0]))
