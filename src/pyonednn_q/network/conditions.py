@@ -14,7 +14,7 @@ import numpy as np
 from pyonednn_q.argument import flag, instance, one_of
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native.program import Pass
-from pyonednn_q.network.moves import known, strides_along
+from pyonednn_q.network.moves import dims_together, known, strides_along
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
@@ -108,11 +108,7 @@ class Compare:
             specs.insert(0 if self.is_first else len(specs), held)
         if len(specs) != 2:
             raise ArgumentError("src", f"{len(src)} tensors", "2, of which a constant is one")
-        try:
-            dims = np.broadcast_shapes(*(spec.dims for spec in specs))
-        except ValueError:
-            got = " and ".join(str(spec.dims) for spec in specs)
-            raise ShapeError("src", got, "dimensions that can be broadcast") from None
+        dims = dims_together(specs)
         strides = [*(strides_along(spec, dims) for spec in specs)]
         strides.append(list(known(TensorSpec.dense(dims, "u8"))))
         of = (self.alg, _TYPES[self.dtype][0])

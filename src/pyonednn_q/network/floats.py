@@ -14,7 +14,7 @@ from pyonednn_q.expr.steps import Eltwise
 from pyonednn_q.native import prepare
 from pyonednn_q.native.program import Pass
 from pyonednn_q.network.lowering import natural
-from pyonednn_q.network.moves import Transpose, known, strides_along
+from pyonednn_q.network.moves import Transpose, dims_together, known, strides_along
 from pyonednn_q.primitive.dense import MatMulProblem
 from pyonednn_q.primitive.problem import EltwiseProblem
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -61,11 +61,7 @@ class FloatArithmetic:
             specs.insert(0 if self.is_first else len(specs), held)
         if len(specs) != 2:
             raise ArgumentError("src", f"{len(src)} tensors", "2, of which a constant is one")
-        try:
-            dims = np.broadcast_shapes(*(spec.dims for spec in specs))
-        except ValueError:
-            got = " and ".join(str(spec.dims) for spec in specs)
-            raise ShapeError("src", got, "dimensions that can be broadcast") from None
+        dims = dims_together(specs)
         result = natural(dims, "f32")
         tensors = [at.specs[name] for name in src]
         like = next((s for s in tensors if s.dims == dims and not s.has_gaps), None)

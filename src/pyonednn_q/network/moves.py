@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -75,11 +76,7 @@ class Lookup:
         """Add the pass."""
         specs = [at.specs[name] for name in src]
         dtype = self.of(*specs)
-        try:
-            dims = np.broadcast_shapes(*(spec.dims for spec in specs))
-        except ValueError:
-            got = " and ".join(str(spec.dims) for spec in specs)
-            raise ShapeError("src", got, "dimensions that can be broadcast") from None
+        dims = dims_together(specs)
         result = natural(dims, dtype)
         whole_one = next((each for each in specs if each.dims == dims), None)
         if whole_one is not None and whole_one.nbytes == whole_one.size:
@@ -221,6 +218,21 @@ def known(spec: TensorSpec) -> tuple[int, ...]:
     """Return strides, which every tensor of a network has."""
     assert spec.strides is not None
     return spec.strides
+
+
+def dims_together(specs: Sequence[TensorSpec]) -> tuple[int, ...]:
+    """Return the dims to which tensors are broadcast, as NumPy's are.
+
+    Raises
+    ------
+    ShapeError
+        Naming src: dims that cannot be.
+    """
+    try:
+        return np.broadcast_shapes(*(spec.dims for spec in specs))
+    except ValueError:
+        got = " and ".join(str(spec.dims) for spec in specs)
+        raise ShapeError("src", got, "dimensions that can be broadcast") from None
 
 
 def strides_along(spec: TensorSpec, dims: tuple[int, ...]) -> list[int]:

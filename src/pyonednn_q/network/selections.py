@@ -18,7 +18,7 @@ from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native.program import Pass
 from pyonednn_q.network.floats import floats_of
 from pyonednn_q.network.lowering import natural
-from pyonednn_q.network.moves import known, strides_along
+from pyonednn_q.network.moves import dims_together, known, strides_along
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
@@ -136,11 +136,7 @@ class Where:
         for each in constants:
             is_tensor = each is None
             specs.append(next(left) if is_tensor else TensorSpec.dense(each.shape or (1,), "f32"))
-        try:
-            dims = np.broadcast_shapes(*(spec.dims for spec in specs))
-        except ValueError:
-            got = " and ".join(str(spec.dims) for spec in specs)
-            raise ShapeError("src", got, "dimensions that can be broadcast") from None
+        dims = dims_together(specs)
         result = natural(dims, "f32")
         strides = [*(strides_along(spec, dims) for spec in specs), known(result)]
         at.add(Pass.select(dims, strides, constants), src, dst, result)
