@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from pyonednn_q.argument import one_of
 from pyonednn_q.errors import Error
 
 __all__ = ["choice", "listed", "pattern", "percent", "positive", "single"]
@@ -62,8 +61,10 @@ def choice(argument: str, allowed: tuple[str, ...]) -> Callable[[str], str]:
     """Return a function that refuses what is not allowed."""
 
     def convert(text: str) -> str:
-        one_of(argument, text, allowed)
-        return text
+        # Here, as `doctor` parses its arguments where NumPy does not load.
+        from pyonednn_q.argument import one_of
+
+        return one_of(argument, text, allowed)
 
     return convert
 
