@@ -232,3 +232,12 @@ def test_dims_are_those_of_all_inputs() -> None:
     network = sequential(pq.Conv(weights(4, 4, 1, 1)))
     with pytest.raises(ArgumentError, match=r"^dims: got \[\]; wanted of \('x',\)"):
         pq.onnx.graph_of(network, {})
+
+
+def test_constants_of_a_graph_cannot_be_written_those_of_the_layer_can() -> None:
+    gain = np.linspace(1.0, 2.0, 8, dtype=np.float32)
+    network = Network(["x"], [Node("y", LayerNorm(gain, gain * 0), "x")], ["y"])
+    constants = pq.onnx.graph_of(network, {"x": IMAGE}).constants
+    assert np.array_equal(constants["y:gain"], gain)
+    assert not any(value.flags.writeable for value in constants.values())
+    assert gain.flags.writeable

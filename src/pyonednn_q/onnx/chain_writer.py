@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -13,11 +13,11 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.steps import Affine, Binary, Clip, Eltwise, Leaf, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.graph.kind import Kind
+from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.shown import shown
 
-__all__ = ["BINARY", "ChainWriter", "GraphWriting"]
+__all__ = ["BINARY", "ChainWriter"]
 
 Array = np.ndarray[Any, Any]
 
@@ -46,57 +46,12 @@ _FUNCTIONS = {
 _WITHOUT_NUMBERS = (kinds.RELU, kinds.HARD_SWISH, kinds.SOFTPLUS)
 
 
-class GraphWriting:
-    """The nodes and constants of a graph, while it is written.
-
-    Parameters
-    ----------
-    taken : iterable of str
-        Names that tensors have.
-
-    Attributes
-    ----------
-    nodes : list of GraphNode
-        In order.
-    constants : dict of str to ndarray
-        By name.
-    """
-
-    def __init__(self, taken: Iterable[str]) -> None:
-        self.nodes: list[GraphNode] = []
-        self.constants: dict[str, Array] = {}
-        self._taken = set(taken)
-
-    def node(
-        self, kind: Kind, reads: tuple[str, ...], dst: str, name: str = "", **attributes: object
-    ) -> str:
-        """Write a node, and return the tensor that it makes."""
-        frozen = MappingProxyType(attributes)
-        self.nodes.append(GraphNode(name or dst, kind.name, reads, (dst,), frozen))
-        return dst
-
-    def constant(self, name: str, value: Array) -> str:
-        """Return the name of a new constant."""
-        name = self.free(name)
-        self.constants[name] = value
-        return name
-
-    def free(self, name: str) -> str:
-        """Return a name that no tensor has."""
-        base, count = name, 1
-        while name in self._taken:
-            count += 1
-            name = f"{base}{count}"
-        self._taken.add(name)
-        return name
-
-
 class ChainWriter:
     """Writes a step of a chain.
 
     Parameters
     ----------
-    writing : GraphWriting
+    writing : GraphEdit
         Where its nodes go.
     value, dst : str
         The tensor that it reads, and the one that it makes.
@@ -108,7 +63,7 @@ class ChainWriter:
 
     def __init__(
         self,
-        writing: GraphWriting,
+        writing: GraphEdit,
         value: str,
         dst: str,
         ones: tuple[int, ...] = (),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.graph.graph import Graph, GraphNode
+from pyonednn_q.graph.kind import Kind
 from pyonednn_q.onnx.shape_inference import with_tensors
 
 Array = np.ndarray[Any, Any]
@@ -53,9 +54,16 @@ class GraphEdit:
     def constant(self, base: str, value: Array) -> str:
         """Add a constant; return its name."""
         name = self.free(base)
-        value.flags.writeable = False
-        self.constants[name] = value
+        self.constants[name] = value.view()  # the caller may write to his
+        self.constants[name].flags.writeable = False
         return name
+
+    def node(
+        self, kind: Kind, reads: tuple[str, ...], dst: str, name: str = "", **attributes: object
+    ) -> str:
+        """Add a node of ONNX's own domain, and return the tensor that it makes."""
+        self.nodes.append(GraphNode(name or dst, kind.name, reads, (dst,), attributes))
+        return dst
 
     def rename(self, name: str, other: str) -> None:
         """Let nodes that come read another tensor in the place of one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,8 @@ from pyonednn_q.network import (
     Softmax,
     Transpose,
 )
-from pyonednn_q.onnx.chain_writer import BINARY, ChainWriter, GraphWriting
+from pyonednn_q.onnx.chain_writer import BINARY, ChainWriter
+from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct
 from pyonednn_q.ops.operator import Operator
@@ -69,33 +70,35 @@ def graph_of(network: Network, dims: Any) -> Graph:  # noqa: ANN401 - a mapping
     known = named("dims", dims, tuple)
     if set(known) != set(network.inputs):
         raise ArgumentError("dims", shown(sorted(known)), f"of {shown(network.inputs)}")
-    writing = _Writing(network, {name: len(each) for name, each in known.items()})
-    for node in network.nodes:
-        writing.add(node)
     is_open = {name: any(isinstance(n, str) for n in each) for name, each in known.items()}
     inputs = {
         name: Value("float32", None if is_open[name] else integers("dims", each))
         for name, each in known.items()
     }
-    return Graph(
-        nodes=tuple(writing.nodes),
-        constants=writing.constants,
+    graph = Graph(
+        nodes=(),
+        constants={},
         inputs=inputs,
         outputs={name: Value("float32", None) for name in network.outputs},
         opsets={"": _OPSET},
         tensors=inputs,
         symbols={name: each for name, each in known.items() if is_open[name]},
     )
+    writing = _Writing(graph, network, {name: len(each) for name, each in known.items()})
+    for node in network.nodes:
+        writing.write(node)
+    return replace(graph, nodes=tuple(writing.nodes), constants=writing.constants)
 
 
-class _Writing(GraphWriting):
+class _Writing(GraphEdit):
     """What is written of a network, with the number of dims of each tensor."""
 
-    def __init__(self, network: Network, ranks: dict[str, int]) -> None:
-        super().__init__([*network.inputs, *(node.dst for node in network.nodes)])
+    def __init__(self, graph: Graph, network: Network, ranks: dict[str, int]) -> None:
+        super().__init__(graph)
+        self._taken.update(node.dst for node in network.nodes)
         self.ranks = ranks
 
-    def add(self, node: Node) -> None:
+    def write(self, node: Node) -> None:
         """Write what a node of the network computes."""
         what = node.runs
         if isinstance(what, Operator):
