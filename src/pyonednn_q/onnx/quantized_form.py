@@ -1,13 +1,14 @@
 """Float graphs between quantizers: which tensors become codes, and the graph that has them.
 
-A tensor becomes codes where a layer reads it, itself or through operations on codes. What follows a
-layer and belongs to its chain stays real, and so does what only float nodes read. Tensors that are
-moved to each other (pools, Concat, reshapes) share one scale, so that codes are moved.
+A tensor becomes codes where a layer reads it, itself or through operations on codes: as
+`place_quantizers` decides, of layers whose chains are known. What follows a layer and belongs to
+its chain stays real, and so does what only float nodes read. Tensors that are moved to each other
+(pools, Concat, reshapes) share one scale, so that codes are moved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -23,11 +24,25 @@ from pyonednn_q.onnx.passes import Change
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.onnx.spelled_activations import spelled
 from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.alignment import GraphOperator
+from pyonednn_q.quantize.placement import QuantizationTarget, QuantizerSpec
+from pyonednn_q.quantize.propagation import place_quantizers
 from pyonednn_q.quantize.quantizers import Quantizers
 
 Array = np.ndarray[Any, Any]
 Ends = Mapping[str, tuple[float, float]]
 Shared = dict[str, tuple[float, float]]
+
+# Every tensor of codes has quantizers here, so that they move through nothing. What chains take in
+# follows from dims and constants, not from kinds, and the way from ranges: `Quantizers` knows it.
+_LAYER, _OPERATION = "layer", "operation"
+_TARGET = QuantizationTarget(
+    quantized=((_LAYER, (QuantizerSpec("u8", symmetric=False),)),),
+    weights=(),
+    agnostic=(),
+    fused=(),
+    on_codes=(_OPERATION,),
+)
 
 
 class QuantizerPlacement:
@@ -56,73 +71,60 @@ class QuantizerPlacement:
         self._view = GraphView(graph)
         layers = layers_of(graph)
         self.layers = tuple(node for node in layers if node.name not in floats)
-        self._followers: set[int] = set()
-        self._narrow = {id(node) for node in self.layers}
-        self._float_results: set[str] = set()
+        self._owners = {id(node): node.name for node in layers}  # the layer whose chain has a node
         self._residuals: dict[str, str] = {}  # the layer that adds each
-        inside = self._chains(layers)
-        self.reals = frozenset({*graph.inputs, *self._float_results})
-        wanted = {node.inputs[0] for node in self.layers} | self._residuals.keys()
-        taken = {id(node) for node in layers}
-        for node in reversed(graph.nodes):
-            is_operation = node.row.is_on_codes and id(node) not in taken
-            if is_operation and node.outputs[0] in wanted - inside and not self.is_in_chain(node):
-                wanted |= {name for name in node.inputs if self._is_real(name)}
+        self._inside: set[str] = set()  # tensors within chains
+        # The later of two that meet takes the addition.
+        ends = [(layer.name, self._chain(layer)) for layer in reversed(layers)]
+        self.reals = frozenset({*graph.inputs, *(end for name, end in ends if name in floats)})
+        placed = place_quantizers(tuple(self._operators()), _TARGET)
+        coded = {each.tensor for each in placed}
         order = [*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]
-        self.tensors = tuple(n for n in order if n in wanted - inside and self._is_real(n))
+        self.tensors = tuple(name for name in order if name in coded)
+
+    def _operators(self) -> Iterator[GraphOperator]:
+        """Yield what may read codes: INT8 layers, what their chains add, operations on codes."""
+        sources = {id(node): node.inputs[:1] for node in self.layers}  # no weights, no bias
+        for node in self._graph.nodes:
+            layer = self._owners.get(id(node))
+            if layer in self._floats or (layer is None and not node.row.is_on_codes):
+                continue
+            names = sources.get(id(node), node.inputs)
+            reads = tuple(n for n in names if self._is_real(n) and n not in self._inside)
+            if reads:
+                kind = _OPERATION if layer is None else _LAYER
+                yield GraphOperator(kind, reads, node.outputs[0])
 
     def _is_real(self, name: str) -> bool:
-        return bool(name) and name not in self._graph.constants and self._dtype(name) == "float32"
-
-    def _dtype(self, name: str) -> str:
-        return self._view.dtype(name)
+        return name not in self._graph.constants and self._view.dtype(name) == "float32"
 
     def is_in_chain(self, node: GraphNode) -> bool:
-        """Tell whether a node belongs to the chain of a layer."""
-        return id(node) in self._followers
+        """Tell whether a node is a layer or belongs to the chain of one."""
+        return id(node) in self._owners
 
     def reads_floats(self, node: GraphNode) -> bool:
         """Tell whether a node reads the floats of a tensor that is there in both forms."""
-        if id(node) in self._narrow:
-            return False
-        is_float_layer = node.name in self._floats or self.is_in_chain(node)
-        return is_float_layer or not any(name in self.tensors for name in node.outputs)
+        if (layer := self._owners.get(id(node))) is not None:
+            return layer in self._floats
+        return not any(name in self.tensors for name in node.outputs)
 
-    def _chains(self, layers: tuple[GraphNode, ...]) -> set[str]:
-        """Return tensors within the chains of layers; note what additions of INT8 ones read."""
-        narrow = {id(node) for node in self.layers}
-        inside: set[str] = set()
-        for layer in reversed(layers):  # the later of two that meet takes the addition
-            value, is_open = layer.outputs[0], True
-            while is_open:
-                steps = self._next(value)
-                own = {value, *(name for node in steps for name in node.outputs)}
-                others = {
-                    name
-                    for node in steps
-                    for name in node.inputs
-                    if self._is_real(name) and name not in own
-                }
-                if (
-                    not steps
-                    or id(steps[-1]) in self._followers
-                    or (others & self._residuals.keys())
-                ):
-                    break
-                if others:
-                    if len(others) > 1 or steps[-1].row.chain not in {"add", "sub", "mul"}:
-                        break
-                    if id(layer) in narrow:
-                        self._residuals.update(dict.fromkeys(others, layer.name))
-                self._followers |= {id(node) for node in steps}
-                if id(layer) in narrow:
-                    self._narrow |= {id(node) for node in steps}
-                inside |= {value, *(node.outputs[0] for node in steps[:-1])}
-                value = steps[-1].outputs[0]
-                is_open = not others or self._is_activation_behind(value)
-            if id(layer) not in narrow:
-                self._float_results.add(value)
-        return inside
+    def _chain(self, layer: GraphNode) -> str:
+        """Note which nodes and tensors a layer's chain has, and what it adds; return its end."""
+        value, is_open = layer.outputs[0], True
+        while is_open and (steps := self._next(value)):
+            own = {value, *(name for node in steps for name in node.outputs)}
+            reads = {name for node in steps for name in node.inputs if self._is_real(name)}
+            others, last = reads - own, steps[-1]
+            is_taken = id(last) in self._owners or others & self._residuals.keys()
+            if is_taken or len(others) > (last.row.chain in {"add", "sub", "mul"}):
+                break
+            if layer.name not in self._floats:
+                self._residuals.update(dict.fromkeys(others, layer.name))
+            self._owners.update(dict.fromkeys(map(id, steps), layer.name))
+            self._inside |= {value, *(node.outputs[0] for node in steps[:-1])}
+            value = last.outputs[0]
+            is_open = not others or self._is_activation_behind(value)
+        return value
 
     def _is_activation_behind(self, value: str) -> bool:
         steps = self._next(value)
@@ -285,49 +287,41 @@ def quantized_form(
         wanted = f"at least {kinds.DEQUANTIZE.axis_since}: onnx.version_converter.convert_version"
         raise ArgumentError("graph", f"opset {graph.opset}", wanted)
     placement = QuantizerPlacement(graph, floats)
-    constants: dict[str, Array] = dict(graph.constants)
-    taken = {*graph.constants, *graph.inputs, *graph.tensors}
+    edit = GraphEdit(graph)
     layers = {id(node) for node in placement.layers}
     renamed: dict[str, str] = {}
     beside: dict[str, tuple[GraphNode, GraphNode]] = {}
     outputs = quantized_outputs(graph, quantizers)
-    inner = {name: _new(f"{name}:float", taken) for name in outputs}  # before their quantizers
+    inner = {name: edit.free(f"{name}:float") for name in outputs}  # before their quantizers
     coded: dict[str, Value] = {}
     for name, q in _activations(graph, ranges, placement, quantizers).items():
-        names = {part: _new(f"{name}:{part}", taken) for part in ("scale", "point", "codes")}
-        constants[names["scale"]] = np.asarray(np.float32(q.scale))
-        constants[names["point"]] = np.asarray(q.zero_point, dtypes.numpy_dtype(q.dtype)).reshape(
-            ()
-        )
-        renamed[name] = name if name in inner else _new(f"{name}:real", taken)
-        numbers = names["scale"], names["point"]
-        into = _node(kinds.QUANTIZE.name, (inner.get(name, name), *numbers), names["codes"])
-        back = _node(kinds.DEQUANTIZE.name, (names["codes"], *numbers), renamed[name])
+        dtype = dtypes.numpy_dtype(q.dtype)
+        scale = edit.constant(f"{name}:scale", np.asarray(np.float32(q.scale)))
+        point = edit.constant(f"{name}:point", np.asarray(q.zero_point, dtype).reshape(()))
+        codes = edit.free(f"{name}:codes")
+        renamed[name] = name if name in inner else edit.free(f"{name}:real")
+        into = _node(kinds.QUANTIZE.name, (inner.get(name, name), scale, point), codes)
+        back = _node(kinds.DEQUANTIZE.name, (codes, scale, point), renamed[name])
         beside[name] = into, back
         dims = graph.tensors[name].dims if name in graph.tensors else None
-        coded[names["codes"]] = Value(dtypes.numpy_dtype(q.dtype).name, dims, q)
-    nodes: list[GraphNode] = [each for name in graph.inputs for each in beside.get(name, ())]
+        coded[codes] = Value(dtype.name, dims, q)
+    edit.nodes += [each for name in graph.inputs for each in beside.get(name, ())]
     for node in graph.nodes:
         inputs = tuple(renamed.get(name, name) for name in node.inputs)
         if id(node) in layers:
-            wei, axis = node.inputs[1], channels_axis(node, constants[node.inputs[1]])
-            codes, q = quantizers.weights(node.name, constants[wei], axis)
-            real, back = _weights(wei, codes, q, constants, taken)
-            nodes.append(back)
-            inputs = (inputs[0], real, *inputs[2:])
+            wei = graph.constants[node.inputs[1]]
+            codes_and_q = quantizers.weights(node.name, wei, channels_axis(node, wei))
+            back = _weights(edit, node.inputs[1], *codes_and_q)
+            edit.nodes.append(back)
+            inputs = (inputs[0], back.outputs[0], *inputs[2:])
         elif placement.reads_floats(node):
             pairs = zip(node.inputs, inputs, strict=True)
             inputs = tuple(name if name in placement.reals else real for name, real in pairs)
         results = tuple(inner.get(name, name) for name in node.outputs)
-        nodes.append(replace(node, inputs=inputs, outputs=results))
-        nodes += [each for name in node.outputs for each in beside.get(name, ())]
+        edit.nodes.append(replace(node, inputs=inputs, outputs=results))
+        edit.nodes += [each for name in node.outputs for each in beside.get(name, ())]
     tensors = {**graph.tensors, **{inner[name]: graph.outputs[name] for name in outputs}, **coded}
-    return replace(
-        graph,
-        nodes=tuple(nodes),
-        constants=MappingProxyType(constants),
-        tensors=MappingProxyType(tensors),
-    )
+    return replace(graph, nodes=tuple(edit.nodes), constants=edit.constants, tensors=tensors)
 
 
 def _activations(
@@ -356,17 +350,14 @@ def codes_name(nodes: tuple[GraphNode, ...]) -> dict[str, str]:
     return {node.outputs[0]: node.inputs[0] for node in nodes if node.row is kinds.QUANTIZE}
 
 
-def _weights(
-    wei: str, codes: Array, q: QParams, constants: dict[str, Array], taken: set[str]
-) -> tuple[str, GraphNode]:
-    names = {part: _new(f"{wei}:{part}", taken) for part in ("scale", "point", "codes", "real")}
+def _weights(edit: GraphEdit, wei: str, codes: Array, q: QParams) -> GraphNode:
+    """Return what makes real weights of their codes, which it adds."""
     scale = np.asarray(q.scale, np.float32)
-    constants[names["scale"]] = scale
-    constants[names["point"]] = np.broadcast_to(np.asarray(q.zero_point, np.int8), scale.shape)
-    constants[names["codes"]] = codes
-    inputs = (names["codes"], names["scale"], names["point"])
+    point = np.broadcast_to(np.asarray(q.zero_point, np.int8), scale.shape)
+    numbers = [edit.constant(f"{wei}:scale", scale), edit.constant(f"{wei}:point", point)]
+    inputs = (edit.constant(f"{wei}:codes", codes), *numbers)
     attributes = {} if q.axis is None else {"axis": q.axis}
-    return names["real"], _node(kinds.DEQUANTIZE.name, inputs, names["real"], attributes)
+    return _node(kinds.DEQUANTIZE.name, inputs, edit.free(f"{wei}:real"), attributes)
 
 
 def channels_axis(node: GraphNode, wei: Array) -> int | None:
@@ -385,12 +376,3 @@ def _node(
 ) -> GraphNode:
     frozen = MappingProxyType(dict(attributes or {}))
     return GraphNode(output, operator, inputs, (output,), frozen)
-
-
-def _new(name: str, taken: set[str]) -> str:
-    base, count = name, 1
-    while name in taken:
-        count += 1
-        name = f"{base}{count}"
-    taken.add(name)
-    return name

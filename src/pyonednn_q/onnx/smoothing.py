@@ -100,9 +100,7 @@ def _groups(plain: Graph, base: Graph) -> dict[str, list[GraphNode]]:
         producer, readers = view.producer.get(name), view.readers.get(name, [])
         if producer is None or view.reads(name) != len(readers) or not readers:
             continue
-        is_dividing = (
-            id(producer) in layers or placement.is_in_chain(producer) or _is_norm(producer, base)
-        )
+        is_dividing = placement.is_in_chain(producer) or _is_norm(producer, base)
         if not is_dividing or not all(id(node) in layers for node in readers):
             continue
         same = [own.get(node.name) for node in readers]

@@ -79,6 +79,9 @@ class QuantizationTarget:
         Those of them whose sources must have one scale.
     fused : tuple of str
         Kinds that a dense operator takes in behind it, in any number and order.
+    on_codes : tuple of str
+        Kinds that compute codes of codes, but are not worth codes by themselves: their sources have
+        quantizers where their result has one, in the ways of the first kind of `quantized`.
     """
 
     quantized: tuple[tuple[str, tuple[QuantizerSpec, ...]], ...]
@@ -86,9 +89,10 @@ class QuantizationTarget:
     agnostic: tuple[str, ...] = AGNOSTIC
     linked: tuple[str, ...] = ("concat",)
     fused: tuple[str, ...] = ("add", "batch_norm", "mul", *_POINTWISE)
+    on_codes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("agnostic", "linked", "fused"):
+        for name in ("agnostic", "linked", "fused", "on_codes"):
             object.__setattr__(self, name, items(name, getattr(self, name), str))
         for name in ("quantized", "weights"):
             pairs = [items(name, pair, object) for pair in items(name, getattr(self, name), object)]

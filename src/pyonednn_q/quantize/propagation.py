@@ -3,6 +3,7 @@
     a quantizer begins at each source of an operator that runs quantized, and moves up
     through           operators that only move or choose values (agnostic): one quantizer serves all
     stays free        between the operators of a fused sequence: convolution, then add, then relu
+    begins again      at the sources of what computes on codes, where its result has a quantizer
     stops             at the result of anything else, at a network's input, at an ignored operator,
                       and where a tensor is also read as floats or in another way
     outputs           have quantizers too, if that is wanted: as the first kind of the target
@@ -111,7 +112,7 @@ class _Propagation:
         *,
         outputs: bool,
     ) -> None:
-        self.operators, self.target = operators, target
+        self.target = target
         self.ways = dict(target.quantized)
         self.producer = {operator.result: operator for operator in operators}
         self.readers: dict[str, list[GraphOperator]] = {}
@@ -119,27 +120,29 @@ class _Propagation:
             for source in dict.fromkeys(operator.sources):
                 self.readers.setdefault(source, []).append(operator)
         self.ignored = {each.result for each in operators if scoped(each.result, ignored)}
+        moving = {each.result for each in operators if each.kind in target.agnostic}
+        self.moving = moving - self.ignored
         ends = {operator.result for operator in operators} - set(self.readers)
         self.outputs = ends if outputs and target.quantized else set()
         self.inside = self._fused()
         self.moved: dict[str, _Demand] = {}  # by the result of an agnostic operator
+        self.coded: set[str] = set()  # tensors with quantizers
         self.groups = 0
         self.found: list[Placement] = []
 
     def placements(self, linked: Sequence[Sequence[str]], *, inputs: bool) -> tuple[Placement, ...]:
-        for operator in reversed(self.operators):
-            self._resolve(operator.result, operator)
         sources = [name for name in self.readers if name not in self.producer]
-        for name in reversed(sources) if inputs else ():
-            self._resolve(name, None)
         order = {name: at for at, name in enumerate([*sources, *self.producer])}
+        for name in reversed(order):
+            if inputs or name in self.producer:
+                self._resolve(name)
         placed = sorted(self.found, key=lambda each: order[each.tensor])
         return tuple(self._joined(placed, linked))
 
     def _fused(self) -> set[tuple[str, str]]:
         """Return the edges (tensor, reader) inside fused sequences."""
         edges: set[tuple[str, str]] = set()
-        for operator in self.operators:
+        for operator in self.producer.values():
             if operator.kind not in DENSE or operator.result in self.ignored:
                 continue
             at = operator.result
@@ -156,9 +159,11 @@ class _Propagation:
             return None
         if reader.kind in self.ways:
             return _Demand(self.ways[reader.kind], (reader.result,), None)
+        if reader.kind in self.target.on_codes and reader.result in self.coded:
+            return _Demand(self.target.quantized[0][1], (reader.result,), None)
         return self.moved.get(reader.result)
 
-    def _resolve(self, tensor: str, producer: GraphOperator | None) -> None:
+    def _resolve(self, tensor: str) -> None:
         wants = [(each, self._wanted(tensor, each)) for each in self.readers.get(tensor, [])]
         plain = [reader for reader, demand in wants if demand is None]
         merged: list[_Demand] = []
@@ -169,19 +174,15 @@ class _Propagation:
                 merged.append(demand)
         if not merged:
             return
-        passes = (
-            producer is not None
-            and producer.kind in self.target.agnostic
-            and producer.result not in self.ignored
-        )
-        if passes and producer and not plain and len(merged) == 1:
+        if tensor in self.moving and not plain and len(merged) == 1:
             demand = merged[0]
-            if producer.kind in self.target.linked and demand.group is None:
+            if self.producer[tensor].kind in self.target.linked and demand.group is None:
                 demand = _Demand(demand.specs, demand.readers, self.groups)
                 self.groups += 1
             self.moved[tensor] = demand
             return
-        reason = self._reason(producer, plain, len(merged))
+        self.coded.add(tensor)
+        reason = self._reason(tensor, plain, len(merged))
         for demand in merged:
             spec = demand.specs[0]
             self.found.append(Placement(tensor, demand.readers, spec, demand.group, reason))
@@ -206,13 +207,10 @@ class _Propagation:
         }
         return one
 
-    def _reason(self, producer: GraphOperator | None, plain: list[GraphOperator], ways: int) -> str:
-        if producer is None:
-            reason = "the network's input"
-        elif producer.result in self.ignored:
-            reason = f"the result of {producer.kind}, which is ignored"
-        else:
-            reason = f"the result of {producer.kind}"
+    def _reason(self, tensor: str, plain: list[GraphOperator], ways: int) -> str:
+        producer = self.producer.get(tensor)
+        reason = f"the result of {producer.kind}" if producer else "the network's input"
+        reason += ", which is ignored" if tensor in self.ignored else ""
         if plain:
             reason += f", which {', '.join(each.result for each in plain)} read as floats"
         return reason + (", quantized in several ways" if ways > 1 else "")
@@ -239,9 +237,11 @@ class _Propagation:
 
 
 def _check(operators: tuple[GraphOperator, ...]) -> None:
-    results = [operator.result for operator in operators]
+    last = {operator.result: at for at, operator in enumerate(operators)}
+    written: set[str] = set()
     for at, operator in enumerate(operators):
-        late = set(operator.sources) & set(results[at:])
-        if late or operator.result in results[:at] or not operator.sources:
+        is_late = any(last.get(source, -1) >= at for source in operator.sources)
+        if is_late or operator.result in written or not operator.sources:
             got = f"{shown(operator.result)} of {shown(operator.sources)}"
             raise ArgumentError("graph", got, "operators in order, each with sources before it")
+        written.add(operator.result)

@@ -112,6 +112,31 @@ def test_readers_without_a_common_way_have_quantizers_of_their_own() -> None:
     assert apart[0].reason.endswith("quantized in several ways")
 
 
+def test_what_runs_on_codes_reads_them_where_its_result_has_a_quantizer() -> None:
+    u8, s8 = QuantizerSpec("u8", symmetric=False), QuantizerSpec("s8", symmetric=True)
+    quantized = ("conv", (u8, s8)), ("lstm", (s8,))
+    target = QuantizationTarget(quantized, (), fused=(), on_codes=("add", "relu"))
+    graph = op("relu", "x", "a"), op("add", "a y", "b"), op("max_pool", "b", "c")
+    below = op("conv", "c", "d"), op("relu", "d", "e")
+    assert where(*graph, *below, target=target) == {
+        "x": ("a",),
+        "y": ("b",),
+        "a": ("b",),
+        "b": ("d",),
+    }
+    assert where(*graph, op("softmax", "c", "d"), target=target) == {}
+    assert where(*graph, *below, target=target, ignored=["b"]) == {"b": ("d",)}
+    placed = place_quantizers((*graph, op("lstm", "c", "d")), target)
+    assert {p.tensor: p.spec for p in placed} == {"x": u8, "y": u8, "a": u8, "b": s8}
+    still = QuantizationTarget(quantized, (), agnostic=(), fused=(), on_codes=("add", "max_pool"))
+    assert where(*graph, *below, target=still) == {
+        "y": ("b",),
+        "a": ("b",),
+        "b": ("c",),
+        "c": ("d",),
+    }
+
+
 def test_scales_that_must_agree_by_hand() -> None:
     graph = op("conv", "x", "a"), op("conv", "y", "b")
     placed = place_quantizers(graph, TARGET, linked=[("x", "y")])
