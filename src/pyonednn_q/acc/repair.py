@@ -47,7 +47,7 @@ class Repair:
     wei : ndarray of int8
         Codes of the new weights, in the dimensions of the old ones.
     factor : ndarray of float
-        Of shape (C,): by what to multiply the weight scale of each output channel.
+        Factors, (C,), by which to multiply the weight scale of each output channel.
     changed : tuple of int
         Indices of the output channels whose weights changed.
     sqnr : tuple of float

@@ -56,7 +56,7 @@ def compose(
     chain : Chain
         From  x = src_scale · wei_scale · acc + bias  to the real value that is stored.
     facts : PrimitiveFacts
-        Of the primitive.
+        Facts of the primitive.
     policy : {"bitwise", "real", "fast"}
         Which promises of rewrites are enough.
     rules : RuleSet

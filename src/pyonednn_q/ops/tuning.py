@@ -185,7 +185,7 @@ def calls_of(
     Parameters
     ----------
     planned, problem, chain, layout
-        As of `tune`.
+        Arguments of `tune`.
     place : int
         Bytes from a page to each array.
     """
