@@ -50,7 +50,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Kind = TypeVar("Kind")
 
-MANY = 1 << 20  # items of a sequence: whoever passes more passes something without an end
+MANY = 1 << 20  # items of a sequence: a longer one counts as endless
 _BEYOND_F32 = 2.0**128 - 2.0**103  # the least number that float32 rounds to infinity
 _NO_SEQUENCE = (str, bytes, bytearray, AbstractSet, Mapping)
 _INTEGERS = "a sequence of integers"

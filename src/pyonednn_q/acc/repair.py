@@ -4,7 +4,7 @@
     7bit    they are scaled down to [-64, 64], where nothing can, however pairs are formed
     even    convolutions of s8 sources: odd weights are rounded to even ones, which lose nothing
 
-A weight scale grows by as much as its weights shrink. The cost is told as SQNR: the power of the
+A weight scale grows by as much as its weights shrink. The cost is given as SQNR: the power of the
 weights over that of what they lost. Activations of 7 bits are safe with any weights.
 """
 

@@ -220,7 +220,7 @@ class Pass:
 
     @classmethod
     def conversion(cls, count: int, src: str, dst: str) -> Pass:
-        """Return so many numbers without gaps in another type."""
+        """Return `count` numbers without gaps in another type."""
         return cls(runtime.core.conversion_pass(count, src, dst), f"{count} {src} as {dst}")
 
     @classmethod

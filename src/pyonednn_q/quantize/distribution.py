@@ -224,7 +224,7 @@ def _squared_error(
 
 
 def _rounded(values: Array, precision: int) -> Array:
-    """Return values to nearest, in so many significant bits; ties away from 0."""
+    """Return values rounded to `precision` significant bits; ties away from 0."""
     dropped = _MANTISSA + 1 - precision
     if not dropped:
         return values + 0.0
