@@ -306,7 +306,7 @@ def page(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield f"All features: {', '.join(short(set().union(*every.values())))}.\n"
     yield "Only products have operands per row. The last column is what else is missing: what"
     yield "oneDNN does not offer there or the guard table forbids; in parentheses what was run,"
-    yield "but with no result by which orders differ.\n"
+    yield "but whose outputs could not tell two orders of operations apart.\n"
     letters: dict[tuple[str, ...], str] = {}
     lines = []
     for row in rows:

@@ -1,8 +1,8 @@
 """What a single argument must be, and the fields of a value: the checks that everything shares.
 
-Each names the argument when it refuses, and returns the value as a plain one of ours. A caller's
-object may do anything when it is asked for a number, an item or an array: what it raises is what
-is wrong with the argument.
+Each names the argument when it refuses, and returns the value as a plain one of ours. An exception
+that a caller's object raises, when it is asked for a number, an item or an array, becomes an
+`ArgumentError` that names the argument.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 Kind = TypeVar("Kind")
 
-MANY = 1 << 20  # items of a sequence: whoever passes more passes something without an end
+MANY = 1 << 20  # items of a sequence: a longer one counts as endless
 _BEYOND_F32 = 2.0**128 - 2.0**103  # the least number that float32 rounds to infinity
 _NO_SEQUENCE = (str, bytes, bytearray, AbstractSet, Mapping)
 _INTEGERS = "a sequence of integers"
@@ -230,7 +230,7 @@ def numbers(argument: str, value: object, kinds: str = "iuf") -> Array:
     value : array_like
         It is not copied if it is an array.
     kinds : str
-        Of NumPy's dtypes: signed and unsigned integers, floats, booleans ("b").
+        Kinds of NumPy dtypes that are taken: signed and unsigned integers, floats, booleans ("b").
 
     Raises
     ------

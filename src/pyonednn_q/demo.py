@@ -113,7 +113,7 @@ def fit(digits: Digits, seed: int) -> list[Fitted]:
     digits : Digits
         What is held out is not read.
     seed : int
-        Of the first weights of the dense layers, and of the order in which they see images.
+        Seed of the first weights of the dense layers, and of the order in which they see images.
 
     Returns
     -------

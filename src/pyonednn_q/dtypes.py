@@ -61,7 +61,7 @@ def checked(name: object, argument: str = "dtype", allowed: Collection[str] = NA
     Parameters
     ----------
     name : str, numpy.dtype or NumPy scalar type
-        Of a data type: ``"u8"``, ``"uint8"``, ``np.uint8`` and ``np.dtype("uint8")`` are one.
+        Name of a data type: ``"u8"``, ``"uint8"``, ``np.uint8`` and ``np.dtype("uint8")`` are one.
     argument : str
         Whose data type it is, for the message.
     allowed : collection of str

@@ -124,7 +124,7 @@ class QParams:
         Returns
         -------
         ndarray
-            Of `dtype`, shaped like `x`.
+            Codes of `dtype`, shaped like `x`.
 
         Raises
         ------
@@ -148,7 +148,8 @@ class QParams:
         Parameters
         ----------
         q : array_like
-            Of `dtype`; codes of 4 bits also in int8 (s4) or uint8 (u4), as `unpack4` returns them.
+            Codes of `dtype`; those of 4 bits also in int8 (s4) or uint8 (u4), as `unpack4` returns
+            them.
 
         Raises
         ------

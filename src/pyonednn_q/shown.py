@@ -1,4 +1,4 @@
-"""Any value as a short text, for messages: at most some words, for the price of some words.
+"""Any value as a short text, for messages: short and cheap, whatever the value.
 
 A message is about what a caller passed, which may be a million numbers, a text without end, or an
 object whose own ``__repr__`` raises.

@@ -75,6 +75,7 @@ SHOWN = [
     for page in (
         "README.md",
         "docs/calls.md",
+        "docs/composer.md",
         "docs/dialects.md",
         "docs/fake_quantize.md",
         "docs/from_onnx.md",
@@ -85,7 +86,9 @@ SHOWN = [
         "docs/quantize.md",
     )
     for shown in re.findall(
-        r"```python\n(.*?)```(?:(?!```).)*```text\n(.*?)```", (ROOT / page).read_text(), re.DOTALL
+        r"```python\n((?:(?!```).)*)```(?:(?!```).)*```text\n(.*?)```",
+        (ROOT / page).read_text(),
+        re.DOTALL,
     )
 ]
 

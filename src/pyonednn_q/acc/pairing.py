@@ -16,9 +16,9 @@ weights and looking which results saturate, and then proven on whole sums (docs/
 
 Row and column belong to `brg_conv_fwd` on AVX-512, which rearranges a single input channel if the
 processor has the byte permutation of AVX512_VBMI. The processor itself is asked, whatever
-`ONEDNN_MAX_CPU_ISA` says: no processor without VNNI has it but Cannon Lake, and every newer one
-that is told to do without VNNI has. `jit_int8`, which takes over where the other is known to be
-wrong, sums a single channel in 32 bits.
+`ONEDNN_MAX_CPU_ISA` says: without VNNI, only Cannon Lake has it, and newer processors that this
+variable limits to instruction sets without VNNI. `jit_int8`, which takes over where the other is
+known to be wrong, sums a single channel in 32 bits.
 
 An s8 source is made unsigned by adding 128, which is taken off again in 32 bits. Convolutions also
 halve the weights (ties to even) and double the result, so that nothing can saturate; an odd weight

@@ -4,7 +4,7 @@
     7bit    they are scaled down to [-64, 64], where nothing can, however pairs are formed
     even    convolutions of s8 sources: odd weights are rounded to even ones, which lose nothing
 
-A weight scale grows by as much as its weights shrink. The cost is told as SQNR: the power of the
+A weight scale grows by as much as its weights shrink. The cost is given as SQNR: the power of the
 weights over that of what they lost. Activations of 7 bits are safe with any weights.
 """
 
@@ -47,7 +47,7 @@ class Repair:
     wei : ndarray of int8
         Codes of the new weights, in the dimensions of the old ones.
     factor : ndarray of float
-        Of shape (C,): by what to multiply the weight scale of each output channel.
+        Factors, (C,), by which to multiply the weight scale of each output channel.
     changed : tuple of int
         Indices of the output channels whose weights changed.
     sqnr : tuple of float

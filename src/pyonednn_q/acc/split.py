@@ -54,7 +54,7 @@ def stores_sums(problem: DenseProblem, impl: str, version: tuple[int, ...]) -> b
     impl : str
         As the library names it.
     version : tuple of int
-        Of oneDNN.
+        Version of oneDNN.
     """
     return problem.src.dtype == "u8" and any(
         impl.startswith(name) and "amx" not in impl and problem.kind in kinds and version >= since
@@ -69,7 +69,7 @@ class Part:
     Attributes
     ----------
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        Of some input channels, or of all.
+        Problem over some input channels, or over all.
     wei : ndarray of int8
         In its dims; 0 for products of another part.
     start, stop : int

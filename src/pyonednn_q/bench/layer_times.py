@@ -26,7 +26,7 @@ def layer_times(
     Parameters
     ----------
     layers : mapping of str to mapping of int to callable
-        Of each layer and width what runs it once: ``lambda: conv(src, out=dst)``. All widths of all
+        What runs each layer once, by width: ``lambda: conv(src, out=dst)``. All widths of all
         layers take turns, so that what the machine does meanwhile meets all of them.
     min_time : float
         Timed seconds of each, on average.

@@ -147,8 +147,8 @@ class Shape:
     def products(self) -> int:
         """Multiplications of a source and a weight: those with padding are not counted.
 
-        Of a convolution, those of which the source lies outside; of a deconvolution, those that
-        would be added outside of dst.
+        Padding means, for a convolution, products whose source lies outside; for a deconvolution,
+        those that would be added outside of dst.
         """
         if self.kind not in _WINDOWED:
             return self.macs

@@ -121,7 +121,7 @@ def total_ratio(
     Parameters
     ----------
     above, below : sequence of (int, array_like)
-        Of each line how often it counts, and its samples; both have the same lines.
+        Lines: how often each counts, and its samples; both have the same lines.
 
     Raises
     ------

@@ -298,7 +298,7 @@ class Meaning:
         return Band(np.where(whole > _S32_SATURATED, _S32_SATURATED, whole), whole)
 
     def _near(self, acc: F64, levels: float, relative: float, of_acc: float) -> Band:
-        """Return what is as near to the real value as another runtime's arithmetic comes."""
+        """Return the band around the real value that another runtime's arithmetic keeps to."""
         bias = _NOTHING if self.bias is None else self.bias
         count = bias if self.bias_in_acc else _NOTHING
         real = bias if not self.bias_in_acc else _NOTHING

@@ -172,7 +172,7 @@ class Places:
     Attributes
     ----------
     geometry : Geometry
-        Of the call.
+        Geometry of the call.
     index : tuple of ndarray
         One array for each dimension of dst but the channels'.
     """

@@ -77,18 +77,18 @@ def entering(
     problem : Problem
         One without products of weights.
     sample : Slots
-        Of its dst.
+        Sample of the places of its dst.
     arrays : mapping of str to ndarray
         Its sources, by the names of its tensors.
     scales : mapping of str to ndarray
-        Of src and src1, which broadcast to them; 1 where there is none.
+        Scales of src and src1, which broadcast to them; 1 where there is none.
     src_zero_point : ndarray
         It broadcasts to src.
 
     Raises
     ------
     KeyError
-        Of another kind.
+        The problem is of another kind.
     """
     if isinstance(problem, SumProblem):
         terms = [

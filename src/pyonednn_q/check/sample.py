@@ -85,7 +85,7 @@ class Slots:
     Attributes
     ----------
     dims : tuple of int
-        Of the result.
+        Dims of the result.
     axis : int
         The dimension of its channels.
     index : tuple of ndarray
@@ -108,13 +108,13 @@ class Slots:
         Parameters
         ----------
         dims : tuple of int
-            Of the result; none is 0.
+            Dims of the result; none is 0.
         axis : int
             The dimension of the channels.
         terms : int
             How many products an element is the sum of.
         groups : int
-            Of channels.
+            Number of groups of channels.
         far : bool
             Whether terms of weights lie far from each other: to read them takes longer.
 

@@ -299,7 +299,7 @@ def choose(
     before : sequence of PostOp
         What stands before.
     facts : PrimitiveFacts
-        Of the primitive; what it costs depends on it.
+        Facts of the primitive, on which the cost depends.
     policy : {"bitwise", "real", "fast"}
         What may be promised.
 

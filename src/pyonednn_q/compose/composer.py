@@ -56,7 +56,7 @@ def compose(
     chain : Chain
         From  x = src_scale · wei_scale · acc + bias  to the real value that is stored.
     facts : PrimitiveFacts
-        Of the primitive.
+        Facts of the primitive.
     policy : {"bitwise", "real", "fast"}
         Which promises of rewrites are enough.
     rules : RuleSet
@@ -162,7 +162,7 @@ compose_chain = compose
 
 
 def _added(chain: Chain, facts: PrimitiveFacts) -> Vec | None:
-    """Return what is added to the accumulator, if that with whole numbers is all that is asked.
+    """Return the whole numbers added to the accumulator, if the plan asks for nothing else.
 
     In units of the accumulator: the bias, unless its values come later, and dst's zero point.
     ``None`` where something else is asked.

@@ -40,7 +40,7 @@ class Layer:
     asked, problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         What was asked for, and what runs: an inner product with a zero point runs as a matmul.
     plan : Plan
-        Of the primitive, for `problem`.
+        Plan of the primitive, for `problem`.
     wei : ndarray of int8
         Codes of the weights, in the dims of `problem`; read-only.
     src, dst : CutFakeQuantize

@@ -68,19 +68,20 @@ def compose_layer(
     bias : VecLike, optional
         One value per output channel, in real units.
     src_fq : FakeQuantize
-        Of the activation, for the whole tensor; at most 256 levels, which fit into src's type.
+        FakeQuantize of the source, for the whole tensor; at most 256 levels, which fit into src's
+        type.
     wei_fq : FakeQuantize, optional
-        Of the weights, for the whole tensor or per output channel. Zero points are taken off the
-        codes, which must have room for that in s8 (for matmul, a range of the whole tensor keeps
-        its own). By default, each channel's largest magnitude.
+        FakeQuantize of the weights, for the whole tensor or per output channel. Zero points are
+        taken off the codes, which must have room for that in s8 (for matmul, a range of the whole
+        tensor keeps its own). By default, each channel's largest magnitude.
     wei_levels : int
-        Of that default. 255; or 129, codes within ±64, which CPUs without VNNI multiply exactly
-        for u8 sources.
+        Number of levels of that default: 255; or 129, codes within ±64, which CPUs without VNNI
+        multiply exactly for u8 sources.
     chain : Chain, optional
         What follows the bias.
     dst_fq : FakeQuantize, optional
-        Of the result. An integer dst stores its codes, a float one its values. Without it, dst
-        stores what the chain gives.
+        FakeQuantize of the result. An integer dst stores its codes, a float one its values. Without
+        it, dst stores what the chain gives.
     process : Facts, optional
         Version and instruction set. None: what is composed must be right for all.
     policy, strict

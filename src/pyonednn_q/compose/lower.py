@@ -79,7 +79,7 @@ def lower(steps: Sequence[Step], facts: PrimitiveFacts, policy: Policy | None = 
     steps : sequence of Step
         What follows scale and bias.
     facts : PrimitiveFacts
-        Of the primitive that carries the post-ops.
+        Facts of the primitive that carries the post-ops.
     policy : {"bitwise", "real", "fast"}, optional
         Take the cheapest post-ops that promise enough. None: those of the table.
 

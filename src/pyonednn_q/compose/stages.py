@@ -81,8 +81,8 @@ def stages(
     chain : Chain
         The steps.
     dims : (rows, channels) or (before, channels, after)
-        Of the value, row-major. The rows of a leaf are not these, where there are batches of them
-        or they lie otherwise in memory: it comes with all dims.
+        Dims of the value, row-major. The rows of a leaf are not these, where there are batches of
+        them or they lie otherwise in memory: it comes with all dims.
     dst : str
         What to store at the end: rounded to nearest even and saturated, if it is an integer type.
     residual : str, optional

@@ -144,7 +144,7 @@ def unit_map(plan: Plan, problem: DenseProblem, wei: NDArray[Any]) -> NDArray[np
     Parameters
     ----------
     plan : Plan
-        Of the primitive; its scale is that of the map.
+        Plan of the primitive; its scale is that of the map.
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
         What runs.
     wei : ndarray
@@ -153,7 +153,7 @@ def unit_map(plan: Plan, problem: DenseProblem, wei: NDArray[Any]) -> NDArray[np
     Returns
     -------
     ndarray
-        Of dst's dims; those along which it does not change may be 1.
+        Map with dst's dims; those along which it does not change may be 1.
     """
     aligned = [1] * plan.facts.ndims
     aligned[plan.facts.axis] = -1

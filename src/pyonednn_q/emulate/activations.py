@@ -83,7 +83,7 @@ def leaky_relu(
     alpha : float
         The slope below 0; float32, as runtimes store it.
     src_q, dst_q, dialect
-        As of `relu`.
+        Arguments of `relu`.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def prelu(
         Scale, zero point and data type of src, of the slopes and of the result: per tensor, u8 or
         s8.
     dialect : str
-        As of `relu`.
+        Dialect, as in `relu`.
 
     Raises
     ------

@@ -126,7 +126,7 @@ def sigmoid(
     Parameters
     ----------
     src, src_q, dst_q, dialect
-        As of `power`.
+        Arguments of `power`.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def softmax(
     Parameters
     ----------
     src, src_q, dst_q, dialect
-        As of `power`.
+        Arguments of `power`.
     axis : int
         The dimension of src along which results add to 1.
     beta : float

@@ -153,9 +153,9 @@ def max_pool(
     Parameters
     ----------
     src, kernel, stride, padding
-        As of `average_pool`; u8 or s8. Padding is never the largest.
+        Arguments of `average_pool`; u8 or s8. Padding is never the largest.
     dialect : str
-        As of `average_pool`; onednn runs its pooling.
+        Dialect, as in `average_pool`; onednn runs its pooling.
 
     Raises
     ------

@@ -30,7 +30,7 @@ def problems(facts: Facts, kind: str, impl: str) -> int:
     facts : Facts
         Version, runtime and instruction set of a process.
     kind : str
-        Of problems.
+        Kind of the problems.
     impl : str
         The implementation's name.
     """

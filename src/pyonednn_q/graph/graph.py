@@ -168,7 +168,7 @@ class Graph:
     opsets : mapping of str to int
         Versions by domain.
     tensors : mapping of str to Value
-        Of every tensor whose type could be inferred.
+        Type and dims of every tensor whose type could be inferred.
     symbols : mapping of str to tuple of (int or str)
         Dims of inputs that have none, with a symbol, or an empty text, for lengths that are open.
     """

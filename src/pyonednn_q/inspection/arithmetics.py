@@ -285,7 +285,7 @@ def without_vnni(
     Parameters
     ----------
     operator, codes, src_point
-        As of `suppositions`.
+        Arguments of `suppositions`.
     dims : tuple of int
         Dims of dst.
     """

@@ -92,8 +92,8 @@ class Explanation:
         Number of differing outputs whose value is so near to a half that float32 may take it for
         one, and of those that are exactly a half.
     agreements : tuple of Agreement
-        Of every arithmetic that is defined for the operator, the best first; then of suppositions,
-        where no arithmetic gives all.
+        Agreement of every arithmetic that is defined for the operator, the best first; then of
+        suppositions, where no arithmetic gives all.
     ours : str
         What computed our codes, in words.
     remarks : tuple of str

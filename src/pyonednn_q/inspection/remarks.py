@@ -26,7 +26,7 @@ def remarks_of(
     *,
     is_named: bool,
 ) -> tuple[str, ...]:
-    """Return what is to say of codes that no arithmetic gives on the operator as it is.
+    """Return hints for codes that no known arithmetic gives on the operator as it is.
 
     Parameters
     ----------

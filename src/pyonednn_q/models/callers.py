@@ -23,11 +23,12 @@ def waits_at_once(
     Parameters
     ----------
     runtimes : sequence of sequence of callable
-        Of each runtime, what each of its callers calls. They take turns: three rounds of all.
+        What each caller of each runtime calls. Runtimes take turns: three rounds of all.
     seconds : float
-        Of a runtime, all rounds together, and five calls of each caller in a round at least.
+        Time of each runtime, in seconds, all rounds together; each caller makes at least five calls
+        in a round.
     threads : int
-        Of a call.
+        Number of threads of a call.
     """
     waits: list[list[float]] = [[] for _ in runtimes]
     for _ in range(_ROUNDS):

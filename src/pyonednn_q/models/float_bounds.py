@@ -42,7 +42,7 @@ class FloatBound(NamedTuple):
     Attributes
     ----------
     values : ndarray of float64
-        Of its output.
+        Values of its output.
     apart : ndarray of float64 or None
         For each. None: a function on the way has no bound.
     function : str
@@ -68,7 +68,7 @@ def float_bound(
     values : dict of str to ndarray
         What it reads, and constants of the nodes that it stands for.
     opsets : mapping of str to int
-        Of the model.
+        Opset version of each domain of the model.
 
     Returns
     -------

@@ -54,8 +54,8 @@ def load(
         Lengths that the model leaves open, as of `onnx.load`. Those that stay open are bound by
         each call, and compiled for on demand. Not of a Graph or Calibration, which was read.
     exact_rounding, keep_rounding, saturation : optional
-        As of `onnx.fuse`. None: as the model's file says, if we wrote it, or a Calibration has it;
-        else as `fuse` has it. Layers in floats run as primitives of float32.
+        Options of `onnx.fuse`. None: as the model's file says, if we wrote it, or a Calibration has
+        it; else as `fuse` has it. Layers in floats run as primitives of float32.
 
     Raises
     ------
@@ -171,7 +171,7 @@ class LoadedModel(Model):
         min_time : float
             Timed seconds of each whole model.
         seed : int
-            Of random arrays.
+            Seed of random arrays.
 
         Raises
         ------

@@ -60,7 +60,7 @@ def read(
     path : Path
         Its file.
     options : Namespace
-        Of the command line, with `dims`, `exact_rounding` and `saturation`.
+        Options of the command line, with `dims`, `exact_rounding` and `saturation`.
     arrays : mapping of str to ndarray, optional
         Inputs, whose dims are those of the model where it leaves them open.
     as_written : bool

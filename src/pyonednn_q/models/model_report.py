@@ -37,7 +37,7 @@ class ModelReport:
     graph : FusedGraph
         What runs.
     nodes : tuple of NodeReport
-        Of each node of that.
+        Report of each node of that.
     """
 
     title: str

@@ -1,8 +1,8 @@
 """What a model takes, node by node and whole, beside its FP32 form and other runtimes.
 
-Whole models take turns in one process, each called from Python on the same arrays. A layer has a
-row of the time that it takes in its place in the network, with the caches as they are there, and so
-has its like in the FP32 form.
+Whole models take turns in one process, each called from Python on the same arrays. Each layer has a
+row, timed inside the running network, so with the caches as the network leaves them; a second row
+has its FP32 counterpart.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NodeTime(NamedTuple):
     Attributes
     ----------
     name, how : str
-        Of the node.
+        Name of the node, and how it runs.
     us : float
         Median microseconds.
     calls_python : bool
@@ -122,7 +122,7 @@ def measure(
     budget : Budget
         How long to measure each whole model.
     threads : int
-        Of every runtime, in each call.
+        Number of threads of every runtime, in each call.
     callers : int
         How many call at once, beside one after the other.
 

@@ -53,7 +53,7 @@ class NodeDifference:
     Attributes
     ----------
     name, how, output : str
-        Of the node; the tensor that was compared.
+        Name of the node, how it ran, and the tensor that was compared.
     values, equal : int
         How many there are, and how many are equal bit for bit.
     largest : float

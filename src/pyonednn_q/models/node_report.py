@@ -97,7 +97,7 @@ class NodeReport:
     guards, after, notes : tuple of str
         Known faults met on the way; primitives that run after it; what else a caller should know.
     plan : Plan or None
-        Of the layer.
+        Plan of the layer.
     """
 
     name: str

@@ -28,13 +28,13 @@ class OutputCompared:
     Attributes
     ----------
     name : str
-        Of the output.
+        Name of the output.
     values : int
         How many numbers were compared.
     sqnr : float
         Power of the float values over that of the differences, in dB; 1000 where none differ.
     cosine : float
-        Of the angle between both.
+        Cosine of the angle between both.
     largest : float
         Greatest difference.
     top1 : float or None
@@ -65,7 +65,7 @@ def compared(floats: Outputs, others: Outputs) -> list[OutputCompared]:
     floats : sequence of mapping of str to ndarray
         Outputs of the float form.
     others : sequence of mapping of str to ndarray
-        Of the same batches, of the same dims.
+        Outputs of the same batches, with the same dims.
     """
     return [
         _compared(name, [each[name] for each in floats], [each[name] for each in others])

@@ -164,9 +164,9 @@ class _QuantizationReport:
     samples : int
         How many were compared.
     seconds : float
-        Of calibrating, and of what --within took.
+        Time of calibrating, in seconds, with what --within took.
     nbytes : pair of int
-        Of the float and the INT8 file.
+        Bytes of the float file and of the INT8 file.
     milliseconds : mapping of str to float
         Medians of a call on the first batch, by what was called.
     outputs : sequence of OutputCompared

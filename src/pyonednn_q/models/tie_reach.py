@@ -36,11 +36,11 @@ def by_ties(node: FusedNode, values: Values, opsets: Mapping[str, int]) -> Array
     Parameters
     ----------
     node : FusedNode
-        Of integer outputs.
+        Node with integer outputs.
     values : dict of str to ndarray
         What it reads, and constants of the nodes that it stands for.
     opsets : mapping of str to int
-        Of the model.
+        Opset version of each domain of the model.
 
     Returns
     -------

@@ -41,7 +41,7 @@ class TimedForm(NamedTuple):
     arrays : list of ndarray
         Its inputs.
     owners : dict of str to str
-        Of each of the program's nodes: the first output of the fused node that it belongs to.
+        Owner of each of the program's nodes: the first output of the fused node that it belongs to.
     """
 
     dtype: str

@@ -3,7 +3,7 @@
 The log can only be switched on by the environment before the library is first used (the run-time
 call knows the levels 0 to 2, none of which says why anything was refused) and it goes to the
 standard output of the process. So questions are put to a child: nothing of the caller's is
-redirected, no other thread's output can be lost, and who never asks never pays.
+redirected, output of other threads is kept, and only questions cost anything.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def ending(code: str, question: bytes) -> str:
     Parameters
     ----------
     code, question
-        As of `log`.
+        Arguments of `log`.
     """
     limit = {runtime.LIMIT_VARIABLES[0]: runtime.isa_limit() or ""}
     try:

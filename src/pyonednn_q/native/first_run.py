@@ -107,7 +107,7 @@ def crash(arguments: Mapping[str, object], impl: str, kind: str) -> str:
     Parameters
     ----------
     arguments : mapping
-        Of `prepare`, which can be pickled.
+        Arguments of `prepare`, which can be pickled.
     impl, kind : str
         The implementation, and the kind of problem.
     """

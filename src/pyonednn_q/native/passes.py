@@ -155,7 +155,7 @@ def quantize(
     dtype : str
         Data type of the codes: "u8" or "s8".
     out : ndarray, optional
-        Of that type, which lies as the values do: written and returned.
+        Array of that type, laid out as the values are, which is written and returned.
 
     Raises
     ------

@@ -66,7 +66,7 @@ class Prepared(HotCallable, hot=True):
     nbytes : int
         About how many bytes it takes beside weights: constants, scratch memory, code.
     scratchpad_bytes : int
-        Of scratch memory of one call at a time.
+        Bytes of scratch memory of one call at a time.
     """
 
     def __init__(
@@ -221,9 +221,9 @@ class Prepared(HotCallable, hot=True):
             ``"src_scale"``, ``"src_zero_point"``, and ``"acc_map"``, which is
             -zero_point[row] * unit[column].
         params : (scale, zero_point), optional
-            Of the source. ``None``: they follow from the range of each row.
+            Scale and zero point of the source. ``None``: they follow from the range of each row.
         is_symmetric : bool
-            Of ranges: zero point 0.
+            Whether ranges are symmetric: zero point 0.
         offset : int
             How much more codes are than `params` or ranges say.
         rows : int
@@ -231,7 +231,7 @@ class Prepared(HotCallable, hot=True):
         unit : sequence of float
             One for each column; none without ``"acc_map"``.
         is_s8 : bool
-            Of codes of s8, 128 less than those of u8 that the primitive takes: nothing else counts.
+            Whether codes are s8, 128 less than the u8 ones of the primitive: nothing else counts.
         """
         if self._hot is None or self._core is None:
             return None

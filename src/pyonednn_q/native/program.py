@@ -46,7 +46,7 @@ class Pass:
         dims : tuple of int
             Images, channels (at most 4) and places of each; codes have channels last.
         params : QParams
-            Of a tensor, of 8 bits.
+            Scale and zero point of the codes, per tensor, of 8 bits.
         """
         core = runtime.core.quantize_pass(*dims, _codes(params))
         return cls(core, f"{prod(dims)} values to {params.dtype}")
@@ -66,9 +66,10 @@ class Pass:
         table : (256,) or (256, 256) ndarray of 8 bits
             The byte of dst for each byte of a source.
         dims : sequence of int
-            Of the index space.
+            Dims of the index space.
         *strides : sequence of int
-            Of each source, 0 where it is the same along a dimension, and of dst, which has no 0.
+            Strides of each source, 0 where it is the same along a dimension, and of dst, which has
+            no 0.
         product : CodeProduct, optional
             What gives the same as a table of two for all pairs, and is faster.
         """
@@ -85,7 +86,7 @@ class Pass:
         dims : sequence of int
             (N, C, spatial) of the source, which lies with channels last and without gaps.
         src_q, dst_q : QParams
-            Of tensors, of 8 bits.
+            Scales and zero points of source and result, per tensor, of 8 bits.
         """
         images, channels, *lengths = dims
         core = runtime.core.mean_pass(images, prod(lengths), channels, _codes(src_q), _codes(dst_q))
@@ -114,9 +115,9 @@ class Pass:
         alg : {"add", "sub", "mul", "div", "max", "min"}
             What is done.
         dims : sequence of int
-            Of the index space.
+            Dims of the index space.
         strides : sequence of sequence of int
-            Of both sources, 0 where they are the same along a dimension, and of dst.
+            Strides of both sources, 0 where they are the same along a dimension, and of dst.
         constant : ndarray of float32, optional
             A source that is no tensor, without gaps.
         is_first : bool
@@ -140,9 +141,10 @@ class Pass:
         Parameters
         ----------
         dims : sequence of int
-            Of the index space.
+            Dims of the index space.
         strides : sequence of sequence of int
-            Of condition, first, second, 0 where they are the same along a dimension, and of dst.
+            Strides of condition, first, second, 0 where they are the same along a dimension, and of
+            dst.
         known : sequence of (ndarray of float32 or None)
             First and second, where they are constants without gaps and no tensors.
         """
@@ -207,9 +209,9 @@ class Pass:
         alg : {"equal", "less", "less_or_equal"}
             What is asked.
         dtype : {"s32", "s64", "f32"}
-            Of both sources.
+            Data type of both sources.
         dims, strides, constant, is_first
-            As of `arithmetic`; strides count numbers.
+            Arguments of `arithmetic`; strides count numbers.
         """
         held = b"" if constant is None else constant.tobytes()
         steps = [list(each) for each in strides]
@@ -218,7 +220,7 @@ class Pass:
 
     @classmethod
     def conversion(cls, count: int, src: str, dst: str) -> Pass:
-        """Return so many numbers without gaps in another type."""
+        """Return `count` numbers without gaps in another type."""
         return cls(runtime.core.conversion_pass(count, src, dst), f"{count} {src} as {dst}")
 
     @classmethod
@@ -230,7 +232,7 @@ class Pass:
         Parameters
         ----------
         outer, length, inner : int
-            Of the source.
+            Extents of the source: before, along and behind the interpolated dimension.
         index : (results, taps) ndarray of int64
             Which values each result is made of.
         weights : (results, taps) ndarray of float32
@@ -268,11 +270,11 @@ class PlacedStep:
     runs : Prepared, Pass or callable
         A primitive; a pass; or f(*arrays), which writes its last array and keeps none.
     places : tuple of Place
-        Of what it reads, in order, and of dst.
+        Places of what it reads, in order, and of dst.
     residual : Place or None
         Copied to dst before it runs.
     specs : tuple of TensorSpec
-        Of a function's arrays.
+        Shapes, data types and strides of a function's arrays.
     """
 
     runs: Prepared | Pass | Callable[..., object]
@@ -301,7 +303,7 @@ class Program:
     steps : sequence of PlacedStep
         In the order in which they run.
     arena_bytes : int
-        Of the block that their results share.
+        Bytes of the block that their results share.
     inputs, outputs : sequence of TensorSpec
         The arrays of a call, in the layouts that they must have.
     """

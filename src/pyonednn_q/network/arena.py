@@ -18,7 +18,7 @@ class Lifetime:
     Attributes
     ----------
     name : str
-        Of the tensor.
+        Name of the tensor.
     nbytes : int
         From its first byte to its last.
     first, last : int

@@ -33,7 +33,7 @@ def product_of(table: Array, first: str, second: str) -> CodeProduct | None:
     table : (256, 256) ndarray of uint8 or int8
         By the bytes of x and of g.
     first, second : {"u8", "s8"}
-        Of x and g.
+        Data types of x and g.
 
     Returns
     -------

@@ -36,7 +36,7 @@ class Compiled:
     steps : tuple of ProgramStep
         What runs, in order.
     tensors : dict of str to TensorSpec
-        Of all that lies between them.
+        Specs of all tensors between inputs and outputs, by name.
     """
 
     def __init__(
@@ -66,7 +66,8 @@ class Compiled:
         Parameters
         ----------
         *arrays : ndarray
-            Of the dims and data types of `inputs`. Those in other layouts are copied first.
+            Arrays with the dims and data types of `inputs`. Those in other layouts are copied
+            first.
 
         Returns
         -------

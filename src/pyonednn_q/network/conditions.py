@@ -45,7 +45,7 @@ class NumberCast:
     Parameters
     ----------
     src, dst : {"bool", "uint8", "int8", "int32", "int64", "float32"}
-        Of the source and the result.
+        Types of the source and the result.
     """
 
     src: str
@@ -76,7 +76,7 @@ class Compare:
     alg : {"equal", "less", "less_or_equal"}
         What is asked of the first and the second; of NaN nothing holds.
     dtype : {"int32", "int64", "float32"}
-        Of the numbers.
+        Type of the numbers.
     constant : ndarray, optional
         The second of both, of that type, where only one is a tensor.
     is_first : bool

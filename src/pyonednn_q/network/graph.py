@@ -127,7 +127,7 @@ class Network:
         Inputs and outputs that oneDNN has no tensors for, which only functions of Python read and
         write: see `network.carrier`.
     dims : mapping of str to tuple of int, optional
-        Of inputs, that nodes were made for: errors of other ones name the input.
+        Dims of inputs that nodes were made for: errors about other dims name the input.
 
     Raises
     ------
@@ -184,7 +184,7 @@ class Network:
         Parameters
         ----------
         specs : mapping of str to TensorSpec
-            Of every input, with strides. Operators read sources where they lie if they are
+            Spec of every input, with strides. Operators read sources where they lie if they are
             channels last.
 
         Returns
@@ -206,7 +206,7 @@ class Network:
         Parameters
         ----------
         specs : mapping of str to TensorSpec
-            As of `compile`.
+            Spec of every input, as for `compile`.
         """
         self._lowered(self._key(specs))
 

@@ -43,13 +43,13 @@ class Pool:
     alg : {"max", "avg_include_padding", "avg_exclude_padding"}
         What is made of a window.
     kernel : int or sequence of int, optional
-        Of the window, one per spatial dimension; ``None``: all of the source.
+        Extent of the window, one per spatial dimension; ``None``: all of the source.
     stride, padding, dilation
         As `Conv` takes them.
     src_q, dst_q : QParams, optional
-        Of tensors: what codes mean, and those that a mean is stored as. A mean over all of the
-        source is that of the exact sum, rounded once; one of windows that of float32 values. Where
-        pads count they are needed: a pad is 0, and so has the zero point's code.
+        Scales and zero points of source and result, per tensor. A mean over all of the source is
+        that of the exact sum, rounded once; one of windows that of float32 values. They are needed
+        where pads count: a pad is 0, so it has the zero point's code.
     """
 
     alg: str
@@ -267,7 +267,7 @@ class Quantize:
     Parameters
     ----------
     params : QParams
-        Of a tensor, of 8 bits.
+        Scale and zero point of the codes, per tensor, of 8 bits.
     """
 
     params: QParams
@@ -306,7 +306,7 @@ class Dequantize:
     Parameters
     ----------
     params : QParams
-        Of a tensor.
+        Scale and zero point of the codes, per tensor.
     """
 
     params: QParams
@@ -339,7 +339,7 @@ class Convert:
     Parameters
     ----------
     dtype : {"f32", "bf16", "f16"}
-        Of the result.
+        Data type of the result.
     """
 
     dtype: str
@@ -367,7 +367,7 @@ class PythonCall:
     function : callable
         ``f(*arrays) -> array``, of views that it must not keep or write.
     dst : TensorSpec
-        Of what it returns; with strides.
+        Spec of the array that it returns, with strides.
     """
 
     function: Callable[..., Any]

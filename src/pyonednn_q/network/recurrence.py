@@ -42,11 +42,11 @@ class Recurrence:
     alg : {"lstm", "gru"}
         What it is.
     wei : (directions, gates · hidden, hidden) ndarray of float32
-        Of the states, in ONNX's order of gates: i, o, f, c; or z, r, h.
+        Weights of the states, in ONNX's order of gates: i, o, f, c; or z, r, h.
     directions : tuple of {"forward", "reverse"}
         One or two.
     shift : (directions, hidden) ndarray of float32, optional
-        Of a GRU that resets its candidate after the product: what is added to that product.
+        Bias of the product of a GRU's candidate, where the GRU resets after that product.
     states : str
         Which states come with a call: some letters of "hc". Others are zeros.
     """

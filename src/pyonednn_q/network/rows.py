@@ -41,9 +41,9 @@ class CodeMatMul:
     Parameters
     ----------
     src_q, wei_q, dst_q : QParams
-        Of whole tensors, of u8 or s8. The sums of up to 258 products of any codes are exact in
-        float32; longer rows are refused. A CPU without VNNI, which may saturate, has the product
-        of the same whole numbers in float32: the same codes, slower.
+        Scales and zero points per tensor, of u8 or s8. The sums of up to 258 products of any codes
+        are exact in float32; longer rows are refused. A CPU without VNNI, which may saturate, has
+        the product of the same whole numbers in float32: the same codes, slower.
     """
 
     src_q: QParams
@@ -185,7 +185,7 @@ class LayerNorm:
     Parameters
     ----------
     gain, shift : ndarray of float32
-        Of the dims over which mean and variance are taken.
+        Factors and summands, shaped like the dims over which mean and variance are taken.
     epsilon : float
         Added to the variance, not below 0.
     """

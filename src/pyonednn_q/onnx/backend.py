@@ -57,7 +57,7 @@ class NodeRun(NamedTuple):
     Parameters
     ----------
     name : str
-        Of the node, or of its first output where it has none.
+        Name of the node, or of its first output where it has none.
     operator : str
         Its operator, with the domain unless that is ONNX's own.
     how : str
@@ -93,7 +93,7 @@ class OnnxModel(BackendRep):
         Parameters
         ----------
         inputs : sequence or mapping
-            Of arrays, in the order of the graph's inputs without initializers, or by their names.
+            Arrays, in the order of the graph's inputs without initializers, or by their names.
 
         Raises
         ------
@@ -186,7 +186,7 @@ class OnnxBackend(Backend):
         Parameters
         ----------
         node : NodeProto
-            Of ONNX's own domain.
+            Node of ONNX's own domain.
         inputs : sequence of ndarray
             One for each input that it names.
         device : str

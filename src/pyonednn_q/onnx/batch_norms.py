@@ -53,7 +53,7 @@ def renormalized(graph: Graph, batches: Iterable[Any], samples: int = 2000) -> G
     Parameters
     ----------
     graph : Graph
-        Of floats, as `load` returns it.
+        Graph of floats, as `load` returns it.
     batches : iterable of (mapping of str to array_like, or array_like)
         Inputs, as `calibrate` takes them, of several samples each: a step for each batch.
     samples : int
@@ -90,7 +90,7 @@ def with_norms_of(
     Parameters
     ----------
     graph : Graph
-        Of floats, as `load` returns it.
+        Graph of floats, as `load` returns it.
     batches : iterator
         Is read as far as it takes.
     samples : int

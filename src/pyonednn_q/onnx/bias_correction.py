@@ -73,7 +73,7 @@ def with_biases_corrected(
     Parameters
     ----------
     graph : Graph
-        Of floats, as `prepared` returns it.
+        Graph of floats, as `prepared` returns it.
     layers : iterable of GraphNode
         Those that become INT8. Convolutions, and products with a bias, or a sum behind them.
     quantizers : Quantizers

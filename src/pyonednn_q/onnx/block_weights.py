@@ -25,7 +25,7 @@ def block_weights(node: GraphNode, constants: Mapping[str, Array]) -> Array | No
     node : GraphNode
         A MatMulNBits.
     constants : mapping of str to ndarray
-        Of the graph.
+        Constants of the graph.
 
     Returns
     -------

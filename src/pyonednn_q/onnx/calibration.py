@@ -49,7 +49,7 @@ class Calibration:
         Without quantizers. Lengths of its inputs may be open: those of `inputs` say where
         quantizers go.
     ranges : mapping of str to (lo, hi)
-        Of its real tensors, in their units.
+        Ranges of its real tensors, in their units.
     inputs, values : mapping of str to ndarray
         One batch, and what the float model makes of it: every tensor.
     floats : iterable of str, or mapping of str to {"f32", "bf16"}
@@ -106,7 +106,7 @@ class Calibration:
         Parameters
         ----------
         exact_rounding : bool
-            As of `fuse`.
+            Option of `fuse`.
         """
         return Model(self._fused(self.graph, exact_rounding=exact_rounding))
 
@@ -177,7 +177,7 @@ class Calibration:
         least : float
             What it must reach.
         dtype : {"f32", "bf16"}
-            Of the layers that are turned back.
+            Data type of the layers that are turned back.
         tries : int, optional
             How often the metric may be asked on the way, from 1 on; then the fewest layers found so
             far are turned back. None: about twice for each of them, and a few times more.

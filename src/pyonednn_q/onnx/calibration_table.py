@@ -30,7 +30,7 @@ def table(
     Parameters
     ----------
     heads : iterable of str
-        Of the columns before SQNR and, if measured, the times.
+        Heads of the columns before SQNR and, if measured, the times.
     rows : sequence of sequence of str
         Cells, a row for each node.
     whys : mapping of str to str

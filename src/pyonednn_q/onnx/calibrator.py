@@ -78,7 +78,7 @@ def calibrate(
     Parameters
     ----------
     model : Graph, path of an ONNX model, or Network
-        Of float32 layers, without quantizers: what `onnx.load`, `network.sequential` and
+        Model with float32 layers, without quantizers: what `onnx.load`, `network.sequential` and
         `torch.sequential` return, or a `Network` of your own.
     batches : iterable of (mapping of str to array_like, sequence of array_like, or array_like)
         As data loaders give them: inputs by name, in the model's order, or the input alone, of a

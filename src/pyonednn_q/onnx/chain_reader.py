@@ -46,7 +46,7 @@ class LayerTail:
     value : str
         The tensor that the last node of the chain makes: codes with `dst_q`, real values without.
     dst_q : QParams or None
-        Of the codes.
+        Scale and zero point of the codes.
     steps : list of Step
         In order.
     operands : dict of str to str
@@ -76,7 +76,7 @@ class ChainReader:
     Parameters
     ----------
     view : GraphView
-        Of the graph.
+        View of the graph.
     keep_rounding : bool
         Whether quantizers on the way round; else they only limit.
     """
@@ -101,7 +101,7 @@ class ChainReader:
         value : str
             The tensor.
         axis : int
-            Of its channels.
+            Axis of its channels.
         operands : bool
             Whether steps may read other tensors, and round on the way.
         stores : bool

@@ -43,11 +43,11 @@ def conv_integer(
     w : (M, C / group, spatial) tensor of uint8 or int8
         Codes.
     x_zero_point : scalar, optional
-        Of the data type of x; 0 by default.
+        Zero point of x, with its data type; 0 by default.
     w_zero_point : scalar or (M,) tensor, optional
-        Of the data type of w; 0 by default.
+        Zero point of w, with its data type; 0 by default.
     auto_pad, dilations, group, kernel_shape, pads, strides
-        As of `conv`.
+        Attributes, as in `conv`.
 
     Returns
     -------
@@ -106,21 +106,21 @@ def qlinear_conv(
     Parameters
     ----------
     x, w
-        As of `conv_integer`.
+        Source and weights, as in `conv_integer`.
     x_scale, y_scale : scalar of float32
         Real value of one step, above 0.
     x_zero_point : scalar
-        Of the data type of x.
+        Zero point of x, with its data type.
     w_scale : scalar or (M,) tensor of float32
         Real value of one step, above 0.
     w_zero_point : scalar or (M,) tensor
-        Of the data type of w.
+        Zero point of w, with its data type.
     y_zero_point : scalar of uint8 or int8
         Its data type is that of the result; None: x's, and 0.
     B : (M,) tensor of int32, optional
         In units of x_scale · w_scale.
     auto_pad, dilations, group, kernel_shape, pads, strides
-        As of `conv`.
+        Attributes, as in `conv`.
 
     Returns
     -------

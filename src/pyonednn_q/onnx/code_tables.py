@@ -29,7 +29,7 @@ def table_of(node: FusedNode, call: Run, constants: Mapping[str, Array]) -> Look
     call : callable
         What runs it on values by name: the table holds what it returns.
     constants : mapping of str to ndarray
-        Of the graph.
+        Constants of the graph.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def composed(table: Lookup, *before: Lookup | None) -> Lookup:
     Parameters
     ----------
     table : Lookup
-        Of one source or two.
+        Table of one source or two.
     *before : Lookup or None
         What gives each of them; None: it is the source.
     """

@@ -90,7 +90,7 @@ class ConstantFolder:
     Parameters
     ----------
     constants : dict of str to ndarray
-        Of the graph; results are added.
+        Constants of the graph; results are added.
     tensors : dict of str to Value
         Types and dims that are known; those of results are added.
     opsets : mapping of str to int

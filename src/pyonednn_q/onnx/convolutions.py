@@ -43,15 +43,15 @@ def conv(
     X : (N, C, spatial) tensor of float32, float16 or bfloat16
         The source, of one to three spatial dimensions.
     W : (M, C / group, spatial) tensor
-        Of the data type of X.
+        Weights, with the data type of X.
     B : (M,) tensor, optional
-        Of that data type.
+        Bias, with that data type.
     auto_pad : {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"}
         NOTSET: `pads`. SAME: so that lengths are ceil(length / stride). VALID: none.
     dilations, strides : sequence of int, optional
         One per spatial dimension; 1 by default.
     group : int
-        Of channels.
+        Number of groups of channels.
     kernel_shape : sequence of int, optional
         The spatial dims of W.
     pads : sequence of int, optional
@@ -60,7 +60,7 @@ def conv(
     Returns
     -------
     (N, M, spatial) ndarray
-        Of the data type of X. Sums are float32's.
+        Result, with the data type of X. Sums are float32's.
 
     Raises
     ------
@@ -107,14 +107,14 @@ def conv_transpose(
     X : (N, C, spatial) tensor of float32, float16 or bfloat16
         The source, of one to three spatial dimensions.
     W : (C, M / group, spatial) tensor
-        Of the data type of X.
+        Weights, with the data type of X.
     B : (M,) tensor, optional
-        Of that data type.
+        Bias, with that data type.
     auto_pad : {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"}
         SAME: so that lengths are length · stride; also says on which side an odd number of places
         is padded once more.
     dilations, group, kernel_shape, pads, strides
-        As of `conv`.
+        Attributes, as in `conv`.
     output_padding : sequence of int, optional
         Places that are added at the end of each spatial dimension; 0 by default.
     output_shape : sequence of int, optional
@@ -124,7 +124,7 @@ def conv_transpose(
     Returns
     -------
     (N, M, spatial) ndarray
-        Of the data type of X. Sums are float32's.
+        Result, with the data type of X. Sums are float32's.
 
     Raises
     ------

@@ -42,7 +42,7 @@ class Scaling(NamedTuple):
     Attributes
     ----------
     scale : ndarray of float32
-        Of the weights.
+        Scale of the weights.
     value : str
         The tensor of real values.
     before, behind : tuple of GraphNode
@@ -67,11 +67,11 @@ def dynamic_layer(
     Parameters
     ----------
     view : GraphView
-        Of the graph.
+        View of the graph.
     node : GraphNode
         The MatMulInteger or ConvInteger.
     saturation : {"f32", "narrow", "allow", "refuse"}
-        As of `fuse`.
+        Option of `fuse`.
     in_floats : bool
         A layer of float32 on the source itself, whose values are not rounded to codes.
     """
@@ -126,7 +126,7 @@ def scaling_of(view: GraphView, node: GraphNode, store: GraphNode) -> Scaling | 
     Parameters
     ----------
     view : GraphView
-        Of the graph.
+        View of the graph.
     node : GraphNode
         The MatMulInteger or ConvInteger.
     store : GraphNode

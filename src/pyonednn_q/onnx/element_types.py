@@ -19,7 +19,7 @@ class ElementType(NamedTuple):
     Parameters
     ----------
     name : str
-        Of the dtype, in NumPy or in ml_dtypes.
+        Name of the dtype, in NumPy or in ml_dtypes.
     number : int
         TensorProto's.
     lo, hi : int or None

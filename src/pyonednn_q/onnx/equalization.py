@@ -66,7 +66,7 @@ def equalized(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        Of floats, as `load` returns it.
+        Graph of floats, as `load` returns it.
 
     Returns
     -------

@@ -33,13 +33,14 @@ def float_layer(
     Parameters
     ----------
     view : GraphView
-        Of the graph.
+        View of the graph.
     chains : ChainReader
-        Of the same.
+        Reader of the chains of that graph.
     node : GraphNode
         A layer of the table of kinds.
     dtype : {"f32", "bf16"}
-        Of weights and source. Products are summed, and the chain computed, in float32 either way.
+        Data type of weights and source. Products are summed, and the chain computed, in float32
+        either way.
     """
     src, wei = node.inputs[:2]
     known = view.float_constant(wei)

@@ -63,7 +63,7 @@ def float_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list
     what : GraphNode
         As ONNX has it.
     graph : FusedGraph
-        Of it.
+        Graph that the node belongs to.
     computed : list of str
         Those of its inputs that are no constants.
     """

@@ -23,7 +23,7 @@ def fits(quantizer: FqQuantizer, values: Array | None, lo: Array | None) -> bool
     quantizer : FqQuantizer
         As `fq_quantizer` returns it.
     values : ndarray or None
-        Of a constant.
+        Values of a constant.
     lo : ndarray or None
         The input low.
     """

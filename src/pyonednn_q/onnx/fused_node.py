@@ -37,7 +37,8 @@ class CodeOperation:
     attributes : mapping
         ONNX's.
     srcs_q : tuple of (QParams or None)
-        Of each input of the node; None where it holds real values, or is a shape.
+        Scale and zero point of each input of the node; None where it holds real values, or is a
+        shape.
     dst_q : QParams or None
         None: real values.
     post : Chain
@@ -87,7 +88,7 @@ class FusedNode:
     Attributes
     ----------
     name : str
-        Of the first node that it stands for.
+        Name of the first node that it stands for.
     operator : Conv, Deconv, InnerProduct, MatMul, CodeOperation or GraphNode
         What runs. A GraphNode runs as ONNX has it, and `why` says why.
     inputs : tuple of str
@@ -103,7 +104,7 @@ class FusedNode:
     why : str
         Why it does not run on codes, and what would change that; empty where it does.
     is_compiled : bool
-        Of a GraphNode, once a `Model` has it: whether operations of a network do the same.
+        Whether operations of a network do the same as this GraphNode; known once a `Model` has it.
     """
 
     name: str
@@ -166,7 +167,7 @@ class FusedGraph:
     nodes : tuple of FusedNode
         Each behind those whose outputs it reads.
     constants : mapping of str to ndarray
-        What nodes, and the nodes that they stand for, read and none computes.
+        Constants that the fused nodes, or the original nodes, read.
     inputs, outputs : mapping of str to Value
         The model's.
     tensors : mapping of str to Value

@@ -48,7 +48,7 @@ def fuse(
     graph : Graph
         As `load` returns it: with QLinear nodes, or with nodes between quantizers.
     exact_rounding : bool
-        Of the layers: round before a zero point is added, as ONNX does. Without it codes differ by
+        Whether layers round before a zero point is added, as ONNX does. Without it codes differ by
         one where a value lies on a tie and the zero point is odd.
     keep_rounding : bool
         Round within a chain where the model has quantizers there, as between a convolution and the

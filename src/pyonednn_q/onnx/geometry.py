@@ -41,7 +41,7 @@ class Sliding(NamedTuple):
     lo, hi : tuple of int
         Padding of both sides; of a transposed convolution less than 0 where places are added.
     groups : int
-        Of channels.
+        Number of groups of channels.
     dst : tuple of int
         Spatial lengths of the result.
     """
@@ -81,7 +81,7 @@ def convolution(
     Parameters
     ----------
     names : (str, str)
-        Of source and weights, for errors.
+        Names of source and weights, for errors.
     src, wei : tuple of int
         Their dims: (N, C, spatial) and (M, C / group, spatial).
     auto_pad, dilations, group, kernel_shape, pads, strides

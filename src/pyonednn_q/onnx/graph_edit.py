@@ -29,9 +29,9 @@ class GraphEdit:
     graph : Graph
         As given.
     nodes : list of GraphNode
-        Of the new graph, in order.
+        Nodes of the new graph, in order.
     constants : dict of str to ndarray
-        Of the new graph.
+        Constants of the new graph.
     """
 
     def __init__(self, graph: Graph) -> None:

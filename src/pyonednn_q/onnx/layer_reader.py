@@ -48,18 +48,18 @@ class LayerReader:
     Parameters
     ----------
     view : GraphView
-        Of the graph.
+        View of the graph.
     exact_rounding : bool
-        As of the operators.
+        Option of the operators.
     keep_rounding : bool
-        As of `ChainReader`.
+        Option of `ChainReader`.
     saturation : {"f32", "narrow", "allow", "refuse"}
-        As of `fuse`.
+        Option of `fuse`.
 
     Attributes
     ----------
     chains : ChainReader
-        Of what follows a layer.
+        Reader of what follows a layer.
     """
 
     def __init__(
@@ -207,9 +207,9 @@ def weights_of(
     Parameters
     ----------
     kind : Kind
-        Of a layer.
+        Kind of the layer.
     view : GraphView
-        Of the graph.
+        View of the graph.
     node : GraphNode
         The layer.
     src : str
@@ -217,7 +217,7 @@ def weights_of(
     q : QParams
         What codes mean.
     codes : ndarray
-        Of the weights, as the node has them; or real values, with `q` of a tensor.
+        Codes of the weights, as the node has them; or real values, with `q` per tensor.
     """
     match kind.layer:
         case "convolution":

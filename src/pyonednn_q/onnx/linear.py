@@ -46,22 +46,22 @@ def quantize_linear(
         Real value of one step, above 0: for the tensor; along `axis`, which is D long; or for
         blocks of `block_size` along it.
     y_zero_point : tensor, optional
-        Of the shape of y_scale. Its data type is that of the result.
+        Zero point, shaped like y_scale. Its data type is that of the result.
     axis : int
-        Of the scales; not read where there is one.
+        Axis of the scales; not read where there is one.
     block_size : int
         Values along `axis` that share a scale; the last block may be shorter. 0: no blocks.
     output_dtype, precision : int, dtype or str
         Data type of the result, uint8 where nothing says it; and in which x / y_scale is computed,
         that of y_scale by default. As TensorProto's number, 0 for none, or a dtype.
     saturate : int
-        Of float8 results: whether values beyond their range become the largest (not 0).
+        Whether values of float8 results beyond their range become the largest (not 0).
 
     Returns
     -------
     ndarray
-        Of x's shape: uint8, int8, uint16, int16; with ml_dtypes also integers of 4 and 2 bits,
-        a byte each, and floats of 8, 6 and 4 bits.
+        Codes with x's shape: uint8, int8, uint16, int16; with ml_dtypes also integers of 4 and 2
+        bits, a byte each, and floats of 8, 6 and 4 bits.
 
     Raises
     ------
@@ -117,16 +117,16 @@ def dequantize_linear(
     x_scale : scalar, (D,) tensor or tensor of x's rank
         Real value of one step: float32, float16, bfloat16 or float8e8m0.
     x_zero_point : tensor, optional
-        Of the shape of x_scale and the data type of x; 0 by default.
+        Zero point, with the shape of x_scale and the data type of x; 0 by default.
     axis, block_size
-        As of `quantize_linear`.
+        Attributes, as in `quantize_linear`.
     output_dtype : int, dtype or str
         Data type of the result: float32, float16 or bfloat16; by default that of x_scale.
 
     Returns
     -------
     ndarray
-        Of x's shape.
+        Real values, shaped like x.
 
     Raises
     ------
@@ -179,7 +179,7 @@ def dynamic_quantize_linear(x: Tensor) -> tuple[Array, Array, Array]:
     Returns
     -------
     y : ndarray of uint8
-        Of x's shape: saturate(rne(x / y_scale) + y_zero_point).
+        Codes, shaped like x: saturate(rne(x / y_scale) + y_zero_point).
     y_scale, y_zero_point : scalar arrays of float32 and uint8
 
     Raises

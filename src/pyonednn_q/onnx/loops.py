@@ -35,7 +35,7 @@ def looped(node: GraphNode, run: Run) -> Call:
     Parameters
     ----------
     node : GraphNode
-        Of opset 9 or later.
+        Node of opset 9 or later.
     run : callable
         From what the body reads, by name, to what it makes, in its order.
 
@@ -47,8 +47,8 @@ def looped(node: GraphNode, run: Run) -> Call:
     Raises
     ------
     UnsupportedError
-        Of the call: what `run` raises; no step, and no dims of what steps would make; more than
-        2^20 steps, or a GiB that they make.
+        Raised by the call: what `run` raises; no step, where the dims of results are not known;
+        more than 2^20 steps, or more than a GiB of results.
     """
     body: Graph = node.attributes["body"]
     free = captured(node.attributes)

@@ -119,7 +119,7 @@ class Model:
         Parameters
         ----------
         dims : mapping of str to tuple of int, optional
-            Of its open inputs. None: those of the last call.
+            Dims of its open inputs. None: those of the last call.
 
         Raises
         ------
@@ -154,8 +154,8 @@ class Model:
         Parameters
         ----------
         inputs : mapping of str to array_like
-            Of the types that the model has for them, and of its dims; of any, where it leaves them
-            open.
+            Arrays with the types and dims that the model has for its inputs; any dims, where it
+            leaves them open.
 
         Raises
         ------
@@ -193,7 +193,8 @@ class Model:
     def network(self) -> Network:
         """Return the same as a network: compiled for its dims, one call runs all of it.
 
-        Of a model with open lengths it is that of the last call, or of those that `bound` is told.
+        For a model with open lengths it is the network of the last call's lengths, or of those that
+        `bound` is given.
 
         Raises
         ------

@@ -59,11 +59,11 @@ def load(
         Lengths that the model leaves open: of a symbol, ``{"batch": 1}``, or all of an input,
         ``{"x": (1, 3, 224, 224)}``. Those that stay open are bound by each call: see `Model`.
     max_bytes : int
-        Of the model, and of its external data over all tensors.
+        Most bytes of the model, and of its external data over all tensors.
     max_nodes : int
-        Of its graph.
+        Most nodes of its graph.
     max_elements : int
-        Of each tensor that it holds or computes.
+        Most elements of each tensor that it holds or computes.
 
     Returns
     -------

@@ -33,7 +33,7 @@ def save(
     file : path
         Is overwritten.
     options : mapping of str to object, optional
-        Of `fuse`, which `pyonednn_q.load` then takes; other runtimes do not see them.
+        Options of `fuse`, which `pyonednn_q.load` then takes; other runtimes do not see them.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def model_bytes(
     outputs : iterable of str
         Names of tensors of it, which are returned behind its own outputs.
     options : mapping of str to object, optional
-        As of `save`.
+        Options of `fuse`, as for `save`.
 
     Raises
     ------

@@ -49,11 +49,11 @@ def graph_of(network: Network, dims: Any) -> Graph:  # noqa: ANN401 - a mapping
     Parameters
     ----------
     network : Network
-        Of float32 operators, and of operations of float32 between them. A layer has the name of
-        its node; what its chain computes is nodes behind it, the last of which makes the node's
-        result.
+        Network of float32 operators, and of operations of float32 between them. A layer has the
+        name of its node; what its chain computes is nodes behind it, the last of which makes the
+        node's result.
     dims : mapping of str to tuple of (int or str)
-        Of every input; lengths that stay open have a symbol, or an empty text.
+        Dims of every input; lengths that stay open have a symbol, or an empty text.
 
     Returns
     -------

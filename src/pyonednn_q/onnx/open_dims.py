@@ -23,7 +23,7 @@ def bound(graph: Graph, dims: Mapping[str, Dims]) -> Graph:
     graph : Graph
         With lengths that are open.
     dims : mapping of str to tuple of int
-        Of its open inputs, at least.
+        Dims of its open inputs, at least.
 
     Raises
     ------

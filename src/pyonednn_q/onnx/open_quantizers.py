@@ -26,7 +26,7 @@ def at_lengths(graph: Graph, dims: Mapping[str, Dims]) -> Graph:
     graph : Graph
         As `load` returns it; if no length is open, as `calibrate` makes it of that.
     dims : mapping of str to tuple of int
-        Of its inputs.
+        Dims of its inputs.
     """
     if not graph.symbols:
         return graph

@@ -223,7 +223,7 @@ def window_pool(what: CodeOperation | GraphNode, src: Dims, opset: int) -> Pool 
     src : tuple of int
         Dims of its source.
     opset : int
-        Of ONNX's operators.
+        Opset version of ONNX's operators.
     """
     known = {"kernel_shape", "strides", "pads", "dilations", "storage_order", "count_include_pad"}
     attributes = what.attributes

@@ -33,7 +33,7 @@ class OpsetRaiser:
     opset : int
         Theirs.
     constants : dict of str to ndarray
-        Of the graph; those that nodes read instead of attributes are added.
+        Constants of the graph; those that nodes read instead of attributes are added.
     ranks : mapping of str to int
         Numbers of dims of tensors, where they are known.
     dtypes : mapping of str to str

@@ -27,7 +27,7 @@ def pool(what: CodeOperation) -> Callable[[Array], Array] | None:
     Parameters
     ----------
     what : CodeOperation
-        Of one source.
+        Operation with one source.
     """
     attributes = what.attributes
     is_plain = (

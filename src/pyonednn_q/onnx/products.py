@@ -33,12 +33,13 @@ def matmul(A: Tensor, B: Tensor) -> Array:
     A : (..., M, K) or (K,) tensor of float32, float16 or bfloat16
         The left matrix, or a stack of them.
     B : (..., K, N) or (K,) tensor
-        Of the data type of A. Leading dimensions broadcast against each other.
+        Second factor, with the data type of A. Leading dimensions broadcast against each other.
 
     Returns
     -------
     (..., M, N) ndarray
-        Of the data type of A, without M or N where A or B is a vector. Sums are float32's.
+        Product, with the data type of A, without M or N where A or B is a vector. Sums are
+        float32's.
 
     Raises
     ------
@@ -79,9 +80,9 @@ def gemm(
     A : (M, K) tensor of float32, float16 or bfloat16
         (K, M) with `transA`.
     B : (K, N) tensor
-        Of the data type of A; (N, K) with `transB`.
+        Second factor, with the data type of A; (N, K) with `transB`.
     C : tensor, optional
-        Of that data type; it broadcasts to (M, N).
+        Summand, with that data type; it broadcasts to (M, N).
     alpha, beta : float
         Factors; with beta = 0, C is not read.
     transA, transB : int
@@ -90,7 +91,7 @@ def gemm(
     Returns
     -------
     (M, N) ndarray
-        Of the data type of A. Sums are float32's.
+        Result, with the data type of A. Sums are float32's.
 
     Raises
     ------
@@ -141,9 +142,9 @@ def matmul_integer(
     B : (..., K, N) or (K,) tensor of uint8 or int8
         Codes. Leading dimensions broadcast against each other.
     a_zero_point : scalar, (M,) or (..., M, 1) tensor, optional
-        Of the data type of A, for the tensor or each row; 0 by default.
+        Zero point of A, with its data type, for the tensor or each row; 0 by default.
     b_zero_point : scalar, (N,) or (..., 1, N) tensor, optional
-        Of the data type of B, for the tensor or each column; 0 by default.
+        Zero point of B, with its data type, for the tensor or each column; 0 by default.
 
     Returns
     -------
@@ -199,13 +200,13 @@ def qlinear_matmul(
     a_scale : scalar, (M,) or (..., M, 1) tensor of float32, float16 or bfloat16
         Real value of one step, above 0, for the tensor or each row.
     a_zero_point, b_zero_point
-        As of `matmul_integer`.
+        Zero points, as in `matmul_integer`.
     b_scale : scalar, (N,) or (..., 1, N) tensor
         Real value of one step, for the tensor or each column.
     y_scale : scalar, (..., M, 1) or (..., 1, N) tensor
         Real value of one step of the result.
     y_zero_point : tensor of uint8 or int8
-        Of the shape of y_scale. Its data type is that of the result; None: a's, and 0.
+        Zero point, shaped like y_scale. Its data type is that of the result; None: a's, and 0.
 
     Returns
     -------

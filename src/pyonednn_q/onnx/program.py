@@ -64,7 +64,7 @@ def lowered(
     Parameters
     ----------
     node : FusedNode
-        Of the graph; prepared, or one that runs as ONNX has it.
+        Node of the graph; prepared, or one that runs as ONNX has it.
     call : callable
         What runs it by its definition: in a network, too, where no operations do.
     graph : FusedGraph

@@ -23,7 +23,7 @@ class CodeTensor(NamedTuple):
     Attributes
     ----------
     name : str
-        Of the codes, u8 or s8.
+        Name of the codes, u8 or s8.
     q : QParams
         Along `axis` of it as DequantizeLinear has it, or per tensor.
     node : GraphNode

@@ -83,7 +83,7 @@ def taps_of(
     Parameters
     ----------
     dims : tuple of int
-        Of its source.
+        Dims of its source.
     scales, sizes : ndarray or None
         Its inputs.
     attributes : mapping
@@ -92,8 +92,9 @@ def taps_of(
     Returns
     -------
     list of (int, ndarray, ndarray) or None
-        Of each dimension that it changes, the indices of the source for each result, (results,
-        taps), and their weights in float32. None: of a mode that has none, or is not known here.
+        For each dimension that it changes: the dimension, the indices of the source for each
+        result, (results, taps), and their weights in float32. None: the mode has none, or is not
+        known here.
     """
     how = attributes.get("coordinate_transformation_mode") or "half_pixel"
     mode = attributes.get("mode") or "nearest"

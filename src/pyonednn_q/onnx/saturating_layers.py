@@ -50,7 +50,7 @@ def saturates(operator: Operator, src_dims: Dims | None) -> bool:
     operator : Operator
         With ``saturation="refuse"``.
     src_dims : tuple of int or None
-        Of its source; None: not known.
+        Dims of its source; None: not known.
     """
     if operator.settings.saturation == "allow" or not src_dims or runtime.isa().has_vnni():
         return False

@@ -59,7 +59,7 @@ def selection_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
     what : GraphNode
         As ONNX has it.
     graph : FusedGraph
-        Of it.
+        Graph that the node belongs to.
     computed : list of str
         Those of its inputs that are no constants.
     """

@@ -51,7 +51,7 @@ def spelled(view: GraphView, value: str) -> Spelled | None:
     Parameters
     ----------
     view : GraphView
-        Of the graph. Nodes that belong to a call are none of the activation's.
+        View of the graph. Nodes that belong to a call are none of the activation's.
     value : str
         A tensor of float32 that is read more than once, by these nodes alone.
     """

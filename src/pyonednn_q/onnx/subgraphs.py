@@ -42,7 +42,7 @@ def captured(attributes: Mapping[str, Any]) -> tuple[str, ...]:
     Parameters
     ----------
     attributes : mapping of str to object
-        Of the node.
+        Attributes of the node.
     """
     free: dict[str, None] = {}
     for branch in graphs_of(attributes).values():
@@ -65,7 +65,7 @@ def check_graphs(
     Parameters
     ----------
     argument : str
-        Of errors: the node.
+        Name of the node, for errors.
     kind : str
         One of `WITH_GRAPHS`.
     inputs, outputs : tuple of str

@@ -98,7 +98,7 @@ def rounded(
     Parameters
     ----------
     operator, make, options, src, wei
-        As of `sums`; with `dst_q`.
+        Arguments of `sums`; with `dst_q`.
     bias : (channels,) ndarray of int32, optional
         In units of the sums.
     """

@@ -34,7 +34,7 @@ class TensorReader:
     external : ExternalData
         Where those come from that lie in files.
     max_elements : int
-        Of a tensor.
+        Most elements of a tensor.
     """
 
     def __init__(self, external: ExternalData, max_elements: int) -> None:

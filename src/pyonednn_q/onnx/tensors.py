@@ -79,11 +79,11 @@ def zero_point(name: str, value: Constant | None, dtype: np.dtype[Any], of: str)
     Parameters
     ----------
     name : str
-        Of the argument.
+        Name of the argument.
     value : Constant or None
-        Of the data type of its tensor.
+        Zero point, with the data type of its tensor.
     dtype : numpy.dtype
-        Of that tensor.
+        Data type of that tensor.
     of : str
         The tensor's name.
 
@@ -107,7 +107,7 @@ def dst_point(value: Constant | None, default: np.dtype[Any]) -> tuple[Array, st
     value : Constant or None
         None: 0 of the default.
     default : numpy.dtype
-        Of the first input.
+        Data type of the first input.
 
     Raises
     ------
@@ -186,9 +186,9 @@ class Constant(NamedTuple):
     Parameters
     ----------
     dtype : numpy.dtype
-        Of it.
+        Data type of the array.
     shape : tuple of int
-        Of it.
+        Shape of the array.
     data : bytes
         Its values in row-major order.
     """
@@ -228,7 +228,7 @@ def by_content(function: Callable[..., Result]) -> Callable[..., Result]:
     Parameters
     ----------
     function : callable
-        Of hashable arguments, some of them `Constant`.
+        Function of hashable arguments, some of them `Constant`.
     """
     remembered = functools.lru_cache(maxsize=1024)(function)
 

@@ -48,7 +48,7 @@ def trace() -> Iterator[list[Call]]:
     Returns
     -------
     context manager
-        Of a list of `Call`, one a call, which grows while calls are made.
+        Context manager that gives a list of `Call`, one a call; it grows while calls are made.
 
     Examples
     --------

@@ -46,7 +46,7 @@ def rounded(graph: Graph, batches: Iterable[Any], wei_bits: int | None = None) -
     Parameters
     ----------
     graph : Graph
-        Of floats, as `load` returns it.
+        Graph of floats, as `load` returns it.
     batches : iterable of (mapping of str to array_like, or array_like)
         Inputs, as `calibrate` takes them. Read once, and not kept.
     wei_bits : int, optional

@@ -22,7 +22,8 @@ def fields_of(descriptor: Any) -> Known:  # noqa: ANN401 - protobuf's
     Parameters
     ----------
     descriptor : google.protobuf.descriptor.Descriptor
-        Of the message type. Types that hold themselves become dicts that hold themselves.
+        Descriptor of the message type. Types that hold themselves become dicts that hold
+        themselves.
     """
     tables: dict[str, Known] = {descriptor.full_name: {}}
     todo = [descriptor]

@@ -54,7 +54,7 @@ def accumulator(
     plan : Plan
         One of `Plan.sums`.
     primitive : Prepared
-        Of all channels.
+        The primitive that sums over all channels.
     wei : ndarray or Packed
         Codes of its weights.
     bias : ndarray or None
@@ -64,7 +64,7 @@ def accumulator(
     saturation : {"refuse", "allow"}
         What to do where sums may leave 32 bits.
     **options
-        Of `prepare`, for the parts.
+        Options of `prepare`, for the primitives of the parts.
 
     Raises
     ------

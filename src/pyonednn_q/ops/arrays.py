@@ -36,7 +36,7 @@ def as_array(name: str, value: Any) -> Array:  # noqa: ANN401 - what it is, is t
     Parameters
     ----------
     name : str
-        Of the argument, for errors.
+        Name of the argument, for errors.
     value : ndarray, object with __dlpack__, or buffer
         A tensor that a framework holds on the CPU. Strides are kept: channels last stays so.
 
@@ -63,7 +63,7 @@ def by_name(argument: str, names: tuple[str, ...], values: tuple[Any, ...]) -> d
     argument : str
         What errors call it.
     names : tuple of str
-        Of the inputs, in order.
+        Names of the inputs, in order.
     values : tuple
         One for each input; or one mapping of all of them.
 
@@ -210,9 +210,9 @@ class Operands:
     leaves : mapping of str to Leaf
         By name.
     dims : tuple of int
-        Of dst.
+        Dims of dst.
     axis : int
-        The channel axis.
+        Axis of the channels.
     """
 
     leaves: Mapping[str, Leaf]

@@ -39,7 +39,7 @@ class CompositionKey(NamedTuple):
     Attributes
     ----------
     kind, src : str
-        Of the problem, and the data type of its source.
+        Kind of the problem, and data type of its source.
     post : Chain
         What follows the sums.
     later : str
@@ -51,9 +51,9 @@ class CompositionKey(NamedTuple):
     apart : str
         As in `compose`.
     wei_dims : tuple of int
-        Of the weights.
+        Dims of the weights.
     ndim : int
-        Of dst.
+        Number of dimensions of dst.
     """
 
     kind: str
@@ -108,7 +108,7 @@ class Composer:
     settings : Settings
         What is asked for.
     compositions : dict
-        Of the operator, for all sizes.
+        Compositions of the operator, for all sizes of the source, by their key.
     """
 
     problem: DenseProblem

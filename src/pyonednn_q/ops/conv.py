@@ -130,25 +130,27 @@ class _Windowed(Operator):
         bias : tensor of floats, optional
             Real values.
         src_q : QParams, (lo, hi), FakeQuantize or Dynamic
-            Of the source, which must be said: as it is, from the range of its values, of up to 256
-            levels (0 need not be one of them), or found by each call.
+            Scale and zero point of the source: given as `QParams`, by the range of its values, by a
+            FakeQuantize of up to 256 levels (0 need not be one of them), or found by each call
+            (`Dynamic`). Required.
         src_dtype : {"u8", "s8"}
-            Of its codes, for a range or a FakeQuantize.
+            Data type of the source's codes, for a range or a FakeQuantize.
         dst_q : QParams, (lo, hi) or FakeQuantize, optional
-            Of the result. A FakeQuantize may have any levels and a range for every channel.
+            Scale and zero point of the result. A FakeQuantize may have any levels and a range for
+            every channel.
         dst : data type, optional
-            Of the result: f32 without `dst_q`, u8 with a range or a FakeQuantize.
+            Data type of the result: f32 without `dst_q`, u8 with a range or a FakeQuantize.
         wei_fq : FakeQuantize, optional
-            Of the weights, for the tensor or each output channel. By default, each channel's
-            largest magnitude.
+            FakeQuantize of the weights, for the tensor or each output channel. By default, each
+            channel's largest magnitude.
         wei_levels : int
-            Of that default: 255; or 129, codes within ±64, which CPUs without VNNI multiply
-            exactly.
+            Number of levels of that default: 255; or 129, codes within ±64, which CPUs without VNNI
+            multiply exactly.
         stride, padding, dilation, groups, post
-            As of the class; `post` follows the bias.
+            Arguments of the class; `post` follows the bias.
         policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point, \
 requantize, self_check, tune
-            As of the class.
+            Options of the class.
 
         Raises
         ------
@@ -241,20 +243,21 @@ class Conv(_Windowed):
         Floats (f32, float64, f16, bf16): real values, as oneDNN v3 adds them in f32. s32: units of
         the accumulator, worth src_scale · wei_scale each, as ONNX and TFLite have them.
     src_q, wei_q : QParams, optional
-        Of integer tensors; both or neither. `wei_q` per tensor, or along axis 0. With `src_q`, f32
-        sources are taken, too, and quantized so; with a `Dynamic` in its place, by a range that
-        each call finds.
+        Scale and zero point of integer tensors; both or neither. `wei_q` per tensor, or along axis
+        0. With `src_q`, f32 sources are taken, too, and quantized so; with a `Dynamic` in its
+        place, by a range that each call finds.
     dst_q : QParams, optional
-        Of an integer result, per tensor.
+        Scale and zero point of an integer result, per tensor.
     dst : data type, optional
-        Of a result without `dst_q`: ``"u8"``, ``"uint8"`` or ``np.uint8``; f32 by default.
+        Data type of a result without `dst_q`: ``"u8"``, ``"uint8"`` or ``np.uint8``; f32 by
+        default.
     stride, dilation : int or sequence of int
         A dilation of 1 is dense.
     padding : int or sequence
         For all sides, for each dimension, or (lo, hi) for each; or the low sides of all dimensions
         and then the high ones, as ONNX's pads. Padded places hold real 0.
     groups : int
-        Of channels.
+        Number of groups of channels.
     post : Chain, optional
         What follows: FakeQuantize, activations, Sum, operands.
     policy : {"real", "bitwise", "fast"}
@@ -332,7 +335,7 @@ class Deconv(_Windowed):
     bias, src_q, wei_q, dst_q, dst, stride, padding, dilation, groups, post, policy, \
 exact_rounding, layout, strict, allow_reference, saturation, zero_point, requantize, self_check, \
 tune
-        As of `Conv`.
+        Option of `Conv`.
     """
 
     kind = "deconvolution"

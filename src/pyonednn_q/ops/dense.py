@@ -112,25 +112,27 @@ class _Dense(Operator):
         bias : tensor of floats, optional
             Real values.
         src_q : QParams, (lo, hi), FakeQuantize or Dynamic
-            Of the source, which must be said: as it is, from the range of its values, of up to 256
-            levels (0 need not be one of them), or found by each call.
+            Scale and zero point of the source: given as `QParams`, by the range of its values, by a
+            FakeQuantize of up to 256 levels (0 need not be one of them), or found by each call
+            (`Dynamic`). Required.
         src_dtype : {"u8", "s8"}
-            Of its codes, for a range or a FakeQuantize.
+            Data type of the source's codes, for a range or a FakeQuantize.
         dst_q : QParams, (lo, hi) or FakeQuantize, optional
-            Of the result. A FakeQuantize may have any levels and a range for every channel.
+            Scale and zero point of the result. A FakeQuantize may have any levels and a range for
+            every channel.
         dst : data type, optional
-            Of the result: f32 without `dst_q`, u8 with a range or a FakeQuantize.
+            Data type of the result: f32 without `dst_q`, u8 with a range or a FakeQuantize.
         wei_fq : FakeQuantize, optional
-            Of the weights, for the tensor or each output channel. By default, each channel's
-            largest magnitude.
+            FakeQuantize of the weights, for the tensor or each output channel. By default, each
+            channel's largest magnitude.
         wei_levels : int
-            Of that default: 255; or 129, codes within ±64, which CPUs without VNNI multiply
-            exactly.
+            Number of levels of that default: 255; or 129, codes within ±64, which CPUs without VNNI
+            multiply exactly.
         post : Chain, optional
             What follows the bias.
         policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point, \
 requantize, self_check, tune
-            As of the class.
+            Options of the class.
 
         Raises
         ------
@@ -216,7 +218,7 @@ class MatMul(_Dense):
         As in `Conv`.
     src_q, wei_q, dst_q, dst, post, policy, exact_rounding, layout, strict, allow_reference, \
 saturation, zero_point, requantize, self_check, tune
-        As of `Conv`; `wei_q` per tensor, or along the last axis.
+        Options of `Conv`; `wei_q` per tensor, or along the last axis.
 
     Examples
     --------
@@ -277,7 +279,7 @@ class InnerProduct(_Dense):
         As in `Conv`.
     src_q, wei_q, dst_q, dst, post, policy, exact_rounding, layout, strict, allow_reference, \
 saturation, zero_point, requantize, self_check, tune
-        As of `Conv`; `wei_q` per tensor, or along axis 0.
+        Options of `Conv`; `wei_q` per tensor, or along axis 0.
 
     Notes
     -----

@@ -86,11 +86,12 @@ def _quantized_weights(
     wei : tensor
         f32, bf16, f16 or float64; in the operator's dims.
     axis : int
-        Of the output channels.
+        Axis of the output channels.
     wei_fq : FakeQuantize or None
-        Of the tensor or of each output channel. None: each channel's largest magnitude.
+        FakeQuantize of the tensor or of each output channel. None: each channel's largest
+        magnitude.
     levels : int
-        Of that default.
+        Number of levels of that default.
 
     Raises
     ------
@@ -147,7 +148,7 @@ def _source_params(src_q: object, dtype: DType) -> QParams | SourceLevels | Dyna
     src_q : QParams, Dynamic, FakeQuantize or (lo, hi)
         A FakeQuantize for the tensor; 256 levels with a whole zero point are QParams.
     dtype : {"u8", "s8"}
-        Of the codes, where `src_q` does not say it.
+        Data type of the codes, where `src_q` does not say it.
 
     Raises
     ------
@@ -177,7 +178,7 @@ def _quantized_store(
         A FakeQuantize may have any levels and a range for every channel: it joins the chain, whose
         result is then stored as codes, or as the values of those if `dtype` is floating.
     dtype : str or None
-        Of the result; u8 for a range or a FakeQuantize unless said.
+        Data type of the result; u8 for a range or a FakeQuantize unless said.
     post : Chain or None
         What stands before.
     """

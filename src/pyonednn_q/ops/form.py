@@ -55,7 +55,7 @@ class Form:
     Attributes
     ----------
     name : str
-        Of the form.
+        Name of the form.
     asked, problem : problems
         What was asked, and what it becomes.
     chain : Chain
@@ -128,7 +128,7 @@ class Form:
         run : callable
             Returns a new array for ``None``, else writes into the array and returns it.
         out : ndarray or None
-            Of the dims that were asked: written and returned.
+            Array of the dims that were asked, which is written and returned.
         """
         target = None if out is None else self.inward(out)
         is_view = target is not None and out is not None and np.may_share_memory(target, out)

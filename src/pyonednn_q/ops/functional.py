@@ -83,7 +83,7 @@ def conv(
         The chain's leaves, by name.
     src_q, wei_q, dst_q, dst, stride, padding, dilation, groups, post, policy, exact_rounding, \
 layout, strict, allow_reference, saturation, zero_point, requantize, self_check, tune
-        As of `Conv`.
+        Options of `Conv`.
 
     Returns
     -------
@@ -170,10 +170,10 @@ def deconv(
     bias : (OC,) tensor, optional
         As `Deconv` takes it.
     out, residual, operands
-        As of `conv`.
+        Arguments of `conv`.
     src_q, wei_q, dst_q, dst, stride, padding, dilation, groups, post, policy, exact_rounding, \
 layout, strict, allow_reference, saturation, zero_point, requantize, self_check, tune
-        As of `Deconv`.
+        Options of `Deconv`.
     """
     return _call(
         Deconv,
@@ -242,10 +242,10 @@ def inner_product(
     bias : (OC,) tensor, optional
         As `InnerProduct` takes it.
     out, residual, operands
-        As of `conv`.
+        Arguments of `conv`.
     src_q, wei_q, dst_q, dst, post, policy, exact_rounding, \
 layout, strict, allow_reference, saturation, zero_point, requantize, self_check, tune
-        As of `InnerProduct`.
+        Options of `InnerProduct`.
     """
     return _call(
         InnerProduct,
@@ -310,10 +310,10 @@ def matmul(
     bias : (N,) tensor, optional
         As `MatMul` takes it.
     out, residual, operands
-        As of `conv`.
+        Arguments of `conv`.
     src_q, wei_q, dst_q, dst, post, policy, exact_rounding, \
 layout, strict, allow_reference, saturation, zero_point, requantize, self_check, tune
-        As of `MatMul`.
+        Options of `MatMul`.
     """
     return _call(
         MatMul,
@@ -358,7 +358,7 @@ def kept(
     wei, bias : tensor
         Compared with those of earlier calls, as the functional calls compare theirs.
     **options
-        Of `make`: hashable, or lists of what is. The same objects are found without comparing.
+        Options of `make`, hashable or lists; the same objects are found without comparing.
     """
     return _CACHE.find(make, wei, bias, options) or _CACHE.operator(make, wei, bias, options)
 

@@ -34,7 +34,7 @@ class Tuning:
     gain : float
         Time of the usual way over that of the one taken, the median of pairs; 1 where it stayed.
     timings : tuple of Timing
-        Of all ways that were tried; empty where the choice was loaded.
+        Timings of all ways that were tried; empty where the choice was loaded.
     """
 
     way: str

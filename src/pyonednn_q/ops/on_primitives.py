@@ -46,7 +46,7 @@ Dims = tuple[int, ...]
 
 _AS_MATMUL = "an inner product takes no zero point and no scale of rows: runs as a matmul"
 
-# Hooks of a definition are for what runs it, and not for who calls an operator.
+# A definition's private methods are called by what runs it, not by users of an operator.
 # ruff: noqa: SLF001
 
 
@@ -74,7 +74,7 @@ class OnPrimitives:
         residual: object,
         operands: Mapping[str, Any],
     ) -> tuple[Array, Hot | None]:
-        """Return the result, and what calls alike may run instead, if there is such."""
+        """Return the result, and the fast path for later calls of the same layout, if any."""
         ready = self.ready_for(definition, src.shape, definition._src_dtype(src))
         return run_on(definition, ready, src, out, residual, operands)
 
@@ -277,7 +277,7 @@ def verify(
     ready : Ready
         What is judged.
     src_dims, src_dtype
-        Of a source.
+        Dims and data type of a source.
 
     Raises
     ------

@@ -106,9 +106,9 @@ class Operator(HotCallable, Definition, hot=True):
         Parameters
         ----------
         src_dims : tuple of int
-            Of the source.
+            Dims of the source.
         src_dtype : data type, optional
-            Of a floating source; by default that of the weights.
+            Data type of a floating source; by default that of the weights.
         """
         if src_dtype is None:
             src_q = self.settings.src_q
@@ -133,7 +133,7 @@ class Operator(HotCallable, Definition, hot=True):
         Parameters
         ----------
         src_dims : tuple of int
-            Of the source.
+            Dims of the source.
         """
         runner = self._runner
         return runner.products(self, src_dims) if isinstance(runner, Requantized) else (self,)
@@ -145,7 +145,7 @@ class Operator(HotCallable, Definition, hot=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was done otherwise than asked for, in other words than a plan's."""
+        """Deviations from the request that the plan does not mention."""
         return self._runner.notes or tuple(filter(None, [self.weights.note]))
 
     @property

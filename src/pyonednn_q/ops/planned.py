@@ -61,7 +61,7 @@ def prepare_plan(
     plan : Plan
         What `compose` returned.
     problem : ConvProblem, DeconvProblem, InnerProductProblem or MatMulProblem
-        Of the kind, the channels and the data types that the plan was made for.
+        A problem with the kind, the channels and the data types that the plan was made for.
     wei : ndarray or Packed
         Weights as `prepare` takes them, before composing: the plan's factor is applied here.
         Those in a `Packed` have it already (`Plan.wei`).
@@ -142,7 +142,7 @@ class Planned(HotCallable, hot=True):
     dst : TensorSpec
         Dims, data type and strides of a result that needs no copy.
     src_dims : tuple of int
-        Of a source.
+        Dims of a source.
     nbytes : int
         About how many bytes it takes beside weights: those of its primitives.
     tuning : Tuning or None
@@ -214,7 +214,7 @@ class Planned(HotCallable, hot=True):
         Parameters
         ----------
         src : ndarray
-            Of the dims and data type of the problem; any strides.
+            Source with the dims and data type of the problem; any strides.
         out : ndarray, optional
             Written in place and returned. Without a residual, it holds what a Sum reads.
         residual : ndarray, optional

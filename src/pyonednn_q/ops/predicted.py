@@ -38,7 +38,8 @@ class OperatorModel:
     planned : Planned
         What runs.
     arithmetic : PlanModel
-        Of its plan and implementation; ``arithmetic.model.proof`` says what it rests on.
+        Model of the operator's plan and implementation; ``arithmetic.model.proof`` says what it
+        rests on.
     """
 
     operator: Operator
@@ -120,9 +121,9 @@ class RequantizedModel:
     runner : Requantized
         What makes codes of its sums.
     src_dims : tuple of int
-        Of a source.
+        Dims of a source.
     products : tuple of OperatorModel
-        Of the bare sums; several, where the weights are the sum of several.
+        Models of the bare sums; several, where the weights are the sum of several.
     """
 
     operator: Operator
@@ -192,7 +193,7 @@ def model_of(operator: Operator, src_dims: tuple[int, ...]) -> OperatorModel | R
     operator : Conv, Deconv, InnerProduct or MatMul
         The primitive for the shape is made if it is new.
     src_dims : tuple of int
-        Of the source.
+        Dims of the source.
 
     Raises
     ------

@@ -55,7 +55,7 @@ class Ready:
     is_unsigned : bool
         Whether it takes u8 codes that are 128 more than those of the s8 source.
     quantizers : dict
-        Of `SourceLevels`, by the way in which a float source lies.
+        Quantizers of `SourceLevels`, by the layout of the float source.
     hot_making : dict
         Calls that make codes of their source, by what runs and whether the source is s8; from
         `hot_call_for`.

@@ -78,7 +78,7 @@ class Requantized:
     wei : ndarray
         Codes.
     wei_q : QParams
-        Of them.
+        Scale and zero point of the weights.
     groups : int
         Number of groups of channels, as the caller has them.
 
@@ -193,7 +193,7 @@ class Requantized:
         residual: object,
         operands: Mapping[str, Any],
     ) -> tuple[Array, Callable[..., Any] | None]:
-        """Return the result, and what calls alike may run instead: where one primitive does all."""
+        """Return the result, and the fast path for later calls, where one primitive does all."""
         wanted = "none: with requantize nothing comes between sums and codes"
         if residual is not None:
             raise ArgumentError("residual", "an array", wanted)

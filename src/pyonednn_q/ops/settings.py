@@ -45,10 +45,10 @@ class Settings:
     Attributes
     ----------
     src_q : QParams, SourceLevels, Dynamic or None
-        Of an integer source, per tensor; or how each call quantizes its float source. None: the
-        source is floating, as the weights are.
+        Scale and zero point of an integer source, per tensor; or how each call quantizes its float
+        source. None: the source is floating, as the weights are.
     dst_q : QParams or None
-        Of an integer result. None: the real value is stored as `dst`.
+        Scale and zero point of an integer result. None: the real value is stored as `dst`.
     dst : str
         Data type of the result.
     post : Chain

@@ -137,7 +137,7 @@ def limit_shapes(count: int | None = None, nbytes: int | None = None) -> None:
     count : int, optional
         Shapes, 1024 at first.
     nbytes : int, optional
-        Of them, as `shape_statistics` counts them; 1 GiB at first.
+        Bytes of all shapes together, as `shape_statistics` counts them; 1 GiB at first.
 
     Raises
     ------

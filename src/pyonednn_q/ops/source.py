@@ -56,7 +56,7 @@ SLOW_AS_S8 = f"{_AS_U8}{SLOW}"
 
 
 def as_unsigned(params: QParams | Dynamic | SourceLevels) -> QParams | Dynamic | SourceLevels:
-    """Return what says of u8 codes what `params` says of s8 codes 128 smaller.
+    """Return the parameters of the same values stored as u8: codes and zero point + 128.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def hot_call_for(
     codes : Codes
         Its codes, with a scale for each row that has one; or the source, if it is codes.
     dst_dims : tuple of int
-        Of a result, as the caller has it.
+        Dims of a result, as the caller has it.
 
     Returns
     -------

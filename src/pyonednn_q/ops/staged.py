@@ -136,7 +136,8 @@ class Rest:
     staged : Staged
         What runs.
     extents : mapping of str to str
-        Of leaves, by name: "full", "per_channel", "per_row" or "per_tensor"; others are full.
+        Extent of each leaf, by name: "full", "per_channel", "per_row" or "per_tensor"; others are
+        full.
     """
 
     flat: Flat
@@ -239,7 +240,7 @@ class SourceLevels:
     cut : CutFakeQuantize
         From real values to codes, and back.
     dtype : {"u8", "s8"}
-        Of the codes.
+        Data type of the codes.
     scale : float
         What a step of the codes is worth.
     zero_point : float

@@ -164,7 +164,7 @@ def _trusted(planned: Planned) -> Iterator[str]:
 
 
 def _run_by(planned: Planned) -> tuple[object, ...]:
-    """Return what is the same where two forms come to the same primitive."""
+    """Return a key that is equal where two forms end in the same primitive."""
     primitive = planned.primitive
     layouts = tuple(primitive.layouts.items())
     return primitive.problem.kind, primitive.impl, primitive.attr, planned.leaves, layouts
@@ -185,7 +185,7 @@ def calls_of(
     Parameters
     ----------
     planned, problem, chain, layout
-        As of `tune`.
+        Arguments of `tune`.
     place : int
         Bytes from a page to each array.
     """
@@ -229,7 +229,7 @@ def calls_of(
 
 
 def _laid(place: int, spec: TensorSpec, values: Array) -> Array:
-    """Return values in a layout, so many bytes behind a page."""
+    """Return values in a layout, `place` bytes behind the start of a page."""
     assert spec.strides is not None
     steps = [step * values.itemsize for step in spec.strides]
     memory = aligned((spec.nbytes + place + _PAGE,), np.dtype(np.uint8))

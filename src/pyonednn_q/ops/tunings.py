@@ -84,7 +84,7 @@ def save_tuning(path: str | os.PathLike[str]) -> int:
     Parameters
     ----------
     path : path
-        Of a JSON file, which is replaced.
+        Path of a JSON file, which is replaced.
     """
     with _LOCK.held:
         known = list(_KNOWN.items())
@@ -102,7 +102,7 @@ def load_tuning(path: str | os.PathLike[str]) -> int:
     Parameters
     ----------
     path : path
-        Of the file.
+        Path of the file.
 
     Raises
     ------

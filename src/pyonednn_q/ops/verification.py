@@ -57,13 +57,13 @@ class Asked:
     Attributes
     ----------
     kind : str
-        As of `Geometry`.
+        Kind of operator, as in `Geometry`.
     wei : ndarray
         Codes or floats, as they came.
     bias : ndarray or None
         Real values if floating, else counts of the accumulator.
     wei_q : QParams or None
-        Of the weights.
+        Scale and zero point of the weights.
     settings : Settings
         Everything else but the window.
     window : mapping
@@ -90,7 +90,7 @@ class Asked:
         Parameters
         ----------
         src_dims, src_dtype
-            Of a source; of its codes, where it has them.
+            Dims and data type of a source; of its codes, where it has them.
         planned : Planned
             What is judged: for the text of an error, and the levels that rewrites declare.
         run : callable

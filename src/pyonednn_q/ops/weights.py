@@ -53,7 +53,7 @@ class Parts:
     Attributes
     ----------
     axis : int
-        Of the source's channels: 1, or -1 for the columns of a matmul.
+        Axis of the source's channels: 1, or -1 for the columns of a matmul.
     groups, channels : int
         Groups, and channels of each.
     repeated : tuple of (int, int)
@@ -110,7 +110,7 @@ def merged(wei: Array, groups: int, count: int) -> Array:
     wei : (OC, IC / groups, ...) ndarray
         Weights.
     groups : int
-        Of channels.
+        Number of groups of channels.
     count : int
         How many neighbours become one group; it divides the groups.
     """
@@ -131,7 +131,7 @@ def split(
     wei : ndarray of int16
         Weights less their zero point.
     in_axis : int
-        Of the input channels.
+        Axis of the input channels.
     limits : (int, int)
         What a part may hold, both ends included.
     whole : bool
@@ -171,7 +171,7 @@ class Weights:
     scale : Vec
         What a code is worth, per tensor or per output channel.
     zero_point : Vec
-        Of codes whose difference to it does not fit into s8; 0 otherwise.
+        Zero point of codes whose difference to it does not fit into s8; 0 otherwise.
     note : str
         What was changed.
     parts : Parts or None
@@ -206,13 +206,13 @@ class Weights:
         wei_q : QParams or None
             Per tensor, or along `axis`.
         axis : int
-            Of the output channels.
+            Axis of the output channels.
         is_int8 : bool
             Whether the source is integer.
         takes_zero_point : bool
             Whether the primitive takes one zero point for the tensor.
         groups : int
-            Of channels.
+            Number of groups of channels.
         limits : callable
             Returns what weights may hold where there is a choice: (least, greatest).
 

@@ -80,8 +80,8 @@ def difference_report(
     a, b : array_like of int
         Integers of one shape, of any integer type but uint64.
     ties : array_like of bool, optional
-        Of the same shape: where the exact value lies half way between two integers, as `tie_mask`
-        tells.
+        Mask of the same shape: where the exact value lies half way between two integers, as
+        `tie_mask` tells.
     positions : int
         How many indices of differing values to return.
 

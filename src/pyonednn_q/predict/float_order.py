@@ -50,9 +50,9 @@ class Order:
     divided : bool
         By the scale of the destination, which others multiply by the reciprocal of.
     zeros : {"kept", "negative", "positive"}
-        Of a floating destination. negative: relu multiplies by 0, and makes -0 of what is negative,
-        where others store 0; abs makes -0 of 0, and clip keeps -0 below an upper bound of 0.
-        positive: 0 is added at last, so that none is -0.
+        Signs of the zeros of a floating destination. negative: relu multiplies by 0, and makes -0
+        of what is negative, where others store 0; abs makes -0 of 0, and clip keeps -0 below an
+        upper bound of 0. positive: 0 is added at last, so that none is -0.
     """
 
     together: bool
@@ -155,7 +155,7 @@ def destination(
     sums : ndarray of int
         With zero points of the source taken off.
     order : Order
-        Of the scales.
+        Order in which scales and the like are applied.
     values : mapping
         As `native.prepare` takes them: scales, zero points, operands.
     bias : ndarray, optional

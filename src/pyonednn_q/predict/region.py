@@ -49,7 +49,7 @@ class Region:
     Attributes
     ----------
     visited : mapping
-        Of each class of problems, all traits that one of them had.
+        For each class of problems, all traits that one of them had.
     """
 
     visited: Mapping[str, frozenset[str]] = field(hash=False)  # mappings have no hash
@@ -266,7 +266,7 @@ class Proof:
     region : Region
         Which shapes those problems had.
     undecided : frozenset of str
-        Features that were run, but with no result by which orders differ: not proven.
+        Features that ran, but whose outputs could not tell two orders of operations apart.
     """
 
     order: Order

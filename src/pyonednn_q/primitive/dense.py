@@ -90,7 +90,7 @@ class InnerProductProblem(DenseOperation):
         Parameters
         ----------
         src_dims : (N, IC) or (N, IC, spatial)
-            Of the source.
+            Dims of the source.
         oc : int
             Output channels.
         src, wei, dst : str
@@ -98,7 +98,7 @@ class InnerProductProblem(DenseOperation):
         bias : str, optional
             Its data type; None: no bias.
         layout : {"channels_last", "dense"}
-            Of src. The weights are packed as the implementation wants them.
+            Layout of src. The weights are packed as the implementation wants them.
         """
         src_dims = integers("src", src_dims)
         oc = whole("oc", oc, lo=1)
@@ -178,9 +178,9 @@ class MatMulProblem(DenseOperation):
         Parameters
         ----------
         src_dims : (..., M, K)
-            Of the source.
+            Dims of the source.
         wei_dims : (..., K, N)
-            Of the weights.
+            Dims of the weights.
         src, wei, dst : str
             Data types.
         bias : str, optional

@@ -126,7 +126,7 @@ class InstructionSet:
         Parameters
         ----------
         answer : str
-            Of ``dnnl_get_effective_cpu_isa``.
+            What ``dnnl_get_effective_cpu_isa`` returned.
         limit : str, optional
             What ``ONEDNN_MAX_CPU_ISA`` or `limit_isa` says; a name that oneDNN does not know limits
             nothing.
@@ -232,8 +232,8 @@ def classify(impl_name: str, kind: str = "") -> _Class:
         As oneDNN reports it. May be empty: a 1x1 deconvolution on AVX2, when its descriptor comes
         from the library's cache.
     kind : str
-        Of the problem, where it matters: a "simple" concat copies memory, a "simple" reorder goes
-        from element to element.
+        Kind of the problem, where it matters: a "simple" concat copies memory, a "simple" reorder
+        goes from element to element.
 
     Returns
     -------
@@ -268,7 +268,7 @@ class Facts:
     Parameters
     ----------
     version : (int, int, int)
-        Of the loaded oneDNN.
+        Version of the loaded oneDNN.
     isa : InstructionSet
         What kernels find there; a name stands for one, as `InstructionSet.of` takes it.
     runtime : str

@@ -54,9 +54,9 @@ class SumPostOp:
     Parameters
     ----------
     scale : float
-        Of what dst holds before the call.
+        Scale of what dst holds before the call.
     zero_point : int
-        Of what dst holds before the call.
+        Zero point of what dst holds before the call.
     dtype : str, optional
         Reads the stored bits as another type of the same size. It converts nothing, and naming the
         type that dst has anyway costs the fast kernel on some machines: leave it out.
@@ -184,7 +184,7 @@ class DepthwisePostOp:
     Parameters
     ----------
     wei_dtype, dst_dtype : str
-        Of the second convolution.
+        Data types of the weights and of the result of the second convolution.
     bias_dtype : str or None
         None when it has no bias.
     kernel, stride, padding : int

@@ -50,7 +50,7 @@ class EltwiseProblem(Operation):
     Parameters
     ----------
     src, dst : TensorSpec
-        Of the same dimensions.
+        Tensors with the same dimensions.
     alg, alpha, beta
         As in `EltwisePostOp`.
     """
@@ -83,7 +83,7 @@ class BinaryProblem(Operation):
     Parameters
     ----------
     src, src1, dst : TensorSpec
-        Of one rank; dst has the dimensions of src.
+        Tensors of one rank; dst has the dimensions of src.
     alg : str
         One of `pyonednn_q.primitive.post_ops.BINARY_ALGS`.
     """
@@ -118,7 +118,7 @@ class SumProblem(Operation):
     scales : tuple of float
         One per source.
     dst : TensorSpec
-        Of the same dimensions.
+        Result, with the same dimensions.
     """
 
     kind: ClassVar[str] = "sum"
@@ -158,7 +158,7 @@ class SoftmaxProblem(Operation):
     Parameters
     ----------
     src, dst : TensorSpec
-        Of the same dimensions.
+        Tensors with the same dimensions.
     axis : int
         Counted from the end when negative.
     log : bool
@@ -193,7 +193,7 @@ class PReluProblem(Operation):
     Parameters
     ----------
     src, wei, dst : TensorSpec
-        Of one rank; dst has the dimensions of src. All with strides.
+        Tensors of one rank; dst has the dimensions of src. All with strides.
     """
 
     kind: ClassVar[str] = "prelu"
@@ -216,7 +216,7 @@ class ReorderProblem(Operation):
     Parameters
     ----------
     src, dst : TensorSpec
-        Of the same dimensions, both with strides.
+        Tensors with the same dimensions, both with strides.
     """
 
     kind: ClassVar[str] = "reorder"

@@ -104,7 +104,7 @@ class TensorSpec:
         Parameters
         ----------
         array : ndarray
-            Of any layout that NumPy allows.
+            Array in any layout that NumPy allows.
         argument : str
             Its name, for the message.
 

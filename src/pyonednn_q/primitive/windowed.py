@@ -100,7 +100,8 @@ class WindowedProblem(DenseOperation):
         src_dims : (N, C, spatial)
             1 to 3 spatial dimensions.
         wei_dims : (OC, IC / groups, spatial) or (G, OC/G, IC/G, spatial)
-            Of a deconvolution too. With one dimension more than src, groups come first.
+            Dims of the weights, in the same order for a deconvolution. With one dimension more than
+            src, groups come first.
         src, wei, dst : data type
             ``"u8"``, ``"uint8"`` or ``np.uint8``; so are all.
         bias : data type, optional
@@ -110,9 +111,9 @@ class WindowedProblem(DenseOperation):
         padding : int or sequence
             For all, for each, or (lo, hi) for each; or all low sides, then all high ones.
         groups : int
-            Of channels. Where `wei_dims` begin with them, it need not be said.
+            Number of groups of channels. Where `wei_dims` begin with them, it need not be said.
         layout : {"channels_last", "dense"}
-            Of src and dst. The weights are packed as the implementation wants them.
+            Layout of src and dst. The weights are packed as the implementation wants them.
 
         Raises
         ------

@@ -55,7 +55,7 @@ class SearchTrial:
     best : float
         The greatest score so far, this one included.
     reward : float
-        Of the score, by `reward`.
+        Reward of the score (`reward`).
     """
 
     number: int
@@ -76,7 +76,7 @@ class BitSearch:
     Attributes
     ----------
     bits : dict of str to int
-        Of the best try; of equal ones the first.
+        Widths of the best try; of equal ones the first.
     score : float
     trials : tuple of SearchTrial
         All, in order.
@@ -174,9 +174,9 @@ def reward(score: float, baseline: float) -> float:
     Parameters
     ----------
     score : float
-        Of a quantized network.
+        Score of a quantized network.
     baseline : float
-        Of the float one; 0 leaves the score as it is.
+        Score of the float network; 0 leaves the score as it is.
 
     Examples
     --------
@@ -230,8 +230,8 @@ def search_bits(
     baseline : float
         Score of the float network, for `reward`.
     temperature : float
-        Of "anneal": by which part of the spread of all scores one may be worse at first, to be gone
-        on from with probability 1/e; falls to 0.
+        Fraction of the spread of all scores, for "anneal": a score worse by that much is at first
+        accepted with probability 1/e; the fraction falls to 0.
     seed : int
         The same seed and scores give the same search.
     log : callable, optional

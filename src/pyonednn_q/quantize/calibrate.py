@@ -54,7 +54,7 @@ def estimator(
         Percentiles of "percentile", (0.01, 99.99) unless said, and of "mean_percentile", (0.1,
         99.9).
     rate : float
-        Of "moving_average".
+        Rate of "moving_average".
     outliers : float
         The share at each end that the kinds without outliers leave out.
     bits : int
@@ -125,7 +125,7 @@ def collect(
         Takes a batch as `batches` gives it, returns tensors by name: anything NumPy takes, or
         torch's tensors on the CPU.
     batches : iterable
-        Of anything: arrays, a PyTorch loader, a generator. It is read once.
+        Batches of anything: arrays, a PyTorch loader, a generator. It is read once.
     estimators : mapping of str to Estimator, or callable
         Which tensors to look at, and how; those that are there already go on and are changed. Or
         what makes one, for every tensor that `run` returns.

@@ -110,14 +110,14 @@ class PrecisionSettings:
     bits : tuple of int
         Widths to choose from.
     compression_ratio : float
-        Of "hawq" for `ratio_limit`: how much less than INT8; of "autoq" for `search_bits`: the size
-        against FP32.
+        Ratio of sizes: with "hawq", how much less than INT8 (for `ratio_limit`); with "autoq", the
+        size against FP32 (for `search_bits`).
     rounds : int
         `probes` of `hutchinson_trace`, or `trials` of `search_bits`.
     warmup : int
         `warmup` of `search_bits`.
     tolerance : float
-        Of `hutchinson_trace`.
+        Tolerance of `hutchinson_trace`.
     data_points : int
         How many samples to estimate the trace from.
     widths : str
@@ -153,7 +153,8 @@ class QuantizationConfig:
     overrides : tuple of ScopeOverride
         By scope; a later one wins.
     ranges : tuple of ScopeOverride
-        Of each quantized tensor exactly one holds, if there are any.
+        Settings of ranges by scope. If there are any, exactly one of them holds for each quantized
+        tensor.
     bitwidth_per_scope : tuple of (int, str)
         Widths, and the layers that have them: the name, or with ``|WEIGHT``, ``|OUTPUT`` or
         ``|INPUT0`` behind it for one of its tensors.
@@ -204,7 +205,7 @@ class QuantizationConfig:
         Parameters
         ----------
         names : sequence of str
-            Of all layers, in order.
+            Names of all layers, in order.
         first : sequence of str, optional
             Those that read the network's inputs, for "first_layer_only"; else the first of `names`.
 
@@ -262,7 +263,7 @@ class QuantizationConfig:
         Parameters
         ----------
         names : sequence of str
-            Of layers.
+            Names of layers.
         """
         widths = ((name, self._width("weights", name)) for name in items("names", names, str))
         return {name: width for name, width in widths if width is not None}

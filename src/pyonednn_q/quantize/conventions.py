@@ -63,7 +63,8 @@ def qparams_by(
     lo, hi : float or (C,) array_like
         As `Estimator.range` gives them, in real units, lo <= hi; (C,) with `axis`.
     dtype : {"u8", "s8"}
-        Of the codes. TPU-MLIR's asymmetric ranges decide it themselves: another is refused.
+        Data type of the codes. TPU-MLIR's asymmetric ranges decide it themselves: another is
+        refused.
     symmetric : bool
         No zero point but that in the middle of the type; "onednn" is so always.
     axis : int, optional

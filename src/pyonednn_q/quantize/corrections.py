@@ -182,8 +182,9 @@ def folded_batch_norm(
     wei : (C, ...) array_like
         Real weights, output channels first.
     bias, mean, variance, gamma, beta : (C,) array_like
-        Of the layer and of the batch norm; `channel_moments` of the layer's results over sample
-        batches, as `mean` and `variance`, adapt the statistics to them.
+        Bias of the layer; mean, variance, factor and summand of the batch norm; `channel_moments`
+        of the layer's results over sample batches, as `mean` and `variance`, adapt the statistics
+        to them.
     epsilon : float
         What is added to the variance.
 

@@ -31,13 +31,13 @@ def without_dead_channels(
     Parameters
     ----------
     codes : ndarray of int8 or uint8
-        Of weights.
+        Codes of weights.
     q : QParams
         What they mean, per tensor, or along `axis`.
     axis : int
         Dimension of the output channels.
     src_scale : float
-        Of the source, by which a kernel multiplies the scales.
+        Scale of the source, by which a kernel multiplies the scales.
     """
     scale = np.atleast_1d(np.asarray(q.scale, np.float64))
     is_dead = scale * min(src_scale, 1.0) < _LEAST

@@ -57,7 +57,7 @@ class Distribution(Estimator):
         One of `DISTRIBUTIONS`. "kl" and "octav" find magnitudes: their ranges end there, or at the
         least and the greatest value where those lie nearer to 0.
     axis, symmetric, by_batch
-        As of `Estimator`; all values count alike, whatever a sample is.
+        Options of `Estimator`; all values count alike, whatever a sample is.
     percent : (float, float)
         The two percentiles of "percentile", from 0 to 100.
     bits : int
@@ -68,7 +68,7 @@ class Distribution(Estimator):
     Attributes
     ----------
     counted : list of (values, counts)
-        Of each channel the distinct values, ascending, and how often each came.
+        Distinct values of each channel, ascending, and how often each came.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ def _squared_error(
 
 
 def _rounded(values: Array, precision: int) -> Array:
-    """Return values to nearest, in so many significant bits; ties away from 0."""
+    """Return values rounded to `precision` significant bits; ties away from 0."""
     dropped = _MANTISSA + 1 - precision
     if not dropped:
         return values + 0.0

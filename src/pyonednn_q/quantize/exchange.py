@@ -63,7 +63,7 @@ def from_onnx(y_scale: ArrayLike, y_zero_point: ArrayLike | None = None, axis: i
     y_zero_point : array of the codes' type, optional
         Its dtype is that of the codes; without it they are u8 and the zero point is 0, as in ONNX.
     axis : int
-        Of the channels; per tensor it says nothing.
+        Axis of the channels; not used per tensor.
 
     Raises
     ------

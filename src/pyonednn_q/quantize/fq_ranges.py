@@ -107,8 +107,8 @@ def fq_from_range(
     symmetric : bool
         Zero in the middle (or at the low end, without values below 0); else a zero point.
     signed : bool, optional
-        Of symmetric ranges: True forces both signs. None or False: as `lo` says; False of version
-        2: from 0 on.
+        Whether symmetric ranges have both signs. True: always. None or False: as `lo` says, but
+        version 2 takes False as from 0 on.
     narrow : bool
         One level less, at the low end (at the high end where that is 0). Version 2 has it of
         symmetric ranges alone.
@@ -117,10 +117,10 @@ def fq_from_range(
         and products of u8 codes cannot saturate on CPUs without VNNI. Symmetric only, but of
         version 2.
     strict_zero : bool
-        Of asymmetric ranges: a side that rounds to no level at all becomes 0, so that 0 is always
-        a level. The training tool leaves it, and an exported operator then shifts all values.
+        Whether 0 is always a level of asymmetric ranges: a side that rounds to no level at all
+        becomes 0. The training tool leaves it, and an exported operator then shifts all values.
     unify_zero : bool
-        Of asymmetric ranges: the channels' mean zero point for all.
+        Whether asymmetric ranges all have the channels' mean zero point.
     version : {3, 2}
         Whose rule. Version 2 knows neither `strict_zero` nor `unify_zero`. Its half range is of
         values that were cut to the range of `bits` - 1 before.

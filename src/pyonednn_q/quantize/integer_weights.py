@@ -53,7 +53,7 @@ class IntegerWeights:
     scale : ndarray of float64
         () per tensor, (C,) per channel, (C, K / group) per group: K weights of a channel in order.
     axis : int
-        Of the output channels.
+        Axis of the output channels.
     bits : int
         Width of the codes.
     """
@@ -106,10 +106,10 @@ def integer_weights(
     granularity : {"per_channel", "per_tensor", "per_group"}
         What shares a scale.
     group : int, optional
-        Of "per_group": how many weights of a channel, in their order, share one; it divides their
-        number.
+        Size of a group, for "per_group": how many weights of a channel, in their order, share one;
+        it divides their number.
     axis : int
-        Of the output channels: 0 of a convolution and an inner product, -1 of a matmul.
+        Axis of the output channels: 0 of a convolution and an inner product, -1 of a matmul.
     narrow : bool
         Leave the lowest code out, so that codes can change their sign.
     half_range : bool
@@ -118,7 +118,7 @@ def integer_weights(
         The end of the range: the largest magnitude, or the least squared error on a grid
         (`mse_threshold`).
     rounding : {"even", "away"}
-        Of ties: as oneDNN and ONNX; or away from 0, as TPU-MLIR.
+        Rounding of ties: to even, as oneDNN and ONNX; or away from 0, as TPU-MLIR.
     least_scale : float
         Scales are no smaller: TPU-MLIR has 1e-5.
 
@@ -184,7 +184,7 @@ def bias_codes(
     bias : (C,) array_like
         Real values.
     src_q : QParams
-        Of the source, per tensor.
+        Scale and zero point of the source, per tensor.
     compensate : bool
         Take the share of the source's zero point off.
 
@@ -264,7 +264,7 @@ def unpack4(packed: ArrayLike, shape: tuple[int, ...], *, signed: bool = True) -
     packed : (n,) array_like of uint8
         Two codes in each byte.
     shape : tuple of int
-        Of the codes: 2 n of them, or one less.
+        Shape of the codes: 2 n of them, or one less.
     signed : bool
         Whether four bits stand for -8 to 7, or for 0 to 15.
 

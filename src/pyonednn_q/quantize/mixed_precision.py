@@ -75,7 +75,7 @@ def source_bits(
     Parameters
     ----------
     wei_bits : int
-        Of its weights.
+        Bits of the layer's weights.
     allowed : sequence of int
         Widths that its source may have.
     widths : {"strict", "liberal"}
@@ -118,8 +118,8 @@ def bit_complexities(flops: Mapping[str, float], choices: Mapping[str, Mapping[i
     flops : mapping of str to float
         Operations of each layer, above 0.
     choices : mapping of str to mapping of int to int
-        Of each layer: its weights' possible widths, and the width of the source with each
-        (`source_bits`).
+        Widths of each layer in bits: its weights' possible widths, and the width of the source with
+        each (`source_bits`).
 
     Raises
     ------
@@ -200,7 +200,7 @@ def assign_bits(
     Parameters
     ----------
     sensitivities : mapping of str to mapping of int to float
-        Of each layer what each of its possible widths loses: from `sensitivity`, or from output
+        Loss of each layer by each of its possible widths: from `sensitivity`, or from output
         error on data.
     costs : mapping of str to mapping of int to float
         What each costs, in any unit; the same layers and widths.

@@ -42,7 +42,7 @@ class QuantizerSpec:
     Attributes
     ----------
     dtype : str
-        Of the codes.
+        Data type of the codes.
     symmetric : bool
         Whether the zero point is that in the middle (0 of s8).
     note : str
@@ -176,7 +176,7 @@ def scoped(name: str, scopes: Sequence[str]) -> bool:
     Parameters
     ----------
     name : str
-        Of the operator: that of its result.
+        Name of the operator: that of its result.
     scopes : sequence of str
         Names, or regular expressions behind ``{re}`` that match anywhere in one, as NNCF has it.
 

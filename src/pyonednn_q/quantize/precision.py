@@ -67,10 +67,10 @@ def with_widths(
     layers : mapping of str to WeighedLayer
         Those whose weights it quantizes.
     traces : mapping of str to float, or callable
-        Of "hawq": the trace of the loss's Hessian in each layer's weights (`hutchinson_trace`), or
-        what gives it, of a layer's name.
+        Trace of the loss's Hessian in each layer's weights (`hutchinson_trace`), by the layer's
+        name, or a function that returns it for a name. Used by "hawq".
     evaluate : callable
-        Of "autoq": from a configuration of settled widths to a score, more being better.
+        Function from a configuration of settled widths to a score; more is better. Used by "autoq".
 
     Raises
     ------

@@ -110,7 +110,7 @@ class Quantizers:
         return whys
 
     def estimator(self, tensor: str) -> Estimator | None:
-        """Return what is to find an activation's range; None: nothing is said of it."""
+        """Return the estimator of an activation's range, or None where nothing names one."""
         settings = self._activation(tensor)
         return None if settings is None else settings.estimator(_CHANNELS)
 

@@ -40,9 +40,9 @@ class SampleExtremes(Estimator):
     kind : str
         One of `AGGREGATES`.
     axis, symmetric, by_batch
-        As of `Estimator`.
+        Options of `Estimator`.
     rate : float
-        Of a moving average: above 0, at most 1.
+        Rate of a moving average: above 0, at most 1.
     percent : (float, float)
         The percentiles of a sample, of "mean_percentile".
     outliers : float
@@ -52,7 +52,7 @@ class SampleExtremes(Estimator):
     Attributes
     ----------
     samples : list of (2, N, C) ndarray of float64
-        Of each batch its samples' least and greatest values (or percentiles) by channel.
+        For each batch, its samples' least and greatest values (or percentiles) by channel.
     """
 
     def __init__(

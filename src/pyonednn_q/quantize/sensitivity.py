@@ -38,7 +38,7 @@ def perturbation(wei: ArrayLike, bits: int, *, axis: int = 0) -> float:
     bits : int
         2 to 8: symmetric integers per channel; 16: bfloat16; 32: float32, without error.
     axis : int
-        Of the output channels.
+        Axis of the output channels.
 
     Raises
     ------
@@ -83,14 +83,14 @@ def hutchinson_trace(
     hvp : callable
         Takes a vector of that shape and returns the Hessian times it, in the same shape.
     shape : tuple of int
-        Of the weights.
+        Shape of the weights.
     probes : int
         How many vectors of random signs, at the most.
     tolerance : float
         It ends when a probe moves the running mean by less than this share of it (from the second
         probe on); 0 never does.
     seed : int
-        Of the signs.
+        Seed of the signs.
 
     Raises
     ------
@@ -145,9 +145,9 @@ def sensitivity(wei: ArrayLike, bits: int, trace: float, *, axis: int = 0) -> fl
     bits : int
         As in `perturbation`.
     trace : float
-        Of the loss's Hessian in these weights, from `hutchinson_trace`.
+        Trace of the loss's Hessian in these weights, from `hutchinson_trace`.
     axis : int
-        Of the output channels.
+        Axis of the output channels.
 
     Raises
     ------

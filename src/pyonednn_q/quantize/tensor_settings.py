@@ -44,7 +44,8 @@ class TensorSettings:
     symmetric : bool
         Without a zero point.
     signed : bool or None
-        Of symmetric ranges: codes of both signs, or none below 0; None: as the statistics say.
+        Signs of symmetric ranges: codes of both signs, or none below 0; None: as the statistics
+        say.
     per_channel : bool
         A range for each channel: dimension 0 of weights, 1 of activations.
     narrow, half_range : bool
@@ -52,7 +53,7 @@ class TensorSettings:
     range_kind : str
         One of `ESTIMATORS`.
     percent : (float, float)
-        Of its percentiles.
+        Percentages of the percentile estimator.
     samples : int
         How many samples the range is to come from; 0 for none.
     role : str
@@ -138,7 +139,7 @@ class TensorSettings:
         values : array_like
             Real weights, in float32.
         axis : int
-            Of the output channels.
+            Axis of the output channels.
 
         Examples
         --------

@@ -138,7 +138,7 @@ def whole_weight_codes(
     fq : FakeQuantize or None
         As in `weight_codes`, of the rows or of each. None: each row's largest magnitude.
     levels : int
-        Of that default; the caller's argument ``wei_levels``.
+        Number of levels of that default; the caller's argument ``wei_levels``.
     tolerance : float
         How far from a whole number, in levels, a zero point may be and still be taken for one.
 

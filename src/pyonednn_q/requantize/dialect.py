@@ -44,7 +44,7 @@ def dialect(name: str, argument: str = "dialect") -> Dialect:
     Parameters
     ----------
     name : str
-        Of a row of `DIALECTS`, or an alias.
+        Name of a row of `DIALECTS`, or an alias.
     argument : str
         What the caller calls it, for the message.
 

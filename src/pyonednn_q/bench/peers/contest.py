@@ -41,7 +41,7 @@ class Contest:
     peers : sequence of str
         Names of `PEERS`.
     threads : int
-        Of each runtime.
+        Number of threads of each runtime.
     """
 
     def __init__(self, peers: Sequence[str], threads: int) -> None:

@@ -74,7 +74,7 @@ class PeerLayer:
     padding : tuple of (int, int)
         (before, behind) each spatial dimension, in elements.
     out_padding : tuple of int
-        Of a deconvolution: more of dst than the least.
+        Places that dst of a deconvolution has more than the least, along each dimension.
     groups : int
         Number of groups of channels.
     relu : bool

@@ -44,7 +44,7 @@ class Worker:
     Parameters
     ----------
     name : str
-        Of `PEERS`, or `OURS`.
+        Name of a runtime: one of `PEERS`, or `OURS`.
     """
 
     def __init__(self, name: str) -> None:

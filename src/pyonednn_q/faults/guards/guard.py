@@ -131,8 +131,8 @@ class Guard:
     impl : str or None
         Regular expression searched in the implementation's name. None: all, reference loops too.
     condition : Condition
-        Of problems of the kinds, and attributes; exact where the fault is understood, otherwise
-        wider.
+        Which problems of these kinds, with which attributes; exact where the fault is understood,
+        otherwise wider.
     effect : str
         What goes wrong, in words.
     remedy : str
