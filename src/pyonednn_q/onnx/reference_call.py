@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.errors import Error, UnsupportedError
+from pyonednn_q.errors import Error, LibraryError, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.loops import looped
 from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.shape_inference import node_proto
 from pyonednn_q.onnx.subgraphs import captured, graphs_of
-from pyonednn_q.shown import shortened, shown
+from pyonednn_q.shown import install, shortened, shown
 
 if TYPE_CHECKING:
     from pyonednn_q.onnx.backend import OnnxModel
@@ -51,6 +51,8 @@ def reference_call(
     UnsupportedError
         Neither we nor `onnx.reference` know the operator, or nobody compared it with another
         runtime; or, of the call, it failed there, or its result has another type or other dims.
+    LibraryError
+        The package onnx is not installed.
     """
     operator = f"{node.kind} {shown(node.name)}"
     why = _doubt(node)
@@ -89,8 +91,11 @@ def _run_of(
     opsets: Mapping[str, int],
 ) -> Callable[[Values], list[Array]]:
     """Return what runs nodes of a body, or one: from what is read, by name, to what is made."""
-    from onnx import helper, numpy_helper
-
+    try:
+        from onnx import helper, numpy_helper
+    except ImportError:
+        message = f"{operator} runs by its definition in the package onnx: {install('onnx')}"
+        raise LibraryError(message) from None
     outputs, constants = (ends.outputs, ends.constants) if isinstance(ends, Graph) else (ends, {})
     graph = helper.make_graph(
         [node_proto(each) for each in nodes],
