@@ -238,5 +238,6 @@ class DimsRule:
         return KnownSources(sources.attributes, chosen, sources.outputs, sources.opset)
 
 
-def _is_length(length: Length) -> bool:
-    return isinstance(length, str) or length >= 0
+def _is_length(length: object) -> bool:
+    """Tell whether it is one; what an attribute of the wrong type says is none."""
+    return isinstance(length, str) or (isinstance(length, int) and length >= 0)
