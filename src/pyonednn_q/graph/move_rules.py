@@ -26,14 +26,10 @@ def reshape(node: KnownSources) -> list[Lengths | None]:
     try:
         src = node.dims(0)
     except LookupError:
-        src = ()
-        if 0 in told or -1 in told:
-            return [tuple("" if each in {0, -1} else each for each in told)]
-    if not node.attributes.get("allowzero", 0):
-        told = tuple(src[at] if each == 0 else each for at, each in enumerate(told))
-        copied = {at for at, each in enumerate(node.lengths(1)) if each == 0}
-    else:
-        copied = set()
+        return [tuple("" if each in {0, -1} else each for each in told)]
+    copies = not node.attributes.get("allowzero", 0)
+    copied = {at for at, each in enumerate(told) if copies and each == 0}
+    told = tuple(src[at] if at in copied else each for at, each in enumerate(told))
     if -1 not in told:
         return [told]
     at = told.index(-1)
@@ -298,7 +294,10 @@ def space_to_depth(node: KnownSources) -> list[Lengths | None]:
 @partial(DimsRule, dtypes=(("int64",),), numbers=lengths_of)
 def shape(node: KnownSources) -> list[Lengths | None]:
     """(number of dims from start to end,) (Shape)."""
-    return [(len(lengths_of(node)),)]
+    try:
+        return [(len(lengths_of(node)),)]
+    except LookupError:
+        return [("",)]
 
 
 @DimsRule
