@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from pyonednn_q.errors import Error, LibraryError, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
+from pyonednn_q.onnx.elementwise_call import elementwise_call
 from pyonednn_q.onnx.loops import looped
 from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.shape_inference import node_proto
@@ -62,6 +64,11 @@ def reference_call(
         body: Graph = node.attributes["body"]
         read = (*body.inputs, *captured(node.attributes))
         return looped(node, _run_of(operator, body.nodes, read, body, opsets))
+    if find_spec("onnx") is None:
+        if (own := elementwise_call(node)) is not None:
+            return own
+        message = f"{operator} runs by its definition in the package onnx: {install('onnx')}"
+        raise LibraryError(message)
     names = tuple(name for name in dict.fromkeys(node.inputs) if name)
     results_of = _run_of(operator, (node,), names, tuple(filter(None, node.outputs)), opsets)
 
@@ -91,11 +98,8 @@ def _run_of(
     opsets: Mapping[str, int],
 ) -> Callable[[Values], list[Array]]:
     """Return what runs nodes of a body, or one: from what is read, by name, to what is made."""
-    try:
-        from onnx import helper, numpy_helper
-    except ImportError:
-        message = f"{operator} runs by its definition in the package onnx: {install('onnx')}"
-        raise LibraryError(message) from None
+    from onnx import helper, numpy_helper
+
     outputs, constants = (ends.outputs, ends.constants) if isinstance(ends, Graph) else (ends, {})
     graph = helper.make_graph(
         [node_proto(each) for each in nodes],
