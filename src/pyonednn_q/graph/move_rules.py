@@ -116,10 +116,8 @@ def concat(node: KnownSources) -> list[Lengths | None]:
 
 def _same(lengths: Sequence[Length]) -> Length:
     """Return the length of which all of some are: a number, a symbol, or not known."""
-    for each in lengths:
-        if not isinstance(each, str):
-            return each
-    return next(filter(None, lengths), "")
+    numbers = [each for each in lengths if not isinstance(each, str)]
+    return next((each for each in (*numbers, *lengths) if each != ""), "")
 
 
 @DimsRule

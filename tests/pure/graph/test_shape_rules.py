@@ -37,6 +37,10 @@ def ints(*values: int) -> np.ndarray[Any, Any]:
     return np.array(values, np.int64)
 
 
+def reals(values: list[float]) -> np.ndarray[Any, Any]:
+    return np.array(values, np.float32)
+
+
 OPEN = KnownTensor("float32")
 THREE = KnownTensor("int64", (3,))  # integers that nobody knows
 
@@ -80,7 +84,7 @@ def test_convolution(attributes: dict[str, Any], wanted: Lengths | None) -> None
 
 def test_windows_that_begin_behind_the_source_are_left_out_since_opset_22() -> None:
     # https://onnx.ai/onnx/operators/text_diff_MaxPool_12_22.html
-    told = {"kernel_shape": (1,), "strides": (2,), "ceil_mode": 1, "pads": (0, 1)}
+    told: dict[str, Any] = {"kernel_shape": (1,), "strides": (2,), "ceil_mode": 1, "pads": (0, 1)}
     assert of(kinds.MAX_POOL, (1, 1, 3), opset=22, **told) == (1, 1, 2)
     assert of(kinds.MAX_POOL, (1, 1, 3), opset=21, **told) == (1, 1, "")
     assert of(kinds.MAX_POOL, (1, 1, 4), opset=21, **told, outputs=2) == [(1, 1, 3)] * 2
@@ -170,10 +174,10 @@ def test_what_moves_elements_hands_symbols_on() -> None:
 
 def test_resize() -> None:
     src = ("n", 3, "h", 5)
-    assert of(kinds.RESIZE, src, None, np.float32([1, 1, 1, 2.5])) == ("n", 3, "h", 12)
-    assert of(kinds.RESIZE, src, None, np.float32([1, 1, 2, 2])) == ("n", 3, "", 10)
+    assert of(kinds.RESIZE, src, None, reals([1, 1, 1, 2.5])) == ("n", 3, "h", 12)
+    assert of(kinds.RESIZE, src, None, reals([1, 1, 2, 2])) == ("n", 3, "", 10)
     assert of(kinds.RESIZE, src, None, None, ints(1, 3, 7, 9)) == (1, 3, 7, 9)
-    assert of(kinds.RESIZE, (10,), None, np.float32([0.7])) == ("",)  # 6 or 7
+    assert of(kinds.RESIZE, (10,), None, reals([0.7])) == ("",)  # 6 or 7
     # https://onnx.ai/onnx/operators/onnx__Resize.html: not_larger takes the least of the ratios.
     told: dict[str, Any] = {"axes": (2, 3), "keep_aspect_ratio_policy": "not_larger"}
     assert of(kinds.RESIZE, (1, 3, 4, 8), None, None, ints(8, 8), **told) == (1, 3, 4, 8)
@@ -214,7 +218,7 @@ def test_elements_of_what_is_made_of_dims() -> None:
     assert elements(kinds.MUL, made, ints(1)) == ("n", 3, 4)
     assert elements(kinds.DIV, ints(7, 8), ints(2)) == (3, 4)
     assert elements(kinds.DIV, ints(-7), ints(2)) is None
-    assert elements(kinds.ADD, np.float32([1, 2]), np.float32([1, 2])) is None
+    assert elements(kinds.ADD, reals([1, 2]), reals([1, 2])) is None
     assert elements(kinds.CAST, made, to=7) == ("n", 3, 4)
     assert elements(kinds.CAST, made, to=9) is None  # bool
     assert elements(kinds.CONCAT, *[ints(*range(60))] * 2, axis=0) is None  # too many
@@ -239,7 +243,7 @@ def test_what_is_no_right_node_has_no_dims(row: Kind) -> None:
     assert row.dims is not None
     rng = np.random.default_rng(sum(row.name.encode()))
     tensors = [
-        None, OPEN, THREE, ints(-5), ints(3, 1 << 62), np.float32([0.5, np.nan]), (), (2,),
+        None, OPEN, THREE, ints(-5), ints(3, 1 << 62), reals([0.5, np.nan]), (), (2,),
         ("n", 3, 4), (1, 0, 5, 6), (2,) * 130,
     ]  # fmt: skip
     for _ in range(300):
