@@ -26,6 +26,9 @@ What a model's operators become, by ONNX's names; another's domain stands before
 - **codes**: what it does to codes between quantizers: *moved*, where they keep their meaning, or
   *computed*.
 - **in a chain**: the step that it is behind a layer.
+- **dims**: the rule by which dims of results follow from those of sources
+  (`graph/shape_rules.py`, `graph/move_rules.py`, which state the formulas); none: as the package
+  onnx infers them, where it is installed.
 - **float error**: the rule by which `pyonednn-q diff` bounds what float32 may be off by;
   [how](from_onnx.md).
 - **dialects**: the [operator of other runtimes](quantized_operators.md) that `diff` tries where
@@ -84,7 +87,7 @@ def _step(row: Kind) -> str:
 
 
 def _table(rows: list[Kind]) -> str:
-    names = ("operator", "opset", "by", "codes", "in a chain", "float error", "dialects")
+    names = ("operator", "opset", "by", "codes", "in a chain", "dims", "float error", "dialects")
     cells = [
         [
             f"`{row.name}`",
@@ -92,6 +95,7 @@ def _table(rows: list[Kind]) -> str:
             _by(row),
             _on_codes(row),
             _step(row),
+            row.dims.name if row.dims else "",
             row.bound.replace("_", " "),
             f"`{row.emulated}`" if row.emulated else "",
         ]

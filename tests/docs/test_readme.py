@@ -29,10 +29,7 @@ PEERS = ("PIL", "onnx", "onnxruntime", "openvino", "tensorboard", "torch")
 
 def skip_without(code: str) -> None:
     """Skip what imports a framework that is not installed, by its name."""
-    packages = re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)
-    if "calibrate(" in code:  # shapes are inferred by it
-        packages.append("onnx")
-    for package in packages:
+    for package in re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE):
         if package in PEERS and importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed: pip install .[peers] pillow")
 

@@ -8,8 +8,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-pytest.importorskip("onnx", reason="onnx is not installed")
-
 import pyonednn_q as pq
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime

@@ -49,7 +49,6 @@ def test_without_a_meaning_of_codes_it_is_refused() -> None:
 
 def test_a_calibrated_network_pads_with_zeros() -> None:
     """Values from -3 to 1: a code of 0 would be -3."""
-    pytest.importorskip("onnx", reason="onnx is not installed")
     rng = np.random.default_rng(1)
     wei = rng.normal(0, 0.3, (4, 4, 1, 1)).astype(np.float32)
     nodes = [

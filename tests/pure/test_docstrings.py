@@ -12,7 +12,6 @@ import pytest
 import pyonednn_q
 
 HERE = Path(pyonednn_q.__file__).parent
-OF_GRAPHS = {"onnx.calibrator"}  # whose examples infer shapes, by the package onnx
 PEERS = {"matplotlib", "onnx", "onnxruntime", "openvino", "torch"}  # optional packages
 
 
@@ -45,8 +44,6 @@ def test_examples(name: str, source: str) -> None:
         if package not in PEERS:
             raise
         pytest.skip(f"{name} needs {package}")
-    if name in OF_GRAPHS:
-        pytest.importorskip("onnx")
     for package in PEERS.intersection(re.findall(r">>> (?:from|import) (\w+)", source)):
         pytest.importorskip(package)
     result = doctest.testmod(module)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pyonednn_q.expr.steps import Step
+from pyonednn_q.graph.dims_rule import DimsRule
 
 __all__ = ["Attributes", "Form", "Kind"]
 
@@ -84,6 +85,8 @@ class Kind:
     older : (int, str)
         The opset since which it is written as now, and how a node of an older one becomes that: a
         rule of `onnx.opset_raising`.
+    dims : DimsRule or None
+        How dims and types of results follow from the sources; None: as the package onnx infers.
     compared : bool
         Whether its definition in Python was compared with onnxruntime's results.
     """
@@ -113,6 +116,7 @@ class Kind:
     grows: bool = False
     reads: tuple[int, tuple[str, ...]] = (0, ())
     older: tuple[int, Older] = (0, "")
+    dims: DimsRule | None = None
     compared: bool = True
 
     def __str__(self) -> str:

@@ -9,9 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from pyonednn_q.expr.steps import Affine, Eltwise, Step
-from pyonednn_q.graph.kind import Attributes, Form, Kind
+from pyonednn_q.graph import move_rules as moved
+from pyonednn_q.graph import shape_rules as rules
+from pyonednn_q.graph.defined_kinds import DEFINED, theirs
+from pyonednn_q.graph.kind import Attributes, Kind
 
 
 def kind_of(name: str) -> Kind:
@@ -28,28 +32,75 @@ def _told(alg: str, **defaults: float) -> Callable[[Attributes], Step]:
     return lambda attributes: Eltwise(alg, *(attributes.get(n, v) for n, v in defaults.items()))
 
 
+def _activation(name: str, step: Callable[[Attributes], Step], **columns: Any) -> Kind:  # noqa: ANN401
+    """Return the row of a function of one tensor that joins the chain of a layer."""
+    columns |= {"chain": "activation", "elementwise": True, "dims": rules.same}
+    return Kind(name, step=step, **columns)
+
+
 def _gelu(attributes: Attributes) -> Step:
     return Eltwise("gelu_tanh" if attributes.get("approximate") == "tanh" else "gelu_erf")
 
 
 # Layers.
-CONV = Kind("Conv", ours="Conv", layer="convolution", bound="sum")
-CONV_TRANSPOSE = Kind("ConvTranspose", ours="Deconv", layer="deconvolution", bound="sum")
-GEMM = Kind("Gemm", ours="InnerProduct", layer="inner_product", bound="sum")
-MATMUL = Kind("MatMul", ours="MatMul", layer="matmul", on_codes=True, bound="sum")
+CONV = Kind("Conv", ours="Conv", layer="convolution", bound="sum", dims=rules.convolution)
+CONV_TRANSPOSE = Kind(
+    "ConvTranspose",
+    ours="Deconv",
+    layer="deconvolution",
+    bound="sum",
+    dims=rules.transposed_convolution,
+)
+GEMM = Kind("Gemm", ours="InnerProduct", layer="inner_product", bound="sum", dims=rules.matrix)
+MATMUL = Kind(
+    "MatMul", ours="MatMul", layer="matmul", on_codes=True, bound="sum", dims=rules.matrix_product
+)
 
 # Layers on codes.
 CONV_INTEGER = Kind(
-    "ConvInteger", since=10, ours="Conv", means="Conv", form="integer", bound="exact_sum"
+    "ConvInteger",
+    since=10,
+    ours="Conv",
+    means="Conv",
+    form="integer",
+    bound="exact_sum",
+    dims=rules.convolution.making("int32"),
 )
 MATMUL_INTEGER = Kind(
-    "MatMulInteger", since=10, ours="MatMul", means="MatMul", form="integer", bound="exact_sum"
+    "MatMulInteger",
+    since=10,
+    ours="MatMul",
+    means="MatMul",
+    form="integer",
+    bound="exact_sum",
+    dims=rules.matrix_product.making("int32"),
 )
-QLINEAR_CONV = Kind("QLinearConv", since=10, ours="Conv", means="Conv", form="conv")
-QLINEAR_MATMUL = Kind("QLinearMatMul", since=10, ours="MatMul", means="MatMul", form="matmul")
+QLINEAR_CONV = Kind(
+    "QLinearConv",
+    since=10,
+    ours="Conv",
+    means="Conv",
+    form="conv",
+    dims=rules.convolution.reading((0, 3)).making(7),
+)
+QLINEAR_MATMUL = Kind(
+    "QLinearMatMul",
+    since=10,
+    ours="MatMul",
+    means="MatMul",
+    form="matmul",
+    dims=rules.matrix_product.reading((0, 3)).making(7),
+)
 
 # Quantizers.
-QUANTIZE = Kind("QuantizeLinear", since=10, axis_since=13, ours="Quantize", elementwise=True)
+QUANTIZE = Kind(
+    "QuantizeLinear",
+    since=10,
+    axis_since=13,
+    ours="Quantize",
+    elementwise=True,
+    dims=rules.same.making(("@output_dtype", 2, "uint8")),
+)
 DEQUANTIZE = Kind(
     "DequantizeLinear",
     since=10,
@@ -57,22 +108,50 @@ DEQUANTIZE = Kind(
     ours="Dequantize",
     elementwise=True,
     bound="dequantize",
+    dims=rules.same.making(("@output_dtype", 1)),
 )
-DYNAMIC_QUANTIZE = Kind("DynamicQuantizeLinear", since=11, bound="dynamic")
-CAST = Kind("Cast", ours="NumberCast", bound="cast")
+DYNAMIC_QUANTIZE = Kind(
+    "DynamicQuantizeLinear", since=11, bound="dynamic", dims=rules.codes_and_range
+)
+CAST = Kind("Cast", ours="NumberCast", bound="cast", dims=rules.converted)
 
 # Arithmetic.
-ADD = Kind("Add", chain="add", elementwise=True, on_codes=True, bound="total", emulated="add")
-SUB = Kind("Sub", chain="sub", elementwise=True, on_codes=True, bound="total")
-MUL = Kind("Mul", chain="mul", elementwise=True, on_codes=True, bound="product")
-DIV = Kind("Div", chain="div", elementwise=True, on_codes=True, bound="quotient")
-POW = Kind("Pow", ours="FloatArithmetic")
-RECIPROCAL = Kind("Reciprocal", ours="FloatArithmetic", elementwise=True)
-MAX = Kind("Max", ours="FloatArithmetic", elementwise=True, bound="step")
-MIN = Kind("Min", ours="FloatArithmetic", elementwise=True, bound="step")
-NEG = Kind("Neg", chain="step", step=_always(Affine(-1.0)), elementwise=True, bound="step")
-ABS = Kind("Abs", chain="step", step=_always(Eltwise("abs")), elementwise=True, bound="step")
-BATCH_NORM = Kind("BatchNormalization", chain="norm", older=(9, "norm"))
+ADD = Kind(
+    "Add",
+    chain="add",
+    elementwise=True,
+    on_codes=True,
+    bound="total",
+    emulated="add",
+    dims=rules.added,
+)
+SUB = Kind(
+    "Sub", chain="sub", elementwise=True, on_codes=True, bound="total", dims=rules.subtracted
+)
+MUL = Kind(
+    "Mul", chain="mul", elementwise=True, on_codes=True, bound="product", dims=rules.multiplied
+)
+DIV = Kind(
+    "Div", chain="div", elementwise=True, on_codes=True, bound="quotient", dims=rules.divided
+)
+POW = Kind("Pow", ours="FloatArithmetic", dims=rules.broadcast)
+RECIPROCAL = Kind("Reciprocal", ours="FloatArithmetic", elementwise=True, dims=rules.same)
+MAX = Kind("Max", ours="FloatArithmetic", elementwise=True, bound="step", dims=rules.broadcast)
+MIN = Kind("Min", ours="FloatArithmetic", elementwise=True, bound="step", dims=rules.broadcast)
+NEG = Kind(
+    "Neg", chain="step", step=_always(Affine(-1.0)), elementwise=True, bound="step", dims=rules.same
+)
+ABS = Kind(
+    "Abs",
+    chain="step",
+    step=_always(Eltwise("abs")),
+    elementwise=True,
+    bound="step",
+    dims=rules.same,
+)
+BATCH_NORM = Kind(
+    "BatchNormalization", chain="norm", older=(9, "norm"), dims=rules.norm_over_batches
+)
 
 # Activations.
 CLIP = Kind(
@@ -82,36 +161,20 @@ CLIP = Kind(
     on_codes=True,
     bound="step",
     reads=(11, ("min", "max")),
+    dims=rules.same,
 )
-PRELU = Kind("PRelu", chain="prelu", elementwise=True, on_codes=True)
-RELU = Kind(
-    "Relu",
-    chain="activation",
-    step=_always(Eltwise("relu")),
-    elementwise=True,
-    on_codes=True,
-    bound="step",
+PRELU = Kind("PRelu", chain="prelu", elementwise=True, on_codes=True, dims=rules.same)
+RELU = _activation("Relu", _always(Eltwise("relu")), on_codes=True, bound="step")
+LEAKY_RELU = _activation(
+    "LeakyRelu", _told("relu", alpha=0.01), on_codes=True, bound="leaky", emulated="leaky_relu"
 )
-LEAKY_RELU = Kind(
-    "LeakyRelu",
-    chain="activation",
-    step=_told("relu", alpha=0.01),
-    elementwise=True,
-    on_codes=True,
-    bound="leaky",
-    emulated="leaky_relu",
-)
-ELU = Kind("Elu", chain="activation", step=_told("elu", alpha=1.0), elementwise=True)
-SOFTPLUS = Kind(
-    "Softplus", chain="activation", step=_always(Eltwise("soft_relu", 1.0)), elementwise=True
-)
-MISH = Kind("Mish", since=18, chain="activation", step=_always(Eltwise("mish")), elementwise=True)
-SIGMOID = Kind(
+ELU = _activation("Elu", _told("elu", alpha=1.0))
+SOFTPLUS = _activation("Softplus", _always(Eltwise("soft_relu", 1.0)))
+MISH = _activation("Mish", _always(Eltwise("mish")), since=18)
+SIGMOID = _activation(
     "Sigmoid",
-    chain="activation",
-    step=_always(Eltwise("logistic")),
+    _always(Eltwise("logistic")),
     gate=_always(Eltwise("swish", 1.0)),
-    elementwise=True,
     on_codes=True,
     bound="function",
     alg="logistic",
@@ -119,54 +182,46 @@ SIGMOID = Kind(
     slope=0.25,
     emulated="sigmoid",
 )
-TANH = Kind(
+TANH = _activation(
     "Tanh",
-    chain="activation",
-    step=_always(Eltwise("tanh")),
-    elementwise=True,
+    _always(Eltwise("tanh")),
     on_codes=True,
     bound="function",
     alg="tanh",
     units=5.5,
     slope=1.0,
 )
-GELU = Kind(
-    "Gelu",
-    since=20,
-    chain="activation",
-    step=_gelu,
-    elementwise=True,
-    on_codes=True,
-    bound="function",
-    alg="gelu_erf",
-    units=2.2,
-    slope=1.13,
+GELU = _activation(
+    "Gelu", _gelu, since=20, on_codes=True, bound="function", alg="gelu_erf", units=2.2, slope=1.13
 )
-HARD_SIGMOID = Kind(
+HARD_SIGMOID = _activation(
     "HardSigmoid",
-    chain="activation",
-    step=_told("hardsigmoid", alpha=0.2, beta=0.5),
+    _told("hardsigmoid", alpha=0.2, beta=0.5),
     gate=_told("hardswish", alpha=0.2, beta=0.5),
-    elementwise=True,
     on_codes=True,
     bound="line",
 )
-HARD_SWISH = Kind(
+HARD_SWISH = _activation(
     "HardSwish",
+    _always(Eltwise("hardswish", 1 / 6, 0.5)),
     since=14,
-    chain="activation",
-    step=_always(Eltwise("hardswish", 1 / 6, 0.5)),
-    elementwise=True,
     on_codes=True,
     bound="hard_swish",
 )
 
 # Functions.
-SQRT, LOG, ROUND = Kind("Sqrt"), Kind("Log"), Kind("Round", since=11)
-FLOOR = Kind("Floor", bound="floor")
-EXP = Kind("Exp", elementwise=True, bound="exponential", alg="exp", units=1.3)
+SQRT, LOG = Kind("Sqrt", dims=rules.same), Kind("Log", dims=rules.same)
+ROUND = Kind("Round", since=11, dims=rules.same)
+FLOOR = Kind("Floor", bound="floor", dims=rules.same)
+EXP = Kind("Exp", elementwise=True, bound="exponential", alg="exp", units=1.3, dims=rules.same)
 ERF = Kind(
-    "Erf", since=9, elementwise=True, bound="function", units=1.05, slope=2 / math.sqrt(math.pi)
+    "Erf",
+    since=9,
+    elementwise=True,
+    bound="function",
+    units=1.05,
+    slope=2 / math.sqrt(math.pi),
+    dims=rules.same,
 )
 SOFTMAX = Kind(
     "Softmax",
@@ -176,12 +231,30 @@ SOFTMAX = Kind(
     bound="softmax",
     emulated="softmax",
     older=(13, "softmax"),
+    dims=rules.same,
 )
-LAYER_NORM = Kind("LayerNormalization", since=17, ours="LayerNorm", bound="layer_norm")
+LAYER_NORM = Kind(
+    "LayerNormalization", since=17, ours="LayerNorm", bound="layer_norm", dims=rules.norm_from_axis
+)
 
 # Pools and means.
-MAX_POOL = Kind("MaxPool", ours="Pool", moves="always", pool="max", over="windows", bound="step")
-GLOBAL_MAX_POOL = Kind("GlobalMaxPool", ours="Pool", moves="always", pool="max", over="places")
+MAX_POOL = Kind(
+    "MaxPool",
+    ours="Pool",
+    moves="always",
+    pool="max",
+    over="windows",
+    bound="step",
+    dims=rules.pool.making(0, "int64"),
+)
+GLOBAL_MAX_POOL = Kind(
+    "GlobalMaxPool",
+    ours="Pool",
+    moves="always",
+    pool="max",
+    over="places",
+    dims=rules.pool_over_places,
+)
 AVERAGE_POOL = Kind(
     "AveragePool",
     ours="Pool",
@@ -191,6 +264,7 @@ AVERAGE_POOL = Kind(
     on_codes=True,
     bound="mean",
     emulated="average_pool",
+    dims=rules.pool,
 )
 GLOBAL_AVERAGE_POOL = Kind(
     "GlobalAveragePool",
@@ -200,24 +274,39 @@ GLOBAL_AVERAGE_POOL = Kind(
     on_codes=True,
     bound="mean",
     emulated="average_pool",
+    dims=rules.pool_over_places,
 )
-REDUCE_MEAN = Kind("ReduceMean", ours="Pool", pool="mean", over="axes", on_codes=True, bound="mean")
-REDUCE_SUM = Kind("ReduceSum", ours="Reduction", reads=(13, ("axes",)))
-REDUCE_MAX = Kind("ReduceMax", ours="Reduction", bound="step")
+REDUCE_MEAN = Kind(
+    "ReduceMean",
+    ours="Pool",
+    pool="mean",
+    over="axes",
+    on_codes=True,
+    bound="mean",
+    dims=rules.reduction,
+)
+REDUCE_SUM = Kind("ReduceSum", ours="Reduction", reads=(13, ("axes",)), dims=rules.reduction)
+REDUCE_MAX = Kind("ReduceMax", ours="Reduction", bound="step", dims=rules.reduction)
 
 # What moves elements.
-CONCAT = Kind("Concat", ours="Concat", moves="always")
-SPLIT = Kind("Split", ours="Slice", moves="always", reads=(13, ("split",)))
-SLICE = Kind("Slice", ours="Slice", moves="always", reads=(10, ("starts", "ends", "axes")))
-TRANSPOSE = Kind("Transpose", ours="Transpose", moves="always")
-RESHAPE = Kind("Reshape", ours="Reshape", moves="always", reshapes=True)
-FLATTEN = Kind("Flatten", ours="Reshape", moves="always", reshapes=True)
+CONCAT = Kind("Concat", ours="Concat", moves="always", dims=moved.concat)
+SPLIT = Kind("Split", ours="Slice", moves="always", reads=(13, ("split",)), dims=moved.parts)
+SLICE = Kind(
+    "Slice", ours="Slice", moves="always", reads=(10, ("starts", "ends", "axes")), dims=moved.part
+)
+TRANSPOSE = Kind("Transpose", ours="Transpose", moves="always", dims=moved.transpose)
+RESHAPE = Kind("Reshape", ours="Reshape", moves="always", reshapes=True, dims=moved.reshape)
+FLATTEN = Kind("Flatten", ours="Reshape", moves="always", reshapes=True, dims=moved.flatten)
 _AXES = (13, ("axes",))
-SQUEEZE = Kind("Squeeze", ours="Reshape", moves="always", reshapes=True, reads=_AXES)
-UNSQUEEZE = Kind("Unsqueeze", ours="Reshape", moves="always", reshapes=True, reads=_AXES)
-GATHER = Kind("Gather", ours="TableRows", moves="always")
-DEPTH_TO_SPACE = Kind("DepthToSpace", moves="always")
-SPACE_TO_DEPTH = Kind("SpaceToDepth", moves="always")
+SQUEEZE = Kind(
+    "Squeeze", ours="Reshape", moves="always", reshapes=True, reads=_AXES, dims=moved.squeeze
+)
+UNSQUEEZE = Kind(
+    "Unsqueeze", ours="Reshape", moves="always", reshapes=True, reads=_AXES, dims=moved.unsqueeze
+)
+GATHER = Kind("Gather", ours="TableRows", moves="always", dims=moved.gather)
+DEPTH_TO_SPACE = Kind("DepthToSpace", moves="always", dims=moved.depth_to_space)
+SPACE_TO_DEPTH = Kind("SpaceToDepth", moves="always", dims=moved.space_to_depth)
 RESIZE = Kind(
     "Resize",
     since=10,
@@ -226,98 +315,54 @@ RESIZE = Kind(
     on_codes=True,
     grows=True,
     older=(11, "resize"),
+    dims=moved.resized,
 )
-UPSAMPLE = Kind("Upsample", grows=True, reads=(9, ("scales",)), older=(13, "upsample"))
+UPSAMPLE = Kind(
+    "Upsample", grows=True, reads=(9, ("scales",)), older=(13, "upsample"), dims=moved.upsampled
+)
 
-PAD = Kind("Pad", ours="Pick", grows=True, reads=(11, ("pads", "value")))
-TILE = Kind("Tile", ours="Pick", grows=True)
-EXPAND = Kind("Expand", since=8, ours="Pick", grows=True)
-GATHER_ND = Kind("GatherND", since=11, ours="Pick")
+PAD = Kind("Pad", ours="Pick", grows=True, reads=(11, ("pads", "value")), dims=moved.pad)
+TILE = Kind("Tile", ours="Pick", grows=True, dims=moved.repeated)
+EXPAND = Kind("Expand", since=8, ours="Pick", grows=True, dims=moved.expand)
+GATHER_ND = Kind("GatherND", since=11, ours="Pick", dims=moved.gather_slices)
 
 # Conditions.
-AND, OR = Kind("And", ours="Lookup"), Kind("Or", ours="Lookup")
-NOT, XOR = Kind("Not", ours="Lookup"), Kind("Xor", ours="Lookup")
-WHERE = Kind("Where", since=9, ours="Where")
-EQUAL, LESS = Kind("Equal", ours="Compare"), Kind("Less", ours="Compare")
-GREATER = Kind("Greater", ours="Compare")
-LESS_OR_EQUAL = Kind("LessOrEqual", since=12, ours="Compare")
-GREATER_OR_EQUAL = Kind("GreaterOrEqual", since=12, ours="Compare")
-IS_NAN = Kind("IsNaN", since=9, ours="IsNaN")
+AND = Kind("And", ours="Lookup", dims=rules.compared)
+OR = Kind("Or", ours="Lookup", dims=rules.compared)
+NOT = Kind("Not", ours="Lookup", dims=rules.told)
+XOR = Kind("Xor", ours="Lookup", dims=rules.compared)
+WHERE = Kind("Where", since=9, ours="Where", dims=rules.broadcast.making(1))
+EQUAL = Kind("Equal", ours="Compare", dims=rules.compared)
+LESS = Kind("Less", ours="Compare", dims=rules.compared)
+GREATER = Kind("Greater", ours="Compare", dims=rules.compared)
+LESS_OR_EQUAL = Kind("LessOrEqual", since=12, ours="Compare", dims=rules.compared)
+GREATER_OR_EQUAL = Kind("GreaterOrEqual", since=12, ours="Compare", dims=rules.compared)
+IS_NAN = Kind("IsNaN", since=9, ours="IsNaN", dims=rules.told)
 
 # What a graph is rid of.
 CONSTANT = Kind("Constant", compared=False)
 IF = Kind("If", older=(13, "branches"), compared=False)
 LOOP = Kind("Loop", older=(13, "branches"), compared=False)
 SCAN = Kind("Scan", since=8, older=(13, "branches"), compared=False)
-IDENTITY = Kind("Identity", bound="step")
-DROPOUT = Kind("Dropout", older=(12, "dropout"))
-SHAPE, SIZE = Kind("Shape"), Kind("Size")
+IDENTITY = Kind("Identity", bound="step", dims=rules.unchanged)
+DROPOUT = Kind("Dropout", older=(12, "dropout"), dims=rules.same.making(0, "bool"))
+SHAPE, SIZE = (Kind("Shape", dims=moved.shape), Kind("Size", dims=rules.scalar))
 
 # What runs by its definition, in some cases.
-GRU, LSTM, RNN = Kind("GRU"), Kind("LSTM"), Kind("RNN")
-LOSS = Kind("NegativeLogLikelihoodLoss", since=12)
-CROSS_ENTROPY = Kind("SoftmaxCrossEntropyLoss", since=12)
-ATTENTION, ROI_ALIGN = Kind("Attention", since=23), Kind("RoiAlign", since=10)
+GRU = Kind("GRU", dims=rules.recurrence)
+LSTM = Kind("LSTM", dims=rules.recurrence)
+RNN = Kind("RNN", dims=rules.recurrence)
+LOSS = Kind("NegativeLogLikelihoodLoss", since=12, dims=rules.loss)
+CROSS_ENTROPY = Kind("SoftmaxCrossEntropyLoss", since=12, dims=rules.loss)
+ATTENTION, ROI_ALIGN = Kind("Attention", since=23), Kind("RoiAlign", since=10, dims=rules.regions)
 
 
-def _theirs(operator: str, means: str, form: Form, domain: str = "com.microsoft") -> Kind:
-    """Return the row of another's operator on codes."""
-    return Kind(f"{domain}.{operator}", means=means, form=form, compared=False)
-
-
-MATMUL_BITS = _theirs("MatMulNBits", "MatMul", "blocks")
-FAKE_QUANTIZE = _theirs("FakeQuantize", "", "fake_quantize", "org.openvinotoolkit")
-
-_OTHERS = (
-    _theirs("QuantizeLinear", "QuantizeLinear", "as_onnx"),
-    _theirs("DequantizeLinear", "DequantizeLinear", "as_onnx"),
-    _theirs("QGemm", "Gemm", "gemm"),
-    _theirs("DynamicQuantizeLSTM", "LSTM", "lstm"),
-    _theirs("QLinearAdd", "Add", "binary"),
-    _theirs("QLinearMul", "Mul", "binary"),
-    _theirs("QLinearSigmoid", "Sigmoid", "unary"),
-    _theirs("QLinearLeakyRelu", "LeakyRelu", "unary"),
-    _theirs("QLinearGlobalAveragePool", "GlobalAveragePool", "unary"),
-    _theirs("QLinearAveragePool", "AveragePool", "unary"),
-    _theirs("QLinearSoftmax", "Softmax", "softmax"),
-    _theirs("QLinearConcat", "Concat", "concat"),
-    *(Kind(name, elementwise=True) for name in ("Selu", "Softsign")),
-    Kind("Celu", since=12, elementwise=True),
-    Kind("TopK", reads=(10, ("k",))),
-    *(Kind(name, since=9, grows=True) for name in ("ConstantOfShape", "OneHot")),
-    Kind("Range", since=11, grows=True),
-    Kind("LogSoftmax", axis_since=13, older=(13, "softmax")),
-    Kind("Hardmax", axis_since=13, older=(13, "softmax")),
-)
-# By opset: what runs by its definition in Python, and nobody asks more of.
-_BY_DEFINITION = {
-    1: "ArgMax ArgMin Ceil GlobalLpPool InstanceNormalization LRN "
-    "LpNormalization LpPool Mean ReduceL1 ReduceL2 ReduceLogSum "
-    "ReduceLogSumExp ReduceMin ReduceProd ReduceSumSquare Sum",
-    7: "Acos Asin Atan Cos Sin Tan",
-    9: "Acosh Asinh Atanh Compress Cosh EyeLike MeanVarianceNormalization NonZero Shrink Sign Sinh",
-    10: "IsInf Mod NonMaxSuppression ReverseSequence ThresholdedRelu",
-    11: "BitShift CumSum Det GatherElements ScatterElements ScatterND Unique",
-    12: "Einsum",
-    14: "Trilu",
-    15: "CastLike",
-    16: "GridSample",
-    17: "BlackmanWindow HammingWindow HannWindow",
-    18: "BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CenterCropPad Col2Im GroupNormalization",
-    19: "DeformConv",
-    20: "AffineGrid",
-    23: "RMSNormalization RotaryEmbedding",
-    24: "TensorScatter",
-    26: "BitCast CumProd",
-}
+MATMUL_BITS = theirs("MatMulNBits", "MatMul", "blocks", rules.block_product)
+FAKE_QUANTIZE = theirs("FakeQuantize", "", "fake_quantize", rules.same, "org.openvinotoolkit")
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         row.name: row
-        for row in (
-            *(each for each in [*globals().values()] if isinstance(each, Kind)),
-            *_OTHERS,
-            *(Kind(n, since=at) for at, names in _BY_DEFINITION.items() for n in names.split()),
-        )
+        for row in (*(each for each in [*globals().values()] if isinstance(each, Kind)), *DEFINED)
     }
 )

@@ -89,7 +89,7 @@ class _FloatForm:
         nodes = tuple(self._nodes)
         read = {name for node in nodes for name in node.inputs} | set(graph.outputs)
         constants = MappingProxyType({n: each for n, each in self._constants.items() if n in read})
-        tensors = inferred(nodes, constants, ends, graph.outputs, graph.opsets)
+        tensors = inferred(nodes, constants, ends, graph.opsets)
         outputs = {name: tensors.get(name, info) for name, info in graph.outputs.items()}
         return Graph(nodes, constants, ends, MappingProxyType(outputs), graph.opsets, tensors)
 

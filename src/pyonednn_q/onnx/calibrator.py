@@ -117,8 +117,6 @@ def calibrate(
     ArgumentError
         No batches; a model with quantizers, or without layers; a name that is no layer's; what
         the configuration asks for and nobody gave.
-    ImportError
-        The package onnx, which infers shapes, is not installed.
 
     Examples
     --------

@@ -80,7 +80,7 @@ class _Folding(GraphEdit):
         if len(own) + len(inputs) < len(read) or any(v.dims is None for v in inputs.values()):
             return
         outputs = tuple(filter(None, node.outputs))
-        known = inferred((node,), own, inputs, outputs, self.graph.opsets)
+        known = inferred((node,), own, inputs, self.graph.opsets)
         self._tensors.update((n, known[n]) for n in outputs if n in known)
 
 
@@ -220,7 +220,7 @@ class ConstantFolder:
         own = {name: self._constants[name] for name in node.inputs if name in self._constants}
         if len(own) == len({*filter(None, node.inputs)}):
             outputs = tuple(filter(None, node.outputs))
-            known = inferred((node,), own, {}, outputs, self._opsets)
+            known = inferred((node,), own, {}, self._opsets)
             self._tensors.update((name, known[name]) for name in outputs if name in known)
 
     def _size(self, node: GraphNode) -> int:

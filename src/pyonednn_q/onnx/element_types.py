@@ -70,6 +70,7 @@ _TYPES = (
     ElementType("float6_e2m3fn", 27),
     ElementType("float6_e3m2fn", 28),
 )
+_PLAIN = {7: "int64", 9: "bool", 11: "float64", 12: "uint32", 13: "uint64"}  # of no codes
 _BY_NUMBER = {each.number: each for each in _TYPES}
 _BY_NAME = {each.name: each for each in _TYPES}
 
@@ -115,6 +116,12 @@ def element_type(argument: str, value: Any) -> ElementType:  # noqa: ANN401 - ho
     if name not in _BY_NAME:
         raise DTypeError(argument, shown(value), f"one of {', '.join(_BY_NAME)}")
     return _BY_NAME[name]
+
+
+def dtype_name(number: int) -> str:
+    """Return the name of TensorProto's type; empty of text and complex numbers."""
+    known = _BY_NUMBER.get(number)
+    return _PLAIN.get(number, "") if known is None else known.name
 
 
 @functools.cache

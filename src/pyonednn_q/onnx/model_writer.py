@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pyonednn_q.argument import instance, path
-from pyonednn_q.errors import ArgumentError
+from pyonednn_q.errors import ArgumentError, LibraryError
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.onnx.saved_options import KEY, text_of
 from pyonednn_q.onnx.shape_inference import node_proto, value_proto
-
-if TYPE_CHECKING:
-    pass
+from pyonednn_q.shown import install
 
 _IR_VERSION = 10  # has all types that a graph may have, and is no newer than the runtimes
 _MOST_BYTES = (1 << 31) - 1  # of protobuf
@@ -39,6 +37,8 @@ def save(
     ------
     ArgumentError
         More than protobuf takes: 2 GB.
+    LibraryError
+        The package onnx is not installed.
     """
     instance("graph", graph, Graph)
     target = path("file", file)
@@ -64,8 +64,11 @@ def model_bytes(
     ArgumentError
         More than protobuf takes.
     """
-    from onnx import helper, numpy_helper
-
+    try:
+        from onnx import helper, numpy_helper
+    except ImportError:
+        message = f"models are written by the package onnx: {install('onnx')}"
+        raise LibraryError(message) from None
     read = {name for node in graph.nodes for name in node.inputs} | set(graph.outputs)
     constants = [
         numpy_helper.from_array(np.asarray(array), name)

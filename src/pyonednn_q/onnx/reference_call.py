@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.errors import Error, UnsupportedError
+from pyonednn_q.errors import Error, LibraryError, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
+from pyonednn_q.onnx.elementwise_call import elementwise_call
 from pyonednn_q.onnx.loops import looped
 from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.shape_inference import node_proto
 from pyonednn_q.onnx.subgraphs import captured, graphs_of
-from pyonednn_q.shown import shortened, shown
+from pyonednn_q.shown import install, shortened, shown
 
 if TYPE_CHECKING:
     from pyonednn_q.onnx.backend import OnnxModel
@@ -51,6 +53,8 @@ def reference_call(
     UnsupportedError
         Neither we nor `onnx.reference` know the operator, or nobody compared it with another
         runtime; or, of the call, it failed there, or its result has another type or other dims.
+    LibraryError
+        The package onnx is not installed.
     """
     operator = f"{node.kind} {shown(node.name)}"
     why = _doubt(node)
@@ -60,6 +64,11 @@ def reference_call(
         body: Graph = node.attributes["body"]
         read = (*body.inputs, *captured(node.attributes))
         return looped(node, _run_of(operator, body.nodes, read, body, opsets))
+    if find_spec("onnx") is None:
+        if (own := elementwise_call(node)) is not None:
+            return own
+        message = f"{operator} runs by its definition in the package onnx: {install('onnx')}"
+        raise LibraryError(message)
     names = tuple(name for name in dict.fromkeys(node.inputs) if name)
     results_of = _run_of(operator, (node,), names, tuple(filter(None, node.outputs)), opsets)
 

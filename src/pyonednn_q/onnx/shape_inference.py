@@ -1,16 +1,24 @@
-"""Types and dims of a graph's tensors, by onnx's inference on nodes without large constants."""
+"""Types and dims of a graph's tensors: by the rules of the table of kinds, one node after another.
+
+What has no rule, as an If or a Loop, goes to the inference of the package onnx, where that is
+installed; else its results stay unknown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.graph.dims_rule import DimsRule, KnownSources, KnownTensor, Lengths
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.network.carrier import numpy_type
+from pyonednn_q.onnx.element_types import dtype_name
 from pyonednn_q.onnx.subgraphs import captured, renamed
 
 if TYPE_CHECKING:
@@ -19,6 +27,9 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _SMALL = 64  # elements of a constant that may say a shape
+_FIRST = 7  # opset of ONNX's own operators from which the rules are theirs
+_NOTHING = KnownTensor()
+_NONE: Mapping[str, Lengths] = MappingProxyType({})
 
 
 def with_dims(graph: Graph) -> Graph:
@@ -36,32 +47,25 @@ def with_dims(graph: Graph) -> Graph:
 
 def with_tensors(graph: Graph) -> Graph:
     """Return a graph with type and dims of every tensor for which they follow from its inputs."""
-    tensors = inferred(graph.nodes, graph.constants, graph.inputs, graph.outputs, graph.opsets)
+    parts = (graph.nodes, graph.constants, graph.inputs, graph.opsets, graph.symbols)
+    tensors = inferred(*parts)
     outputs = {name: tensors.get(name, known) for name, known in graph.outputs.items()}
     return replace(graph, tensors=tensors, outputs=outputs)
 
 
 def ranks(graph: Graph) -> dict[str, int]:
     """Return the number of dims of every tensor for which it follows, of open lengths, too."""
-    dims: dict[str, Sequence[int | str | None]] = {
-        name: [each or None for each in symbols] for name, symbols in graph.symbols.items()
-    }
-    infos = {**_known(graph.constants), **graph.inputs}
-    numbers = {name: len(info.dims) for name, info in infos.items() if info.dims is not None}
-    numbers |= {name: len(symbols) for name, symbols in graph.symbols.items()}
-    shape = (graph.nodes, graph.constants, infos, graph.outputs, graph.opsets)
-    for each in _inferred(*shape, dims):
-        if each.type.tensor_type.HasField("shape"):
-            numbers[each.name] = len(each.type.tensor_type.shape.dim)
-    return numbers
+    parts = (graph.nodes, graph.constants, graph.inputs, graph.opsets, graph.symbols)
+    known = _known_tensors(*parts)
+    return {name: len(each.dims) for name, each in known.items() if each.dims is not None}
 
 
 def inferred(
-    nodes: Iterable[GraphNode],
+    nodes: Sequence[GraphNode],
     constants: Mapping[str, Array],
     inputs: Mapping[str, Value],
-    outputs: Iterable[str],
     opsets: Mapping[str, int],
+    symbols: Mapping[str, Lengths] = _NONE,
 ) -> Mapping[str, Value]:
     """Return type and dims of every tensor for which they follow from inputs and constants.
 
@@ -69,76 +73,123 @@ def inferred(
 
     Parameters
     ----------
-    nodes, constants, inputs, outputs, opsets
+    nodes, constants, inputs, opsets, symbols
         As in `Graph`.
     """
-    from onnx import helper
-
-    infos = {**inputs, **_known(constants)}
-    for each in _inferred(nodes, constants, infos, outputs, opsets):
-        tensor = each.type.tensor_type
-        try:
-            dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        except (KeyError, ValueError):
-            continue
-        dims = tuple(dim.dim_value for dim in tensor.shape.dim)
-        is_known = tensor.HasField("shape") and all(
-            dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0
-            for dim in tensor.shape.dim
-        )
-        if each.type.WhichOneof("value") == "tensor_type":
-            infos.setdefault(each.name, Value(dtype.name, dims if is_known else None))
-    return MappingProxyType(infos)
+    values = {**inputs}
+    for name, known in _known_tensors(nodes, constants, inputs, opsets, symbols).items():
+        if known.dtype and name not in values:
+            values[name] = Value(known.dtype, known.whole)
+    return MappingProxyType(values)
 
 
-def _known(constants: Mapping[str, Array]) -> dict[str, Value]:
-    return {name: Value(each.dtype.name, each.shape) for name, each in constants.items()}
-
-
-def _inferred(
-    nodes: Iterable[GraphNode],
+def _known_tensors(
+    nodes: Sequence[GraphNode],
     constants: Mapping[str, Array],
-    infos: Mapping[str, Value],
-    outputs: Iterable[str],
+    inputs: Mapping[str, Value],
     opsets: Mapping[str, int],
-    dims: Mapping[str, Sequence[int | str | None]] = MappingProxyType({}),
-) -> Iterable[ValueInfoProto]:
-    """Return what onnx infers of tensors that nodes make.
+    symbols: Mapping[str, Lengths],
+) -> dict[str, KnownTensor]:
+    """Return what is known of every tensor, in order."""
+    known = {
+        **{n: KnownTensor(each.dtype.name, each.shape, each) for n, each in constants.items()},
+        **{n: KnownTensor(each.dtype, symbols.get(n, each.dims)) for n, each in inputs.items()},
+    }
+    is_old = opsets.get("", _FIRST) < _FIRST
+    for node in nodes:
+        rule = node.row.dims
+        if rule is None or (is_old and not node.domain):
+            known.update(_by_onnx(node, known, opsets))
+            continue
+        tensors = [known.get(name, _NOTHING) if name else None for name in node.inputs]
+        opset = opsets.get(node.domain, 0)
+        sources = KnownSources(node.attributes, tensors, len(node.outputs), opset)
+        numbers = rule.elements(sources)
+        for at, (name, dims) in enumerate(zip(node.outputs, rule.of(sources), strict=True)):
+            if name:
+                known[name] = KnownTensor(_dtype(rule, at, sources), dims, None if at else numbers)
+    return known
 
-    Parameters
-    ----------
-    nodes, constants, outputs, opsets
-        As in `Graph`.
-    infos : mapping of str to Value
-        Of inputs and constants.
-    dims : mapping of str to sequence
-        Of inputs whose lengths are open: numbers, symbols, None.
-    """
+
+def _dtype(rule: DimsRule, at: int, sources: KnownSources) -> str:
+    """Return the type of a result, by what the rule names; empty where that is not known."""
+    for each in rule.dtypes[min(at, len(rule.dtypes) - 1)]:
+        if isinstance(each, int):
+            if (dtype := sources.dtype(each)) is not None:
+                return dtype
+        elif not each.startswith("@"):
+            return each
+        else:
+            told = sources.attributes.get(each[1:], 0)
+            if isinstance(told, np.ndarray):
+                return str(told.dtype)
+            if told:
+                return dtype_name(told)
+    return ""
+
+
+def _by_onnx(
+    node: GraphNode, known: Mapping[str, KnownTensor], opsets: Mapping[str, int]
+) -> dict[str, KnownTensor]:
+    """Return what the package onnx infers of a node's results; nothing where it is not there."""
+    if not _has_onnx():
+        return {}
     from onnx import helper, numpy_helper, shape_inference
 
     number = helper.np_dtype_to_tensor_dtype
-    small = {name for name, each in constants.items() if each.size <= _SMALL}
-    values = [
-        helper.make_tensor_value_info(
-            name, number(numpy_type(info.dtype)), dims.get(name, info.dims)
-        )
-        for name, info in infos.items()
-        if name not in small
-    ]
-    graph = helper.make_graph(
-        [node_proto(each) for each in nodes],
-        "graph",
-        values,
-        [helper.make_empty_tensor_value_info(name) for name in outputs],
-        [numpy_helper.from_array(constants[name], name) for name in small],
-    )
+    values, held = [], []
+    symbols: set[int | str] = set()
+    for name in dict.fromkeys(filter(None, node.inputs)):
+        each = known.get(name, _NOTHING)
+        array = _array(each)
+        if array is not None:
+            held.append(numpy_helper.from_array(array, name))
+        elif each.dtype:
+            dims = None if each.dims is None else [None if n == "" else n for n in each.dims]
+            symbols.update(each.dims or ())
+            dtype = number(numpy_type(each.dtype))
+            values.append(helper.make_tensor_value_info(name, dtype, dims))
+    ends = [helper.make_empty_tensor_value_info(name) for name in node.outputs if name]
+    graph = helper.make_graph([node_proto(node)], "node", values, ends, held)
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     model = helper.make_model(graph, opset_imports=imports)
     try:
-        known = shape_inference.infer_shapes(model, data_prop=True).graph
-    except Exception:  # of onnx: a graph that contradicts itself has no dims
-        return ()
-    return (*known.value_info, *known.output)
+        results = shape_inference.infer_shapes(model, data_prop=True).graph.output
+    except Exception:  # of onnx: a node that contradicts itself has no dims
+        return {}
+    return {each.name: _told(each, symbols) for each in results}
+
+
+@functools.cache
+def _has_onnx() -> bool:
+    return find_spec("onnx") is not None
+
+
+def _array(known: KnownTensor) -> Array | None:
+    """Return the elements of a small tensor, if all are known."""
+    numbers, dims = known.numbers, known.whole
+    if isinstance(numbers, np.ndarray):
+        return numbers if numbers.size <= _SMALL else None
+    if numbers is None or dims is None or any(isinstance(each, str) for each in numbers):
+        return None
+    return np.array(numbers, known.dtype).reshape(dims)
+
+
+def _told(info: ValueInfoProto, symbols: set[int | str]) -> KnownTensor:
+    """Return what was inferred of a tensor; symbols that onnx makes up are none."""
+    if info.type.WhichOneof("value") != "tensor_type":
+        return _NOTHING
+    tensor = info.type.tensor_type
+    dtype = dtype_name(tensor.elem_type)
+    if not tensor.HasField("shape"):
+        return KnownTensor(dtype)
+    lengths: list[int | str] = []
+    for dim in tensor.shape.dim:
+        if dim.WhichOneof("value") == "dim_value":
+            lengths.append(dim.dim_value if dim.dim_value >= 0 else "")
+        else:
+            lengths.append(dim.dim_param if dim.dim_param in symbols else "")
+    return KnownTensor(dtype, tuple(lengths))
 
 
 def node_proto(node: GraphNode) -> NodeProto:

@@ -59,7 +59,7 @@ def _called(network: Network) -> Callable[[object], object]:
     return call
 
 
-def float_network() -> Network:
+def _float_network() -> Network:
     last = pq.InnerProduct(np.ones((4, 4), np.float32))
     return sequential(pq.InnerProduct(_WEI), pq.Eltwise("relu"), last)
 
@@ -121,6 +121,16 @@ def network_calls() -> Calls:
         "PythonCall": (PythonCall, {"function": lambda x: x, "dst": _SPEC}),
         "Node": (Node, {"dst": "pool", "runs": Pool("max", 2), "src": ("x",)}),
         "Network": (Network, {"inputs": ["x"], "nodes": _NODES, "outputs": ["flat"]}),
+        "calibrate": (
+            pq.calibrate,
+            {
+                "model": _float_network(),
+                "batches": [FLOATS],
+                "estimators": pq.quantize.estimator,
+                "floats": {"innerproduct1": "bf16"},
+                "wei_bits": 7,
+            },
+        ),
         "Value": (pq.graph.Value, {"dtype": "uint8", "dims": (1, 2), "qparams": U8}),
         "GraphNode": (
             pq.graph.GraphNode,
@@ -131,7 +141,7 @@ def network_calls() -> Calls:
             pq.graph.Graph.from_json,
             {"text": pq.graph.Graph(**_graph_parts()).to_json()},
         ),
-        "graph_of": (pq.onnx.graph_of, {"network": float_network(), "dims": {"x": FLOATS.shape}}),
+        "graph_of": (pq.onnx.graph_of, {"network": _float_network(), "dims": {"x": FLOATS.shape}}),
         "sequential": (_sequence, {"first": pq.InnerProduct(_WEI), "then": pq.Eltwise("relu")}),
         "Network.compile": (network.compile, {"specs": {"x": _SPEC}}),
         "Network.call": (_called(network), {"x": SRC}),

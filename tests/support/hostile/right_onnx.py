@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import pyonednn_q as pq
-from support.hostile.right_network import float_network
 from support.hostile.right_values import FLOATS, SRC, Calls
 
 _WEI = np.ones((2, 3, 3, 3), np.int8)
@@ -22,7 +21,7 @@ _WINDOW: dict[str, Any] = {
 }
 _STEP, _POINT = np.float32(0.5), np.uint8(3)
 # Names that need the package onnx.
-OF_MODELS = ("calibrate", "load", "fuse", "Model", "renormalized", "rounded", "save")
+OF_MODELS = ("load", "fuse", "Model", "renormalized", "rounded", "save")
 _MATRIX = np.arange(12, dtype=np.uint8).reshape(3, 4)
 
 
@@ -131,16 +130,6 @@ def onnx_models() -> Calls:
         "save": (pq.onnx.save, {"graph": graph, "file": "saved.onnx"}),
         "load": (pq.onnx.load, {"model": data, "dims": {}, **limits}),
         "fuse": (pq.onnx.fuse, {"graph": graph, **options, "floats": {"dense": "f32"}}),
-        "calibrate": (
-            pq.calibrate,
-            {
-                "model": float_network(),
-                "batches": [FLOATS],
-                "estimators": pq.quantize.estimator,
-                "floats": {"innerproduct1": "bf16"},
-                "wei_bits": 7,
-            },
-        ),
         "onnx.calibrate": (
             pq.calibrate,
             {
