@@ -264,15 +264,6 @@ def test_shared_arguments_stand_in_one_order() -> None:
     assert shared >= {"saturation", "as_if", "counts", "repair", "kernel_model", "compose_layer"}
 
 
-def test_names_that_moved_are_found_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match=r"is now pyonednn_q\.primitive\.ConvProblem$"):
-        assert pyonednn_q.ConvProblem is pyonednn_q.primitive.ConvProblem
-    assert not set(pyonednn_q._HOME) & {n for v in pyonednn_q._MOVED.values() for n in v.split()}
-    for room, names in pyonednn_q._MOVED.items():
-        if room not in {"native", "ops", "inspection"}:
-            assert set(names.split()) <= set(getattr(pyonednn_q, room).__all__)
-
-
 def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = pyonednn_q.nonsense
