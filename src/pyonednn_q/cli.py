@@ -26,12 +26,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import SubprocessError
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyonednn_q import __version__
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.models import model_arguments
-from pyonednn_q.shown import printable
+from pyonednn_q.shown import meant, printable, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,7 +163,19 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Lets a help that cannot be written fail; argparse drops what an unbuffered stream raises."""
+    """Takes options by their whole names, and asks what a wrong word was meant to be.
+
+    It lets a help that cannot be written fail; argparse drops what an unbuffered stream raises.
+    """
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - argparse's own
+        super().__init__(**options, allow_abbrev=False)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401
+        names = None if action.choices is None else [str(each) for each in action.choices]
+        if names is not None and value not in action.choices:
+            wanted = f"one of {', '.join(names)}{meant(str(value), names)}"
+            raise argparse.ArgumentError(action, f"got {shown(value)}; wanted {wanted}")
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         (file or sys.stderr).write(message)
@@ -182,7 +194,9 @@ def _parsed(tree: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
         options, strange = tree.parse_known_args(words)
         if strange:  # said with the usage of the subcommand
             branch = _branches(tree).get(options.command, tree)
-            branch.error(f"unrecognized arguments: {' '.join(strange)}")
+            names = [name for action in branch._actions for name in action.option_strings]  # noqa: SLF001
+            said = [f"{word}{meant(word.partition('=')[0], names)}" for word in strange]
+            branch.error(f"unrecognized arguments: {' '.join(said)}")
     except SystemExit:
         sys.stdout.flush()  # the help, which nobody may want to read
         raise

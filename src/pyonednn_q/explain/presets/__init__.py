@@ -6,7 +6,6 @@ A file may begin with a table ``usual``: what its presets have unless they say o
 from __future__ import annotations
 
 import copy
-import difflib
 import functools
 import sys
 from importlib import resources
@@ -14,7 +13,7 @@ from typing import Any
 
 from pyonednn_q.argument import instance
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.shown import shown
+from pyonednn_q.shown import meant, shown
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -42,9 +41,9 @@ def get(name: str) -> dict[str, Any]:
     instance("preset", name, str)
     presets = _all()
     if name not in presets:
-        near = difflib.get_close_matches(name, presets, 3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise ArgumentError("preset", shown(name), f"a name that --list shows{hint}")
+        raise ArgumentError(
+            "preset", shown(name), f"a name that --list shows{meant(name, presets)}"
+        )
     return copy.deepcopy(presets[name][1])
 
 
