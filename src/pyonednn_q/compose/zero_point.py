@@ -27,6 +27,7 @@ from pyonednn_q.argument import one_of
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.vec import Vec, number
 from pyonednn_q.faults import guards
+from pyonednn_q.qparams import along
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -155,9 +156,8 @@ def unit_map(plan: Plan, problem: DenseProblem, wei: NDArray[Any]) -> NDArray[np
     ndarray
         Of dst's dims; those along which it does not change may be 1.
     """
-    aligned = [1] * plan.facts.ndims
-    aligned[plan.facts.axis] = -1
-    return plan.acc_scale.values().reshape(aligned) * problem.wei_sums(wei)
+    scale = along(plan.acc_scale.values(), plan.facts.axis, plan.facts.ndims)
+    return scale * problem.wei_sums(wei)
 
 
 def wrong_with_zero_point(
