@@ -25,9 +25,11 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import one_of
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.fq_qparams import WHOLE_WITHIN
 from pyonednn_q.expr.vec import Vec, number
 from pyonednn_q.faults import guards
 from pyonednn_q.qparams import along
+from pyonednn_q.quantize.weights import NOISE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +46,6 @@ Carrier: TypeAlias = Literal["nothing", "attribute", "bias", "map"]
 CARRIERS = ("attribute", "bias", "map")
 
 _ZERO = Vec(0.0)
-_NOISE = 2.0**-36  # levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def carry_zero_point(
     value: float,
     *,
     by: Carrier | Literal["auto"] = "auto",
-    tolerance: float = 1e-4,
+    tolerance: float = WHOLE_WITHIN,
 ) -> SrcZeroPoint:
     """Choose what carries a zero point.
 
@@ -132,7 +133,7 @@ def carry_zero_point(
 
 def settled(value: float) -> float:
     """Return a zero point, whole if only the float64 rounding of a range's ends says otherwise."""
-    return float(round(value)) if abs(value - round(value)) <= _NOISE else value
+    return float(round(value)) if abs(value - round(value)) <= NOISE else value
 
 
 def _shift(problem: DenseProblem, wei: NDArray[Any], value: float) -> Vec:
