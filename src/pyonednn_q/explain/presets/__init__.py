@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import copy
 import functools
-import sys
 from importlib import resources
 from typing import Any
 
 from pyonednn_q.argument import instance
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.explain.source import parse
 from pyonednn_q.shown import meant, shown
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 __all__ = ["FILES", "get", "names"]
 
@@ -52,7 +47,7 @@ def _all() -> dict[str, tuple[str, dict[str, Any]]]:
     presets = {}
     for file in FILES:
         text = resources.files(__package__).joinpath(f"{file}.toml").read_text("utf-8")
-        tables = tomllib.loads(text)
+        tables = parse(text, f"{file}.toml")
         usual = tables.pop("usual", {})
         presets.update({name: (file, {**usual, **table}) for name, table in tables.items()})
     return presets
