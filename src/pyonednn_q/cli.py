@@ -167,9 +167,9 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(**options, allow_abbrev=False)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401
-        names = None if action.choices is None else [str(each) for each in action.choices]
-        if names is not None and value not in action.choices:
-            wanted = f"one of {', '.join(names)}{meant(str(value), names)}"
+        choices = None if action.choices is None else list(action.choices)
+        if choices is not None and value not in choices:
+            wanted = f"one of {', '.join(choices)}{meant(value, choices)}"
             raise argparse.ArgumentError(action, f"got {shown(value)}; wanted {wanted}")
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
