@@ -348,4 +348,5 @@ def swapped(wei: Array, groups: int) -> Array:
     """
     first, second, *kernel = wei.shape
     by_group = wei.reshape(groups, first // groups, second, *kernel).swapaxes(1, 2)
-    return by_group.reshape(groups * second, first // groups, *kernel)
+    other: Array = by_group.reshape(groups * second, first // groups, *kernel)
+    return other
