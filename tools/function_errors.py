@@ -19,9 +19,9 @@ from onnx import helper
 from scipy import special
 
 from pyonednn_q import native
+from pyonednn_q.dtypes import F32_UNIT
 from pyonednn_q.graph.kinds import KINDS
 from pyonednn_q.native import runtime
-from pyonednn_q.predict.float_bounds import UNIT
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.problem import EltwiseProblem
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -81,7 +81,7 @@ def error(kind: str, x: Array, values: Array) -> float:
         size = exact if kind == "Exp" else np.maximum(1.0, np.abs(exact))
         is_normal = (exact >= LEAST) & (exact <= FLT_MAX) if kind == "Exp" else np.isfinite(exact)
         gap = np.abs(values.astype(np.float64) - exact)
-    return float((gap[is_normal] / size[is_normal]).max(initial=0.0)) / UNIT
+    return float((gap[is_normal] / size[is_normal]).max(initial=0.0)) / F32_UNIT
 
 
 def measured(kind: str, every: int) -> tuple[float, float]:

@@ -6,7 +6,6 @@ first used, so that the algebra works without the extension, and ``doctor`` with
 
 from __future__ import annotations
 
-import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -97,27 +96,6 @@ _ROOMS = (
 # Needs a package of that name, and is imported when it is first asked for by name.
 _WITH_FRAMEWORK = ("torch",)
 
-# Names that stood here before rooms had faces of their own; they go with 0.2.
-_MOVED = {
-    "compose": "Layer Plan",
-    "errors": "AliasError DTypeError ForkedError KnownWrongError LayoutError LibraryError "
-    "NoModelError OneDNNError OutOfMemoryError ReferenceKernelError "
-    "SaturationError SelfCheckError ShapeError",
-    "expr": "Vec",
-    "inspection": "Inspection",
-    "native": "Prepared buffer_statistics clear_buffers get_num_threads limit_buffers "
-    "set_num_threads",
-    "ops": "Planned PreparedLayer clear_shapes clear_tuning limit_shapes load_tuning "
-    "operator_cache_clear operator_cache_info operator_cache_limit save_tuning "
-    "shape_statistics",
-    "primitive": "Attr BinaryPostOp BinaryProblem ConvProblem DeconvProblem "
-    "DepthwisePostOp EltwisePostOp EltwiseProblem InnerProductProblem "
-    "MatMulProblem PReluPostOp PReluProblem PoolingProblem PrimitiveFacts "
-    "ReorderProblem ResamplingProblem Scale SoftmaxProblem SumPostOp "
-    "SumProblem TensorSpec ZeroPoint",
-    "quantize": "qparams_from_range",
-}
-
 __all__ = ["__version__", *_HOME, *_ROOMS]  # noqa: PLE0604 (the starred names are strings)
 
 
@@ -129,19 +107,10 @@ def __getattr__(name: str) -> object:
     elif name in _ROOMS or name in _WITH_FRAMEWORK:
         value = import_module(f"{__name__}.{name}")
     else:
-        return _moved(name)
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
     globals()[name] = value
     return value
-
-
-def _moved(name: str) -> object:
-    for room, names in _MOVED.items():
-        if name in names.split():
-            message = f"pyonednn_q.{name} is now pyonednn_q.{room}.{name}"
-            warnings.warn(message, DeprecationWarning, stacklevel=3)
-            return getattr(import_module(f"{__name__}.{room}"), name)
-    message = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(message)
 
 
 def __dir__() -> list[str]:

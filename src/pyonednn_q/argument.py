@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import numpy as np
 
 from pyonednn_q.errors import ArgumentError, Error, ShapeError
-from pyonednn_q.shown import shown
+from pyonednn_q.shown import meant, shown
 
 __all__ = [
     "applied",
@@ -67,7 +67,8 @@ def instance(argument: str, value: object, *kinds: type) -> None:
 def one_of(argument: str, value: object, allowed: tuple[str, ...]) -> str:
     """Return the one of `allowed` that `value` is."""
     if not isinstance(value, str) or value not in allowed:
-        raise ArgumentError(argument, shown(value), f"one of {', '.join(allowed)}")
+        hint = meant(value, allowed) if type(value) is str else ""
+        raise ArgumentError(argument, shown(value), f"one of {', '.join(allowed)}{hint}")
     return allowed[allowed.index(value)]
 
 

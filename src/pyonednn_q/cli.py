@@ -26,12 +26,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import SubprocessError
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pyonednn_q import __version__
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.models import model_arguments
-from pyonednn_q.shown import printable
+from pyonednn_q.shown import meant, printable, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,46 +43,41 @@ if TYPE_CHECKING:
 __all__ = ["main", "parser"]
 
 
-class Command(NamedTuple):
-    """A subcommand: what it is for, and the module that has its arguments and runs it."""
-
-    purpose: str
-    module: str
-
-
+# What a subcommand is for, and the module that has its arguments and runs it.
 _COMMANDS = {
-    "doctor": Command("which oneDNN is used, whether it works, and what to do if not", "doctor"),
-    "explain": Command(
+    "doctor": ("which oneDNN is used, whether it works, and what to do if not", "doctor"),
+    "explain": (
         "how a layer, or an ONNX model, becomes attributes and post-ops of oneDNN, and why",
         "explain.main",
     ),
-    "inspect": Command(
-        "which kernels run, in which layouts, with which copies around", "bench.inspections"
+    "inspect": (
+        "which kernels run, in which layouts, with which copies around",
+        "bench.inspections",
     ),
-    "saturation": Command(
-        "which channels can saturate in 16 bits where there is no VNNI", "bench.verdicts"
+    "saturation": (
+        "which channels can saturate in 16 bits where there is no VNNI",
+        "bench.verdicts",
     ),
-    "why": Command(
+    "why": (
         "which arithmetic gives another runtime's codes, and what differs from ours",
         "inspection.why",
     ),
-    "demo": Command("classify handwritten digits in FP32 and INT8, and compare the two", "demo"),
-    "bench": Command(
-        "measure INT8 against FP32: known networks, your own shapes, an ONNX model", "bench.command"
+    "demo": ("classify handwritten digits in FP32 and INT8, and compare the two", "demo"),
+    "bench": (
+        "measure INT8 against FP32: known networks, your own shapes, an ONNX model",
+        "bench.command",
     ),
-    "compare": Command(
-        "compare two runs of bench: what became slower, what faster", "bench.compare"
-    ),
-    "run": Command("run an ONNX model on arrays", "models.run_model"),
-    "quantize": Command(
+    "compare": ("compare two runs of bench: what became slower, what faster", "bench.compare"),
+    "run": ("run an ONNX model on arrays", "models.run_model"),
+    "quantize": (
         "make an INT8 model of an ONNX model of floats and samples, and check it",
         "models.quantize_model",
     ),
-    "diff": Command(
+    "diff": (
         "which node of an ONNX model differs from onnxruntime's first, and by which arithmetic",
         "models.diff_model",
     ),
-    "completion": Command("print what makes a shell complete this command", ""),
+    "completion": ("print what makes a shell complete this command", ""),
 }
 
 # What takes models, too: who adds the arguments for those, and the module that runs one.
@@ -163,7 +158,19 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Lets a help that cannot be written fail; argparse drops what an unbuffered stream raises."""
+    """Takes options by their whole names, and asks what a wrong word was meant to be.
+
+    It lets a help that cannot be written fail; argparse drops what an unbuffered stream raises.
+    """
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - argparse's own
+        super().__init__(**options, allow_abbrev=False)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401
+        choices = None if action.choices is None else list(action.choices)
+        if choices is not None and value not in choices:
+            wanted = f"one of {', '.join(choices)}{meant(value, choices)}"
+            raise argparse.ArgumentError(action, f"got {shown(value)}; wanted {wanted}")
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         (file or sys.stderr).write(message)
@@ -182,7 +189,9 @@ def _parsed(tree: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Nam
         options, strange = tree.parse_known_args(words)
         if strange:  # said with the usage of the subcommand
             branch = _branches(tree).get(options.command, tree)
-            branch.error(f"unrecognized arguments: {' '.join(strange)}")
+            names = [name for action in branch._actions for name in action.option_strings]  # noqa: SLF001
+            said = [f"{word}{meant(word.partition('=')[0], names)}" for word in strange]
+            branch.error(f"unrecognized arguments: {' '.join(said)}")
     except SystemExit:
         sys.stdout.flush()  # the help, which nobody may want to read
         raise
@@ -199,7 +208,7 @@ def _run(command: str, options: argparse.Namespace) -> int:
             done: int = model_room.run(options)
             return done
         model_arguments.refuse_without_model(options)
-    room = import_module(f"pyonednn_q.{_COMMANDS[command].module}")
+    room = import_module(f"pyonednn_q.{_COMMANDS[command][1]}")
     # explain and native are siblings, and those never import each other: this is above both.
     extras = {"here": _facts_here} if command == "explain" else {}
     code: int = room.run(options, **extras)

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ import pyonednn_q as pq
 from pyonednn_q.bench.noise import BUSY, Load
 from pyonednn_q.bench.summary import paired_ratio, sqnr_db, summarise
 from pyonednn_q.native import runtime
-from pyonednn_q.native.timing import Budget, interleaved
+from pyonednn_q.native.timing import Budget, interleaved, looped
 from pyonednn_q.shown import install
 from pyonednn_q.tables import Column, Table
 
@@ -280,7 +280,7 @@ def _times_text(
     parts = {"network": slice(None)}
     parts |= {layer.name: slice(index, index + 1) for index, layer in enumerate(layers)}
     loops = [
-        _loop(operators[part], tensors[part.start or 0][:batch])
+        looped(partial(forward, operators[part], tensors[part.start or 0][:batch]))
         for part in parts.values()
         for operators, tensors in (float32, int8)
     ]
@@ -292,18 +292,6 @@ def _times_text(
         rows.append([name, *middle, str(ratio), f"{ratio.lo:.2f} to {ratio.hi:.2f}"])
     header = ["", "FP32 in us", "INT8 in us", "FP32 / INT8", "95 % interval"]
     return _table(header, rows, left=1)
-
-
-def _loop(operators: Operators, images: Array) -> Callable[[int], float]:
-    """Return what `interleaved` asks for: seconds a call, of a loop of that many."""
-
-    def seconds(calls: int) -> float:
-        begin = time.perf_counter()
-        for _ in range(calls):
-            forward(operators, images)
-        return (time.perf_counter() - begin) / calls
-
-    return seconds
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:

@@ -194,9 +194,15 @@ class QParams:
         if not -len(shape) <= self.axis < len(shape) or shape[self.axis] != channels:
             wanted = f"{channels} along axis {self.axis}"
             raise ShapeError(argument="x", got=f"shape {shape}", wanted=wanted)
-        aligned = [1] * len(shape)
-        aligned[self.axis] = -1
-        return np.reshape(self.scale, aligned), np.reshape(self.zero_point, aligned)
+        scale, point = np.asarray(self.scale), np.asarray(self.zero_point)
+        return along(scale, self.axis, len(shape)), along(point, self.axis, len(shape))
+
+
+def along(values: Array, axis: int, ndim: int) -> Array:
+    """Return values of an axis, shaped to broadcast over arrays of `ndim` dimensions."""
+    dims = [1] * ndim
+    dims[axis] = -1
+    return values.reshape(dims)
 
 
 def mask_from_axis(

@@ -6,10 +6,11 @@ object whose own ``__repr__`` raises.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-__all__ = ["LONGEST", "install", "package_version", "shortened", "shown"]
+__all__ = ["LONGEST", "install", "meant", "package_version", "shortened", "shown"]
 
 LONGEST = 500  # characters of a message
 
@@ -93,6 +94,20 @@ def printable(text: str) -> str:
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode() for each in line
     )
+
+
+def meant(word: str, names: Iterable[str]) -> str:
+    """Return the name that a word was probably meant to be, as a question; else nothing.
+
+    Examples
+    --------
+    >>> meant("resnet51", ["resnet50", "bert_base"]), meant("x", ["resnet50"])
+    (' (did you mean resnet50?)', '')
+    """
+    import difflib
+
+    near = difflib.get_close_matches(word[:_LETTERS], list(names), 1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def _one(name: str) -> str:

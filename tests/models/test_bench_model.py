@@ -134,7 +134,7 @@ def test_what_has_no_like_is_told_and_the_rest_measured(
 
 OTHERS = {
     "--dtype": "f32", "--tail": "relu", "--layout": "rows", "--batch": "2", "--filter": "a",
-    "--isa": "AVX2", "--cold": None, "--tune": None, "--plot": "p.png", "--repro": None,
+    "--isa": "AVX2", "--cold": None, "--tune": None, "--repro": None,
     "--peers": "torch", "--threads": "1,2",
 }  # fmt: skip
 

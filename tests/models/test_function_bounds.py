@@ -18,12 +18,13 @@ from scipy import special
 
 from function_errors import EXACT
 from pyonednn_q import native
+from pyonednn_q.dtypes import F32_UNIT
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.graph.kinds import KINDS
 from pyonednn_q.models.float_bounds import float_bound
 from pyonednn_q.models.function_bounds import function_bounds
 from pyonednn_q.onnx.fused_node import FusedNode
-from pyonednn_q.predict.float_bounds import BOUNDS, UNIT
+from pyonednn_q.predict.float_bounds import BOUNDS
 from pyonednn_q.primitive.attr import Attr
 from pyonednn_q.primitive.problem import EltwiseProblem, SoftmaxProblem
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -75,7 +76,7 @@ MEASURED = [name for name, row in KINDS.items() if row.units]
 def test_kernels_are_within_their_bounds_and_near_them(kind: str) -> None:
     x = grid(kind)
     exact = EXACT[kind](x.astype(np.float64))
-    unit = UNIT * (exact if kind == "Exp" else np.maximum(1.0, np.abs(exact)))
+    unit = F32_UNIT * (exact if kind == "Exp" else np.maximum(1.0, np.abs(exact)))
     normal = exact > 2.0**-125 if kind == "Exp" else np.isfinite(exact)
     worst = (np.abs(theirs(part_of(kind), {"x": x}) - exact) / unit)[normal].max()
     assert 0.5 * KINDS[kind].units <= worst <= KINDS[kind].units

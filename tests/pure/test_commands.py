@@ -87,6 +87,31 @@ def test_a_bad_value_is_told_what_would_do(
     assert re.match(f"pyonednn-q [a-z]+: error: argument {option}: .*{wanted}", last)
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("benhc", "got 'benhc'; wanted one of doctor, .*did you mean bench"),
+        ("inspect x --layuot dense", "unrecognized arguments: --layuot .did you mean --layout"),
+        ("bench x --rep 3", "unrecognized arguments: --rep .did you mean --repro"),
+        ("explain x --policy reel", "--policy: got 'reel'; .*did you mean real"),
+        ("inspect x --layout dens", "wanted one of channels_last, dense .did you mean dense"),
+        ("completion zhs", "SHELL: got 'zhs'; wanted one of bash, zsh, tcsh .did you mean zsh"),
+    ],
+)
+def test_a_wrong_word_is_told_which_was_meant(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(line.split())
+    assert stopped.value.code == 2
+    assert re.search(said, capsys.readouterr().err)
+
+
+def test_a_wrong_suite_is_told_which_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "resnet51"]) == 2
+    assert "(did you mean resnet50?)" in capsys.readouterr().err
+
+
 def test_no_command_is_helped(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == 2
     assert capsys.readouterr().err.startswith("usage: pyonednn-q [-h]")

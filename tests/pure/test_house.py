@@ -264,13 +264,27 @@ def test_shared_arguments_stand_in_one_order() -> None:
     assert shared >= {"saturation", "as_if", "counts", "repair", "kernel_model", "compose_layer"}
 
 
-def test_names_that_moved_are_found_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match=r"is now pyonednn_q\.primitive\.ConvProblem$"):
-        assert pyonednn_q.ConvProblem is pyonednn_q.primitive.ConvProblem
-    assert not set(pyonednn_q._HOME) & {n for v in pyonednn_q._MOVED.values() for n in v.split()}
-    for room, names in pyonednn_q._MOVED.items():
-        if room not in {"native", "ops", "inspection"}:
-            assert set(names.split()) <= set(getattr(pyonednn_q, room).__all__)
+def small_and_large(path: Path) -> dict[str, float]:
+    """Constants of a file that are tolerances or limits: tiny or huge floats, by their names."""
+    found = {}
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            try:
+                value = eval(ast.unparse(node.value), {"__builtins__": {}})
+            except Exception:  # no plain number
+                continue
+            if isinstance(value, float) and not 1e-3 < abs(value) < 1e6:
+                found[f"{path.relative_to(PACKAGE)}:{node.targets[0].id}"] = value
+    return found
+
+
+def test_tolerances_and_limits_have_one_home() -> None:
+    values = {k: v for path in PACKAGE.rglob("*.py") for k, v in small_and_large(path).items()}
+    # Equal by chance: a step of a search and a shift, small differences, a grid and an error.
+    by_chance = {1e-5, 1e-6, 2.0**-16}
+    homes = [name for name, value in values.items() if value not in by_chance]
+    assert len(homes) > 3
+    assert len({values[name] for name in homes}) == len(homes), homes
 
 
 def test_unknown_names_are_attribute_errors() -> None:

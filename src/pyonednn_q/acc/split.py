@@ -18,6 +18,7 @@ import numpy as np
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.primitive.dense_facts import acc_interval
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.qparams import along
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,8 +86,8 @@ class Part:
         """Return the channels of a source that this part takes."""
         if self.problem.src.dims == src.shape:
             return src
-        along = self.problem.channel_axis
-        return np.moveaxis(np.moveaxis(src, along, 0)[self.start : self.stop], 0, along)
+        axis = self.problem.channel_axis
+        return np.moveaxis(np.moveaxis(src, axis, 0)[self.start : self.stop], 0, axis)
 
 
 def parts(problem: DenseProblem, wei: Array, most: int, *, narrow: bool = True) -> tuple[Part, ...]:
@@ -148,9 +149,7 @@ def centred(wei: Array, point: ArrayLike, axis: int) -> Array:
     """
     points = np.asarray(point, np.int16)
     if points.ndim:
-        aligned = [1] * wei.ndim
-        aligned[axis] = -1
-        points = points.reshape(aligned)
+        points = along(points, axis, wei.ndim)
     return np.asarray(wei.astype(np.int16) - points)
 
 
@@ -201,9 +200,7 @@ def addend(
     """
     total = np.zeros((1,) * problem.dst.ndim, np.int64)
     if bias is not None:
-        aligned = [1] * problem.dst.ndim
-        aligned[problem.channel_axis] = -1
-        total = total + bias.astype(np.int64).reshape(aligned)
+        total = total + along(bias.astype(np.int64), problem.channel_axis, problem.dst.ndim)
     if src_point:
         total = total - src_point * problem.wei_sums(wei).astype(np.int64)
     return total if total.any() else None

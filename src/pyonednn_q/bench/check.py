@@ -29,6 +29,7 @@ from pyonednn_q.bench.trial import way
 from pyonednn_q.check.places import Geometry, exact_sums
 from pyonednn_q.errors import Error
 from pyonednn_q.expr.steps import Chain, Eltwise
+from pyonednn_q.qparams import along
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.suite import Line
@@ -201,10 +202,9 @@ def _run(shape: Shape, precision: Precision) -> tuple[str, Array, Array]:
     problem = ready.form.asked
     arrays = {"src": ready.form.inward(src.reshape(problem.src.dims)), "wei": wei}
     dst = ready.form.outward(ready.prepared(*(arrays[name] for name in ready.prepared.inputs)))
-    aligned = [1] * len(shape.dst)
-    aligned[-1 if shape.kind == "matmul" else 1] = -1
-    acc = accumulate(shape, src, wei)
-    real = np.maximum(acc * wei_scale.reshape(aligned) + bias.reshape(aligned), 0.0)
+    axis = -1 if shape.kind == "matmul" else 1
+    scale, shift = (along(values, axis, len(shape.dst)) for values in (wei_scale, bias))
+    real = np.maximum(accumulate(shape, src, wei) * scale + shift, 0.0)
     return ready.prepared.impl, dst.reshape(shape.dst), _stored(real / dst_scale, precision.dst)
 
 

@@ -22,7 +22,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pyonednn_q.bench import check, plot, processes, report, suite
+from pyonednn_q.bench import check, processes, report, suite
 from pyonednn_q.bench.arguments import choice, listed, pattern, positive
 from pyonednn_q.bench.case import LAYOUTS, Cache, Setting
 from pyonednn_q.bench.measure import F32, Request, measure
@@ -67,9 +67,7 @@ def run(options: argparse.Namespace) -> int:
         return check.run(options.what[1:], options.dtype)
     to_measure = request(options)
     require(to_measure.peers)
-    if options.plot:
-        plot.check(options.plot)
-    for path in (options.json, options.csv, options.html, options.plot):
+    for path in (options.json, options.csv, options.html):
         if path is not None and not path.absolute().parent.is_dir():
             raise ArgumentError("file", shown(str(path)), "a name in a folder that exists")
     result = measured(to_measure, options.isa)
@@ -85,8 +83,6 @@ def run(options: argparse.Namespace) -> int:
     ):
         if path is not None:
             path.write_bytes(written(result).encode())
-    if options.plot:
-        plot.save(result, options.plot)
     return 0
 
 
@@ -239,9 +235,6 @@ def _add_report(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--csv", type=Path, metavar="FILE", help="write a row there for each case")
     group.add_argument(
         "--html", type=Path, metavar="FILE", help="write a page, with plots and tables that sort"
-    )
-    group.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw it, as .png or .svg (needs matplotlib)"
     )
     group.add_argument(
         "--markdown", action="store_true", help="print the table as Markdown, with all columns"

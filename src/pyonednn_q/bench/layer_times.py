@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyonednn_q.argument import function, named
 from pyonednn_q.bench.summary import summarise
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.native.timing import Budget, interleaved
+from pyonednn_q.native.timing import Budget, interleaved, looped
 from pyonednn_q.shown import shown
-
-if TYPE_CHECKING:
-    from pyonednn_q.native.timing import Seconds
 
 __all__ = ["layer_times"]
 
@@ -51,18 +47,8 @@ def layer_times(
     if not table:
         raise ArgumentError("layers", "none", "at least one")
     places = [(name, bits) for name, row in table.items() for bits in row]
-    timed = interleaved([_loop(table[name][bits]) for name, bits in places], Budget(min_time))
+    timed = interleaved([looped(table[name][bits]) for name, bits in places], Budget(min_time))
     times: dict[str, dict[int, float]] = {name: {} for name in table}
     for (name, bits), each in zip(places, timed, strict=True):
         times[name][bits] = summarise(each.samples_us).median
     return times
-
-
-def _loop(call: Callable[[], Any]) -> Seconds:
-    def seconds(count: int) -> float:
-        start = time.perf_counter()
-        for _ in range(count):
-            call()
-        return (time.perf_counter() - start) / count
-
-    return seconds

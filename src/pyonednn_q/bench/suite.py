@@ -35,7 +35,7 @@ from pyonednn_q.bench import benchdnn
 from pyonednn_q.bench.files import Rate, Times, read_toml
 from pyonednn_q.bench.shape import KINDS, Shape
 from pyonednn_q.errors import ArgumentError, Error
-from pyonednn_q.shown import shown
+from pyonednn_q.shown import meant, shown
 
 __all__ = ["Line", "Suite", "chosen", "find", "names"]
 
@@ -128,7 +128,9 @@ def find(word: str) -> Suite:
     if word not in names():
         suites = ", ".join(names())
         raise ArgumentError(
-            "suite", shown(word), f"{suites}; a .toml file; or a problem, in quotes"
+            "suite",
+            shown(word),
+            f"{suites}; a .toml file; or a problem, in quotes{meant(word, names())}",
         )
     return parse(word, (_FOLDER / f"{word}.toml").read_text(encoding="utf-8"))
 

@@ -21,7 +21,7 @@ from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, Leaf, PRelu, Step, Sum
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.shown import shown
+from pyonednn_q.shown import meant, shown
 
 __all__ = ["ADDED", "WORDS", "Ending", "Tail"]
 
@@ -89,7 +89,7 @@ class Tail:
         while parts:
             ends = [n for n in range(len(parts), 0, -1) if "_".join(parts[:n]) in WORDS]
             if not ends:
-                wanted = f"none, or words joined by _: {', '.join(WORDS)}"
+                wanted = f"none, or words joined by _: {', '.join(WORDS)}{meant(self.name, WORDS)}"
                 raise ArgumentError("tail", shown(self.name), wanted)
             words.append("_".join(parts[: ends[0]]))
             del parts[: ends[0]]

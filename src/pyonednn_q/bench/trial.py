@@ -19,7 +19,7 @@ from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.form import AS_ASKED, RESIDUAL_LEAF, Form
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
-from pyonednn_q.qparams import QParams
+from pyonednn_q.qparams import QParams, along
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -251,6 +251,5 @@ class Trial:
         return np.asarray(stored * scale + shift, np.float32)
 
     def _aligned(self, vec: Vec) -> NDArray[np.float32]:
-        dims = [1] * len(self.case.shape.dst)
-        dims[-1 if self.case.shape.kind == "matmul" else 1] = vec.channels or 1
-        return vec.values().astype(np.float32).reshape(dims)
+        axis = -1 if self.case.shape.kind == "matmul" else 1
+        return along(vec.values().astype(np.float32), axis, len(self.case.shape.dst))

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
+from pyonednn_q.dtypes import F32_FAR, F32_LEAST, F32_UNIT
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Eltwise, Leaf, Round, Step, Sum
 
@@ -40,10 +41,8 @@ if TYPE_CHECKING:
 
     F64 = NDArray[np.float64]
 
-UNIT = 2.0**-24  # what one float32 rounding changes, in parts of the value
 ROUNDINGS = 4.0
 _TRANSCENDENTAL = 2.0**-16
-_FLT_MAX = 3.4e38
 _CLIPS = frozenset(("clip", "clip_v2", "round"))
 _PLAIN = frozenset(("relu", "linear", "abs", "square", "sqrt", "hardsigmoid", "hardswish"))
 
@@ -89,7 +88,7 @@ def evaluate_bounded(
             moved = [np.abs(run(alone, value + sign * bound) - out) for sign in (-1.0, 1.0)]
             bound = np.maximum(*moved) + _own(step, value, out, levels)
             value = out
-            bound = np.where(np.abs(value) + bound < _FLT_MAX, bound, np.inf)
+            bound = np.where(np.abs(value) + bound < F32_FAR, bound, np.inf)
     return value, bound
 
 
@@ -98,7 +97,7 @@ def _own(step: Step, x: F64, y: F64, levels: int) -> F64 | float:
     if isinstance(step, Round):
         return float(levels)
     if isinstance(step, Clip) or (isinstance(step, Eltwise) and step.alg in _CLIPS):
-        return UNIT * np.abs(y)  # its limits are constants
+        return F32_UNIT * np.abs(y)  # its limits are constants
     if isinstance(step, Eltwise) and step.alg not in _PLAIN:
         size = max(1.0, abs(step.alpha), abs(step.beta))
         return _TRANSCENDENTAL * np.maximum(np.maximum(np.abs(y), np.abs(x)), size)
@@ -109,14 +108,14 @@ def _own(step: Step, x: F64, y: F64, levels: int) -> F64 | float:
         terms = terms + np.abs(x)  # what was added is no more than both together
     elif isinstance(step, Eltwise):
         terms = terms + abs(step.alpha) * np.abs(x) + abs(step.beta)
-    return ROUNDINGS * UNIT * terms
+    return ROUNDINGS * F32_UNIT * terms
 
 
 Array = np.ndarray[Any, Any]
 
 _ULP = {"f32": 2.0**-23, "bf16": 2.0**-7, "f16": 2.0**-10}
-_LARGEST = {"f32": 3.4e38, "bf16": 3.3e38, "f16": 65504.0}
-_SMALLEST = {"f32": 2.0**-126, "bf16": 2.0**-126, "f16": 2.0**-14}  # normal; below may be flushed
+_LARGEST = {"f32": F32_FAR, "bf16": 3.3e38, "f16": 65504.0}
+_SMALLEST = {"f32": F32_LEAST, "bf16": F32_LEAST, "f16": 2.0**-14}  # normal; below may be flushed
 _S32_SATURATED = 2147483520  # the largest float32 below 2**31: where some kernels saturate
 _NOTHING = np.zeros(1)
 
@@ -230,11 +229,11 @@ class Meaning:
             if self._is_whole:
                 return self._whole(acc)
             # Sums of rounded products: every addition may round what there is so far.
-            error = _summed(places, src, wei) if is_rounded else UNIT * np.abs(acc)
+            error = _summed(places, src, wei) if is_rounded else F32_UNIT * np.abs(acc)
             if self.splits_src:
                 # Both parts of the sum are as large as all weights times the zero point.
                 point = float(np.abs(self.src_zero_point).max())
-                error = error + ROUNDINGS * UNIT * point * _sizes(places, wei)
+                error = error + ROUNDINGS * F32_UNIT * point * _sizes(places, wei)
             return self._after(
                 acc,
                 error,
@@ -312,8 +311,8 @@ class Meaning:
             if isinstance(step, Clip):  # a fused activation: of codes, its ends rounded to nearest
                 ends = np.array([step.lo.least, step.hi.least]) / self.dst_scale.max()
                 ends = ends + self.dst_zero_point
-                low = np.clip(low, *np.ceil(ends - 0.5 - UNIT * np.abs(ends)))
-                high = np.clip(high, *np.floor(ends + 0.5 + UNIT * np.abs(ends)))
+                low = np.clip(low, *np.ceil(ends - 0.5 - F32_UNIT * np.abs(ends)))
+                high = np.clip(high, *np.floor(ends + 0.5 + F32_UNIT * np.abs(ends)))
         low = np.clip(low, least, greatest)
         if self.dst == "s32":
             low = np.minimum(low, _S32_SATURATED)
@@ -324,7 +323,7 @@ class Meaning:
         bias = _NOTHING if self.bias is None else self.bias
         shift = self.scale * bias if self.bias_in_acc else bias
         scaled = self.scale * acc
-        error = self.scale * error + ROUNDINGS * UNIT * (np.abs(scaled) + np.abs(shift))
+        error = self.scale * error + ROUNDINGS * F32_UNIT * (np.abs(scaled) + np.abs(shift))
         return scaled + shift, error
 
     def _stored(self, y: F64, error: F64) -> Band:
@@ -332,12 +331,12 @@ class Meaning:
         if dtypes.is_float(self.dst):
             if self.dst_zero_point:
                 y = y + self.dst_zero_point
-                error = error + ROUNDINGS * UNIT * (np.abs(y) + abs(self.dst_zero_point))
+                error = error + ROUNDINGS * F32_UNIT * (np.abs(y) + abs(self.dst_zero_point))
             error = error + _ULP[self.dst] * np.abs(y) + _SMALLEST[self.dst]
             error = np.where(np.abs(y) + error < _LARGEST[self.dst], error, np.inf)
             return Band(y - error, y + error)
         point = self.dst_zero_point
-        error = error + ROUNDINGS * UNIT * (np.abs(y) + abs(point))
+        error = error + ROUNDINGS * F32_UNIT * (np.abs(y) + abs(point))
         if self.rounds_first:
             low, high = np.rint(y - error) + point, np.rint(y + error) + point
         else:
@@ -366,7 +365,7 @@ class Meaning:
 
 def summed_error(sizes: F64, terms: int) -> F64:
     """Return how far a sum of so many floating products may be off, by that of their sizes."""
-    return UNIT * (terms + ROUNDINGS) * sizes
+    return F32_UNIT * (terms + ROUNDINGS) * sizes
 
 
 def _summed(places: Places, src: F64, wei: F64) -> F64:

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.check.meaning import UNIT, summed_error
+from pyonednn_q.check.meaning import summed_error
 from pyonednn_q.check.places import Geometry, tap_sources
+from pyonednn_q.dtypes import F32_LEAST, F32_UNIT
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.steps import Binary, Eltwise, Leaf, PRelu, Round
 from pyonednn_q.expr.vec import Vec
@@ -122,7 +123,7 @@ def entering(
         steps = (PRelu(Vec(_read(sample, arrays["wei"]))),)
     else:
         raise KeyError(problem.kind)
-    return x, UNIT * np.abs(x), steps, operands
+    return x, F32_UNIT * np.abs(x), steps, operands
 
 
 def _read(sample: Slots, array: Array) -> F64:
@@ -156,7 +157,7 @@ def _pooled(problem: PoolingProblem, sample: Slots, src: Array) -> tuple[F64, F6
     with np.errstate(all="ignore"):
         mean = seen.sum(axis=1) / count
         error = summed_error(np.abs(seen).sum(axis=1), len(taps[0])) / count
-    return mean, error + 2 * UNIT * np.abs(mean)
+    return mean, error + 2 * F32_UNIT * np.abs(mean)
 
 
 def _softmax(problem: SoftmaxProblem, sample: Slots, src: Array) -> tuple[F64, F64]:
@@ -168,12 +169,12 @@ def _softmax(problem: SoftmaxProblem, sample: Slots, src: Array) -> tuple[F64, F
     shifted = row - row.max(axis=1, keepdims=True)
     total = np.exp(shifted).sum(axis=1)
     mine = np.take_along_axis(shifted, own, axis=1)[:, 0]
-    part = _EXP + (length + 4) * UNIT
+    part = _EXP + (length + 4) * F32_UNIT
     if problem.log:
         value = mine - np.log(total)
-        return value, part + UNIT * (np.abs(mine) + np.abs(value))
+        return value, part + F32_UNIT * (np.abs(mine) + np.abs(value))
     value = np.exp(mine) / total
-    return value, part * value + 2.0**-126
+    return value, part * value + F32_LEAST
 
 
 def _resampled(problem: ResamplingProblem, sample: Slots, src: Array) -> tuple[F64, F64]:
@@ -202,5 +203,5 @@ def _resampled(problem: ResamplingProblem, sample: Slots, src: Array) -> tuple[F
     if problem.alg == "linear":
         # Shares are computed in float32, from positions that are rounded, too.
         most = max(*problem.src.dims[2:], *problem.dst.dims[2:])
-        error = UNIT * (16 + 4 * most) * np.maximum(sizes, np.abs(value))
+        error = F32_UNIT * (16 + 4 * most) * np.maximum(sizes, np.abs(value))
     return value, error

@@ -20,6 +20,7 @@ from pyonednn_q.compose.zero_point import (
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import CutFakeQuantize, codes
+from pyonednn_q.expr.fq_qparams import WHOLE_WITHIN
 from pyonednn_q.expr.steps import Affine, Chain
 from pyonednn_q.expr.vec import Vec, VecLike, constant
 from pyonednn_q.faults.capability import ACCEPTS
@@ -54,7 +55,7 @@ def compose_layer(
     policy: Policy = "real",
     strict: bool = False,
     zero_point: Carrier | Literal["auto"] = "auto",
-    tolerance: float = 1e-4,
+    tolerance: float = WHOLE_WITHIN,
 ) -> Layer:
     """Quantize a float layer and compose its plan.
 

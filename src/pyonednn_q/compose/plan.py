@@ -27,6 +27,7 @@ from pyonednn_q.primitive.dense_facts import (
 )
 from pyonednn_q.primitive.post_ops import BinaryPostOp, PostOp, PReluPostOp
 from pyonednn_q.primitive.tensor import TensorSpec
+from pyonednn_q.qparams import along
 from pyonednn_q.rewrite.rule import Exactness, Trace
 
 if TYPE_CHECKING:
@@ -188,19 +189,17 @@ class Plan:
         values = vec.values().astype(np.float32)
         if not name.startswith("post_op_"):
             return values
+        aligned = along(values, self.facts.axis, self.facts.ndims)
         post_op = self.post_ops[int(name.removeprefix("post_op_"))]
-        aligned = [1] * self.facts.ndims
-        aligned[self.facts.axis] = len(values)
         if isinstance(post_op, BinaryPostOp):
-            spread = np.broadcast_to(values.reshape(aligned), post_op.src1.dims)
-            return np.ascontiguousarray(spread)
+            return np.ascontiguousarray(np.broadcast_to(aligned, post_op.src1.dims))
         assert isinstance(post_op, PReluPostOp)
         if len(values) == 1 or post_op.mask == 1 << self.facts.axis:
             return values
         # Slopes, one per channel; again for every batch where the post-op's mask says so.
         dims = operand_dims(self.facts, "per_channel")
         assert dims is not None
-        return np.broadcast_to(values.reshape(aligned), dims).ravel()
+        return np.broadcast_to(aligned, dims).ravel()
 
     def problem(self, problem: DenseProblem) -> DenseProblem:
         """Return the problem to prepare: with the plan's bias, and with what the plan stores."""

@@ -25,8 +25,11 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import one_of
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.fq_qparams import WHOLE_WITHIN
 from pyonednn_q.expr.vec import Vec, number
 from pyonednn_q.faults import guards
+from pyonednn_q.qparams import along
+from pyonednn_q.quantize.weights import NOISE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +46,6 @@ Carrier: TypeAlias = Literal["nothing", "attribute", "bias", "map"]
 CARRIERS = ("attribute", "bias", "map")
 
 _ZERO = Vec(0.0)
-_NOISE = 2.0**-36  # levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def carry_zero_point(
     value: float,
     *,
     by: Carrier | Literal["auto"] = "auto",
-    tolerance: float = 1e-4,
+    tolerance: float = WHOLE_WITHIN,
 ) -> SrcZeroPoint:
     """Choose what carries a zero point.
 
@@ -131,7 +133,7 @@ def carry_zero_point(
 
 def settled(value: float) -> float:
     """Return a zero point, whole if only the float64 rounding of a range's ends says otherwise."""
-    return float(round(value)) if abs(value - round(value)) <= _NOISE else value
+    return float(round(value)) if abs(value - round(value)) <= NOISE else value
 
 
 def _shift(problem: DenseProblem, wei: NDArray[Any], value: float) -> Vec:
@@ -155,9 +157,8 @@ def unit_map(plan: Plan, problem: DenseProblem, wei: NDArray[Any]) -> NDArray[np
     ndarray
         Map with dst's dims; those along which it does not change may be 1.
     """
-    aligned = [1] * plan.facts.ndims
-    aligned[plan.facts.axis] = -1
-    return plan.acc_scale.values().reshape(aligned) * problem.wei_sums(wei)
+    scale = along(plan.acc_scale.values(), plan.facts.axis, plan.facts.ndims)
+    return scale * problem.wei_sums(wei)
 
 
 def wrong_with_zero_point(

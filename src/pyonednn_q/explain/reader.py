@@ -11,7 +11,7 @@ import numpy as np
 
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.vec import Vec
-from pyonednn_q.shown import shown
+from pyonednn_q.shown import meant, shown
 
 __all__ = ["DescriptionTable", "at", "whole_numbers"]
 
@@ -174,9 +174,7 @@ def whole_numbers(value: object, path: str, *, lo: int) -> tuple[int, ...]:
 
 
 def _one_of(names: Sequence[str], value: object) -> str:
-    near = difflib.get_close_matches(shown(value).strip("'"), names, 1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    return f"one of {', '.join(names)}{hint}"
+    return f"one of {', '.join(names)}{meant(shown(value).strip(chr(39)), names)}"
 
 
 def _is_whole(value: object) -> bool:

@@ -30,6 +30,7 @@ from pyonednn_q.expr.steps import (
     Sum,
 )
 from pyonednn_q.expr.vec import Vec
+from pyonednn_q.qparams import along
 
 
 def fma32(a: NDArray[Any], x: NDArray[Any], c: NDArray[Any]) -> NDArray[np.float32]:
@@ -149,9 +150,7 @@ class _Frame:
         if self.shape[self.axis] != len(row):
             wanted = f"{len(row)} channels on axis {self.axis}"
             raise ShapeError("x", f"shape {self.shape}", wanted)
-        dims = [1] * len(self.shape)
-        dims[self.axis] = len(row)
-        return row.reshape(dims)
+        return along(row, self.axis, len(self.shape))
 
     def leaf(self, leaf: Leaf) -> Array:
         if leaf.name not in self.operands:

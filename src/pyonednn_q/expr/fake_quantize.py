@@ -26,6 +26,7 @@ from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Clip, Round, Step
 from pyonednn_q.expr.vec import Vec, VecLike, constant
+from pyonednn_q.qparams import along
 from pyonednn_q.shown import shown
 
 Array: TypeAlias = NDArray[Any]
@@ -332,6 +333,4 @@ def _along(vec: Vec, x: NDArray[Any], axis: int) -> NDArray[np.float64]:
     axis = whole("axis", axis)
     if not -x.ndim <= axis < x.ndim or x.shape[axis] != len(vec.array):
         raise ShapeError("x", f"shape {x.shape}", f"{len(vec.array)} channels on axis {axis}")
-    dims = [1] * x.ndim
-    dims[axis] = len(vec.array)
-    return vec.array.reshape(dims)
+    return along(vec.array, axis, x.ndim)

@@ -13,6 +13,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import flag, instance, real
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fq_qparams import WHOLE_WITHIN
 from pyonednn_q.expr.steps import Affine, Clip, Round, Step
 from pyonednn_q.expr.vec import Vec
 
@@ -34,7 +35,9 @@ class FqParams:
     zero_out_is_integer: bool
 
 
-def fq_params(fq: FakeQuantize, *, signed: bool = False, tolerance: float = 1e-4) -> FqParams:
+def fq_params(
+    fq: FakeQuantize, *, signed: bool = False, tolerance: float = WHOLE_WITHIN
+) -> FqParams:
     """View a FakeQuantize as a quantizer and a dequantizer.
 
     Parameters
@@ -130,7 +133,7 @@ def quantizes_to(fq: FakeQuantize, *, tolerance: float = 0.0) -> str | None:
     return _narrowest(fq.output_low.rint(), fq.levels)
 
 
-def scale_alone(fq: FakeQuantize, dtype: str, *, tolerance: float = 1e-4) -> Vec | None:
+def scale_alone(fq: FakeQuantize, dtype: str, *, tolerance: float = WHOLE_WITHIN) -> Vec | None:
     """Return 1/S_i if storing x/S_i in an integer type is the whole FakeQuantize, or ``None``.
 
     The store rounds and saturates. So its codes must be the output levels, first to last, and 0

@@ -23,6 +23,7 @@ from pyonednn_q.expr.vec import Vec
 from pyonednn_q.qparams import QParams
 
 Side: TypeAlias = Literal["input", "output"]
+WHOLE_WITHIN = 1e-4  # levels: a zero point that is off by less counts as whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class FromFq:
 
     def is_exact(self) -> bool:
         """Whether every zero point was whole, within 1e-4 levels."""
-        return abs(self.residue).greatest <= 1e-4
+        return abs(self.residue).greatest <= WHOLE_WITHIN
 
 
 def qparams_from_fq(

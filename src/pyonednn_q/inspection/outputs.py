@@ -19,6 +19,7 @@ from pyonednn_q.check.places import Geometry, exact_sums
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.steps import Chain, Clip, Eltwise
+from pyonednn_q.qparams import along
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,9 +89,7 @@ class Outputs:
     def along(self, values: ArrayLike) -> Array:
         """Return one value, or one per channel, so that it broadcasts over dst."""
         array = np.asarray(values)
-        aligned = [1] * self.acc.ndim
-        aligned[self.axis] = -1
-        return array.reshape(aligned) if array.ndim else array
+        return along(array, self.axis, self.acc.ndim) if array.ndim else array
 
     @property
     def counts(self) -> Array | None:
@@ -256,7 +255,5 @@ def sums_of(operator: Operator, codes: Array, zero_point: int, padded: int = 0) 
     acc = np.rint(exact_sums(geometry, src - padded, wei)).astype(np.int64)
     if padded:
         total = wei.reshape(len(wei), -1).sum(axis=1, dtype=np.int64)
-        aligned = [1] * acc.ndim
-        aligned[geometry.axis] = -1
-        acc += padded * total.reshape(aligned)
+        acc += padded * along(total, geometry.axis, acc.ndim)
     return acc

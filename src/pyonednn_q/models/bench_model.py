@@ -22,7 +22,6 @@ _OF_PROBLEMS = {
     "isa": (),
     "cold": False,
     "tune": False,
-    "plot": None,
     "repro": False,
 }
 

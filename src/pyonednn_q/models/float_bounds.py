@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pyonednn_q.dtypes import F32_LEAST, F32_UNIT
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.models.function_bounds import function_bounds, function_values, gamma
@@ -26,13 +27,11 @@ if TYPE_CHECKING:
     from pyonednn_q.graph.graph import GraphNode
     from pyonednn_q.onnx.fused_node import FusedNode
 
-__all__ = ["ROUNDING", "FloatBound", "bounds_of", "float_bound", "values_of"]
+__all__ = ["FloatBound", "bounds_of", "float_bound", "values_of"]
 
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
-ROUNDING = 2.0**-24
-_TINY = 2.0**-126  # below it float32 is coarser; some runtimes have 0 there
 _MORE = 4  # roundings of a product beside its sum: of both scales, of itself, of a bias
 
 
@@ -88,7 +87,7 @@ def float_bound(
         exact = np.asarray(own[name], np.float64)
         if function:
             return FloatBound(exact, None, function)
-        return FloatBound(exact, np.broadcast_to(np.asarray(apart[name]), exact.shape) + _TINY)
+        return FloatBound(exact, np.broadcast_to(np.asarray(apart[name]), exact.shape) + F32_LEAST)
     except (Error, ValueError, KeyError, TypeError, IndexError):
         return None
 
@@ -119,20 +118,20 @@ def bounds_of(
     match part.row.bound:
         case "dequantize":
             own[_parts_of(part.outputs[0])] = _magnitudes(part, own)
-            bounds = [ROUNDING * size]
+            bounds = [F32_UNIT * size]
         case "dynamic" if not np.any(first):
             bounds = [0.0, 0.0, 0.0]  # float32 by definition, of what is the same
         case "cast" | "floor":
             bounds = _of_conversion(part, own, first, results[0])
         case "total":
-            bounds = [off[0] + off[1] + ROUNDING * (size + off[0] + off[1])]
+            bounds = [off[0] + off[1] + F32_UNIT * (size + off[0] + off[1])]
             _add_magnitudes(part, own)
         case "product":
             a, b = (np.abs(own[name].astype(np.float64)) for name in part.inputs)
             moved = a * off[1] + b * off[0] + off[0] * off[1]
-            bounds = [moved + ROUNDING * (size + moved)]
+            bounds = [moved + F32_UNIT * (size + moved)]
         case "leaky" if abs(float(part.attributes.get("alpha", 0.01))) <= 1:
-            bounds = [first + ROUNDING * (size + first)]
+            bounds = [first + F32_UNIT * (size + first)]
         case "exact_sum" if not any(map(np.any, off)):
             own[_parts_of(part.outputs[0])] = _code_magnitudes(part, own, opsets)
             bounds = [0.0]
@@ -159,7 +158,7 @@ def _of_conversion(
         return [first] if not np.any(own[part.inputs[0]] % 1) else None
     # A kernel may scale sums of codes and of zero points apart, and add them as floats.
     parts = own.get(_parts_of(part.inputs[0]), 0.0)
-    return [first + gamma(_MORE) * parts + ROUNDING * np.abs(result.astype(np.float64))]
+    return [first + gamma(_MORE) * parts + F32_UNIT * np.abs(result.astype(np.float64))]
 
 
 def _add_magnitudes(part: GraphNode, own: Values) -> None:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import F32_LEAST, F32_UNIT
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.graph import kinds
-from pyonednn_q.predict.float_bounds import BOUNDS, EXP_LOSES, UNIT
+from pyonednn_q.predict.float_bounds import BOUNDS, EXP_LOSES
 
 if TYPE_CHECKING:
     from pyonednn_q.graph.graph import GraphNode
@@ -27,15 +28,15 @@ __all__ = ["function_bounds", "function_values", "gamma"]
 Array = np.ndarray[Any, Any]
 Values = Mapping[str, Array]
 
-_LEAST = 2.0**-125  # kernels have 0 for smaller exponentials
+_LEAST = 2 * F32_LEAST  # kernels have 0 for smaller exponentials
 _ERF = np.frompyfunc(math.erf, 1, 1)
 _HARD = 3.0  # where HardSwish becomes 0 and x
-_ROUNDED = 3 * UNIT  # a product with a constant that is rounded itself, and a sum
+_ROUNDED = 3 * F32_UNIT  # a product with a constant that is rounded itself, and a sum
 
 
 def gamma(terms: int) -> float:
     """Return how far sums of so many terms are from exact, in parts of their magnitudes."""
-    return terms * UNIT / (1 - terms * UNIT)
+    return terms * F32_UNIT / (1 - terms * F32_UNIT)
 
 
 def function_values(part: GraphNode, own: Values) -> Array | None:
@@ -80,20 +81,20 @@ def _bounds(part: GraphNode, own: Values, off: list[Any], exact: Array) -> Array
         case "quotient" if exact.dtype.kind == "f":
             least = np.abs(own[part.inputs[1]].astype(np.float64)) - off[1]
             moved = np.where(least > 0, (off[0] + np.abs(exact) * off[1]) / least, np.inf)
-            return np.asarray(moved + 2 * UNIT * (np.abs(exact) + moved))
+            return np.asarray(moved + 2 * F32_UNIT * (np.abs(exact) + moved))
         case "line":
             return _of_line(part, own[part.inputs[0]], off[0])
         case "hard_swish":
             x = own[part.inputs[0]]
             of_line = np.where(np.abs(x) <= _HARD + off[0], _ROUNDED * (np.abs(x) / 6 + 0.5), 0.0)
-            return np.asarray(1.5 * off[0] + np.abs(x) * of_line + 2 * UNIT * np.abs(exact))
+            return np.asarray(1.5 * off[0] + np.abs(x) * of_line + 2 * F32_UNIT * np.abs(exact))
         case "exponential":
             return np.asarray(exact * np.expm1(off[0]) + _of_exp(own[part.inputs[0]], exact))
         case "function" if _is_erf(part):
             row = part.row
             units = max((row.units, *(BOUNDS[row.alg].units if row.alg else ())))
             size = np.maximum(1.0, np.abs(exact))
-            return np.asarray(row.slope * off[0] + units * UNIT * size)
+            return np.asarray(row.slope * off[0] + units * F32_UNIT * size)
     return None
 
 
@@ -109,7 +110,7 @@ def _of_line(part: GraphNode, x: Array, off: Any) -> Array:  # noqa: ANN401
 
 def _of_exp(x: Array, exact: Array) -> Array:
     ours = max(BOUNDS["exp"].units) + max(EXP_LOSES) * np.abs(x)
-    return np.asarray(np.maximum(ours, kinds.EXP.units) * UNIT * exact + _LEAST)
+    return np.asarray(np.maximum(ours, kinds.EXP.units) * F32_UNIT * exact + _LEAST)
 
 
 def _of_softmax(
@@ -122,7 +123,7 @@ def _of_softmax(
     less = x - x.max(axis=axis, keepdims=True)
     powers = np.exp(less)
     # Of x, of the greatest, and of their difference; then of the exponential of what came out.
-    moved = np.abs(less) * UNIT + 2 * np.max(off, initial=0.0)
+    moved = np.abs(less) * F32_UNIT + 2 * np.max(off, initial=0.0)
     each = powers * np.expm1(moved) + _of_exp(less, powers) * np.exp(moved)
     total = powers.sum(axis=axis, keepdims=True)
     if not np.allclose(powers / total, exact, rtol=1e-9, atol=0.0):
@@ -132,7 +133,7 @@ def _of_softmax(
     least = np.where(total > lost, total - lost, np.nan)
     apart = np.nan_to_num((each + exact * lost) / least, nan=np.inf)
     # A quotient, or a product with a reciprocal: two roundings.
-    return np.asarray(apart + 2 * UNIT * (exact + apart))
+    return np.asarray(apart + 2 * F32_UNIT * (exact + apart))
 
 
 def _of_layer_norm(part: GraphNode, own: Values, off: list[Any], exact: Array) -> Array | None:
@@ -155,7 +156,9 @@ def _of_layer_norm(part: GraphNode, own: Values, off: list[Any], exact: Array) -
     root = np.sqrt(variance + epsilon)
     least = np.sqrt(np.maximum(variance + epsilon - off_variance, 0.0))
     size = np.abs(apart) / root
-    off_normal = (off_mean + moved + UNIT * np.abs(apart)) / least
-    off_normal += size * (root / least - 1) + 4 * UNIT * size
+    off_normal = (off_mean + moved + F32_UNIT * np.abs(apart)) / least
+    off_normal += size * (root / least - 1) + 4 * F32_UNIT * size
     gain = np.abs(own[part.inputs[1]])
-    return np.asarray(gain * off_normal + 2 * UNIT * (gain * (size + off_normal) + np.abs(exact)))
+    return np.asarray(
+        gain * off_normal + 2 * F32_UNIT * (gain * (size + off_normal) + np.abs(exact))
+    )

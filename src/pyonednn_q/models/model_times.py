@@ -24,7 +24,7 @@ from pyonednn_q.models.callers import waits_at_once
 from pyonednn_q.models.float_form import float_form
 from pyonednn_q.models.timed_form import TimedForm, node_samples, peer_calls
 from pyonednn_q.native import runtime
-from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, interleaved
+from pyonednn_q.native.timing import TAKEN_AGAIN, Budget, interleaved, looped
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.shown import shortened
@@ -265,13 +265,12 @@ def _at_once(
 
 
 def _seconds(call: Callable[[], object]) -> Callable[[int], float]:
+    loop = looped(call)
+
     def seconds(count: int) -> float:
         time.sleep(_REST_S)
         call()  # the caches are its own again
-        start = time.perf_counter()
-        for _ in range(count):
-            call()
-        return (time.perf_counter() - start) / count
+        return loop(count)
 
     return seconds
 

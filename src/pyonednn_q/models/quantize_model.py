@@ -13,7 +13,7 @@ pyonednn-q quantize model.onnx --data folder --out int8.onnx --estimators mse --
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -264,10 +264,10 @@ def _milliseconds(model: Model, floats: Model, graph: Graph, batch: Batch) -> di
     from pyonednn_q.models.peer_sessions import installed, ready
     from pyonednn_q.native import runtime
     from pyonednn_q.native.first_run import LOGGER
-    from pyonednn_q.native.timing import Budget, interleaved
+    from pyonednn_q.native.timing import Budget, interleaved, looped
     from pyonednn_q.onnx.open_dims import bound
 
-    ours = [_seconds(lambda: model.run(batch)), _seconds(lambda: floats.run(batch))]
+    ours = [looped(lambda: model.run(batch)), looped(lambda: floats.run(batch))]
     timed = interleaved(ours, Budget())
     known = bound(graph, {name: batch[name].shape for name in graph.symbols})
     names = ["INT8", "FP32"]
@@ -278,16 +278,6 @@ def _milliseconds(model: Model, floats: Model, graph: Graph, batch: Batch) -> di
         except UnsupportedError as error:
             LOGGER.warning("not timed: %s: %s", peer, error)
             continue
-        timed += interleaved([_seconds(call)], Budget())
+        timed += interleaved([looped(call)], Budget())
         names.append(f"FP32 by {peer}")
     return {name: median(t.samples_us) / 1e3 for name, t in zip(names, timed, strict=True)}
-
-
-def _seconds(call: Callable[[], object]) -> Callable[[int], float]:
-    def seconds(calls: int) -> float:
-        start = perf_counter()
-        for _ in range(calls):
-            call()
-        return (perf_counter() - start) / calls
-
-    return seconds

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import F32_UNIT
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
-from pyonednn_q.models.float_bounds import ROUNDING, bounds_of, values_of
+from pyonednn_q.models.float_bounds import bounds_of, values_of
 from pyonednn_q.models.real_values import point_of, scale_of, wide
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def by_ties(node: FusedNode, values: Values, opsets: Mapping[str, int]) -> Array
             step, point = scale_of(part, own), point_of(part, own)
             real = own[part.inputs[0]] / step
             size = np.abs(real) + abs(float(point))
-            near = apart.get(part.inputs[0], 0.0) / step + _OF_QUANTIZER * ROUNDING * size
+            near = apart.get(part.inputs[0], 0.0) / step + _OF_QUANTIZER * F32_UNIT * size
             on_tie = np.abs(np.abs(real - np.rint(real)) - 0.5) <= near
             # What follows adds, or changes a value by no more than it is given.
             reach = reach + step * on_tie

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.check.meaning import UNIT, Meaning, summed_error
+from pyonednn_q.check.meaning import Meaning, summed_error
 from pyonednn_q.check.sample import Slots
-from pyonednn_q.dtypes import F32_WHOLE
+from pyonednn_q.dtypes import F32_UNIT, F32_WHOLE
 from pyonednn_q.expr.steps import Chain, PRelu, Step
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
@@ -281,11 +281,11 @@ class SampledSums:
         terms = self.problem.terms
         if sizes.size:
             return summed_error(sizes, terms)
-        error: Array = UNIT * np.abs(acc)
+        error: Array = F32_UNIT * np.abs(acc)
         if terms * _CODES * 128 > F32_WHOLE:
             # Sums of whole codes are rounded before the share of a zero point, or of the 128 that
             # make u8 of s8, is taken off. Of a channel they are no more than twice the usual.
-            error = error + 2 * UNIT * _CODES * terms * self._wei_size()
+            error = error + 2 * F32_UNIT * _CODES * terms * self._wei_size()
         return error
 
     def _point(self, name: str) -> int:

@@ -14,6 +14,7 @@ from pyonednn_q.onnx.geometry import Sliding
 from pyonednn_q.onnx.trace import record
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.functional import kept
+from pyonednn_q.primitive.windowed import swapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -197,10 +198,7 @@ def _deconv_operator(
     **options: Any,  # noqa: ANN401 - of Deconv
 ) -> Operator:
     """Return a deconvolution of weights (C, M / group, spatial): ours have outputs first."""
-    channels, outputs, *kernel = wei.shape
-    by_group = wei.reshape(groups, channels // groups, outputs, *kernel).swapaxes(1, 2)
-    outputs_first = by_group.reshape(groups * outputs, channels // groups, *kernel)
-    return Deconv(outputs_first, bias, groups=groups, **options)
+    return Deconv(swapped(wei, groups), bias, groups=groups, **options)
 
 
 def _grown(dst: Array, bias: Array | None, how: Sliding) -> Array:

@@ -19,6 +19,7 @@ from pyonednn_q.onnx.saturating_layers import narrowed, saturates
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.operator import Operator
+from pyonednn_q.primitive.windowed import swapped
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.dead_channels import without_dead_channels
 from pyonednn_q.shown import shortened
@@ -267,13 +268,10 @@ def _deconvolution(
         return NoLayer("places beyond what the kernel reaches: pads of at least output_padding")
     if q.axis not in {None, 1}:
         return _wrong_axis(q, 1)
-    channels, outputs, *kernel = codes.shape
-    by_group = codes.reshape(how.groups, channels // how.groups, outputs, *kernel).swapaxes(1, 2)
-    outputs_first = by_group.reshape(how.groups * outputs, channels // how.groups, *kernel)
     if q.axis is not None:
         scale, point = (np.tile(each, how.groups) for each in (q.scale, q.zero_point))
         q = QParams(scale, point, q.dtype, axis=0)
-    return LayerWeights(Deconv, outputs_first, q, 1, dict(how.options))
+    return LayerWeights(Deconv, swapped(codes, how.groups), q, 1, dict(how.options))
 
 
 def _gemm(node: GraphNode, q: QParams, codes: Array) -> LayerWeights | NoLayer:

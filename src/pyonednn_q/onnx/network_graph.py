@@ -33,6 +33,7 @@ from pyonednn_q.ops.dense import InnerProduct
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.settings import Settings
 from pyonednn_q.primitive.window import Padding, PerDim, padding_sides, per_dim
+from pyonednn_q.primitive.windowed import swapped
 from pyonednn_q.shown import shown
 
 __all__ = ["graph_of"]
@@ -134,11 +135,8 @@ class _Writing(GraphEdit):
     def _windowed(self, node: Node, layer: Conv | Deconv, spatial: int, dst: str) -> None:
         wei, groups = layer.weights.values, layer.groups
         kind = kinds.CONV
-        if isinstance(layer, Deconv):  # (OC, IC / groups, spatial) to (IC, OC / groups, spatial)
-            kind = kinds.CONV_TRANSPOSE
-            oc, ic, *kernel = wei.shape
-            grouped = wei.reshape(groups, oc // groups, ic, *kernel).swapaxes(1, 2)
-            wei = grouped.reshape(groups * ic, oc // groups, *kernel)
+        if isinstance(layer, Deconv):
+            kind, wei = kinds.CONV_TRANSPOSE, swapped(wei, groups)
         reads = self._reads(node, layer, wei)
         window = _window(spatial, **layer.window)
         self.node(kind, reads, dst, node.dst, group=groups, kernel_shape=wei.shape[2:], **window)

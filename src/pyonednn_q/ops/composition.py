@@ -11,6 +11,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.composer import asks_for_sums, compose
 from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point
 from pyonednn_q.errors import ArgumentError
+from pyonednn_q.expr.fq_qparams import WHOLE_WITHIN
 from pyonednn_q.expr.steps import Chain
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults.capability import ACCEPTS
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-_NEAR = 1e-4  # of a whole zero point, in levels; as compose_layer's
 _PLAIN = SrcZeroPoint(0.0, "nothing")
 
 
@@ -197,7 +197,7 @@ class Composer:
         if not self.settings.has_src_point:
             return _PLAIN
         if isinstance(params, (QParams, SourceLevels)):
-            tolerance = 0.0 if isinstance(params, QParams) else _NEAR
+            tolerance = 0.0 if isinstance(params, QParams) else WHOLE_WITHIN
             point = float(params.zero_point)
             return carry_zero_point(
                 self.problem, self._plain_wei, point, by=by, tolerance=tolerance

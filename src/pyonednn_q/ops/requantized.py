@@ -26,7 +26,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.acc.pairs import exact_range
 from pyonednn_q.acc.split import CODES, centred, terms
-from pyonednn_q.dtypes import F32_WHOLE
+from pyonednn_q.dtypes import F32_LEAST, F32_WHOLE
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import check_out, lie_alike, memory_order
@@ -62,7 +62,6 @@ class _AfterSums(NamedTuple):
     last: Requantizer
 
 
-_LEAST_NORMAL = 2.0**-126  # of float32: kernels take smaller scales for 0
 _S32 = np.iinfo(np.int32)
 
 
@@ -133,7 +132,7 @@ class Requantized:
         if settings.dst == "s32" or not _float32_holds(definition):
             return None
         multiplier = self._arithmetic(settings, None).multiplier
-        if multiplier.min() < _LEAST_NORMAL:
+        if multiplier.min() < F32_LEAST:  # kernels take smaller scales for 0
             return None
         scale: Any = multiplier if len(multiplier) > 1 else multiplier[0]
         is_one = np.ndim(scale) == np.ndim(wei_q.zero_point) == 0

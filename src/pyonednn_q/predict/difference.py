@@ -9,6 +9,7 @@ import numpy as np
 
 from pyonednn_q.argument import check_fields, numbers, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.qparams import along
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
@@ -125,16 +126,14 @@ def tie_mask(
     scales = {"src_scale": src_scale, "wei_scale": wei_scale, "dst_scale": dst_scale}
     src, wei, dst = (_single(name, scale) for name, scale in scales.items())
     channels = {scale.shape for scale in (src, wei, dst) if scale.ndim}
-    along = whole("axis", axis)
-    fits = not channels or (-sums.ndim <= along < sums.ndim and {(sums.shape[along],)} == channels)
+    axis = whole("axis", axis)
+    fits = not channels or (-sums.ndim <= axis < sums.ndim and {(sums.shape[axis],)} == channels)
     if not fits:
         got = f"{shown(sorted(channels))} for sums of {shown(sums.shape)}"
-        raise ShapeError("src_scale", got, f"one value, or one for each channel on axis {along}")
+        raise ShapeError("src_scale", got, f"one value, or one for each channel on axis {axis}")
     numerator, denominator = _fraction(src, wei, dst)
     if numerator.ndim:
-        aligned = [1] * sums.ndim
-        aligned[along] = -1
-        numerator, denominator = numerator.reshape(aligned), denominator.reshape(aligned)
+        numerator, denominator = (along(v, axis, sums.ndim) for v in (numerator, denominator))
     twice = sums.astype(object) * numerator * 2
     return np.asarray((twice % denominator == 0) & (twice // denominator % 2 == 1), np.bool_)
 

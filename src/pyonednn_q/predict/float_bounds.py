@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.dtypes import F32_FAR, F32_LEAST, F32_UNIT
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.predict import float_order
 from pyonednn_q.primitive.post_ops import EltwisePostOp, PReluPostOp
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 F32, F64 = np.float32, np.float64
-UNIT = 2.0**-24  # half a unit of the last place of 1
-_SMALLEST = 2.0**-125  # what is smaller becomes 0
-LARGEST = 3.4e38
+_SMALLEST = 2 * F32_LEAST  # what is smaller becomes 0
 SMALL_ALPHA = 0.01  # of swish: then it is large where it is less than 0
 LEVELS = ("sse41", "avx2", "avx512")
 EXP_LOSES = (0.95, 0.042, 0.042)
@@ -109,7 +108,7 @@ def spread(alg: str, lo: Array, hi: Array, alpha: float, beta: float, at: int) -
             wide = x.astype(F64)
             y = ALGS[alg](wide, alpha, beta)
             error = np.where(np.isfinite(y), _error(alg, wide, y, alpha, at), 0.0)
-            ends.append((np.minimum(y - error, LARGEST), np.maximum(y + error, -LARGEST)))
+            ends.append((np.minimum(y - error, F32_FAR), np.maximum(y + error, -F32_FAR)))
         below = np.minimum.reduce([end for end, _ in ends])
         above = np.maximum.reduce([end for _, end in ends])
         return [_rounded(below, -np.inf), _rounded(above, np.inf)]
@@ -119,19 +118,19 @@ def _error(alg: str, x: Array, y: Array, alpha: float, at: int) -> Array:
     bound = BOUNDS[alg]
     units, size = bound.units[at], np.abs(y)
     if alg == "exp":
-        return np.asarray((units + EXP_LOSES[at] * np.abs(x)) * UNIT * size + _SMALLEST)
+        return np.asarray((units + EXP_LOSES[at] * np.abs(x)) * F32_UNIT * size + _SMALLEST)
     if bound.relative:
-        return np.asarray(units * UNIT * size + _SMALLEST)
+        return np.asarray(units * F32_UNIT * size + _SMALLEST)
     if alg == "swish" and abs(alpha) < SMALL_ALPHA:
         # x times a logistic function with the relative error of exp, of a product that was rounded.
         lost = 6 + (1 + EXP_LOSES[at]) * np.abs(alpha * x)
-        return np.asarray(lost * UNIT * size + np.abs(x) * _SMALLEST)
+        return np.asarray(lost * F32_UNIT * size + np.abs(x) * _SMALLEST)
     if alg == "elu":
-        return np.where(x > 0, 0.0, units * UNIT * abs(alpha))
+        return np.where(x > 0, 0.0, units * F32_UNIT * abs(alpha))
     if alg == "soft_relu":
         inner = np.where(alpha * x < FAR, 130.0, units)
-        return np.asarray(inner * UNIT * np.maximum(1 / abs(alpha), size))
-    return np.asarray(units * UNIT * np.maximum(1.0, size))
+        return np.asarray(inner * F32_UNIT * np.maximum(1 / abs(alpha), size))
+    return np.asarray(units * F32_UNIT * np.maximum(1.0, size))
 
 
 def _rounded(ends: Array, towards: float) -> Array:

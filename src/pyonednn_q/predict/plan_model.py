@@ -30,6 +30,7 @@ from pyonednn_q.errors import ArgumentError, NoModelError, ShapeError
 from pyonednn_q.predict.kernel_model import KernelModel, kernel_model
 from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.primitive.windowed import arranged
+from pyonednn_q.qparams import along
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -155,9 +156,7 @@ class PlanModel:
             return array.reshape(dims)
         if array.size != self.plan.facts.channels:
             raise ShapeError("operands", f"shape {array.shape}", f"{dims}, or one value a channel")
-        across = [1] * len(dims)
-        across[self.plan.facts.axis] = -1
-        return np.broadcast_to(array.reshape(across), dims)
+        return np.broadcast_to(along(array, self.plan.facts.axis, len(dims)), dims)
 
 
 def plan_model(

@@ -335,3 +335,19 @@ def arranged(problem: Operation, wei: Array) -> Array:
     # Whoever takes them says what else may come.
     as_conv = getattr(wei, "shape", None) == (dims[0] * dims[1], *dims[2:])
     return wei.reshape(dims) if as_conv else wei
+
+
+def swapped(wei: Array, groups: int) -> Array:
+    """Return weights (M, N / groups, spatial) as (N, M / groups, spatial), or back.
+
+    Operators here have outputs first; transposed convolutions of ONNX and PyTorch have inputs.
+
+    Examples
+    --------
+    >>> swapped(np.ones((6, 2, 3, 3)), 2).shape
+    (4, 3, 3, 3)
+    """
+    first, second, *kernel = wei.shape
+    by_group = wei.reshape(groups, first // groups, second, *kernel).swapaxes(1, 2)
+    other: Array = by_group.reshape(groups * second, first // groups, *kernel)
+    return other

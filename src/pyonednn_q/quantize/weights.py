@@ -19,12 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 from pyonednn_q.argument import instance, numbers, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
+from pyonednn_q.expr.fq_qparams import WHOLE_WITHIN
 from pyonednn_q.expr.vec import Vec
 
 __all__ = ["WeightCodes", "max_abs_range", "weight_codes", "whole_weight_codes"]
 
 _MAX_LEVELS = 256
-_NOISE = 2.0**-36  # levels that the float64 rounding of a range's ends may make
+NOISE = 2.0**-36  # levels that the float64 rounding of a range's ends may make
 _HALFWAY = 1.0 / 64  # how near to halfway a zero point lies: 64/127 is 1/127 of a finer code off
 
 
@@ -127,7 +128,7 @@ def weight_codes(rows: ArrayLike, fq: FakeQuantize) -> WeightCodes:
 
 
 def whole_weight_codes(
-    rows: ArrayLike, fq: FakeQuantize | None, levels: int = 255, tolerance: float = 1e-4
+    rows: ArrayLike, fq: FakeQuantize | None, levels: int = 255, tolerance: float = WHOLE_WITHIN
 ) -> WeightCodes:
     """Return the codes of weights with whole zero points, as layers and operators take them.
 
@@ -167,7 +168,7 @@ def whole_weight_codes(
         return _finer(coded)
     if not -128.0 <= points.least <= points.greatest <= 127.0:
         raise ArgumentError("wei_fq", f"zero points {points}", "ranges that hold 0")
-    return WeightCodes(coded.codes, coded.scale, points, lost if lost > _NOISE else 0.0)
+    return WeightCodes(coded.codes, coded.scale, points, lost if lost > NOISE else 0.0)
 
 
 def _finer(coded: WeightCodes) -> WeightCodes:

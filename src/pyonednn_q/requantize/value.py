@@ -29,6 +29,7 @@ import numpy as np
 from pyonednn_q import dtypes
 from pyonednn_q.argument import integers, numbers, one_of, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
+from pyonednn_q.qparams import along
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -193,9 +194,7 @@ class Requantizer:
         if self.axis is None:
             return values.reshape(())
         self.check(shape)
-        aligned = [1] * len(shape)
-        aligned[self.axis] = -1
-        return values.reshape(aligned)
+        return along(values, self.axis, len(shape))
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Refuse accumulators whose channels are not ours.

@@ -18,6 +18,7 @@ from pyonednn_q.network import Network, Pool, Reshape
 from pyonednn_q.network import sequential as in_sequence
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct
+from pyonednn_q.primitive.windowed import swapped
 from pyonednn_q.shown import shown
 
 Dims: TypeAlias = tuple[int, ...]
@@ -178,11 +179,7 @@ def _conv(name: str, layer: Any, _: Dims) -> Conv:  # noqa: ANN401
 
 def _deconv(name: str, layer: Any, _: Dims) -> Deconv:  # noqa: ANN401
     _only(name, layer, padding_mode="zeros", output_padding=(0,) * len(layer.kernel_size))
-    wei = _array(layer.weight)  # (IC, OC / groups, spatial)
-    ic, oc, *kernel = wei.shape
-    groups = layer.groups
-    wei = wei.reshape(groups, ic // groups, oc, *kernel).swapaxes(1, 2)
-    wei = np.ascontiguousarray(wei.reshape(groups * oc, ic // groups, *kernel))
+    wei = np.ascontiguousarray(swapped(_array(layer.weight), layer.groups))
     return Deconv(wei, _bias(layer), padding=_kept(layer.padding), **_steps(layer))
 
 

@@ -129,13 +129,6 @@ def test_nothing_asked_for_lists_the_suites(capsys: pytest.CaptureFixture[str]) 
     assert all(name in out for name in suite.names())
 
 
-def test_a_plot_that_could_not_be_drawn_is_refused_before_measuring(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert cli.main(["bench", "ip 1x2 2x2", "--plot", "x.jpg", "--threads", "1"]) == 2
-    assert ".svg" in capsys.readouterr().err
-
-
 def test_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "isa", lambda: InstructionSet("AVX512_CORE_VNNI"))
     assert processes.levels(["ladder"]) == ("AVX2", "AVX512_CORE", "AVX512_CORE_VNNI")

@@ -16,6 +16,7 @@ from onnx import helper, numpy_helper
 
 from pyonednn_q import dtypes
 from pyonednn_q.bench.peers.layer import PeerError, PeerLayer, PeerRun
+from pyonednn_q.primitive.windowed import swapped
 
 __all__ = ["ready"]
 
@@ -159,7 +160,7 @@ def _operands(layer: PeerLayer, graph: _PeerGraph) -> tuple[str, str]:
     if layer.kind == "matmul" and layer.bias is not None and src.ndim > 2:
         src, wei = src.reshape(-1, src.shape[-1]), wei.reshape(wei.shape[-2:])
     if layer.kind == "deconv":
-        wei = _channels_swapped(wei, layer.groups)
+        wei = swapped(wei, layer.groups)
     graph.fed["src"] = np.ascontiguousarray(src)
     if layer.constant_wei:
         return "src", graph.constant("wei", np.ascontiguousarray(wei))
@@ -173,13 +174,6 @@ def _as_scale(layer: PeerLayer, values: Any) -> Array:  # noqa: ANN401
     shape = () if scale.size == 1 else scale.shape
     array = np.asarray(values)
     return np.broadcast_to(array.reshape(()) if array.size == 1 else array, shape)
-
-
-def _channels_swapped(wei: Array, groups: int) -> Array:
-    """Return (IC, OC / groups, spatial) of (OC, IC / groups, spatial)."""
-    parts = wei.reshape(groups, wei.shape[0] // groups, *wei.shape[1:])
-    swapped = np.moveaxis(parts, 1, 2)
-    return swapped.reshape(-1, *swapped.shape[2:])
 
 
 def _window(layer: PeerLayer) -> dict[str, Any]:

@@ -6,20 +6,14 @@ A file may begin with a table ``usual``: what its presets have unless they say o
 from __future__ import annotations
 
 import copy
-import difflib
 import functools
-import sys
 from importlib import resources
 from typing import Any
 
 from pyonednn_q.argument import instance
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.shown import shown
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from pyonednn_q.explain.source import parse
+from pyonednn_q.shown import meant, shown
 
 __all__ = ["FILES", "get", "names"]
 
@@ -42,9 +36,9 @@ def get(name: str) -> dict[str, Any]:
     instance("preset", name, str)
     presets = _all()
     if name not in presets:
-        near = difflib.get_close_matches(name, presets, 3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise ArgumentError("preset", shown(name), f"a name that --list shows{hint}")
+        raise ArgumentError(
+            "preset", shown(name), f"a name that --list shows{meant(name, presets)}"
+        )
     return copy.deepcopy(presets[name][1])
 
 
@@ -53,7 +47,7 @@ def _all() -> dict[str, tuple[str, dict[str, Any]]]:
     presets = {}
     for file in FILES:
         text = resources.files(__package__).joinpath(f"{file}.toml").read_text("utf-8")
-        tables = tomllib.loads(text)
+        tables = parse(text, f"{file}.toml")
         usual = tables.pop("usual", {})
         presets.update({name: (file, {**usual, **table}) for name, table in tables.items()})
     return presets
