@@ -13,7 +13,7 @@ import pyonednn_q
 
 HERE = Path(pyonednn_q.__file__).parent
 OF_GRAPHS = {"onnx.calibrator"}  # whose examples infer shapes, by the package onnx
-PEERS = {"matplotlib", "onnx", "onnxruntime", "openvino", "torch"}  # optional packages
+PEERS = {"matplotlib", "onnx", "onnxruntime", "onnxscript", "openvino", "torch", "torchao"}
 
 
 def modules() -> dict[str, str]:
