@@ -1,9 +1,9 @@
 """torch: models of PyTorch on oneDNN. Names need the package torch when they are first used.
 
 `load` reads any model that `torch.export` takes, of floats or as torchao's PT2E makes it, and
-`quantize` makes an INT8 network of a float one. `sequential` reads a torch.nn.Sequential as a
-`pyonednn_q.network.Network`; `swap` puts oneDNN's kernels into a model that torch.ao's deprecated
-modules quantize.
+`quantize` makes an INT8 network of a float one. `ExactQuantizer` asks torchao's PT2E for what
+oneDNN computes exactly. `sequential` reads a torch.nn.Sequential as a `pyonednn_q.network.Network`;
+`swap` puts oneDNN's kernels into a model that torch.ao's deprecated modules quantize.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pyonednn_q.torch.exact_quantizer import ExactQuantizer as ExactQuantizer
     from pyonednn_q.torch.module_calibrator import quantize as quantize
     from pyonednn_q.torch.program_reader import load as load
     from pyonednn_q.torch.sequence_reader import sequential as sequential
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # Tools that look at all names of the package come here where torch is not.
 _HOME = {
+    "ExactQuantizer": "exact_quantizer",
     "QuantizedLayer": "swapped_layers",
     "load": "program_reader",
     "quantize": "module_calibrator",

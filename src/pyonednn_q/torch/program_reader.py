@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import onnxscript  # noqa: F401 - torch's exporter needs it, and says so late
 import torch
+from onnxscript import opset20 as op
+from torch.ao.quantization.fx import _decomposed  # noqa: F401 - it registers PT2E's operators
 from torch.export import Dim, ExportedProgram
 from torch.utils import _pytree
 
@@ -19,11 +20,11 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph.graph import Graph
 from pyonednn_q.onnx.model_reader import load as read
 from pyonednn_q.shown import shortened
-from pyonednn_q.torch.decomposed_operators import translations
 
 __all__ = ["load"]
 
 _BATCH = "batch"
+_CODES = {2: (0, 255), 3: (-128, 127)}  # of uint8 and int8, by ONNX's numbers of types
 
 
 def load(
@@ -75,11 +76,36 @@ def load(
     with _quiet():
         try:
             onnx_program = torch.onnx.export(
-                program, dynamo=True, verbose=False, custom_translation_table=translations()
+                program, dynamo=True, verbose=False, custom_translation_table=_translations()
             )
         except Exception as error:  # of many kinds
             raise _refused(error, "a program that torch.onnx.export takes") from error
     return _with_named_batch(read(onnx_program.model_proto))
+
+
+def _translations() -> dict[Any, Any]:
+    """Return what torch's exporter, of onnxscript 0.7, does not do with PT2E's operators."""
+    return {torch.ops.quantized_decomposed.quantize_per_tensor.default: _quantize_per_tensor}
+
+
+def _quantize_per_tensor(
+    input: Any,  # noqa: A002, ANN401
+    scale: float,
+    zero_point: int,
+    quant_min: int,
+    quant_max: int,
+    dtype: int,
+) -> Any:  # noqa: ANN401
+    """Write a quantizer whose codes end before their type does, as those of 7 bits, with a Clip.
+
+    The exporter lets such codes go to the ends of the type, which torch does not. The parameters
+    have the names that torch passes them by.
+    """
+    if (quant_min, quant_max) != _CODES.get(dtype, (quant_min, quant_max)):
+        ends = (float((end - zero_point) * scale) for end in (quant_min, quant_max))
+        input = op.Clip(input, *(op.Constant(value_float=end) for end in ends))  # noqa: A001
+    zero = op.Cast(op.Constant(value_int=zero_point), to=dtype)
+    return op.QuantizeLinear(input, op.Constant(value_float=scale), zero)
 
 
 def _exported(model: Any, example: Any, dynamic_shapes: Any) -> Any:  # noqa: ANN401
