@@ -24,7 +24,7 @@ BLOCKS = [
 ]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-PEERS = ("PIL", "onnx", "onnxruntime", "openvino", "tensorboard", "torch")
+PEERS = ("PIL", "onnx", "onnxruntime", "onnxscript", "openvino", "tensorboard", "torch", "torchao")
 
 
 def skip_without(code: str) -> None:
@@ -32,6 +32,8 @@ def skip_without(code: str) -> None:
     packages = re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)
     if "calibrate(" in code:  # shapes are inferred by it
         packages.append("onnx")
+    if "pq.torch." in code:
+        packages += ["onnx", "onnxscript"]
     for package in packages:
         if package in PEERS and importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed: pip install .[peers] pillow")
