@@ -18,6 +18,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
+from pyonednn_q.onnx.attention_masks import masked_scores
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.passes import Change
 from pyonednn_q.onnx.quantizers import GraphView
@@ -64,10 +65,12 @@ class QuantizerPlacement:
         self.reals = frozenset({*graph.inputs, *self._float_results})
         wanted = {node.inputs[0] for node in self.layers} | self._residuals.keys()
         taken = {id(node) for node in layers}
+        masked = masked_scores(self._view)
         for node in reversed(graph.nodes):
             is_operation = node.row.is_on_codes and id(node) not in taken
             if is_operation and node.outputs[0] in wanted - inside and not self.is_in_chain(node):
-                wanted |= {name for name in node.inputs if self._is_real(name)}
+                sources = masked.get(id(node), node.inputs)
+                wanted |= {name for name in sources if self._is_real(name)}
         order = [*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]
         self.tensors = tuple(n for n in order if n in wanted - inside and self._is_real(n))
 
