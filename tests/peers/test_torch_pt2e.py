@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -219,7 +219,7 @@ def test_options_of_the_quantizer() -> None:
     with pytest.raises(ArgumentError, match="wei_bits"):
         pq.torch.ExactQuantizer(wei_bits=9)
     with pytest.raises(ArgumentError, match="observer"):
-        pq.torch.ExactQuantizer(3)
+        pq.torch.ExactQuantizer(cast("Any", 3))
 
 
 def test_ranges_of_each_call_are_refused_by_name() -> None:
