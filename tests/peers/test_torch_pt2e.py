@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -193,6 +194,57 @@ def test_what_it_asks_for_is_int8_in_all_layers(name: str, tmp_path: Path) -> No
     assert 10 * np.log10(np.square(floats).mean() / np.square(ours - floats).mean()) > 30
     pq.onnx.save(graph, tmp_path / "int8.onnx")
     np.testing.assert_array_equal(running(tmp_path / "int8.onnx", batch)[0], ours)
+
+
+class Between(nn.Module):
+    """Two convolutions, and what stands between them."""
+
+    def __init__(self, between: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.between = between
+        self.first, self.second = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 4, 1)
+
+    def forward(self, *images: Any) -> Any:
+        return self.second(self.between(self.first(images[0])))
+
+
+INT8 = "INT8 convolution"
+
+
+@pytest.mark.parametrize(
+    ("between", "wanted"),
+    [
+        pytest.param(lambda x: x * torch.sigmoid(x), [INT8, INT8], id="written out"),
+        pytest.param(lambda x: (x + 1) / 2, [INT8, INT8], id="scalars"),
+        pytest.param(
+            lambda x: torch.cat([each.relu() for each in x.chunk(2, 1)][::-1], 1),
+            [INT8, "codes moved", *["codes computed"] * 2, "codes moved", INT8],
+            id="chunks",
+        ),
+        pytest.param(
+            lambda x: nn.functional.interpolate(x, scale_factor=2),
+            [INT8, "codes moved", INT8],
+            id="nearest",
+        ),
+        pytest.param(
+            lambda x: x.mean((2, 3), keepdim=True), [INT8, "codes computed", INT8], id="mean"
+        ),
+        pytest.param(
+            nn.ConvTranspose2d(8, 8, 2, 2, groups=2), [INT8, "INT8 deconvolution", INT8], id="up"
+        ),
+    ],
+)
+def test_what_stands_between_layers(between: Callable[[Any], Any], wanted: list[str]) -> None:
+    x = torch.randn(2, 3, 8, 8)
+    model = Between(between).eval()
+    program = torch.export.export(model, (x,))
+    ready = prepare_pt2e(program.module(), pq.torch.ExactQuantizer())
+    called(ready, x)
+    converted = convert_pt2e(ready)
+    loaded = pq.load(pq.torch.load(converted, x))
+    largest = called(model, x).abs().max()
+    assert np.abs(loaded(x) - called(converted, x).numpy()).max() < largest / 128
+    assert [node.how for node in loaded.bound().graph.nodes] == ["quantizer", *wanted]
 
 
 def test_what_moves_codes_has_one_observer() -> None:

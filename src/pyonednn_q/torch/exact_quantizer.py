@@ -7,7 +7,9 @@ a layer and those codes is part of it, and is asked for nothing.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -33,11 +35,13 @@ _MOVES = frozenset(
         *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"),
         *("avg_pool1d", "avg_pool2d", "avg_pool3d"),
         *("max_pool1d", "max_pool2d", "max_pool3d"),
+        *("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d"),
         *("cat", "concat", "concatenate", "clone", "contiguous", "dropout", "expand", "flatten"),
-        *("permute", "pixel_shuffle", "pixel_unshuffle", "reshape", "select", "slice", "squeeze"),
-        *("transpose", "unflatten", "unsqueeze", "view"),
+        *("mean", "permute", "pixel_shuffle", "pixel_unshuffle", "reshape", "select"),
+        *("slice", "squeeze", "transpose", "unflatten", "unsqueeze", "view"),
     }
 )
+_PARTS = frozenset({"chunk", "split", "split_with_sizes", "tensor_split", "unbind"})
 _FUNCTIONS = frozenset(
     {
         *("relu", "relu6", "leaky_relu", "prelu", "hardtanh", "clamp", "clamp_min", "elu"),
@@ -45,6 +49,7 @@ _FUNCTIONS = frozenset(
         *("batch_norm", "dropout"),
     }
 )
+_ARITHMETIC = frozenset({"add", "sub", "mul", "div"})
 _KEY = "quantization_annotation"  # of a node's meta, where PT2E looks for it
 
 
@@ -104,23 +109,31 @@ class ExactQuantizer(Quantizer):
             )
             for axis in (0, 1)
         }
+        self._grouped = replace(
+            self._weights[0],
+            qscheme=torch.per_tensor_symmetric,
+            ch_axis=None,
+            observer_or_fake_quant_ctr=MinMaxObserver,
+        )
 
     def annotate(self, model: Any) -> Any:  # noqa: ANN401 - torch's types are not looked at
         """Say of each node which of its tensors become codes; PT2E calls it."""
         for node in model.graph.nodes:
-            name = _name(node)
-            if name in _LAYERS or _is_transposed(node):
-                self._annotate_layer(node, axis=0 if name in _LAYERS else 1)
+            if _is_layer(node):
+                src, wei = node.args[:2]
+                if wei.op == "get_attr" and _is_float(src):
+                    _annotation(node).input_qspec_map[wei] = self._of_weights(node)
+                    self._ask(node, src)
         return model
 
     def validate(self, model: Any) -> None:  # noqa: ANN401
         """Accept what `annotate` asked for; PT2E calls it."""
 
-    def _annotate_layer(self, node: Any, axis: int) -> None:  # noqa: ANN401
-        src, wei = node.args[:2]
-        if wei.op == "get_attr" and _is_float(src):
-            _annotation(node).input_qspec_map[wei] = self._weights[axis]
-            self._ask(node, src)
+    def _of_weights(self, node: Any) -> Any:  # noqa: ANN401
+        if _name(node) in _LAYERS:
+            return self._weights[0]
+        groups = node.args[6] if len(node.args) > 6 else 1
+        return self._weights[1] if groups == 1 else self._grouped
 
     def _ask(self, node: Any, *sources: Any) -> None:  # noqa: ANN401
         """Ask for codes of what a node reads, and of what they come from."""
@@ -133,27 +146,31 @@ class ExactQuantizer(Quantizer):
     def _reach(self, node: Any) -> None:  # noqa: ANN401
         """Ask for codes of what a node reads whose result is wanted as codes."""
         name = _name(node)
-        if name in _FUNCTIONS:
-            self._reach(node.args[0])
+        both = [each for each in dict.fromkeys(_tensors(node)) if each.op != "get_attr"]
+        if name in _FUNCTIONS or (name in _ARITHMETIC and len(both) == 1):
+            self._reach(both[0])
         elif name == "add":
-            both = [each for each in _tensors(node) if each.op != "get_attr"]
             layers = [each for each in both if _ends_layer(each) and _dims(each) == _dims(node)]
             self._ask(node, *(each for each in both if each not in layers[:1]))
-        elif name == "mul" or name in _PRODUCTS:
-            self._ask(node, *(each for each in _tensors(node) if each.op != "get_attr"))
+        elif name == "mul" and (value := _activated(*both)) is not None:
+            self._reach(value)
+        elif name in {"sub", "mul"} or name in _PRODUCTS:
+            self._ask(node, *both)
         elif name in _MOVES:
-            self._share(node)
+            self._share(node, node)
+        elif node.target is operator.getitem and _name(node.args[0]) in _PARTS:
+            self._share(node, node.args[0])
 
-    def _share(self, node: Any) -> None:  # noqa: ANN401
-        """Ask for the same codes on both sides of what moves them."""
-        annotation = _annotation(node)
+    def _share(self, result: Any, node: Any) -> None:  # noqa: ANN401
+        """Ask for the same codes on both sides of what moves them: of a node, and of a result."""
         sources = list(dict.fromkeys(_tensors(node)))
-        if annotation.output_qspec is not None or not all(map(_is_float, sources)):
+        if _annotation(result).output_qspec is not None or not all(map(_is_float, sources)):
             return
         first = SharedQuantizationSpec((sources[0], node))
-        annotation.input_qspec_map[sources[0]] = self._codes
-        annotation.input_qspec_map.update(dict.fromkeys(sources[1:], first))
-        annotation.output_qspec = first
+        known = _annotation(node).input_qspec_map
+        known[sources[0]] = self._codes
+        known.update(dict.fromkeys(sources[1:], first))
+        _annotation(result).output_qspec = first
         for src in sources:
             self._reach(src)
 
@@ -194,14 +211,25 @@ def _dims(node: Any) -> str:  # noqa: ANN401
     return str(node.meta["val"].shape)
 
 
-def _is_transposed(node: Any) -> bool:  # noqa: ANN401
-    """Tell whether a node is a transposed convolution with its channels on one axis of weights."""
-    groups = node.args[6] if len(node.args) > 6 else 1
-    return _name(node) in _TRANSPOSED and groups == 1
+def _is_layer(node: Any) -> bool:  # noqa: ANN401
+    return _name(node) in _LAYERS or _name(node) in _TRANSPOSED
 
 
 def _ends_layer(node: Any) -> bool:  # noqa: ANN401
     """Tell whether a layer computes a node's result, and nobody else reads what it passes."""
     while len(node.users) == 1 and _name(node) in _FUNCTIONS:
         node = node.args[0]
-    return len(node.users) == 1 and (_name(node) in _LAYERS or _is_transposed(node))
+    return len(node.users) == 1 and _is_layer(node)
+
+
+def _activated(first: Any, second: Any) -> Any:  # noqa: ANN401
+    """Return x of x · f(x), an activation that is written out; None of another product."""
+    for value, other in ((first, second), (second, first)):
+        gate = other
+        while _name(gate) in _FUNCTIONS or (
+            _name(gate) in _ARITHMETIC and len(_tensors(gate)) == 1
+        ):
+            gate = _tensors(gate)[0]
+            if gate is value:
+                return value
+    return None

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from onnxscript import opset20 as op
 from torch.ao.quantization.fx import _decomposed  # noqa: F401 - it registers PT2E's operators
-from torch.export import Dim, ExportedProgram
+from torch.export import Dim, ExportedProgram, ShapesCollection
 from torch.utils import _pytree
 
 from pyonednn_q.argument import instance
@@ -142,20 +142,17 @@ def _with_open_batch(inputs: Any) -> tuple[Any, Any]:  # noqa: ANN401
 
     It takes a length of 1 for one that is always 1: a batch of one is given twice.
     """
-    tensors = [each for each in _pytree.tree_leaves(inputs) if isinstance(each, torch.Tensor)]
-    if all(each.shape[0] == 1 for each in tensors if each.ndim):
-        inputs = _pytree.tree_map(_twice, inputs)
-    return inputs, _pytree.tree_map(_open_first, inputs)
+    batches = [each for each in _pytree.tree_leaves(inputs) if _has_batch(each)]
+    if all(each.shape[0] == 1 for each in batches):
+        inputs = _pytree.tree_map(lambda x: torch.cat([x, x]) if _has_batch(x) else x, inputs)
+    lengths = ShapesCollection()
+    for each in filter(_has_batch, _pytree.tree_leaves(inputs)):
+        lengths[each] = {0: Dim.AUTO}
+    return inputs, lengths
 
 
-def _twice(value: Any) -> Any:  # noqa: ANN401
-    is_batch = isinstance(value, torch.Tensor) and value.ndim
-    return torch.cat([value, value]) if is_batch else value
-
-
-def _open_first(value: Any) -> Any:  # noqa: ANN401
-    is_batch = isinstance(value, torch.Tensor) and value.ndim
-    return {0: Dim.AUTO} if is_batch else None
+def _has_batch(value: Any) -> bool:  # noqa: ANN401
+    return isinstance(value, torch.Tensor) and value.ndim > 0
 
 
 def _with_named_batch(graph: Graph) -> Graph:
