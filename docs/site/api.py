@@ -13,12 +13,14 @@ from sphinx.errors import ExtensionError
 
 PACKAGE = "pyonednn_q"
 _FRONT = "The front door"
+_FRAMEWORKS = ("torch",)  # rooms whose names need them
 
 
 def rooms() -> list[str]:
-    """Return the public modules, the package first."""
+    """Return the public modules, the package first; not those whose names need a framework."""
     package = import_module(PACKAGE)
-    inside = [name for name in package.__all__ if isinstance(getattr(package, name), ModuleType)]
+    names = [name for name in package.__all__ if name not in _FRAMEWORKS]
+    inside = [name for name in names if isinstance(getattr(package, name), ModuleType)]
     return [PACKAGE, *(f"{PACKAGE}.{name}" for name in inside)]
 
 

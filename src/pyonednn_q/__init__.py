@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyonednn_q import primitive as primitive
     from pyonednn_q import quantize as quantize
     from pyonednn_q import requantize as requantize
+    from pyonednn_q import torch as torch
     from pyonednn_q.compose import compose_chain as compose_chain
     from pyonednn_q.compose import compose_layer as compose_layer
     from pyonednn_q.errors import ArgumentError as ArgumentError
@@ -93,10 +94,10 @@ _ROOMS = (
     "requantize",
 )
 
-# Needs a package of that name, and is imported when it is first asked for by name.
+# Its names need a package of its own name, and say so where that is not.
 _WITH_FRAMEWORK = ("torch",)
 
-__all__ = ["__version__", *_HOME, *_ROOMS]  # noqa: PLE0604 (the starred names are strings)
+__all__ = ["__version__", *_HOME, *_ROOMS, *_WITH_FRAMEWORK]  # noqa: PLE0604 (the starred names are strings)
 
 
 def __getattr__(name: str) -> object:

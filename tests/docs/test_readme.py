@@ -24,12 +24,15 @@ BLOCKS = [
 ]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-PEERS = ("PIL", "onnx", "onnxruntime", "openvino", "tensorboard", "torch")
+PEERS = ("PIL", "onnx", "onnxruntime", "onnxscript", "openvino", "tensorboard", "torch", "torchao")
 
 
 def skip_without(code: str) -> None:
     """Skip what imports a framework that is not installed, by its name."""
-    for package in re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE):
+    packages = re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)
+    if "pq.torch." in code:
+        packages += ["onnx", "onnxscript"]
+    for package in packages:
         if package in PEERS and importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed: pip install .[peers] pillow")
 

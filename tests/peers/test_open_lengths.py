@@ -108,6 +108,39 @@ def test_open_lengths_stay_open_in_int8(form: str, tmp_path: Path) -> None:
         assert np.linalg.norm(result - real) < 0.05 * np.linalg.norm(real)
 
 
+@pytest.mark.parametrize("is_optimized", [True, False])
+def test_a_head_as_the_exporter_of_torch_writes_it(is_optimized: bool) -> None:
+    """torch.onnx.export(dynamo=True) with an open batch and Flatten, before and after it folds."""
+    dims = [
+        make("Shape", ["x"], ["n"], start=0, end=1),
+        make("Squeeze", ["n"], ["batch"]),
+        make("Constant", [], ["one"], value_ints=[-1]),
+        make("Reshape", ["batch", "one"], ["row"], allowzero=0),
+        make("Constant", [], ["rest"], value_ints=[64]),
+        make("Concat", ["row", "rest"], ["shape"], axis=0),
+    ]
+    folded = [make("Constant", [], ["shape"], value_ints=[-1, 64])]
+    nodes = [
+        make("Conv", ["x", "k"], ["h"], pads=[1, 1, 1, 1]),
+        make("Relu", ["h"], ["r"]),
+        make("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        *(folded if is_optimized else dims),
+        make("Reshape", ["p", "shape"], ["flat"], allowzero=1),
+        make("Gemm", ["flat", "w", "b"], ["y"], transB=1),
+    ]
+    known = {"k": floats(4, 3, 3, 3), "w": floats(10, 64), "b": floats(10)}
+    proto, x = model(nodes, {"x": ["batch", 3, 8, 8]}, known, opset=20), floats(2, 3, 8, 8)
+    found = pq.calibrate(pq.onnx.load(proto), [x])
+    assert [node.how for node in found.model().bound({"x": x.shape}).graph.nodes] == [
+        *("quantizer", "INT8 convolution", "codes moved", "codes moved", "INT8 inner_product")
+    ]
+    (result,) = found.network(x).values()
+    larger = {"x": np.concatenate([x] * 3)}
+    real = theirs(proto, larger)
+    np.testing.assert_array_equal(found.model().run(larger)["y"], np.concatenate([result] * 3))
+    assert np.linalg.norm(np.concatenate([result] * 3) - real) < 0.05 * np.linalg.norm(real)
+
+
 def halves(dtype: int) -> onnx.ModelProto:
     """Return a model whose weights, source and result are of 16 bits."""
     nodes = [

@@ -39,7 +39,7 @@ from pyonednn_q.onnx.calibration_options import (
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.float_types import Floats, Values, usual_wei_bits
 from pyonednn_q.onnx.model import Model
-from pyonednn_q.onnx.model_reader import load
+from pyonednn_q.onnx.model_reader import load, refuse_torch
 from pyonednn_q.onnx.network_graph import graph_of
 from pyonednn_q.onnx.open_quantizers import at_lengths
 from pyonednn_q.onnx.passes import prepared
@@ -79,7 +79,7 @@ def calibrate(
     ----------
     model : Graph, path of an ONNX model, or Network
         Model with float32 layers, without quantizers: what `onnx.load`, `network.sequential` and
-        `torch.sequential` return, or a `Network` of your own.
+        `torch.load` return, or a `Network` of your own.
     batches : iterable of (mapping of str to array_like, sequence of array_like, or array_like)
         As data loaders give them: inputs by name, in the model's order, or the input alone, of a
         model that has one. NumPy arrays, or tensors on the CPU (DLPack). What else a mapping or
@@ -140,6 +140,7 @@ def calibrate(
     bits = usual_wei_bits() if wei_bits is None else whole("wei_bits", wei_bits, lo=2, hi=8)
     options = CalibrationOptions(known, make, floats, bits, traces, metric, bias_correction)
     source = load(model) if isinstance(model, (str, os.PathLike)) else model
+    refuse_torch(source)
     instance("model", source, Graph, Network)
     samples = each("batches", batches)
     if isinstance(source, Network):

@@ -38,6 +38,10 @@ Dims = tuple[int, ...]
 
 _FIELDS_A_NODE = 20  # on average, of as many nodes as there may be: seconds to count
 _OPEN = -1  # what some write instead of no length
+_OF_TORCH = {
+    ("torch.nn.modules.module", "Module"),
+    ("torch.export.exported_program", "ExportedProgram"),
+}
 _SMALL = 1 << 12  # bytes of constants that decide over shapes, which the checker sees
 
 
@@ -128,6 +132,7 @@ def _parsed(model: Any, max_bytes: int, max_nodes: int) -> tuple[ModelProto, Pat
         return model, None
     directory = None
     if not isinstance(model, (bytes, bytearray, memoryview)):
+        refuse_torch(model)
         file = path("model", model)
         model, directory = _file_bytes(file, max_bytes), file.resolve().parent
     data = bytes(model)
@@ -138,6 +143,14 @@ def _parsed(model: Any, max_bytes: int, max_nodes: int) -> tuple[ModelProto, Pat
         return onnx.ModelProto.FromString(data), directory
     except Exception as error:  # of protobuf, whose package is none of ours
         raise ArgumentError("model", shortened(str(error), 150), "an ONNX model") from None
+
+
+def refuse_torch(model: object) -> None:
+    """Refuse a model of torch, which is not imported for that, by the name of what takes it."""
+    homes = {(kind.__module__, kind.__name__) for kind in type(model).__mro__}
+    if not homes.isdisjoint(_OF_TORCH):
+        got = f"{type(model).__name__}, a model of torch"
+        raise ArgumentError("model", got, "what pyonednn_q.torch.load(model, example) returns")
 
 
 def _file_bytes(file: Path, max_bytes: int) -> bytes:

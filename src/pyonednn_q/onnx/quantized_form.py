@@ -19,6 +19,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
+from pyonednn_q.onnx.attention_masks import masked_scores
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.passes import Change
 from pyonednn_q.onnx.quantizers import GraphView
@@ -84,7 +85,8 @@ class QuantizerPlacement:
 
     def _operators(self) -> Iterator[GraphOperator]:
         """Yield what may read codes: INT8 layers, what their chains add, operations on codes."""
-        sources = {id(node): node.inputs[:1] for node in self.layers}  # no weights, no bias
+        sources = masked_scores(self._view)
+        sources |= {id(node): node.inputs[:1] for node in self.layers}  # no weights, no bias
         for node in self._graph.nodes:
             layer = self._owners.get(id(node))
             if layer in self._floats or (layer is None and not node.row.is_on_codes):

@@ -99,7 +99,7 @@ def right_calls() -> tuple[RightCall, ...]:
 def public_names() -> set[str]:
     """Return the names of the package and of the faces of its rooms."""
     rooms = set(pq._ROOMS)
-    names = (set(pq.__all__) - rooms - {"__version__"}).union(
+    names = (set(pq.__all__) - rooms - {*pq._WITH_FRAMEWORK, "__version__"}).union(
         *(getattr(pq, room).__all__ for room in rooms)
     )
     return names if find_spec("onnx") else names - set(right_onnx.OF_MODELS)
