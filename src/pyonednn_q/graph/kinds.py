@@ -265,6 +265,7 @@ def _theirs(operator: str, means: str, form: Form, domain: str = "com.microsoft"
     return Kind(f"{domain}.{operator}", means=means, form=form, compared=False)
 
 
+DYNAMIC_LSTM = _theirs("DynamicQuantizeLSTM", "LSTM", "lstm")
 MATMUL_BITS = _theirs("MatMulNBits", "MatMul", "blocks")
 FAKE_QUANTIZE = _theirs("FakeQuantize", "", "fake_quantize", "org.openvinotoolkit")
 
@@ -272,7 +273,6 @@ _OTHERS = (
     _theirs("QuantizeLinear", "QuantizeLinear", "as_onnx"),
     _theirs("DequantizeLinear", "DequantizeLinear", "as_onnx"),
     _theirs("QGemm", "Gemm", "gemm"),
-    _theirs("DynamicQuantizeLSTM", "LSTM", "lstm"),
     _theirs("QLinearAdd", "Add", "binary"),
     _theirs("QLinearMul", "Mul", "binary"),
     _theirs("QLinearSigmoid", "Sigmoid", "unary"),

@@ -13,6 +13,7 @@ from pyonednn_q.errors import Error, UnsupportedError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.loops import looped
+from pyonednn_q.onnx.lstm_of_codes import lstm_of_codes
 from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.shape_inference import node_proto
 from pyonednn_q.onnx.subgraphs import captured, graphs_of
@@ -60,6 +61,8 @@ def reference_call(
         body: Graph = node.attributes["body"]
         read = (*body.inputs, *captured(node.attributes))
         return looped(node, _run_of(operator, body.nodes, read, body, opsets))
+    if node.row is kinds.DYNAMIC_LSTM:
+        return _of_codes(node)
     names = tuple(name for name in dict.fromkeys(node.inputs) if name)
     results_of = _run_of(operator, (node,), names, tuple(filter(None, node.outputs)), opsets)
 
@@ -77,6 +80,15 @@ def reference_call(
                 detail = f"it gave {result} where the standard has {known}"
                 raise UnsupportedError("refused", "onnx.reference", operator, detail)
         return outputs
+
+    return call
+
+
+def _of_codes(node: GraphNode) -> Callable[[Values], tuple[Array, ...]]:
+    def call(values: Values) -> tuple[Array, ...]:
+        results = [each.astype(np.float32) for each in lstm_of_codes(node, values)]
+        named = zip(node.outputs, results, strict=False)
+        return tuple(each if name else np.empty(0) for name, each in named)
 
     return call
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.network.carrier import numpy_type
 from pyonednn_q.onnx.subgraphs import captured, renamed
@@ -126,7 +127,7 @@ def _inferred(
         if name not in small
     ]
     graph = helper.make_graph(
-        [node_proto(each) for each in nodes],
+        [node_proto(_known_to_onnx(each)) for each in nodes],
         "graph",
         values,
         [helper.make_empty_tensor_value_info(name) for name in outputs],
@@ -139,6 +140,13 @@ def _inferred(
     except Exception:  # of onnx: a graph that contradicts itself has no dims
         return ()
     return (*known.value_info, *known.output)
+
+
+def _known_to_onnx(node: GraphNode) -> GraphNode:
+    """Return a node whose results have the same dims: of an LSTM of codes, that of floats."""
+    if node.row is not kinds.DYNAMIC_LSTM:
+        return node
+    return replace(node, operator=node.row.means, domain="", inputs=node.inputs[:1])
 
 
 def node_proto(node: GraphNode) -> NodeProto:
