@@ -8,6 +8,13 @@
 #include <memory>
 #include <utility>
 
+// No bits are promised here that others have, too: a product and a sum may be rounded once.
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#else
+#pragma GCC optimize("fp-contract=fast")
+#endif
+
 namespace pq {
 
 namespace {
@@ -59,18 +66,33 @@ PQ_INLINE Power power(float x) {
     return {__builtin_bit_cast(float, bits << 23U), sum * r * r + r};
 }
 
-PQ_INLINE float sigmoid(float x) {
+// 1 + e^-x
+PQ_INLINE float of_sigmoid(float x) {
     const Power e = power(-x);
-    return 1.0f / (1.0f + (e.two_to_n + e.two_to_n * e.rest));
+    return 1.0f + (e.two_to_n + e.two_to_n * e.rest);
 }
 
-// (e^2x - 1) / (e^2x + 1), where e^2x - 1 is exact to the last places near 0.
-PQ_INLINE float tangent(float x) {
+PQ_INLINE float sigmoid(float x) {
+    return 1.0f / of_sigmoid(x);
+}
+
+// e^2x - 1, exact to the last places near 0; of it, tanh(x) = that / (that + 2).
+PQ_INLINE float of_tangent(float x) {
     const float far = 10.0f; // where it is 1
     const float from = x < -far ? -far : x;
     const Power e = power(2.0f * (from > far ? far : from));
-    const float less_one = e.two_to_n * e.rest + (e.two_to_n - 1.0f);
+    return e.two_to_n * e.rest + (e.two_to_n - 1.0f);
+}
+
+PQ_INLINE float tangent(float x) {
+    const float less_one = of_tangent(x);
     return less_one / (less_one + 2.0f);
+}
+
+// sigmoid(gate) · tanh(x), of one division. The divisor may be infinite, where that is 0.
+PQ_INLINE float gated_tangent(float gate, float x) {
+    const float less_one = of_tangent(x);
+    return less_one / ((less_one + 2.0f) * of_sigmoid(gate));
 }
 
 std::size_t padded(std::size_t columns, std::size_t multiple = lanes) {
@@ -194,8 +216,8 @@ PQ_INLINE void lstm_row(std::size_t hidden, const float* __restrict sums, float*
                         float* __restrict result) {
     const float *in = sums, *out = in + hidden, *forget = out + hidden, *fresh = forget + hidden;
     for (std::size_t j = 0; j < hidden; ++j) {
-        cell[j] = sigmoid(forget[j]) * cell[j] + sigmoid(in[j]) * tangent(fresh[j]);
-        result[j] = sigmoid(out[j]) * tangent(cell[j]);
+        cell[j] = sigmoid(forget[j]) * cell[j] + gated_tangent(in[j], fresh[j]);
+        result[j] = gated_tangent(out[j], cell[j]);
     }
 }
 
