@@ -8,7 +8,7 @@
 Gates are float32. So are products of the states, or they are of 8-bit weights and of states that
 each step makes u8 codes of, each row by its own range:
 
-    h · wei ~ scale · wei_scale · ((codes - zero_point) · wei)     scale, zero_point: `Dynamic("u8")`
+    h · wei ~ scale · wei_scale · ((codes - zero_point) · wei)       as `Dynamic("u8")` has them
 
 Source: ONNX, operators LSTM and GRU, with their usual activations; onnxruntime's operator
 DynamicQuantizeLSTM, which has one range for all rows that it multiplies at once.

@@ -165,7 +165,7 @@ def _calibrated(
         plain, _ = prepared(graph)
     if any(node.row.is_quantizer for node in plain.nodes):
         raise ArgumentError("model", "quantizers", "a model of floats; `fuse` takes quantized ones")
-    lstms = () if config is not None else lstms_worth_codes(plain)
+    lstms = () if config is not None else tuple(n.name for n in lstms_worth_codes(plain))
     if not layers_of(plain) and not lstms:
         raise ArgumentError("model", "no layer of constant weights", "one at least")
     source = with_norms_as_layers(plain)
@@ -176,9 +176,8 @@ def _calibrated(
     if told is None and config is not None and config.batch_norm_samples and has_norms(graph):
         adapted = with_norms_of(graph, samples, config.batch_norm_samples, quantizers.samples())
         return _calibrated(*adapted[:2], options, adapted[2])
-    stay = options.staying(quantizers, (*layers, *(node.name for node in lstms)))
-    outputs = quantized_outputs(source, quantizers)
-    codes = tuple(dict.fromkeys((*placement.tensors, *outputs)))
+    stay = options.staying(quantizers, (*layers, *lstms))
+    codes = tuple(dict.fromkeys((*placement.tensors, *quantized_outputs(source, quantizers))))
     observed: Shapes[tuple[Dims, ...], Model] = Shapes()
     first: list[tuple[Values, Values]] = []
     means = SourceMeans(placement.layers if options.bias_correction else ())

@@ -86,9 +86,9 @@ def reference_call(
 
 def _of_codes(node: GraphNode) -> Callable[[Values], tuple[Array, ...]]:
     def call(values: Values) -> tuple[Array, ...]:
-        results = [each.astype(np.float32) for each in lstm_of_codes(node, values)]
-        named = zip(node.outputs, results, strict=False)
-        return tuple(each if name else np.empty(0) for name, each in named)
+        known = lstm_of_codes(node, values)
+        named = zip(node.outputs, (known.results, known.last, known.cells), strict=False)
+        return tuple(each.astype(np.float32) if name else np.empty(0) for name, each in named)
 
     return call
 
