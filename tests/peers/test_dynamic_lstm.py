@@ -90,7 +90,6 @@ def test_asked_for_floats_it_has_their_real_weights(columns: int) -> None:
     np.testing.assert_allclose(own.run(x)["y"], every(plain, x)[0], rtol=0, atol=2.0**-20)
 
 
-@pytest.mark.needs_isa("AVX512_CORE_VNNI")
 @pytest.mark.parametrize("seed", range(24))
 def test_on_codes_it_is_what_onnxruntime_computes(seed: int) -> None:
     """Step by step from the states of each; beside a tie they may go on from other codes."""

@@ -181,10 +181,12 @@ class Pass:
         hidden = wei.shape[2]
         shifts = [] if shift is None else shift.ravel().tolist()
         begins = ("h" in states, "c" in states)
-        reals, codes = np.empty(0, np.float32), np.empty(0, np.int8)
-        weights = (wei, codes, []) if scale is None else (reals, wei, scale.ravel().tolist())
+        codes: Array = np.empty(0, np.int8)
+        scales: list[float] = []
+        if scale is not None:
+            codes, wei, scales = wei, np.empty(0, np.float32), scale.ravel().tolist()
         core = runtime.core.recurrence_pass(
-            steps, batch, hidden, is_lstm, is_backward, *weights, shifts, *begins
+            steps, batch, hidden, is_lstm, is_backward, wei, codes, scales, shifts, *begins
         )
         name = ("" if scale is None else "INT8 ") + ("LSTM" if is_lstm else "GRU")
         return cls(core, f"{name} of {steps} steps, {len(is_backward)} directions, {hidden} wide")

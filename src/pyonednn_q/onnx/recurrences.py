@@ -48,14 +48,14 @@ def recurrent_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
     of_states = {what.input(_H), what.input(_C)}
     if not set(computed) <= {what.inputs[0], *of_states}:
         return []
-    rows = None
+    wei_scale = state_scale = None
     if what.row is kinds.DYNAMIC_LSTM:
-        rows = coded_rows(what, graph.constants)
-        if rows is None:
+        weights = coded_rows(what, graph.constants)
+        if weights is None:
             return []
-        (wei, wei_scale), (state_wei, state_scale) = rows
+        (wei, wei_scale), (state_wei, state_scale) = weights
     elif _is_usual(what, constants, graph):
-        wei, state_wei, wei_scale, state_scale = constants[_WEI], constants[_STATE_WEI], None, None
+        wei, state_wei = constants[_WEI], constants[_STATE_WEI]
     else:
         return []
     directions = _DIRECTIONS[str(what.attributes.get("direction", "forward"))]
