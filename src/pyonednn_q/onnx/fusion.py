@@ -340,7 +340,8 @@ class _Fusion:
         if node.row.is_quantizer:
             return "scales that are no f32 constants of u8 or s8: one for the tensor would do"
         if not self._may_compute_codes(node):
-            return f"no operation on codes is known for {node.kind}"
+            more = ": DynamicQuantizeLSTM would do" if node.row is kinds.LSTM else ""
+            return f"no operation on codes is known for {node.kind}{more}"
         floats = [
             name
             for name in node.inputs
