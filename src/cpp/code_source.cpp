@@ -5,9 +5,7 @@
 #include "quantize.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -18,7 +16,6 @@ namespace {
 constexpr std::size_t map_grain = std::size_t{16} << 10U; // values of a piece for one thread
 constexpr std::size_t shift_grain = std::size_t{64} << 10U;
 constexpr std::uint8_t sign_bit = 0x80; // without it, 128 more as u8
-constexpr std::int32_t highest_u8 = 255, highest_s8 = 127;
 
 } // namespace
 
@@ -99,25 +96,15 @@ void MadeCodes::shift() const {
     });
 }
 
-// In float32, operation by operation as NumPy has it.
 bool MadeCodes::find_scales() const {
     const std::size_t rows = source_.rows;
     ranges(static_cast<const float*>(values_), rows, count_ / rows, lo_, hi_);
     for (std::size_t row = 0; row < rows; ++row) {
-        const float lo = lo_[row], hi = hi_[row];
-        const float span = source_.is_symmetric ? std::max(-lo, hi) / float(highest_s8)
-                                                : (hi - lo) / float(highest_u8);
-        if (!std::isfinite(lo) || !std::isfinite(hi) || !std::isfinite(span)) return false;
-        const float scale =
-                lo == 0 && hi == 0 ? 1.0f : std::max(span, std::numeric_limits<float>::min());
-        std::int32_t point = 0;
-        if (!source_.is_symmetric) {
-            const float exact = std::nearbyint(0.0f - lo / scale);
-            point = static_cast<std::int32_t>(
-                    std::min(std::max(exact, 0.0f), static_cast<float>(highest_u8)));
+        std::int32_t& point = points_[row];
+        if (!scale_of_range(lo_[row], hi_[row], source_.is_symmetric, scales_[row], point)) {
+            return false;
         }
-        scales_[row] = scale;
-        points_[row] = point + source_.offset;
+        point += source_.offset;
     }
     return true;
 }

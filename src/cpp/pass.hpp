@@ -104,12 +104,15 @@ Pass rows_pass(std::size_t count, const py::array_t<float>& table);
 
 // An LSTM or a GRU without what its source gives to the gates. weights: of each direction
 // (gates · hidden, hidden), in ONNX's order of gates: i, o, f, c, or z, r, h. shift: of a GRU whose
-// candidate is reset after its products, what is added to them, hidden values a direction.
+// candidate is reset after its products, what is added to them, hidden values a direction. codes:
+// weights of 8 bits instead, each row's worth its scale; every step's states are codes then, too.
 struct Recurrence {
     bool is_lstm = true;
     std::vector<bool> is_backward; // one a direction
     std::vector<float> weights, shift;
     bool has_h = false, has_c = false; // whether it begins with states, or zeros
+    std::vector<std::int8_t> codes = {};
+    std::vector<float> scales = {};
 };
 
 // Of sums (steps, batch, directions, gates · hidden), and (directions, batch, hidden) states where

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -106,6 +107,16 @@ void ranges(const float* values, std::size_t rows, std::size_t columns, float* l
             hi[row] = ends.hi;
         }
     });
+}
+
+bool scale_of_range(float lo, float hi, bool is_symmetric, float& scale, std::int32_t& zero_point) {
+    constexpr float highest_u8 = 255.0f, highest_s8 = 127.0f;
+    const float span = is_symmetric ? std::max(-lo, hi) / highest_s8 : (hi - lo) / highest_u8;
+    if (!std::isfinite(lo) || !std::isfinite(hi) || !std::isfinite(span)) return false;
+    scale = lo == 0 && hi == 0 ? 1.0f : std::max(span, std::numeric_limits<float>::min());
+    const float exact = is_symmetric ? 0.0f : std::nearbyint(0.0f - lo / scale);
+    zero_point = static_cast<std::int32_t>(std::min(std::max(exact, 0.0f), highest_u8));
+    return true;
 }
 
 template <typename Code>

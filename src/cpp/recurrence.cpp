@@ -1,3 +1,4 @@
+#include "coded_weights.hpp"
 #include "errors.hpp"
 #include "parallel.hpp"
 #include "pass.hpp"
@@ -7,12 +8,19 @@
 #include <memory>
 #include <utility>
 
+// No bits are promised here that others have, too: a product and a sum may be rounded once.
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#else
+#pragma GCC optimize("fp-contract=fast")
+#endif
+
 namespace pq {
 
 namespace {
 
-constexpr std::size_t lanes = 32;    // columns that lie together
-constexpr std::size_t most_rows = 4; // of a batch, which share what is read of weights
+constexpr std::size_t lanes = 32;                          // columns that lie together
+constexpr std::size_t most_rows = CodedWeights::most_rows; // of a batch, which read weights once
 
 // Vectors of a target's own width: of twice that, compilers make loops over memory. Loose:
 // anywhere.
@@ -58,22 +66,37 @@ PQ_INLINE Power power(float x) {
     return {__builtin_bit_cast(float, bits << 23U), sum * r * r + r};
 }
 
-PQ_INLINE float sigmoid(float x) {
+// 1 + e^-x
+PQ_INLINE float of_sigmoid(float x) {
     const Power e = power(-x);
-    return 1.0f / (1.0f + (e.two_to_n + e.two_to_n * e.rest));
+    return 1.0f + (e.two_to_n + e.two_to_n * e.rest);
 }
 
-// (e^2x - 1) / (e^2x + 1), where e^2x - 1 is exact to the last places near 0.
-PQ_INLINE float tangent(float x) {
+PQ_INLINE float sigmoid(float x) {
+    return 1.0f / of_sigmoid(x);
+}
+
+// e^2x - 1, exact to the last places near 0; of it, tanh(x) = that / (that + 2).
+PQ_INLINE float of_tangent(float x) {
     const float far = 10.0f; // where it is 1
     const float from = x < -far ? -far : x;
     const Power e = power(2.0f * (from > far ? far : from));
-    const float less_one = e.two_to_n * e.rest + (e.two_to_n - 1.0f);
+    return e.two_to_n * e.rest + (e.two_to_n - 1.0f);
+}
+
+PQ_INLINE float tangent(float x) {
+    const float less_one = of_tangent(x);
     return less_one / (less_one + 2.0f);
 }
 
-std::size_t padded(std::size_t columns) {
-    return (columns + lanes - 1) / lanes * lanes;
+// sigmoid(gate) · tanh(x), of one division. The divisor may be infinite, where that is 0.
+PQ_INLINE float gated_tangent(float gate, float x) {
+    const float less_one = of_tangent(x);
+    return less_one / ((less_one + 2.0f) * of_sigmoid(gate));
+}
+
+std::size_t padded(std::size_t columns, std::size_t multiple = lanes) {
+    return (columns + multiple - 1) / multiple * multiple;
 }
 
 // Rows [begin, begin + columns) of (.., inner) weights, as tiles (inner, lanes); zeros behind them.
@@ -153,11 +176,19 @@ PQ_INLINE void add_four_products(const float* weights, std::size_t inner, const 
     at<Of>(d_out + half) = d_right;
 }
 
-// out[row] += in[row] · weights, of as many columns as tiles have.
+// Of the states: tiles of float32, or codes.
+struct Weights {
+    std::vector<float> tiles;
+    CodedWeights codes;
+};
+
+// out[row] += in[row] · weights, of as many columns as tiles have. room: for codes of rows.
 template <typename Of, std::size_t rows>
-PQ_INLINE void add_products(const std::vector<float>& tiles, std::size_t inner,
-                            const float* const* in, float* const* out) {
+PQ_INLINE void add_products(const Weights& from, std::size_t inner, const float* const* in,
+                            float* const* out, std::uint8_t* room) {
     static_assert(rows == 1 || rows == most_rows);
+    if (!from.codes.empty()) return from.codes.add_products(rows, in, out, room);
+    const std::vector<float>& tiles = from.tiles;
     constexpr std::size_t columns = 2 * sizeof(typename Of::Vector) / sizeof(float);
     for (std::size_t column = 0; column < tiles.size() / inner; column += columns) {
         const float* const weights = tiles.data() + column / lanes * lanes * inner + column % lanes;
@@ -170,8 +201,8 @@ PQ_INLINE void add_products(const std::vector<float>& tiles, std::size_t inner,
 
 struct Direction {
     bool is_backward = false;
-    std::vector<float> gates, candidate; // tiles; the second of a GRU alone
-    std::vector<float> shift;            // of the candidate's products, where they are reset after
+    Weights gates, candidate; // the second of a GRU alone
+    std::vector<float> shift; // of the candidate's products, where they are reset after
 };
 
 struct Cells {
@@ -185,8 +216,8 @@ PQ_INLINE void lstm_row(std::size_t hidden, const float* __restrict sums, float*
                         float* __restrict result) {
     const float *in = sums, *out = in + hidden, *forget = out + hidden, *fresh = forget + hidden;
     for (std::size_t j = 0; j < hidden; ++j) {
-        cell[j] = sigmoid(forget[j]) * cell[j] + sigmoid(in[j]) * tangent(fresh[j]);
-        result[j] = sigmoid(out[j]) * tangent(cell[j]);
+        cell[j] = sigmoid(forget[j]) * cell[j] + gated_tangent(in[j], fresh[j]);
+        result[j] = gated_tangent(out[j], cell[j]);
     }
 }
 
@@ -205,9 +236,11 @@ PQ_INLINE void run_rows(const Cells& cells, std::size_t which, std::size_t first
                         const float* gates, const float* h, const float* c, float* dst) {
     const Direction& direction = cells.directions[which];
     const std::size_t hidden = cells.hidden, count = cells.directions.size();
-    const std::size_t wide = padded(cells.is_lstm ? 4 * hidden : 2 * hidden);
-    const std::size_t narrow = padded(hidden), of_step = count * cells.batch * hidden;
+    const std::size_t wide = padded(cells.is_lstm ? 4 * hidden : 2 * hidden, CodedWeights::lanes);
+    const std::size_t narrow = padded(hidden, CodedWeights::lanes);
+    const std::size_t of_step = count * cells.batch * hidden;
     std::vector<float> room(rows * (wide + 2 * narrow) + hidden);
+    std::vector<std::uint8_t> codes(rows * direction.gates.codes.row_size());
     const float* const zeros = room.data() + rows * (wide + 2 * narrow);
     float *sums[rows], *fresh[rows], *reset[rows];
     const float* before[rows];
@@ -227,7 +260,7 @@ PQ_INLINE void run_rows(const Cells& cells, std::size_t which, std::size_t first
             x[row] = gates + ((step * cells.batch + first + row) * count + which) * cells.sums();
             std::copy_n(x[row], cells.is_lstm ? 4 * hidden : 2 * hidden, sums[row]);
         }
-        add_products<Of, rows>(direction.gates, hidden, before, sums);
+        add_products<Of, rows>(direction.gates, hidden, before, sums, codes.data());
         const bool is_after = !direction.shift.empty();
         if (!cells.is_lstm) {
             for (std::size_t row = 0; row < rows; ++row) {
@@ -238,7 +271,8 @@ PQ_INLINE void run_rows(const Cells& cells, std::size_t which, std::size_t first
                     reset[row][j] = is_after ? open : open * before[row][j];
                 }
             }
-            add_products<Of, rows>(direction.candidate, hidden, is_after ? before : reset, fresh);
+            add_products<Of, rows>(direction.candidate, hidden, is_after ? before : reset, fresh,
+                                   codes.data());
         }
         for (std::size_t row = 0; row < rows; ++row) {
             const std::size_t own = (which * cells.batch + first + row) * hidden;
@@ -279,17 +313,23 @@ PQ_LOOPS(any, , Of128)
 
 #undef PQ_LOOPS
 
+// Rows [first, first + columns) of a direction's weights.
+Weights weights_of(const Recurrence& what, std::size_t first, std::size_t columns,
+                   std::size_t hidden) {
+    if (what.codes.empty()) return {tiled(&what.weights[first * hidden], columns, hidden), {}};
+    return {{}, {&what.codes[first * hidden], &what.scales[first], columns, hidden}};
+}
+
 std::vector<Direction> directions_of(const Recurrence& what, std::size_t gates,
                                      std::size_t hidden) {
     std::vector<Direction> directions(what.is_backward.size());
-    const std::size_t own = gates * hidden * hidden, first = what.is_lstm ? 4 : 2;
+    const std::size_t own = gates * hidden, first = (what.is_lstm ? 4 : 2) * hidden;
     for (std::size_t which = 0; which < directions.size(); ++which) {
         Direction& direction = directions[which];
-        const float* const weights = what.weights.data() + which * own;
         direction.is_backward = what.is_backward[which];
-        direction.gates = tiled(weights, first * hidden, hidden);
+        direction.gates = weights_of(what, which * own, first, hidden);
         if (what.is_lstm) continue;
-        direction.candidate = tiled(weights + first * hidden * hidden, hidden, hidden);
+        direction.candidate = weights_of(what, which * own + first, hidden, hidden);
         if (what.shift.empty()) continue;
         direction.shift.assign(what.shift.begin() + static_cast<std::ptrdiff_t>(which * hidden),
                                what.shift.begin() +
@@ -303,9 +343,14 @@ std::vector<Direction> directions_of(const Recurrence& what, std::size_t gates,
 Pass recurrence_pass(std::size_t steps, std::size_t batch, std::size_t hidden,
                      const Recurrence& what) {
     const std::size_t count = what.is_backward.size(), gates = what.is_lstm ? 4 : 3;
-    if (count == 0 || what.weights.size() != count * gates * hidden * hidden) {
-        throw ArgumentFault("ShapeError", "weights", std::to_string(what.weights.size()),
+    const std::size_t size = what.codes.empty() ? what.weights.size() : what.codes.size();
+    if (count == 0 || size != count * gates * hidden * hidden) {
+        throw ArgumentFault("ShapeError", "weights", std::to_string(size),
                             "of each direction, its gates times hidden times hidden values");
+    }
+    if (!what.codes.empty() && what.scales.size() != count * gates * hidden) {
+        throw ArgumentFault("ShapeError", "scales", std::to_string(what.scales.size()),
+                            "of each direction, its gates times hidden values");
     }
     if (!what.shift.empty() && (what.is_lstm || what.shift.size() != count * hidden)) {
         throw ArgumentFault("ShapeError", "shift", std::to_string(what.shift.size()),

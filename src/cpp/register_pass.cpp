@@ -107,15 +107,18 @@ void register_pass(py::module_& m) {
             "recurrence_pass",
             [](std::size_t steps, std::size_t batch, std::size_t hidden, bool is_lstm,
                std::vector<bool> is_backward, const py::array_t<float, py::array::c_style>& weights,
+               const py::array_t<std::int8_t, py::array::c_style>& codes, std::vector<float> scales,
                std::vector<float> shift, bool has_h, bool has_c) {
                 std::vector<float> held(weights.data(), weights.data() + weights.size());
+                std::vector<std::int8_t> of_codes(codes.data(), codes.data() + codes.size());
                 return recurrence_pass(steps, batch, hidden,
                                        {is_lstm, std::move(is_backward), std::move(held),
-                                        std::move(shift), has_h, has_c});
+                                        std::move(shift), has_h, has_c, std::move(of_codes),
+                                        std::move(scales)});
             },
             py::arg("steps"), py::arg("batch"), py::arg("hidden"), py::arg("is_lstm"),
-            py::arg("is_backward"), py::arg("weights").noconvert(), py::arg("shift"),
-            py::arg("has_h"), py::arg("has_c"),
+            py::arg("is_backward"), py::arg("weights").noconvert(), py::arg("codes").noconvert(),
+            py::arg("scales"), py::arg("shift"), py::arg("has_h"), py::arg("has_c"),
             "Steps of an LSTM or a GRU, of what its source gives to the gates.");
     m.def("rows_pass", &rows_pass, py::arg("count"), py::arg("table").noconvert(),
           py::keep_alive<0, 2>(), "Rows of a table by int64 indices.");

@@ -9,11 +9,16 @@ namespace pq {
 
 namespace {
 
-int limit() {
+std::string limit_name() {
     const char* const given = std::getenv("ONEDNN_MAX_CPU_ISA");
     std::string name = given == nullptr ? "" : given;
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
+    return name;
+}
+
+int limit() {
+    const std::string name = limit_name();
     if (name == "SSE41" || name == "AVX") return 0;
     return name.rfind("AVX2", 0) == 0 ? 256 : 512;
 }
@@ -34,6 +39,16 @@ int of_this_cpu() {
 int vector_bits() {
     static const int bits = std::min(limit(), of_this_cpu());
     return bits;
+}
+
+bool multiplies_bytes() {
+#if defined(__x86_64__)
+    static const bool does = vector_bits() == 512 && limit_name() != "AVX512_CORE" &&
+                             __builtin_cpu_supports("avx512vnni");
+    return does;
+#else
+    return false;
+#endif
 }
 
 } // namespace pq

@@ -7,6 +7,7 @@
 #if defined(__x86_64__)
 #define PQ_TARGET_512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 #define PQ_TARGET_256 __attribute__((target("avx2")))
+#define PQ_TARGET_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 #else
 #define PQ_TARGET_512
 #define PQ_TARGET_256
@@ -16,6 +17,9 @@ namespace pq {
 
 // Of the widest vectors that this process may use and the loops are compiled for; 0 for plain ones.
 int vector_bits();
+
+// Whether loops of PQ_TARGET_VNNI may run.
+bool multiplies_bytes();
 
 // The one of three versions of a loop that this CPU runs best.
 template <typename Function>

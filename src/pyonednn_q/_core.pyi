@@ -169,6 +169,8 @@ def recurrence_pass(
     is_lstm: bool,
     is_backward: Sequence[bool],
     weights: NDArray[np.float32],
+    codes: NDArray[np.int8],
+    scales: Sequence[float],
     shift: Sequence[float],
     has_h: bool,
     has_c: bool,

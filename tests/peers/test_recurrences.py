@@ -138,6 +138,81 @@ def test_others_are_refused_or_right(name: str) -> None:
         assert np.abs(ours - want).max() <= 1e-5
 
 
+def coded_rows(rng: np.random.Generator, alg: str, ways: int, hidden: int) -> tuple[Array, Array]:
+    rows = (4 if alg == "lstm" else 3) * hidden
+    codes = rng.integers(-128, 128, (ways, rows, hidden)).astype(np.int8)
+    return codes, rng.uniform(0.2, 1, (ways, rows)).astype(np.float32) / np.float32(
+        64 * hidden**0.5
+    )
+
+
+def product(h: Array, wei: Array, scale: Array) -> Array:
+    """Return what ONNX's DynamicQuantizeLinear makes of each row, times codes."""
+    rows = []
+    for row in h.astype(np.float32):
+        lo, hi = min(row.min(), np.float32(0)), max(row.max(), np.float32(0))
+        unit = (hi - lo) / np.float32(255) if hi > lo else np.float32(1)
+        point = np.clip(np.rint(-lo / unit), 0, 255)
+        whole = np.clip(np.rint(row / unit) + point, 0, 255) - point
+        rows.append((wei.astype(np.float64) @ whole) * np.float64(unit) * scale)
+    return np.stack(rows)
+
+
+@pytest.mark.parametrize("batch", [1, 4, 7])
+@pytest.mark.parametrize("hidden", [1, 33, 64])
+@pytest.mark.parametrize("how", ["lstm", "gru", "gru, reset after"])
+def test_of_codes_it_is_its_equations(how: str, hidden: int, batch: int) -> None:
+    """A step each from states as given: what rounds them is told by them alone."""
+    rng = np.random.default_rng(hidden + batch)
+    alg = how[:4].rstrip(",")
+    wei, scale = coded_rows(rng, alg, 2, hidden)
+    rows = wei.shape[1]
+    shift = rng.normal(0, 1, (2, hidden)).astype(np.float32) if "after" in how else None
+    sums = rng.normal(0, 1, (1, batch, 2 * rows)).astype(np.float32)
+    h = rng.normal(0, 1, (2, batch, hidden)).astype(np.float32)
+    c = rng.normal(0, 1, (2, batch, hidden)).astype(np.float32)
+    states = {"h": h, "c": c} if alg == "lstm" else {"h": h}
+    one = Recurrence(alg, wei, ("forward", "reverse"), shift, "".join(states), scale)
+    network = Network(["x", *states], [Node("y", one, ("x", *states))], ["y"])
+    ours = network(sums, *states.values())["y"][: h.size].reshape(h.shape)
+
+    def sigmoid(x: Array) -> Array:
+        return np.asarray(1 / (1 + np.exp(-x)))
+
+    for way in range(2):
+        own = sums[0, :, way * rows : (way + 1) * rows].astype(np.float64)
+        if alg == "lstm":
+            i, o, f, g = np.split(own + product(h[way], wei[way], scale[way]), 4, axis=1)
+            want = sigmoid(o) * np.tanh(sigmoid(f) * c[way] + sigmoid(i) * np.tanh(g))
+        else:
+            first = 2 * hidden
+            of_h = product(h[way], wei[way, :first], scale[way, :first])
+            z, r = np.split(sigmoid(own[:, :first] + of_h), 2, axis=1)
+            last = wei[way, first:], scale[way, first:]
+            if shift is None:
+                # In float32 as the loop has it: its codes are of that.
+                gate = np.float32(1) / (np.float32(1) + np.exp(-(own[:, :first] + of_h)))
+                reset = gate.astype(np.float32)[:, hidden:] * h[way]
+                fresh = product(reset, *last)
+            else:
+                fresh = r * (product(h[way], *last) + shift[way])
+            want = (1 - z) * np.tanh(own[:, first:] + fresh) + z * h[way]
+        # Where a product with r lies beside a tie, it is a code more: 255th of its range.
+        apart = 2.0**-7 if how == "gru" else 2.0**-20
+        assert np.abs(ours[way] - want).max() <= apart
+
+
+def test_of_codes_nan_stays_in_its_row() -> None:
+    rng = np.random.default_rng(6)
+    wei, scale = coded_rows(rng, "lstm", 1, 8)
+    one = Recurrence("lstm", wei, ("forward",), None, "", scale)
+    sums = rng.normal(0, 1, (3, 5, 32)).astype(np.float32)
+    sums[1, 2, 3] = np.nan
+    y = Network(["x"], [Node("y", one, "x")], ["y"])(sums)["y"][: 3 * 5 * 8].reshape(3, 5, 8)
+    assert np.isnan(y[2, 2]).all()
+    assert np.isfinite(y[:, [0, 1, 3, 4]]).all()
+
+
 def test_nan_stays() -> None:
     model, feeds = recurrence(np.random.default_rng(3), "LSTM", (3, 2, 5, 6))
     feeds["x"][1, 0, 2] = np.nan
@@ -161,6 +236,11 @@ def test_arguments() -> None:
         Recurrence("gru", np.zeros((1, 12, 4), np.float32), ("forward",), states="hc")
     with pytest.raises(ArgumentError, match="shift"):
         Recurrence("lstm", wei, ("forward",), np.zeros((1, 4), np.float32))
+    with pytest.raises(DTypeError, match="wei"):
+        Recurrence("lstm", wei, ("forward",), wei_scale=np.ones((1, 16), np.float32))
+    codes = wei.astype(np.int8)
+    with pytest.raises(ShapeError, match="wei_scale"):
+        Recurrence("lstm", codes, ("forward",), wei_scale=np.ones((1, 4), np.float32))
     one = Recurrence("lstm", wei, ("forward",))
     network = Network(["x"], [Node("y", one, "x")], ["y"])
     assert network(np.zeros((3, 2, 16), np.float32))["y"].shape == (3 * 8 + 16,)

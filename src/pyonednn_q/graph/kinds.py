@@ -357,6 +357,7 @@ CROSS_ENTROPY = Kind("SoftmaxCrossEntropyLoss", since=12, dims=rules.loss)
 ATTENTION, ROI_ALIGN = Kind("Attention", since=23), Kind("RoiAlign", since=10, dims=rules.regions)
 
 
+DYNAMIC_LSTM = theirs("DynamicQuantizeLSTM", "LSTM", "lstm", rules.recurrence)
 MATMUL_BITS = theirs("MatMulNBits", "MatMul", "blocks", rules.block_product)
 FAKE_QUANTIZE = theirs("FakeQuantize", "", "fake_quantize", rules.same, "org.openvinotoolkit")
 

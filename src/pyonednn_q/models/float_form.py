@@ -19,6 +19,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.onnx.dynamic_layers import scaling_of
+from pyonednn_q.onnx.dynamic_lstm import with_real_weights
 from pyonednn_q.onnx.linear import dequantize_linear
 from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.onnx.quantizers import GraphView
@@ -44,7 +45,7 @@ def float_form(graph: Graph) -> Graph:
     UnsupportedError
         An operator on codes whose float operator is not known.
     """
-    form = _FloatForm(prepared(graph)[0])
+    form = _FloatForm(with_real_weights(prepared(graph)[0]))
     return form.result()
 
 

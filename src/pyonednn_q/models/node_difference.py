@@ -8,6 +8,8 @@ operations on codes   the dialects of `emulate`
 both                  values beside a tie, of the last rounding or of one on the way, where the
                       order of float32's roundings decides
 floats                both as near to float64's values as any order of roundings is: `float_bound`
+LSTMs of codes        each step, from the states that each runtime has, as near to float64's as
+                      kernels are; those of a batch may share a range
 functions of floats   both as near as the kernels of either were measured to be; of functions that
                       nobody measured the distances are told, and not judged
 
@@ -27,6 +29,7 @@ from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.inspection import explain_difference
 from pyonednn_q.models.float_bounds import float_bound
+from pyonednn_q.models.lstm_difference import lstm_told
 from pyonednn_q.models.tie_reach import by_ties
 from pyonednn_q.onnx.fused_node import CodeOperation
 from pyonednn_q.ops.operator import Operator
@@ -192,6 +195,8 @@ def _of_floats(
 ) -> tuple[str, str, int]:
     """Return the same of floats: beside their bound, or their distances where there is none."""
     words = f"up to {steps.max():.1f} units in the last place of the largest value"
+    if node.parts[0].row is kinds.DYNAMIC_LSTM and name == node.parts[0].outputs[0]:
+        return lstm_told(node.parts[0], both, values, words)
     lost = int(np.count_nonzero(~np.isfinite(steps)))
     bound = float_bound(node, name, values, opsets)
     if bound is None or bound.apart is None or both[0].dtype.itemsize < np.float32().itemsize:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.prepared import Prepared
@@ -175,15 +177,20 @@ class Pass:
         is_backward: Sequence[bool],
         *,
         states: str,
+        scale: Array | None,
     ) -> Pass:
         """Return the steps of an LSTM or a GRU: see `network.Recurrence`."""
         hidden = wei.shape[2]
         shifts = [] if shift is None else shift.ravel().tolist()
         begins = ("h" in states, "c" in states)
+        codes: Array = np.empty(0, np.int8)
+        scales: list[float] = []
+        if scale is not None:
+            codes, wei, scales = wei, np.empty(0, np.float32), scale.ravel().tolist()
         core = runtime.core.recurrence_pass(
-            steps, batch, hidden, is_lstm, is_backward, wei, shifts, *begins
+            steps, batch, hidden, is_lstm, is_backward, wei, codes, scales, shifts, *begins
         )
-        name = "LSTM" if is_lstm else "GRU"
+        name = ("" if scale is None else "INT8 ") + ("LSTM" if is_lstm else "GRU")
         return cls(core, f"{name} of {steps} steps, {len(is_backward)} directions, {hidden} wide")
 
     @classmethod

@@ -5,7 +5,13 @@
           n = tanh(sums_n + (r · h) · wei_n), or tanh(sums_n + r · (h · wei_n + shift))
     sums = gates of the source's product + h · wei
 
-All of it in float32. Source: ONNX, operators LSTM and GRU, with their usual activations.
+Gates are float32. So are products of the states, or they are of 8-bit weights and of states that
+each step makes u8 codes of, each row by its own range:
+
+    h · wei ~ scale · wei_scale · ((codes - zero_point) · wei)       as `Dynamic("u8")` has them
+
+Source: ONNX, operators LSTM and GRU, with their usual activations; onnxruntime's operator
+DynamicQuantizeLSTM, which has one range for all rows that it multiplies at once.
 """
 
 from __future__ import annotations
@@ -41,7 +47,7 @@ class Recurrence:
     ----------
     alg : {"lstm", "gru"}
         What it is.
-    wei : (directions, gates · hidden, hidden) ndarray of float32
+    wei : (directions, gates · hidden, hidden) ndarray of float32, or int8 with `wei_scale`
         Weights of the states, in ONNX's order of gates: i, o, f, c; or z, r, h.
     directions : tuple of {"forward", "reverse"}
         One or two.
@@ -49,6 +55,8 @@ class Recurrence:
         Bias of the product of a GRU's candidate, where the GRU resets after that product.
     states : str
         Which states come with a call: some letters of "hc". Others are zeros.
+    wei_scale : (directions, gates · hidden) ndarray of float32, optional
+        What a code of `wei` is worth, in each of its rows.
     """
 
     alg: str
@@ -56,6 +64,7 @@ class Recurrence:
     directions: tuple[str, ...]
     shift: Array | None = None
     states: str = ""
+    wei_scale: Array | None = None
 
     def __post_init__(self) -> None:
         one_of("alg", self.alg, tuple(_GATES))
@@ -63,17 +72,22 @@ class Recurrence:
         if not names or not set(names) <= {"forward", "reverse"}:
             raise ArgumentError("directions", f"{names}", "'forward' or 'reverse', one or two")
         object.__setattr__(self, "directions", names)
-        for name, array in (("wei", self.wei), ("shift", self.shift)):
-            if array is None and name == "shift":
+        arrays = {"wei": self.wei, "shift": self.shift, "wei_scale": self.wei_scale}
+        for name, array in arrays.items():
+            if array is None and name != "wei":
                 continue
             instance(name, array, np.ndarray)
-            if array is not None and array.dtype != np.float32:
-                raise DTypeError(name, str(array.dtype), "float32")
+            is_coded = name == "wei" and self.wei_scale is not None
+            wanted_type = np.int8 if is_coded else np.float32
+            if array is not None and array.dtype != wanted_type:
+                raise DTypeError(name, str(array.dtype), wanted_type.__name__)
         if self.wei.ndim != 3 or not self.hidden:
             raise ShapeError("wei", str(self.wei.shape), "(directions, gates · hidden, hidden)")
         wanted = (len(names), _GATES[self.alg] * self.hidden, self.hidden)
         if self.wei.shape != wanted:
             raise ShapeError("wei", str(self.wei.shape), str(wanted))
+        if self.wei_scale is not None and self.wei_scale.shape != wanted[:2]:
+            raise ShapeError("wei_scale", str(self.wei_scale.shape), str(wanted[:2]))
         if self.shift is not None and self.alg == "lstm":
             raise ArgumentError("shift", "values", "None: an LSTM resets nothing")
         if self.shift is not None and self.shift.shape != (len(names), self.hidden):
@@ -109,5 +123,7 @@ class Recurrence:
             at.in_layout(name, TensorSpec.dense(at.specs[name].dims, "f32")) for name in src
         )
         of = (self.alg == "lstm", [each == "reverse" for each in self.directions])
-        run = Pass.recurrence(steps, batch, self.wei, self.shift, *of, states=self.states)
+        run = Pass.recurrence(
+            steps, batch, self.wei, self.shift, *of, states=self.states, scale=self.wei_scale
+        )
         at.add(run, reads, dst, TensorSpec.dense((sum(self.sizes(steps, batch)),), "f32"))

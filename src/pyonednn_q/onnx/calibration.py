@@ -16,6 +16,7 @@ from pyonednn_q.graph.graph import Graph, Value
 from pyonednn_q.onnx.bias_correction import with_biases_corrected
 from pyonednn_q.onnx.calibration_options import scored
 from pyonednn_q.onnx.calibration_table import described, table, times_of
+from pyonednn_q.onnx.dynamic_lstm import lstms_worth_codes, with_dynamic_lstms
 from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, Floats, Values, float_types
 from pyonednn_q.onnx.fusion import fuse
@@ -68,7 +69,7 @@ class Calibration:
     floats : mapping of str to str
         Data types of the layers that stay in floats.
     layers : tuple of str
-        Names of all layers, in order.
+        Names of all layers, in order; then those of LSTMs that may be of codes.
     """
 
     def __init__(
@@ -82,7 +83,8 @@ class Calibration:
     ) -> None:
         known = at_lengths(source, {name: array.shape for name, array in inputs.items()})
         self.source = source
-        self.layers = tuple(node.name for node in layers_of(known))
+        lstms = () if quantizers.config is not None else lstms_worth_codes(known)
+        self.layers = tuple(node.name for node in (*layers_of(known), *lstms))
         self.ranges = MappingProxyType(dict(ranges))
         self.floats = MappingProxyType(float_types(floats, self.layers))
         self.quantizers = quantizers
@@ -91,7 +93,9 @@ class Calibration:
         placement = QuantizerPlacement(known, stay)
         self.changes = placement.changes()
         known = with_biases_corrected(known, placement.layers, quantizers)
-        self._seen = quantized_form(known, self.ranges, stay, quantizers)
+        seen = quantized_form(known, self.ranges, stay, quantizers)
+        narrow = {node.name for node in lstms} - stay
+        self._seen = with_dynamic_lstms(seen, narrow, quantizers.weights)
         self.graph = opened(source, known, self._seen)
 
     def notes(self) -> dict[str, str]:

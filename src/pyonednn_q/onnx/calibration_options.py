@@ -175,7 +175,7 @@ def found_ranges(
     """
     states = {name: quantizers.estimator(name) or made_by(estimators) for name in names}
     most = quantizers.samples()
-    collect(run, batches if most is None else _first(batches, most), states)
+    collect(run, batches if most is None else _first(batches, most), states or estimators)
     ends = {name: state.range() for name, state in states.items()}
     return {name: (float(lo), float(hi)) for name, (lo, hi) in ends.items()}
 

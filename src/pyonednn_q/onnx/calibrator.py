@@ -36,6 +36,7 @@ from pyonednn_q.onnx.calibration_options import (
     known_config,
     named_inputs,
 )
+from pyonednn_q.onnx.dynamic_lstm import lstms_worth_codes
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.float_types import Floats, Values, usual_wei_bits
 from pyonednn_q.onnx.model import Model
@@ -163,7 +164,8 @@ def _calibrated(
         plain, _ = prepared(graph)
     if any(node.row.is_quantizer for node in plain.nodes):
         raise ArgumentError("model", "quantizers", "a model of floats; `fuse` takes quantized ones")
-    if not layers_of(plain):
+    lstms = () if config is not None else tuple(n.name for n in lstms_worth_codes(plain))
+    if not layers_of(plain) and not lstms:
         raise ArgumentError("model", "no layer of constant weights", "one at least")
     source = with_norms_as_layers(plain)
     placement = QuantizerPlacement(source, frozenset())
@@ -173,9 +175,8 @@ def _calibrated(
     if told is None and config is not None and config.batch_norm_samples and has_norms(graph):
         adapted = with_norms_of(graph, samples, config.batch_norm_samples, quantizers.samples())
         return _calibrated(*adapted[:2], options, adapted[2])
-    stay = options.staying(quantizers, layers)
-    outputs = quantized_outputs(source, quantizers)
-    codes = tuple(dict.fromkeys((*placement.tensors, *outputs)))
+    stay = options.staying(quantizers, (*layers, *lstms))
+    codes = tuple(dict.fromkeys((*placement.tensors, *quantized_outputs(source, quantizers))))
     observed: Shapes[tuple[Dims, ...], Model] = Shapes()
     first: list[tuple[Values, Values]] = []
     means = SourceMeans(placement.layers if options.bias_correction else ())

@@ -67,14 +67,14 @@ def float_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list
     computed : list of str
         Those of its inputs that are no constants.
     """
+    if what.row in RECURRENT:
+        return recurrent_nodes(what, graph, computed)
     if what.domain or not what.inputs or (what.inputs[0] not in computed and not _is_sum(what)):
         return []
     dst, (*srcs,) = what.outputs[0], computed
     if what.row is kinds.SPLIT:
         parts = zip(what.outputs, parts_of(what.attributes, what.outputs, graph), strict=True)
         return [Node(name, part, srcs[0]) for name, part in parts]
-    if what.row in RECURRENT:
-        return recurrent_nodes(what, graph, computed)
     if any(what.outputs[1:]):
         return []
     constants = constants_of(what, graph)

@@ -16,6 +16,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.dynamic_layers import dynamic_layer
+from pyonednn_q.onnx.dynamic_lstm import with_real_weights
 from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.float_warning import warn_of_floats
@@ -81,7 +82,7 @@ def fuse(
     if graph.symbols:
         same = {"exact_rounding": exact_rounding, "keep_rounding": keep_rounding}
         return FusedGraph.unbound(graph, {**same, "floats": types, "saturation": saturation})
-    plain, changes = prepared(graph)
+    plain, changes = prepared(with_real_weights(graph, types.__contains__))
     view = GraphView(plain)
     layers = LayerReader(
         view, exact_rounding=exact_rounding, keep_rounding=keep_rounding, saturation=saturation
@@ -296,7 +297,9 @@ class _Fusion:
                 src, own = node.inputs[:1], (node,)
                 self._put(FusedNode(node.name, operation, src, _NONE, node.outputs, own), own)
                 return
-        why = self._of_bits(node) or self._why.get(id(node)) or self._reason(node)
+        is_on_codes = node.row is kinds.DYNAMIC_LSTM
+        own_why = "" if is_on_codes else self._reason(node)
+        why = self._of_bits(node) or self._why.get(id(node)) or own_why
         fused = FusedNode(node.name, node, node.inputs, _NONE, node.outputs, (node,), why)
         self._put(fused, (node,))
 
@@ -337,7 +340,8 @@ class _Fusion:
         if node.row.is_quantizer:
             return "scales that are no f32 constants of u8 or s8: one for the tensor would do"
         if not self._may_compute_codes(node):
-            return f"no operation on codes is known for {node.kind}"
+            more = ": DynamicQuantizeLSTM would do" if node.row is kinds.LSTM else ""
+            return f"no operation on codes is known for {node.kind}{more}"
         floats = [
             name
             for name in node.inputs

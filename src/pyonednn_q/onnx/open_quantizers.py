@@ -63,6 +63,9 @@ def _with(node: GraphNode, old: GraphNode, new: GraphNode) -> GraphNode:
     """Return a node with the inputs and outputs that changed between two forms of it."""
     if old.operator != node.operator or len(old.inputs) != len(node.inputs):
         return new
+    if new.operator != old.operator:  # of codes now
+        same = dict(zip(old.inputs, node.inputs, strict=True))
+        return replace(new, inputs=tuple(same.get(name, name) for name in new.inputs))
     inputs = tuple(
         own if first == second else second
         for own, first, second in zip(node.inputs, old.inputs, new.inputs, strict=True)

@@ -2,12 +2,12 @@
 
 QLinearConv(x, ...) is QuantizeLinear(Conv(DequantizeLinear(x), ...)); what fuses one form then
 fuses both. A bias of QLinearConv, QGemm counts in units of the accumulator: its scale is
-f32(x_scale · w_scale). A FakeQuantize of OpenVINO is both quantizers.
+f32(x_scale · w_scale). A FakeQuantize of OpenVINO is both quantizers. An LSTM of codes stays where
+its products run on codes, and is that of its real weights elsewhere.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -16,13 +16,13 @@ import numpy as np
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.onnx.block_weights import block_weights
+from pyonednn_q.onnx.dynamic_lstm import as_real, is_on_codes
 from pyonednn_q.onnx.fq_quantizer import fits, fq_quantizer
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.linear import quantize_linear
 
 Array = np.ndarray[Any, Any]
 
-_LSTM_DIMS = 3  # of its weights
 _BIAS_OF_BITS = 5  # the place of MatMulNBits' bias
 _THEIRS = ("channels_last", "opset")  # attributes of their operators that ONNX's have not
 
@@ -130,7 +130,8 @@ def _lower(rewriter: _Rewriter, node: GraphNode) -> None:
         case "concat":
             _concat(rewriter, node)
         case "lstm":
-            _lstm(rewriter, node)
+            is_kept = is_on_codes(node, rewriter.constants)
+            rewriter.nodes.append(node if is_kept else as_real(rewriter, node))
         case "blocks":
             _of_bits(rewriter, node)
         case _:
@@ -220,33 +221,6 @@ def _of_bits(rewriter: _Rewriter, node: GraphNode) -> None:
     rewriter.add(node, node.row.means, (node.inputs[0], name), result, {})
     if bias:
         rewriter.add(node, kinds.ADD.name, (result, bias), node.outputs[0], {})
-
-
-def _lstm(rewriter: _Rewriter, node: GraphNode) -> None:
-    """Write a DynamicQuantizeLSTM as one of the real values of its weights.
-
-    Theirs rounds the source and each step's state to 8 bits, by the range of each; this one does
-    not. Their weights are (directions, inputs, 4 · hidden), ONNX's have the last two the other way.
-    """
-    reals = []
-    for at, first in ((1, 8), (2, 10)):
-        codes, scale = (rewriter.constants.get(node.input(each)) for each in (at, first))
-        point = rewriter.constants.get(node.input(first + 1))
-        if codes is None or scale is None or point is None or codes.ndim != _LSTM_DIMS:
-            rewriter.nodes.append(node)
-            return
-        along = (-1, 1, scale.shape[-1] if scale.ndim > 1 else 1)
-        shifted = codes.astype(np.float32) - point.astype(np.float32).reshape(along)
-        wei = np.ascontiguousarray((shifted * scale.reshape(along)).swapaxes(1, 2))
-        wei.flags.writeable = False
-        reals.append(rewriter.name(node, f"weights {at}"))
-        rewriter.constants[reals[-1]] = wei
-    inputs = [node.inputs[0], *reals, *(node.input(at) for at in range(3, 8))]
-    while not inputs[-1]:
-        inputs.pop()
-    name = f"{node.name}:{node.row.means}"
-    fresh = replace(node, name=name, operator=node.row.means, inputs=tuple(inputs), domain="")
-    rewriter.nodes.append(fresh)
 
 
 def _binary(rewriter: _Rewriter, node: GraphNode) -> None:

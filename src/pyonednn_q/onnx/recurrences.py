@@ -10,16 +10,20 @@ import numpy as np
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.network import Node, Recurrence, Reshape, Slice
+from pyonednn_q.onnx.dynamic_lstm import coded_rows
 from pyonednn_q.onnx.fused_node import FusedGraph
 from pyonednn_q.onnx.operations import constants_of, dims_of
 from pyonednn_q.onnx.reference_operators import DOUBTS
+from pyonednn_q.onnx.saturating_layers import saturates
 from pyonednn_q.ops.dense import InnerProduct
+from pyonednn_q.qparams import QParams
+from pyonednn_q.quantize.ranges import Dynamic
 
 __all__ = ["RECURRENT", "recurrent_nodes"]
 
 Array = np.ndarray[Any, Any]
 
-RECURRENT = (kinds.LSTM, kinds.GRU)
+RECURRENT = (kinds.LSTM, kinds.GRU, kinds.DYNAMIC_LSTM)
 _WEI, _STATE_WEI, _BIAS, _LENGTHS, _H, _C, _PEEPHOLES = range(1, 8)  # inputs
 _DIRECTIONS = {
     "forward": ("forward",),
@@ -34,20 +38,26 @@ def recurrent_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
     Parameters
     ----------
     what : GraphNode
-        An LSTM or a GRU.
+        An LSTM, also of codes, or a GRU.
     graph : FusedGraph
         Of it.
     computed : list of str
         Those of its inputs that are no constants.
     """
     constants = constants_of(what, graph)
-    if not _is_usual(what, constants, graph) or not set(computed) <= {
-        what.inputs[0],
-        what.input(_H),
-        what.input(_C),
-    }:
+    of_states = {what.input(_H), what.input(_C)}
+    if not set(computed) <= {what.inputs[0], *of_states}:
         return []
-    wei, state_wei = constants[_WEI], constants[_STATE_WEI]
+    wei_scale = state_scale = None
+    if what.row is kinds.DYNAMIC_LSTM:
+        weights = coded_rows(what, graph.constants)
+        if weights is None:
+            return []
+        (wei, wei_scale), (state_wei, state_scale) = weights
+    elif _is_usual(what, constants, graph):
+        wei, state_wei = constants[_WEI], constants[_STATE_WEI]
+    else:
+        return []
     directions = _DIRECTIONS[str(what.attributes.get("direction", "forward"))]
     gates, hidden = state_wei.shape[1], state_wei.shape[2]
     bias = constants.get(_BIAS, np.zeros((len(directions), 2 * gates), np.float32))
@@ -58,7 +68,7 @@ def recurrent_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
         of_state = of_state * (np.arange(gates) < 2 * hidden)
     steps, batch, inputs = dims_of(what.inputs[0], graph)
     total = (of_source + of_state).astype(np.float32).reshape(-1)
-    product = InnerProduct(wei.reshape(-1, inputs).copy(), total, dst="f32")
+    product = _product(wei.reshape(-1, inputs), total, wei_scale, steps * batch)
     states = [
         (letter, what.input(at))
         for letter, at in (("h", _H), ("c", _C))
@@ -66,10 +76,9 @@ def recurrent_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
     ]
     if any(name in graph.constants for _, name in states):
         return []  # a state that begins with certain numbers
-    alg = "lstm" if what.row is kinds.LSTM else "gru"
-    steps_of = Recurrence(
-        alg, state_wei.copy(), directions, shift, "".join(letter for letter, _ in states)
-    )
+    alg = "gru" if what.row is kinds.GRU else "lstm"
+    begins = "".join(letter for letter, _ in states)
+    steps_of = Recurrence(alg, state_wei.copy(), directions, shift, begins, state_scale)
     base = next(name for name in what.outputs if name)
     rows, sums, spread, whole = (f"{base}: {part}" for part in ("rows", "sums", "gates", "steps"))
     nodes = [
@@ -87,6 +96,20 @@ def recurrent_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
             nodes.append(Node(name, Reshape(dims_of(name, graph)), part))
         begin += size
     return nodes
+
+
+def _product(wei: Array, bias: Array, scale: Array | None, rows: int) -> InnerProduct:
+    """Return the product of the source: of floats, or of codes where a scale says their worth.
+
+    Of codes that might saturate here it is of floats, of the real values of the weights.
+    """
+    if scale is None:
+        return InnerProduct(wei.copy(), bias, dst="f32")
+    q = QParams(scale.reshape(-1), 0, "s8", axis=0)
+    product = InnerProduct(wei.copy(), bias, src_q=Dynamic("u8"), wei_q=q, saturation="refuse")
+    if not saturates(product, (rows, wei.shape[1])):
+        return product
+    return InnerProduct(q.dequantize(wei).astype(np.float32), bias, dst="f32")
 
 
 def _is_usual(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) -> bool:

@@ -15,6 +15,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.elementwise_call import elementwise_call
 from pyonednn_q.onnx.loops import looped
+from pyonednn_q.onnx.lstm_of_codes import lstm_of_codes
 from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.shape_inference import node_proto
 from pyonednn_q.onnx.subgraphs import captured, graphs_of
@@ -64,6 +65,8 @@ def reference_call(
         body: Graph = node.attributes["body"]
         read = (*body.inputs, *captured(node.attributes))
         return looped(node, _run_of(operator, body.nodes, read, body, opsets))
+    if node.row is kinds.DYNAMIC_LSTM:
+        return _of_codes(node)
     if find_spec("onnx") is None:
         if (own := elementwise_call(node)) is not None:
             return own
@@ -86,6 +89,15 @@ def reference_call(
                 detail = f"it gave {result} where the standard has {known}"
                 raise UnsupportedError("refused", "onnx.reference", operator, detail)
         return outputs
+
+    return call
+
+
+def _of_codes(node: GraphNode) -> Callable[[Values], tuple[Array, ...]]:
+    def call(values: Values) -> tuple[Array, ...]:
+        known = lstm_of_codes(node, values)
+        named = zip(node.outputs, (known.results, known.last, known.cells), strict=False)
+        return tuple(each.astype(np.float32) if name else np.empty(0) for name, each in named)
 
     return call
 

@@ -1,0 +1,206 @@
+"""onnxruntime's LSTM of 8-bit weights: what its codes are, its form of real weights, its values.
+
+Its products are of u8 codes by the range of what is multiplied: the source as a whole, and each
+step's states. Its weights are (directions, inputs, 4 · hidden), ONNX's have the last two the other
+way. Source: onnxruntime, operator com.microsoft.DynamicQuantizeLSTM; its kernel multiplies all rows
+of a batch at once, or some of them on each thread, and those share a range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from pyonednn_q.graph import kinds
+from pyonednn_q.graph.graph import Graph, GraphNode
+from pyonednn_q.onnx.graph_edit import GraphEdit
+from pyonednn_q.onnx.reference_operators import DOUBTS
+from pyonednn_q.qparams import QParams
+
+__all__ = [
+    "DOMAIN",
+    "CodedRows",
+    "as_real",
+    "coded_rows",
+    "is_on_codes",
+    "lstms_worth_codes",
+    "with_dynamic_lstms",
+    "with_real_weights",
+]
+
+Array = np.ndarray[Any, Any]
+Quantize: TypeAlias = Callable[[str, Array, int], tuple[Array, QParams]]
+DOMAIN = "com.microsoft"
+_WORTH = 64  # numbers of a state from which codes are faster (benchmarks/recurrences.py)
+
+_DIMS = 3  # of its weights
+_PLACES = ((1, 8), (2, 10))  # of codes, and of their scales, before zero points
+_LENGTHS, _PEEPHOLES = 4, 7
+
+
+class CodedRows(NamedTuple):
+    """Weights of 8 bits in ONNX's order.
+
+    Attributes
+    ----------
+    codes : (directions, 4 · hidden, inputs) ndarray of int8
+    scale : (directions, 4 · hidden) ndarray of float32
+        What a code is worth in each row.
+    """
+
+    codes: Array
+    scale: Array
+
+
+def coded_rows(node: GraphNode, constants: Mapping[str, Array]) -> tuple[CodedRows, ...] | None:
+    """Return weights of source and of states; None where they are no constants of s8 codes.
+
+    Parameters
+    ----------
+    node : GraphNode
+        A DynamicQuantizeLSTM.
+    constants : mapping of str to ndarray
+        Of its graph.
+    """
+    rows = []
+    for at, first in _PLACES:
+        known = _known(node, constants, at, first)
+        if known is None:
+            return None
+        codes, scale, point = known
+        wide = codes.astype(np.int16) - point.astype(np.int16)
+        if np.abs(wide).max(initial=0) > np.iinfo(np.int8).max:
+            return None
+        dims = codes.shape[0], codes.shape[2]
+        rows.append(
+            CodedRows(
+                np.ascontiguousarray(wide.astype(np.int8).swapaxes(1, 2)),
+                np.ascontiguousarray(np.broadcast_to(scale[:, 0], dims), np.float32),
+            )
+        )
+    return tuple(rows)
+
+
+def _known(
+    node: GraphNode, constants: Mapping[str, Array], at: int, first: int
+) -> tuple[Array, Array, Array] | None:
+    """Return codes, scales and zero points, all of three dims."""
+    codes, scale, point = (constants.get(node.input(each)) for each in (at, first, first + 1))
+    if codes is None or scale is None or point is None or codes.ndim != _DIMS:
+        return None
+    along = (-1, 1, scale.shape[-1] if scale.ndim > 1 else 1)
+    return codes, scale.reshape(along), point.reshape(along)
+
+
+def is_on_codes(node: GraphNode, constants: Mapping[str, Array]) -> bool:
+    """Tell whether a DynamicQuantizeLSTM is of the usual functions, and of s8 weights."""
+    if node.input(_LENGTHS) or node.input(_PEEPHOLES):
+        return False
+    usual = {node.inputs[0]: np.empty((0, 0, 0), np.float32)}
+    doubt = DOUBTS[node.row.means](replace(node, operator=node.row.means, domain=""), usual)
+    return not doubt and coded_rows(node, constants) is not None
+
+
+def as_real(edit: GraphEdit, node: GraphNode) -> GraphNode:
+    """Return a DynamicQuantizeLSTM as the LSTM of the real values of its weights.
+
+    That rounds neither source nor states. Constants are added to the graph.
+    """
+    reals = []
+    for at, first in _PLACES:
+        known = _known(node, edit.constants, at, first)
+        if known is None:
+            return node
+        codes, scale, point = known
+        shifted = (codes.astype(np.float32) - point.astype(np.float32)) * scale
+        wei = np.ascontiguousarray(shifted.swapaxes(1, 2))
+        reals.append(edit.constant(f"{_name(node)}:weights {at}", wei))
+    inputs = [node.inputs[0], *reals, *(node.input(at) for at in range(3, 8))]
+    while not inputs[-1]:
+        inputs.pop()
+    return replace(node, operator=node.row.means, inputs=tuple(inputs), domain="")
+
+
+def with_real_weights(graph: Graph, names: Callable[[str], bool] = lambda _: True) -> Graph:
+    """Return a graph whose LSTMs of codes are those of their real weights: all, or by name."""
+    edit = GraphEdit(graph)
+    for node in graph.nodes:
+        is_one = node.row is kinds.DYNAMIC_LSTM and names(node.name)
+        edit.nodes.append(as_real(edit, node) if is_one else node)
+    return edit.result()
+
+
+def lstms_worth_codes(graph: Graph) -> tuple[GraphNode, ...]:
+    """Return the LSTMs of floats whose products are faster of codes, and may be.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of floats, as `prepared` returns it.
+    """
+    return tuple(each for each in graph.nodes if _is_worth_codes(each, graph))
+
+
+def _is_worth_codes(node: GraphNode, graph: Graph) -> bool:
+    if node.row is not kinds.LSTM or node.inputs[0] in graph.constants:
+        return False
+    if node.input(_LENGTHS) or node.input(_PEEPHOLES) or node.attributes.get("layout", 0):
+        return False
+    known = [graph.constants.get(node.inputs[at]) for at, _ in _PLACES]
+    if any(each is None or each.dtype != np.float32 or each.ndim != _DIMS for each in known):
+        return False
+    hidden = 0 if known[1] is None else known[1].shape[2]
+    usual = {node.inputs[0]: np.empty((0, 0, 0), np.float32)}
+    return hidden >= _WORTH and not DOUBTS[node.row.name](node, usual)
+
+
+def with_dynamic_lstms(graph: Graph, names: Container[str], quantize: Quantize) -> Graph:
+    """Return a graph of which some LSTMs are of 8-bit weights.
+
+    Parameters
+    ----------
+    graph : Graph
+        Some of whose LSTMs are worth codes.
+    names : container of str
+        Names of those.
+    quantize : callable
+        From the name of a layer, real rows and the axis of what has a scale of its own to s8 codes
+        and what they mean.
+    """
+    edit = GraphEdit(graph)
+    opsets = graph.opsets
+    for node in graph.nodes:
+        if node.row is kinds.LSTM and node.name in names:
+            edit.nodes.append(_as_dynamic(edit, node, quantize))
+            opsets = {DOMAIN: 1, **opsets}
+        else:
+            edit.nodes.append(node)
+    return edit.result(opsets)
+
+
+def _as_dynamic(edit: GraphEdit, node: GraphNode, quantize: Quantize) -> GraphNode:
+    weights, numbers = [], []
+    for at, _ in _PLACES:
+        real = edit.constants[node.inputs[at]]
+        codes, q = quantize(node.name, real.reshape(-1, real.shape[2]), 0)
+        scale = np.broadcast_to(np.asarray(q.scale, np.float32), len(codes))
+        parts = {
+            "codes": np.ascontiguousarray(codes.reshape(real.shape).swapaxes(1, 2)),
+            "scale": scale.reshape(real.shape[:2]).copy(),
+            "point": np.zeros(real.shape[:2], np.int8),
+        }
+        own = [edit.constant(f"{node.inputs[at]}:{part}", each) for part, each in parts.items()]
+        weights.append(own[0])
+        numbers += own[1:]
+    inputs = (node.inputs[0], *weights, *(node.input(at) for at in range(3, 8)), *numbers)
+    how = MappingProxyType({name: v for name, v in node.attributes.items() if name != "layout"})
+    operator = kinds.DYNAMIC_LSTM.name.rpartition(".")[2]
+    return replace(node, operator=operator, inputs=inputs, domain=DOMAIN, attributes=how)
+
+
+def _name(node: GraphNode) -> str:
+    return next(filter(None, node.outputs))
