@@ -52,6 +52,47 @@ class Pass:
         return cls(core, f"{prod(dims)} values to {params.dtype}")
 
     @classmethod
+    def codes_by_range(
+        cls,
+        primitive: Prepared,
+        count: int,
+        inputs: tuple[str, ...],
+        *,
+        is_symmetric: bool,
+        offset: int,
+        rows: int,
+        unit: Sequence[float],
+    ) -> tuple[Pass, list[int]] | None:
+        """Return what makes codes of float32 values by their own range, for a primitive.
+
+        Its dst is bytes: codes first, which lie as the values do, then what they are worth. With
+        it, the byte at which each input of the primitive begins, and how many there are. None where
+        the primitive reads more.
+
+        Parameters
+        ----------
+        primitive : Prepared
+            What takes the codes.
+        count : int
+            How many values there are.
+        inputs : tuple of str
+            What each of its inputs is: as of `hot_making_codes`, or ``"operand"``, of which this
+            makes nothing.
+        is_symmetric, offset, rows, unit
+            As of `hot_making_codes`.
+        """
+        if primitive.core is None:
+            return None
+        taken = primitive.core.code_pass(
+            count, inputs=inputs, is_symmetric=is_symmetric, offset=offset, rows=rows, unit=unit
+        )
+        if taken is None:
+            return None
+        core, places = taken
+        text = f"{count} values to codes by their range"
+        return cls(core, text), places
+
+    @classmethod
     def look_up(
         cls,
         table: Array,

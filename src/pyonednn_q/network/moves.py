@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 _BYTES = ("u8", "s8")
-_SAME = np.arange(256).astype(np.uint8)
+SAME = np.arange(256).astype(np.uint8)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -170,7 +170,7 @@ class Slice:
             steps = (strides, [0] * len(dims), known(result))
             copy = Pass.arithmetic("mul", dims, steps, np.ones(1, np.float32))
         else:
-            copy = Pass.look_up(_SAME, dims, strides, known(result))
+            copy = Pass.look_up(SAME, dims, strides, known(result))
         at.add(copy, (begun,), dst, result)
 
 
@@ -211,7 +211,7 @@ class Repeat:
             dims += [dim, times]
             reads += [read, 0]
             writes += [write * times, write]
-        at.add(Pass.look_up(_SAME, dims, reads, writes), src, dst, result)
+        at.add(Pass.look_up(SAME, dims, reads, writes), src, dst, result)
 
 
 def known(spec: TensorSpec) -> tuple[int, ...]:
