@@ -196,6 +196,8 @@ def lookup_pass(
     dims: Sequence[int],
     strides: Sequence[Sequence[int]],
     product: tuple[float, tuple[int, int, int], tuple[bool, bool, bool]] | None = None,
+    sum: tuple[tuple[float, float, float], tuple[int, int, int], tuple[bool, bool, bool]]
+    | None = None,
 ) -> Pass: ...
 
 @final

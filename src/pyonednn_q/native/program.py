@@ -99,6 +99,7 @@ class Pass:
         dims: Sequence[int],
         *strides: Sequence[int],
         product: CodeProduct | None = None,
+        total: CodeSum | None = None,
     ) -> Pass:
         """Return dst = table[src], or table[first, second], by the codes' bytes.
 
@@ -110,11 +111,11 @@ class Pass:
             Of the index space.
         *strides : sequence of int
             Of each source, 0 where it is the same along a dimension, and of dst, which has no 0.
-        product : CodeProduct, optional
+        product, total : CodeProduct and CodeSum, optional
             What gives the same as a table of two for all pairs, and is faster.
         """
         steps = [list(each) for each in strides]
-        core = runtime.core.lookup_pass(table.tobytes(), list(dims), steps, product)
+        core = runtime.core.lookup_pass(table.tobytes(), list(dims), steps, product, total)
         return cls(core, f"table of {'x'.join(map(str, table.shape))} for {cross(dims)}")
 
     @classmethod
@@ -295,6 +296,11 @@ def _codes(params: QParams) -> tuple[float, int, str]:
 
 CodeProduct: TypeAlias = tuple[float, tuple[int, int, int], tuple[bool, bool, bool]]
 """scale, zero points of two factors and dst, and which of them are s8."""
+
+CodeSum: TypeAlias = tuple[
+    tuple[float, float, float], tuple[int, int, int], tuple[bool, bool, bool]
+]
+"""scales and zero points of two terms and dst, and which of them are s8."""
 
 Place: TypeAlias = tuple[int, int]
 """Where a tensor begins: buffer (0 the arena, 1 and on the arrays of a call), and byte in it."""
