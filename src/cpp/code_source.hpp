@@ -3,15 +3,18 @@
 #pragma once
 
 #include "memory.hpp"
+#include "pass.hpp"
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace pq {
 
 struct CodeSource {
-    // What an input of the primitive is: codes, or what they are worth where each call finds it.
-    // A map is -zero_point[row] * unit[column], in float32.
-    enum class Input { codes, scale, zero_point, map };
+    // What an input of the primitive is: codes, or what they are worth where each call finds it; or
+    // none of these. A map is -zero_point[row] * unit[column], in float32.
+    enum class Input { codes, scale, zero_point, map, operand };
 
     bool is_s8 = false;        // codes that are 128 less than those that the primitive takes
     bool is_dynamic = false;   // by the range of each row, as pyonednn_q.quantize.ranges says
@@ -24,14 +27,21 @@ struct CodeSource {
     std::vector<Input> inputs;   // of the primitive, in order
     std::vector<float> unit;
 
-    // Bytes of an input that is not the codes, for a dst of those dims; 0 if there is none.
+    // Bytes of an input that is not the codes, for a dst of those dims; 0 if it is not there.
     std::size_t nbytes(Input input, const Dims& dst) const;
+
+    // Where it begins in what codes are worth, and bytes of all of that.
+    std::size_t place(Input input) const;
+    std::size_t worth_nbytes() const { return rows * (unit.size() + 4) * sizeof(float); }
 };
 
-// Codes of one call's values, in memory of the pool, and what they are worth.
+// Codes of one call's values, and what they are worth: in memory of the pool, or of another.
 class MadeCodes {
 public:
     MadeCodes(const CodeSource& source, const void* values, std::size_t count);
+    // Of `count` and `source.worth_nbytes()` bytes.
+    MadeCodes(const CodeSource& source, const void* values, std::size_t count, void* codes,
+              void* worth);
     ~MadeCodes();
     MadeCodes(const MadeCodes&) = delete;
     MadeCodes& operator=(const MadeCodes&) = delete;
@@ -42,6 +52,9 @@ public:
     bool make() const;
 
 private:
+    MadeCodes(const CodeSource& source, const void* values, std::size_t count, AlignedBuffer codes,
+              AlignedBuffer worth);
+
     void shift() const;
     bool find_scales() const;
     void fill_map() const;
@@ -49,9 +62,16 @@ private:
     const CodeSource& source_;
     const void* values_;
     std::size_t count_;
-    AlignedBuffer codes_, worth_; // worth: the map, if any; scale, zero point, lo, hi of each row
+    std::optional<AlignedBuffer> kept_codes_, kept_worth_;
+    void* codes_;
     float *map_, *scales_, *lo_, *hi_;
     std::int32_t* points_;
 };
+
+// A pass of values that writes codes, and behind them, from a cache line on, what they are worth,
+// as the source says; and the byte at which each of the source's inputs begins (of an operand: 0),
+// the last: how many there are. Its run throws ArgumentError where values are not finite, or their
+// range has no scale.
+std::pair<Pass, std::vector<std::size_t>> code_pass(CodeSource source, std::size_t count);
 
 } // namespace pq

@@ -24,8 +24,9 @@ constexpr std::size_t gates_at_once = 2048;
 // What a row does: of one source or two.
 class Table {
 public:
-    Table(std::vector<std::uint8_t> entries, const std::optional<Product>& product)
-        : entries_(std::move(entries)), product_(product), look_up_(best_lookup()) {
+    Table(std::vector<std::uint8_t> entries, const std::optional<Product>& product,
+          const std::optional<CodeSum>& sum)
+        : entries_(std::move(entries)), product_(product), sum_(sum), look_up_(best_lookup()) {
         for (std::size_t i = 0; i < bytes_of_table; ++i)
             is_copy_ = is_copy_ && entries_[i] == i;
         is_copy_ = is_copy_ && entries_.size() == bytes_of_table;
@@ -44,6 +45,8 @@ public:
             return row(part, second, second_step, y, dst_step, count);
         }
         const std::uint8_t* const table = entries_.data();
+        if (sum_ && first_step == 1 && second_step == 1 && dst_step == 1)
+            return add_codes(*sum_, first, second, y, count);
         if (product_ && first_step == 1 && second_step == 1 && dst_step == 1) {
             constexpr std::size_t most = 256;
             float factors[most];
@@ -94,6 +97,7 @@ private:
 
     std::vector<std::uint8_t> entries_;
     std::optional<Product> product_;
+    std::optional<CodeSum> sum_;
     Lookup look_up_;
     bool is_copy_ = true;
 };
@@ -218,14 +222,15 @@ Pass quantize_pass(std::size_t images, std::size_t channels, std::size_t places,
 }
 
 Pass lookup_pass(std::vector<std::uint8_t> table, const Dims& dims,
-                 const std::vector<Dims>& strides, const std::optional<Product>& product) {
+                 const std::vector<Dims>& strides, const std::optional<Product>& product,
+                 const std::optional<CodeSum>& sum) {
     check_table(strides.size(), table.size());
     check_space(dims, strides, strides.size());
     Pass pass;
     for (const Dims& each : strides)
         pass.tensors.push_back({reach_of(dims, each, 8), 1});
     check_apart(dims, strides.back());
-    const auto entries = std::make_shared<const Table>(std::move(table), product);
+    const auto entries = std::make_shared<const Table>(std::move(table), product, sum);
     pass.run = [entries, rows = rows_of(dims, strides)](char* const* tensors) {
         run_lookup(*entries, rows, tensors);
     };

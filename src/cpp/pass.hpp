@@ -38,10 +38,11 @@ Pass quantize_pass(std::size_t images, std::size_t channels, std::size_t places,
 
 // dst[i] = table[src[i]], or table[256 · first[i] + second[i]] of two sources: bytes, in an index
 // space of any dims, where strides of sources may be 0. strides: of each source, and of dst, whose
-// elements lie apart from each other. product: what gives the same as the table of two for all
+// elements lie apart from each other. product, sum: what gives the same as the table of two for all
 // pairs of bytes, and is faster.
 Pass lookup_pass(std::vector<std::uint8_t> table, const Dims& dims,
-                 const std::vector<Dims>& strides, const std::optional<Product>& product);
+                 const std::vector<Dims>& strides, const std::optional<Product>& product,
+                 const std::optional<CodeSum>& sum);
 
 // What a code of 8 bits is worth.
 struct Codes {

@@ -232,7 +232,7 @@ py::object Prepared::run_into(void** data, PyObject* residual, PyObject* out,
     return execute_once(data, before, codes) ? dst : refused();
 }
 
-bool Prepared::reads_only(const CodeSource& source) const {
+bool Prepared::reads_only(const CodeSource& source, bool and_operands) const {
     using Input = CodeSource::Input;
     const Slot& codes = slots_[0];
     bool all = source.inputs.size() == inputs() && inputs() > 0 && inputs() < most_slots &&
@@ -241,6 +241,7 @@ bool Prepared::reads_only(const CodeSource& source) const {
     for (std::size_t i = 1; all && i < inputs(); ++i) {
         const Slot& slot = slots_[i];
         const Input input = source.inputs[i];
+        if (input == Input::operand && and_operands) continue;
         all = input != Input::codes && !slot.copied() && slot.is_row_major() &&
               slot.extent == source.nbytes(input, slots_.back().layout.dims());
     }

@@ -35,8 +35,8 @@ public:
     py::object run_if_source_fits(const CodeSource& source, PyObject* src, PyObject* residual,
                                   PyObject* out);
 
-    // Whether all inputs are what a source brings along, row after row.
-    bool reads_only(const CodeSource& source) const;
+    // Whether all inputs are what a source brings along, row after row; or, too, operands.
+    bool reads_only(const CodeSource& source, bool and_operands = false) const;
 
     // Whether the first input is s8.
     bool takes_signed() const { return slots_[0].layout.dtype() == dnnl_s8; }

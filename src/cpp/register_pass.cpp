@@ -36,28 +36,42 @@ Pass mean_from_python(std::size_t images, std::size_t places, std::size_t channe
 }
 
 using Points = std::tuple<std::int32_t, std::int32_t, std::int32_t>;
-using Scaled = std::tuple<float, Points, std::tuple<bool, bool, bool>>; // the last: which are s8
+using AreSigned = std::tuple<bool, bool, bool>;
+using Scaled = std::tuple<float, Points, AreSigned>; // the last: which are s8
+using Summed = std::tuple<std::array<float, 3>, Points, AreSigned>;
+
+// Zero points and flips of what computes with bytes.
+template <typename Arithmetic>
+void set_codes(const char* argument, Arithmetic& of, const Points& points,
+               const AreSigned& are_signed) {
+    const auto [x, g, y] = points;
+    const auto [is_x, is_g, is_y] = are_signed;
+    of.zero_point = {x, g, y};
+    const std::array<bool, 3> is_signed{is_x, is_g, is_y};
+    for (std::size_t i = 0; i < is_signed.size(); ++i) {
+        of.flip[i] = is_signed[i] ? 0x80 : 0;
+        std::int32_t& point = of.zero_point[i];
+        const std::string got = std::to_string(point);
+        point += of.flip[i];
+        if (point < 0 || point > 0xff)
+            throw ArgumentFault("ArgumentError", argument, got, "zero points that are codes");
+    }
+}
 
 Pass lookup_from_python(const py::bytes& table, const Dims& dims, const std::vector<Dims>& strides,
-                        const std::optional<Scaled>& given) {
+                        const std::optional<Scaled>& scaled, const std::optional<Summed>& summed) {
     const auto entries = static_cast<std::string_view>(table);
     std::optional<Product> product;
-    if (given) {
-        const auto& [scale, points, are_signed] = *given;
-        const auto [x, g, y] = points;
-        const auto [is_x, is_g, is_y] = are_signed;
-        product = Product{scale, {x, g, y}, {}};
-        const std::array<bool, 3> is_signed{is_x, is_g, is_y};
-        for (std::size_t i = 0; i < is_signed.size(); ++i) {
-            product->flip[i] = is_signed[i] ? 0x80 : 0;
-            std::int32_t& point = product->zero_point[i];
-            const std::string got = std::to_string(point);
-            point += product->flip[i];
-            if (point < 0 || point > 0xff)
-                throw ArgumentFault("ArgumentError", "product", got, "zero points that are codes");
-        }
+    if (scaled) {
+        product.emplace().scale = std::get<0>(*scaled);
+        set_codes("product", *product, std::get<1>(*scaled), std::get<2>(*scaled));
     }
-    return lookup_pass({entries.begin(), entries.end()}, dims, strides, product);
+    std::optional<CodeSum> sum;
+    if (summed) {
+        sum.emplace().scale = std::get<0>(*summed);
+        set_codes("sum", *sum, std::get<1>(*summed), std::get<2>(*summed));
+    }
+    return lookup_pass({entries.begin(), entries.end()}, dims, strides, product, sum);
 }
 
 } // namespace
@@ -67,7 +81,8 @@ void register_pass(py::module_& m) {
     m.def("quantize_pass", &quantize_from_python, py::arg("images"), py::arg("channels"),
           py::arg("places"), py::arg("dst"), "Codes of float32 values, with channels last.");
     m.def("lookup_pass", &lookup_from_python, py::arg("table"), py::arg("dims"), py::arg("strides"),
-          py::arg("product") = py::none(), "Bytes by a table, of one source or two.");
+          py::arg("product") = py::none(), py::arg("sum") = py::none(),
+          "Bytes by a table, of one source or two.");
     m.def("mean_pass", &mean_from_python, py::arg("images"), py::arg("places"), py::arg("channels"),
           py::arg("src"), py::arg("dst"), "Codes of the mean over all places, channels last.");
     m.def("layer_norm_pass", &layer_norm_pass, py::arg("rows"), py::arg("epsilon"), py::arg("gain"),

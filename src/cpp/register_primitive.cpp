@@ -40,7 +40,8 @@ CodeSource::Input input_from(const std::string& name) {
     const std::map<std::string, Input> known{{"src", Input::codes},
                                              {"src_scale", Input::scale},
                                              {"src_zero_point", Input::zero_point},
-                                             {"acc_map", Input::map}};
+                                             {"acc_map", Input::map},
+                                             {"operand", Input::operand}};
     const auto found = known.find(name);
     if (found == known.end())
         throw ArgumentFault("ArgumentError", "inputs", name, "what a source brings along");
@@ -49,11 +50,9 @@ CodeSource::Input input_from(const std::string& name) {
 
 // `params`: of a scale and a zero point; or none, and each row's range is found. `is_s8`: of codes,
 // which need neither.
-py::object make_hot_call_making_codes(const py::object& prepared,
-                                      const std::vector<std::string>& inputs,
-                                      std::optional<std::pair<float, std::int32_t>> params,
-                                      bool is_symmetric, std::int32_t offset, std::size_t rows,
-                                      std::vector<float> unit, bool is_s8) {
+CodeSource code_source(const std::vector<std::string>& inputs,
+                       std::optional<std::pair<float, std::int32_t>> params, bool is_symmetric,
+                       std::int32_t offset, std::size_t rows, std::vector<float> unit, bool is_s8) {
     CodeSource source;
     source.is_s8 = is_s8;
     source.is_dynamic = !is_s8 && !params.has_value();
@@ -67,7 +66,30 @@ py::object make_hot_call_making_codes(const py::object& prepared,
         source.inputs.push_back(input_from(name));
     if (rows == 0 || (rows > 1 && !source.is_dynamic))
         throw ArgumentFault("ArgumentError", "rows", std::to_string(rows), "1, or a range each");
-    return hot_call_making_codes(prepared, std::move(source));
+    return source;
+}
+
+py::object make_hot_call_making_codes(const py::object& prepared,
+                                      const std::vector<std::string>& inputs,
+                                      std::optional<std::pair<float, std::int32_t>> params,
+                                      bool is_symmetric, std::int32_t offset, std::size_t rows,
+                                      std::vector<float> unit, bool is_s8) {
+    return hot_call_making_codes(prepared, code_source(inputs, params, is_symmetric, offset, rows,
+                                                       std::move(unit), is_s8));
+}
+
+// None where the primitive reads anything else.
+std::optional<std::pair<Pass, std::vector<std::size_t>>>
+make_code_pass(const Prepared& prepared, std::size_t count, const std::vector<std::string>& inputs,
+               bool is_symmetric, std::int32_t offset, std::size_t rows, std::vector<float> unit) {
+    CodeSource source =
+            code_source(inputs, std::nullopt, is_symmetric, offset, rows, std::move(unit), false);
+    if (!prepared.reads_only(source, true)) return std::nullopt;
+    if (count == 0 || count % rows != 0)
+        throw ArgumentFault("ArgumentError", "count", std::to_string(count), "whole rows");
+    bytes_of_floats("count", 1, count);
+    source.is_signed = prepared.takes_signed();
+    return code_pass(std::move(source), count);
 }
 
 bool next_without_gil(Candidate& self) {
@@ -104,6 +126,9 @@ void register_primitive(py::module_& m) {
                  py::arg("inputs"), py::arg("params"), py::arg("is_symmetric"), py::arg("offset"),
                  py::arg("rows"), py::arg("unit"), py::arg("is_s8"),
                  "f(src, residual or None, out or None) -> the same, of what codes are made of.")
+            .def("code_pass", &make_code_pass, py::arg("count"), py::kw_only(), py::arg("inputs"),
+                 py::arg("is_symmetric"), py::arg("offset"), py::arg("rows"), py::arg("unit"),
+                 "What makes codes of values by their range, and where each input lies in its dst.")
             .def("time_calls", &Prepared::time_calls, py::arg("arrays"), py::arg("calls"),
                  "Seconds of that many executions in a C++ loop.")
             .def_property_readonly("copied", &Prepared::copied,

@@ -115,6 +115,16 @@ class Prepared:
         unit: Sequence[float],
         is_s8: bool,
     ) -> Callable[..., Any] | None: ...
+    def code_pass(
+        self,
+        count: int,
+        *,
+        inputs: Sequence[str],
+        is_symmetric: bool,
+        offset: int,
+        rows: int,
+        unit: Sequence[float],
+    ) -> tuple[Pass, list[int]] | None: ...
     @property
     def scratchpad_bytes(self) -> int: ...
     @property
@@ -188,6 +198,8 @@ def lookup_pass(
     dims: Sequence[int],
     strides: Sequence[Sequence[int]],
     product: tuple[float, tuple[int, int, int], tuple[bool, bool, bool]] | None = None,
+    sum: tuple[tuple[float, float, float], tuple[int, int, int], tuple[bool, bool, bool]]
+    | None = None,
 ) -> Pass: ...
 
 @final

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pyonednn_q as pq
 from pyonednn_q.network import Lookup, Network, Node
-from pyonednn_q.network.code_products import product_of
+from pyonednn_q.network.code_products import product_of, sum_of
 
 Array = np.ndarray[Any, Any]
 KINDS = [(a, b, c) for a in ("uint8", "int8") for b in ("uint8", "int8") for c in ("uint8", "int8")]
@@ -118,3 +119,46 @@ def test_results_are_those_of_the_table(
     np.testing.assert_array_equal(net(x, g)["y"], table[both[0], both[1]])
     swapped = Network(["x", "g"], [Node("y", Lookup(table.T.copy()), ("g", "x"))], ["y"])
     np.testing.assert_array_equal(swapped(x, g)["y"], table[both[0], both[1]])
+
+
+@pytest.mark.parametrize("kinds", KINDS)
+def test_sums_give_every_entry_in_every_layout(kinds: tuple[str, str, str]) -> None:
+    """As arithmetic where rows lie side by side, else as the table: the same, for all pairs."""
+    rng = np.random.default_rng(KINDS.index(kinds))
+    params = [
+        pq.QParams(float(np.float32(rng.uniform(0.01, 0.1))), int(point), short(kind))
+        for kind, point in zip(
+            kinds, (rng.integers(np.iinfo(k).min, np.iinfo(k).max + 1) for k in kinds), strict=True
+        )
+    ]
+    reals = [
+        (codes(kind).astype(np.float32) - np.float32(q.zero_point)) * np.float32(q.scale)
+        for kind, q in zip(kinds[:2], params[:2], strict=True)
+    ]
+    levels = np.rint(np.add.outer(*reals) / np.float32(params[2].scale)) + params[2].zero_point
+    ends = np.iinfo(kinds[2])
+    table = np.clip(levels, ends.min, ends.max).astype(kinds[2])
+    assert sum_of(table, params[0], params[1], params[2]) is not None
+    adds = (params[0], params[1], params[2])
+    both = np.meshgrid(codes(kinds[0]), codes(kinds[1]), indexing="ij")
+    x, g = (np.ascontiguousarray(each).reshape(1, 4, 64, 256) for each in both)
+    network = Network(["x", "g"], [Node("y", Lookup(table, adds), ("x", "g"))], ["y"])
+    np.testing.assert_array_equal(network(x, g)["y"].reshape(256, 256), table, strict=True)
+    last = np.ascontiguousarray(g.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    np.testing.assert_array_equal(network(x, last)["y"].reshape(256, 256), table)
+    one = network(x, g[:, :, :, :1])["y"]
+    np.testing.assert_array_equal(one, table[x.view("u1"), g[:, :, :, :1].view("u1")])
+
+
+def test_other_tables_are_no_sums() -> None:
+    """One entry is another, or the scales are: the table counts."""
+    q = pq.QParams(0.5, 3, "u8")
+    places = np.arange(256).astype(np.float32)
+    sums = np.clip(np.add.outer(places - 3, places - 3) + 3, 0, 255).astype(np.uint8)
+    assert sum_of(sums, q, q, q) is not None
+    assert sum_of(sums, q, q, pq.QParams(0.5, 4, "u8")) is None
+    sums[7, 9] += 1
+    assert sum_of(sums, q, q, q) is None
+    x, g = (np.full((1, 64), each, np.uint8) for each in (7, 9))
+    network = Network(["x", "g"], [Node("y", Lookup(sums, (q, q, q)), ("x", "g"))], ["y"])
+    assert (network(x, g)["y"] == sums[7, 9]).all()

@@ -54,12 +54,54 @@ class Pass:
         return cls(core, f"{prod(dims)} values to {params.dtype}")
 
     @classmethod
+    def codes_by_range(
+        cls,
+        primitive: Prepared,
+        count: int,
+        inputs: tuple[str, ...],
+        *,
+        is_symmetric: bool,
+        offset: int,
+        rows: int,
+        unit: Sequence[float],
+    ) -> tuple[Pass, list[int]] | None:
+        """Return what makes codes of float32 values by their own range, for a primitive.
+
+        Its dst is bytes: codes first, which lie as the values do, then what they are worth. With
+        it, the byte at which each input of the primitive begins, and how many there are. None where
+        the primitive reads more.
+
+        Parameters
+        ----------
+        primitive : Prepared
+            What takes the codes.
+        count : int
+            How many values there are.
+        inputs : tuple of str
+            What each of its inputs is: as of `hot_making_codes`, or ``"operand"``, of which this
+            makes nothing.
+        is_symmetric, offset, rows, unit
+            As of `hot_making_codes`.
+        """
+        if primitive.core is None:
+            return None
+        taken = primitive.core.code_pass(
+            count, inputs=inputs, is_symmetric=is_symmetric, offset=offset, rows=rows, unit=unit
+        )
+        if taken is None:
+            return None
+        core, places = taken
+        text = f"{count} values to codes by their range"
+        return cls(core, text), places
+
+    @classmethod
     def look_up(
         cls,
         table: Array,
         dims: Sequence[int],
         *strides: Sequence[int],
         product: CodeProduct | None = None,
+        total: CodeSum | None = None,
     ) -> Pass:
         """Return dst = table[src], or table[first, second], by the codes' bytes.
 
@@ -72,11 +114,11 @@ class Pass:
         *strides : sequence of int
             Strides of each source, 0 where it is the same along a dimension, and of dst, which has
             no 0.
-        product : CodeProduct, optional
+        product, total : CodeProduct and CodeSum, optional
             What gives the same as a table of two for all pairs, and is faster.
         """
         steps = [list(each) for each in strides]
-        core = runtime.core.lookup_pass(table.tobytes(), list(dims), steps, product)
+        core = runtime.core.lookup_pass(table.tobytes(), list(dims), steps, product, total)
         return cls(core, f"table of {'x'.join(map(str, table.shape))} for {cross(dims)}")
 
     @classmethod
@@ -263,6 +305,11 @@ def _codes(params: QParams) -> tuple[float, int, str]:
 
 CodeProduct: TypeAlias = tuple[float, tuple[int, int, int], tuple[bool, bool, bool]]
 """scale, zero points of two factors and dst, and which of them are s8."""
+
+CodeSum: TypeAlias = tuple[
+    tuple[float, float, float], tuple[int, int, int], tuple[bool, bool, bool]
+]
+"""scales and zero points of two terms and dst, and which of them are s8."""
 
 Place: TypeAlias = tuple[int, int]
 """Where a tensor begins: buffer (0 the arena, 1 and on the arrays of a call), and byte in it."""

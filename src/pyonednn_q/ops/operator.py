@@ -19,12 +19,15 @@ from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.definition import Definition
 from pyonednn_q.ops.on_primitives import OnPrimitives
 from pyonednn_q.ops.requantized import Requantized
+from pyonednn_q.ops.source import codes_for
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.dtypes import DType
+    from pyonednn_q.native import Prepared
+    from pyonednn_q.native.program import Pass
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.settings import Settings
     from pyonednn_q.qparams import QParams
@@ -117,6 +120,29 @@ class Operator(HotCallable, Definition, hot=True):
         if min(dims, default=0) < 0:
             raise ShapeError("src_dims", str(dims), "no negative dimension")
         return self._runner.prepare(self, dims, src_dtype)
+
+    def making_codes(self, src_dims: Dims) -> tuple[Prepared, Pass, list[int]] | None:
+        """Return the primitive of a dynamic source, and a pass of C++ that makes what it reads.
+
+        Parameters
+        ----------
+        src_dims : tuple of int
+            Of the source.
+
+        Returns
+        -------
+        (Prepared, Pass, list of int) or None
+            With the bytes of the pass's dst: at which each input of the primitive begins (0 for an
+            operand), and how many there are. None without a dynamic source, and where Python does
+            more.
+        """
+        dynamic, runner = self.settings.dynamic, self._runner
+        if dynamic is None or isinstance(runner, Requantized):
+            return None
+        ready = runner.ready_for(self, src_dims, dynamic.dtype)
+        rows = 1 if dynamic.extent == "per_tensor" else self._rows(src_dims)
+        dims = src_dims, self._dst_dims(src_dims, ready.planned)
+        return codes_for(ready, dynamic, self.weights.parts, rows, dims)
 
     def clear(self) -> None:
         """Let go of primitives and packed weights; calls that come make them again."""

@@ -30,6 +30,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.stages import SRC
 from pyonednn_q.errors import ArgumentError, OneDNNError, SaturationError
 from pyonednn_q.native.passes import as_rows, quantize, ranges
+from pyonednn_q.native.program import Pass
 from pyonednn_q.ops.staged import Quantizer, SourceLevels
 from pyonednn_q.primitive.dense_facts import ACC_MAP, SRC_SCALE, SRC_ZERO_POINT
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pyonednn_q.native import Prepared
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.ready import Ready
+    from pyonednn_q.ops.weights import Parts
 
 OFFSET = 128
 _AS_U8 = "s8 source as u8, 128 more, and so its zero point: "
@@ -260,17 +262,11 @@ def _made(
     ready: Ready, planned: Planned, params: object, rows: int, dims: tuple[Dims, Dims]
 ) -> Callable[..., Any] | None:
     """Return what makes codes of float32 as `params` say; without them, codes as u8 of s8 ones."""
-    inputs = planned.inputs
+    inputs, unit = planned.inputs, _unit(ready)
     # Leaves of a chain may have any name where no range takes it.
     known = _BY_RANGE if isinstance(params, Dynamic) else {SRC}
-    if inputs is None or not known.issuperset((*inputs, *planned.leaves)):
+    if inputs is None or not known.issuperset((*inputs, *planned.leaves)) or unit is None:
         return None
-    unit: list[float] = []
-    if ACC_MAP in inputs:
-        # That of a tensor is scaled, too.
-        if ready.unit_map is None or planned.plan.facts.src_later != "per_row":
-            return None
-        unit = ready.unit_map.reshape(-1).tolist()
     primitive = _seen(planned, *dims)
     if primitive is None:
         return None
@@ -287,6 +283,62 @@ def _made(
         unit=unit,
         is_s8=params is None,
     )
+
+
+def codes_for(
+    ready: Ready, dynamic: Dynamic, parts: Parts | None, rows: int, dims: tuple[Dims, Dims]
+) -> tuple[Prepared, Pass, list[int]] | None:
+    """Return the primitive of a dynamic source, and a pass of C++ that makes what it reads.
+
+    Parameters
+    ----------
+    ready : Ready
+        What says how codes reach the primitive.
+    dynamic : Dynamic
+        How the source is quantized.
+    parts : Parts or None
+        Which of its channels are repeated, if any: codes are made of what is there once.
+    rows : int
+        How many have a range of their own.
+    dims : (tuple of int, tuple of int)
+        Of the source and of a result, as the caller has them.
+
+    Returns
+    -------
+    (Prepared, Pass, list of int) or None
+        With the bytes of the pass's dst: at which each input of the primitive begins (0 for an
+        operand), and how many there are. None where more runs than the primitive, and where C++
+        does not make what it reads.
+    """
+    planned, unit = ready.planned, _unit(ready)
+    if planned.inputs is None or unit is None:
+        return None
+    count = prod(dims[0])
+    primitive = _seen(planned, dims[0] if parts is None else parts.dims(dims[0]), dims[1])
+    if primitive is None or primitive.kind == "none":
+        return None
+    codes_pass = Pass.codes_by_range(
+        primitive,
+        count,
+        tuple(name if name in _BY_RANGE else "operand" for name in planned.inputs),
+        is_symmetric=dynamic.is_symmetric,
+        offset=OFFSET if ready.is_unsigned else 0,
+        rows=rows,
+        unit=unit,
+    )
+    return None if codes_pass is None else (primitive, *codes_pass)
+
+
+def _unit(ready: Ready) -> list[float] | None:
+    """Return what a map's zero points are multiplied by, if any; None where C++ makes no map."""
+    planned = ready.planned
+    if planned.inputs is None or ACC_MAP not in planned.inputs:
+        return []
+    # That of a tensor is scaled, too.
+    if ready.unit_map is None or planned.plan.facts.src_later != "per_row":
+        return None
+    unit: list[float] = ready.unit_map.reshape(-1).tolist()
+    return unit
 
 
 def _seen(planned: Planned, src_dims: Dims, dst_dims: Dims) -> Prepared | None:
