@@ -21,7 +21,7 @@ from pyonednn_q.onnx.float_types import FLOAT_TYPES, Floats, Values, float_types
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_writer import save
-from pyonednn_q.onnx.open_quantizers import at_lengths, opened
+from pyonednn_q.onnx.open_quantizers import at_inputs, opened
 from pyonednn_q.onnx.quantized_form import (
     QuantizerPlacement,
     codes_name,
@@ -46,7 +46,7 @@ class Calibration:
     Parameters
     ----------
     source : Graph
-        Without quantizers. Lengths of its inputs may be open: those of `inputs` say where
+        Without quantizers. Lengths of its inputs, and branches, may be open: `inputs` decide where
         quantizers go.
     ranges : mapping of str to (lo, hi)
         Of its real tensors, in their units.
@@ -80,7 +80,7 @@ class Calibration:
         floats: Floats = (),
         quantizers: Quantizers = PLAIN,
     ) -> None:
-        known = at_lengths(source, {name: array.shape for name, array in inputs.items()})
+        known = at_inputs(source, inputs)
         self.source = source
         self.layers = tuple(node.name for node in layers_of(known))
         self.ranges = MappingProxyType(dict(ranges))
@@ -113,9 +113,9 @@ class Calibration:
     @property
     def network(self) -> Network:
         """The INT8 model as a network, compiled for the dims of the first batch."""
-        dims = {name: array.shape for name, array in self._inputs.items()}
         model = self.model()
-        return (model.bound(dims) if self.source.symbols else model).network()
+        model.run(self._inputs)
+        return model.network()
 
     def save(self, file: str | os.PathLike[str], *, form: str = "qdq") -> None:
         """Write the model with its quantizers; `pyonednn_q.load` makes the same calls of it.

@@ -15,6 +15,7 @@ from pyonednn_q.expr.steps import Chain
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.chain_reader import ChainReader
+from pyonednn_q.onnx.choices import choice_of
 from pyonednn_q.onnx.dynamic_layers import dynamic_layer
 from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, float_type
@@ -69,7 +70,8 @@ def fuse(
     -------
     FusedGraph
         Layers with all that follows them, operations on codes between them, and the nodes that run
-        as they are, each with its reason. Of a graph with open lengths: what `Model` makes that of.
+        as they are, each with its reason. Of a graph with open lengths, or with branches that calls
+        choose: what `Model` makes that of.
     """
     instance("graph", graph, Graph)
     flag("exact_rounding", exact_rounding)
@@ -78,10 +80,10 @@ def fuse(
     types = named("floats", floats, str)
     for name, dtype in types.items():
         one_of(f"floats[{shown(name)}]", dtype, FLOAT_TYPES)
-    if graph.symbols:
+    plain, changes = (graph, ()) if graph.symbols else prepared(graph)
+    if plain.symbols or choice_of(plain) is not None:
         same = {"exact_rounding": exact_rounding, "keep_rounding": keep_rounding}
-        return FusedGraph.unbound(graph, {**same, "floats": types, "saturation": saturation})
-    plain, changes = prepared(graph)
+        return FusedGraph.unbound(plain, {**same, "floats": types, "saturation": saturation})
     view = GraphView(plain)
     layers = LayerReader(
         view, exact_rounding=exact_rounding, keep_rounding=keep_rounding, saturation=saturation
@@ -130,7 +132,7 @@ class _Fusion:
         self._fold()
         warn(self._saturating, self._saturation)
         nodes = self._needed()
-        names = {name for node in nodes for name in node.reads} | set(graph.outputs)
+        names = {n for node in nodes for n in node.reads} | {*graph.inputs, *graph.outputs}
         return FusedGraph(
             nodes=tuple(nodes),
             constants=_only(self._constants, names | _read_by_parts(nodes)),

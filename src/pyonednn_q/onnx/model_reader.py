@@ -25,7 +25,13 @@ from pyonednn_q.onnx.half_precision import in_float32
 from pyonednn_q.onnx.opset_raising import RAISED_FROM, RAISED_TO, OpsetRaiser
 from pyonednn_q.onnx.saved_options import options_of
 from pyonednn_q.onnx.shape_inference import ranks, with_tensors
-from pyonednn_q.onnx.subgraphs import WITH_GRAPHS, captured, check_graphs, check_inlined
+from pyonednn_q.onnx.subgraphs import (
+    WITH_GRAPHS,
+    captured,
+    check_graphs,
+    check_inlined,
+    with_names_apart,
+)
 from pyonednn_q.onnx.tensor_reader import MOST_DIMS, TensorReader, refused
 from pyonednn_q.onnx.wire import count_fields, fields_of
 from pyonednn_q.shown import install, shortened, shown
@@ -193,7 +199,7 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
         tensors={},
         symbols=symbols,
     )
-    graph = with_tensors(_raised(graph))
+    graph = with_tensors(_raised(with_names_apart(graph)))
     wide = in_float32(graph)
     return graph if wide is graph else with_tensors(wide)
 
