@@ -177,6 +177,7 @@ SOFTMAX = Kind(
     emulated="softmax",
     older=(13, "softmax"),
 )
+LOG_SOFTMAX = Kind("LogSoftmax", axis_since=13, older=(13, "softmax"))
 LAYER_NORM = Kind("LayerNormalization", since=17, ours="LayerNorm", bound="layer_norm")
 
 # Pools and means.
@@ -286,7 +287,6 @@ _OTHERS = (
     Kind("TopK", reads=(10, ("k",))),
     *(Kind(name, since=9, grows=True) for name in ("ConstantOfShape", "OneHot")),
     Kind("Range", since=11, grows=True),
-    Kind("LogSoftmax", axis_since=13, older=(13, "softmax")),
     Kind("Hardmax", axis_since=13, older=(13, "softmax")),
 )
 # By opset: what runs by its definition in Python, and nobody asks more of.

@@ -70,6 +70,11 @@ def selection_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
     srcs = tuple(name for at, name in enumerate(what.inputs) if name and at not in constants)
     if what.row is kinds.WHERE and 0 in constants:
         return _chosen(what, constants, graph, srcs)
+    if what.row is kinds.XOR and constants and len(srcs) == 1:
+        (mask,) = constants.values()
+        asked, number = np.asarray(~mask, np.int32), f"{dst}: number"
+        is_equal = Compare("equal", "int32", asked)  # what is not its opposite
+        return [Node(number, NumberCast("bool", "int32"), srcs), Node(dst, is_equal, number)]
     operation = _operation(what, constants, graph, computed)
     is_turned = what.row in _COMPARISONS and _COMPARISONS[what.row][1]
     return [] if operation is None else [Node(dst, operation, srcs[::-1] if is_turned else srcs)]
