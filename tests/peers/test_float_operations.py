@@ -189,36 +189,6 @@ def test_products_of_two_tensors(dims: Any) -> None:
     np.testing.assert_allclose(result, wanted, rtol=0, atol=4 * 25 * 2.0**-23)
 
 
-@pytest.mark.parametrize("names", [["x", "c"], ["c", "x"]])
-def test_products_with_a_constant_stack(names: list[str]) -> None:
-    x, stack = floats(2, 3, 4, 4), floats(3, 4, 4)
-    result, wanted, _ = compiled(([make("MatMul", names, ["y"])], {"x": x}, {"c": stack}))
-    # Four products of numbers below 5, in another order.
-    np.testing.assert_allclose(result, wanted, rtol=0, atol=4 * 25 * 2.0**-23)
-
-
-@pytest.mark.parametrize("axis", [1, -1])
-def test_logarithms_of_softmax(axis: int) -> None:
-    """Where a probability is below float32's numbers, too."""
-    x = 50 * IMAGE
-    result, _, _ = compiled(([make("LogSoftmax", ["x"], ["y"], axis=axis)], {"x": x}, {}))
-    less = x.astype(np.float64) - x.max(axis=axis, keepdims=True)
-    real = less - np.log(np.exp(less).sum(axis=axis, keepdims=True))
-    # The difference and the last subtraction are rounded; 8 units of the logarithm, as functions.
-    bound = 2.0**-24 * (2 * np.abs(real) + 8 * np.log(x.shape[axis]) + 1)
-    assert np.all(np.abs(result - real) <= bound)
-
-
-@pytest.mark.parametrize("mask", [np.array([[True], [False]]), np.array(True)])
-@pytest.mark.parametrize("is_first", [True, False])
-def test_conditions_that_differ_from_constants(mask: Array, is_first: bool) -> None:
-    x = np.array([[True, False, True]])
-    names = ["c", "x"] if is_first else ["x", "c"]
-    nodes = [make("Xor", names, ["y"])]
-    result, wanted, _ = compiled((nodes, {"x": x}, {"c": mask}), x=BOOL, y=BOOL)
-    np.testing.assert_array_equal(result, wanted)
-
-
 @pytest.mark.parametrize("axis", [1, -1])
 def test_softmax_of_floats(axis: int) -> None:
     result, wanted, _ = compiled(([make("Softmax", ["x"], ["y"], axis=axis)], ONE, {}))

@@ -88,7 +88,7 @@ class Calibration:
         self.quantizers = quantizers
         self._inputs, self._values = inputs, values
         stay = frozenset(self.floats)
-        placement = QuantizerPlacement(known, stay)
+        placement = QuantizerPlacement(known, stay, self.ranges)
         self.changes = placement.changes()
         known = with_biases_corrected(known, placement.layers, quantizers)
         self._seen = quantized_form(known, self.ranges, stay, quantizers)

@@ -44,6 +44,7 @@ from pyonednn_q.onnx.model_reader import load
 from pyonednn_q.onnx.network_graph import graph_of
 from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.onnx.quantized_form import (
+    Ends,
     QuantizerPlacement,
     channels_axis,
     layers_of,
@@ -194,7 +195,9 @@ def _calibrated(
         means.add(values)
         return {name: values[name] for name in codes}
 
-    ranges = found_ranges(run, samples, codes, quantizers, options.estimators)
+    ranges = _finite(
+        placement.layers, found_ranges(run, samples, codes, quantizers, options.estimators)
+    )
     observed.clear()  # whose weights are as large as the model
     seen, source = source, graph if is_open(graph) else source
 
@@ -204,6 +207,15 @@ def _calibrated(
 
     weighed = {n.name: _weighed(n, seen) for n in placement.layers if n.name not in stay}
     return calibrated(options.settled(weighed, lambda settled: calibrated(settled).model()))
+
+
+def _finite(layers: Iterable[GraphNode], ranges: Ends) -> Ends:
+    """Return ranges, if those of layers' sources are finite."""
+    for node in layers:
+        if not np.isfinite(ranges[node.inputs[0]]).all():
+            argument = f"{node.inputs[0]}: batch"
+            raise ArgumentError(argument, "values that are not finite", "finite numbers")
+    return ranges
 
 
 def _check_path(got: tuple[bool, ...], wanted: tuple[bool, ...]) -> None:

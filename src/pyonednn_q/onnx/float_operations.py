@@ -107,13 +107,32 @@ def _of_tensors(
         return _log_softmax(dst, srcs[0], int(what.attributes.get("axis", -1)))
     if row is not kinds.CONCAT:
         return None
-    beside = [] if constants else [Concat(int(what.attributes["axis"]))]
-    return [Node(dst, each, tuple(srcs)) for each in beside]
+    return _joined(what, dst, srcs[0], constants)
+
+
+def _joined(what: GraphNode, dst: str, src: str, constants: Mapping[int, Array]) -> list[Node]:
+    """Return a Concat; constants are computed beside a tensor."""
+    if any(each.dtype != np.float32 or not each.size for each in constants.values()):
+        return []
+    nodes, reads = [], [*what.inputs]
+    for at, constant in constants.items():
+        reads[at] = f"{dst}: source {at}"
+        nodes += _held(reads[at], src, constant)
+    return [*nodes, Node(dst, Concat(int(what.attributes["axis"])), tuple(reads))]
+
+
+def _held(dst: str, src: str, constant: Array) -> list[Node]:
+    """Return what makes a tensor of a constant: 0 and it, beside any tensor."""
+    nought = f"{dst}: nought"
+    return [
+        Node(nought, Pick(np.full(1, -1), np.float32(0).tobytes()), src),
+        Node(dst, FloatArithmetic("add", constant), nought),
+    ]
 
 
 def _is_even(what: GraphNode) -> bool:
     """Tell whether the first input may be the constant as well as any."""
-    return _is_sum(what) or what.row in _ALGS or what.row is kinds.MATMUL
+    return _is_sum(what) or what.row in _ALGS or what.row in {kinds.MATMUL, kinds.CONCAT}
 
 
 def _is_sum(what: GraphNode) -> bool:
@@ -145,13 +164,9 @@ def _product(
     ((at, constant),) = constants.items()
     if constant.dtype != np.float32 or not constant.size:
         return []
-    nought, stack = f"{dst}: nought", f"{dst}: stack"
+    stack = f"{dst}: stack"
     reads = (stack, srcs[0]) if at == 0 else (srcs[0], stack)
-    return [
-        Node(nought, Pick(np.full(1, -1), np.float32(0).tobytes()), srcs[0]),
-        Node(stack, FloatArithmetic("add", constant), nought),
-        Node(dst, FloatMatMul(), reads),
-    ]
+    return [*_held(stack, srcs[0], constant), Node(dst, FloatMatMul(), reads)]
 
 
 def _log_softmax(dst: str, src: str, axis: int) -> list[Node]:

@@ -28,6 +28,7 @@ from pyonednn_q.quantize.quantizers import Quantizers
 Array = np.ndarray[Any, Any]
 Ends = Mapping[str, tuple[float, float]]
 Shared = dict[str, tuple[float, float]]
+_NONE: Ends = MappingProxyType({})
 
 
 class QuantizerPlacement:
@@ -39,6 +40,8 @@ class QuantizerPlacement:
         Of floats, as `prepared` returns it.
     floats : frozenset of str
         Names of layers that stay in floats.
+    ranges : mapping of str to (lo, hi)
+        What has infinite ends, as a mask of -inf, stays real.
 
     Attributes
     ----------
@@ -50,7 +53,7 @@ class QuantizerPlacement:
         Tensors that are there as floats, too: inputs, and results of layers that stay in floats.
     """
 
-    def __init__(self, graph: Graph, floats: frozenset[str]) -> None:
+    def __init__(self, graph: Graph, floats: frozenset[str], ranges: Ends = _NONE) -> None:
         self._graph = graph
         self._floats = floats
         self._view = GraphView(graph)
@@ -62,12 +65,13 @@ class QuantizerPlacement:
         self._residuals: dict[str, str] = {}  # the layer that adds each
         inside = self._chains(layers)
         self.reals = frozenset({*graph.inputs, *self._float_results})
-        wanted = {node.inputs[0] for node in self.layers} | self._residuals.keys()
+        endless = {name for name, ends in ranges.items() if not np.isfinite(ends).all()}
+        wanted = ({n.inputs[0] for n in self.layers} | self._residuals.keys()) - endless
         taken = {id(node) for node in layers}
         for node in reversed(graph.nodes):
             is_operation = node.row.is_on_codes and id(node) not in taken
             if is_operation and node.outputs[0] in wanted - inside and not self.is_in_chain(node):
-                wanted |= {name for name in node.inputs if self._is_real(name)}
+                wanted |= {name for name in node.inputs if self._is_real(name)} - endless
         order = [*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]
         self.tensors = tuple(n for n in order if n in wanted - inside and self._is_real(n))
 
@@ -284,7 +288,7 @@ def quantized_form(
     if graph.opset < kinds.DEQUANTIZE.axis_since:
         wanted = f"at least {kinds.DEQUANTIZE.axis_since}: onnx.version_converter.convert_version"
         raise ArgumentError("graph", f"opset {graph.opset}", wanted)
-    placement = QuantizerPlacement(graph, floats)
+    placement = QuantizerPlacement(graph, floats, ranges)
     constants: dict[str, Array] = dict(graph.constants)
     taken = {*graph.constants, *graph.inputs, *graph.tensors}
     layers = {id(node) for node in placement.layers}

@@ -75,6 +75,11 @@ def selection_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
         asked, number = np.asarray(~mask, np.int32), f"{dst}: number"
         is_equal = Compare("equal", "int32", asked)  # what is not its opposite
         return [Node(number, NumberCast("bool", "int32"), srcs), Node(dst, is_equal, number)]
+    is_table = what.row is kinds.GATHER and 0 in constants and bool(srcs)
+    if is_table and graph.tensors[srcs[0]].dtype == "int32":
+        wide, rows = f"{dst}: indices", _rows(what, constants, ["int64"])
+        casts = [Node(wide, NumberCast("int32", "int64"), srcs), Node(dst, rows, wide)]
+        return casts if rows is not None else []
     operation = _operation(what, constants, graph, computed)
     is_turned = what.row in _COMPARISONS and _COMPARISONS[what.row][1]
     return [] if operation is None else [Node(dst, operation, srcs[::-1] if is_turned else srcs)]
