@@ -96,6 +96,8 @@ def test_layers_of_a_branch_are_int8(dims: list[Any], tmp_path: Path) -> None:
     found = pq.calibrate(pq.onnx.load(proto), [inputs(16000) for _ in range(16)])
     assert len(found.layers) == 4
     own = found.model()
+    scale, wei = (found.graph.constants[name] for name in ("g:scale", "k3"))
+    one_off = 1.01 * scale * np.abs(wei).sum(axis=1).max()
     found.save(tmp_path / "model.onnx")
     loaded = pq.load(tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(
@@ -106,8 +108,8 @@ def test_layers_of_a_branch_are_int8(dims: list[Any], tmp_path: Path) -> None:
         results = own.run(arrays)["y"]
         np.testing.assert_array_equal(loaded(arrays), results)
         (their_codes,) = session.run(None, arrays)
-        # A code here and there is one off, where they round after another sum.
-        assert np.abs(results - their_codes).max() <= 0.02 * np.abs(their_codes).max()
+        # Where sums fall on the other side of a tie, a code of each source of the last is one off.
+        assert np.abs(results - their_codes).max() <= one_off
         hows = [node.how for node in own.bound().graph.nodes if "conv" in node.name]
         # The branch that no batch chose stays in floats, with its own weights.
         in_floats = 0 if rate == 16000 else 1

@@ -17,6 +17,7 @@ from pyonednn_q.onnx.bias_correction import with_biases_corrected
 from pyonednn_q.onnx.calibration_options import scored
 from pyonednn_q.onnx.calibration_table import described, table, times_of
 from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
+from pyonednn_q.onnx.float_operators import FloatOperators
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, Floats, Values, float_types
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
@@ -80,19 +81,22 @@ class Calibration:
         floats: Floats = (),
         quantizers: Quantizers = PLAIN,
     ) -> None:
-        known = at_inputs(source, inputs)
         self.source = source
-        self.layers = tuple(node.name for node in layers_of(known))
         self.ranges = MappingProxyType(dict(ranges))
-        self.floats = MappingProxyType(float_types(floats, self.layers))
         self.quantizers = quantizers
         self._inputs, self._values = inputs, values
+        self._plain = at_inputs(source, inputs)
+        self.layers = tuple(node.name for node in layers_of(self._plain))
+        self._settle(floats)
+
+    def _settle(self, floats: Floats) -> None:
+        self.floats = MappingProxyType(float_types(floats, self.layers))
         stay = frozenset(self.floats)
-        placement = QuantizerPlacement(known, stay, self.ranges)
+        placement = QuantizerPlacement(self._plain, stay, self.ranges)
         self.changes = placement.changes()
-        known = with_biases_corrected(known, placement.layers, quantizers)
-        self._seen = quantized_form(known, self.ranges, stay, quantizers)
-        self.graph = opened(source, known, self._seen)
+        known = with_biases_corrected(self._plain, placement.layers, self.quantizers)
+        self._seen = quantized_form(known, self.ranges, stay, self.quantizers)
+        self.graph = opened(self.source, self._plain, self._seen)
 
     def notes(self) -> dict[str, str]:
         """Return what a configuration asks for and does not get, and what it leaves in floats."""
@@ -146,14 +150,21 @@ class Calibration:
         floats : iterable of str, or mapping of str to {"f32", "bf16"}
             Their names, or patterns of names; f32 unless said.
         """
-        return Calibration(*self._arguments(), floats, self.quantizers)
+        other = Calibration.__new__(Calibration)
+        other.__dict__.update(self.__dict__)  # what follows from the batch alone
+        other._settle(floats)  # noqa: SLF001 - of its kind
+        return other
 
     def sensitivity(self) -> dict[str, float]:
-        """Return the SQNR of the outputs if a layer alone is INT8, in dB, the worst layer first."""
-        lost = {}
+        """Return the SQNR of the outputs if a layer alone is INT8, in dB, the worst layer first.
+
+        One run for each layer, on the first batch; layers in floats are made ready once for all.
+        """
+        lost, ready = {}, FloatOperators()
         for layer in self.layers:
-            alone = self.with_floats(name for name in self.layers if name != layer).model()
-            outputs = alone.run(self._inputs)
+            alone = self.with_floats(name for name in self.layers if name != layer)
+            fused = ready.reused(fuse(alone._seen, **alone.options()))  # noqa: SLF001 - of its kind
+            outputs = Model(fused).run(self._inputs)
             lost[layer] = min(quality(self._values[name], y).sqnr for name, y in outputs.items())
         return dict(sorted(lost.items(), key=lambda each: each[1]))
 
