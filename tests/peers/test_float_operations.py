@@ -66,6 +66,19 @@ EXACT: dict[str, Case] = {
         for names in (["x", "z"], ["z", "x"])
     },
     "of itself": ([make("Mul", ["x", "x"], ["y"])], ONE, {}),
+    **{
+        f"{operator} of {', '.join(names)}": (
+            [make(operator, names, ["y"])], TWO, {"c": floats(4), "d": np.float32(0.25)},
+        )
+        for operator in ("Max", "Min")
+        for names in (["x", "c", "z"], ["c", "x", "z", "d"])
+    },
+    **{
+        f"Clip of {', '.join(names)}": (
+            [make("Clip", names, ["y"])], ONE, {"a": np.float32(-0.5), "b": np.float32(0.25)},
+        )
+        for names in (["x", "a", "b"], ["x", "", "b"], ["x", "a"])
+    },
     "opposite": ([make("Neg", ["x"], ["y"])], ONE, {}),
     "root": ([make("Abs", ["x"], ["a"]), make("Sqrt", ["a"], ["y"])], ONE, {}),
     "turned, then cut": (

@@ -80,6 +80,32 @@ def test_a_backbone_in_front_of_a_loop_is_int8() -> None:
     assert counts["INT8"] >= 0.95 * counts.total()
 
 
+@pytest.mark.parametrize("name", ["silero_vad", "silero_vad_op18_ifless"])
+def test_each_rate_of_a_voice_detector_has_its_branch(name: str) -> None:
+    file = f"silero-vad/{name}.onnx"
+    graph = graph_of(file)
+    own = pq.onnx.Model(pq.onnx.fuse(graph))
+    session = onnxruntime.InferenceSession(path_of(file), providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(3)
+    batches = []
+    for rate, length in ((16000, 576), (8000, 288)):
+        inputs: dict[str, Any] = {
+            "input": rng.normal(0, 0.1, (1, length)).astype(np.float32),
+            "state": rng.normal(0, 0.1, (2, 1, 128)).astype(np.float32),
+            "sr": np.asarray(rate),
+        }
+        batches.append(inputs)
+        results = own.run(inputs)
+        for ours, theirs in zip(results.values(), session.run(list(results), inputs), strict=True):
+            assert np.abs(ours - theirs).max() <= BOUND * max(1.0, np.abs(theirs).max())
+        assert set(own.network().inputs) == set(inputs)
+    for inputs in batches:
+        quantized = pq.calibrate(graph, [inputs]).model()
+        assert all(np.isfinite(each).all() for each in quantized.run(inputs).values())
+        counts = products(quantized.bound().graph)
+        assert counts["INT8"] == counts.total() > 0
+
+
 def test_what_onnxruntime_quantized_runs_near_it() -> None:
     """Layers before its LSTM differ at ties, and states go on from there."""
     name = "ddddocr/common_old.onnx"

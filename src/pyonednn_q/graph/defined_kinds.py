@@ -66,7 +66,6 @@ _OTHERS = (
     Kind("ConstantOfShape", since=9, grows=True, dims=as_told.making(("@value", "float32"))),
     Kind("OneHot", since=9, grows=True, dims=one_hot.making(2)),
     Kind("Range", since=11, grows=True, dims=numbers_between),
-    Kind("LogSoftmax", axis_since=13, older=(13, "softmax"), dims=same),
     Kind("Hardmax", axis_since=13, older=(13, "softmax"), dims=same),
 )
 

@@ -236,6 +236,7 @@ SOFTMAX = Kind(
 LAYER_NORM = Kind(
     "LayerNormalization", since=17, ours="LayerNorm", bound="layer_norm", dims=rules.norm_from_axis
 )
+LOG_SOFTMAX = Kind("LogSoftmax", axis_since=13, older=(13, "softmax"), dims=rules.same)
 
 # Pools and means.
 MAX_POOL = Kind(

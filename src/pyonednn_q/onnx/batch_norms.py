@@ -23,12 +23,12 @@ import numpy as np
 from pyonednn_q.argument import each, instance, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import Dims, Graph, GraphNode
+from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.calibration_options import named_inputs
+from pyonednn_q.onnx.choices import Bindings, Key, is_open
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.model import Model
-from pyonednn_q.onnx.open_dims import bound
 from pyonednn_q.onnx.passes import prepared, settled
 from pyonednn_q.ops.shapes import Shapes
 
@@ -99,7 +99,8 @@ def with_norms_of(
         How many samples those who come after read; None: all. No more are held in memory.
     """
     base = settled(graph)
-    models: Shapes[tuple[Dims, ...], _Training] = Shapes()
+    bindings = Bindings(base)
+    models: Shapes[Key, _Training] = Shapes()
     held: list[Any] = []
     statistics: dict[str, tuple[Array, Array]] = {}
     skipped: set[str] = set()
@@ -108,10 +109,9 @@ def with_norms_of(
         inputs = named_inputs(tuple(graph.inputs), batch)
         if keep is None or seen < keep:
             held.append(batch)
-        dims = {name: array.shape for name, array in inputs.items()}
-        key = tuple(dims.values()) if graph.symbols else ()
+        key, known = bindings.of(inputs)
         if (training := models.get(key)) is None:
-            plain = prepared(bound(graph, dims))[0] if graph.symbols else base
+            plain = prepared(known())[0] if is_open(base) else base
             training = models.add(key, _training(plain, skipped), 0)
             statistics = {**_known(plain, training.moments), **statistics}
         values = training.model.run(inputs) if training.moments else {}

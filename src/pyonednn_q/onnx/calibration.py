@@ -18,11 +18,12 @@ from pyonednn_q.onnx.calibration_options import scored
 from pyonednn_q.onnx.calibration_table import described, table, times_of
 from pyonednn_q.onnx.dynamic_lstm import lstms_worth_codes, with_dynamic_lstms
 from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
+from pyonednn_q.onnx.float_operators import FloatOperators
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, Floats, Values, float_types
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_writer import save
-from pyonednn_q.onnx.open_quantizers import at_lengths, opened
+from pyonednn_q.onnx.open_quantizers import at_inputs, opened
 from pyonednn_q.onnx.quantized_form import (
     QuantizerPlacement,
     codes_name,
@@ -47,7 +48,7 @@ class Calibration:
     Parameters
     ----------
     source : Graph
-        Without quantizers. Lengths of its inputs may be open: those of `inputs` say where
+        Without quantizers. Lengths of its inputs, and branches, may be open: `inputs` decide where
         quantizers go.
     ranges : mapping of str to (lo, hi)
         Ranges of its real tensors, in their units.
@@ -81,22 +82,25 @@ class Calibration:
         floats: Floats = (),
         quantizers: Quantizers = PLAIN,
     ) -> None:
-        known = at_lengths(source, {name: array.shape for name, array in inputs.items()})
         self.source = source
-        lstms = () if quantizers.config is not None else lstms_worth_codes(known)
-        self.layers = tuple(node.name for node in (*layers_of(known), *lstms))
         self.ranges = MappingProxyType(dict(ranges))
-        self.floats = MappingProxyType(float_types(floats, self.layers))
         self.quantizers = quantizers
         self._inputs, self._values = inputs, values
+        self._plain = at_inputs(source, inputs)
+        self._lstms = () if quantizers.config is not None else lstms_worth_codes(self._plain)
+        self.layers = tuple(node.name for node in (*layers_of(self._plain), *self._lstms))
+        self._settle(floats)
+
+    def _settle(self, floats: Floats) -> None:
+        self.floats = MappingProxyType(float_types(floats, self.layers))
         stay = frozenset(self.floats)
-        placement = QuantizerPlacement(known, stay)
+        placement = QuantizerPlacement(self._plain, stay, self.ranges)
         self.changes = placement.changes()
-        known = with_biases_corrected(known, placement.layers, quantizers)
-        seen = quantized_form(known, self.ranges, stay, quantizers)
-        narrow = {node.name for node in lstms} - stay
-        self._seen = with_dynamic_lstms(seen, narrow, quantizers.weights)
-        self.graph = opened(source, known, self._seen)
+        known = with_biases_corrected(self._plain, placement.layers, self.quantizers)
+        seen = quantized_form(known, self.ranges, stay, self.quantizers)
+        narrow = {node.name for node in self._lstms} - stay
+        self._seen = with_dynamic_lstms(seen, narrow, self.quantizers.weights)
+        self.graph = opened(self.source, self._plain, self._seen)
 
     def notes(self) -> dict[str, str]:
         """Return what a configuration asks for and does not get, and what it leaves in floats."""
@@ -117,9 +121,9 @@ class Calibration:
     @property
     def network(self) -> Network:
         """The INT8 model as a network, compiled for the dims of the first batch."""
-        dims = {name: array.shape for name, array in self._inputs.items()}
         model = self.model()
-        return (model.bound(dims) if self.source.symbols else model).network()
+        model.run(self._inputs)
+        return model.network()
 
     def save(self, file: str | os.PathLike[str], *, form: str = "qdq") -> None:
         """Write the model with its quantizers; `pyonednn_q.load` makes the same calls of it.
@@ -150,14 +154,21 @@ class Calibration:
         floats : iterable of str, or mapping of str to {"f32", "bf16"}
             Their names, or patterns of names; f32 unless said.
         """
-        return Calibration(*self._arguments(), floats, self.quantizers)
+        other = Calibration.__new__(Calibration)
+        other.__dict__.update(self.__dict__)  # what follows from the batch alone
+        other._settle(floats)  # noqa: SLF001 - of its kind
+        return other
 
     def sensitivity(self) -> dict[str, float]:
-        """Return the SQNR of the outputs if a layer alone is INT8, in dB, the worst layer first."""
-        lost = {}
+        """Return the SQNR of the outputs if a layer alone is INT8, in dB, the worst layer first.
+
+        One run for each layer, on the first batch; layers in floats are made ready once for all.
+        """
+        lost, ready = {}, FloatOperators()
         for layer in self.layers:
-            alone = self.with_floats(name for name in self.layers if name != layer).model()
-            outputs = alone.run(self._inputs)
+            alone = self.with_floats(name for name in self.layers if name != layer)
+            fused = ready.reused(fuse(alone._seen, **alone.options()))  # noqa: SLF001 - of its kind
+            outputs = Model(fused).run(self._inputs)
             lost[layer] = min(quality(self._values[name], y).sqnr for name, y in outputs.items())
         return dict(sorted(lost.items(), key=lambda each: each[1]))
 

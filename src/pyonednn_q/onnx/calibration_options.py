@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,6 +23,8 @@ from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from pyonednn_q.quantize.estimator import Estimator
+
+_NOUGHT = np.zeros(1, np.float32)
 
 Config: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str] | QuantizationConfig"
 Decide: TypeAlias = "Callable[[QuantizationConfig | None], Quantizers]"
@@ -158,7 +161,7 @@ def found_ranges(
     quantizers: Quantizers,
     estimators: Callable[[], Estimator],
 ) -> dict[str, tuple[float, float]]:
-    """Return the ranges of tensors, in one pass over batches.
+    """Return the ranges of tensors, in one pass over batches; of what is not finite none.
 
     Parameters
     ----------
@@ -175,9 +178,20 @@ def found_ranges(
     """
     states = {name: quantizers.estimator(name) or made_by(estimators) for name in names}
     most = quantizers.samples()
-    collect(run, batches if most is None else _first(batches, most), states or estimators)
-    ends = {name: state.range() for name, state in states.items()}
-    return {name: (float(lo), float(hi)) for name, (lo, hi) in ends.items()}
+    endless: set[str] = set()
+
+    def finite(batch: Any) -> Values:  # noqa: ANN401
+        values = run(batch)
+        # A sum is finite where all are, but for those near float32's ends; and read once.
+        with np.errstate(all="ignore"):
+            doubtful = (n for n in values if not np.isfinite(values[n].sum()))
+            endless.update(n for n in doubtful if not np.isfinite(values[n]).all())
+        return {**values, **dict.fromkeys(endless, _NOUGHT)}
+
+    collect(finite, batches if most is None else _first(batches, most), states or estimators)
+    ends = {name: state.range() for name, state in states.items() if name not in endless}
+    known = {name: (float(lo), float(hi)) for name, (lo, hi) in ends.items()}
+    return {**dict.fromkeys(endless, (-inf, inf)), **known}
 
 
 def named_inputs(names: tuple[str, ...], batch: object) -> Values:

@@ -23,7 +23,7 @@ from pyonednn_q.argument import (
     whole,
 )
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.graph.graph import Dims, Graph, GraphNode
+from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.network import Network
 from pyonednn_q.onnx.batch_norms import has_norms, with_norms_of
 from pyonednn_q.onnx.bias_correction import SourceMeans
@@ -36,15 +36,16 @@ from pyonednn_q.onnx.calibration_options import (
     known_config,
     named_inputs,
 )
+from pyonednn_q.onnx.choices import Bindings, Key, is_open
 from pyonednn_q.onnx.dynamic_lstm import lstms_worth_codes
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.float_types import Floats, Values, usual_wei_bits
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_reader import load, refuse_torch
 from pyonednn_q.onnx.network_graph import graph_of
-from pyonednn_q.onnx.open_quantizers import at_lengths
 from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.onnx.quantized_form import (
+    Ends,
     QuantizerPlacement,
     channels_axis,
     layers_of,
@@ -145,8 +146,8 @@ def calibrate(
     instance("model", source, Graph, Network)
     samples = each("batches", batches)
     if isinstance(source, Network):
-        samples, dims = _peeked(samples, source.inputs)
-        source = graph_of(source, {name: ("",) * len(each) for name, each in dims.items()})
+        samples, first = _peeked(samples, source.inputs)
+        source = graph_of(source, {name: ("",) * each.ndim for name, each in first.items()})
     return _calibrated(source, samples, options)
 
 
@@ -157,11 +158,11 @@ def _calibrated(
     told: tuple[str, ...] | None = None,
 ) -> Calibration:
     config = options.config
-    if graph.symbols:
-        samples, dims = _peeked(samples, tuple(graph.inputs))
-        plain = at_lengths(graph, dims)
-    else:
-        plain, _ = prepared(graph)
+    graph = graph if graph.symbols else prepared(graph)[0]
+    bindings = Bindings(graph)
+    samples, inputs = _peeked(samples, tuple(graph.inputs))
+    (_, path), known = bindings.of(inputs)
+    plain = prepared(known())[0] if is_open(graph) else graph
     if any(node.row.is_quantizer for node in plain.nodes):
         raise ArgumentError("model", "quantizers", "a model of floats; `fuse` takes quantized ones")
     lstms = () if config is not None else tuple(n.name for n in lstms_worth_codes(plain))
@@ -177,45 +178,59 @@ def _calibrated(
         return _calibrated(*adapted[:2], options, adapted[2])
     stay = options.staying(quantizers, (*layers, *lstms))
     codes = tuple(dict.fromkeys((*placement.tensors, *quantized_outputs(source, quantizers))))
-    observed: Shapes[tuple[Dims, ...], Model] = Shapes()
+    observed: Shapes[Key, Model] = Shapes()
     first: list[tuple[Values, Values]] = []
     means = SourceMeans(placement.layers if options.bias_correction else ())
 
     def run(batch: Any) -> Values:  # noqa: ANN401
         inputs = named_inputs(tuple(source.inputs), batch)
-        dims = {name: array.shape for name, array in inputs.items()} if graph.symbols else {}
-        key = tuple(dims.values())
+        key, known = bindings.of(inputs)
+        _check_path(key[1], path)
         if (floats := observed.get(key)) is None:
-            known = at_lengths(graph, dims) if key and first else source
-            floats = observed.add(key, _observed(known, codes), 0)
+            here = with_norms_as_layers(prepared(known())[0]) if first else source
+            floats = observed.add(key, _observed(here, codes), 0)
         values = {**inputs, **floats.run(inputs)}
         if not first:
             first.append((inputs, values))
         means.add(values)
         return {name: values[name] for name in codes}
 
-    ranges = found_ranges(run, samples, codes, quantizers, options.estimators)
+    ranges = _finite(
+        placement.layers, found_ranges(run, samples, codes, quantizers, options.estimators)
+    )
     observed.clear()  # whose weights are as large as the model
-    known, source = source, graph if graph.symbols else source
+    seen, source = source, graph if is_open(graph) else source
 
     def calibrated(settled: QuantizationConfig | None) -> Calibration:
         ready = replace(decided(settled), means=means.result(), told=told or ())
         return Calibration(source, ranges, *first[0], stay, ready)
 
-    weighed = {n.name: _weighed(n, known) for n in placement.layers if n.name not in stay}
+    weighed = {n.name: _weighed(n, seen) for n in placement.layers if n.name not in stay}
     return calibrated(options.settled(weighed, lambda settled: calibrated(settled).model()))
 
 
-def _peeked(
-    samples: Iterator[Any], names: tuple[str, ...]
-) -> tuple[Iterator[Any], dict[str, Dims]]:
-    """Return samples from the first on, and the dims of that one."""
+def _finite(layers: Iterable[GraphNode], ranges: Ends) -> Ends:
+    """Return ranges, if those of layers' sources are finite."""
+    for node in layers:
+        if not np.isfinite(ranges[node.inputs[0]]).all():
+            argument = f"{node.inputs[0]}: batch"
+            raise ArgumentError(argument, "values that are not finite", "finite numbers")
+    return ranges
+
+
+def _check_path(got: tuple[bool, ...], wanted: tuple[bool, ...]) -> None:
+    if got != wanted:
+        other = "inputs that choose another branch of an If"
+        raise ArgumentError("batches", other, "those that choose what the first one does")
+
+
+def _peeked(samples: Iterator[Any], names: tuple[str, ...]) -> tuple[Iterator[Any], Values]:
+    """Return samples from the first on, and that one's inputs."""
     try:
         first = next(samples)
     except StopIteration:
         raise ArgumentError("batches", "none", "one at least") from None
-    dims = {name: array.shape for name, array in named_inputs(names, first).items()}
-    return chain([first], samples), dims
+    return chain([first], samples), named_inputs(names, first)
 
 
 def _observed(source: Graph, codes: tuple[str, ...]) -> Model:

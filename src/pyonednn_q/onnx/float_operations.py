@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pyonednn_q.network import (
     Interpolation,
     LayerNorm,
     Node,
+    Pick,
     Pool,
     Reduction,
     Reshape,
@@ -69,7 +71,7 @@ def float_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list
     """
     if what.row in RECURRENT:
         return recurrent_nodes(what, graph, computed)
-    if what.domain or not what.inputs or (what.inputs[0] not in computed and not _is_sum(what)):
+    if what.domain or not what.inputs or not (what.inputs[0] in computed or _is_even(what)):
         return []
     dst, (*srcs,) = what.outputs[0], computed
     if what.row is kinds.SPLIT:
@@ -78,17 +80,59 @@ def float_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> list
     if any(what.outputs[1:]):
         return []
     constants = constants_of(what, graph)
-    if what.row is kinds.POW:
-        return _power(dst, srcs, constants)
-    if _is_sum(what) or what.row is kinds.MATMUL:
-        return _of_two(what, dst, srcs, constants)
-    if what.row is kinds.CONCAT:
-        beside = [] if constants else [Concat(int(what.attributes["axis"]))]
-        return [Node(dst, each, tuple(srcs)) for each in beside]
+    if (nodes := _of_tensors(what, graph, dst, srcs, constants)) is not None:
+        return nodes
     operations = _of_one(what, constants, graph) if len(srcs) == 1 else ()
     names = [*(f"{dst}: part {at}" for at in range(1, len(operations))), dst]
     reads = [srcs[0], *names]
     return [Node(n, each, r) for n, each, r in zip(names, operations, reads, strict=False)]
+
+
+def _of_tensors(
+    what: GraphNode,
+    graph: FusedGraph,
+    dst: str,
+    srcs: list[str],
+    constants: Mapping[int, Array],
+) -> list[Node] | None:
+    """Return what a node of several tensors, or of one several times, is; None: of another kind."""
+    row = what.row
+    if row is kinds.POW:
+        return _power(dst, srcs, constants)
+    if _is_sum(what) or row is kinds.MATMUL:
+        return _of_two(what, dst, srcs, constants)
+    if row in _ALGS and len(what.inputs) > 2:
+        return _of_several(what, graph)
+    if row is kinds.LOG_SOFTMAX and graph.opsets.get("", 0) >= row.axis_since:
+        return _log_softmax(dst, srcs[0], int(what.attributes.get("axis", -1)))
+    if row is not kinds.CONCAT:
+        return None
+    return _joined(what, dst, srcs[0], constants)
+
+
+def _joined(what: GraphNode, dst: str, src: str, constants: Mapping[int, Array]) -> list[Node]:
+    """Return a Concat; constants are computed beside a tensor."""
+    if any(each.dtype != np.float32 or not each.size for each in constants.values()):
+        return []
+    nodes, reads = [], [*what.inputs]
+    for at, constant in constants.items():
+        reads[at] = f"{dst}: source {at}"
+        nodes += _held(reads[at], src, constant)
+    return [*nodes, Node(dst, Concat(int(what.attributes["axis"])), tuple(reads))]
+
+
+def _held(dst: str, src: str, constant: Array) -> list[Node]:
+    """Return what makes a tensor of a constant: 0 and it, beside any tensor."""
+    nought = f"{dst}: nought"
+    return [
+        Node(nought, Pick(np.full(1, -1), np.float32(0).tobytes()), src),
+        Node(dst, FloatArithmetic("add", constant), nought),
+    ]
+
+
+def _is_even(what: GraphNode) -> bool:
+    """Tell whether the first input may be the constant as well as any."""
+    return _is_sum(what) or what.row in _ALGS or what.row in {kinds.MATMUL, kinds.CONCAT}
 
 
 def _is_sum(what: GraphNode) -> bool:
@@ -99,14 +143,68 @@ def _of_two(
     what: GraphNode, dst: str, srcs: list[str], constants: Mapping[int, Array]
 ) -> list[Node]:
     if what.row is kinds.MATMUL:
-        return [] if constants else [Node(dst, FloatMatMul(), what.inputs)]
+        return _product(what, dst, srcs, constants)
     alg = _ALGS.get(what.row, what.row.chain)
+    if len(constants) > 1:
+        return []
     if not constants:
         return [Node(dst, FloatArithmetic(alg), what.inputs)]
     ((at, constant),) = constants.items()
     if constant.dtype != np.float32 or not constant.size:
         return []
     return [Node(dst, FloatArithmetic(alg, constant, is_first=not at), srcs[0])]
+
+
+def _product(
+    what: GraphNode, dst: str, srcs: list[str], constants: Mapping[int, Array]
+) -> list[Node]:
+    """Return a product of tensors; a constant stack is 0 and it, beside the tensor."""
+    if not constants:
+        return [Node(dst, FloatMatMul(), what.inputs)]
+    ((at, constant),) = constants.items()
+    if constant.dtype != np.float32 or not constant.size:
+        return []
+    stack = f"{dst}: stack"
+    reads = (stack, srcs[0]) if at == 0 else (srcs[0], stack)
+    return [*_held(stack, srcs[0], constant), Node(dst, FloatMatMul(), reads)]
+
+
+def _log_softmax(dst: str, src: str, axis: int) -> list[Node]:
+    """Return x - max - log(sum(exp(x - max))), which is right where a probability is nearly 0.
+
+    oneDNN's logarithm is off by 58 units of 2^-24; a step of Newton, l + sum · exp(-l) - 1, by 3.
+    """
+    top, less, power, total, rough, below, inverse, ratio, off, log = (
+        f"{dst}: part {at}" for at in range(1, 11)
+    )
+    one, exp = np.ones(1, np.float32), Elementwise(_FUNCTIONS[kinds.EXP.name])
+    return [
+        Node(top, Reduction("max", (axis,)), src),
+        Node(less, FloatArithmetic("sub"), (src, top)),
+        Node(power, exp, less),
+        Node(total, Reduction("sum", (axis,)), power),
+        Node(rough, Elementwise(Eltwise("log")), total),
+        Node(below, FloatArithmetic("mul", -one), rough),
+        Node(inverse, exp, below),
+        Node(ratio, FloatArithmetic("mul"), (total, inverse)),
+        Node(off, FloatArithmetic("sub", one), ratio),
+        Node(log, FloatArithmetic("add"), (rough, off)),
+        Node(dst, FloatArithmetic("sub"), (less, log)),
+    ]
+
+
+def _of_several(what: GraphNode, graph: FusedGraph) -> list[Node]:
+    """Return the largest or least of three tensors and more, each beside that of those before."""
+    pairs = [f"{what.outputs[0]}: of {at}" for at in range(2, len(what.inputs))]
+    nodes, value = [], what.inputs[0]
+    for name, dst in zip(what.inputs[1:], (*pairs, what.outputs[0]), strict=True):
+        held = {
+            at: graph.constants[n] for at, n in enumerate((value, name)) if n in graph.constants
+        }
+        step = replace(what, inputs=(value, name), outputs=(dst,))
+        nodes += _of_two(step, dst, [n for n in step.inputs if n not in graph.constants], held)
+        value = dst
+    return nodes if len(nodes) == len(what.inputs) - 1 else []
 
 
 def _power(dst: str, srcs: list[str], constants: Mapping[int, Array]) -> list[Node]:
@@ -145,8 +243,17 @@ def _of_one(what: GraphNode, constants: Mapping[int, Array], graph: FusedGraph) 
     return _layer_norm(what, graph) if row is kinds.LAYER_NORM else _function(what, graph)
 
 
+def _bounded(constants: Mapping[int, Array], what: GraphNode) -> tuple[FloatArithmetic, ...]:
+    bounds = [(constants.get(at), alg) for at, alg in ((1, "max"), (2, "min")) if what.input(at)]
+    if not bounds or any(each is None or each.dtype != np.float32 for each, _ in bounds):
+        return ()
+    return tuple(FloatArithmetic(alg, each) for each, alg in bounds)
+
+
 def _function(what: GraphNode, graph: FusedGraph) -> tuple[Any, ...]:
     row = what.row
+    if row is kinds.CLIP:
+        return _bounded(constants_of(what, graph), what)
     if row is kinds.SOFTMAX and graph.opsets.get("", 0) >= row.axis_since:
         return (Softmax(int(what.attributes.get("axis", -1))),)
     if row.name in _FUNCTIONS:

@@ -15,6 +15,7 @@ from pyonednn_q.expr.steps import Chain
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.chain_reader import ChainReader
+from pyonednn_q.onnx.choices import choice_of
 from pyonednn_q.onnx.dynamic_layers import dynamic_layer
 from pyonednn_q.onnx.dynamic_lstm import with_real_weights
 from pyonednn_q.onnx.float_layers import float_layer
@@ -70,7 +71,8 @@ def fuse(
     -------
     FusedGraph
         Layers with all that follows them, operations on codes between them, and the nodes that run
-        as they are, each with its reason. Of a graph with open lengths: what `Model` makes that of.
+        as they are, each with its reason. Of a graph with open lengths, or with branches that calls
+        choose: what `Model` makes that of.
     """
     instance("graph", graph, Graph)
     flag("exact_rounding", exact_rounding)
@@ -79,19 +81,18 @@ def fuse(
     types = named("floats", floats, str)
     for name, dtype in types.items():
         one_of(f"floats[{shown(name)}]", dtype, FLOAT_TYPES)
-    if graph.symbols:
+    if not graph.symbols:
+        graph = with_real_weights(graph, types.__contains__)
+    plain, changes = (graph, ()) if graph.symbols else prepared(graph)
+    if plain.symbols or choice_of(plain) is not None:
         same = {"exact_rounding": exact_rounding, "keep_rounding": keep_rounding}
-        return FusedGraph.unbound(graph, {**same, "floats": types, "saturation": saturation})
-    plain, changes = prepared(with_real_weights(graph, types.__contains__))
+        return FusedGraph.unbound(plain, {**same, "floats": types, "saturation": saturation})
     view = GraphView(plain)
     layers = LayerReader(
         view, exact_rounding=exact_rounding, keep_rounding=keep_rounding, saturation=saturation
     )
-    bits = {
-        node.name: node.attributes.get("bits", 4)
-        for node in graph.nodes
-        if node.row is kinds.MATMUL_BITS
-    }
+    blocks = (node for node in graph.nodes if node.row is kinds.MATMUL_BITS)
+    bits = {node.name: node.attributes.get("bits", 4) for node in blocks}
     fused = _Fusion(view, layers, types, bits, saturation).result(changes)
     return warn_of_floats(fused, types)
 
@@ -131,7 +132,7 @@ class _Fusion:
         self._fold()
         warn(self._saturating, self._saturation)
         nodes = self._needed()
-        names = {name for node in nodes for name in node.reads} | set(graph.outputs)
+        names = {n for node in nodes for n in node.reads} | {*graph.inputs, *graph.outputs}
         return FusedGraph(
             nodes=tuple(nodes),
             constants=_only(self._constants, names | _read_by_parts(nodes)),

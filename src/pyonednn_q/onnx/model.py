@@ -22,10 +22,11 @@ from pyonednn_q.errors import (
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.network import CodeMatMul, PythonCall
+from pyonednn_q.onnx.choices import Bindings, Key
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
-from pyonednn_q.onnx.open_dims import bound, check_bound, check_dims
+from pyonednn_q.onnx.open_dims import check_bound
 from pyonednn_q.onnx.pools import onnx_numbers, pool
 from pyonednn_q.onnx.products import qlinear_matmul
 from pyonednn_q.onnx.program import as_network, lowered, spec_of
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
+
+_NOTHING = Graph((), {}, {}, {}, {}, {})  # is bound where lengths are not open
 
 
 class Model:
@@ -85,7 +88,8 @@ class Model:
         warn_of_products(sum(isinstance(step.runs, CodeMatMul) for step in lowered_to))
         self._compiled: Compiled | None = None
         self._is_tried = False
-        self._bound: Shapes[tuple[Dims, ...], Model] = Shapes()
+        self._bound: Shapes[Key, Model] = Shapes()
+        self._bindings = Bindings(self.graph.source or _NOTHING)
         self._reads = Counter(name for node in nodes for name in node.reads)
         self._reads.update(list(graph.outputs))
 
@@ -130,19 +134,19 @@ class Model:
         source = self.graph.source
         if source is None:
             return self
-        if dims is None:
+        if dims is None and source.symbols:
             if (last := self._bound.last) is None:
                 check_bound(source)
                 raise AssertionError
             return last
-        known = {name: integers(f"dims[{shown(name)}]", each) for name, each in dims.items()}
-        return self._of_lengths(source, known)
+        known = {
+            name: integers(f"dims[{shown(name)}]", each) for name, each in (dims or {}).items()
+        }
+        return self._of(*self._bindings.at(known))
 
-    def _of_lengths(self, source: Graph, dims: Mapping[str, Dims]) -> Model:
-        check_dims(source, dims)
-        key = tuple(dims[name] for name in source.symbols)
+    def _of(self, key: Key, graph: Callable[[], Graph]) -> Model:
         if (model := self._bound.get(key)) is None:
-            fused = fuse(bound(source, dims), **self.graph.options)
+            fused = fuse(graph(), **self.graph.options)
             model = self._bound.add(key, Model(fused), fused.nbytes)
         return model
 
@@ -165,15 +169,14 @@ class Model:
         """
         arrays = self._checked(inputs)
         if (source := self.graph.source) is not None:
-            dims = {name: arrays[name].shape for name in source.symbols}
-            model = self._of_lengths(source, dims)
+            model = self._of(*self._bindings.of(arrays))
             try:
                 return model.run(arrays)
             except UnsupportedError as error:  # of a node that no user knows
-                name, got = next(iter(dims.items()))
+                name = next(iter(source.symbols or arrays))
                 why = f"lengths that all nodes take; here {shortened(str(error), 300)}"
                 argument = f"inputs[{shown(name)}]"
-                raise ShapeError(argument, str(got), why) from error
+                raise ShapeError(argument, str(arrays[name].shape), why) from error
         if (program := self._program()) is not None:
             results = program(*arrays.values())
             return {

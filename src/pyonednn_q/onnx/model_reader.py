@@ -25,7 +25,13 @@ from pyonednn_q.onnx.half_precision import in_float32
 from pyonednn_q.onnx.opset_raising import RAISED_FROM, RAISED_TO, OpsetRaiser
 from pyonednn_q.onnx.saved_options import options_of
 from pyonednn_q.onnx.shape_inference import ranks, with_tensors
-from pyonednn_q.onnx.subgraphs import WITH_GRAPHS, captured, check_graphs, check_inlined
+from pyonednn_q.onnx.subgraphs import (
+    WITH_GRAPHS,
+    captured,
+    check_graphs,
+    check_inlined,
+    with_names_apart,
+)
 from pyonednn_q.onnx.tensor_reader import MOST_DIMS, TensorReader, refused
 from pyonednn_q.onnx.wire import count_fields, fields_of
 from pyonednn_q.shown import install, shortened, shown
@@ -38,10 +44,8 @@ Dims = tuple[int, ...]
 
 _FIELDS_A_NODE = 20  # on average, of as many nodes as there may be: seconds to count
 _OPEN = -1  # what some write instead of no length
-_OF_TORCH = {
-    ("torch.nn.modules.module", "Module"),
-    ("torch.export.exported_program", "ExportedProgram"),
-}
+_MODULE = ("torch.nn.modules.module", "Module")
+_OF_TORCH = _MODULE, ("torch.export.exported_program", "ExportedProgram")
 _SMALL = 1 << 12  # bytes of constants that decide over shapes, which the checker sees
 
 
@@ -206,7 +210,7 @@ def _graph(proto: ModelProto, reader: TensorReader, fixed: dict[str, Any], max_n
         tensors={},
         symbols=symbols,
     )
-    graph = with_tensors(_raised(graph))
+    graph = with_tensors(_raised(with_names_apart(graph)))
     wide = in_float32(graph)
     return graph if wide is graph else with_tensors(wide)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import count, islice
 from math import prod
 from typing import Any
@@ -16,6 +17,7 @@ from pyonednn_q.graph.graph import GraphNode, Value
 from pyonednn_q.network import Convert, Lookup, Network, Node, PythonCall
 from pyonednn_q.network.carrier import as_carrier, carrier_of, is_carried, restored
 from pyonednn_q.network.lowering import natural
+from pyonednn_q.onnx.code_parts import nodes_of_parts
 from pyonednn_q.onnx.code_tables import composed, table_of
 from pyonednn_q.onnx.float_operations import float_nodes
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
@@ -133,6 +135,7 @@ def _operations(node: FusedNode, call: Run, graph: FusedGraph, taken: set[str]) 
             reads = (node.inputs, *((name,) for name in names))
             row = zip((*names, node.output), operations, reads, strict=True)
             return [Node(dst, operation, src) for dst, operation, src in row]
+        return nodes_of_parts(what, node, graph, partial(_free, node.output, taken=taken))
     return float_nodes(what, graph, computed) if isinstance(what, GraphNode) else []
 
 

@@ -33,6 +33,7 @@ from pyonednn_q.quantize.quantizers import Quantizers
 Array = np.ndarray[Any, Any]
 Ends = Mapping[str, tuple[float, float]]
 Shared = dict[str, tuple[float, float]]
+_NONE: Ends = MappingProxyType({})
 
 # Every tensor of codes has quantizers here, so that they move through nothing. What chains take in
 # follows from dims and constants, not from kinds, and the way from ranges: `Quantizers` knows it.
@@ -55,6 +56,8 @@ class QuantizerPlacement:
         Of floats, as `prepared` returns it.
     floats : frozenset of str
         Names of layers that stay in floats.
+    ranges : mapping of str to (lo, hi)
+        What has infinite ends, as a mask of -inf, stays real.
 
     Attributes
     ----------
@@ -66,7 +69,7 @@ class QuantizerPlacement:
         Tensors that are there as floats, too: inputs, and results of layers that stay in floats.
     """
 
-    def __init__(self, graph: Graph, floats: frozenset[str]) -> None:
+    def __init__(self, graph: Graph, floats: frozenset[str], ranges: Ends = _NONE) -> None:
         self._graph = graph
         self._floats = floats
         self._view = GraphView(graph)
@@ -78,6 +81,7 @@ class QuantizerPlacement:
         # The later of two that meet takes the addition.
         ends = [(layer.name, self._chain(layer)) for layer in reversed(layers)]
         self.reals = frozenset({*graph.inputs, *(end for name, end in ends if name in floats)})
+        self._endless = {name for name, ends in ranges.items() if not np.isfinite(ends).all()}
         placed = place_quantizers(tuple(self._operators()), _TARGET)
         coded = {each.tensor for each in placed}
         order = [*graph.inputs, *(name for node in graph.nodes for name in node.outputs)]
@@ -92,7 +96,8 @@ class QuantizerPlacement:
             if layer in self._floats or (layer is None and not node.row.is_on_codes):
                 continue
             names = sources.get(id(node), node.inputs)
-            reads = tuple(n for n in names if self._is_real(n) and n not in self._inside)
+            real = (name for name in names if self._is_real(name) and name not in self._inside)
+            reads = tuple(name for name in real if name not in self._endless)
             if reads:
                 kind = _OPERATION if layer is None else _LAYER
                 yield GraphOperator(kind, reads, node.outputs[0])
@@ -288,7 +293,7 @@ def quantized_form(
     if graph.opset < kinds.DEQUANTIZE.axis_since:
         wanted = f"at least {kinds.DEQUANTIZE.axis_since}: onnx.version_converter.convert_version"
         raise ArgumentError("graph", f"opset {graph.opset}", wanted)
-    placement = QuantizerPlacement(graph, floats)
+    placement = QuantizerPlacement(graph, floats, ranges)
     edit = GraphEdit(graph)
     layers = {id(node) for node in placement.layers}
     renamed: dict[str, str] = {}

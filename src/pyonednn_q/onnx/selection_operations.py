@@ -70,6 +70,16 @@ def selection_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
     srcs = tuple(name for at, name in enumerate(what.inputs) if name and at not in constants)
     if what.row is kinds.WHERE and 0 in constants:
         return _chosen(what, constants, graph, srcs)
+    if what.row is kinds.XOR and constants and len(srcs) == 1:
+        (mask,) = constants.values()
+        asked, number = np.asarray(~mask, np.int32), f"{dst}: number"
+        is_equal = Compare("equal", "int32", asked)  # what is not its opposite
+        return [Node(number, NumberCast("bool", "int32"), srcs), Node(dst, is_equal, number)]
+    is_table = what.row is kinds.GATHER and 0 in constants and bool(srcs)
+    if is_table and graph.tensors[srcs[0]].dtype == "int32":
+        wide, rows = f"{dst}: indices", _rows(what, constants, ["int64"])
+        casts = [Node(wide, NumberCast("int32", "int64"), srcs), Node(dst, rows, wide)]
+        return casts if rows is not None else []
     operation = _operation(what, constants, graph, computed)
     is_turned = what.row in _COMPARISONS and _COMPARISONS[what.row][1]
     return [] if operation is None else [Node(dst, operation, srcs[::-1] if is_turned else srcs)]

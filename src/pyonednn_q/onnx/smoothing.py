@@ -20,14 +20,18 @@ import numpy as np
 from pyonednn_q.argument import each, instance, real
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import Dims, Graph, GraphNode
+from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.calibration_options import named_inputs
+from pyonednn_q.onnx.choices import Bindings, Key, is_open
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.model import Model
-from pyonednn_q.onnx.open_quantizers import at_lengths
 from pyonednn_q.onnx.passes import prepared
-from pyonednn_q.onnx.quantized_form import QuantizerPlacement, channels_axis
+from pyonednn_q.onnx.quantized_form import (
+    QuantizerPlacement,
+    channels_axis,
+    with_norms_as_layers,
+)
 from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.quantize.corrections import smoothed as smoothed_weights
 
@@ -70,15 +74,15 @@ def smoothed(graph: Graph, batches: Iterable[Any], alpha: float = 0.5) -> Graph:
     if any(node.row.is_quantizer for node in graph.nodes):
         raise ArgumentError("graph", "quantizers", "a graph of floats")
     base = graph if graph.symbols else prepared(graph)[0]
+    bindings = Bindings(base)
     groups: dict[str, list[GraphNode]] = {}
     tops: dict[str, Array] = {}
-    models: dict[tuple[Dims, ...], Model] = {}
+    models: dict[Key, Model] = {}
     for batch in each("batches", batches):
         inputs = named_inputs(tuple(graph.inputs), batch)
-        dims = {name: array.shape for name, array in inputs.items()}
-        key = tuple(dims.values()) if graph.symbols else ()
+        key, known = bindings.of(inputs)
         if key not in models:
-            plain = at_lengths(base, dims)
+            plain = with_norms_as_layers(prepared(known())[0]) if is_open(base) else base
             groups = groups or _groups(plain, base)
             models = {key: _observing(plain, tuple(groups))}  # weights are as large as the model
         values = models[key].run(inputs)

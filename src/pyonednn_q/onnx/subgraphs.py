@@ -24,8 +24,10 @@ __all__ = [
     "captured",
     "check_graphs",
     "check_inlined",
+    "ends_of",
     "graphs_of",
     "renamed",
+    "with_names_apart",
 ]
 
 WITH_GRAPHS = frozenset(row.name for row in (kinds.IF, kinds.LOOP, kinds.SCAN))
@@ -126,15 +128,76 @@ def branch_of(
     """
     branch: Graph = node.attributes["then_branch" if is_true else "else_branch"]
     names = dict(zip(captured(node.attributes), node.inputs[1:], strict=True))
-    inner = [*branch.constants, *(name for each in branch.nodes for name in each.outputs if name)]
-    names |= {name: fresh(name) for name in inner}
+    ends = ends_of(branch, node)
+    inner = [name for name in (*branch.constants, *_results(branch)) if name not in ends]
+    names |= ends | {name: fresh(name) for name in inner}
     constants = {names[name]: array for name, array in branch.constants.items()}
     nodes = [renamed(each, names) for each in branch.nodes]
     for name, output in zip(branch.outputs, node.outputs, strict=True):
-        if output:
+        if output and name not in ends:
             same = (names[name],)
             nodes.append(GraphNode(f"{node.name}:{output}", kinds.IDENTITY.name, same, (output,)))
     return nodes, constants
+
+
+def ends_of(branch: Graph, node: GraphNode) -> dict[str, str]:
+    """Return what the results that a branch makes of its own are called where it is put in.
+
+    That is what readers of the If know; what it hands on of the graph around it has another name.
+    """
+    results = {*_results(branch)}
+    ends = zip(branch.outputs, node.outputs, strict=True)
+    return {name: output for name, output in ends if output and name in results}
+
+
+def _results(graph: Graph) -> list[str]:
+    return [name for each in graph.nodes for name in each.outputs if name]
+
+
+def with_names_apart(graph: Graph) -> Graph:
+    """Return a graph in which no tensor, and no node, of a branch has the name of another.
+
+    So a branch that is put in keeps its names: what is known by them is known of the If, too.
+
+    Parameters
+    ----------
+    graph : Graph
+        As the model has it.
+    """
+    if not any(node.row is kinds.IF for node in graph.nodes):
+        return graph
+    taken = {*graph.constants, *graph.inputs, *_results(graph)}
+    named = {node.name for node in graph.nodes}
+    nodes = tuple(_apart(node, taken, named) for node in graph.nodes)
+    return replace(graph, nodes=nodes)
+
+
+def _apart(node: GraphNode, taken: set[str], named: set[str]) -> GraphNode:
+    if node.row is not kinds.IF:
+        return node
+    attributes = dict(node.attributes)
+    for at, branch in graphs_of(attributes).items():
+        names = {name: _other(name, taken) for name in (*branch.constants, *_results(branch))}
+        nodes = [
+            replace(renamed(each, names), name=_other(each.name, named)) for each in branch.nodes
+        ]
+        attributes[at] = replace(
+            branch,
+            nodes=tuple(_apart(each, taken, named) for each in nodes),
+            constants={names[name]: each for name, each in branch.constants.items()},
+            outputs={names.get(name, name): each for name, each in branch.outputs.items()},
+        )
+    return replace(node, attributes=attributes)
+
+
+def _other(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken, and take it."""
+    base, count = name, 1
+    while name in taken:
+        count += 1
+        name = f"{base}.{count}"
+    taken.add(name)
+    return name
 
 
 def check_inlined(proto: ModelProto, most: int) -> None:

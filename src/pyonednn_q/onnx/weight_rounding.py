@@ -18,14 +18,14 @@ import numpy as np
 from pyonednn_q.argument import each, instance, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
-from pyonednn_q.graph.graph import Dims, Graph, GraphNode
+from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.calibration_options import named_inputs
+from pyonednn_q.onnx.choices import Bindings, Key, is_open
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.float_types import usual_wei_bits
 from pyonednn_q.onnx.geometry import convolution
 from pyonednn_q.onnx.graph_edit import GraphEdit
 from pyonednn_q.onnx.model import Model
-from pyonednn_q.onnx.open_dims import bound
 from pyonednn_q.onnx.passes import prepared, settled
 from pyonednn_q.onnx.quantized_form import channels_axis, layers_of
 from pyonednn_q.quantize.quantizers import Quantizers
@@ -68,14 +68,14 @@ def rounded(graph: Graph, batches: Iterable[Any], wei_bits: int | None = None) -
     if any(node.row.is_quantizer for node in graph.nodes):
         raise ArgumentError("graph", "quantizers", "a graph of floats")
     base = settled(graph)
+    bindings = Bindings(base)
     products: dict[str, Array] = {}
-    models: dict[tuple[Dims, ...], tuple[Model, tuple[GraphNode, ...]]] = {}
+    models: dict[Key, tuple[Model, tuple[GraphNode, ...]]] = {}
     for batch in each("batches", batches):
         inputs = named_inputs(tuple(graph.inputs), batch)
-        dims = {name: array.shape for name, array in inputs.items()}
-        key = tuple(dims.values()) if graph.symbols else ()
+        key, known = bindings.of(inputs)
         if key not in models:
-            plain = prepared(bound(graph, dims))[0] if graph.symbols else base
+            plain = prepared(known())[0] if is_open(base) else base
             models = {key: _observing(plain)}  # weights are as large as the model
         model, layers = models[key]
         values = {**inputs, **model.run(inputs)}

@@ -1,0 +1,52 @@
+"""FloatOperators: layers of floats that models share which differ in few others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
+from pyonednn_q.ops.operator import Operator
+
+__all__ = ["FloatOperators"]
+
+
+class FloatOperators:
+    """Operators of floats by what they make, each ready for its source once it was used."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[Operator]] = {}
+
+    def reused(self, fused: FusedGraph) -> FusedGraph:
+        """Return a graph with operators that were there before, where they compute the same.
+
+        Parameters
+        ----------
+        fused : FusedGraph
+            Of a model like those before; its own operators of floats are kept for those behind.
+        """
+        return replace(fused, nodes=tuple(map(self._shared, fused.nodes)))
+
+    def _shared(self, node: FusedNode) -> FusedNode:
+        own = node.operator
+        if not isinstance(own, Operator) or own.settings.is_int8:
+            return node
+        known = self._known.setdefault(node.output, [])
+        for each in known:
+            if _is_same(own, each):
+                return replace(node, operator=each)
+        known.append(own)
+        return node
+
+
+def _is_same(one: Operator, other: Operator) -> bool:
+    """Tell whether two operators of float weights have the same of everything."""
+    if type(one) is not type(other) or one.settings != other.settings:
+        return False
+    if one.groups != other.groups or dict(one.window) != dict(other.window):
+        return False
+    pairs = ((one.weights.values, other.weights.values), (one.bias, other.bias))
+    return one.weights.dtype == other.weights.dtype and all(
+        a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs
+    )
