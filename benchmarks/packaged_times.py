@@ -129,6 +129,10 @@ def calls_of(path: Path, dims: tuple[int, ...], threads: int) -> list[tuple[str,
     else:
         floats = float_form(graph)
     peers = {"ORT": "onnxruntime", "OpenVINO": "openvino"}
+
+    def by(peer: str, form: pq.graph.Graph) -> Callable[[], Call]:
+        return lambda: ready(peer, form, inputs, threads)
+
     makers: list[tuple[str, Callable[[], Call]]] = [
         ("INT8", lambda: ours(int8, inputs)),
         ("FP32", lambda: ours(pq.onnx.Model(pq.onnx.fuse(floats)), inputs)),
@@ -136,9 +140,7 @@ def calls_of(path: Path, dims: tuple[int, ...], threads: int) -> list[tuple[str,
     for title, peer in peers.items():
         if peer in installed():
             for kind, form in (("INT8", codes), ("FP32", floats)):
-                makers.append(
-                    (f"{title} {kind}", lambda p=peer, f=form: ready(p, f, inputs, threads))
-                )
+                makers.append((f"{title} {kind}", by(peer, form)))
     if "onnxruntime" in installed() and not ships_quantized:
         makers.append(("ORT INT8", lambda: by_its_quantizer(graph, inputs, threads)))
     calls = []
