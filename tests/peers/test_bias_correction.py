@@ -72,6 +72,17 @@ def test_the_bias_holds_what_rounding_of_weights_adds(groups: int, *, has_bias: 
     assert np.array_equal(ours, plain.with_floats(plain.layers).model().run({"x": x})["y"])
 
 
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_biases_of_open_lengths_are_corrected_alike(*, has_bias: bool) -> None:
+    """The model of open lengths has them, and not only that which the batches were seen by."""
+    proto = model(2, has_bias=has_bias)
+    wanted = pq.calibrate(pq.onnx.load(proto), batches()).model().run({"x": batches()[1]})["y"]
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    found = pq.calibrate(pq.onnx.load(proto), batches())
+    assert found.source.symbols
+    np.testing.assert_array_equal(found.model().run({"x": batches()[1]})["y"], wanted)
+
+
 @pytest.mark.parametrize("rows", [1, 2, 6])
 def test_taps_in_padding_do_not_count(rows: int) -> None:
     """Sources that are the same in all places: then the mean of the result is exact."""

@@ -90,8 +90,8 @@ class Calibration:
         stay = frozenset(self.floats)
         placement = QuantizerPlacement(known, stay)
         self.changes = placement.changes()
-        known = with_biases_corrected(known, placement.layers, quantizers)
-        self._seen = quantized_form(known, self.ranges, stay, quantizers)
+        corrected = with_biases_corrected(known, placement.layers, quantizers)
+        self._seen = quantized_form(corrected, self.ranges, stay, quantizers)
         self.graph = opened(source, known, self._seen)
 
     def notes(self) -> dict[str, str]:

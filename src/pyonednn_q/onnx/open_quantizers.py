@@ -65,9 +65,10 @@ def _with(node: GraphNode, old: GraphNode, new: GraphNode) -> GraphNode:
         return new
     inputs = tuple(
         own if first == second else second
-        for own, first, second in zip(node.inputs, old.inputs, new.inputs, strict=True)
+        for own, first, second in zip(node.inputs, old.inputs, new.inputs, strict=False)
     )
-    return replace(node, inputs=inputs, outputs=new.outputs)
+    more = new.inputs[len(inputs) :]  # a bias that there was not
+    return replace(node, inputs=(*inputs, *more), outputs=new.outputs)
 
 
 def _ordered(
