@@ -66,7 +66,7 @@ def arithmetic(
     Parameters
     ----------
     compute : callable
-        Of two integers.
+        A function of two integers.
     neutral : int
         With what as the second a symbol stays itself.
     """

@@ -171,8 +171,8 @@ class DimsRule:
         From `KnownSources` to the dims of results, in order: (int or str)s, or None. LookupError:
         they are not known.
     dtypes : tuple of tuple of (int or str)
-        Of each result, the last for all behind it: what says its type, the first that is there: a
-        number: that input; "@name": that attribute; else NumPy's name.
+        For each result, the last for all behind it: what says its type, the first that is there:
+        a number: that input; "@name": that attribute; else NumPy's name.
     numbers : callable, optional
         From `KnownSources` to the elements of the first result.
     reads : tuple of int, or slice, optional

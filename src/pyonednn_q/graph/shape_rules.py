@@ -87,7 +87,7 @@ def convolution(node: KnownSources) -> list[Lengths | None]:
 def pool(node: KnownSources) -> list[Lengths | None]:
     """(N, C, windows), of values and of their places (MaxPool, AveragePool, LpPool).
 
-    As of a convolution; ceil_mode: ceil for floor, without a window that would begin behind the
+    As for a convolution; ceil_mode: ceil for floor, without a window that would begin behind the
     source and its pads at the end. Before opset 22 the text does not leave that out, and of VALID
     it has floor: the length is not known there.
     """

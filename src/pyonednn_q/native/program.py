@@ -81,7 +81,7 @@ class Pass:
             What each of its inputs is: as of `hot_making_codes`, or ``"operand"``, of which this
             makes nothing.
         is_symmetric, offset, rows, unit
-            As of `hot_making_codes`.
+            What `hot_making_codes` takes.
         """
         if primitive.core is None:
             return None

@@ -69,7 +69,7 @@ def sum_of(table: Array, first: QParams, second: QParams, dst: QParams) -> CodeS
     table : (256, 256) ndarray of uint8 or int8
         By the bytes of x and of g.
     first, second, dst : QParams
-        Of x, g and the result: of tensors, of 8 bits.
+        Those of x, g and the result: per tensor, 8 bits.
 
     Returns
     -------

@@ -35,7 +35,7 @@ class Lookup:
         The code of dst for each byte of the source; ``table[first, second]`` of two, which are
         broadcast as NumPy's are. A byte of s8 codes is the code modulo 256.
     adds : (QParams, QParams, QParams), optional
-        Of both sources and dst, of tensors, where the table may be that of the sum of their real
+        For both sources and dst, per tensor, where the table may be that of the sum of their real
         values: it runs as arithmetic then.
 
     Examples

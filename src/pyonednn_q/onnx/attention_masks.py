@@ -29,7 +29,7 @@ def masked_scores(view: GraphView) -> dict[int, tuple[str, ...]]:
     Parameters
     ----------
     view : GraphView
-        Of a float graph, as `prepared` returns it.
+        The view of a float graph, as `prepared` returns it.
     """
     softmaxes = (node for node in view.graph.nodes if node.row is kinds.SOFTMAX)
     known = ((id(node), _scores(view, node)) for node in softmaxes)

@@ -81,7 +81,7 @@ class Choices:
     Parameters
     ----------
     graph : Graph
-        Of lengths that are known.
+        One whose lengths are known.
 
     """
 
@@ -103,7 +103,7 @@ class Choices:
         Parameters
         ----------
         inputs : mapping of str to ndarray, optional
-            Of the call, all of them. None: what the last call chose.
+            All inputs of the call. None: what the last call chose.
 
         Raises
         ------
@@ -151,9 +151,9 @@ class Bindings:
         Parameters
         ----------
         dims : mapping of str to tuple of int
-            Of open inputs, at least.
+            Those of open inputs, at least.
         inputs : mapping of str to ndarray, optional
-            Of the call. None: branches as the last call of these lengths chose them.
+            Those of the call. None: branches as the last call of these lengths chose them.
 
         Raises
         ------

@@ -28,11 +28,11 @@ def nodes_of_parts(
     Parameters
     ----------
     what : CodeOperation
-        Of the node.
+        What the node does.
     node : FusedNode
         Whose parts are quantizers and what computes between them.
     graph : FusedGraph
-        Of it.
+        The graph of the node.
     free : callable
         From a number to so many names of tensors.
     """

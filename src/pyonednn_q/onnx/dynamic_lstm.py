@@ -64,7 +64,7 @@ def coded_rows(node: GraphNode, constants: Mapping[str, Array]) -> tuple[CodedRo
     node : GraphNode
         A DynamicQuantizeLSTM.
     constants : mapping of str to ndarray
-        Of its graph.
+        Those of its graph.
     """
     rows = []
     for at, first in _PLACES:
@@ -140,7 +140,7 @@ def lstms_worth_codes(graph: Graph) -> tuple[GraphNode, ...]:
     Parameters
     ----------
     graph : Graph
-        Of floats, as `prepared` returns it.
+        A float graph, as `prepared` returns it.
     """
     return tuple(each for each in graph.nodes if _is_worth_codes(each, graph))
 

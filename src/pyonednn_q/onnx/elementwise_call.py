@@ -53,7 +53,7 @@ def elementwise_call(node: GraphNode) -> Callable[[Values], tuple[Array, ...]] |
     Parameters
     ----------
     node : GraphNode
-        Of opset 13 or later.
+        A node of opset 13 or later.
     """
     function = _function(node)
     if function is None or len(node.outputs) != 1:

@@ -24,7 +24,7 @@ class FloatOperators:
         Parameters
         ----------
         fused : FusedGraph
-            Of a model like those before; its own operators of floats are kept for those behind.
+            A model like those before; its own operators of floats are kept for those behind.
         """
         return replace(fused, nodes=tuple(map(self._shared, fused.nodes)))
 

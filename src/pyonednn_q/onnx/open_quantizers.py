@@ -55,7 +55,7 @@ def opened(graph: Graph, before: Graph, after: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        As of `at_inputs`. If nothing of it is open, `after` is returned.
+        What `at_inputs` takes. If nothing of it is open, `after` is returned.
     before, after : Graph
         As `at_inputs` and `quantized_form` return them.
     """
@@ -140,7 +140,7 @@ class _Opening:
     more : list of GraphNode
         Those that there were not before.
     constants : mapping of str to ndarray
-        Of the graph that has been. What only a branch reads is its own: onnxruntime 1.26 ends the
+        Those of the graph before. What only a branch reads is its own: onnxruntime 1.26 ends the
         process over scales of a branch that the graph around it holds.
     same : mapping of str to list of str
         Tensors by that which stands for them; it may lie in a branch, where others do not see it.
@@ -176,7 +176,7 @@ class _Opening:
         Parameters
         ----------
         nodes : iterable of GraphNode
-            Of the graph, or of a branch.
+            Those of the graph, or of a branch.
         outputs : iterable of str
             What is made by name, whoever reads it.
         done : iterable of int

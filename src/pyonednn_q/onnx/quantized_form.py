@@ -53,7 +53,7 @@ class QuantizerPlacement:
     Parameters
     ----------
     graph : Graph
-        Of floats, as `prepared` returns it.
+        A float graph, as `prepared` returns it.
     floats : frozenset of str
         Names of layers that stay in floats.
     ranges : mapping of str to (lo, hi)
@@ -235,7 +235,7 @@ def with_norms_as_layers(graph: Graph) -> Graph:
     Parameters
     ----------
     graph : Graph
-        Of floats, as `prepared` returns it.
+        A float graph, as `prepared` returns it.
     """
     placement = QuantizerPlacement(graph, frozenset())
     edit = GraphEdit(graph)
@@ -282,9 +282,9 @@ def quantized_form(
     Parameters
     ----------
     graph : Graph
-        Of floats, as `prepared` returns it.
+        A float graph, as `prepared` returns it.
     ranges : mapping of str to (lo, hi)
-        Of every real tensor that may become codes.
+        The range of every real tensor that may become codes.
     floats : frozenset of str
         Names of layers that stay in floats.
     quantizers : Quantizers

@@ -40,7 +40,7 @@ def recurrent_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
     what : GraphNode
         An LSTM, also of codes, or a GRU.
     graph : FusedGraph
-        Of it.
+        The graph of the node.
     computed : list of str
         Those of its inputs that are no constants.
     """
@@ -101,7 +101,7 @@ def recurrent_nodes(what: GraphNode, graph: FusedGraph, computed: list[str]) -> 
 def _product(wei: Array, bias: Array, scale: Array | None, rows: int) -> InnerProduct:
     """Return the product of the source: of floats, or of codes where a scale says their worth.
 
-    Of codes that might saturate here it is of floats, of the real values of the weights.
+    If codes might saturate here, it is made for floats, with the real values of the weights.
     """
     if scale is None:
         return InnerProduct(wei.copy(), bias, dst="f32")

@@ -127,7 +127,7 @@ class Operator(HotCallable, Definition, hot=True):
         Parameters
         ----------
         src_dims : tuple of int
-            Of the source.
+            The dims of the source.
 
         Returns
         -------

@@ -301,7 +301,7 @@ def codes_for(
     rows : int
         How many have a range of their own.
     dims : (tuple of int, tuple of int)
-        Of the source and of a result, as the caller has them.
+        Those of the source and of a result, as the caller has them.
 
     Returns
     -------

@@ -35,7 +35,7 @@ def quantize(
     Parameters
     ----------
     model : torch.nn.Module or torch.export.ExportedProgram
-        As of `load`: with branches, attention, recurrences, whatever `torch.export` takes.
+        What `load` takes: with branches, attention, recurrences, whatever `torch.export` takes.
     batches : iterable of (Tensor, sequence of Tensor, or mapping of str to Tensor)
         As data loaders give them. Of a sequence, as (x, y), those are looked at which the model's
         `forward` cannot do without; of a mapping, those that `forward` has a parameter for. Read
@@ -44,9 +44,9 @@ def quantize(
         What the model is called with, where batches hold more than that: labels by a name that
         `forward` takes as well. None: found in the first batch. None of a program.
     dynamic_shapes : optional
-        As of `load`.
+        What `load` takes.
     **options
-        Of `pyonednn_q.calibrate`: estimators, floats, config and others.
+        Those of `pyonednn_q.calibrate`: estimators, floats, config and others.
 
     Returns
     -------

@@ -53,7 +53,7 @@ def sequential(
     Parameters
     ----------
     model : torch.nn.Sequential
-        Of convolutions, transposed ones, linear layers of matrices, batch norms with statistics,
+        Convolutions, transposed ones, linear layers of matrices, batch norms with statistics,
         activations, pools, Flatten, Dropout, Identity, and others of its kind. Batch norms and
         activations join the chain of the layer before them. It stays as it is.
     example : Tensor of float32

@@ -108,11 +108,11 @@ class QuantizedLayer(torch.nn.Module):
     layer : module of torch.ao.nn.quantized
         Conv1d, Conv2d, Conv3d, Linear, or one of these with ReLU, as `convert` makes them.
     src_scale : float
-        Of the codes that come in, above 0.
+        The scale of the codes that come in, above 0.
     src_zero_point : int
-        Of them: quint8, from 0 to 255.
+        Their zero point: quint8, from 0 to 255.
     saturation : {"refuse", "allow"}
-        As of `Conv`. Allowing is right for observers with reduce_range, as those of torch's "x86".
+        What `Conv` takes. Allowing is right for observers with reduce_range, as torch's "x86" has.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def swap(
     example : Tensor of float32
         An input: the model runs once, and its quantized tensors tell their scales.
     saturation : {"refuse", "allow"}
-        As of `QuantizedLayer`.
+        What `QuantizedLayer` takes.
 
     Returns
     -------
