@@ -17,8 +17,8 @@ PYBIND11_MODULE(_core, m) {
     pq::register_memory(m);
     pq::register_compare(m);
     pq::register_sampled_sums(m);
+    pq::register_pass(m); // before what returns passes
     pq::register_primitive(m);
-    pq::register_pass(m);
     pq::register_program(m);
     pq::register_requantize(m);
     pq::register_quantize(m);

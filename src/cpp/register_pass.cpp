@@ -38,7 +38,7 @@ Pass mean_from_python(std::size_t images, std::size_t places, std::size_t channe
 using Points = std::tuple<std::int32_t, std::int32_t, std::int32_t>;
 using AreSigned = std::tuple<bool, bool, bool>;
 using Scaled = std::tuple<float, Points, AreSigned>; // the last: which are s8
-using Summed = std::tuple<std::array<float, 3>, Points, AreSigned>;
+using Summed = std::tuple<std::tuple<float, float, float>, Points, AreSigned>;
 
 // Zero points and flips of what computes with bytes.
 template <typename Arithmetic>
@@ -68,7 +68,8 @@ Pass lookup_from_python(const py::bytes& table, const Dims& dims, const std::vec
     }
     std::optional<CodeSum> sum;
     if (summed) {
-        sum.emplace().scale = std::get<0>(*summed);
+        const auto [x, g, y] = std::get<0>(*summed);
+        sum.emplace().scale = {x, g, y};
         set_codes("sum", *sum, std::get<1>(*summed), std::get<2>(*summed));
     }
     return lookup_pass({entries.begin(), entries.end()}, dims, strides, product, sum);

@@ -165,8 +165,8 @@ def _slice_length(length: Length, start: Any, end: Any, step: Any) -> Length:  #
     if any(isinstance(each, str) for each in (start, end, step)):
         return ""
     if not isinstance(length, str):
-        if step < 0 and start < -length:  # where ONNX's text and NumPy disagree
-            return ""
+        if step < 0 and start < -length:  # the text begins at the first element, NumPy before it
+            start = 0
         return len(range(length)[start:end:step])
     return length if start == 0 and end >= _END - 1 and step == 1 else ""
 

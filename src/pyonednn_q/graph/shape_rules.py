@@ -88,8 +88,8 @@ def pool(node: KnownSources) -> list[Lengths | None]:
     """(N, C, windows), of values and of their places (MaxPool, AveragePool, LpPool).
 
     As for a convolution; ceil_mode: ceil for floor, without a window that would begin behind the
-    source and its pads at the end. Before opset 22 the text does not leave that out, and of VALID
-    it has floor: the length is not known there.
+    source and its pads at the end. Where the text disagrees (before opset 22 it leaves no window
+    out, and for VALID it has floor), this is what ONNX's inference has; such a pool refuses to run.
     """
     dims = node.dims(0)
     if node.attributes.get("channels_last", 0):
@@ -129,8 +129,7 @@ def _windows(
             for n, _, step, *_ in rows
         ]
     ceils = bool(told.get("ceil_mode", 0))
-    is_sure = not ceils or (node.opset >= 22 and auto == "NOTSET")
-    return [_window_count(*row, ceils=ceils, is_sure=is_sure) for row in rows]
+    return [_window_count(*row, ceils=ceils) for row in rows]
 
 
 def _window_count(
@@ -142,7 +141,6 @@ def _window_count(
     hi: int,
     *,
     ceils: bool,
-    is_sure: bool,
 ) -> Length:
     if isinstance(kernel, str):
         return ""
@@ -156,8 +154,7 @@ def _window_count(
     wide = -(-room // stride) + 1
     if not ceils or wide == whole:
         return whole
-    is_behind = (wide - 1) * stride >= length + lo
-    return "" if is_behind and not is_sure else wide - is_behind
+    return wide - ((wide - 1) * stride >= length + lo)
 
 
 @DimsRule
