@@ -11,7 +11,6 @@ from html import escape
 
 from pyonednn_q.argument import instance
 from pyonednn_q.bench import drawing, report
-from pyonednn_q.bench.ladder import ladder
 from pyonednn_q.bench.row import Row
 from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.summary import Ratio
@@ -117,7 +116,7 @@ def _parts(run: Run) -> Iterator[tuple[str, str]]:
     if totals is not None:
         yield "Whole suites", wide(totals)
     yield "Lines", wide(report.rows(run, verbose=True))
-    steps = ladder(run, report.time)
+    steps = report.ladder(run)
     if steps is not None:
         yield "By instruction set", wide(steps)
     for where, setting in settings.items():

@@ -8,8 +8,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pyonednn_q.bench import drawing, page
+from pyonednn_q.bench.columns import time
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.report import time, where
+from pyonednn_q.bench.report import where
 from pyonednn_q.bench.row import OURS
 from pyonednn_q.bench.summary import paired_ratio
 from pyonednn_q.models.model_times import AT_ONCE, WHOLE

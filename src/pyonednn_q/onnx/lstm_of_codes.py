@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pyonednn_q.dtypes import F32_UNIT
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.graph.kind import Kind
@@ -25,7 +26,6 @@ __all__ = ["LstmValues", "lstm_of_codes"]
 
 Array = np.ndarray[Any, Any]
 _BIAS, _H, _C = 3, 5, 6  # inputs
-_ROUNDING = 2.0**-24
 _ROUNDINGS = 8  # of a gate's sum: of two sums of codes, scales, products, biases and additions
 
 
@@ -97,14 +97,14 @@ def lstm_of_codes(
             else flat.astype(np.float64) @ _reals(of_source, way).T
         ).reshape(steps, batch, columns)
         sizes = np.abs(flat) @ np.abs(_reals(of_source, way)).T
-        more = (0 if rounds_source else inputs) * _ROUNDING * sizes.reshape(sums.shape)
+        more = (0 if rounds_source else inputs) * F32_UNIT * sizes.reshape(sums.shape)
         biases = bias[way].reshape(2, columns)
         h, c, off = begins[0][way], begins[1][way], np.zeros((batch, hidden))
         for step in reversed(range(steps)) if is_backward[way] else range(steps):
             product = _products(np.asarray(h, np.float32), of_states, way, rows)
             gates = sums[step] + product + biases.sum(0)
             size = np.abs(sums[step]) + np.abs(product) + np.abs(biases).sum(0)
-            apart_by = _ROUNDINGS * _ROUNDING * size + more[step]
+            apart_by = _ROUNDINGS * F32_UNIT * size + more[step]
             *own, c, off = _stepped(gates, apart_by, c, off)
             results[step, way], apart[step, way] = own
             h = results[step, way] if states is None else states[step, way]
@@ -121,16 +121,16 @@ def _stepped(gates: Array, off: Array, c: Array, c_off: Array) -> tuple[Array, .
     fresh, fresh_off = np.tanh(fresh), _moved(kinds.TANH, offs[3])
     kept, new = f * c, i * fresh
     c_off = _of_product(f, f_off, c, c_off) + _of_product(i, i_off, fresh, fresh_off)
-    c_off = c_off + 2 * _ROUNDING * (np.abs(kept) + np.abs(new) + c_off)
+    c_off = c_off + 2 * F32_UNIT * (np.abs(kept) + np.abs(new) + c_off)
     c = kept + new
     level, level_off = np.tanh(c), _moved(kinds.TANH, c_off)
     h_off = _of_product(o, o_off, level, level_off)
-    return o * level, h_off + _ROUNDING * (np.abs(o * level) + h_off), c, c_off
+    return o * level, h_off + F32_UNIT * (np.abs(o * level) + h_off), c, c_off
 
 
 def _moved(kind: Kind, off: Array) -> Array:
     """Return how far a function is off, whose argument is."""
-    return np.asarray(kind.slope * off + kind.units * _ROUNDING)
+    return np.asarray(kind.slope * off + kind.units * F32_UNIT)
 
 
 def _of_product(a: Array, a_off: Array, b: Array, b_off: Array) -> Array:
