@@ -91,7 +91,7 @@ def test_what_takes_options_says_where_they_are_explained(function: Any) -> None
 
 
 def test_help_shows_every_option() -> None:
-    text = pydoc.render_doc(conv, renderer=pydoc.plaintext)
+    text = pydoc.plain(pydoc.render_doc(conv))
     assert [name for name in options(conv) if f"{name}: " not in text] == []
     assert "zero_point: 'ZeroPointCarrier' = 'auto'" in text
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from functools import partial
+from math import inf
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyonednn_q.bench.precision import FLOATS, Precision
@@ -133,6 +135,13 @@ def _implementation(at: RowInRun) -> str:
     return f"refused: {row.refused}" if row.refused else row.impl + " *" * bool(row.notes)
 
 
+def _median(at: RowInRun) -> str:
+    return time(at.row.median_us) + "!" * at.row.is_disturbed
+
+
+_of_peak, _of_paper = attrgetter("of_peak"), attrgetter("of_paper")
+
+
 def _part(of_peak: float | None) -> str:
     return "-" if of_peak is None else f"{of_peak:.0%}"
 
@@ -176,21 +185,15 @@ _COLUMNS = (
     ),
     *map(_C, ("refused", "ours", "benchdnn")),
     _C("samples", value=lambda at: len(at.row.samples_us)),
-    _M(
-        *("median_us", float, lambda at: at.row.summary.median),
-        *("us", lambda at: time(at.row.median_us) + "!" * at.row.is_disturbed, 9),
-    ),
+    _M("median_us", float, lambda at: at.row.summary.median, "us", _median, 9),
     _M("q1_us", float, lambda at: at.row.summary.q1, in_csv=False),
     _M("q3_us", float, lambda at: at.row.summary.q3, in_csv=False),
     _M(name="±", text=lambda at: f"{at.row.summary.spread / 2:.1%}", place=10, goes=3),
     _M("lo_us", float, lambda at: at.row.summary.lo),
     _M("hi_us", float | None, lambda at: at.row.summary.hi),
     _M("gops", float, lambda at: at.row.gops, "GOPS", lambda at: f"{at.row.gops:.0f}", 11, 6),
-    _M("of_peak", float | None, lambda at: at.of_peak, "peak", lambda at: _part(at.of_peak), 12, 7),
-    _M(
-        *("of_paper", float | None, lambda at: at.of_paper),
-        *("paper", lambda at: _part(at.of_paper), 13, 4),
-    ),
+    _M("of_peak", float | None, _of_peak, "peak", lambda at: _part(at.of_peak), 12, 7),
+    _M("of_paper", float | None, _of_paper, "paper", lambda at: _part(at.of_paper), 13, 4),
     _M("is_disturbed", bool, lambda at: at.row.is_disturbed),
     _M("over", dict[str, Over], lambda at: dict(at.over), in_csv=False),
     _C(name="bound", text=_bound, place=15, goes=2, measured=True),
@@ -207,21 +210,23 @@ def _over(baseline: str, *, verbose: bool) -> Iterator[BenchColumn]:
         is_wider = at.row.dtype in FLOATS and FLOATS.index(at.row.dtype) < FLOATS.index(baseline)
         if over is None or is_wider:
             return ""
-        ratio = str(Ratio(over.value, over.lo, over.hi))
+        ratio = str(Ratio(over.value, over.lo, inf if over.hi is None else over.hi))
         if verbose and over.is_significant:
             ratio += f" ({over.lo:.2f}..{over.hi:.2f})"
         return "disturbed" if over.is_disturbed else ratio
 
-    for end in ("value", "lo", "hi"):
-        is_shown = end == "value"
-        yield _M(
-            f"over_{baseline}" + ("" if is_shown else f"_{end}"),
-            value=lambda at, end=end: getattr(at.over.get(baseline), end, None),
-            name=f"over {baseline}" if is_shown else "",
-            text=text,
-            place=16,
-            when=lambda rows: any(row.dtype != baseline for row in rows),
-        )
+    def end(at: RowInRun, name: str) -> object:
+        return getattr(at.over.get(baseline), name, None)
+
+    column = partial(_M, text=text, place=16)
+    yield column(
+        f"over_{baseline}",
+        value=partial(end, name="value"),
+        name=f"over {baseline}",
+        when=lambda rows: any(row.dtype != baseline for row in rows),
+    )
+    yield column(f"over_{baseline}_lo", value=partial(end, name="lo"))
+    yield column(f"over_{baseline}_hi", value=partial(end, name="hi"))
 
 
 def _peers(peers: Sequence[str]) -> Iterator[BenchColumn]:
