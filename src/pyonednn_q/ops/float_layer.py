@@ -17,7 +17,7 @@ from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
-from pyonednn_q.quantize.weights import whole_weight_codes
+from pyonednn_q.quantize.weight_rows import whole_weight_codes
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:

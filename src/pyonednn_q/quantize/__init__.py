@@ -70,7 +70,7 @@ from pyonednn_q.quantize.thresholds import (
     threshold,
 )
 from pyonednn_q.quantize.tpu_mlir import affine_qparams, symmetric_qparams
-from pyonednn_q.quantize.weights import WeightCodes, max_abs_range, weight_codes
+from pyonednn_q.quantize.weight_rows import WeightCodes, max_abs_range, weight_codes
 
 __all__ = [
     "ESTIMATORS",
@@ -120,9 +120,9 @@ __all__ = [
     "percentile_threshold",
     "perturbation",
     "place_quantizers",
-    "plot_quality",
     "qparams_by",
     "qparams_from_range",
+    "plot_quality",
     "quality",
     "quality_table",
     "quantization_factor",
