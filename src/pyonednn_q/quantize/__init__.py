@@ -57,7 +57,7 @@ from pyonednn_q.quantize.placement import (
     scoped,
 )
 from pyonednn_q.quantize.propagation import place_quantizers
-from pyonednn_q.quantize.quality import Quality, plot_quality, quality, quality_table
+from pyonednn_q.quantize.quality import Quality, quality, quality_table
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
 from pyonednn_q.quantize.rounding_search import searched_rounding
 from pyonednn_q.quantize.sensitivity import hutchinson_trace, perturbation, sensitivity
@@ -122,7 +122,6 @@ __all__ = [
     "place_quantizers",
     "qparams_by",
     "qparams_from_range",
-    "plot_quality",
     "quality",
     "quality_table",
     "quantization_factor",
