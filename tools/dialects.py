@@ -16,7 +16,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.requantize import DIALECTS
 from pyonednn_q.requantize.catalogue import Distance
 from pyonednn_q.requantize.method import VERSIONS, Method, which_method
-from pyonednn_q.requantize.quantizers import FRAMEWORKS
+from pyonednn_q.requantize.quantize_rules import FRAMEWORKS
 
 HEAD = """\
 # Requantization dialects
@@ -77,7 +77,7 @@ Saturate modes, whose bounds are codes. `dst_q` may have a scale for each channe
 ```python
 import numpy as np
 import pyonednn_q as pq
-from pyonednn_q.requantize.quantizers import SATURATE_MODES
+from pyonednn_q.requantize.quantize_rules import SATURATE_MODES
 
 rng = np.random.default_rng(0)
 wei, src = rng.integers(-20, 30, (2, 8)).astype(np.int8).T, rng.integers(0, 99, (3, 8), np.uint8)
@@ -120,14 +120,14 @@ part: each cell agrees to the last output with its own rule and with no other.
 SNPS_HEAD = """
 SNPS-Caffe's Saturate modes are types and bounds of a requantizer:
 `requantizer(name, **saturate_mode("Signed"), ...)` keeps sums within 12 bits
-(`requantize.quantizers.SATURATE_MODES`); of a call, a type and a clip, as above.
+(`requantize.quantize_rules.SATURATE_MODES`); of a call, a type and a clip, as above.
 
 SNPS-Caffe's own table for its TFLite method, which the kernels above do not follow:
 """
 QUANTIZE_HEAD = """
 ## Floats to integers
 
-The rules of `requantize.quantizers.quantize`, on float32 x and scale s, inv = f32(1/s),
+The rules of `requantize.quantize_rules.quantize`, on float32 x and scale s, inv = f32(1/s),
 before the clamp:
 
 | rule | q |

@@ -151,7 +151,7 @@ def install(extra: str) -> str:
 
     Examples
     --------
-    >>> install("plot").startswith("pip install ")
+    >>> install("demo").startswith("pip install ")
     True
     """
     import re

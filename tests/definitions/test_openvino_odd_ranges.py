@@ -19,7 +19,7 @@ from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_orders import FqOrder, fake_quantize
 from pyonednn_q.primitive.problem import ConvProblem
-from pyonednn_q.quantize.weights import weight_codes
+from pyonednn_q.quantize.weight_rows import weight_codes
 from support.definitions import openvino_oracle, rational
 
 INF = float("inf")

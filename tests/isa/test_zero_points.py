@@ -16,7 +16,7 @@ from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Chain, Eltwise, PRelu, Sum
 from pyonednn_q.faults import guards
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.layer import prepare_layer
+from pyonednn_q.ops.prepared_layer import prepare_layer
 from pyonednn_q.primitive.attr import Attr, ZeroPoint
 from pyonednn_q.primitive.problem import (
     ConvProblem,

@@ -20,7 +20,7 @@ from onnx import helper, numpy_helper
 import pyonednn_q as pq
 from pyonednn_q import cli
 from pyonednn_q.graph.graph import GraphNode
-from pyonednn_q.models.float_bounds import float_bound
+from pyonednn_q.models.node_bounds import float_bound
 from pyonednn_q.models.node_difference import NodeDifference, differences
 from pyonednn_q.models.peer_sessions import onnxruntime_values
 from pyonednn_q.onnx.fused_node import FusedNode

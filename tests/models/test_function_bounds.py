@@ -21,8 +21,8 @@ from pyonednn_q import native
 from pyonednn_q.dtypes import F32_UNIT
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.graph.kinds import KINDS
-from pyonednn_q.models.float_bounds import float_bound
 from pyonednn_q.models.function_bounds import function_bounds
+from pyonednn_q.models.node_bounds import float_bound
 from pyonednn_q.onnx.fused_node import FusedNode
 from pyonednn_q.predict.float_bounds import BOUNDS
 from pyonednn_q.primitive.attr import Attr

@@ -12,7 +12,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Chain, Eltwise, PRelu, Sum
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.layer import prepare_layer
+from pyonednn_q.ops.prepared_layer import prepare_layer
 from pyonednn_q.primitive.problem import (
     ConvProblem,
     DeconvProblem,

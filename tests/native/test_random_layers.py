@@ -11,7 +11,7 @@ from pyonednn_q.errors import KnownWrongError, ReferenceKernelError, ShapeError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Chain
 from pyonednn_q.native import prepare, runtime
-from pyonednn_q.ops.layer import prepare_layer
+from pyonednn_q.ops.prepared_layer import prepare_layer
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem, MatMulProblem
 from support.oracle_numbers import INTEGER_RANGES
 from support.plans.quantized import FloatLayer

@@ -18,7 +18,7 @@ from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.qparams import QParams
 from pyonednn_q.requantize import DIALECTS
 from pyonednn_q.requantize.catalogue import DialectName
-from pyonednn_q.requantize.quantizers import SATURATE_MODES
+from pyonednn_q.requantize.quantize_rules import SATURATE_MODES
 
 pytestmark = pytest.mark.executed
 RNG = np.random.default_rng(7)

@@ -1,9 +1,10 @@
-"""Every option is a written-out keyword of the operators, of `from_float` and of the functions."""
+"""Options are declared once; `help` and type checkers see them on whatever takes them."""
 
 from __future__ import annotations
 
 import inspect
 import os
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyonednn_q
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.functional import conv, deconv, inner_product, matmul
+from pyonednn_q.ops.options import ConvOptions, FloatConvOptions
 from pyonednn_q.ops.settings import DialectName, Settings
 from pyonednn_q.requantize import DIALECTS
 
@@ -64,23 +66,47 @@ def test_from_float_takes_the_options_of_its_class(operator: Any) -> None:
         assert of_floats[name] == of_class[name], name
 
 
-@pytest.mark.parametrize(
-    "function", [f for operator, call in PAIRS for f in (operator, operator.from_float, call)]
-)
+def test_every_option_has_a_default() -> None:
+    named = {**FloatConvOptions.__annotations__, **ConvOptions.__annotations__}
+    shown = {**options(Conv.from_float), **options(Conv)}
+    assert shown.keys() == named.keys()
+
+
+@pytest.mark.parametrize("function", [Conv, Conv.from_float])
 def test_the_documentation_names_every_option(function: Any) -> None:
     text = inspect.getdoc(function) or ""
     above, _, below = text.partition("Parameters\n")
     assert above
-    assert below
-    assert [name for name in inspect.signature(function).parameters if name not in below] == []
+    of_class = options(Conv) if function is not Conv else {}
+    assert [name for name in options(function) if name not in below and name not in of_class] == []
+
+
+@pytest.mark.parametrize(
+    "function", [f for operator, call in PAIRS for f in (operator, operator.from_float, call)]
+)
+def test_what_takes_options_says_where_they_are_explained(function: Any) -> None:
+    text = inspect.getdoc(function) or ""
+    assert function is Conv or "**options" in text
+    assert "**options" in text or all(name in text for name in options(function))
+
+
+def test_help_shows_every_option() -> None:
+    text = pydoc.plain(pydoc.render_doc(conv))
+    assert [name for name in options(conv) if f"{name}: " not in text] == []
+    assert "zero_point: 'ZeroPointCarrier' = 'auto'" in text
 
 
 @pytest.mark.parametrize(("operator", "function"), PAIRS)
-def test_a_misspelt_option_is_refused_by_python_itself(operator: Any, function: Any) -> None:
+def test_a_misspelt_option_is_refused_as_by_python_itself(operator: Any, function: Any) -> None:
     wei = np.ones((2, 2), np.float32)
     for call, tensors in ((operator, 1), (operator.from_float, 1), (function, 2)):
-        with pytest.raises(TypeError, match="unexpected keyword argument 'paddding'"):
+        with pytest.raises(TypeError) as caught:
             call(*[wei] * tensors, paddding=1)
+        # from_float is asked of a class that inherits it.
+        name = call.__name__ if call in {operator, function} else f"{operator.__name__}.from_float"
+        said = f"{name}() got an unexpected keyword argument 'paddding'"
+        meant = " (did you mean padding?)" if operator in {Conv, Deconv} else ""
+        assert str(caught.value) == said + meant
 
 
 USER = """

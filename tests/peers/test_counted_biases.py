@@ -14,8 +14,8 @@ pytest.importorskip("onnx", reason="onnx is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 
 import pyonednn_q as pq
-from pyonednn_q.models.float_bounds import float_bound
 from pyonednn_q.models.float_form import float_form
+from pyonednn_q.models.node_bounds import float_bound
 from pyonednn_q.models.node_difference import differences
 from pyonednn_q.models.peer_sessions import onnxruntime_values
 from support.peers.small_models import make, model, theirs

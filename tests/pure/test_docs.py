@@ -14,7 +14,7 @@ import support
 import support_matrix
 from pyonednn_q.faults import guards
 from pyonednn_q.predict.region import proofs
-from pyonednn_q.requantize import quantizers
+from pyonednn_q.requantize import quantize_rules
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -78,7 +78,7 @@ def test_the_page_of_dialects_is_the_catalogue() -> None:
 
 
 def test_the_page_of_dialects_names_every_rule_of_quantizing() -> None:
-    for rule in quantizers.RULES:
+    for rule in quantize_rules.RULES:
         assert f"| `{rule}` | " in dialects.QUANTIZE_HEAD
 
 

@@ -12,7 +12,7 @@ import pytest
 import pyonednn_q
 
 HERE = Path(pyonednn_q.__file__).parent
-PEERS = {"matplotlib", "onnx", "onnxruntime", "onnxscript", "openvino", "torch", "torchao"}
+PEERS = {"onnx", "onnxruntime", "onnxscript", "openvino", "torch", "torchao"}
 
 
 def modules() -> dict[str, str]:

@@ -81,6 +81,16 @@ def test_every_module_has_a_noun() -> None:
     assert [path for path in MODULES if path.stem in NO_NOUN and PACKAGE in path.parents] == []
 
 
+# Rooms that mirror one subject; no more of them.
+TWINS = {"arrays", "catalogue", "convolution", "dense", "graph", "passes", "post_ops", "trial"}
+
+
+def test_a_name_is_that_of_one_file() -> None:
+    stems = Counter(path.stem for path in PACKAGE.rglob("*.py") if path.stem != "__init__")
+    assert len(stems) > 200
+    assert {name for name, count in stems.items() if count > 1} == TWINS
+
+
 def test_a_name_is_that_of_one_class() -> None:
     classes = Counter(
         node.name.lstrip("_")

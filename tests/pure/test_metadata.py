@@ -105,7 +105,6 @@ def test_the_conda_environment_agrees_with_the_recipe() -> None:
 METADATA = [
     "numpy>=1.24",
     'scikit-learn>=1.3; extra == "demo"',
-    "matplotlib; extra == 'plot'",
     'onnx; extra == "peers"',
     "torch; extra == 'peers'",
     "onednn>=2025.1; (sys_platform == 'linux' and python_version < '4') and extra == 'sycl'",
@@ -116,7 +115,6 @@ METADATA = [
     ("extra", "command"),
     [
         ("demo", "pip install 'scikit-learn>=1.3'"),
-        ("plot", "pip install matplotlib"),
         ("peers", "pip install onnx torch"),
         ("sycl", "pip install 'onednn>=2025.1'"),
     ],
@@ -135,7 +133,7 @@ def test_a_hint_of_sources_that_were_never_installed_names_their_place(
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "requires", requires)
-    assert install("plot") == f"pip install '{Path(dtypes.__file__).parents[2]}[plot]'"
+    assert install("demo") == f"pip install '{Path(dtypes.__file__).parents[2]}[demo]'"
 
 
 def test_no_message_names_an_extra_of_a_package_that_no_index_has() -> None:
@@ -151,7 +149,7 @@ def test_every_extra_that_is_hinted_at_exists() -> None:
     hinted = {
         name for each in sources for name in re.findall(r"""\binstall\(["'](\w+)["']\)""", each)
     }
-    assert {"bf16", "demo", "plot"} <= hinted <= set(PROJECT["optional-dependencies"])
+    assert {"bf16", "demo"} <= hinted <= set(PROJECT["optional-dependencies"])
 
 
 def test_without_ml_dtypes_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,6 @@ from pyonednn_q.bench.peers import PEERS, require
 from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.progress import Progress
 from pyonednn_q.bench.run import Run, joined, metadata
-from pyonednn_q.bench.sheet import csv_text
 from pyonednn_q.bench.tail import WORDS, Tail
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
@@ -78,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         report.write(report.text(result, width=width, repro=options.repro))
     for path, written in (
         (options.json, Run.to_json),
-        (options.csv, csv_text),
+        (options.csv, report.csv_text),
         (options.html, html),
     ):
         if path is not None:

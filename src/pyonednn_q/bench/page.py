@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from pyonednn_q.argument import instance
-from pyonednn_q.bench import drawing, report
-from pyonednn_q.bench.ladder import ladder
+from pyonednn_q.bench import plots, report
 from pyonednn_q.bench.row import Row
 from pyonednn_q.bench.run import Run
 from pyonednn_q.bench.summary import Ratio
@@ -110,20 +109,20 @@ def _parts(run: Run) -> Iterator[tuple[str, str]]:
     settings = {_where(row): row.setting for row in measured}
     for where, setting in settings.items():
         rows = [row for row in measured if row.setting == setting]
-        bars = drawing.speedups(run, rows)
+        bars = plots.speedups(run, rows)
         if bars:
             yield f"Times faster than {run.baselines[0]} ({where})", bars
     totals = _totals(run)
     if totals is not None:
         yield "Whole suites", wide(totals)
     yield "Lines", wide(report.rows(run, verbose=True))
-    steps = ladder(run, report.time)
+    steps = report.ladder(run)
     if steps is not None:
         yield "By instruction set", wide(steps)
     for where, setting in settings.items():
         rows = [row for row in measured if row.setting == setting]
         if run.limits_of(rows[0]) is not None:
-            yield f"Roofline ({where})", drawing.roofline(run, rows)
+            yield f"Roofline ({where})", plots.roofline(run, rows)
     lines = "\n".join(f"<p>{escape(line)}</p>" for line in report.notes(run))
     yield "What it means", f'<div class="legend">\n{lines}\n</div>'
     commands = "\n".join(report.commands(run))

@@ -1,32 +1,29 @@
-"""What a run says: a table as plain text or Markdown, totals, what the columns mean, doubts.
+"""What a run says: a table as plain text, Markdown or CSV, totals, what columns mean, doubts.
 
 Nothing else in this room writes to standard output.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from pyonednn_q.argument import flag, instance, whole
-from pyonednn_q.bench import standing
-from pyonednn_q.bench.ladder import ladder
-from pyonednn_q.bench.precision import FLOATS, Precision
+from pyonednn_q.bench.columns import columns, is_race_disturbed, time
+from pyonednn_q.bench.precision import FLOATS
 from pyonednn_q.bench.probe import PEAK_PROBLEMS
 from pyonednn_q.bench.row import Row
-from pyonednn_q.bench.run import Run, Total
+from pyonednn_q.bench.run import Run, Total, in_run
 from pyonednn_q.bench.summary import Ratio
 from pyonednn_q.native.timing import TAKEN_AGAIN
 from pyonednn_q.tables import Column, Table
 
-__all__ = ["commands", "markdown", "notes", "rows", "text", "time", "where", "write"]
+__all__ = ["commands", "csv_text", "ladder", "markdown", "notes", "rows", "text", "where", "write"]
 
-Cell = Callable[[Run, Row], str]
 _LADDER = "us at each instruction set (over the first type of float there; ~1: not significant)"
-# What goes first when the terminal is too narrow.
-_OPTIONAL = ("problem", "bound", "±", "paper", "SQNR dB", "GOPS", "peak")
-DISTURBED = "disturbed"
 
 
 def text(run: Run, *, width: int | None = None, repro: bool = False) -> str:
@@ -36,11 +33,12 @@ def text(run: Run, *, width: int | None = None, repro: bool = False) -> str:
     width = None if width is None else whole("width", width, lo=1)
     table = rows(run)
     blank = _without_repeats(table)
-    for name in _OPTIONAL:
+    optional = [column for column in columns(run.rows) if column.goes]
+    for column in sorted(optional, key=lambda column: column.goes):
         if width is not None and blank.width > width:
-            blank = blank.without(name)
+            blank = blank.without(column.name)
     parts = [where(run), "", blank.text()]
-    steps = ladder(run, time)
+    steps = ladder(run)
     if steps is not None:
         parts += ["", _LADDER, "", steps.text()]
     parts += ["", *notes(run)]
@@ -54,7 +52,7 @@ def markdown(run: Run, *, repro: bool = False) -> str:
     instance("run", run, Run)
     flag("repro", repro)
     parts = [where(run), "", rows(run, verbose=True).markdown()]
-    steps = ladder(run, time)
+    steps = ladder(run)
     if steps is not None:
         parts += ["", _LADDER, "", steps.markdown()]
     parts += ["", *(f"- {line}" for line in (*notes(run), *_doubts(run)))]
@@ -65,7 +63,7 @@ def markdown(run: Run, *, repro: bool = False) -> str:
 
 def notes(run: Run) -> list[str]:
     """Return totals, what other runtimes took together, and what the columns mean."""
-    return [*_totals(run), *standing.totals(run), *_legend(run)]
+    return [*_totals(run), *_races(run), *_legend(run)]
 
 
 def write(words: str) -> None:
@@ -75,40 +73,66 @@ def write(words: str) -> None:
 
 def rows(run: Run, *, verbose: bool = False) -> Table:
     """Return the rows as a table; verbose: with every column, and intervals."""
-    columns: list[tuple[Column, Cell]] = [
-        (Column("line"), lambda _, row: row.name),
-        (Column("problem"), lambda _, row: row.problem if row.name != row.problem else ""),
-        (Column("dtype"), lambda _, row: row.dtype),
+    every = columns(run.rows, run.peers, verbose=verbose)
+    shown = [column for column in every if column.name and column.when(run.rows)]
+    shown.sort(key=lambda column: column.place)
+    cells = [[column.cell(at) for column in shown] for at in in_run(run)]
+    return Table([Column(column.name, column.right) for column in shown], cells)
+
+
+def csv_text(run: Run) -> str:
+    """Return the run as CSV, its lines ended as RFC 4180 has it; what is not known is empty."""
+    instance("run", run, Run)
+    written = [column for column in columns(run.rows) if column.key and column.in_csv]
+    text = io.StringIO()
+    sheet = csv.writer(text)
+    sheet.writerow([column.key for column in written])
+    sheet.writerows([column.written(at) for column in written] for at in in_run(run))
+    return text.getvalue()
+
+
+def ladder(run: Run) -> Table | None:
+    """Return time and speed-up over the first type of float at each instruction set.
+
+    Parameters
+    ----------
+    run : Run
+        Rows of integer types are shown; those of floats are what they are compared with.
+
+    Returns
+    -------
+    Table or None
+        ``None`` where there is one instruction set, or nothing but floats. A star is a note, for
+        example that sums of pairs can saturate without VNNI.
+    """
+    steps = tuple(dict.fromkeys(row.isa for row in run.rows))
+    lines: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in run.rows:
+        if row.dtype not in FLOATS:
+            key = (row.name, row.dtype, row.tail, row.layout, str(row.threads), row.cache)
+            lines.setdefault(key, {})[row.isa] = row
+    if len(steps) < 2 or not lines:
+        return None
+    varying = [place for place in range(6) if len({key[place] for key in lines}) > 1 or not place]
+    names = ("line", "dtype", "tail", "layout", "threads", "cache")
+    columns = [Column(names[place]) for place in varying]
+    columns += [Column(step or "no limit", right=True) for step in steps]
+    cells = [
+        [key[place] for place in varying]
+        + [_step(run, by_isa[step]) if step in by_isa else "-" for step in steps]
+        for key, by_isa in lines.items()
     ]
-    columns += [
-        (Column(name), _attribute(name))
-        for name in ("isa", "threads", "tail", "layout", "cache")
-        if len({getattr(row, name) for row in run.rows}) > 1
-    ]
-    columns += [
-        (Column("us", right=True), _measured(_median)),
-        (Column("±", right=True), _measured(lambda _, row: f"{row.summary.spread / 2:.1%}")),
-        (Column("GOPS", right=True), _measured(lambda _, row: f"{row.gops:.0f}")),
-        (Column("peak", right=True), _measured(_part_of_peak(0))),
-        (Column("paper", right=True), _measured(_part_of_peak(1))),
-        (Column("bound"), _measured(_bound)),
-    ]
-    if verbose:
-        cell = _measured(lambda _, row: f"{row.intensity:.0f}")
-        columns.insert(-1, (Column("op/byte", right=True), cell))
-    columns += [
-        (Column(f"over {name}", right=True), _measured(_over(name, verbose=verbose)))
-        for name in run.baselines
-        if any(row.dtype != name for row in run.rows)
-    ]
-    if any(row.sqnr_db is not None for row in run.rows):
-        columns.append((Column("SQNR dB", right=True), _sqnr))
-    columns += standing.columns(run, time)
-    columns.append((Column("implementation"), _implementation))
-    cells = [[cell(run, row) for _, cell in columns] for row in run.rows]
-    table = Table([column for column, _ in columns], cells)
-    named = any(row.name != row.problem for row in run.rows)
-    return table if named else table.without("problem")
+    return Table(columns, cells)
+
+
+def _step(run: Run, row: Row) -> str:
+    if not row.samples_us:
+        return "refused"
+    ratio = run.over(row, run.baselines[0]) if run.baselines else None
+    over = "" if ratio is None else f" ({ratio if ratio.is_significant else '~1'})"
+    if run.is_disturbed(row, run.baselines[0] if run.baselines else ""):
+        over = " (disturbed)"
+    return time(row.median_us) + over + (" *" if row.notes else "")
 
 
 def _without_repeats(table: Table) -> Table:
@@ -121,64 +145,6 @@ def _without_repeats(table: Table) -> Table:
         cells.append([*[""] * names, *row[names:]] if repeats else list(row))
         above = row
     return Table(table.columns, cells)
-
-
-def _attribute(name: str) -> Cell:
-    return lambda _, row: str(getattr(row, name)) or "all"
-
-
-def _measured(cell: Cell) -> Cell:
-    return lambda run, row: cell(run, row) if row.samples_us else "-"
-
-
-def time(microseconds: float) -> str:
-    """Return microseconds as a reader wants them."""
-    return f"{microseconds:.0f}" if microseconds >= 1000 else f"{microseconds:.1f}"
-
-
-def _median(_: Run, row: Row) -> str:
-    return time(row.median_us) + ("!" if row.is_disturbed else "")
-
-
-def _part_of_peak(which: int) -> Cell:
-    def cell(run: Run, row: Row) -> str:
-        part = run.of_peak(row)[which]
-        return "-" if part is None else f"{part:.0%}"
-
-    return cell
-
-
-def _bound(run: Run, row: Row) -> str:
-    limits = run.limits_of(row)
-    if limits is None:
-        return "-"
-    floors = limits.floors_us(row.ops, row.nbytes, Precision.parse(row.dtype))
-    return max(floors, key=lambda name: floors[name])
-
-
-def _over(baseline: str, *, verbose: bool) -> Cell:
-    def cell(run: Run, row: Row) -> str:
-        is_wider = row.dtype in FLOATS and FLOATS.index(row.dtype) < FLOATS.index(baseline)
-        ratio = None if is_wider else run.over(row, baseline)
-        if ratio is None:
-            return ""
-        if run.is_disturbed(row, baseline):
-            return DISTURBED
-        if not ratio.is_significant:
-            return str(ratio)
-        return f"{ratio} ({ratio.lo:.2f}..{ratio.hi:.2f})" if verbose else str(ratio)
-
-    return cell
-
-
-def _sqnr(_: Run, row: Row) -> str:
-    return "" if row.sqnr_db is None else f"{row.sqnr_db:.1f}"
-
-
-def _implementation(_: Run, row: Row) -> str:
-    if row.refused:
-        return f"refused: {row.refused}"
-    return row.impl + (" *" if row.notes else "")
 
 
 def where(run: Run) -> str:
@@ -207,6 +173,28 @@ def _totals(run: Run) -> Iterator[str]:
         )
         if total.left_out:
             yield f"  left out, being disturbed: {', '.join(total.left_out)}"
+
+
+def _races(run: Run) -> Iterator[str]:
+    """Yield one line per type and other runtime: geometric mean of ratios, and who was first."""
+    for dtype in dict.fromkeys(row.dtype for row in run.rows):
+        for peer in run.peers:
+            rows = [row for row in run.rows if row.dtype == dtype and row.lead(peer) is not None]
+            left_out = [row.name for row in rows if is_race_disturbed(row, peer)]
+            all_leads = [row.lead(peer) for row in rows if not is_race_disturbed(row, peer)]
+            leads = [lead for lead in all_leads if lead is not None]
+            if left_out:
+                yield f"{dtype} over {peer}: left out, being disturbed: {', '.join(left_out)}"
+            if not leads:
+                continue
+            mean = math.exp(sum(math.log(lead.value) for lead in leads) / len(leads))
+            faster = sum(lead.is_significant and lead.value > 1 for lead in leads)
+            slower = sum(lead.is_significant and lead.value < 1 for lead in leads)
+            yield (
+                f"{dtype} over {peer}: {mean:.2f}x (geometric mean of {len(leads)}; "
+                f"faster in {faster}, slower in {slower}, undecided in "
+                f"{len(leads) - faster - slower})"
+            )
 
 
 def _over_first(total: Total, dtype: str) -> str:
@@ -253,10 +241,29 @@ def _legend(run: Run) -> Iterator[str]:
                 f"on paper{where}: {promised} GOPS: operations a cycle × {_cores(limits.cores)} × "
                 f"{limits.clock_ghz:.2f} GHz, a clock that was measured"
             )
-    yield from standing.legend(run)
+    yield from _race_legend(run)
     notes = dict.fromkeys(note for row in run.rows for note in row.notes)
     for note in notes:
         yield f"* {note}"
+
+
+def _race_legend(run: Run) -> Iterator[str]:
+    """Yield what the columns mean, the versions, and why a peer has no time."""
+    if not run.peers:
+        return
+    versions = ", ".join(f"{peer} {run.metadata.get(peer, '?')}" for peer in run.peers)
+    yield (
+        "call us: our prepared call from Python; each runtime in a process of its own on the same "
+        f"arrays, in turn, caches warm; over ...: its time in parts of ours ({versions})"
+    )
+    why: dict[tuple[str, str], int] = {}
+    for row in run.rows:
+        for rival in row.rivals:
+            if rival.refused:
+                key = (rival.name, rival.refused)
+                why[key] = why.get(key, 0) + 1
+    for (name, refused), count in why.items():
+        yield f"{name} {refused} ({count} row{'s' if count > 1 else ''})"
 
 
 def _cores(count: int) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 from msgspec import Meta
 
 from pyonednn_q.argument import instance
+from pyonednn_q.bench.columns import Over, RowInRun, RowStatistics, statistics
 from pyonednn_q.bench.files import Times, read_json
 from pyonednn_q.bench.precision import FLOATS, Precision
 from pyonednn_q.bench.probe import Limits
@@ -31,7 +32,7 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import runtime
 from pyonednn_q.shown import package_version, shown
 
-__all__ = ["SCHEMA", "Run", "Total", "joined", "json_schema", "metadata"]
+__all__ = ["SCHEMA", "Run", "Total", "in_run", "joined", "json_schema", "metadata"]
 
 SCHEMA = 3
 _WRITER = "what `pyonednn-q bench --json` writes"
@@ -132,7 +133,7 @@ class Run:
             ),
             warnings=self.warnings,
             rows=tuple(
-                WrittenRow(**_shallow(row), statistics=_statistics(self, row)) for row in self.rows
+                WrittenRow(**_shallow(at.row), statistics=statistics(at)) for at in in_run(self)
             ),
             totals=self.totals,
         )
@@ -247,33 +248,6 @@ def _total(
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
-    """How many times faster a row is than its like in another type, and the interval of that."""
-
-    value: float
-    lo: float
-    hi: float | None
-    is_significant: bool
-    is_disturbed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RowStatistics:
-    """What follows from the samples of a row."""
-
-    median_us: float
-    q1_us: float
-    q3_us: float
-    lo_us: float
-    hi_us: float | None
-    is_disturbed: bool
-    gops: float
-    of_peak: float | None
-    of_paper: float | None
-    over: dict[str, Over]
-
-
-@dataclass(frozen=True, slots=True)
 class WrittenRow(Row):
     """A row, and what follows from its samples; null where it was refused."""
 
@@ -315,30 +289,16 @@ def _plain(kind: type[Any], written: Any) -> Any:  # noqa: ANN401 - a row or lim
     return kind(**{each.name: getattr(written, each.name) for each in fields(kind)})
 
 
-def _statistics(run: Run, row: Row) -> RowStatistics | None:
-    if not row.samples_us:
-        return None
-    summary = row.summary
-    return RowStatistics(
-        summary.median,
-        summary.q1,
-        summary.q3,
-        summary.lo,
-        summary.hi,
-        row.is_disturbed,
-        row.gops,
-        *run.of_peak(row),
-        dict(_overs(run, row)),
-    )
-
-
-def _overs(run: Run, row: Row) -> Iterator[tuple[str, Over]]:
-    for dtype in run.baselines:
-        ratio = run.over(row, dtype)
-        if ratio is not None:
-            disturbed = run.is_disturbed(row, dtype)
-            over = Over(ratio.value, ratio.lo, ratio.hi, ratio.is_significant, disturbed)
-            yield dtype, over
+def in_run(run: Run) -> Iterator[RowInRun]:
+    """Yield the rows, each with what the others and the machine say of it."""
+    for row in run.rows:
+        over = {}
+        for dtype in run.baselines:
+            ratio = run.over(row, dtype)
+            if ratio is not None:
+                disturbed = run.is_disturbed(row, dtype)
+                over[dtype] = Over(ratio.value, ratio.lo, ratio.hi, ratio.is_significant, disturbed)
+        yield RowInRun(row, run.limits_of(row), *run.of_peak(row), over)
 
 
 def joined(about: Mapping[str, str], parts: Sequence[Run]) -> Run:

@@ -11,7 +11,7 @@ from pyonednn_q import dtypes, native
 from pyonednn_q.acc.pairs import pair_overflow
 from pyonednn_q.bench.data import Sample, channels, quantize
 from pyonednn_q.bench.shape import Shape
-from pyonednn_q.compose.benchdnn import DRIVERS
+from pyonednn_q.compose.benchdnn_options import DRIVERS
 from pyonednn_q.compose.composer import compose
 from pyonednn_q.native import runtime
 from pyonednn_q.native.sums import NOT_EXACT

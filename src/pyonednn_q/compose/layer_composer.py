@@ -28,7 +28,7 @@ from pyonednn_q.primitive.dense import InnerProductProblem
 from pyonednn_q.primitive.dense_facts import DENSE, PrimitiveFacts, acc_interval
 from pyonednn_q.primitive.isa import Facts
 from pyonednn_q.primitive.windowed import arranged
-from pyonednn_q.quantize.weights import WeightCodes, whole_weight_codes
+from pyonednn_q.quantize.weight_rows import WeightCodes, whole_weight_codes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

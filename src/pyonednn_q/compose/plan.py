@@ -9,7 +9,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.argument import check_fields, instance, numbers, one_of, real
-from pyonednn_q.compose import benchdnn, codec, table
+from pyonednn_q.compose import benchdnn_options, codec, table
 from pyonednn_q.compose.choice import Choice, cost
 from pyonednn_q.compose.lower import store_notes
 from pyonednn_q.compose.record import Record, records
@@ -358,8 +358,8 @@ class Plan:
         constants = dict(self.constants)
         if problem is None:
             bias = self.bias_dtype if self.has_bias else None
-            return benchdnn.options(self.facts, bias, self.dst, self.attr, constants)
-        return benchdnn.line(self.problem(problem), self.attr, constants)
+            return benchdnn_options.options(self.facts, bias, self.dst, self.attr, constants)
+        return benchdnn_options.line(self.problem(problem), self.attr, constants)
 
     def to_json(self) -> str:
         """Return the plan as JSON text, with a schema number."""

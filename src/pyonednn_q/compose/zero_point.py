@@ -29,7 +29,7 @@ from pyonednn_q.expr.fq_qparams import WHOLE_WITHIN
 from pyonednn_q.expr.vec import Vec, number
 from pyonednn_q.faults import guards
 from pyonednn_q.qparams import along
-from pyonednn_q.quantize.weights import NOISE
+from pyonednn_q.quantize.weight_rows import NOISE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyonednn_q.emulate.activations import leaky_relu, prelu, relu
 from pyonednn_q.emulate.add import add
 from pyonednn_q.emulate.catalogue import ARITHMETIC
-from pyonednn_q.emulate.floats import bias_add, power, sigmoid, softmax
+from pyonednn_q.emulate.float_functions import bias_add, power, sigmoid, softmax
 from pyonednn_q.emulate.pooling import average_pool, max_pool, mean
 from pyonednn_q.emulate.requantize import requantize
 from pyonednn_q.emulate.sampling import arg_max, resize_bilinear

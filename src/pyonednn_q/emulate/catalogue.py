@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pyonednn_q.emulate.activations import LEAKY_RELU, PRELU, RELU
 from pyonednn_q.emulate.add import ADD
-from pyonednn_q.emulate.floats import BIAS_ADD, POWER, SIGMOID, SOFTMAX
+from pyonednn_q.emulate.float_functions import BIAS_ADD, POWER, SIGMOID, SOFTMAX
 from pyonednn_q.emulate.operands import Dialects
 from pyonednn_q.emulate.pooling import AVERAGE_POOL, MAX_POOL, MEAN
 from pyonednn_q.emulate.requantize import REQUANTIZE

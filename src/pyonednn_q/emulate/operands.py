@@ -13,11 +13,12 @@ from pyonednn_q.argument import instance, one_of
 from pyonednn_q.errors import ArgumentError, DTypeError
 from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.qparams import QParams
-from pyonednn_q.requantize import quantizers
+from pyonednn_q.requantize import quantize_rules
 
 Array = np.ndarray[Any, Any]
 
-# How a dialect makes codes of float32 values: the rule of `requantize.quantizers`, as docs say it.
+# How a dialect makes codes of float32 values: the rule of `requantize.quantize_rules`, as docs
+# say it.
 _RULES = {
     "tflite": ("tflite", "floats, half away(y / s) + z"),
     "onnxruntime": ("onnx", "floats, even(y / s) + z"),
@@ -64,7 +65,7 @@ class Encoding(NamedTuple):
     def quantized(self, real: Array, dialect: str) -> Array:
         """Return codes of float32 values, as the dialect makes them."""
         rule, _ = _RULES[dialect]
-        return quantizers.quantize(real, self.scale, self.zero_point, self.dtype, rule=rule)
+        return quantize_rules.quantize(real, self.scale, self.zero_point, self.dtype, rule=rule)
 
 
 class Quantized(NamedTuple):
@@ -88,7 +89,7 @@ class Quantized(NamedTuple):
     @property
     def real(self) -> Array:
         """What the codes stand for, in float32."""
-        return quantizers.dequantize(self.codes, self.scale, self.zero_point)
+        return quantize_rules.dequantize(self.codes, self.scale, self.zero_point)
 
 
 def choose(table: Dialects, dialect: str) -> Callable[..., Array]:

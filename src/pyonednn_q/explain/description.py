@@ -9,9 +9,9 @@ from pyonednn_q import dtypes
 from pyonednn_q.compose.composer import Scales, compose
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.explain.layer import KEYS, Tables, read_facts, read_problem
+from pyonednn_q.explain.layer_tables import KEYS, Tables, read_facts, read_problem
 from pyonednn_q.explain.reader import DescriptionTable, at
-from pyonednn_q.explain.steps import fake_quantize, read_step
+from pyonednn_q.explain.step_tables import fake_quantize, read_step
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.fq_forms import codes, quantizes_to
 from pyonednn_q.expr.steps import Affine, Chain

@@ -15,9 +15,9 @@ from textwrap import indent
 from typing import Any
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.explain import presets, source
+from pyonednn_q.explain import description_text, presets
 from pyonednn_q.explain.description import POLICIES, read
-from pyonednn_q.explain.report import Report
+from pyonednn_q.explain.plan_report import Report
 from pyonednn_q.primitive.isa import Facts, InstructionSet
 from pyonednn_q.shown import shown
 from pyonednn_q.tables import Column, Table
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace, *, here: Callable[[], Facts]) -> int:
     if isinstance(tables, dict):
         tables = _changed(tables, options)
     if options.show:
-        print(source.dumps(tables))
+        print(description_text.dumps(tables))
         return 0
     description = read(tables).on(_process(options, here))
     report = Report.of(description, strict=options.strict)
@@ -97,10 +97,12 @@ def _list() -> str:
 
 def _tables(layer: str) -> Any:  # noqa: ANN401 - whatever the text says
     if layer == "-":
-        return source.parse(_decoded(sys.stdin.buffer.read(), "standard input"), "standard input")
+        return description_text.parse(
+            _decoded(sys.stdin.buffer.read(), "standard input"), "standard input"
+        )
     path = Path(layer)
     if path.suffix in {".toml", ".json"} or len(path.parts) > 1 or path.is_file():
-        return source.parse(_decoded(path.read_bytes(), layer), layer)
+        return description_text.parse(_decoded(path.read_bytes(), layer), layer)
     return presets.get(layer)
 
 

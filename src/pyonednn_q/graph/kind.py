@@ -69,7 +69,7 @@ class Kind:
     step, gate : callable or None
         Attributes to the step of its function f; of x · f(x).
     bound : str
-        How far float32 may be from its values: a rule of `models.float_bounds`, or of its
+        How far float32 may be from its values: a rule of `models.node_bounds`, or of its
         functions.
     alg : str
         oneDNN's algorithm of a function whose error was measured.

@@ -3,8 +3,8 @@
 a dialect       of `requantize`: what another runtime does
 its variants    oneDNN's forms with the zero point added behind the rounding, or the bias to the
                 sums; two of TFLite's rules, where a kernel leaves channels over
-quantized_as_*  the value as a float32, made a code as `requantize.quantizers` says: what a graph
-                of float operators between DequantizeLinear and QuantizeLinear gives
+quantized_as_*  the value as a float32, made a code as `requantize.quantize_rules` says: what
+                a graph of float operators between DequantizeLinear and QuantizeLinear gives
 rounded_*       the value in float64, rounded once
 
 A supposition is the same outputs with one thing changed: how sums are made, what padding holds, the
@@ -30,7 +30,7 @@ from pyonednn_q.primitive.isa import InstructionSet
 from pyonednn_q.primitive.problem import ConvProblem
 from pyonednn_q.requantize import DIALECTS, requantizer
 from pyonednn_q.requantize.method import FRAMEWORKS, VECTOR, which_method
-from pyonednn_q.requantize.quantizers import RULES, quantize
+from pyonednn_q.requantize.quantize_rules import RULES, quantize
 from pyonednn_q.requantize.rounding import round_real
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pyonednn_q.argument import flag, instance, integers
-from pyonednn_q.compose import benchdnn
+from pyonednn_q.compose import benchdnn_options
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults import guards
@@ -18,9 +18,9 @@ from pyonednn_q.native import Prepared, runtime
 from pyonednn_q.native.arrays import empty, in_layout
 from pyonednn_q.native.creation import Creation, creation
 from pyonednn_q.native.first_run import standing
-from pyonednn_q.ops.layer import PreparedLayer
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.ops.planned import Planned
+from pyonednn_q.ops.prepared_layer import PreparedLayer
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
 from pyonednn_q.primitive.tensor import TensorSpec
@@ -155,7 +155,7 @@ def _benchdnn(primitive: Prepared) -> str:
         return ""
     constants = {name: Vec(values.tolist()) for name, values in primitive.held().items()}
     try:
-        return benchdnn.line(problem, primitive.attr, constants)
+        return benchdnn_options.line(problem, primitive.attr, constants)
     except ArgumentError:  # groups, depthwise post-ops
         return ""
 

@@ -29,7 +29,6 @@ _OF_PROBLEMS = {
 def run(options: argparse.Namespace) -> int:
     """Measure a model and report."""
     from pyonednn_q.bench import report
-    from pyonednn_q.bench.sheet import csv_text
     from pyonednn_q.bench.tail import Tail
     from pyonednn_q.models import times_report
     from pyonednn_q.models.model_file import arrays_of, inputs_of, read
@@ -57,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json is not None:
         options.json.write_text(times.run.to_json(), "utf-8")
     if options.csv is not None:
-        options.csv.write_text(csv_text(times.run), "utf-8", newline="")
+        options.csv.write_text(report.csv_text(times.run), "utf-8", newline="")
     if options.html is not None:
         options.html.write_text(times_report.html(times), "utf-8", "replace")
     return 0

@@ -20,10 +20,11 @@ from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.graph.kinds import kind_of
 from pyonednn_q.onnx.dynamic_layers import scaling_of
 from pyonednn_q.onnx.dynamic_lstm import with_real_weights
+from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.linear import dequantize_linear
 from pyonednn_q.onnx.passes import prepared
-from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.onnx.shape_inference import inferred
+from pyonednn_q.qparams import along
 
 __all__ = ["float_form"]
 
@@ -227,6 +228,5 @@ def _by_channel(values: Array, wei: Array, node: GraphNode) -> Array:
     """Return one value, or one of each output channel, so that it broadcasts over weights."""
     if values.size == 1:
         return values.reshape(())
-    dims = [1] * wei.ndim
-    dims[-1 if node.row in {kinds.MATMUL, kinds.MATMUL_INTEGER} else 0] = -1
-    return values.reshape(dims)
+    is_product = node.row in {kinds.MATMUL, kinds.MATMUL_INTEGER}
+    return along(values, -1 if is_product else 0, wei.ndim)

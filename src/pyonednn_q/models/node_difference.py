@@ -28,8 +28,8 @@ from pyonednn_q import emulate
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
 from pyonednn_q.inspection import explain_difference
-from pyonednn_q.models.float_bounds import float_bound
 from pyonednn_q.models.lstm_difference import lstm_told
+from pyonednn_q.models.node_bounds import float_bound
 from pyonednn_q.models.tie_reach import by_ties
 from pyonednn_q.onnx.fused_node import CodeOperation
 from pyonednn_q.ops.operator import Operator

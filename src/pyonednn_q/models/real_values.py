@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.onnx.shape_inference import node_proto
+from pyonednn_q.qparams import along
 
 if TYPE_CHECKING:
     from pyonednn_q.graph.graph import GraphNode
@@ -43,9 +44,7 @@ def dequantized(part: GraphNode, own: Values) -> Array:
 def _along(part: GraphNode, values: Array, codes: Array) -> Array:
     if values.size == 1:
         return values.reshape(())
-    dims = [1] * codes.ndim
-    dims[int(part.attributes.get("axis", 1))] = -1
-    return values.reshape(dims)
+    return along(values, int(part.attributes.get("axis", 1)), codes.ndim)
 
 
 def computed(part: GraphNode, own: Values, opsets: Mapping[str, int]) -> list[Array]:

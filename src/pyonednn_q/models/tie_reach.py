@@ -15,7 +15,7 @@ import numpy as np
 from pyonednn_q.dtypes import F32_UNIT
 from pyonednn_q.errors import Error
 from pyonednn_q.graph import kinds
-from pyonednn_q.models.float_bounds import bounds_of, values_of
+from pyonednn_q.models.node_bounds import bounds_of, values_of
 from pyonednn_q.models.real_values import point_of, scale_of, wide
 
 if TYPE_CHECKING:

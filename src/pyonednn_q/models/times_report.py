@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from pyonednn_q.bench import drawing, page
+from pyonednn_q.bench import page, plots
+from pyonednn_q.bench.columns import time
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.report import time, where
+from pyonednn_q.bench.report import where
 from pyonednn_q.bench.row import OURS
 from pyonednn_q.bench.summary import paired_ratio
 from pyonednn_q.models.model_times import AT_ONCE, WHOLE
@@ -47,11 +48,11 @@ def html(times: ModelTimes) -> str:
     parts: list[tuple[str, str]] = []
     for heading, table in _tables(times):
         parts.append((heading, page.wide(table)))
-    bars = drawing.speedups(times.run, layers)
+    bars = plots.speedups(times.run, layers)
     if bars:
         parts.append(("Times faster than FP32, layer by layer", bars))
     if layers:
-        parts.append(("Roofline", drawing.roofline(times.run, layers)))
+        parts.append(("Roofline", plots.roofline(times.run, layers)))
     notes = "\n".join(f"<p>{escape(line)}</p>" for line in _notes(times))
     parts.append(("What it means", f'<div class="legend">\n{notes}\n</div>'))
     return page.document(f"pyonednn-q bench: {times.title}", where(times.run), parts)

@@ -8,7 +8,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.check.meaning import Meaning
-from pyonednn_q.check.plain import entering, terms_of
+from pyonednn_q.check.plain_values import entering, terms_of
 from pyonednn_q.check.sample import Slots
 from pyonednn_q.expr.steps import Chain, PRelu, Step
 from pyonednn_q.expr.vec import Vec

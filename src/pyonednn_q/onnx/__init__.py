@@ -15,11 +15,11 @@ from pyonednn_q.onnx.convolutions import conv, conv_transpose
 from pyonednn_q.onnx.equalization import equalized
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.linear import dequantize_linear, dynamic_quantize_linear, quantize_linear
+from pyonednn_q.onnx.matmuls import gemm, matmul, matmul_integer, qlinear_matmul
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.model_reader import load
 from pyonednn_q.onnx.model_writer import save
 from pyonednn_q.onnx.network_graph import graph_of
-from pyonednn_q.onnx.products import gemm, matmul, matmul_integer, qlinear_matmul
 from pyonednn_q.onnx.smoothing import smoothed
 from pyonednn_q.onnx.trace import Call, trace
 from pyonednn_q.onnx.weight_rounding import rounded

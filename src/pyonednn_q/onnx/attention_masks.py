@@ -13,7 +13,7 @@ import numpy as np
 
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
-from pyonednn_q.onnx.quantizers import GraphView
+from pyonednn_q.onnx.graph_view import GraphView
 
 __all__ = ["masked_scores"]
 

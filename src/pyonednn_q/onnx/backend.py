@@ -29,7 +29,7 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.onnx.code_convolutions import conv_integer, qlinear_conv
 from pyonednn_q.onnx.convolutions import conv, conv_transpose
 from pyonednn_q.onnx.linear import dequantize_linear, dynamic_quantize_linear, quantize_linear
-from pyonednn_q.onnx.products import gemm, matmul, matmul_integer, qlinear_matmul
+from pyonednn_q.onnx.matmuls import gemm, matmul, matmul_integer, qlinear_matmul
 from pyonednn_q.onnx.reference_repairs import repaired_operators
 from pyonednn_q.onnx.trace import trace
 from pyonednn_q.shown import shortened, shown

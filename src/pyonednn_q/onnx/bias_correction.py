@@ -20,8 +20,8 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.geometry import convolution
 from pyonednn_q.onnx.graph_edit import GraphEdit
+from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.layer_reader import window_of
-from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.quantize.corrections import corrected_bias
 from pyonednn_q.quantize.quantizers import Quantizers
 

@@ -17,8 +17,8 @@ from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.quantize.calibrate import ESTIMATORS, collect, estimator, made_by
 from pyonednn_q.quantize.config import QuantizationConfig
 from pyonednn_q.quantize.config_reader import read_config
-from pyonednn_q.quantize.precision import Traces, WeighedLayer, with_widths
 from pyonednn_q.quantize.quantizers import Quantizers
+from pyonednn_q.quantize.weight_widths import Traces, WeighedLayer, with_widths
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ from pyonednn_q.onnx.quantized_form import (
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.quantize.calibrate import estimator
 from pyonednn_q.quantize.config import QuantizationConfig
-from pyonednn_q.quantize.precision import Traces, WeighedLayer
+from pyonednn_q.quantize.weight_widths import Traces, WeighedLayer
 
 if TYPE_CHECKING:
     from pyonednn_q.quantize.estimator import Estimator

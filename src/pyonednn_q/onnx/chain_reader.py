@@ -28,7 +28,7 @@ from pyonednn_q.expr.steps import (
 )
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
-from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
+from pyonednn_q.onnx.graph_view import CodeTensor, GraphView
 from pyonednn_q.onnx.spelled_activations import spelled
 from pyonednn_q.qparams import QParams
 

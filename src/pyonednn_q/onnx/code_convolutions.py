@@ -10,7 +10,7 @@ from pyonednn_q import dtypes
 from pyonednn_q.graph import kinds
 from pyonednn_q.onnx import geometry, tensors
 from pyonednn_q.onnx.convolutions import empty_result
-from pyonednn_q.onnx.sums import Options, qparams, rounded, sums
+from pyonednn_q.onnx.exact_sums import Options, qparams, rounded, sums
 from pyonednn_q.onnx.tensors import Constant
 from pyonednn_q.ops.conv import Conv
 

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode, Value
 from pyonednn_q.network import Dequantize, Node, Quantize
+from pyonednn_q.onnx.code_operations import dims_of
 from pyonednn_q.onnx.float_operations import float_nodes
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
-from pyonednn_q.onnx.operations import dims_of
 from pyonednn_q.onnx.selection_operations import selection_nodes
 from pyonednn_q.onnx.subgraphs import renamed
 

@@ -25,8 +25,8 @@ from pyonednn_q.errors import ArgumentError
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.graph_edit import GraphEdit
+from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.passes import settled
-from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.quantize.corrections import equalized as equalized_weights
 
 __all__ = ["equalized"]

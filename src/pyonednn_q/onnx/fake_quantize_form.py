@@ -18,6 +18,7 @@ import numpy as np
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.linear import dequantize_linear
+from pyonednn_q.qparams import along
 
 Array = np.ndarray[Any, Any]
 _DOMAIN, _, _OPERATOR = kinds.FAKE_QUANTIZE.name.rpartition(".")
@@ -77,16 +78,14 @@ def _is_back(back: GraphNode, store: GraphNode, constants: dict[str, Array]) -> 
 def _fake(back: GraphNode, src: str, constants: dict[str, Array]) -> GraphNode:
     scale, point = (constants[name] for name in back.inputs[1:3])
     ends = np.iinfo(point.dtype)
-    dims = [1]
+    axis, ndim = 0, 1
     if scale.ndim:
-        axis = int(back.attributes.get("axis", 1))
-        dims = [1] * constants[src].ndim
-        dims[axis] = -1
+        axis, ndim = int(back.attributes.get("axis", 1)), constants[src].ndim
     names = []
     for end, code in (("low", ends.min), ("high", ends.max)):
         name = f"{back.outputs[0]}:{end}"
         real = (float(code) - point.astype(np.float64)) * scale
-        constants[name] = real.astype(np.float32).reshape(dims)
+        constants[name] = along(real.astype(np.float32), axis, ndim)
         names.append(name)
     attributes = MappingProxyType({"levels": _LEVELS})
     return GraphNode(

@@ -12,8 +12,8 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.fused_node import FusedNode
+from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.layer_reader import NoLayer, weights_of
-from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.ops.dense import InnerProduct
 from pyonednn_q.qparams import QParams
 from pyonednn_q.shown import shortened

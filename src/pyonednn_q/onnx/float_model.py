@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyonednn_q.onnx.chain_reader import ChainReader
 from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
+from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.model import Model
-from pyonednn_q.onnx.quantizers import GraphView
 
 if TYPE_CHECKING:
     from pyonednn_q.graph.graph import Graph

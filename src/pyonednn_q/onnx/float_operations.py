@@ -25,8 +25,7 @@ from pyonednn_q.network import (
     Reshape,
     Softmax,
 )
-from pyonednn_q.onnx.fused_node import FusedGraph
-from pyonednn_q.onnx.operations import (
+from pyonednn_q.onnx.code_operations import (
     constants_of,
     dims_of,
     is_over_places,
@@ -36,6 +35,7 @@ from pyonednn_q.onnx.operations import (
     transposed,
     window_pool,
 )
+from pyonednn_q.onnx.fused_node import FusedGraph
 from pyonednn_q.onnx.recurrences import RECURRENT, recurrent_nodes
 from pyonednn_q.onnx.reference_operators import DOUBTS
 

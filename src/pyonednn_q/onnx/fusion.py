@@ -22,9 +22,9 @@ from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.float_warning import warn_of_floats
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode, code_meanings
+from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.layer_reader import LayerReader, NoLayer
 from pyonednn_q.onnx.passes import Change, prepared
-from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.onnx.saturating_layers import IN_FLOATS, saturates, warn
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.qparams import QParams

@@ -13,7 +13,7 @@ import numpy as np
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.graph_edit import GraphEdit
-from pyonednn_q.onnx.quantizers import GraphView
+from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.subgraphs import graphs_of
 
 __all__ = ["with_layer_norms"]

@@ -14,7 +14,7 @@ from pyonednn_q.graph.kind import Kind
 from pyonednn_q.onnx import geometry
 from pyonednn_q.onnx.chain_reader import ChainReader, LayerTail
 from pyonednn_q.onnx.fused_node import FusedNode
-from pyonednn_q.onnx.quantizers import CodeTensor, GraphView
+from pyonednn_q.onnx.graph_view import CodeTensor, GraphView
 from pyonednn_q.onnx.saturating_layers import narrowed, saturates
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul

@@ -23,13 +23,13 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Dims, Graph, GraphNode
 from pyonednn_q.network import CodeMatMul, PythonCall
 from pyonednn_q.onnx.choices import Bindings, Key
+from pyonednn_q.onnx.fused_network import as_network, lowered, spec_of
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
+from pyonednn_q.onnx.matmuls import qlinear_matmul
 from pyonednn_q.onnx.open_dims import check_bound
 from pyonednn_q.onnx.pools import onnx_numbers, pool
-from pyonednn_q.onnx.products import qlinear_matmul
-from pyonednn_q.onnx.program import as_network, lowered, spec_of
 from pyonednn_q.onnx.reference_call import reference_call
 from pyonednn_q.onnx.saturating_layers import warn_of_products
 from pyonednn_q.ops.arrays import as_array, by_name
@@ -39,7 +39,7 @@ from pyonednn_q.shown import shortened, shown
 
 if TYPE_CHECKING:
     from pyonednn_q.network import Compiled, Network, Node
-    from pyonednn_q.onnx.program import Run
+    from pyonednn_q.onnx.fused_network import Run
 
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]

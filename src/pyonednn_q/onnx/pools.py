@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyonednn_q.emulate.pool_windows import Pooling
 from pyonednn_q.emulate.pooling import max_pool
-from pyonednn_q.emulate.windows import Pooling
 from pyonednn_q.onnx.linear import dequantize_linear, quantize_linear
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import Graph, GraphNode, Value
 from pyonednn_q.onnx.attention_masks import masked_scores
 from pyonednn_q.onnx.graph_edit import GraphEdit
+from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.passes import Change
-from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.onnx.spelled_activations import spelled
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.alignment import GraphOperator

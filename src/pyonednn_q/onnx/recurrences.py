@@ -10,9 +10,9 @@ import numpy as np
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
 from pyonednn_q.network import Node, Recurrence, Reshape, Slice
+from pyonednn_q.onnx.code_operations import constants_of, dims_of
 from pyonednn_q.onnx.dynamic_lstm import coded_rows
 from pyonednn_q.onnx.fused_node import FusedGraph
-from pyonednn_q.onnx.operations import constants_of, dims_of
 from pyonednn_q.onnx.reference_operators import DOUBTS
 from pyonednn_q.onnx.saturating_layers import saturates
 from pyonednn_q.ops.dense import InnerProduct

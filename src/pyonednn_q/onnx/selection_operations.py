@@ -25,8 +25,8 @@ from pyonednn_q.network import (
     Where,
 )
 from pyonednn_q.network.carrier import is_carried, numpy_type
+from pyonednn_q.onnx.code_operations import constants_of, dims_of
 from pyonednn_q.onnx.fused_node import FusedGraph
-from pyonednn_q.onnx.operations import constants_of, dims_of
 from pyonednn_q.onnx.reference_call import reference_call
 
 Array = np.ndarray[Any, Any]

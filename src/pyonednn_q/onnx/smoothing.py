@@ -25,6 +25,7 @@ from pyonednn_q.onnx.calibration_options import named_inputs
 from pyonednn_q.onnx.choices import Bindings, Key, is_open
 from pyonednn_q.onnx.float_model import float_model
 from pyonednn_q.onnx.graph_edit import GraphEdit
+from pyonednn_q.onnx.graph_view import GraphView
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.passes import prepared
 from pyonednn_q.onnx.quantized_form import (
@@ -32,7 +33,6 @@ from pyonednn_q.onnx.quantized_form import (
     channels_axis,
     with_norms_as_layers,
 )
-from pyonednn_q.onnx.quantizers import GraphView
 from pyonednn_q.quantize.corrections import smoothed as smoothed_weights
 
 __all__ = ["smoothed"]

@@ -18,7 +18,7 @@ from pyonednn_q.expr.evaluate import evaluate
 from pyonednn_q.expr.steps import Chain, Eltwise, Step
 from pyonednn_q.graph import kinds
 from pyonednn_q.graph.graph import GraphNode
-from pyonednn_q.onnx.quantizers import GraphView
+from pyonednn_q.onnx.graph_view import GraphView
 
 __all__ = ["Spelled", "spelled"]
 

@@ -9,9 +9,9 @@ from pyonednn_q.ops.functional import (
     operator_cache_info,
     operator_cache_limit,
 )
-from pyonednn_q.ops.layer import PreparedLayer, prepare_layer
 from pyonednn_q.ops.planned import Planned, prepare_plan
 from pyonednn_q.ops.predicted import model_of
+from pyonednn_q.ops.prepared_layer import PreparedLayer, prepare_layer
 from pyonednn_q.ops.shapes import clear_shapes, limit_shapes, shape_statistics
 from pyonednn_q.ops.tunings import clear_tuning, load_tuning, save_tuning
 

@@ -20,6 +20,7 @@ from pyonednn_q.compose.stages import RESIDUAL, SRC
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.expr.steps import Leaf
 from pyonednn_q.native.arrays import check_out, refuse_mask
+from pyonednn_q.qparams import along
 from pyonednn_q.shown import shown
 
 Array = np.ndarray[Any, Any]
@@ -266,9 +267,7 @@ class Operands:
         """Return a checked operand in the dimensions of a primitive's argument."""
         if self.leaves[name].extent != "per_channel":
             return array.reshape(dims)
-        aligned = [1] * len(self.dims)
-        aligned[self.axis] = -1
-        return np.broadcast_to(array.reshape(aligned), dims)
+        return np.broadcast_to(along(array, self.axis, len(self.dims)), dims)
 
 
 @dataclass(frozen=True, slots=True)

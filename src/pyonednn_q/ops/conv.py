@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyonednn_q.argument import whole
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.ops.arrays import as_array
-from pyonednn_q.ops.float_layer import FloatLayer
+from pyonednn_q.ops.float_layer import quantized_layer
 from pyonednn_q.ops.operator import Operator
-from pyonednn_q.ops.settings import Settings
+from pyonednn_q.ops.options import ConvOptions, FloatConvOptions, filled, takes
 from pyonednn_q.primitive.problem import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.window import kept, padding_sides, per_dim
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from pyonednn_q.dtypes import DType
-    from pyonednn_q.expr.fake_quantize import FakeQuantize
-    from pyonednn_q.expr.steps import Chain
-    from pyonednn_q.ops.settings import DialectName, Layout, Saturation, SelfCheck, ZeroPointCarrier
-    from pyonednn_q.primitive.window import Padding, PerDim
-    from pyonednn_q.qparams import QParams
-    from pyonednn_q.quantize.ranges import Dynamic
-    from pyonednn_q.rewrite.rule import Policy
+    from typing_extensions import Self, Unpack
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
@@ -36,90 +27,24 @@ class _Windowed(Operator):
 
     _problem_of: type[ConvProblem | DeconvProblem]
 
-    def __init__(
-        self,
-        /,
-        wei: object,
-        bias: object = None,
-        *,
-        src_q: QParams | Dynamic | None = None,
-        wei_q: QParams | None = None,
-        dst_q: QParams | None = None,
-        dst: DType | None = None,
-        stride: PerDim = 1,
-        padding: Padding = 0,
-        dilation: PerDim = 1,
-        groups: int = 1,
-        post: Chain | None = None,
-        policy: Policy = "real",
-        exact_rounding: bool = False,
-        layout: Layout = "preserve",
-        strict: bool = False,
-        allow_reference: bool = False,
-        saturation: Saturation = "refuse",
-        zero_point: ZeroPointCarrier = "auto",
-        requantize: DialectName | None = None,
-        self_check: SelfCheck = "auto",
-        tune: bool = False,
-    ) -> None:
-        self.groups = whole("groups", groups, lo=1)
-        self.window = {
-            "stride": kept("stride", stride),
-            "padding": kept("padding", padding),
-            "dilation": kept("dilation", dilation),
-        }
+    @takes(ConvOptions)
+    def __init__(self, /, wei: object, bias: object = None, **options: Unpack[ConvOptions]) -> None:
+        values = filled(type(self).__name__, ConvOptions, options)
+        self.groups = whole("groups", values.pop("groups"), lo=1)
+        names = ("stride", "padding", "dilation")
+        self.window = {name: kept(name, values.pop(name)) for name in names}
         wei_array = as_array("wei", wei)
         self._check_wei_dims(wei_array)
         spatial = wei_array.ndim - 2
         for name in ("stride", "dilation"):
             per_dim(name, self.window[name], spatial)
         padding_sides(self.window["padding"], spatial)
-        settings = Settings.of(
-            src_q=src_q,
-            dst_q=dst_q,
-            dst=dst,
-            post=post,
-            policy=policy,
-            exact_rounding=exact_rounding,
-            layout=layout,
-            strict=strict,
-            allow_reference=allow_reference,
-            saturation=saturation,
-            zero_point=zero_point,
-            requantize=requantize,
-            self_check=self_check,
-            tune=tune,
-        )
-        super().__init__(wei_array, bias, wei_q, settings)
+        super().__init__(wei_array, bias, values)
 
     @classmethod
+    @takes(FloatConvOptions)
     def from_float(
-        cls,
-        /,
-        wei: object,
-        bias: object = None,
-        *,
-        src_q: QParams | Dynamic | FakeQuantize | tuple[SupportsFloat, SupportsFloat] | None = None,
-        src_dtype: DType = "u8",
-        dst_q: QParams | FakeQuantize | tuple[SupportsFloat, SupportsFloat] | None = None,
-        dst: DType | None = None,
-        wei_fq: FakeQuantize | None = None,
-        wei_levels: int = 255,
-        stride: PerDim = 1,
-        padding: Padding = 0,
-        dilation: PerDim = 1,
-        groups: int = 1,
-        post: Chain | None = None,
-        policy: Policy = "real",
-        exact_rounding: bool = False,
-        layout: Layout = "preserve",
-        strict: bool = False,
-        allow_reference: bool = False,
-        saturation: Saturation = "refuse",
-        zero_point: ZeroPointCarrier = "auto",
-        requantize: DialectName | None = None,
-        self_check: SelfCheck = "auto",
-        tune: bool = False,
+        cls, /, wei: object, bias: object = None, **options: Unpack[FloatConvOptions]
     ) -> Self:
         """Quantize a float layer. It is called on float sources, or on codes of them.
 
@@ -146,11 +71,8 @@ class _Windowed(Operator):
         wei_levels : int
             Number of levels of that default: 255; or 129, codes within ±64, which CPUs without VNNI
             multiply exactly.
-        stride, padding, dilation, groups, post
-            Arguments of the class; `post` follows the bias.
-        policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point, \
-requantize, self_check, tune
-            Options of the class.
+        **options
+            Options of the class: `post` follows the bias.
 
         Raises
         ------
@@ -164,33 +86,10 @@ requantize, self_check, tune
         >>> layer(np.ones((1, 2, 1, 1), np.float32)).round(6).item()
         1.0
         """
+        values = filled(f"{cls.__name__}.from_float", FloatConvOptions, options)
         dst_axis = 1 - as_array("wei", wei).ndim
-        quantized = FloatLayer.of(
-            wei, bias, cls.axis, src_q, src_dtype, dst_q, dst, wei_fq, wei_levels, post, dst_axis
-        )
-        return cls(
-            quantized.wei,
-            quantized.bias,
-            src_q=quantized.src_q,
-            wei_q=quantized.wei_q,
-            dst_q=quantized.dst_q,
-            dst=quantized.dst,
-            post=quantized.post,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-            policy=policy,
-            exact_rounding=exact_rounding,
-            layout=layout,
-            strict=strict,
-            allow_reference=allow_reference,
-            saturation=saturation,
-            zero_point=zero_point,
-            requantize=requantize,
-            self_check=self_check,
-            tune=tune,
-        )
+        codes, real_bias, values = quantized_layer(wei, bias, cls.axis, values, dst_axis)
+        return cls(codes, real_bias, **values)
 
     def alike(self, wei: Array, bias: Array | None, groups: int, options: dict[str, Any]) -> Self:
         """Return an operator of the same kind and window for other weights and options."""
@@ -332,10 +231,8 @@ class Deconv(_Windowed):
     ----------
     wei : (OC, IC / groups, spatial) array
         As oneDNN has them; other frameworks swap the first two.
-    bias, src_q, wei_q, dst_q, dst, stride, padding, dilation, groups, post, policy, \
-exact_rounding, layout, strict, allow_reference, saturation, zero_point, requantize, self_check, \
-tune
-        Option of `Conv`.
+    bias, **options
+        As in `Conv`.
     """
 
     kind = "deconvolution"

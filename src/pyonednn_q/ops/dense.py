@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyonednn_q.errors import ShapeError
 from pyonednn_q.faults.capability import leading_ones
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.float_layer import FloatLayer
+from pyonednn_q.ops.float_layer import quantized_layer
 from pyonednn_q.ops.operator import Operator
-from pyonednn_q.ops.settings import Settings
+from pyonednn_q.ops.options import CodeOptions, FloatOptions, filled, takes
 from pyonednn_q.primitive.problem import InnerProductProblem, MatMulProblem
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
-    from pyonednn_q.dtypes import DType
-    from pyonednn_q.expr.fake_quantize import FakeQuantize
-    from pyonednn_q.expr.steps import Chain
     from pyonednn_q.ops.planned import Planned
-    from pyonednn_q.ops.settings import DialectName, Layout, Saturation, SelfCheck, ZeroPointCarrier
+    from pyonednn_q.ops.settings import Settings
     from pyonednn_q.primitive.dense_facts import DenseProblem
-    from pyonednn_q.qparams import QParams
     from pyonednn_q.quantize.ranges import Dynamic
-    from pyonednn_q.rewrite.rule import Policy
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
@@ -38,101 +33,21 @@ class _Dense(Operator):
 
     _takes_wei_point = True
 
-    def __init__(
-        self,
-        /,
-        wei: object,
-        bias: object = None,
-        *,
-        src_q: QParams | Dynamic | None = None,
-        wei_q: QParams | None = None,
-        dst_q: QParams | None = None,
-        dst: DType | None = None,
-        post: Chain | None = None,
-        policy: Policy = "real",
-        exact_rounding: bool = False,
-        layout: Layout = "preserve",
-        strict: bool = False,
-        allow_reference: bool = False,
-        saturation: Saturation = "refuse",
-        zero_point: ZeroPointCarrier = "auto",
-        requantize: DialectName | None = None,
-        self_check: SelfCheck = "auto",
-        tune: bool = False,
-    ) -> None:
-        settings = Settings.of(
-            src_q=src_q,
-            dst_q=dst_q,
-            dst=dst,
-            post=post,
-            policy=policy,
-            exact_rounding=exact_rounding,
-            layout=layout,
-            strict=strict,
-            allow_reference=allow_reference,
-            saturation=saturation,
-            zero_point=zero_point,
-            requantize=requantize,
-            self_check=self_check,
-            tune=tune,
-        )
-        super().__init__(wei, bias, wei_q, settings)
+    @takes(CodeOptions)
+    def __init__(self, /, wei: object, bias: object = None, **options: Unpack[CodeOptions]) -> None:
+        super().__init__(wei, bias, filled(type(self).__name__, CodeOptions, options))
 
     @classmethod
+    @takes(FloatOptions)
     def from_float(
-        cls,
-        /,
-        wei: object,
-        bias: object = None,
-        *,
-        src_q: QParams | Dynamic | FakeQuantize | tuple[SupportsFloat, SupportsFloat] | None = None,
-        src_dtype: DType = "u8",
-        dst_q: QParams | FakeQuantize | tuple[SupportsFloat, SupportsFloat] | None = None,
-        dst: DType | None = None,
-        wei_fq: FakeQuantize | None = None,
-        wei_levels: int = 255,
-        post: Chain | None = None,
-        policy: Policy = "real",
-        exact_rounding: bool = False,
-        layout: Layout = "preserve",
-        strict: bool = False,
-        allow_reference: bool = False,
-        saturation: Saturation = "refuse",
-        zero_point: ZeroPointCarrier = "auto",
-        requantize: DialectName | None = None,
-        self_check: SelfCheck = "auto",
-        tune: bool = False,
+        cls, /, wei: object, bias: object = None, **options: Unpack[FloatOptions]
     ) -> Self:
         """Quantize a float layer. It is called on float sources, or on codes of them.
 
         Parameters
         ----------
-        wei : tensor of floats
-            In the dims that the class takes. They become s8 codes, one scale an output channel.
-        bias : tensor of floats, optional
-            Real values.
-        src_q : QParams, (lo, hi), FakeQuantize or Dynamic
-            Scale and zero point of the source: given as `QParams`, by the range of its values, by a
-            FakeQuantize of up to 256 levels (0 need not be one of them), or found by each call
-            (`Dynamic`). Required.
-        src_dtype : {"u8", "s8"}
-            Data type of the source's codes, for a range or a FakeQuantize.
-        dst_q : QParams, (lo, hi) or FakeQuantize, optional
-            Scale and zero point of the result. A FakeQuantize may have any levels and a range for
-            every channel.
-        dst : data type, optional
-            Data type of the result: f32 without `dst_q`, u8 with a range or a FakeQuantize.
-        wei_fq : FakeQuantize, optional
-            FakeQuantize of the weights, for the tensor or each output channel. By default, each
-            channel's largest magnitude.
-        wei_levels : int
-            Number of levels of that default: 255; or 129, codes within ±64, which CPUs without VNNI
-            multiply exactly.
-        post : Chain, optional
-            What follows the bias.
-        policy, exact_rounding, layout, strict, allow_reference, saturation, zero_point, \
-requantize, self_check, tune
-            Options of the class.
+        wei, bias, **options
+            As in `Conv.from_float`, without a window.
 
         Raises
         ------
@@ -146,28 +61,9 @@ requantize, self_check, tune
         >>> layer(np.array([[1.0, 2.0]], np.float32)).round(6)
         array([[0.  , 0.75]], dtype=float32)
         """
-        quantized = FloatLayer.of(
-            wei, bias, cls.axis, src_q, src_dtype, dst_q, dst, wei_fq, wei_levels, post, -1
-        )
-        return cls(
-            quantized.wei,
-            quantized.bias,
-            src_q=quantized.src_q,
-            wei_q=quantized.wei_q,
-            dst_q=quantized.dst_q,
-            dst=quantized.dst,
-            post=quantized.post,
-            policy=policy,
-            exact_rounding=exact_rounding,
-            layout=layout,
-            strict=strict,
-            allow_reference=allow_reference,
-            saturation=saturation,
-            zero_point=zero_point,
-            requantize=requantize,
-            self_check=self_check,
-            tune=tune,
-        )
+        values = filled(f"{cls.__name__}.from_float", FloatOptions, options)
+        codes, real_bias, values = quantized_layer(wei, bias, cls.axis, values, -1)
+        return cls(codes, real_bias, **values)
 
     def alike(self, wei: Array, bias: Array | None, _groups: int, options: dict[str, Any]) -> Self:
         """Return an operator of the same kind and window for other weights and options."""
@@ -216,9 +112,8 @@ class MatMul(_Dense):
         As in `Conv`; channels are columns.
     bias : (N,) array, optional
         As in `Conv`.
-    src_q, wei_q, dst_q, dst, post, policy, exact_rounding, layout, strict, allow_reference, \
-saturation, zero_point, requantize, self_check, tune
-        Options of `Conv`; `wei_q` per tensor, or along the last axis.
+    **options
+        Options of `Conv`, without a window; `wei_q` per tensor, or along the last axis.
 
     Examples
     --------
@@ -277,9 +172,8 @@ class InnerProduct(_Dense):
         As in `Conv`.
     bias : (OC,) array, optional
         As in `Conv`.
-    src_q, wei_q, dst_q, dst, post, policy, exact_rounding, layout, strict, allow_reference, \
-saturation, zero_point, requantize, self_check, tune
-        Options of `Conv`; `wei_q` per tensor, or along axis 0.
+    **options
+        Options of `Conv`, without a window; `wei_q` per tensor, or along axis 0.
 
     Notes
     -----

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +17,12 @@ from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.staged import SourceLevels
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
-from pyonednn_q.quantize.weights import whole_weight_codes
+from pyonednn_q.quantize.weight_rows import whole_weight_codes
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyonednn_q.dtypes import DType
 
 Array = np.ndarray[Any, Any]
@@ -30,50 +31,36 @@ _LEVELS = 256
 _PAIR = 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FloatLayer:
-    """What an operator is made of, from a float layer.
+def quantized_layer(
+    wei: object, bias: object, axis: int, options: Mapping[str, Any], dst_axis: int
+) -> tuple[Array, Array | None, dict[str, Any]]:
+    """Quantize what `from_float` is called with.
 
-    Attributes
+    Parameters
     ----------
-    wei : ndarray of int8
-        Codes.
-    bias : ndarray of float32, or None
-        Real values.
-    src_q, wei_q, dst_q, dst, post
-        As operators take them.
+    wei, bias : tensor
+        Floats; the bias may be None.
+    axis : int
+        Axis of the output channels in `wei`.
+    options : mapping
+        All of `FloatOptions`, and others.
+    dst_axis : int
+        Axis of the channels in the result.
+
+    Returns
+    -------
+    (ndarray of int8, ndarray of float32 or None, dict)
+        Codes of the weights, real values of the bias, and options of the operator.
     """
-
-    wei: Array
-    bias: Array | None
-    src_q: Any  # QParams, SourceLevels or Dynamic
-    wei_q: QParams
-    dst_q: QParams | None
-    dst: DType | None
-    post: Chain | None
-
-    @classmethod
-    def of(
-        cls,
-        wei: object,
-        bias: object,
-        axis: int,
-        src_q: object,
-        src_dtype: DType,
-        dst_q: object,
-        dst: DType | None,
-        wei_fq: FakeQuantize | None,
-        wei_levels: int,
-        post: Chain | None,
-        dst_axis: int,
-    ) -> FloatLayer:
-        """Quantize; parameters as of an operator's `from_float`, and the axes of its channels."""
-        codes, wei_q = _quantized_weights(wei, axis, wei_fq, wei_levels)
-        if isinstance(dst_q, FakeQuantize):
-            dst_q.check_axis("dst_q", dst_axis)
-        params, dtype, chain = _quantized_store(dst_q, dst, post)
-        source = _source_params(src_q, src_dtype)
-        return cls(codes, _float_bias(bias), source, wei_q, params, dtype, chain)
+    layer = dict(options)
+    codes, wei_q = _quantized_weights(wei, axis, layer.pop("wei_fq"), layer.pop("wei_levels"))
+    if isinstance(layer["dst_q"], FakeQuantize):
+        layer["dst_q"].check_axis("dst_q", dst_axis)
+    names = ("dst_q", "dst", "post")
+    stored = _quantized_store(*(layer[name] for name in names))
+    src_q = _source_params(layer["src_q"], layer.pop("src_dtype"))
+    layer |= {"src_q": src_q, "wei_q": wei_q, **dict(zip(names, stored, strict=True))}
+    return codes, _float_bias(bias), layer
 
 
 def _quantized_weights(

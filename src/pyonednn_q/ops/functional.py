@@ -19,18 +19,14 @@ from pyonednn_q.ops.arrays import check_names
 from pyonednn_q.ops.cache import CacheInfo, OperatorCache
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
+from pyonednn_q.ops.options import CodeOptions, ConvOptions, filled, takes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyonednn_q.dtypes import DType
-    from pyonednn_q.expr.steps import Chain
+    from typing_extensions import Unpack
+
     from pyonednn_q.ops.operator import Operator
-    from pyonednn_q.ops.settings import DialectName, Layout, Saturation, SelfCheck, ZeroPointCarrier
-    from pyonednn_q.primitive.window import Padding, PerDim
-    from pyonednn_q.qparams import QParams
-    from pyonednn_q.quantize.ranges import Dynamic
-    from pyonednn_q.rewrite.rule import Policy
 
 Array = np.ndarray[Any, Any]
 Tensor = Any  # NumPy array, CPU tensor with __dlpack__, or buffer
@@ -39,6 +35,7 @@ Operands = Any  # mapping of str to such tensors
 _CACHE = OperatorCache()
 
 
+@takes(ConvOptions)
 def conv(
     src: Tensor,
     wei: Tensor,
@@ -47,25 +44,7 @@ def conv(
     out: Tensor = None,
     residual: Tensor = None,
     operands: Operands = None,
-    src_q: QParams | Dynamic | None = None,
-    wei_q: QParams | None = None,
-    dst_q: QParams | None = None,
-    dst: DType | None = None,
-    stride: PerDim = 1,
-    padding: Padding = 0,
-    dilation: PerDim = 1,
-    groups: int = 1,
-    post: Chain | None = None,
-    policy: Policy = "real",
-    exact_rounding: bool = False,
-    layout: Layout = "preserve",
-    strict: bool = False,
-    allow_reference: bool = False,
-    saturation: Saturation = "refuse",
-    zero_point: ZeroPointCarrier = "auto",
-    requantize: DialectName | None = None,
-    self_check: SelfCheck = "auto",
-    tune: bool = False,
+    **options: Unpack[ConvOptions],
 ) -> Array:
     """Return a convolution of src, followed by a chain.
 
@@ -81,8 +60,7 @@ def conv(
         As `Conv` is called with. `out` is returned as it was given.
     operands : mapping of str to tensor, optional
         The chain's leaves, by name.
-    src_q, wei_q, dst_q, dst, stride, padding, dilation, groups, post, policy, exact_rounding, \
-layout, strict, allow_reference, saturation, zero_point, requantize, self_check, tune
+    **options
         Options of `Conv`.
 
     Returns
@@ -99,38 +77,11 @@ layout, strict, allow_reference, saturation, zero_point, requantize, self_check,
     >>> dst.shape, dst.dtype, float(dst[0, 0, 0, 0])
     ((1, 16, 2, 2), dtype('float32'), 18.0)
     """
-    return _call(
-        Conv,
-        src,
-        wei,
-        bias,
-        out,
-        residual,
-        operands,
-        {
-            "src_q": src_q,
-            "wei_q": wei_q,
-            "dst_q": dst_q,
-            "dst": dst,
-            "stride": stride,
-            "padding": padding,
-            "dilation": dilation,
-            "groups": groups,
-            "post": post,
-            "policy": policy,
-            "exact_rounding": exact_rounding,
-            "layout": layout,
-            "strict": strict,
-            "allow_reference": allow_reference,
-            "saturation": saturation,
-            "zero_point": zero_point,
-            "requantize": requantize,
-            "self_check": self_check,
-            "tune": tune,
-        },
-    )
+    every = filled("conv", ConvOptions, options)
+    return _call(Conv, src, wei, bias, out, residual, operands, every)
 
 
+@takes(ConvOptions)
 def deconv(
     src: Tensor,
     wei: Tensor,
@@ -139,25 +90,7 @@ def deconv(
     out: Tensor = None,
     residual: Tensor = None,
     operands: Operands = None,
-    src_q: QParams | Dynamic | None = None,
-    wei_q: QParams | None = None,
-    dst_q: QParams | None = None,
-    dst: DType | None = None,
-    stride: PerDim = 1,
-    padding: Padding = 0,
-    dilation: PerDim = 1,
-    groups: int = 1,
-    post: Chain | None = None,
-    policy: Policy = "real",
-    exact_rounding: bool = False,
-    layout: Layout = "preserve",
-    strict: bool = False,
-    allow_reference: bool = False,
-    saturation: Saturation = "refuse",
-    zero_point: ZeroPointCarrier = "auto",
-    requantize: DialectName | None = None,
-    self_check: SelfCheck = "auto",
-    tune: bool = False,
+    **options: Unpack[ConvOptions],
 ) -> Array:
     """Return a deconvolution of src, followed by a chain.
 
@@ -171,42 +104,14 @@ def deconv(
         As `Deconv` takes it.
     out, residual, operands
         Arguments of `conv`.
-    src_q, wei_q, dst_q, dst, stride, padding, dilation, groups, post, policy, exact_rounding, \
-layout, strict, allow_reference, saturation, zero_point, requantize, self_check, tune
+    **options
         Options of `Deconv`.
     """
-    return _call(
-        Deconv,
-        src,
-        wei,
-        bias,
-        out,
-        residual,
-        operands,
-        {
-            "src_q": src_q,
-            "wei_q": wei_q,
-            "dst_q": dst_q,
-            "dst": dst,
-            "stride": stride,
-            "padding": padding,
-            "dilation": dilation,
-            "groups": groups,
-            "post": post,
-            "policy": policy,
-            "exact_rounding": exact_rounding,
-            "layout": layout,
-            "strict": strict,
-            "allow_reference": allow_reference,
-            "saturation": saturation,
-            "zero_point": zero_point,
-            "requantize": requantize,
-            "self_check": self_check,
-            "tune": tune,
-        },
-    )
+    every = filled("deconv", ConvOptions, options)
+    return _call(Deconv, src, wei, bias, out, residual, operands, every)
 
 
+@takes(CodeOptions)
 def inner_product(
     src: Tensor,
     wei: Tensor,
@@ -215,21 +120,7 @@ def inner_product(
     out: Tensor = None,
     residual: Tensor = None,
     operands: Operands = None,
-    src_q: QParams | Dynamic | None = None,
-    wei_q: QParams | None = None,
-    dst_q: QParams | None = None,
-    dst: DType | None = None,
-    post: Chain | None = None,
-    policy: Policy = "real",
-    exact_rounding: bool = False,
-    layout: Layout = "preserve",
-    strict: bool = False,
-    allow_reference: bool = False,
-    saturation: Saturation = "refuse",
-    zero_point: ZeroPointCarrier = "auto",
-    requantize: DialectName | None = None,
-    self_check: SelfCheck = "auto",
-    tune: bool = False,
+    **options: Unpack[CodeOptions],
 ) -> Array:
     """Return Σ src[n, i] · wei[oc, i], followed by a chain.
 
@@ -243,38 +134,14 @@ def inner_product(
         As `InnerProduct` takes it.
     out, residual, operands
         Arguments of `conv`.
-    src_q, wei_q, dst_q, dst, post, policy, exact_rounding, \
-layout, strict, allow_reference, saturation, zero_point, requantize, self_check, tune
+    **options
         Options of `InnerProduct`.
     """
-    return _call(
-        InnerProduct,
-        src,
-        wei,
-        bias,
-        out,
-        residual,
-        operands,
-        {
-            "src_q": src_q,
-            "wei_q": wei_q,
-            "dst_q": dst_q,
-            "dst": dst,
-            "post": post,
-            "policy": policy,
-            "exact_rounding": exact_rounding,
-            "layout": layout,
-            "strict": strict,
-            "allow_reference": allow_reference,
-            "saturation": saturation,
-            "zero_point": zero_point,
-            "requantize": requantize,
-            "self_check": self_check,
-            "tune": tune,
-        },
-    )
+    every = filled("inner_product", CodeOptions, options)
+    return _call(InnerProduct, src, wei, bias, out, residual, operands, every)
 
 
+@takes(CodeOptions)
 def matmul(
     src: Tensor,
     wei: Tensor,
@@ -283,21 +150,7 @@ def matmul(
     out: Tensor = None,
     residual: Tensor = None,
     operands: Operands = None,
-    src_q: QParams | Dynamic | None = None,
-    wei_q: QParams | None = None,
-    dst_q: QParams | None = None,
-    dst: DType | None = None,
-    post: Chain | None = None,
-    policy: Policy = "real",
-    exact_rounding: bool = False,
-    layout: Layout = "preserve",
-    strict: bool = False,
-    allow_reference: bool = False,
-    saturation: Saturation = "refuse",
-    zero_point: ZeroPointCarrier = "auto",
-    requantize: DialectName | None = None,
-    self_check: SelfCheck = "auto",
-    tune: bool = False,
+    **options: Unpack[CodeOptions],
 ) -> Array:
     """Return src · wei, followed by a chain.
 
@@ -311,36 +164,11 @@ def matmul(
         As `MatMul` takes it.
     out, residual, operands
         Arguments of `conv`.
-    src_q, wei_q, dst_q, dst, post, policy, exact_rounding, \
-layout, strict, allow_reference, saturation, zero_point, requantize, self_check, tune
+    **options
         Options of `MatMul`.
     """
-    return _call(
-        MatMul,
-        src,
-        wei,
-        bias,
-        out,
-        residual,
-        operands,
-        {
-            "src_q": src_q,
-            "wei_q": wei_q,
-            "dst_q": dst_q,
-            "dst": dst,
-            "post": post,
-            "policy": policy,
-            "exact_rounding": exact_rounding,
-            "layout": layout,
-            "strict": strict,
-            "allow_reference": allow_reference,
-            "saturation": saturation,
-            "zero_point": zero_point,
-            "requantize": requantize,
-            "self_check": self_check,
-            "tune": tune,
-        },
-    )
+    every = filled("matmul", CodeOptions, options)
+    return _call(MatMul, src, wei, bias, out, residual, operands, every)
 
 
 def kept(
@@ -388,7 +216,7 @@ def _call(
     operands: Operands,
     options: dict[str, Any],
 ) -> Array:
-    operator = kept(make, wei, bias, **options)
+    operator = _CACHE.find(make, wei, bias, options) or _CACHE.operator(make, wei, bias, options)
     if operands is None:
         if residual is None:
             return operator(src, out=out)

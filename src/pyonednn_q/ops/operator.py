@@ -19,6 +19,7 @@ from pyonednn_q.ops.arrays import as_array
 from pyonednn_q.ops.definition import Definition
 from pyonednn_q.ops.on_primitives import OnPrimitives
 from pyonednn_q.ops.requantized import Requantized
+from pyonednn_q.ops.settings import Settings
 from pyonednn_q.ops.source import codes_for
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from pyonednn_q.native import Prepared
     from pyonednn_q.native.program import Pass
     from pyonednn_q.ops.planned import Planned
-    from pyonednn_q.ops.settings import Settings
-    from pyonednn_q.qparams import QParams
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...]
@@ -49,9 +48,9 @@ class Operator(HotCallable, Definition, hot=True):
         One value per output channel: real values if floating, else in units of the accumulator.
     """
 
-    def __init__(
-        self, wei: object, bias: object, wei_q: QParams | None, settings: Settings
-    ) -> None:
+    def __init__(self, wei: object, bias: object, options: dict[str, Any]) -> None:
+        wei_q = options.pop("wei_q")
+        settings = Settings.of(**options)
         wei_array, groups = as_array("wei", wei), self.groups
         super().__init__(wei_array, bias, wei_q, settings)
         self._runner: OnPrimitives | Requantized

@@ -34,7 +34,7 @@ from pyonednn_q.native.passes import requantize
 from pyonednn_q.ops.arrays import as_output
 from pyonednn_q.ops.shapes import Shapes
 from pyonednn_q.primitive.tensor import TensorSpec
-from pyonednn_q.qparams import QParams
+from pyonednn_q.qparams import QParams, along
 from pyonednn_q.requantize import requantizer
 from pyonednn_q.requantize.statement import apply
 from pyonednn_q.shown import shown
@@ -323,9 +323,7 @@ class Requantized:
             return _AfterSums(None, self._arithmetic(settings, added - by_channel[0]))
         if adds_first:
             assert bias is not None
-            aligned = [1] * share.ndim
-            aligned[self.axis] = -1
-            share = share - bias.reshape(aligned)
+            share = share - along(bias, self.axis, share.ndim)
             bias = None
         # In memory as the sums are: subtracting runs through both in order.
         same = np.empty_like(acc[:1] if len(share) == 1 else acc)

@@ -42,41 +42,19 @@ _STORED = ("f32", "s32", "s8", "u8", "bf16", "f16")
 class Settings:
     """How an operator reads its source, what follows the sum of products, how it stores.
 
+    What each field means is said by `Conv`, whose options they are, checked.
+
     Attributes
     ----------
     src_q : QParams, SourceLevels, Dynamic or None
         Scale and zero point of an integer source, per tensor; or how each call quantizes its float
         source. None: the source is floating, as the weights are.
-    dst_q : QParams or None
-        Scale and zero point of an integer result. None: the real value is stored as `dst`.
     dst : str
         Data type of the result.
-    post : Chain
-        Applied to  src_scale · wei_scale · acc + bias  before the result is stored.
-    policy : {"bitwise", "real", "fast"}
-        Which promises of rewrites are enough.
-    exact_rounding : bool
-        Round before the output zero point is added, as ONNX's QLinear operators do.
-    layout : {"preserve", "channels_last", "dense"}
-        How a result lies in memory: as the source does, or always so.
-    strict : bool
-        Refuse a chain that needs more than one primitive.
-    allow_reference : bool
-        Accept a reference loop where nothing faster takes the problem.
-    saturation : {"refuse", "allow"}
-        What to do with weights that can overflow 16 bits on a CPU without VNNI.
     zero_point : {"auto", "attribute", "bias", "map"}
         What carries the zero point of the source; see `pyonednn_q.compose.zero_point`. Auto is the
         attribute; and if oneDNN is known to compute it wrong or has no fast kernel for it, bias or
         map, which round the zero point's share on its own, so not with policy "bitwise".
-    self_check : {"auto"} or bool
-        Auto: run each new primitive once on seeded codes, and compare a sample of its result. True:
-        run whatever is made ready for a new shape on seeded data, and compare all of it with what
-        the arguments mean, in float64. False: neither.
-    tune : bool
-        Time the ways to compute a new shape, and keep the fastest if it surely is.
-    requantize : str or None
-        A dialect of `requantize` that makes the codes, from exact s32 sums; None: oneDNN.
     """
 
     src_q: QParams | SourceLevels | Dynamic | None
@@ -90,9 +68,9 @@ class Settings:
     allow_reference: bool = False
     saturation: Saturation = "refuse"
     zero_point: ZeroPointCarrier = "auto"
+    requantize: DialectName | None = None
     self_check: SelfCheck = "auto"
     tune: bool = False
-    requantize: DialectName | None = None
 
     def __post_init__(self) -> None:
         instance("post", self.post, Chain)

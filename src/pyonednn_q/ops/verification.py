@@ -20,7 +20,7 @@ from pyonednn_q.expr.steps import Affine, Binary, Leaf, Sum
 from pyonednn_q.native.trial import compare
 from pyonednn_q.ops.source import OFFSET
 from pyonednn_q.ops.staged import SourceLevels
-from pyonednn_q.qparams import QParams
+from pyonednn_q.qparams import QParams, along
 from pyonednn_q.quantize.ranges import Dynamic
 from pyonednn_q.requantize import dialect
 
@@ -123,9 +123,7 @@ class Asked:
     def _along(self, values: Any) -> Array:  # noqa: ANN401 - one value, or one per channel
         """Return values of channels so that they broadcast over the weights."""
         array = np.asarray(values, np.float64)
-        aligned = [1] * self.wei.ndim
-        aligned[self._axis] = -1
-        return array.reshape(aligned) if array.ndim else array
+        return along(array, self._axis, self.wei.ndim) if array.ndim else array
 
     def _meaning(self, places: Places, source: _Source, planned: Planned) -> Meaning:
         settings, dst = self.settings, places.geometry.dst

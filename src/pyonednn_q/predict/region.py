@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import functools
 import itertools
-import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from pyonednn_q.predict.float_order import ORDERS, Order
 from pyonednn_q.primitive.problem import (
@@ -243,12 +244,6 @@ def _of_matrices(spec: TensorSpec) -> str:
     return "transposed" if spec.strides[-2] == 1 else "with gaps"
 
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-
 Key = tuple[str, str, str, str, str]
 _ORDERS = {order.text(): order for order in ORDERS}
 
@@ -283,7 +278,7 @@ def proofs() -> Mapping[Key, Proof]:
 
 def read(text: str) -> dict[Key, Proof]:
     """Return what a table says, by (primitive, source, implementation, ISA, version)."""
-    data = tomllib.loads(text)
+    data = msgspec.toml.decode(text)
     regions: dict[Key, Region] = {}
     for row in data["region"]:
         traits = data["traits"][row["primitive"]]

@@ -57,7 +57,7 @@ from pyonednn_q.quantize.placement import (
     scoped,
 )
 from pyonednn_q.quantize.propagation import place_quantizers
-from pyonednn_q.quantize.quality import Quality, plot_quality, quality, quality_table
+from pyonednn_q.quantize.quality import Quality, quality, quality_table
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
 from pyonednn_q.quantize.rounding_search import searched_rounding
 from pyonednn_q.quantize.sensitivity import hutchinson_trace, perturbation, sensitivity
@@ -70,7 +70,7 @@ from pyonednn_q.quantize.thresholds import (
     threshold,
 )
 from pyonednn_q.quantize.tpu_mlir import affine_qparams, symmetric_qparams
-from pyonednn_q.quantize.weights import WeightCodes, max_abs_range, weight_codes
+from pyonednn_q.quantize.weight_rows import WeightCodes, max_abs_range, weight_codes
 
 __all__ = [
     "ESTIMATORS",
@@ -120,7 +120,6 @@ __all__ = [
     "percentile_threshold",
     "perturbation",
     "place_quantizers",
-    "plot_quality",
     "qparams_by",
     "qparams_from_range",
     "quality",

@@ -16,6 +16,7 @@ import numpy as np
 
 from pyonednn_q.argument import each, numbers, real, whole
 from pyonednn_q.errors import ArgumentError, ShapeError
+from pyonednn_q.qparams import along
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -116,9 +117,9 @@ def equalized(first: ArrayLike, bias: ArrayLike, second: ArrayLike) -> tuple[Arr
     both = (tops > 0.0) & (reads > 0.0)
     ratio = np.sqrt(np.where(both, tops, 1.0)) / np.sqrt(np.where(both, reads, 1.0))
     return (
-        before / _along(ratio, before.ndim, 0),
+        before / along(ratio, 0, before.ndim),
         shift / ratio,
-        after * _along(ratio, after.ndim, 1),
+        after * along(ratio, 1, after.ndim),
     )
 
 
@@ -163,7 +164,7 @@ def smoothed(src_max: ArrayLike, wei: ArrayLike, alpha: float = 0.5) -> tuple[Ar
     both = (tops > 0.0) & (reads > 0.0)
     divisor = np.where(both, tops, 1.0) ** share / np.where(both, reads, 1.0) ** (1.0 - share)
     divisor = np.where(both, divisor, 1.0)
-    return divisor, values * _along(divisor, values.ndim, 1)
+    return divisor, values * along(divisor, 1, values.ndim)
 
 
 def folded_batch_norm(
@@ -215,7 +216,7 @@ def folded_batch_norm(
         raise ArgumentError("variance", f"{spread.min()} with epsilon", "numbers above 0")
     factor = constants["gamma"] / np.sqrt(spread)
     shift = (constants["bias"] - constants["mean"]) * factor + constants["beta"]
-    return values * _along(factor, values.ndim, 0), shift
+    return values * along(factor, 0, values.ndim), shift
 
 
 def channel_moments(
@@ -296,9 +297,3 @@ def _same(name: str, first: Array, second: Array) -> tuple[Array, Array]:
     if first.shape != second.shape:
         raise ShapeError(name, f"shape {second.shape}", f"{first.shape}")
     return first, second
-
-
-def _along(values: Array, ndim: int, axis: int) -> Array:
-    dims = [1] * ndim
-    dims[axis] = -1
-    return values.reshape(dims)

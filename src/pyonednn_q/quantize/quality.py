@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q import dtypes
-from pyonednn_q.argument import instance, named, numbers, path
+from pyonednn_q.argument import instance, named, numbers
 from pyonednn_q.errors import ArgumentError, ShapeError
-from pyonednn_q.qparams import QParams
-from pyonednn_q.shown import install
+from pyonednn_q.qparams import QParams, along
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike
 
-__all__ = ["Quality", "plot_quality", "quality", "quality_table"]
+__all__ = ["Quality", "quality", "quality_table"]
 
 Array = np.ndarray[Any, Any]
 
@@ -123,54 +121,13 @@ def quality_table(layers: Mapping[str, Quality]) -> str:
     return "\n".join(lines)
 
 
-def plot_quality(layers: Mapping[str, Quality], file: str | os.PathLike[str]) -> None:
-    """Write a picture of the SQNR of several tensors and of how far their scales spread.
-
-    Parameters
-    ----------
-    layers : mapping of str to Quality
-        In the order in which they are shown.
-    file : path
-        Its suffix says the format: ``.png``, ``.svg``.
-
-    Raises
-    ------
-    ArgumentError
-        No layers, or matplotlib is not installed.
-    """
-    rows = named("layers", layers, Quality)
-    target = path("file", file)
-    if not rows:
-        raise ArgumentError("layers", "none", "at least one")
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        wanted = f"matplotlib: {install('plot')}"
-        raise ArgumentError("file", "no matplotlib to draw with", wanted) from None
-    figure = Figure(figsize=(max(4.0, 0.5 * len(rows)), 5.0), layout="constrained")
-    FigureCanvasAgg(figure)
-    above, below = figure.subplots(2, 1, sharex=True)
-    finite = [row.sqnr for row in rows.values() if np.isfinite(row.sqnr)]
-    top = max(finite, default=0.0)
-    above.bar(list(rows), [min(row.sqnr, top) for row in rows.values()])
-    above.set_ylabel("SQNR in dB")
-    below.bar(list(rows), [row.spread for row in rows.values()])
-    below.set_yscale("log")
-    below.set_ylabel("largest scale / smallest")
-    below.tick_params(axis="x", rotation=60)
-    figure.savefig(target)
-
-
 def _cut_and_spread(real: Array, q: QParams | None) -> tuple[float, float]:
     if q is None:
         return 0.0, 1.0
     scale, point = np.asarray(q.scale), np.asarray(q.zero_point)
     spread = float(scale.max() / scale.min())
     if q.axis is not None:
-        dims = [1] * real.ndim
-        dims[q.axis] = -1
-        scale, point = scale.reshape(dims), point.reshape(dims)
+        scale, point = (along(each, q.axis, real.ndim) for each in (scale, point))
     with np.errstate(over="ignore"):
         steps = real / scale + point
     beyond = (steps > dtypes.qmax(q.dtype) + 0.5) | (steps < dtypes.qmin(q.dtype) - 0.5)

@@ -14,7 +14,7 @@ from pyonednn_q.expr.steps import Chain, Step
 from pyonednn_q.rewrite.driver import rewrite
 from pyonednn_q.rewrite.ends import Acc, Dst
 from pyonednn_q.rewrite.rule import Policy, RuleSet, Trace
-from pyonednn_q.rewrite.rules import affine, canonical, carry, clip, rounding
+from pyonednn_q.rewrite.rules import affine, canonical, carry, clip, round_rules
 
 CANONICAL = RuleSet(
     (
@@ -48,11 +48,11 @@ SIMPLIFY = RuleSet(
         affine.absorb_affine_in_acc,
         affine.compose_affines,
         clip.merge_clips,
-        rounding.drop_second_round,
-        rounding.move_clip_behind_round,
-        rounding.move_clip_near_tie_behind_round,
-        rounding.move_shift_before_round,
-        rounding.move_shift_before_clipped_round,
+        round_rules.drop_second_round,
+        round_rules.move_clip_behind_round,
+        round_rules.move_clip_near_tie_behind_round,
+        round_rules.move_shift_before_round,
+        round_rules.move_shift_before_clipped_round,
         # Behind the round before anything else: there the bounds of all channels are the same.
         clip.move_clip_behind_rounded_affine,
         clip.merge_clips_over_affine,
@@ -77,13 +77,13 @@ KNOWLEDGE = RuleSet(
 
 APPROXIMATE = RuleSet(
     (
-        rounding.level_shift,
-        rounding.level_shift_before_store,
-        rounding.level_shift_before_clipped_store,
-        rounding.drop_negligible_shift,
-        rounding.move_odd_shift_before_round,
-        rounding.move_odd_shift_before_clipped_round,
-        rounding.drop_round_before_residual,
+        round_rules.level_shift,
+        round_rules.level_shift_before_store,
+        round_rules.level_shift_before_clipped_store,
+        round_rules.drop_negligible_shift,
+        round_rules.move_odd_shift_before_round,
+        round_rules.move_odd_shift_before_clipped_round,
+        round_rules.drop_round_before_residual,
     )
 )
 

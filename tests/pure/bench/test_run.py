@@ -15,10 +15,9 @@ import pytest
 
 from pyonednn_q.bench.compare import compare, differences, lost, text
 from pyonednn_q.bench.precision import Precision
-from pyonednn_q.bench.report import markdown
+from pyonednn_q.bench.report import csv_text, markdown
 from pyonednn_q.bench.row import Row
 from pyonednn_q.bench.run import Run, joined, json_schema
-from pyonednn_q.bench.sheet import csv_text
 from pyonednn_q.errors import ArgumentError
 from support.bench_runs import LIMITS, row, run, samples
 from support.changed_json import changed

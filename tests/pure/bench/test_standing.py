@@ -111,9 +111,9 @@ def test_the_command_says_it_before_it_measures(
 
 
 def test_the_extra_holds_all_that_peers_need() -> None:
-    from pyonednn_q.bench.peers import layer
+    from pyonednn_q.bench.peers import peer_layer
 
     assert {package for packages in PEERS.values() for package in packages} == {
         "onnx", "onnxruntime", "openvino", "torch"
     }  # fmt: skip
-    assert layer.PeerError("torch", "is slow").why == "is slow"
+    assert peer_layer.PeerError("torch", "is slow").why == "is slow"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.check.places import Geometry, Places
-from pyonednn_q.check.plain import entering
+from pyonednn_q.check.plain_values import entering
 from pyonednn_q.check.sample import LEAST, MOST, Slots
 from pyonednn_q.primitive.problem import PoolingProblem, ResamplingProblem, SoftmaxProblem
 from pyonednn_q.primitive.tensor import TensorSpec

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from pyonednn_q.errors import ArgumentError, DTypeError
-from pyonednn_q.requantize.quantizers import FRAMEWORKS, RULES, dequantize, framework, quantize
+from pyonednn_q.requantize.quantize_rules import FRAMEWORKS, RULES, dequantize, framework, quantize
 from support.definitions.requantization import f32, half_away
 
 Definition = Callable[[Fraction, Fraction, int, int, int], int]

@@ -16,7 +16,7 @@ import pytest
 
 from pyonednn_q.errors import ArgumentError, DTypeError, ShapeError
 from pyonednn_q.requantize import DIALECTS, dialect, requantize, requantizer, statement
-from pyonednn_q.requantize.quantizers import SATURATE_MODES, saturate_mode
+from pyonednn_q.requantize.quantize_rules import SATURATE_MODES, saturate_mode
 from pyonednn_q.requantize.value import Requantizer
 from support.definitions import requantization
 

@@ -14,7 +14,7 @@ import pytest
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.quantize.tpu_mlir import affine_qparams, symmetric_qparams
-from pyonednn_q.requantize.quantizers import quantize
+from pyonednn_q.requantize.quantize_rules import quantize
 from support.definitions.requantization import f64, half_away
 
 

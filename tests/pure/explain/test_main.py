@@ -17,7 +17,7 @@ from pyonednn_q import cli
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.errors import LibraryError
 from pyonednn_q.explain import presets, read
-from pyonednn_q.explain.report import Report
+from pyonednn_q.explain.plan_report import Report
 from pyonednn_q.primitive.isa import Facts, InstructionSet
 
 SOURCES = Path(cli.__file__).parents[1]

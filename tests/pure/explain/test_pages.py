@@ -16,9 +16,9 @@ from pyonednn_q import cli
 from pyonednn_q.compose.absorb import RIGHT_END
 from pyonednn_q.explain import presets, read
 from pyonednn_q.explain.description import POLICIES
+from pyonednn_q.explain.description_text import parse
 from pyonednn_q.explain.reader import DescriptionTable
-from pyonednn_q.explain.source import parse
-from pyonednn_q.explain.steps import KINDS
+from pyonednn_q.explain.step_tables import KINDS
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.rewrite.catalogue import CATALOGUE
 from refusals import reasons

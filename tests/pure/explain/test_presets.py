@@ -7,7 +7,7 @@ import pytest
 from pyonednn_q.compose.composer import NO_RULES
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.explain import presets, read
-from pyonednn_q.explain.source import dumps, parse
+from pyonednn_q.explain.description_text import dumps, parse
 
 FREE = ("conv_bias_relu", "conv_bias_relu_per_tensor", "depthwise", "deconv_fq", "classifier")
 

@@ -10,7 +10,7 @@ import pytest
 
 from pyonednn_q.compose.plan import Plan
 from pyonednn_q.explain import presets, read
-from pyonednn_q.explain.report import Report
+from pyonednn_q.explain.plan_report import Report
 from pyonednn_q.primitive.isa import Facts, InstructionSet
 
 VOID = {"meta", "br", "!doctype"}

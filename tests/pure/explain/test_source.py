@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.explain.source import dumps, parse
+from pyonednn_q.explain.description_text import dumps, parse
 
 TABLES = {
     "op": "matmul",

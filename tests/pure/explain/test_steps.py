@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyonednn_q.explain.steps import KINDS, read_step
+from pyonednn_q.explain.step_tables import KINDS, read_step
 from pyonednn_q.expr.algs import ALGS
 from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import (

@@ -9,7 +9,7 @@ import pytest
 
 from pyonednn_q.errors import ArgumentError, ShapeError
 from pyonednn_q.expr.fake_quantize import FakeQuantize
-from pyonednn_q.quantize.weights import max_abs_range, weight_codes
+from pyonednn_q.quantize.weight_rows import max_abs_range, weight_codes
 
 
 @pytest.mark.parametrize("levels", [255, 256, 129, 15, 2])

@@ -15,8 +15,8 @@ from pyonednn_q.expr.steps import Binary as BinaryStep
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Acc, Dst, Takes
 from pyonednn_q.rewrite.rule import Refusal, Rewrite
-from pyonednn_q.rewrite.rules import affine, carry, rounding
-from pyonednn_q.rewrite.rules.rounding import (
+from pyonednn_q.rewrite.rules import affine, carry, round_rules
+from pyonednn_q.rewrite.rules.round_rules import (
     drop_negligible_shift,
     drop_round_before_residual,
     level_shift,
@@ -81,7 +81,7 @@ def test_shifts_before_a_store_are_levelled_in_its_steps(scale: float, off: floa
         assert level_shift_before_store(Affine(2.0, shift), floats) is None
         assert level_shift_before_clipped_store(Affine(2.0, shift), clip, floats) is None
     assert isinstance(levelled([0.25, 0.25 + 2 * 5e-5 - 2.0**-50]), Rewrite)
-    assert rounding.SHIFT_SPREAD == 5e-5
+    assert round_rules.SHIFT_SPREAD == 5e-5
 
 
 @pytest.mark.parametrize(

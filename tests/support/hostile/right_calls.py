@@ -18,7 +18,7 @@ NOT_CALLED = {
     *("Error", "ForkedError", "LibraryError", "SelfCheckError", "Variant"),
     # Names of choices, and tables.
     *("ARITHMETIC", "DIALECTS", "ESTIMATORS", "runtime"),
-    *("from_torch", "plot_quality"),  # take what only torch makes; write a file
+    "from_torch",  # takes what only torch makes
     # Results, which nobody makes by hand; their methods are called.
     *(
         "BufferStatistics",

@@ -14,15 +14,15 @@ from pyonednn_q.acc import emulation, repair
 from pyonednn_q.acc import verdict as saturation_room
 from pyonednn_q.bench import benchdnn, compare, report, shape, suite
 from pyonednn_q.bench.run import Run
-from pyonednn_q.explain import description, presets, source
-from pyonednn_q.explain.report import Report
+from pyonednn_q.explain import description, description_text, presets
+from pyonednn_q.explain.plan_report import Report
 from pyonednn_q.expr import evaluate, fq_forms, fq_orders, fq_qparams
 from pyonednn_q.native import passes as native_requantize
 from pyonednn_q.native import runtime
 from pyonednn_q.predict import difference, kernel_model, plan_model
 from pyonednn_q.primitive import isa
 from pyonednn_q.primitive.isa import InstructionSet
-from pyonednn_q.quantize import alignment, ranges, thresholds, tpu_mlir, weights
+from pyonednn_q.quantize import alignment, ranges, thresholds, tpu_mlir, weight_rows
 from support import bench_runs
 from support.hostile.right_values import (
     CHAIN,
@@ -70,10 +70,10 @@ def algebra_calls() -> Calls:
             {"graph": graph, "thresholds": {"x": 1.0, "y": (0.0, 2.0)}},
         ),
         "weight_codes": (
-            weights.weight_codes,
-            {"rows": np.ones((2, 3)), "fq": weights.max_abs_range(np.ones((2, 3)))},
+            weight_rows.weight_codes,
+            {"rows": np.ones((2, 3)), "fq": weight_rows.max_abs_range(np.ones((2, 3)))},
         ),
-        "max_abs_range": (weights.max_abs_range, {"rows": np.ones((2, 3)), "levels": 255}),
+        "max_abs_range": (weight_rows.max_abs_range, {"rows": np.ones((2, 3)), "levels": 255}),
         "fake_quantize": (
             fq_orders.fake_quantize,
             {"x": FLOATS, **ends, "levels": 256, "order": "core"},
@@ -178,14 +178,14 @@ def predicted_calls() -> Calls:
 def readers_calls() -> Calls:
     run = bench_runs.run(bench_runs.row("a", "f32", 5.0), bench_runs.row("a", "u8s8u8", 2.0))
     preset = presets.get(presets.names()[0])
-    toml = source.dumps(preset)
+    toml = description_text.dumps(preset)
     tables = json.loads(json.dumps(preset))
     conv = "conv 1x3x6x6 4x3x3x3 stride=1 padding=1 dilation=1"
     lined = 'title="t"\nsource="s"\nlines=[{name="a", problem="conv 1x3x6x6 4x3x3x3", times=2}]'
     return {
         "explain.read": (description.read, {"value": tables}),
-        "explain.parse": (source.parse, {"text": toml, "name": "file"}),
-        "explain.dumps": (source.dumps, {"tables": tables}),
+        "explain.parse": (description_text.parse, {"text": toml, "name": "file"}),
+        "explain.dumps": (description_text.dumps, {"tables": tables}),
         "explain.get": (presets.get, {"name": presets.names()[0]}),
         "explain.Report.of": (
             Report.of,

@@ -19,7 +19,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from pyonednn_q.graph.graph import GraphNode
-from pyonednn_q.models.float_bounds import float_bound
+from pyonednn_q.models.node_bounds import float_bound
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedNode
 from pyonednn_q.onnx.model import Model
 from pyonednn_q.onnx.shape_inference import node_proto

@@ -13,7 +13,7 @@ import numpy as np
 
 import pyonednn_q as pq
 from pyonednn_q import emulate as quantized
-from pyonednn_q.requantize import quantizers
+from pyonednn_q.requantize import quantize_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -96,12 +96,12 @@ def _quantize(inputs: list[Value], step: Step, kind: dict[str, Any]) -> Array:
         return quantized.requantize(x.array, src_q=x.q, dst_q=_params(kind), dialect="stablehlo")
     real = _dequantize(inputs, step, kind) if "scale" in x.kind else x.array
     scale, zero_point = _aligned(kind, real.ndim)
-    return quantizers.quantize(real, scale, zero_point, "s8", rule="stablehlo")
+    return quantize_rules.quantize(real, scale, zero_point, "s8", rule="stablehlo")
 
 
 def _dequantize(inputs: list[Value], step: Step, kind: dict[str, Any]) -> Array:
     del step, kind
-    return quantizers.dequantize(inputs[0].array, *inputs[0].aligned)
+    return quantize_rules.dequantize(inputs[0].array, *inputs[0].aligned)
 
 
 def _add(inputs: list[Value], step: Step, kind: dict[str, Any]) -> Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyonednn_q.bench.peers import PeerError, PeerLayer, ready
-from pyonednn_q.bench.peers.layer import Residual
+from pyonednn_q.bench.peers.peer_layer import Residual
 from pyonednn_q.expr.steps import Sum
 
 if TYPE_CHECKING:

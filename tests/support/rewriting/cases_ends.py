@@ -10,7 +10,7 @@ from pyonednn_q.expr.interval import Interval
 from pyonednn_q.expr.steps import Affine, Clip, Eltwise, PRelu, Round, Step, Sum
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Dst, Item
-from pyonednn_q.rewrite.rules import clip, rounding
+from pyonednn_q.rewrite.rules import clip, round_rules
 from support.rewriting import draws
 from support.rewriting.case import Case
 from support.rewriting.draws import INF, Window
@@ -186,29 +186,29 @@ CASES = (
     Case(clip.drop_round_before_store, _round_store, ("a scale or a zero point",)),
     Case(clip.drop_round_before_clipped_store, _round_clip_store, ("a scale or a zero point",)),
     Case(clip.open_saturated_bounds, _clip_store, ("narrower than",)),
-    Case(rounding.level_shift, _spread, ("from their middle",), near=Near(1, _SPREAD)),
+    Case(round_rules.level_shift, _spread, ("from their middle",), near=Near(1, _SPREAD)),
     Case(
-        rounding.level_shift_before_store,
+        round_rules.level_shift_before_store,
         _spread_store,
         ("from their middle",),
         near=Near(1, _SPREAD),
     ),
     Case(
-        rounding.level_shift_before_clipped_store,
+        round_rules.level_shift_before_clipped_store,
         _spread_clip_store,
         ("from their middle",),
         near=Near(1, _SPREAD),
     ),
-    Case(rounding.drop_negligible_shift, _negligible, near=Near(1, _NEGLIGIBLE)),
-    Case(rounding.move_odd_shift_before_round, _odd_after, near=Near(1)),
+    Case(round_rules.drop_negligible_shift, _negligible, near=Near(1, _NEGLIGIBLE)),
+    Case(round_rules.move_odd_shift_before_round, _odd_after, near=Near(1)),
     Case(
-        rounding.move_odd_shift_before_clipped_round,
+        round_rules.move_odd_shift_before_clipped_round,
         _odd_after_clip,
         ("become per channel", "would overflow"),
         near=Near(1),
     ),
     Case(
-        rounding.drop_round_before_residual,
+        round_rules.drop_round_before_residual,
         _residual,
         ("is not known", "could move by"),
         near=Near(1, Fraction(1, 2)),

@@ -20,7 +20,7 @@ from pyonednn_q.expr.steps import (
 )
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.rewrite.ends import Acc, Takes
-from pyonednn_q.rewrite.rules import carry, clip, rounding
+from pyonednn_q.rewrite.rules import carry, clip, round_rules
 from support.rewriting import draws
 from support.rewriting.case import Case
 from support.rewriting.cases_steps import acc
@@ -165,16 +165,16 @@ CASES: tuple[Case, ...] = (
         _clip_affine_round,
         ("become per channel", "would overflow"),
     ),
-    Case(rounding.drop_second_round, lambda _: (Round(), Round())),
-    Case(rounding.move_clip_behind_round, _near_tie, ("rounds differently",)),
-    Case(rounding.move_clip_near_tie_behind_round, _near_tie),
+    Case(round_rules.drop_second_round, lambda _: (Round(), Round())),
+    Case(round_rules.move_clip_behind_round, _near_tie, ("rounds differently",)),
+    Case(round_rules.move_clip_near_tie_behind_round, _near_tie),
     Case(
-        rounding.move_shift_before_round,
+        round_rules.move_shift_before_round,
         _round_affine,
         ("shift is odd", "only whole numbers"),
     ),
     Case(
-        rounding.move_shift_before_clipped_round,
+        round_rules.move_shift_before_clipped_round,
         _round_clip_affine,
         ("shift is odd", "only whole numbers", "become per channel", "would overflow"),
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING
 
-from pyonednn_q.bench.peers.layer import PeerError, PeerLayer, PeerRun
+from pyonednn_q.bench.peers.peer_layer import PeerError, PeerLayer, PeerRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable

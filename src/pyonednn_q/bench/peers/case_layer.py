@@ -8,7 +8,7 @@ import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.bench.data import Sample, channels, quantize
-from pyonednn_q.bench.peers.layer import PeerError, PeerLayer, Residual
+from pyonednn_q.bench.peers.peer_layer import PeerError, PeerLayer, Residual
 from pyonednn_q.bench.tail import residual_scale
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyonednn_q.bench.peers.layer import PeerError
+from pyonednn_q.bench.peers.peer_layer import PeerError
 from pyonednn_q.bench.peers.worker import CALL
 from pyonednn_q.bench.row import OURS, Rival
 from pyonednn_q.native.child import environment, interpreter

@@ -15,7 +15,7 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 from pyonednn_q import dtypes
-from pyonednn_q.bench.peers.layer import PeerError, PeerLayer, PeerRun
+from pyonednn_q.bench.peers.peer_layer import PeerError, PeerLayer, PeerRun
 from pyonednn_q.primitive.windowed import swapped
 
 __all__ = ["ready"]

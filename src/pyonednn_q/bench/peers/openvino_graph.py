@@ -12,7 +12,7 @@ import openvino
 from openvino import opset13
 
 from pyonednn_q import dtypes
-from pyonednn_q.bench.peers.layer import PeerError, PeerLayer, PeerRun
+from pyonednn_q.bench.peers.peer_layer import PeerError, PeerLayer, PeerRun
 
 __all__ = ["compiled", "ready"]
 

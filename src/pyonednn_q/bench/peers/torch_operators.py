@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from pyonednn_q.bench.peers.layer import PeerError, PeerLayer, PeerRun
+from pyonednn_q.bench.peers.peer_layer import PeerError, PeerLayer, PeerRun
 
 __all__ = ["ready"]
 

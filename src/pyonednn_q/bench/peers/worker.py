@@ -13,17 +13,17 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyonednn_q.bench.data import Sample
-from pyonednn_q.bench.peers import PeerError, PeerRun, ready
+from pyonednn_q.bench.peers import PeerError, ready
 from pyonednn_q.bench.peers.case_layer import layer_of
 from pyonednn_q.bench.row import OURS
 from pyonednn_q.errors import Error
+from pyonednn_q.native.timing import looped
 
 if TYPE_CHECKING:
     from pyonednn_q.bench.case import Case
@@ -77,7 +77,7 @@ class Worker:
         sample = Sample.of(case.shape, with_residual=case.tail.has_residual)
         peer_run = ready(self.name, layer_of(self.name, case, sample), threads)
         peer_run.run()
-        return {CALL: _timed(peer_run)}
+        return {CALL: looped(peer_run.run)}
 
 
 def _ours(case: Case, threads: int) -> dict[str, Seconds]:
@@ -93,18 +93,7 @@ def _ours(case: Case, threads: int) -> dict[str, Seconds]:
     def run() -> Array:
         return prepared(*inputs, out=dst)
 
-    return {CALL: _timed(PeerRun(run, np.asarray)), _LOOP: trial.seconds}
-
-
-def _timed(peer_run: PeerRun) -> Seconds:
-    def seconds(calls: int) -> float:
-        run = peer_run.run
-        start = time.perf_counter()
-        for _ in range(calls):
-            run()
-        return (time.perf_counter() - start) / calls
-
-    return seconds
+    return {CALL: looped(run), _LOOP: trial.seconds}
 
 
 def serve(name: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyonednn_q.argument import instance
 from pyonednn_q.errors import ArgumentError
-from pyonednn_q.explain.source import parse
+from pyonednn_q.explain.description_text import parse
 from pyonednn_q.shown import meant, shown
 
 __all__ = ["FILES", "get", "names"]

@@ -13,8 +13,8 @@ from pyonednn_q.errors import ShapeError, UnsupportedError
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Leaf
 from pyonednn_q.graph import kinds
 from pyonednn_q.onnx import tensors
+from pyonednn_q.onnx.exact_sums import Options, codes_of, qparams, rounded, saturated, sums
 from pyonednn_q.onnx.stack import MatrixStack
-from pyonednn_q.onnx.sums import Options, codes_of, qparams, rounded, saturated, sums
 from pyonednn_q.onnx.tensors import Constant
 from pyonednn_q.onnx.trace import record
 from pyonednn_q.ops.dense import MatMul

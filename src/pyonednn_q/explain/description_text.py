@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from pyonednn_q.argument import instance, whole
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.shown import shown
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 __all__ = ["dumps", "parse"]
 
@@ -41,10 +37,10 @@ def parse(text: str, name: str) -> Any:  # noqa: ANN401 - whatever the text says
     try:
         if is_json:
             return json.loads(text, object_pairs_hook=_once)
-        return tomllib.loads(text)
+        return msgspec.toml.decode(text)
     except RecursionError:
         raise ArgumentError(name, "tables in tables without end", "a few levels") from None
-    except ValueError as problem:  # both parsers' errors are
+    except (ValueError, msgspec.DecodeError) as problem:
         raise ArgumentError(name, str(problem), "JSON" if is_json else "TOML") from problem
 
 

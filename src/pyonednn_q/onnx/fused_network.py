@@ -17,11 +17,11 @@ from pyonednn_q.graph.graph import GraphNode, Value
 from pyonednn_q.network import Convert, Lookup, Network, Node, PythonCall
 from pyonednn_q.network.carrier import as_carrier, carrier_of, is_carried, restored
 from pyonednn_q.network.lowering import natural
+from pyonednn_q.onnx.code_operations import dims_of, operations_of, parts_of
 from pyonednn_q.onnx.code_parts import nodes_of_parts
 from pyonednn_q.onnx.code_tables import composed, table_of
 from pyonednn_q.onnx.float_operations import float_nodes
 from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode
-from pyonednn_q.onnx.operations import dims_of, operations_of, parts_of
 from pyonednn_q.onnx.selection_operations import selection_nodes
 from pyonednn_q.ops.operator import Operator
 from pyonednn_q.primitive.tensor import TensorSpec
