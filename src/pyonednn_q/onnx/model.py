@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -279,26 +279,19 @@ def _lowered(
     node: FusedNode, graph: FusedGraph, taken: set[str]
 ) -> tuple[list[Node] | UnsupportedError, Run, str]:
     """Return what a node is in a network, or why it is nothing there; what runs it; why Python."""
-    by_definition = _LateCall(node, graph)
+
+    @cache  # when it is needed first: few nodes run by their definition
+    def call() -> Run:
+        return _call(node, graph)
+
+    def by_definition(values: Values) -> tuple[Array, ...]:
+        return call()(values)
+
     try:
         steps, run, why = lowered(node, by_definition, graph, taken)
     except UnsupportedError as error:
-        return error, by_definition.run, ""
-    return steps, by_definition.run if run is by_definition else run, why
-
-
-class _LateCall:
-    """A node's call, made when it is needed first: few nodes run by their definition."""
-
-    def __init__(self, node: FusedNode, graph: FusedGraph) -> None:
-        self._node, self._graph = node, graph
-
-    @cached_property
-    def run(self) -> Run:
-        return _call(self._node, self._graph)
-
-    def __call__(self, values: Values) -> tuple[Array, ...]:
-        return self.run(values)
+        return error, call(), ""
+    return steps, call() if run is by_definition else run, why
 
 
 def _is_compiled(steps: list[Node] | UnsupportedError) -> bool:
