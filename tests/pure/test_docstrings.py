@@ -63,7 +63,6 @@ OF_WHAT = {
     "onnx/quantized_form.py": 4,
     "onnx/recurrences.py": 1,
     "onnx/shape_inference.py": 2,
-    "torch/sequence_reader.py": 1,
     "torch/swapped_layers.py": 4,
 }
 

@@ -257,7 +257,7 @@ class Calibration:
         rows = []
         for node in seen.graph.nodes:
             name = reals.get(node.output, node.output)
-            sqnr = self._sqnr(name, values[node.output], ready.qparams.get(node.output))
+            sqnr = self._sqnr(name, values[node.output], outputs[node.output].qparams)
             measured = times_of(node, values) if times else []
             rows.append([*described(node, values), sqnr, *measured])
         heads = ("nodes", "how", "runs", "implementation", "exactness")

@@ -21,7 +21,7 @@ from pyonednn_q.onnx.dynamic_lstm import with_real_weights
 from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.float_warning import warn_of_floats
-from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode, code_meanings
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode, with_meanings
 from pyonednn_q.onnx.layer_reader import LayerReader, NoLayer
 from pyonednn_q.onnx.passes import Change, prepared
 from pyonednn_q.onnx.quantizers import GraphView
@@ -133,13 +133,13 @@ class _Fusion:
         warn(self._saturating, self._saturation)
         nodes = self._needed()
         names = {n for node in nodes for n in node.reads} | {*graph.inputs, *graph.outputs}
+        seen = names | {n for each in nodes for n in each.outputs}
         return FusedGraph(
             nodes=tuple(nodes),
             constants=_only(self._constants, names | _read_by_parts(nodes)),
             inputs=graph.inputs,
             outputs=graph.outputs,
-            tensors=_only(graph.tensors, names | {n for each in nodes for n in each.outputs}),
-            qparams=MappingProxyType(code_meanings(nodes)),
+            tensors=with_meanings(_only(graph.tensors, seen), nodes),
             opsets=graph.opsets,
             changes=changes,
         )
