@@ -122,7 +122,8 @@ def test_torch_and_operators_in_sequence_make_one_graph() -> None:
         pq.Eltwise("tanh"),
     )
     found = [pq.torch.quantize(model, [images]), pq.calibrate(ours, [images.numpy()])]
-    results = [each.model()(images.numpy()) for each in found]
+    models = [each.model() for each in found]
+    results = [each(images.numpy()) for each in models]
     np.testing.assert_array_equal(*results, strict=True)
-    hows = [[node.how for node in each.model().bound().graph.nodes] for each in found]
+    hows = [[node.how for node in each.bound().graph.nodes] for each in models]
     assert hows[0] == hows[1]

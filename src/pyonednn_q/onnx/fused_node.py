@@ -56,6 +56,9 @@ class CodeOperation:
     post: Chain
     constants: Mapping[int, Array]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "constants", MappingProxyType(dict(self.constants)))
+
     @property
     def row(self) -> Kind:
         """What the table of kinds says of f."""
