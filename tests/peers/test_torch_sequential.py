@@ -123,7 +123,7 @@ def test_torch_and_operators_in_sequence_make_one_graph() -> None:
     )
     found = [pq.torch.quantize(model, [images]), pq.calibrate(ours, [images.numpy()])]
     models = [each.model() for each in found]
-    results = [each(images.numpy()) for each in models]
-    np.testing.assert_array_equal(*results, strict=True)
+    got, want = (each(images.numpy()) for each in models)
+    np.testing.assert_array_equal(got, want, strict=True)
     hows = [[node.how for node in each.bound().graph.nodes] for each in models]
     assert hows[0] == hows[1]

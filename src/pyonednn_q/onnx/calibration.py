@@ -282,11 +282,10 @@ class Calibration:
         result = result if q is None else q.dequantize(result)
         return f"{quality(self._values[real], result).sqnr:.1f}"
 
-    def _arguments(self) -> tuple[Graph, dict[str, tuple[float, float]], Values, Values]:
-        return self.source, dict(self.ranges), self._inputs, self._values
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (*self._arguments(), dict(self.floats), self.quantizers)
+        batch = self._inputs, self._values
+        own = (self.source, dict(self.ranges), *batch, dict(self.floats), self.quantizers)
+        return type(self), own
 
     def __repr__(self) -> str:
         return f"<Calibration of {len(self.layers)} layers, {len(self.floats)} in floats>"

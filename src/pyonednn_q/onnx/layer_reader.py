@@ -165,7 +165,7 @@ def _bias(
     if real.size not in {1, channels} or real.shape[-1:] not in {(channels,), (1,), ()}:
         return NoLayer(f"a bias of shape {real.shape}: one value for each channel would do")
     values = np.broadcast_to(real.reshape(-1), (channels,))
-    return (values * np.float64(beta)).astype(np.float32)
+    return np.asarray(values * np.float64(beta), np.float32)
 
 
 def _acc_bias(

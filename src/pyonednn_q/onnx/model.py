@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
-_NOTHING = Graph((), {}, {}, {}, {}, {})  # is bound where lengths are not open
-
 
 class Model:
     """A fused graph that is ready to run.
@@ -89,7 +87,8 @@ class Model:
         self._compiled: Compiled | None = None
         self._is_tried = False
         self._bound: Shapes[Key, Model] = Shapes()
-        self._bindings = Bindings(self.graph.source or _NOTHING)
+        source = self.graph.source
+        self._bindings = None if source is None else Bindings(source)
         self._reads = Counter(name for node in nodes for name in node.reads)
         self._reads.update(list(graph.outputs))
 
@@ -132,7 +131,7 @@ class Model:
             Naming the input: lengths that are open, or do not fit.
         """
         source = self.graph.source
-        if source is None:
+        if source is None or self._bindings is None:
             return self
         if dims is None and source.symbols:
             if (last := self._bound.last) is None:
@@ -168,7 +167,7 @@ class Model:
             Naming the input.
         """
         arrays = self._checked(inputs)
-        if (source := self.graph.source) is not None:
+        if (source := self.graph.source) is not None and self._bindings is not None:
             model = self._of(*self._bindings.of(arrays))
             try:
                 return model.run(arrays)
