@@ -10,7 +10,7 @@ import pytest
 import pyonednn_q as pq
 from pyonednn_q.errors import ArgumentError, DTypeError, Error, LayoutError, ShapeError
 from pyonednn_q.native import runtime
-from pyonednn_q.native.program import Pass, PlacedStep, Program
+from pyonednn_q.native.program import Pass, program
 from pyonednn_q.primitive.tensor import TensorSpec
 from pyonednn_q.qparams import QParams
 
@@ -150,11 +150,11 @@ def test_passes_of_impossible_sizes_and_values_are_refused(
         make(runtime.core)
 
 
-def program(
+def of_one(
     step: Pass, places: tuple[tuple[int, int], ...], arena: int, **more: tuple[int, int]
-) -> Program:
-    rows = [PlacedStep(step, places, more.get("residual"), ())]
-    return Program(rows, arena, [TensorSpec.dense((64,), "u8")], [TensorSpec.dense((64,), "u8")])
+) -> None:
+    spec = TensorSpec.dense((64,), "u8")
+    program([(step, places, more.get("residual"), ())], arena, [spec], [spec])
 
 
 PASSES = {  # bytes of each tensor
@@ -180,41 +180,41 @@ def test_passes_stay_within_the_memory_placed_for_them(name: str) -> None:
         last = (arena - extent) // item * item
         places = [(0, 64 * each) for each in range(len(extents))]
         places[at] = (0, last)
-        program(step, tuple(places), last + extent)
+        of_one(step, tuple(places), last + extent)
         for size in (last + extent - 1, 0):
             with pytest.raises(ArgumentError, match=r"^places: got one beyond its buffer"):
-                program(step, tuple(places), size)
+                of_one(step, tuple(places), size)
         for offset in (last + item, arena + 64, 2**64 - item):
             places[at] = (0, offset)
             with pytest.raises(ArgumentError, match=r"^places: got one beyond its buffer"):
-                program(step, tuple(places), last + extent)
+                of_one(step, tuple(places), last + extent)
         places[at] = (9, 0)
         with pytest.raises(ArgumentError, match=r"^places: got one beyond its buffer"):
-            program(step, tuple(places), arena)
+            of_one(step, tuple(places), arena)
         if item > 1:
             places[at] = (0, 2)
             with pytest.raises(ArgumentError, match=r"^places: got byte 2; wanted a multiple of 4"):
-                program(step, tuple(places), arena)
+                of_one(step, tuple(places), arena)
 
 
 def test_passes_have_as_many_places_as_tensors() -> None:
     step, _ = PASSES["table"]
     for count in (0, 1, 3, 9):
         with pytest.raises(ArgumentError, match=rf"^places: got {count}; wanted 2"):
-            program(step, ((0, 0),) * count, 64)
+            of_one(step, ((0, 0),) * count, 64)
     with pytest.raises(ArgumentError, match=r"^places: got dst in an input"):
-        program(step, ((0, 0), (1, 0)), 64)
+        of_one(step, ((0, 0), (1, 0)), 64)
 
 
 def test_a_residual_is_a_primitive_s() -> None:
     """A pass, or a function, adds to nothing: the tensor would be left out."""
     step, _ = PASSES["table"]
     with pytest.raises(ArgumentError, match=r"^residual: .*; wanted none: only primitives"):
-        program(step, ((1, 0), (2, 0)), 64, residual=(0, 0))
+        of_one(step, ((1, 0), (2, 0)), 64, residual=(0, 0))
     spec = TensorSpec.dense((64,), "u8")
-    row = PlacedStep(np.copyto, ((1, 0), (2, 0)), (0, 0), (spec, spec))
+    row = (np.copyto, ((1, 0), (2, 0)), (0, 0), (spec, spec))
     with pytest.raises(ArgumentError, match=r"^residual: "):
-        Program([row], 64, [spec], [spec])
+        program([row], 64, [spec], [spec])
 
 
 def test_arrays_of_functions_have_strides() -> None:
@@ -241,9 +241,7 @@ def test_empty_results_are_arrays() -> None:
 def test_arrays_of_a_call_are_aligned() -> None:
     spec = TensorSpec.dense((16,), "f32")
     step, _ = PASSES["quantize"]
-    made = Program(
-        [PlacedStep(step, ((1, 0), (2, 0)), None, ())], 0, [spec], [TensorSpec.dense((16,), "u8")]
-    )
+    made = program([(step, ((1, 0), (2, 0)), None, ())], 0, [spec], [TensorSpec.dense((16,), "u8")])
     values = np.arange(16, dtype=np.float32)
     (codes,) = made.run(values)
     np.testing.assert_array_equal(codes, np.arange(16))
@@ -269,7 +267,7 @@ def test_a_prepared_primitive_and_a_program_refuse_masks() -> None:
         pq.prepare(problem, wei=np.ones((3, 2), np.int8))(x)
     step, _ = PASSES["quantize"]
     f32, u8 = (TensorSpec.dense((16,), dtype) for dtype in ("f32", "u8"))
-    made = Program([PlacedStep(step, ((1, 0), (2, 0)), None, ())], 0, [f32], [u8])
+    made = program([(step, ((1, 0), (2, 0)), None, ())], 0, [f32], [u8])
     for run in (made.run_checked, made.run_timed):
         with pytest.raises(ArgumentError, match=r"^arrays\[0\]: got a masked array"):
             run(np.ma.masked_array(np.zeros(16, np.float32), True))

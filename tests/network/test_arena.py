@@ -7,16 +7,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pyonednn_q.network.arena import LINE, Lifetime, arranged
+from pyonednn_q.network.arena import LINE, arranged
 
 
-def drawn(seed: int) -> list[Lifetime]:
+def drawn(seed: int) -> dict[str, tuple[int, int, int]]:
     rng = np.random.default_rng(seed)
-    tensors = []
+    tensors = {}
     for at in range(int(rng.integers(1, 40))):
         first = int(rng.integers(30))
         last = first + int(rng.integers(1, 8))
-        tensors.append(Lifetime(f"t{at}", int(rng.integers(1, 5000)), first, last))
+        tensors[f"t{at}"] = (int(rng.integers(1, 5000)), first, last)
     return tensors
 
 
@@ -24,12 +24,12 @@ def drawn(seed: int) -> list[Lifetime]:
 def test_what_lives_at_the_same_time_lies_apart(seed: int) -> None:
     tensors = drawn(seed)
     offsets, total = arranged(tensors)
-    assert set(offsets) == {tensor.name for tensor in tensors}
+    assert set(offsets) == set(tensors)
     for step in range(40):
         alive = sorted(
-            (offsets[t.name], offsets[t.name] + t.nbytes)
-            for t in tensors
-            if t.first <= step <= t.last
+            (offsets[name], offsets[name] + nbytes)
+            for name, (nbytes, first, last) in tensors.items()
+            if first <= step <= last
         )
         assert all(one[1] <= other[0] for one, other in pairwise(alive))
         assert all(begin % LINE == 0 and end <= total for begin, end in alive)
@@ -40,7 +40,11 @@ def test_little_is_lost() -> None:
     for seed in range(200):
         tensors = drawn(seed)
         most = max(
-            sum(-(-t.nbytes // LINE) * LINE for t in tensors if t.first <= step <= t.last)
+            sum(
+                -(-size // LINE) * LINE
+                for size, first, last in tensors.values()
+                if first <= step <= last
+            )
             for step in range(40)
         )
         lost.append(arranged(tensors)[1] / most - 1)

@@ -192,7 +192,7 @@ def test_summary_says_what_each_node_loses(found: pq.onnx.Calibration) -> None:
     want = everything(blocks(), x)
     network = tuned.network
     got = Network(network.inputs, network.nodes, ["r1:codes", "y"])(x)
-    q = tuned.model().bound({"x": x.shape}).graph.qparams["r1:codes"]
+    q: Any = tuned.model().bound({"x": x.shape}).graph.tensors["r1:codes"].qparams
     got["r1"] = q.dequantize(got["r1:codes"])
     for name in ("r1", "y"):
         values, lost = want[name].astype(np.float64), want[name] - got[name].astype(np.float64)

@@ -229,7 +229,8 @@ def _far(path: Path, model: pq.onnx.Model, codes: Any, name: str, x: Any) -> flo
         proto.SerializeToString(), providers=["CPUExecutionProvider"]
     )
     (real,) = session.run([addition], {"x": x})
-    return float(np.mean((model.graph.qparams[name].dequantize(codes) - real) ** 2))
+    q: Any = model.graph.tensors[name].qparams
+    return float(np.mean((q.dequantize(codes) - real) ** 2))
 
 
 def test_names_of_a_model_are_its_own() -> None:

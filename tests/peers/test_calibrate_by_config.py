@@ -104,12 +104,13 @@ def test_weights_have_the_range_that_the_tool_exports() -> None:
 
 def test_modes_are_those_of_the_preset() -> None:
     symmetric, mixed = (calibrated({**PLAIN, "preset": each}) for each in ("performance", "mixed"))
-    x_q = [each.model().graph.qparams["x:codes"] for each in (symmetric, mixed)]
+    x_q: Any = [each.model().graph.tensors["x:codes"].qparams for each in (symmetric, mixed)]
     assert (x_q[0].dtype, x_q[0].zero_point) == ("s8", 0)
     assert x_q[1].dtype == "u8"
     assert x_q[1].zero_point not in {0, 128}
     # Behind a relu nothing is below 0.
-    assert symmetric.model().graph.qparams["b:codes"].dtype == "u8"
+    b_q: Any = symmetric.model().graph.tensors["b:codes"].qparams
+    assert b_q.dtype == "u8"
 
 
 def test_both_kinds_of_networks_have_the_same_codes() -> None:
@@ -149,10 +150,10 @@ def test_widths_by_scope() -> None:
 
 def test_linked_scopes_share_a_scale() -> None:
     linked = {"activations": {"unified_scale_ops": [["relu", "add"]]}}
-    params = calibrated({**PLAIN, "preset": "mixed", **linked}).model().graph.qparams
-    assert params["b:codes"] == params["d:codes"]
-    alone = calibrated({**PLAIN, "preset": "mixed"}).model().graph.qparams
-    assert alone["b:codes"] != alone["d:codes"]
+    known = calibrated({**PLAIN, "preset": "mixed", **linked}).model().graph.tensors
+    assert known["b:codes"].qparams == known["d:codes"].qparams
+    alone = calibrated({**PLAIN, "preset": "mixed"}).model().graph.tensors
+    assert alone["b:codes"].qparams != alone["d:codes"].qparams
 
 
 def test_what_cannot_be_linked_is_refused() -> None:

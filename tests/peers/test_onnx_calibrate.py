@@ -142,7 +142,7 @@ def test_every_layer_is_int8_and_stays_in_codes(calibration: pq.onnx.Calibration
 def test_moved_tensors_share_a_scale(calibration: pq.onnx.Calibration) -> None:
     fused = calibration.model().graph
     concat = next(node for node in fused.nodes if "concat" in node.originals)
-    assert len({fused.qparams[name] for name in (*concat.reads, concat.output)}) == 1
+    assert len({fused.tensors[name].qparams for name in (*concat.reads, concat.output)}) == 1
 
 
 def test_ranges_are_those_of_the_float_model(exact: pq.onnx.Calibration) -> None:
@@ -161,9 +161,9 @@ def test_codes_are_those_of_ranges_and_of_weights(exact: pq.onnx.Calibration) ->
     model = blocks(is_exact=True)
     r1 = np.stack([in_float(model, x, "r1")["r1"] for x in whole_batches(3)])
     assert r1.min() == 0.0
-    q = exact.model().graph.qparams["r1:codes"]
+    q: Any = exact.model().graph.tensors["r1:codes"].qparams
     assert q == pq.QParams(float(np.float32(r1.max()) / np.float32(255)), 0, "u8")
-    x_q = exact.model().graph.qparams["x:codes"]
+    x_q: Any = exact.model().graph.tensors["x:codes"].qparams
     scale = np.float32(4) / np.float32(255)
     assert (x_q.scale, x_q.zero_point) == (float(scale), np.rint(np.float32(2) / scale))
     (layer,) = [each for each in exact.model().graph.nodes if "conv2" in each.originals]
@@ -354,7 +354,7 @@ def test_summary_says_what_each_node_loses(exact: pq.onnx.Calibration) -> None:
         tuned.model().graph, outputs={name: tensors[name] for name in ("r1:codes", "y")}
     )
     found = pq.onnx.Model(fused).run({"x": x})
-    q = fused.qparams["r1:codes"]
+    q: Any = fused.tensors["r1:codes"].qparams
     reals = {
         "r1": (found["r1:codes"].astype(np.float64) - q.zero_point) * q.scale,
         "y": found["y"].astype(np.float64),

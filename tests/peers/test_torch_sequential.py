@@ -1,50 +1,27 @@
-"""A torch.nn.Sequential as a network: torch's own results, and INT8 of it."""
+"""Layers of torch one behind the other: torch's results, and those of `network.sequential`."""
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pyonednn_q as pq
-from pyonednn_q.errors import ArgumentError
 
+pytest.importorskip("onnxscript", reason="onnxscript is not installed")
 torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 nn = torch.nn
-sequential: Any = pytest.importorskip("pyonednn_q.torch").sequential
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 
 
 def trained(*layers: Any, images: Any) -> Any:
-    """Return a model with statistics in its batch norms, in training mode."""
+    """Return a model with statistics in its batch norms."""
     model = nn.Sequential(*layers)
     for _ in range(3):
         model(images)
-    return model
-
-
-def of_all_layers() -> tuple[Any, Any]:
-    torch.manual_seed(0)
-    images = torch.randn(2, 3, 16, 16)
-    layers = [
-        nn.Sequential(nn.Conv2d(3, 8, 3, padding="same", dilation=2), nn.BatchNorm2d(8), nn.SiLU()),
-        nn.Conv2d(8, 8, (3, 1), groups=2, stride=2, padding="valid", bias=False),
-        nn.PReLU(8),
-        nn.MaxPool2d(2, stride=1, padding=1),
-        nn.ConvTranspose2d(8, 6, 3, stride=2, padding=1, groups=2),
-        nn.BatchNorm2d(6, affine=False),
-        nn.AvgPool2d(3, 2, 1),
-        nn.Dropout(0.5),
-        nn.AdaptiveAvgPool2d((1, 1)),
-        nn.Flatten(),
-        nn.Linear(6, 10),
-        nn.Identity(),
-        nn.Sigmoid(),
-    ]
-    return trained(*layers, images=images), images
+    return model.eval()
 
 
 def roundings(model: Any, images: Any) -> float:
@@ -64,23 +41,30 @@ def roundings(model: Any, images: Any) -> float:
 
 
 def same(model: Any, images: Any) -> None:
-    net = sequential(model, images)
-    (got,) = net(images.numpy()).values()
+    got: Any = pq.load(pq.torch.load(model, images))(images)
     right = model.eval()(images).detach().numpy()
     assert np.abs(got - right).max() <= roundings(model, images)
 
 
 def test_every_kind_of_layer_computes_what_torch_does() -> None:
-    model, images = of_all_layers()
-    assert model.training
-    statistics = model[0][1].running_mean.clone()
-    net = sequential(model, images)
-    assert model.training
-    assert torch.equal(model[0][1].running_mean, statistics)
-    dst = [node.dst for node in net.nodes]
-    layers = ["conv1", "conv2", "pool1", "deconv1", "pool2", "pool3", "reshape1", "innerproduct1"]
-    assert dst == layers
-    same(model, images)
+    torch.manual_seed(0)
+    images = torch.randn(2, 3, 16, 16)
+    layers = [
+        nn.Sequential(nn.Conv2d(3, 8, 3, padding="same", dilation=2), nn.BatchNorm2d(8), nn.SiLU()),
+        nn.Conv2d(8, 8, (3, 1), groups=2, stride=2, padding="valid", bias=False),
+        nn.PReLU(8),
+        nn.MaxPool2d(2, stride=1, padding=1),
+        nn.ConvTranspose2d(8, 6, 3, stride=2, padding=1, groups=2),
+        nn.BatchNorm2d(6, affine=False),
+        nn.AvgPool2d(3, 2, 1),
+        nn.Dropout(0.5),
+        nn.AdaptiveAvgPool2d((1, 1)),
+        nn.Flatten(),
+        nn.Linear(6, 10),
+        nn.Identity(),
+        nn.Sigmoid(),
+    ]
+    same(trained(*layers, images=images), images)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +74,17 @@ def test_every_kind_of_layer_computes_what_torch_does() -> None:
         *("LeakyReLU", "ELU", "Hardtanh", "PReLU"),
     ],
 )
-def test_every_activation_is_torchs(activation: str) -> None:
+def test_every_activation_is_torchs_and_joins_its_layer(activation: str) -> None:
     torch.manual_seed(1)
-    same(nn.Sequential(nn.Linear(8, 8), getattr(nn, activation)()), 4 * torch.randn(5, 8))
+    model = nn.Sequential(nn.Linear(8, 8), getattr(nn, activation)())
+    images = 4 * torch.randn(5, 8)
+    same(model, images)
+    quantized = pq.torch.quantize(model, [images]).model()
+    quantized(images)
+    assert [node.how for node in quantized.bound().graph.nodes] == [
+        "quantizer",
+        "INT8 inner_product",
+    ]
 
 
 def test_gelu_by_tanh_is_another() -> None:
@@ -114,49 +106,24 @@ def test_other_dimensions(spatial: int, ending: str) -> None:
     same(trained(*made, nn.Flatten(), images=images), images)
 
 
-def test_a_sequence_of_torch_becomes_int8() -> None:
-    model, images = of_all_layers()
-    found = pq.calibrate(sequential(model, images), [images.numpy()])
-    right = model.eval()(images).detach().numpy()
-    (got,) = found.network(images.numpy()).values()
-    assert 0 < np.abs(got - right).max() < 0.05
-    again = pickle.loads(pickle.dumps(found))
-    (same_codes,) = again.network(images.numpy()).values()
-    assert np.array_equal(same_codes, got)
-
-
-@pytest.mark.parametrize(
-    ("layers", "told"),
-    [
-        (lambda: [nn.Linear(4, 4), nn.Softmax(1)], "model.1: got Softmax"),
-        (lambda: [nn.Linear(4, 4), nn.BatchNorm1d(4, track_running_stats=False)], "model.1"),
-        (lambda: [nn.Flatten(0)], "model.0.start_dim"),
-    ],
-)
-def test_what_no_operator_has_is_refused_by_name(layers: Any, told: str) -> None:
-    with pytest.raises(ArgumentError, match=told):
-        sequential(nn.Sequential(*layers()), torch.ones(2, 4))
-
-
-@pytest.mark.parametrize(
-    ("layer", "told"),
-    [
-        (lambda: nn.MaxPool2d(2, ceil_mode=True), "model.1.ceil_mode"),
-        (lambda: nn.AvgPool2d(2, divisor_override=3), "model.1.divisor_override"),
-        (lambda: nn.AdaptiveAvgPool2d(2), "model.1.output_size"),
-        (lambda: nn.Conv2d(4, 4, 3, padding=1, padding_mode="circular"), "model.1.padding_mode"),
-        (lambda: nn.ConvTranspose2d(4, 4, 3, stride=2, output_padding=1), "model.1.output_padding"),
-        (lambda: nn.Linear(8, 3), "model.1: got a source of dims"),
-    ],
-)
-def test_options_that_no_operator_has_are_refused_by_name(layer: Any, told: str) -> None:
-    model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), layer())
-    with pytest.raises(ArgumentError, match=told):
-        sequential(model, torch.ones(1, 3, 8, 8))
-
-
-def test_other_objects_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="model"):
-        sequential(nn.Linear(2, 2), torch.ones(1, 2))
-    with pytest.raises(ArgumentError, match="example"):
-        sequential(nn.Sequential(nn.Linear(2, 2)), np.ones((1, 2), np.float32))
+def test_torch_and_operators_in_sequence_make_one_graph() -> None:
+    """The same layers written twice become the same codes: nothing reads either in another way."""
+    torch.manual_seed(3)
+    images = torch.randn(4, 3, 12, 12)
+    conv, dense = nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.Linear(8 * 3 * 3, 5)
+    model = nn.Sequential(conv, nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), dense, nn.Tanh())
+    arrays = [each.detach().numpy() for layer in (conv, dense) for each in layer.parameters()]
+    ours = pq.network.sequential(
+        pq.Conv(*arrays[:2], stride=2, padding=1),
+        pq.Eltwise("relu"),
+        pq.network.Pool("max", 2, stride=2),
+        pq.network.Reshape((-1, 8 * 3 * 3)),
+        pq.InnerProduct(*arrays[2:]),
+        pq.Eltwise("tanh"),
+    )
+    found = [pq.torch.quantize(model, [images]), pq.calibrate(ours, [images.numpy()])]
+    models = [each.model() for each in found]
+    got, want = (each(images.numpy()) for each in models)
+    np.testing.assert_array_equal(got, want, strict=True)
+    hows = [[node.how for node in each.bound().graph.nodes] for each in models]
+    assert hows[0] == hows[1]

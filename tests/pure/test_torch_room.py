@@ -11,7 +11,7 @@ import pytest
 import pyonednn_q as pq
 
 ROOT = Path(__file__).parents[2]
-NAMES = ["ExactQuantizer", "QuantizedLayer", "load", "quantize", "sequential", "swap"]
+NAMES = ["ExactQuantizer", "QuantizedLayer", "load", "quantize", "swap"]
 
 
 def child(code: str) -> str:

@@ -193,6 +193,11 @@ class Graph:
         """The version of ONNX's own operators."""
         return self.opsets.get("", 1)
 
+    def dims(self, name: str) -> Dims | None:
+        """Return the dims of a tensor, if they are known."""
+        info = self.tensors.get(name)
+        return None if info is None else info.dims
+
     def to_json(self) -> str:
         """Return all of it as JSON, arrays as base64."""
         parts = {
@@ -312,15 +317,8 @@ def _same(one: Any, other: Any) -> bool:  # noqa: ANN401
 
 
 def _of_node(node: GraphNode) -> dict[str, Any]:
-    return {
-        "name": node.name,
-        "operator": node.operator,
-        "inputs": node.inputs,
-        "outputs": node.outputs,
-        "attributes": _encoded(node.attributes),
-        "domain": node.domain,
-        "originals": node.originals,
-    }
+    parts = {each.name: getattr(node, each.name) for each in fields(node)}
+    return {**parts, "attributes": _encoded(node.attributes)}
 
 
 def _node(parts: dict[str, Any]) -> GraphNode:

@@ -265,9 +265,8 @@ def _tensor(name: str, graph: FusedGraph) -> TensorText:
     if info is None and name in graph.constants:
         array = graph.constants[name]
         return TensorText(name, f"constant {array.dtype}{list(array.shape)}")
-    quantizer = ""
-    if name in graph.qparams:
-        q = graph.qparams[name]
-        is_one = q.axis is None
-        quantizer = f"scale {float(q.scale):.6g}, zero_point {q.zero_point}" if is_one else str(q)
-    return TensorText(name, "unknown" if info is None else str(info), quantizer)
+    if info is None or (q := info.qparams) is None:
+        return TensorText(name, "unknown" if info is None else str(info))
+    is_one = q.axis is None
+    quantizer = f"scale {float(q.scale):.6g}, zero_point {q.zero_point}" if is_one else str(q)
+    return TensorText(name, str(info), quantizer)

@@ -15,7 +15,7 @@ from pyonednn_q.native.prepared import Prepared
 from pyonednn_q.primitive.tensor import cross
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyonednn_q._core import Pass as CorePass
     from pyonednn_q._core import Program as CoreProgram
@@ -314,85 +314,48 @@ CodeSum: TypeAlias = tuple[
 Place: TypeAlias = tuple[int, int]
 """Where a tensor begins: buffer (0 the arena, 1 and on the arrays of a call), and byte in it."""
 
+Runs: TypeAlias = "Prepared | Pass | Callable[..., Any]"
+"""A primitive; a pass; or f(*arrays), which writes its last array and keeps none."""
 
-@dataclass(frozen=True, slots=True)
-class PlacedStep:
-    """What runs, and where its tensors lie.
-
-    Attributes
-    ----------
-    runs : Prepared, Pass or callable
-        A primitive; a pass; or f(*arrays), which writes its last array and keeps none.
-    places : tuple of Place
-        Places of what it reads, in order, and of dst.
-    residual : Place or None
-        Copied to dst before it runs.
-    specs : tuple of TensorSpec
-        Shapes, data types and strides of a function's arrays.
-    """
-
-    runs: Prepared | Pass | Callable[..., object]
-    places: tuple[Place, ...]
-    residual: Place | None
-    specs: tuple[TensorSpec, ...]
-
-    def boundary(self) -> tuple[Any, ...]:
-        """Return it as the extension takes it."""
-        specs = [spec.boundary() for spec in self.specs]
-        runs: object = self.runs
-        if isinstance(self.runs, Pass):
-            runs, specs = self.runs.core, []
-        if isinstance(self.runs, Prepared):
-            runs, specs = self.runs.core, []
-            if runs is None:
-                raise ShapeError("dst", "an empty result", "at least one element")
-        return runs, list(self.places), self.residual, specs
+Step: TypeAlias = "tuple[Runs, tuple[Place, ...], Place | None, tuple[TensorSpec, ...]]"
+"""What runs; places of what it reads, in order, and of dst; a place that is copied to dst before;
+shapes, data types and strides of a function's arrays."""
 
 
-class Program:
-    """Steps that run in one call, safe from many threads at once.
+def program(
+    steps: Iterable[Step],
+    arena_bytes: int,
+    inputs: Sequence[TensorSpec],
+    outputs: Sequence[TensorSpec],
+) -> CoreProgram:
+    """Return steps as a program that runs in one call, safe from many threads at once.
+
+    Its `run` gives NotImplemented unless arrays fit as they are, its `run_checked` checks them. It
+    points to what runs: whoever has it keeps `steps`.
 
     Parameters
     ----------
-    steps : sequence of PlacedStep
+    steps : iterable of Step
         In the order in which they run.
     arena_bytes : int
         Bytes of the block that their results share.
     inputs, outputs : sequence of TensorSpec
         The arrays of a call, in the layouts that they must have.
     """
+    arrays = [spec.boundary() for spec in (*inputs, *outputs)]
+    rows = [_boundary(*step) for step in steps]
+    return runtime.core.Program(rows, arena_bytes, arrays, len(inputs))
 
-    def __init__(
-        self,
-        steps: Sequence[PlacedStep],
-        arena_bytes: int,
-        inputs: Sequence[TensorSpec],
-        outputs: Sequence[TensorSpec],
-    ) -> None:
-        arrays = [spec.boundary() for spec in (*inputs, *outputs)]
-        rows = [step.boundary() for step in steps]
-        self._core: CoreProgram = runtime.core.Program(rows, arena_bytes, arrays, len(inputs))
-        # Which keep what the extension's halves point to.
-        self.steps = tuple(steps)
 
-    def run(self, *arrays: Array) -> Any:  # noqa: ANN401
-        """Return new outputs for inputs: NotImplemented unless these fit as they are."""
-        return self._core.run(*arrays)
-
-    def run_checked(self, *arrays: Array) -> tuple[Array, ...]:
-        """Return new outputs for inputs, which are checked in full."""
-        return self._core.run_checked(*arrays)
-
-    def run_timed(self, *arrays: Array) -> list[float]:
-        """Run the same, and return the seconds that each step took in its place."""
-        return self._core.run_timed(*arrays)
-
-    @property
-    def arena_bytes(self) -> int:
-        """Bytes of what lies between steps, of one call at a time."""
-        return self._core.arena_bytes
-
-    @property
-    def scratchpad_bytes(self) -> int:
-        """Bytes that primitives need beside their arguments, of one call at a time."""
-        return self._core.scratchpad_bytes
+def _boundary(
+    runs: Runs,
+    places: tuple[Place, ...],
+    residual: Place | None,
+    specs: tuple[TensorSpec, ...],
+) -> tuple[Any, ...]:
+    """Return a step as the extension takes it."""
+    if isinstance(runs, (Pass, Prepared)):
+        if runs.core is None:
+            raise ShapeError("dst", "an empty result", "at least one element")
+        return runs.core, list(places), residual, []
+    return runs, list(places), residual, [spec.boundary() for spec in specs]

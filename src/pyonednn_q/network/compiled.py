@@ -11,14 +11,14 @@ import numpy as np
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.native import Prepared
 from pyonednn_q.native.arrays import checked, in_layout
-from pyonednn_q.native.program import Pass, PlacedStep, Program
-from pyonednn_q.network.arena import Lifetime, arranged
+from pyonednn_q.native.program import Pass, program
+from pyonednn_q.network.arena import arranged
 from pyonednn_q.network.carrier import as_carrier, restored
 from pyonednn_q.network.lowering import natural
 
 if TYPE_CHECKING:
     from pyonednn_q.graph.graph import Value
-    from pyonednn_q.native.program import Place
+    from pyonednn_q.native.program import Place, Step
     from pyonednn_q.network.lowering import Lowering, ProgramStep
     from pyonednn_q.primitive.tensor import TensorSpec
 
@@ -56,7 +56,7 @@ class Compiled:
         arrays = {name: at for at, name in enumerate((*inputs, *(each[0] for each in written)), 1)}
         places, arena_bytes, in_place = _placed(lowering, arrays)
         steps = [self._step(step, places, step.writes in in_place) for step in self.steps]
-        self._program = Program(
+        self._program = program(
             steps, arena_bytes, list(self.inputs.values()), list(self.outputs.values())
         )
 
@@ -133,11 +133,11 @@ class Compiled:
         inputs = zip(self.inputs.items(), map(as_carrier, arrays), strict=True)
         return [in_layout(checked(name, array, spec), spec) for (name, spec), array in inputs]
 
-    def _step(self, step: ProgramStep, places: dict[str, Place], is_in_place: bool) -> PlacedStep:
+    def _step(self, step: ProgramStep, places: dict[str, Place], is_in_place: bool) -> Step:
         names = (*step.reads, step.writes)
         residual = None if step.residual is None or is_in_place else places[step.residual]
         at = tuple(places[name] for name in names)
-        return PlacedStep(step.runs, at, residual, tuple(self.tensors[name] for name in names))
+        return step.runs, at, residual, tuple(self.tensors[name] for name in names)
 
 
 def _output(at: Lowering, name: str, taken: set[str]) -> tuple[str, TensorSpec]:
@@ -183,12 +183,13 @@ def _placed(at: Lowering, arrays: dict[str, int]) -> tuple[dict[str, Place], int
     for name, spec in at.specs.items():
         root, offset = at.home(name)
         sizes[root] = max(sizes.get(root, 0), offset + spec.nbytes)
-    lifetimes = [
-        Lifetime(root, sizes[root], first[root], last[root])
-        for root in first
-        if root not in arrays and root not in merged
-    ]
-    offsets, total = arranged(lifetimes)
+    offsets, total = arranged(
+        {
+            root: (sizes[root], first[root], last[root])
+            for root in first
+            if root not in arrays and root not in merged
+        }
+    )
     places: dict[str, Place] = {}
     for name in at.specs:
         root, offset = at.home(name)

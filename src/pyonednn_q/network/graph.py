@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyonednn_q.argument import instance, items, named
+from pyonednn_q.compose.stages import RESIDUAL, SRC
 from pyonednn_q.errors import ArgumentError, ShapeError, UnsupportedError
 from pyonednn_q.graph.graph import Value
 from pyonednn_q.native.arrays import memory_order
@@ -23,7 +24,7 @@ from pyonednn_q.network.floats import (
     Interpolation,
     Reduction,
 )
-from pyonednn_q.network.layers import LayerTensors, lower_operator
+from pyonednn_q.network.layers import lower_operator
 from pyonednn_q.network.lowering import Lowering
 from pyonednn_q.network.moves import Lookup, Repeat, Slice, Transpose
 from pyonednn_q.network.operations import (
@@ -232,7 +233,8 @@ class Network:
         for node in self._needed():
             lowering.node = node.dst
             if isinstance(node.runs, Operator):
-                reads = LayerTensors(node.srcs[0], node.residual, node.operands)
+                residual = {} if node.residual is None else {RESIDUAL: node.residual}
+                reads = {SRC: node.srcs[0], **residual, **node.operands}
                 lower_operator(lowering, node.runs, reads, node.dst)
             else:
                 node.runs.lower(lowering, node.dst, node.srcs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,17 +26,21 @@ Array = np.ndarray[Any, Any]
 _WORTH = (SRC_SCALE, SRC_ZERO_POINT, ACC_MAP)
 
 
-class LayerTensors(NamedTuple):
-    """Tensors that an operator reads: its source, what a Sum reads, and leaves by their names."""
+def lower_operator(at: Lowering, operator: Operator, reads: Mapping[str, str], dst: str) -> None:
+    """Add an operator's primitive; or the operator, where more runs than that.
 
-    src: str
-    residual: str | None
-    operands: Mapping[str, str]
-
-
-def lower_operator(at: Lowering, operator: Operator, reads: LayerTensors, dst: str) -> None:
-    """Add an operator's primitive; or the operator, where more runs than that."""
-    spec = at.specs[reads.src]
+    Parameters
+    ----------
+    at : Lowering
+        Steps and tensors that are there.
+    operator : Operator
+        What runs.
+    reads : mapping of str to str
+        Tensors by the names of a call's arguments: ``"src"``, ``"residual"``, and leaves.
+    dst : str
+        Name of the result.
+    """
+    spec = at.specs[reads[SRC]]
     # Of a dynamic source each call makes codes.
     is_dynamic = operator.settings.dynamic is not None
     planned = operator.prepare(spec.dims, None if is_dynamic else spec.dtype)
@@ -50,10 +54,10 @@ def lower_operator(at: Lowering, operator: Operator, reads: LayerTensors, dst: s
 
 
 def _lower_codes(
-    at: Lowering, operator: Operator, planned: Planned, reads: LayerTensors, dst: str
+    at: Lowering, operator: Operator, planned: Planned, reads: Mapping[str, str], dst: str
 ) -> bool:
     """Add the primitive of a source that it takes; False where more runs than that."""
-    spec, parts = at.specs[reads.src], operator.weights.parts
+    spec, parts = at.specs[reads[SRC]], operator.weights.parts
     wanted = planned.seen.layout(SRC)
     dims = spec.dims if parts is None else parts.dims(spec.dims)
     operands = _operands(at, planned, reads)
@@ -61,7 +65,7 @@ def _lower_codes(
         return False
     if planned.reads is None or set(planned.reads) != {SRC, *operands}:
         return False
-    tensors = {SRC: _in_parts(at, reads.src, parts, wanted)}
+    tensors = {SRC: _in_parts(at, reads[SRC], parts, wanted)}
     tensors |= {leaf: at.in_layout(*operand) for leaf, operand in operands.items()}
     before = _before(at, planned, reads, planned.dst)
     at.add(planned.seen, tuple(tensors[n] for n in planned.reads), dst, planned.dst, before)
@@ -69,10 +73,10 @@ def _lower_codes(
 
 
 def _lower_by_range(
-    at: Lowering, operator: Operator, planned: Planned, reads: LayerTensors, dst: str
+    at: Lowering, operator: Operator, planned: Planned, reads: Mapping[str, str], dst: str
 ) -> bool:
     """Add a pass that makes codes of a source by its range, and the primitive; False as above."""
-    src = reads.src
+    src = reads[SRC]
     spec, operands = at.specs[src], _operands(at, planned, reads)
     making = operator.making_codes(spec.dims) if spec.dtype == "f32" else None
     if operands is None or making is None or planned.reads is None:
@@ -104,23 +108,25 @@ def _lower_by_range(
 
 
 def _operands(
-    at: Lowering, planned: Planned, reads: LayerTensors
+    at: Lowering, planned: Planned, reads: Mapping[str, str]
 ) -> dict[str, tuple[str, TensorSpec]] | None:
     """Return tensors of a chain's leaves, and how they must lie; None for one of other dims."""
-    named = dict(reads.operands)
-    if reads.residual is not None and not planned.carries_sum:
-        named[RESIDUAL] = reads.residual
+    others = {SRC, RESIDUAL} if planned.carries_sum else {SRC}
+    named = {leaf: name for leaf, name in reads.items() if leaf not in others}
     dst = planned.dst
     if any(at.specs[name].dims != dst.dims for name in named.values()):
         return None
     return {leaf: (name, replace(dst, dtype=at.specs[name].dtype)) for leaf, name in named.items()}
 
 
-def _before(at: Lowering, planned: Planned, reads: LayerTensors, dst: TensorSpec) -> str | None:
+def _before(
+    at: Lowering, planned: Planned, reads: Mapping[str, str], dst: TensorSpec
+) -> str | None:
     """Return what a Sum reads, lying as its result."""
-    if reads.residual is None or not planned.carries_sum:
+    name = reads.get(RESIDUAL)
+    if name is None or not planned.carries_sum:
         return None
-    return at.in_layout(reads.residual, replace(dst, dtype=at.specs[reads.residual].dtype))
+    return at.in_layout(name, replace(dst, dtype=at.specs[name].dtype))
 
 
 def _in_parts(at: Lowering, src: str, parts: Parts | None, wanted: TensorSpec) -> str:
@@ -146,18 +152,13 @@ def _in_parts(at: Lowering, src: str, parts: Parts | None, wanted: TensorSpec) -
 
 
 def _lower_call(
-    at: Lowering, operator: Operator, planned: Planned, reads: LayerTensors, dst: str
+    at: Lowering, operator: Operator, planned: Planned, reads: Mapping[str, str], dst: str
 ) -> None:
-    names = list(reads.operands)
-    residuals = () if reads.residual is None else (reads.residual,)
-
     def run(*arrays: Array) -> None:
-        src, *more, result = arrays
-        residual = more.pop(0) if residuals else None
-        operands = dict(zip(names, more, strict=True))
-        np.copyto(result, operator(src, residual=residual, **operands))
+        *sources, result = arrays
+        named = dict(zip(reads, sources, strict=True))
+        np.copyto(result, operator(named.pop(SRC), **named))
 
     params = operator.settings.dst_q
     dtype = planned.dst.dtype if params is None else params.dtype
-    tensors = (reads.src, *residuals, *reads.operands.values())
-    at.add(run, tensors, dst, replace(planned.dst, dtype=dtype))
+    at.add(run, tuple(reads.values()), dst, replace(planned.dst, dtype=dtype))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyonednn_q.errors import ReferenceKernelError
-from pyonednn_q.native import Prepared, prepare
+from pyonednn_q.native import prepare
 from pyonednn_q.primitive.problem import ReorderProblem
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
-    from pyonednn_q.native.program import Pass
+    from pyonednn_q.native.program import Runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ProgramStep:
     node : str
         The node that it belongs to, by the name of its result.
     runs : Prepared, Pass or callable
-        A primitive; a pass; or f(*arrays), which writes its last array and keeps none.
+        What `native.program.Runs` may be.
     reads : tuple of str
         Tensors, in the order of its arguments.
     writes : str
@@ -36,7 +36,7 @@ class ProgramStep:
     """
 
     node: str
-    runs: Prepared | Pass | Callable[..., Any]
+    runs: Runs
     reads: tuple[str, ...]
     writes: str
     residual: str | None = None
@@ -62,7 +62,7 @@ class Lowering:
 
     def add(
         self,
-        runs: Prepared | Pass | Callable[..., Any],
+        runs: Runs,
         reads: tuple[str, ...],
         writes: str,
         spec: TensorSpec,
@@ -72,9 +72,7 @@ class Lowering:
         self._name(writes, spec, (writes, 0))
         self.steps.append(ProgramStep(self.node, runs, reads, writes, residual))
 
-    def write(
-        self, runs: Prepared | Pass | Callable[..., Any], reads: tuple[str, ...], into: str
-    ) -> None:
+    def write(self, runs: Runs, reads: tuple[str, ...], into: str) -> None:
         """Add a step that writes a tensor which is there."""
         self.steps.append(ProgramStep(self.node, runs, reads, into))
 
@@ -113,7 +111,7 @@ class Lowering:
     def copied(self, name: str, wanted: TensorSpec) -> str:
         """Return a new tensor of the same values, in a layout and a data type."""
         copy, spec = self.fresh(name), self.specs[name]
-        runs: Prepared | Callable[..., Any]
+        runs: Runs
         try:
             runs = prepare(ReorderProblem(spec, wanted))
         except ReferenceKernelError:  # of f16, where a processor has no instructions for it

@@ -142,8 +142,7 @@ def _training(plain: Graph, skipped: set[str]) -> _Training:
     edit = GraphEdit(plain)
     moments: dict[str, tuple[str, str, int]] = {}
     for node in plain.nodes:
-        info = plain.tensors.get(node.inputs[0]) if node.inputs else None
-        dims = None if info is None else info.dims
+        dims = plain.dims(node.input(0))
         if node.row is not kinds.BATCH_NORM or not _is_constant(node, plain) or not dims:
             edit.nodes.append(node)
             continue

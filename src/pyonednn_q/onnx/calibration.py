@@ -18,7 +18,7 @@ from pyonednn_q.onnx.calibration_options import scored
 from pyonednn_q.onnx.calibration_table import described, table, times_of
 from pyonednn_q.onnx.dynamic_lstm import lstms_worth_codes, with_dynamic_lstms
 from pyonednn_q.onnx.fake_quantize_form import fake_quantize_form
-from pyonednn_q.onnx.float_operators import FloatOperators
+from pyonednn_q.onnx.float_operators import with_known_operators
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, Floats, Values, float_types
 from pyonednn_q.onnx.fusion import fuse
 from pyonednn_q.onnx.model import Model
@@ -37,6 +37,7 @@ from pyonednn_q.quantize.quantizers import PLAIN, Quantizers
 if TYPE_CHECKING:
     from pyonednn_q.network import Network
     from pyonednn_q.onnx.fused_node import FusedGraph
+    from pyonednn_q.ops.operator import Operator
     from pyonednn_q.qparams import QParams
 
 Array = np.ndarray[Any, Any]
@@ -164,10 +165,12 @@ class Calibration:
 
         One run for each layer, on the first batch; layers in floats are made ready once for all.
         """
-        lost, ready = {}, FloatOperators()
+        lost: dict[str, float] = {}
+        ready: dict[str, list[Operator]] = {}
         for layer in self.layers:
             alone = self.with_floats(name for name in self.layers if name != layer)
-            fused = ready.reused(fuse(alone._seen, **alone.options()))  # noqa: SLF001 - of its kind
+            fused = fuse(alone._seen, **alone.options())  # noqa: SLF001 - of its kind
+            fused = with_known_operators(fused, ready)
             outputs = Model(fused).run(self._inputs)
             lost[layer] = min(quality(self._values[name], y).sqnr for name, y in outputs.items())
         return dict(sorted(lost.items(), key=lambda each: each[1]))
@@ -257,7 +260,7 @@ class Calibration:
         rows = []
         for node in seen.graph.nodes:
             name = reals.get(node.output, node.output)
-            sqnr = self._sqnr(name, values[node.output], ready.qparams.get(node.output))
+            sqnr = self._sqnr(name, values[node.output], outputs[node.output].qparams)
             measured = times_of(node, values) if times else []
             rows.append([*described(node, values), sqnr, *measured])
         heads = ("nodes", "how", "runs", "implementation", "exactness")
@@ -279,11 +282,10 @@ class Calibration:
         result = result if q is None else q.dequantize(result)
         return f"{quality(self._values[real], result).sqnr:.1f}"
 
-    def _arguments(self) -> tuple[Graph, dict[str, tuple[float, float]], Values, Values]:
-        return self.source, dict(self.ranges), self._inputs, self._values
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (*self._arguments(), dict(self.floats), self.quantizers)
+        batch = self._inputs, self._values
+        own = (self.source, dict(self.ranges), *batch, dict(self.floats), self.quantizers)
+        return type(self), own
 
     def __repr__(self) -> str:
         return f"<Calibration of {len(self.layers)} layers, {len(self.floats)} in floats>"

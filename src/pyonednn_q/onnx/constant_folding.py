@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -46,13 +45,14 @@ class _Folding(GraphEdit):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
         self._tensors = dict(graph.tensors)
-        self._folder = ConstantFolder(self.constants, self._tensors, graph.opsets)
+        self._left = _MOST_BYTES
+        self._weights: dict[str, GraphNode] = {}  # what dequantizes constant codes, by its result
 
     def fold(self, node: GraphNode) -> None:
         """Add a node, unless its results are constants; the branch of an If that runs."""
         if node.row is kinds.IF and self._is_put_in(node):
             return
-        kept = self._folder.fold(node)
+        kept = self._folded(node)
         if kept is not None:
             self._learn(kept)
             self.nodes.append(kept)
@@ -69,47 +69,22 @@ class _Folding(GraphEdit):
             self.fold(each)
         return True
 
-    def _learn(self, node: GraphNode) -> None:
+    def _learn(self, node: GraphNode, *, of_constants: bool = False) -> None:
         """Infer what a node makes, if dims of it follow only from what was computed meanwhile."""
-        infos = [self._tensors.get(name) for name in node.outputs if name]
+        outputs = [name for name in node.outputs if name]
+        infos = [self._tensors.get(name) for name in outputs]
         if all(info is not None and info.dims is not None for info in infos):
             return
         read = [name for name in dict.fromkeys(node.inputs) if name]
         own = {name: self.constants[name] for name in read if name in self.constants}
-        inputs = {n: self._tensors[n] for n in read if n in self._tensors and n not in own}
+        known = {} if of_constants else self._tensors
+        inputs = {name: known[name] for name in read if name in known and name not in own}
         if len(own) + len(inputs) < len(read) or any(v.dims is None for v in inputs.values()):
             return
-        outputs = tuple(filter(None, node.outputs))
-        known = inferred((node,), own, inputs, self.graph.opsets)
-        self._tensors.update((n, known[n]) for n in outputs if n in known)
+        made = inferred((node,), own, inputs, self.graph.opsets)
+        self._tensors.update((name, made[name]) for name in outputs if name in made)
 
-
-class ConstantFolder:
-    """Computes nodes of constants.
-
-    Parameters
-    ----------
-    constants : dict of str to ndarray
-        Constants of the graph; results are added.
-    tensors : dict of str to Value
-        Types and dims that are known; those of results are added.
-    opsets : mapping of str to int
-        Versions of operators, by domain.
-    """
-
-    def __init__(
-        self,
-        constants: dict[str, Array],
-        tensors: dict[str, Value],
-        opsets: Mapping[str, int],
-    ) -> None:
-        self._constants = constants
-        self._tensors = tensors
-        self._opsets = opsets
-        self._left = _MOST_BYTES
-        self._weights: dict[str, GraphNode] = {}  # what dequantizes constant codes, by its result
-
-    def fold(self, node: GraphNode) -> GraphNode | None:
+    def _folded(self, node: GraphNode) -> GraphNode | None:
         """Return a node as it has to stay, or None: its results are constants now.
 
         DequantizeLinear of constants stays: of codes that are moved where its result was.
@@ -117,12 +92,12 @@ class ConstantFolder:
         if node.row in {kinds.SHAPE, kinds.SIZE}:
             return self._measured(node)
         known = [name for name in node.inputs if name]
-        if any(name not in self._constants and name not in self._weights for name in known):
+        if any(name not in self.constants and name not in self._weights for name in known):
             return node
         if node.row in {kinds.LOOP, kinds.SCAN}:  # which may take as long as they like
             return node
         if node.row is kinds.DEQUANTIZE:
-            if all(name in self._constants for name in known):
+            if all(name in self.constants for name in known):
                 self._weights[node.outputs[0]] = node
             return node
         return self._moved(node) or self._computed(node)
@@ -144,17 +119,17 @@ class ConstantFolder:
         before = self._weights.get(node.inputs[0]) if node.inputs else None
         if before is None or before.attributes.get("block_size", 0):
             return None
-        codes = self._constants[before.inputs[0]]
-        along = self._constants[before.inputs[1]].size > 1
+        codes = self.constants[before.inputs[0]]
+        along = self.constants[before.inputs[1]].size > 1
         axis = before.attributes.get("axis", 1) % codes.ndim if along else 0
         if node.row is kinds.TRANSPOSE:
             perm = tuple(node.attributes.get("perm", range(codes.ndim)[::-1]))
             moved, axis = np.transpose(codes, perm), perm.index(axis) if along else 0
         elif node.row.reshapes:
             try:
-                own = {name: self._constants[name] for name in node.inputs[1:] if name}
+                own = {name: self.constants[name] for name in node.inputs[1:] if name}
                 own[node.inputs[0]] = codes
-                (moved,) = reference_call(node, self._opsets)(own)
+                (moved,) = reference_call(node, self.graph.opsets)(own)
             except Error:
                 return None
             places = [axis] if not along else _same_axis(codes.shape, axis, moved.shape)
@@ -162,13 +137,13 @@ class ConstantFolder:
                 return None
             axis = places[0]
         elif node.row is kinds.CAST and node.attributes.get("to") == _FLOAT:
-            if self._constants[before.inputs[1]].dtype != np.float32:
+            if self.constants[before.inputs[1]].dtype != np.float32:
                 return None
             moved = codes
         else:
             return None
         name = f"{node.outputs[0]}:codes"
-        while name in self._constants or name in self._tensors:
+        while name in self.constants or name in self._tensors:
             name += "'"
         self._keep(name, np.array(moved, order="C"))
         fresh = replace(
@@ -188,12 +163,12 @@ class ConstantFolder:
         try:
             for name in filter(None, node.inputs):
                 before = self._weights.get(name)
-                values[name] = self._constants[name] if before is None else self._real(before)
+                values[name] = self.constants[name] if before is None else self._real(before)
             if node.row is kinds.QUANTIZE:
                 inputs = (values[name] if name else None for name in node.inputs)
                 results: tuple[Array, ...] = (quantize_linear(*inputs, **node.attributes),)
             else:
-                results = reference_call(node, self._opsets, self._tensors)(values)
+                results = reference_call(node, self.graph.opsets, self._tensors)(values)
         except Error:  # which it raises again when it runs, with its name
             return node
         more = sum(each.size for each in results) - self._size(node)
@@ -205,7 +180,7 @@ class ConstantFolder:
 
     def _is_small(self, node: GraphNode) -> bool:
         """Tell whether results are no more than what is read, or little."""
-        self._learn(node)
+        self._learn(node, of_constants=True)
         infos = [self._tensors.get(name) for name in node.outputs if name]
         dims = [info.dims for info in infos if info is not None and info.dims is not None]
         if len(dims) == len(infos):
@@ -213,30 +188,20 @@ class ConstantFolder:
             return more <= 0 or _WIDEST * more <= self._left
         return not node.row.grows and self._size(node) <= _SMALL and self._left > 0
 
-    def _learn(self, node: GraphNode) -> None:
-        """Infer how large the results of a node of constants are, if that is not known."""
-        if all((info := self._tensors.get(n)) and info.dims is not None for n in node.outputs if n):
-            return
-        own = {name: self._constants[name] for name in node.inputs if name in self._constants}
-        if len(own) == len({*filter(None, node.inputs)}):
-            outputs = tuple(filter(None, node.outputs))
-            known = inferred((node,), own, {}, self._opsets)
-            self._tensors.update((name, known[name]) for name in outputs if name in known)
-
     def _size(self, node: GraphNode) -> int:
         """Return how many elements a node reads."""
         reads = [self._weights[n].inputs[0] if n in self._weights else n for n in node.inputs if n]
-        return sum(self._constants[name].size for name in reads)
+        return sum(self.constants[name].size for name in reads)
 
     def _real(self, node: GraphNode) -> Array:
-        inputs = [self._constants[name] for name in node.inputs if name]
+        inputs = [self.constants[name] for name in node.inputs if name]
         return dequantize_linear(*inputs, **node.attributes)
 
     def _keep(self, name: str, result: Array) -> None:
         is_view = result.flags.writeable and not result.flags.owndata
         result = np.array(result) if is_view else result
         result.flags.writeable = False
-        self._constants[name] = result
+        self.constants[name] = result
         self._tensors[name] = Value(result.dtype.name, result.shape)
 
 

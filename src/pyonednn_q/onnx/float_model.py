@@ -35,6 +35,4 @@ def float_model(graph: Graph) -> Model:
             by_place[place] = FusedNode(node.name, node, node.inputs, {}, node.outputs, (node,))
     nodes = tuple(by_place[place] for place in sorted(by_place))
     constants, opsets = graph.constants, graph.opsets
-    return Model(
-        FusedGraph(nodes, constants, graph.inputs, graph.outputs, graph.tensors, {}, opsets)
-    )
+    return Model(FusedGraph(nodes, constants, graph.inputs, graph.outputs, graph.tensors, opsets))

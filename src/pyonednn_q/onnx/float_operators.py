@@ -1,4 +1,4 @@
-"""FloatOperators: layers of floats that models share which differ in few others."""
+"""Layers of floats that models share which differ in few others."""
 
 from __future__ import annotations
 
@@ -9,35 +9,33 @@ import numpy as np
 from pyonednn_q.onnx.fused_node import FusedGraph, FusedNode
 from pyonednn_q.ops.operator import Operator
 
-__all__ = ["FloatOperators"]
+__all__ = ["with_known_operators"]
 
 
-class FloatOperators:
-    """Operators of floats by what they make, each ready for its source once it was used."""
+def with_known_operators(fused: FusedGraph, known: dict[str, list[Operator]]) -> FusedGraph:
+    """Return a graph with operators of floats that were there before, where they compute the same.
 
-    def __init__(self) -> None:
-        self._known: dict[str, list[Operator]] = {}
+    Parameters
+    ----------
+    fused : FusedGraph
+        Calls of a model like those before.
+    known : dict of str to list of Operator
+        Operators by what they make, each ready for its source once it was used; those of `fused`
+        are added for what comes.
+    """
 
-    def reused(self, fused: FusedGraph) -> FusedGraph:
-        """Return a graph with operators that were there before, where they compute the same.
-
-        Parameters
-        ----------
-        fused : FusedGraph
-            A model like those before; its own operators of floats are kept for those behind.
-        """
-        return replace(fused, nodes=tuple(map(self._shared, fused.nodes)))
-
-    def _shared(self, node: FusedNode) -> FusedNode:
+    def shared(node: FusedNode) -> FusedNode:
         own = node.operator
         if not isinstance(own, Operator) or own.settings.is_int8:
             return node
-        known = self._known.setdefault(node.output, [])
-        for each in known:
+        before = known.setdefault(node.output, [])
+        for each in before:
             if _is_same(own, each):
                 return replace(node, operator=each)
-        known.append(own)
+        before.append(own)
         return node
+
+    return replace(fused, nodes=tuple(map(shared, fused.nodes)))
 
 
 def _is_same(one: Operator, other: Operator) -> bool:

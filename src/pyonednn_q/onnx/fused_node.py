@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -54,6 +55,9 @@ class CodeOperation:
     dst_q: QParams | None
     post: Chain
     constants: Mapping[int, Array]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "constants", MappingProxyType(dict(self.constants)))
 
     @property
     def row(self) -> Kind:
@@ -173,9 +177,7 @@ class FusedGraph:
     inputs, outputs : mapping of str to Value
         The model's.
     tensors : mapping of str to Value
-        Type and dims of what nodes read and write, where they are known.
-    qparams : mapping of str to QParams
-        What the codes of a tensor mean.
+        Type and dims of what nodes read and write, where they are known, and what codes mean.
     opsets : mapping of str to int
         Versions of operators, by domain.
     source : Graph or None
@@ -192,7 +194,6 @@ class FusedGraph:
     inputs: Mapping[str, Value]
     outputs: Mapping[str, Value]
     tensors: Mapping[str, Value]
-    qparams: Mapping[str, QParams]
     opsets: Mapping[str, int]
     source: Graph | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -204,7 +205,7 @@ class FusedGraph:
     @classmethod
     def unbound(cls, source: Graph, options: Mapping[str, Any]) -> FusedGraph:
         """Return what stands for a model until the lengths of its inputs are known."""
-        return cls((), {}, source.inputs, source.outputs, {}, {}, source.opsets, source, options)
+        return cls((), {}, source.inputs, source.outputs, {}, source.opsets, source, options)
 
     @property
     def nbytes(self) -> int:
@@ -230,8 +231,16 @@ class FusedGraph:
         return Table(columns, rows).text()
 
 
-def code_meanings(nodes: Iterable[FusedNode]) -> dict[str, QParams]:
-    """Return what the codes that nodes read and write mean, by the names of tensors."""
+def with_meanings(tensors: Mapping[str, Value], nodes: Iterable[FusedNode]) -> Mapping[str, Value]:
+    """Return tensors with what the codes among them mean, as the nodes that read and write have it.
+
+    Parameters
+    ----------
+    tensors : mapping of str to Value
+        Tensors by name.
+    nodes : iterable of FusedNode
+        Nodes in order.
+    """
     known: dict[str, QParams] = {}
     for node in nodes:
         what = node.operator
@@ -244,4 +253,5 @@ def code_meanings(nodes: Iterable[FusedNode]) -> dict[str, QParams]:
         for name, q in zip(node.inputs, srcs_q, strict=True):
             if isinstance(q, QParams):
                 known.setdefault(name, q)
-    return known
+    more = {n: replace(tensors[n], qparams=q) for n, q in known.items() if n in tensors}
+    return MappingProxyType({**tensors, **more})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -21,9 +22,9 @@ from pyonednn_q.onnx.dynamic_lstm import with_real_weights
 from pyonednn_q.onnx.float_layers import float_layer
 from pyonednn_q.onnx.float_types import FLOAT_TYPES, float_type
 from pyonednn_q.onnx.float_warning import warn_of_floats
-from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode, code_meanings
+from pyonednn_q.onnx.fused_node import CodeOperation, FusedGraph, FusedNode, with_meanings
 from pyonednn_q.onnx.graph_view import GraphView
-from pyonednn_q.onnx.layer_reader import LayerReader, NoLayer
+from pyonednn_q.onnx.layer_reader import NoLayer, int8_layer
 from pyonednn_q.onnx.passes import Change, prepared
 from pyonednn_q.onnx.saturating_layers import IN_FLOATS, saturates, warn
 from pyonednn_q.ops.operator import Operator
@@ -88,13 +89,11 @@ def fuse(
         same = {"exact_rounding": exact_rounding, "keep_rounding": keep_rounding}
         return FusedGraph.unbound(plain, {**same, "floats": types, "saturation": saturation})
     view = GraphView(plain)
-    layers = LayerReader(
-        view, exact_rounding=exact_rounding, keep_rounding=keep_rounding, saturation=saturation
-    )
+    chains = ChainReader(view, keep_rounding=keep_rounding)
     blocks = (node for node in graph.nodes if node.row is kinds.MATMUL_BITS)
     bits = {node.name: node.attributes.get("bits", 4) for node in blocks}
-    fused = _Fusion(view, layers, types, bits, saturation).result(changes)
-    return warn_of_floats(fused, types)
+    fusion = _Fusion(view, chains, types, bits, saturation, exact_rounding=exact_rounding)
+    return warn_of_floats(fusion.result(changes), types)
 
 
 class _Fusion:
@@ -103,16 +102,21 @@ class _Fusion:
     def __init__(
         self,
         view: GraphView,
-        layers: LayerReader,
+        chains: ChainReader,
         floats: Mapping[str, str],
         bits: Mapping[str, int],
         saturation: str,
+        *,
+        exact_rounding: bool,
     ) -> None:
         self._saturation, self._floats = saturation, floats
+        self._int8 = partial(
+            int8_layer, view, chains, exact_rounding=exact_rounding, saturation=saturation
+        )
         self._saturating: list[str] = []  # names of layers
         self._bits = bits  # of weights in blocks, by the name of the product
-        self._graph, self._view, self._layers = view.graph, view, layers
-        self._chains = ChainReader(self._view)
+        self._graph, self._view = view.graph, view
+        self._layer_chains, self._chains = chains, ChainReader(view)
         self._nodes: dict[int, FusedNode] = {}  # by the place of what they end with
         self._constants: dict[str, Array] = dict(view.graph.constants)
         self._why: dict[int, str] = {}
@@ -133,13 +137,13 @@ class _Fusion:
         warn(self._saturating, self._saturation)
         nodes = self._needed()
         names = {n for node in nodes for n in node.reads} | {*graph.inputs, *graph.outputs}
+        seen = names | {n for each in nodes for n in each.outputs}
         return FusedGraph(
             nodes=tuple(nodes),
             constants=_only(self._constants, names | _read_by_parts(nodes)),
             inputs=graph.inputs,
             outputs=graph.outputs,
-            tensors=_only(graph.tensors, names | {n for each in nodes for n in each.outputs}),
-            qparams=MappingProxyType(code_meanings(nodes)),
+            tensors=with_meanings(_only(graph.tensors, seen), nodes),
             opsets=graph.opsets,
             changes=changes,
         )
@@ -163,10 +167,10 @@ class _Fusion:
             dtype, why = float_type(self._floats[node.name])
             layer = float_layer(self._view, self._chains, node, dtype)
             return layer if isinstance(layer, NoLayer) else replace(layer, why=why)
-        exact = self._exact(node, self._layers.fused(node))
+        exact = self._exact(node, self._int8(node))
         if not isinstance(exact, NoLayer):
             return exact
-        real = float_layer(self._view, self._layers.chains, node)
+        real = float_layer(self._view, self._layer_chains, node)
         why = self._of_bits(node) or exact.why
         return exact if isinstance(real, NoLayer) else replace(real, why=why)
 
@@ -182,7 +186,7 @@ class _Fusion:
         if node.row.form == "integer":
             real = dynamic_layer(self._view, node, "f32", in_floats=True)
         else:
-            real = float_layer(self._view, self._layers.chains, node)
+            real = float_layer(self._view, self._layer_chains, node)
         return real if isinstance(real, NoLayer) else replace(real, why=IN_FLOATS)
 
     @staticmethod
@@ -219,7 +223,7 @@ class _Fusion:
         if tail.dst_q is None:
             return
         operation = CodeOperation(
-            node.kind, node.attributes, tuple(srcs_q), tail.dst_q, tail.post, _frozen(constants)
+            node.kind, node.attributes, tuple(srcs_q), tail.dst_q, tail.post, constants
         )
         own = (node, *tail.parts)
         fused = FusedNode(node.name, operation, tuple(srcs), _NONE, (tail.value,), (*before, *own))
@@ -242,7 +246,7 @@ class _Fusion:
         if q is None or is_beside or any(self._meaning(name) != q for name in srcs):
             return
         operation = CodeOperation(
-            node.kind, node.attributes, (q,) * len(srcs), q, Chain(), _frozen(constants)
+            node.kind, node.attributes, (q,) * len(srcs), q, Chain(), constants
         )
         fused = FusedNode(node.name, operation, tuple(srcs), _NONE, node.outputs, (node,))
         self._put(fused, (node,))
@@ -265,7 +269,7 @@ class _Fusion:
             return
         constants = {1: view.constants[lengths]} if lengths else {}
         operation = CodeOperation(
-            node.kind, node.attributes, (codes.q,), codes.q, Chain(), _frozen(constants)
+            node.kind, node.attributes, (codes.q,), codes.q, Chain(), constants
         )
         outputs = tuple(each.outputs[0] for each in stores)
         own = (node, *stores)
@@ -292,9 +296,7 @@ class _Fusion:
                 srcs_q = (None if is_store else codes.q,)
                 dst_q = codes.q if is_store else None
                 known = {at: view.constants[node.input(at)] for at in (1, 2) if node.input(at)}
-                operation = CodeOperation(
-                    node.kind, node.attributes, srcs_q, dst_q, Chain(), _frozen(known)
-                )
+                operation = CodeOperation(node.kind, node.attributes, srcs_q, dst_q, Chain(), known)
                 src, own = node.inputs[:1], (node,)
                 self._put(FusedNode(node.name, operation, src, _NONE, node.outputs, own), own)
                 return
@@ -394,7 +396,3 @@ def _read_by_parts(nodes: Iterable[FusedNode]) -> set[str]:
 
 def _only(values: Mapping[str, Any], names: set[str]) -> Mapping[str, Any]:
     return MappingProxyType({name: each for name, each in values.items() if name in names})
-
-
-def _frozen(values: dict[int, Array]) -> Mapping[int, Array]:
-    return MappingProxyType(values)

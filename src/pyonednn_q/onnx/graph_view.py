@@ -86,8 +86,7 @@ class GraphView:
 
     def dims(self, name: str) -> Dims | None:
         """Return the dims of a tensor, if they are known."""
-        info = self.graph.tensors.get(name)
-        return None if info is None else info.dims
+        return self.graph.dims(name)
 
     def dtype(self, name: str) -> str:
         """Return NumPy's name of a tensor's type; empty if it is not known."""

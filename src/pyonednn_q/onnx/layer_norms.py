@@ -31,15 +31,15 @@ def with_layer_norms(graph: Graph) -> Graph:
     since = kinds.LAYER_NORM.since
     if graph.opset < since and not all(map(_means_the_same, graph.nodes)):
         return graph
-    reader = _Reader(GraphView(graph))
-    norms = {id(parts[-1]): parts for node in graph.nodes if (parts := reader.parts(node))}
+    view = GraphView(graph)
+    norms = {id(parts[-1]): parts for node in graph.nodes if (parts := _parts(view, node))}
     if not norms:
         return graph
     gone = {id(each) for parts in norms.values() for each in parts}
     edit = GraphEdit(graph)
     for node in graph.nodes:
         if id(node) in norms:
-            edit.nodes.append(reader.norm(norms[id(node)], edit))
+            edit.nodes.append(_norm(view, norms[id(node)], edit))
         elif id(node) not in gone:
             edit.nodes.append(node)
     opsets = {**graph.opsets, "": max(graph.opset, since)}
@@ -52,110 +52,108 @@ def _means_the_same(node: GraphNode) -> bool:
     return is_plain and not node.attributes.get("training_mode", 0)
 
 
-class _Reader:
-    """What a graph holds of norms."""
-
-    def __init__(self, view: GraphView) -> None:
-        self._view = view
-
-    def parts(self, first: GraphNode) -> list[GraphNode]:
-        """Return the nodes of a norm that begins with a mean, in order; none if it is none."""
-        x = first.inputs[0] if first.inputs else ""
-        dims = self._view.dims(x)
-        if not dims or not self._is_mean(first, len(dims)) or self._view.dtype(x) != "float32":
+def _parts(view: GraphView, first: GraphNode) -> list[GraphNode]:
+    """Return the nodes of a norm that begins with a mean, in order; none if it is none."""
+    x = first.inputs[0] if first.inputs else ""
+    dims = view.dims(x)
+    if not dims or not _is_mean(view, first, len(dims)) or view.dtype(x) != "float32":
+        return []
+    less = _readers(view, first.outputs[0])
+    if not less or any(n.row is not kinds.SUB or n.inputs[0] != x for n in less):
+        return []
+    squares = [n for each in less for n in _readers(view, each.outputs[0]) if _squares(view, n)]
+    if len(squares) != 1:
+        return []
+    parts, value = [first, *less, squares[0]], squares[0].outputs[0]
+    for kind in (kinds.REDUCE_MEAN, kinds.ADD, kinds.SQRT, kinds.DIV):
+        behind = _readers(view, value)
+        if len(behind) != 1 or behind[0].row is not kind:
             return []
-        less = self._readers(first.outputs[0])
-        if not less or any(n.row is not kinds.SUB or n.inputs[0] != x for n in less):
-            return []
-        squares = [n for each in less for n in self._readers(each.outputs[0]) if self._squares(n)]
-        if len(squares) != 1:
-            return []
-        parts, value = [first, *less, squares[0]], squares[0].outputs[0]
-        for kind in (kinds.REDUCE_MEAN, kinds.ADD, kinds.SQRT, kinds.DIV):
-            behind = self._readers(value)
-            if len(behind) != 1 or behind[0].row is not kind:
-                return []
-            parts.append(behind[0])
-            value = behind[0].outputs[0]
-        variance, added, _, quotient = parts[-4:]
-        is_whole = quotient.inputs[0] in {each.outputs[0] for each in less}
-        if not (is_whole and self._is_mean(variance, len(dims)) and self._epsilon(added)):
-            return []
-        inner = [name for each in parts[:-1] for name in each.outputs]
-        own = {id(each) for each in parts}
-        if any(
-            name in self._view.graph.outputs or not {*map(id, self._readers(name))} <= own
-            for name in inner
-        ):
-            return []
-        return [*parts, *self._scaled(value, dims[-1])]
+        parts.append(behind[0])
+        value = behind[0].outputs[0]
+    variance, added, _, quotient = parts[-4:]
+    is_whole = quotient.inputs[0] in {each.outputs[0] for each in less}
+    if not (is_whole and _is_mean(view, variance, len(dims)) and _epsilon(view, added)):
+        return []
+    inner = [name for each in parts[:-1] for name in each.outputs]
+    own = {id(each) for each in parts}
+    if any(
+        name in view.graph.outputs or not {*map(id, _readers(view, name))} <= own for name in inner
+    ):
+        return []
+    return [*parts, *_scaled(view, value, dims[-1])]
 
-    def _readers(self, name: str) -> list[GraphNode]:
-        return [*{id(node): node for node in self._view.readers.get(name, [])}.values()]
 
-    def _is_mean(self, node: GraphNode, rank: int) -> bool:
-        """Tell whether a node is the mean along the last dim, which is kept."""
-        if node.row is not kinds.REDUCE_MEAN or not node.attributes.get("keepdims", 1):
-            return False
-        axes = self._view.constants.get(node.input(1))
-        named = node.attributes.get("axes", ()) if axes is None else axes.tolist()
-        return [axis % rank for axis in named] == [rank - 1]
+def _readers(view: GraphView, name: str) -> list[GraphNode]:
+    return [*{id(node): node for node in view.readers.get(name, [])}.values()]
 
-    def _squares(self, node: GraphNode) -> bool:
-        if node.row is kinds.MUL:
-            return node.inputs[0] == node.inputs[1]
-        power = self._view.constants.get(node.input(1))
-        return node.row is kinds.POW and power is not None and power.size == 1 and power.item() == 2
 
-    def _epsilon(self, node: GraphNode) -> float:
-        """Return the constant number that a node adds; 0 if there is none."""
-        known = [self._view.constants.get(name) for name in node.inputs]
-        return next(
-            (float(each.item()) for each in known if each is not None and each.size == 1), 0
-        )
+def _is_mean(view: GraphView, node: GraphNode, rank: int) -> bool:
+    """Tell whether a node is the mean along the last dim, which is kept."""
+    if node.row is not kinds.REDUCE_MEAN or not node.attributes.get("keepdims", 1):
+        return False
+    axes = view.constants.get(node.input(1))
+    named = node.attributes.get("axes", ()) if axes is None else axes.tolist()
+    return [axis % rank for axis in named] == [rank - 1]
 
-    def _scaled(self, value: str, length: int) -> list[GraphNode]:
-        """Return the product and sum behind a norm, of constants along the last dim."""
-        parts: list[GraphNode] = []
-        for kind in (kinds.MUL, kinds.ADD):
-            node = self._view.only_reader(value)
-            if node is None or node.row is not kind or self._along(node, value, length) is None:
-                break
-            parts.append(node)
-            value = node.outputs[0]
-        return parts
 
-    def _along(self, node: GraphNode, value: str, length: int) -> str | None:
-        """Return the constant of a node that has a number for each element of the last dim."""
-        others = [name for name in node.inputs if name != value]
-        array = self._view.constants.get(others[0]) if len(others) == 1 else None
-        if array is None or array.dtype != np.float32 or array.shape != (length,):
-            return None
-        return others[0]
+def _squares(view: GraphView, node: GraphNode) -> bool:
+    if node.row is kinds.MUL:
+        return node.inputs[0] == node.inputs[1]
+    power = view.constants.get(node.input(1))
+    return node.row is kinds.POW and power is not None and power.size == 1 and power.item() == 2
 
-    def norm(self, parts: list[GraphNode], edit: GraphEdit) -> GraphNode:
-        """Return the node that nodes stand for."""
-        first, last = parts[0], parts[-1]
-        x = first.inputs[0]
-        length = (self._view.dims(x) or (1,))[-1]
-        kept = [node for node in parts if node.row in {kinds.DIV, kinds.MUL, kinds.ADD}]
-        behind = kept[[node.row for node in kept].index(kinds.DIV) + 1 :]
-        added = next(node for node in parts if node.row is kinds.ADD)
-        value = next(node for node in parts if node.row is kinds.DIV).outputs[0]
-        scales = []
-        for node in behind:
-            scales.append(self._along(node, value, length) or "")
-            value = node.outputs[0]
-        if not scales:
-            scales = [edit.constant(f"{last.outputs[0]}:scale", np.ones(length, np.float32))]
-        originals = tuple(dict.fromkeys(name for node in parts for name in node.originals))
-        name = f"{last.name}:{kinds.LAYER_NORM.name}"
-        attributes = MappingProxyType({"axis": -1, "epsilon": self._epsilon(added)})
-        return replace(
-            last,
-            name=name,
-            operator=kinds.LAYER_NORM.name,
-            inputs=(x, *scales),
-            attributes=attributes,
-            originals=originals,
-        )
+
+def _epsilon(view: GraphView, node: GraphNode) -> float:
+    """Return the constant number that a node adds; 0 if there is none."""
+    known = [view.constants.get(name) for name in node.inputs]
+    return next((float(each.item()) for each in known if each is not None and each.size == 1), 0)
+
+
+def _scaled(view: GraphView, value: str, length: int) -> list[GraphNode]:
+    """Return the product and sum behind a norm, of constants along the last dim."""
+    parts: list[GraphNode] = []
+    for kind in (kinds.MUL, kinds.ADD):
+        node = view.only_reader(value)
+        if node is None or node.row is not kind or _along(view, node, value, length) is None:
+            break
+        parts.append(node)
+        value = node.outputs[0]
+    return parts
+
+
+def _along(view: GraphView, node: GraphNode, value: str, length: int) -> str | None:
+    """Return the constant of a node that has a number for each element of the last dim."""
+    others = [name for name in node.inputs if name != value]
+    array = view.constants.get(others[0]) if len(others) == 1 else None
+    if array is None or array.dtype != np.float32 or array.shape != (length,):
+        return None
+    return others[0]
+
+
+def _norm(view: GraphView, parts: list[GraphNode], edit: GraphEdit) -> GraphNode:
+    """Return the node that nodes stand for."""
+    first, last = parts[0], parts[-1]
+    x = first.inputs[0]
+    length = (view.dims(x) or (1,))[-1]
+    kept = [node for node in parts if node.row in {kinds.DIV, kinds.MUL, kinds.ADD}]
+    behind = kept[[node.row for node in kept].index(kinds.DIV) + 1 :]
+    added = next(node for node in parts if node.row is kinds.ADD)
+    value = next(node for node in parts if node.row is kinds.DIV).outputs[0]
+    scales = []
+    for node in behind:
+        scales.append(_along(view, node, value, length) or "")
+        value = node.outputs[0]
+    if not scales:
+        scales = [edit.constant(f"{last.outputs[0]}:scale", np.ones(length, np.float32))]
+    originals = tuple(dict.fromkeys(name for node in parts for name in node.originals))
+    name = f"{last.name}:{kinds.LAYER_NORM.name}"
+    attributes = MappingProxyType({"axis": -1, "epsilon": _epsilon(view, added)})
+    return replace(
+        last,
+        name=name,
+        operator=kinds.LAYER_NORM.name,
+        inputs=(x, *scales),
+        attributes=attributes,
+        originals=originals,
+    )

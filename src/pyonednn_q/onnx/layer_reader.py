@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,153 +44,150 @@ class LayerWeights(NamedTuple):
     options: Mapping[str, Any]
 
 
-class LayerReader:
-    """Makes operators of a graph's layers.
+def int8_layer(
+    view: GraphView,
+    chains: ChainReader,
+    node: GraphNode,
+    *,
+    exact_rounding: bool,
+    saturation: str,
+) -> FusedNode | NoLayer:
+    """Return a layer with all that follows, or why there is none.
 
     Parameters
     ----------
     view : GraphView
         View of the graph.
+    chains : ChainReader
+        Reader of what follows.
+    node : GraphNode
+        Conv, ConvTranspose, Gemm or MatMul.
     exact_rounding : bool
-        Option of the operators.
-    keep_rounding : bool
-        Option of `ChainReader`.
+        Option of the operator.
     saturation : {"f32", "narrow", "allow", "refuse"}
         Option of `fuse`.
-
-    Attributes
-    ----------
-    chains : ChainReader
-        Reader of what follows a layer.
     """
+    src = view.dequantized(node.inputs[0])
+    wei = view.dequantized(node.inputs[1])
+    if src is None:
+        return _no_source(view, node)
+    if wei is None or wei.name not in view.constants:
+        have = "weights that are computed" if wei is not None else "weights of floats"
+        return NoLayer(f"{have}: quantize constant ones to 8 bits")
+    if src.q.axis is not None:
+        return NoLayer("a source with a scale per channel: one for the tensor would do")
+    codes = view.constants[wei.name]
+    try:
+        weights = weights_of(node.row, view, node, src.name, wei.q, codes)
+    except (ArgumentError, UnsupportedError) as error:
+        return NoLayer(shortened(str(error), 300))
+    if isinstance(weights, NoLayer):
+        return weights
+    bias = _bias(view, node, src, wei, weights)
+    if isinstance(bias, NoLayer):
+        return bias
+    tail = chains.tail(node.outputs[0], weights.axis)
+    make = partial(_operator, src, exact_rounding=exact_rounding, saturation=saturation)
+    why = ""
+    alive = with_live_channels(weights, float(np.asarray(src.q.scale)))
+    if alive is not weights:
+        bias, weights = _real(bias, src, weights), alive
+    try:
+        operator = make(weights, bias, tail)
+        if saturation == "narrow" and saturates(operator, view.dims(src.name)):
+            bias = _real(bias, src, weights)
+            codes, q, why = narrowed(weights.codes, weights.q)
+            weights = weights._replace(codes=codes, q=q)
+            operator = make(weights, bias, tail)
+    except (ArgumentError, UnsupportedError) as error:
+        return NoLayer(shortened(str(error), 300))
+    before = [src.node, wei.node, *_makers(view, node, 2)]
+    if tail.residual is not None:
+        before.append(tail.residual.node)
+    own = (*before, node, *tail.parts)
+    outputs = (tail.value,)
+    return FusedNode(node.name, operator, (src.name,), tail.operands, outputs, tuple(own), why)
 
-    def __init__(
-        self, view: GraphView, *, exact_rounding: bool, keep_rounding: bool, saturation: str
-    ) -> None:
-        self._view = view
-        self._saturation = saturation
-        self.chains = ChainReader(view, keep_rounding=keep_rounding)
-        self._exact_rounding = exact_rounding
 
-    def fused(self, node: GraphNode) -> FusedNode | NoLayer:
-        """Return a layer with all that follows, or why there is none."""
-        src = self._view.dequantized(node.inputs[0])
-        wei = self._view.dequantized(node.inputs[1])
-        if src is None:
-            return self._no_source(node)
-        if wei is None or wei.name not in self._view.constants:
-            have = "weights that are computed" if wei is not None else "weights of floats"
-            return NoLayer(f"{have}: quantize constant ones to 8 bits")
-        if src.q.axis is not None:
-            return NoLayer("a source with a scale per channel: one for the tensor would do")
-        codes = self._view.constants[wei.name]
-        try:
-            weights = weights_of(node.row, self._view, node, src.name, wei.q, codes)
-        except (ArgumentError, UnsupportedError) as error:
-            return NoLayer(shortened(str(error), 300))
-        if isinstance(weights, NoLayer):
-            return weights
-        bias, parts, value = self._bias(node, src, wei, weights)
-        if isinstance(bias, NoLayer):
-            return bias
-        tail = self.chains.tail(value, weights.axis)
-        why = ""
-        alive = with_live_channels(weights, float(np.asarray(src.q.scale)))
-        if alive is not weights:
-            bias, weights = _real(bias, src, weights), alive
-        try:
-            operator = self._operator(src, weights, bias, tail)
-            if self._saturation == "narrow" and saturates(operator, self._view.dims(src.name)):
-                bias = _real(bias, src, weights)
-                codes, q, why = narrowed(weights.codes, weights.q)
-                weights = weights._replace(codes=codes, q=q)
-                operator = self._operator(src, weights, bias, tail)
-        except (ArgumentError, UnsupportedError) as error:
-            return NoLayer(shortened(str(error), 300))
-        before = [src.node, wei.node, *self._makers(node, 2)]
-        if tail.residual is not None:
-            before.append(tail.residual.node)
-        own = (*before, node, *parts, *tail.parts)
-        outputs = (tail.value,)
-        return FusedNode(node.name, operator, (src.name,), tail.operands, outputs, tuple(own), why)
+def _operator(
+    src: CodeTensor,
+    weights: LayerWeights,
+    bias: Array | None,
+    tail: LayerTail,
+    *,
+    exact_rounding: bool,
+    saturation: str,
+) -> Operator:
+    options = {
+        "src_q": src.q,
+        "wei_q": weights.q,
+        "dst_q": tail.dst_q,
+        "post": tail.post,
+        **weights.options,
+    }
+    exact = exact_rounding and tail.dst_q is not None
+    allowed = "allow" if saturation == "allow" else "refuse"
+    return weights.make(weights.codes, bias, exact_rounding=exact, saturation=allowed, **options)
 
-    def _operator(
-        self, src: CodeTensor, weights: LayerWeights, bias: Array | None, tail: LayerTail
-    ) -> Operator:
-        options = {
-            "src_q": src.q,
-            "wei_q": weights.q,
-            "dst_q": tail.dst_q,
-            "post": tail.post,
-            **weights.options,
-        }
-        exact = self._exact_rounding and tail.dst_q is not None
-        allowed = "allow" if self._saturation == "allow" else "refuse"
-        return weights.make(
-            weights.codes, bias, exact_rounding=exact, saturation=allowed, **options
-        )
 
-    def _no_source(self, node: GraphNode) -> NoLayer:
-        name = node.inputs[0]
-        maker = self._view.producer.get(name)
-        if maker is not None and maker.row is kinds.DEQUANTIZE:
-            dtype = self._view.dtype(maker.inputs[0])
-            if dtype not in {"uint8", "int8"}:
-                return NoLayer(f"source codes of {dtype}: u8 or s8 would do")
-            return NoLayer("scales of the source that are no f32 constants for the tensor")
-        made_by = "the model's input" if maker is None else f"{maker.kind} {maker.name}"
-        return NoLayer(f"a float source, from {made_by}: quantize it")
+def _no_source(view: GraphView, node: GraphNode) -> NoLayer:
+    name = node.inputs[0]
+    maker = view.producer.get(name)
+    if maker is not None and maker.row is kinds.DEQUANTIZE:
+        dtype = view.dtype(maker.inputs[0])
+        if dtype not in {"uint8", "int8"}:
+            return NoLayer(f"source codes of {dtype}: u8 or s8 would do")
+        return NoLayer("scales of the source that are no f32 constants for the tensor")
+    made_by = "the model's input" if maker is None else f"{maker.kind} {maker.name}"
+    return NoLayer(f"a float source, from {made_by}: quantize it")
 
-    def _makers(self, node: GraphNode, first: int) -> list[GraphNode]:
-        """Return the quantizers of a node's constants."""
-        makers = [self._view.producer.get(name) for name in node.inputs[first:]]
-        return [each for each in makers if each is not None and each.row is kinds.DEQUANTIZE]
 
-    def _bias(
-        self, node: GraphNode, src: CodeTensor, wei: CodeTensor, weights: LayerWeights
-    ) -> tuple[Array | NoLayer | None, list[GraphNode], str]:
-        """Return the bias, the nodes that add it, and the tensor that has it."""
-        value = node.outputs[0]
-        channels = _channels(weights)
-        if node.input(2):
-            beta = node.attributes.get("beta", 1.0) if node.row is kinds.GEMM else 1.0
-            bias = self._acc_bias(node, src, wei, channels) if beta == 1.0 else None
-            if bias is None:
-                real = self._view.float_constant(node.input(2))
-                if real is None:
-                    return NoLayer("a bias that is computed: a constant would do"), [], value
-                if real.size not in {1, channels} or real.shape[-1:] not in {(channels,), (1,), ()}:
-                    have = f"a bias of shape {real.shape}"
-                    return NoLayer(f"{have}: one value for each channel would do"), [], value
-                values = np.broadcast_to(real.reshape(-1), (channels,))
-                bias = (values * np.float64(beta)).astype(np.float32)
-            return bias, [], value
-        return None, [], value
+def _makers(view: GraphView, node: GraphNode, first: int) -> list[GraphNode]:
+    """Return the quantizers of a node's constants."""
+    makers = [view.producer.get(name) for name in node.inputs[first:]]
+    return [each for each in makers if each is not None and each.row is kinds.DEQUANTIZE]
 
-    def _acc_bias(
-        self, node: GraphNode, src: CodeTensor, wei: CodeTensor, channels: int
-    ) -> Array | None:
-        """Return a bias of codes in units of the accumulator, if that is what its scale says."""
-        maker = self._view.producer.get(node.input(2))
-        if (
-            maker is None
-            or maker.row is not kinds.DEQUANTIZE
-            or node.attributes.get("alpha", 1) != 1
-        ):
-            return None
-        codes, scale = (self._view.constants.get(maker.input(at)) for at in (0, 1))
-        point = self._view.constants.get(maker.input(2)) if maker.input(2) else np.int32(0)
-        if codes is None or scale is None or point is None or np.any(point):
-            return None
-        if codes.dtype != np.int32 or codes.shape != (channels,):
-            return None
-        unit = np.float32(src.q.scale) * np.asarray(wei.q.scale, np.float32).reshape(-1)
-        have = scale.reshape(-1)
-        same = unit.size == have.size or 1 in {unit.size, have.size}
-        # They may be rounded once more than ours.
-        if not same or not np.all(np.abs(have - unit) <= np.spacing(unit)):
-            return None
-        return codes
+
+def _bias(
+    view: GraphView, node: GraphNode, src: CodeTensor, wei: CodeTensor, weights: LayerWeights
+) -> Array | NoLayer | None:
+    """Return the bias; None where a layer has none."""
+    if not node.input(2):
+        return None
+    channels = _channels(weights)
+    beta = node.attributes.get("beta", 1.0) if node.row is kinds.GEMM else 1.0
+    bias = _acc_bias(view, node, src, wei, channels) if beta == 1.0 else None
+    if bias is not None:
+        return bias
+    real = view.float_constant(node.input(2))
+    if real is None:
+        return NoLayer("a bias that is computed: a constant would do")
+    if real.size not in {1, channels} or real.shape[-1:] not in {(channels,), (1,), ()}:
+        return NoLayer(f"a bias of shape {real.shape}: one value for each channel would do")
+    values = np.broadcast_to(real.reshape(-1), (channels,))
+    return np.asarray(values * np.float64(beta), np.float32)
+
+
+def _acc_bias(
+    view: GraphView, node: GraphNode, src: CodeTensor, wei: CodeTensor, channels: int
+) -> Array | None:
+    """Return a bias of codes in units of the accumulator, if that is what its scale says."""
+    maker = view.producer.get(node.input(2))
+    if maker is None or maker.row is not kinds.DEQUANTIZE or node.attributes.get("alpha", 1) != 1:
+        return None
+    codes, scale = (view.constants.get(maker.input(at)) for at in (0, 1))
+    point = view.constants.get(maker.input(2)) if maker.input(2) else np.int32(0)
+    if codes is None or scale is None or point is None or np.any(point):
+        return None
+    if codes.dtype != np.int32 or codes.shape != (channels,):
+        return None
+    unit = np.float32(src.q.scale) * np.asarray(wei.q.scale, np.float32).reshape(-1)
+    have = scale.reshape(-1)
+    same = unit.size == have.size or 1 in {unit.size, have.size}
+    # They may be rounded once more than ours.
+    if not same or not np.all(np.abs(have - unit) <= np.spacing(unit)):
+        return None
+    return codes
 
 
 def _real(bias: Array | None, src: CodeTensor, weights: LayerWeights) -> Array | None:

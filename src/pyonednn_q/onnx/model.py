@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
-
-_NOTHING = Graph((), {}, {}, {}, {}, {})  # is bound where lengths are not open
 
 
 class Model:
@@ -89,7 +87,8 @@ class Model:
         self._compiled: Compiled | None = None
         self._is_tried = False
         self._bound: Shapes[Key, Model] = Shapes()
-        self._bindings = Bindings(self.graph.source or _NOTHING)
+        source = self.graph.source
+        self._bindings = None if source is None else Bindings(source)
         self._reads = Counter(name for node in nodes for name in node.reads)
         self._reads.update(list(graph.outputs))
 
@@ -132,7 +131,7 @@ class Model:
             Naming the input: lengths that are open, or do not fit.
         """
         source = self.graph.source
-        if source is None:
+        if source is None or self._bindings is None:
             return self
         if dims is None and source.symbols:
             if (last := self._bound.last) is None:
@@ -168,7 +167,7 @@ class Model:
             Naming the input.
         """
         arrays = self._checked(inputs)
-        if (source := self.graph.source) is not None:
+        if (source := self.graph.source) is not None and self._bindings is not None:
             model = self._of(*self._bindings.of(arrays))
             try:
                 return model.run(arrays)
@@ -279,26 +278,19 @@ def _lowered(
     node: FusedNode, graph: FusedGraph, taken: set[str]
 ) -> tuple[list[Node] | UnsupportedError, Run, str]:
     """Return what a node is in a network, or why it is nothing there; what runs it; why Python."""
-    by_definition = _LateCall(node, graph)
+
+    @cache  # when it is needed first: few nodes run by their definition
+    def call() -> Run:
+        return _call(node, graph)
+
+    def by_definition(values: Values) -> tuple[Array, ...]:
+        return call()(values)
+
     try:
         steps, run, why = lowered(node, by_definition, graph, taken)
     except UnsupportedError as error:
-        return error, by_definition.run, ""
-    return steps, by_definition.run if run is by_definition else run, why
-
-
-class _LateCall:
-    """A node's call, made when it is needed first: few nodes run by their definition."""
-
-    def __init__(self, node: FusedNode, graph: FusedGraph) -> None:
-        self._node, self._graph = node, graph
-
-    @cached_property
-    def run(self) -> Run:
-        return _call(self._node, self._graph)
-
-    def __call__(self, values: Values) -> tuple[Array, ...]:
-        return self.run(values)
+        return error, call(), ""
+    return steps, call() if run is by_definition else run, why
 
 
 def _is_compiled(steps: list[Node] | UnsupportedError) -> bool:

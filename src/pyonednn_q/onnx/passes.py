@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
-from pyonednn_q.graph.graph import Graph
+from pyonednn_q.graph.graph import Graph, GraphNode
 from pyonednn_q.onnx.constant_folding import with_constants_computed
 from pyonednn_q.onnx.layer_norms import with_layer_norms
 from pyonednn_q.onnx.plain_form import with_quantizers_of_onnx, without_identities
@@ -121,15 +121,13 @@ def passed(graph: Graph, passes: Iterable[Pass]) -> tuple[Graph, list[Change]]:
 
 def changed(by: Pass, before: Graph, after: Graph) -> list[Change]:
     """Return what a pass changed, nodes that stand for the same originals together."""
-    groups = _Groups()
-    for node in (*before.nodes, *after.nodes):
-        groups.join(node.originals)
+    rooted = _rooted((*before.nodes, *after.nodes))
     kinds: dict[str, tuple[list[str], list[str]]] = {}
     names: dict[str, tuple[str, ...]] = {}
     for side, graph in enumerate((before, after)):
         for node in graph.nodes:
             if node.originals:
-                root = groups.root(node.originals[0])
+                root = rooted(node.originals[0])
                 kinds.setdefault(root, ([], []))[side].append(node.kind)
                 if side == 0:
                     names[root] = tuple(dict.fromkeys((*names.get(root, ()), *node.originals)))
@@ -141,19 +139,17 @@ def changed(by: Pass, before: Graph, after: Graph) -> list[Change]:
     ]
 
 
-class _Groups:
-    """Names that belong together, by one of them."""
+def _rooted(nodes: Iterable[GraphNode]) -> Callable[[str], str]:
+    """Return what gives one name of all that belong together: those that a node stands for."""
+    above: dict[str, str] = {}
 
-    def __init__(self) -> None:
-        self._above: dict[str, str] = {}
-
-    def root(self, name: str) -> str:
-        while (above := self._above.get(name, name)) != name:
-            name = above
+    def root(name: str) -> str:
+        while (other := above.get(name, name)) != name:
+            name = other
         return name
 
-    def join(self, names: tuple[str, ...]) -> None:
-        for name in names[1:]:
-            root = self.root(names[0])
-            if (other := self.root(name)) != root:
-                self._above[other] = root
+    for node in nodes:
+        for name in node.originals[1:]:
+            if (other := root(node.originals[0])) != root(name):
+                above[other] = root(name)
+    return root

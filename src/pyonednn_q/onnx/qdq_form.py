@@ -102,11 +102,6 @@ class _Rewriter(GraphEdit):
         self.constants[name] = np.array(dims, np.int64)
         self.add(node, kinds.RESHAPE.name, (src, name), dst, {})
 
-    def dims(self, name: str) -> Dims | None:
-        """Return the dims of a tensor, if they are known."""
-        info = self.graph.tensors.get(name)
-        return None if info is None else info.dims
-
     def can_scale_bias(self, node: GraphNode, at: int, scales: tuple[str, str]) -> bool:
         """Tell whether the scales of a bias are known, or there is no bias."""
         return not node.input(at) or all(name in self.constants for name in scales)
@@ -184,7 +179,7 @@ def _softmax(rewriter: _Rewriter, node: GraphNode) -> None:
 
     Its own attribute says whether it is of one axis, or of all from there on, as one.
     """
-    dims = rewriter.dims(node.inputs[0])
+    dims = rewriter.graph.dims(node.inputs[0])
     if not dims:
         rewriter.nodes.append(node)
         return

@@ -310,8 +310,7 @@ def quantized_form(
         into = _node(kinds.QUANTIZE.name, (inner.get(name, name), scale, point), codes)
         back = _node(kinds.DEQUANTIZE.name, (codes, scale, point), renamed[name])
         beside[name] = into, back
-        dims = graph.tensors[name].dims if name in graph.tensors else None
-        coded[codes] = Value(dtype.name, dims, q)
+        coded[codes] = Value(dtype.name, graph.dims(name), q)
     edit.nodes += [each for name in graph.inputs for each in beside.get(name, ())]
     for node in graph.nodes:
         inputs = tuple(renamed.get(name, name) for name in node.inputs)

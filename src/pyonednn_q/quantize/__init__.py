@@ -11,7 +11,6 @@ from __future__ import annotations
 from pyonednn_q.quantize.alignment import GraphOperator, Range, align_thresholds
 from pyonednn_q.quantize.bit_search import (
     BitSearch,
-    SearchTrial,
     constrained_bits,
     reward,
     search_bits,
@@ -57,6 +56,7 @@ from pyonednn_q.quantize.placement import (
     scoped,
 )
 from pyonednn_q.quantize.propagation import place_quantizers
+from pyonednn_q.quantize.proposals import SearchTrial
 from pyonednn_q.quantize.quality import Quality, quality, quality_table
 from pyonednn_q.quantize.ranges import Dynamic, qparams_from_range
 from pyonednn_q.quantize.rounding_search import searched_rounding

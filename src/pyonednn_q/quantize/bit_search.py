@@ -26,47 +26,16 @@ import numpy as np
 
 from pyonednn_q.argument import function, integers, items, named, one_of, real, whole
 from pyonednn_q.errors import ArgumentError, Error
-from pyonednn_q.quantize.proposals import STRATEGIES
+from pyonednn_q.quantize.proposals import STRATEGIES, SearchTrial
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BitSearch", "SearchTrial", "constrained_bits", "reward", "search_bits", "size_ratio"]
+__all__ = ["BitSearch", "constrained_bits", "reward", "search_bits", "size_ratio"]
 
 _ACTIONS = ((0.125, 2), (0.5, 4), (1.0, 8))
 _REPEATS, _MOST_REPEATS = 50, 2000
-
-
-@dataclass(frozen=True, slots=True)
-class SearchTrial:
-    """One try of a search.
-
-    Attributes
-    ----------
-    number : int
-        From 0 on.
-    bits : dict of str to int
-        By layer.
-    score : float
-        What `evaluate` said; more is better.
-    ratio : float
-        Size against FP32.
-    best : float
-        The greatest score so far, this one included.
-    reward : float
-        Reward of the score (`reward`).
-    """
-
-    number: int
-    bits: dict[str, int]
-    score: float
-    ratio: float
-    best: float
-    reward: float
-
-    def __hash__(self) -> int:
-        return hash((self.number, *self.bits.items(), self.score))
 
 
 @dataclass(frozen=True, slots=True)

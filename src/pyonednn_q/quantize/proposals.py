@@ -13,32 +13,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["STRATEGIES", "Tried"]
+__all__ = ["STRATEGIES", "SearchTrial"]
 
 Widths = dict[str, int]
 Steps = dict[str, list[int]]
 
 
-class Tried(Protocol):
-    """What a search says of widths that were tried."""
+@dataclass(frozen=True, slots=True)
+class SearchTrial:
+    """One try of a search.
 
-    @property
-    def bits(self) -> Widths:
-        """Widths by layer, within the size."""
+    Attributes
+    ----------
+    number : int
+        From 0 on.
+    bits : dict of str to int
+        By layer.
+    score : float
+        What `evaluate` of `search_bits` said; more is better.
+    ratio : float
+        Size against FP32.
+    best : float
+        The greatest score so far, this one included.
+    reward : float
+        Reward of the score (`reward`).
+    """
 
-    @property
-    def score(self) -> float:
-        """More is better."""
+    number: int
+    bits: Widths
+    score: float
+    ratio: float
+    best: float
+    reward: float
+
+    def __hash__(self) -> int:
+        return hash((self.number, *self.bits.items(), self.score))
 
 
-Proposals = Generator[Widths, Tried, None]
+Proposals = Generator[Widths, SearchTrial, None]
 
 
 def _drawn(steps: Steps, chance: np.random.Generator, names: Sequence[str] = ()) -> Widths:

@@ -2,8 +2,8 @@
 
 `load` reads any model that `torch.export` takes, of floats or as torchao's PT2E makes it, and
 `quantize` makes an INT8 network of a float one. `ExactQuantizer` asks torchao's PT2E for what
-oneDNN computes exactly. `sequential` reads a torch.nn.Sequential as a `pyonednn_q.network.Network`;
-`swap` puts oneDNN's kernels into a model that torch.ao's deprecated modules quantize.
+oneDNN computes exactly. `swap` puts oneDNN's kernels into a model that deprecated modules of
+torch.ao quantize.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pyonednn_q.torch.exact_quantizer import ExactQuantizer as ExactQuantizer
     from pyonednn_q.torch.module_calibrator import quantize as quantize
     from pyonednn_q.torch.program_reader import load as load
-    from pyonednn_q.torch.sequence_reader import sequential as sequential
     from pyonednn_q.torch.swapped_layers import QuantizedLayer as QuantizedLayer
     from pyonednn_q.torch.swapped_layers import swap as swap
 
@@ -25,7 +24,6 @@ _HOME = {
     "QuantizedLayer": "swapped_layers",
     "load": "program_reader",
     "quantize": "module_calibrator",
-    "sequential": "sequence_reader",
     "swap": "swapped_layers",
 }
 _NEEDED = ("onnx", "onnxscript", "torch", "torchao")
