@@ -14,11 +14,14 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.expr.evaluate import evaluate
+from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
-from pyonednn_q.ops import form as of_form
+from pyonednn_q.ops import ways
 from pyonednn_q.ops.asking import Asking
 from pyonednn_q.ops.form import AS_ASKED, Form
+from pyonednn_q.ops.settings import Settings
 from pyonednn_q.ops.ways import LEVELS, choose, forms
+from pyonednn_q.ops.weights import Weights
 from pyonednn_q.primitive.isa import InstructionSet
 from support.frames import frames
 from support.oracle_numbers import convert
@@ -33,8 +36,13 @@ WHY = "without VNNI a matmul runs on gemm"
 
 def faster(problem: Any, chain: pq.Chain, isa: str, patch: pytest.MonkeyPatch) -> list[Form]:
     """Return the faster form on an instruction set, if there is one."""
-    patch.setattr(of_form.runtime, "isa", lambda: InstructionSet(isa))
-    return list(of_form.faster_image(Form.as_asked(problem, chain), "preserve"))
+    patch.setattr(ways.runtime, "isa", lambda: InstructionSet(isa))
+    settings = Settings(src_q=None, dst_q=None, dst=problem.dst.dtype, post=chain)
+    wei: Any = np.broadcast_to(np.int8(0), problem.wei.dims)
+    weights = Weights(wei, problem.wei.dtype, Vec(1.0), Vec(0.0))
+    asking = Asking(problem, wei, weights, None, settings, {})
+    forms_of = (one.form for one in ways.product_as_image(asking, None))
+    return [form for form in forms_of if form is not None]
 
 
 @pytest.mark.parametrize("isa", ["AVX2", "AVX", "SSE41"])

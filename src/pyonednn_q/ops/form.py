@@ -13,7 +13,6 @@ import numpy as np
 
 from pyonednn_q.acc.pairing import is_int8
 from pyonednn_q.expr.steps import Binary, Chain, Leaf, Sum
-from pyonednn_q.native import runtime
 from pyonednn_q.ops.weights import merged
 from pyonednn_q.primitive.convolution import ConvProblem, DeconvProblem
 from pyonednn_q.primitive.dense import InnerProductProblem, MatMulProblem
@@ -205,14 +204,10 @@ def as_image(asked: Form, _layout: str) -> Iterator[Form]:
 
 
 def faster_image(asked: Form, layout: str) -> Iterator[Form]:
-    """Give the image where that was faster wherever it was measured: in products, without VNNI.
-
-    It looks at neither weights nor kernels: generated code need not take it. With AVX512 and no
-    VNNI, nobody has measured it yet.
-    """
+    """Give the image where that may be faster: generated code need not take it."""
     problem = asked.problem
     is_spatial = problem.src.ndim > problem.dst.ndim  # a row-major image would be copied by NumPy
-    if not (runtime.isa().is_beyond_avx2() or is_spatial) and is_int8(problem) and problem.macs:
+    if is_int8(problem) and problem.macs and not is_spatial:
         yield from (form for form in as_image(asked, layout) if form.problem.src.dims[1] > 1)
 
 

@@ -66,14 +66,16 @@ def s8_as_u8(asking: Asking, refused: Error) -> Askings:
 
 def s8_as_exact_u8(asking: Asking, ready: Ready | None) -> Askings:
     """Ask for them where s8 runs in slow loops, or did at another size; for exact sums only."""
-    holds = asking.is_faster_as_u8 if ready is None else _is_slow(ready) and not ready.is_unsigned
-    if asking.unsigned is not None and holds:
+    if asking.unsigned is None or (ready is not None and ready.is_unsigned):
+        return
+    if asking.is_faster_as_u8 if ready is None else _is_slow(ready):
         yield asking.unsigned(SLOW_AS_S8).with_settings(saturation="refuse")
 
 
 def product_as_image(asking: Asking, _: object) -> Askings:
-    """Ask for a 1x1 convolution of one image, where that is faster."""
-    if asking.settings.dynamic is None:
+    """Ask for a 1x1 convolution of one image, without VNNI: faster wherever it was measured."""
+    # With AVX512 and no VNNI, nobody has measured it yet.
+    if asking.settings.dynamic is None and not runtime.isa().is_beyond_avx2():
         for form in of_form.faster_image(*asking.as_asked):
             yield replace(asking.in_form(form), notes=(*asking.notes, WHY_IMAGE))
 
