@@ -36,7 +36,7 @@ WHY = "without VNNI a matmul runs on gemm"
 
 def faster(problem: Any, chain: pq.Chain, isa: str, patch: pytest.MonkeyPatch) -> list[Form]:
     """Return the faster form on an instruction set, if there is one."""
-    patch.setattr(ways.runtime, "isa", lambda: InstructionSet(isa))
+    patch.setattr(runtime, "isa", lambda: InstructionSet(isa))
     settings = Settings(src_q=None, dst_q=None, dst=problem.dst.dtype, post=chain)
     wei: Any = np.broadcast_to(np.int8(0), problem.wei.dims)
     weights = Weights(wei, problem.wei.dtype, Vec(1.0), Vec(0.0))

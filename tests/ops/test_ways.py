@@ -10,7 +10,7 @@ import pytest
 
 import pyonednn_q as pq
 from pyonednn_q.compose.plan import Plan
-from pyonednn_q.ops import asking, ways
+from pyonednn_q.ops import asking, planned, ways
 
 RNG = np.random.default_rng(9)
 WEI = (2 * RNG.integers(-9, 10, (16, 8, 3, 3))).astype(np.int8)
@@ -26,7 +26,7 @@ def convolution(**more: Any) -> pq.Conv:
 
 def refuse(patch: pytest.MonkeyPatch, is_refused: Callable[[Plan], bool]) -> None:
     """Let no kernel take plans of some kind, and no guard be known."""
-    usual = asking.prepare_plan
+    usual = planned.prepare_plan
 
     def prepare_plan(plan: Plan, *args: Any, **options: Any) -> Any:
         if is_refused(plan):
@@ -54,10 +54,10 @@ def test_what_was_refused_is_kept_and_shown(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_ways_are_named_by_all_that_they_change(monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(monkeypatch, lambda plan: has_point(plan) or plan.is_whole)
-    planned = convolution(dst_q=pq.QParams(2.0, 0, "u8"), dst=None).prepare(SRC.shape)
+    rounded = convolution(dst_q=pq.QParams(2.0, 0, "u8"), dst=None).prepare(SRC.shape)
     names = ["as asked", "f32 first", "zero point by bias or map"]
-    assert [name for name, _ in planned.tried] == names
-    assert any("f32, then what stores it" in note for note in planned.notes)
+    assert [name for name, _ in rounded.tried] == names
+    assert any("f32, then what stores it" in note for note in rounded.notes)
 
 
 def test_the_first_refusal_is_raised_where_no_row_holds(monkeypatch: pytest.MonkeyPatch) -> None:

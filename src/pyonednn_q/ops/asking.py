@@ -65,11 +65,6 @@ class CompositionKey(NamedTuple):
     wei_dims: tuple[int, ...]
     ndim: int
 
-    @property
-    def facts(self) -> tuple[object, ...]:
-        """What facts depend on, but for dims."""
-        return self[:6]
-
 
 @dataclass(frozen=True, slots=True)
 class Composition:
@@ -271,8 +266,9 @@ class Asking:
     def _composed(self, key: CompositionKey) -> Composition:
         problem, settings = self.problem, self.settings
         known = tuple(self.compositions.items())  # a signal handler may add some
-        alike = [one for other, one in known if other.facts == key.facts]
-        if alike:  # an operator bounds its sums once
+        # Facts depend on the first six, but for dims: an operator bounds its sums once.
+        alike = [one for other, one in known if other[:6] == key[:6]]
+        if alike:
             carried = alike[0].carried
             facts = replace(
                 alike[0].plan.facts,

@@ -181,12 +181,8 @@ def calls_of(
 
     Parameters
     ----------
-    planned : Planned
-        What is called.
-    problem, chain : problem and Chain
-        What was asked.
-    layout : str
-        As in `tune`.
+    planned, problem, chain, layout
+        Plan that is called; what was asked, and how arrays lie, as in `tune`.
     place : int
         Bytes from a page to each array.
     """

@@ -167,9 +167,6 @@ def _first_of_sums(first: UnsupportedError, later: Error) -> UnsupportedError:
     return first if isinstance(first, SaturationError) else _of_sums(first, later)
 
 
-# --- the table -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class WayRow:
     """A row: another way to ask for the same.
@@ -224,9 +221,6 @@ FORMS = (
 )
 
 
-# --- the driver ----------------------------------------------------------------------------------
-
-
 def choose(asking: Asking, levels: tuple[Level, ...] = LEVELS) -> Ready:
     """Return what runs: the first way that holds; with ``tune=True``, the fastest form.
 
@@ -240,8 +234,8 @@ def choose(asking: Asking, levels: tuple[Level, ...] = LEVELS) -> Ready:
             return asking.ready()
         except Error as error:
             # Not the reasons and variants, which would have to be found.
-            said = OneDNNError.__str__ if isinstance(error, OneDNNError) else str
-            asking.tried.append((asking.name, said(error)))
+            said = OneDNNError.__str__(error) if isinstance(error, OneDNNError) else str(error)
+            asking.tried.append((asking.name, said))
             raise
     try:
         ready = _attempt("first", asking, levels) or choose(asking, levels[1:])
