@@ -14,9 +14,14 @@ from pyonednn_q.bench.precision import Precision
 from pyonednn_q.bench.shape import Shape
 from pyonednn_q.bench.trial import Trial
 from pyonednn_q.expr.evaluate import evaluate
+from pyonednn_q.expr.vec import Vec
 from pyonednn_q.native import runtime
-from pyonednn_q.ops.form import AS_ASKED, faster_form, forms
-from pyonednn_q.ops.ready import Recipe
+from pyonednn_q.ops import ways
+from pyonednn_q.ops.asking import Asking
+from pyonednn_q.ops.form import AS_ASKED, Form
+from pyonednn_q.ops.settings import Settings
+from pyonednn_q.ops.ways import LEVELS, choose, forms
+from pyonednn_q.ops.weights import Weights
 from pyonednn_q.primitive.isa import InstructionSet
 from support.frames import frames
 from support.oracle_numbers import convert
@@ -29,14 +34,26 @@ HERE = not runtime.isa().is_beyond_avx2()
 WHY = "without VNNI a matmul runs on gemm"
 
 
+def faster(problem: Any, chain: pq.Chain, isa: str, patch: pytest.MonkeyPatch) -> list[Form]:
+    """Return the faster form on an instruction set, if there is one."""
+    patch.setattr(runtime, "isa", lambda: InstructionSet(isa))
+    settings = Settings(src_q=None, dst_q=None, dst=problem.dst.dtype, post=chain)
+    wei: Any = np.broadcast_to(np.int8(0), problem.wei.dims)
+    weights = Weights(wei, problem.wei.dtype, Vec(1.0), Vec(0.0))
+    asking = Asking(problem, wei, weights, None, settings, {})
+    forms_of = (one.form for one in ways.product_as_image(asking, None))
+    return [form for form in forms_of if form is not None]
+
+
 @pytest.mark.parametrize("isa", ["AVX2", "AVX", "SSE41"])
 @pytest.mark.parametrize(
     "problem",
     [MATMUL, IP, pq.primitive.MatMulProblem.of((2, 5, 64), (1, 64, 24), bias="f32", dst="f32")],
 )
-def test_products_have_a_faster_form(problem: Any, isa: str) -> None:
-    form = faster_form(problem, RELU, InstructionSet(isa))
-    assert form is not None
+def test_products_have_a_faster_form(
+    problem: Any, isa: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (form,) = faster(problem, RELU, isa, monkeypatch)
     assert (form.problem.kind, form.asked, form.chain) == ("convolution", problem, RELU)
     assert form.problem.macs == problem.macs
     assert form.problem.src.nbytes == problem.src.nbytes
@@ -58,14 +75,14 @@ def test_products_have_a_faster_form(problem: Any, isa: str) -> None:
         (pq.primitive.ConvProblem.of((1, 8, 3, 3), (8, 8, 1, 1)), "AVX2"),
     ],
 )
-def test_others_have_none(problem: Any, isa: str) -> None:
-    assert faster_form(problem, RELU, InstructionSet(isa)) is None
+def test_others_have_none(problem: Any, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert faster(problem, RELU, isa, monkeypatch) == []
 
 
-def test_rows_of_another_form_are_not_those_of_a_leaf() -> None:
+def test_rows_of_another_form_are_not_those_of_a_leaf(monkeypatch: pytest.MonkeyPatch) -> None:
     chain = pq.Chain(pq.Binary("mul", pq.Leaf("scales", "f32", "per_row")))
     for problem in (MATMUL, pq.primitive.MatMulProblem.of((2, 5, 64), (1, 64, 24))):
-        assert faster_form(problem, chain, InstructionSet("AVX2")) is None
+        assert faster(problem, chain, "AVX2", monkeypatch) == []
         assert [form.name for form in forms(problem, chain)] == [AS_ASKED]
 
 
@@ -154,8 +171,8 @@ def test_it_gives_the_bits_of_what_was_asked(kind: str, post: str, points: tuple
     )
     problem = operator._problem(dims, "u8")
     wei = operator._wei_of(problem)
-    layer = Recipe(problem, wei, operator.weights, operator.bias, operator.settings, {})
-    asked, planned = layer._usual().planned, operator.prepare(dims)
+    layer = Asking(problem, wei, operator.weights, operator.bias, operator.settings, {})
+    asked, planned = choose(layer, LEVELS[2:]).planned, operator.prepare(dims)
     assert planned.form.is_image is HERE
     assert any(WHY in note for note in planned.notes) is HERE
     src = RNG.integers(0, 256, dims).astype(np.uint8)

@@ -15,7 +15,7 @@ from pyonednn_q.expr.fake_quantize import FakeQuantize
 from pyonednn_q.expr.steps import Affine, Binary, Chain, Eltwise, Leaf, PRelu, Sum
 from pyonednn_q.inspection.inspector import inspect
 from pyonednn_q.native import runtime
-from pyonednn_q.ops import ready
+from pyonednn_q.ops import ways
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
 from pyonednn_q.ops.functional import matmul
@@ -229,7 +229,7 @@ def test_nothing_but_zeros_and_no_rows(dtype: str, extent: Extent) -> None:
 def test_a_map_carries_the_zero_point_of_a_call(
     shape: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ready, "wrong_with_zero_point", lambda *_: ("a guard",))
+    monkeypatch.setattr(ways, "wrong_with_zero_point", lambda *_: ("a guard",))
     _, call = drawn(shape, post=POST, dst="f32")
     operator = call.but(src_q=Dynamic("u8")).operator()
     got = operator(call.src)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ import pyonednn_q as pq
 from pyonednn_q import dtypes
 from pyonednn_q.errors import AliasError, DTypeError, LayoutError, ShapeError
 from pyonednn_q.ops import tuning
-from pyonednn_q.ops.form import AS_ASKED, forms
+from pyonednn_q.ops.form import AS_ASKED
 from pyonednn_q.ops.tuning import way
+from pyonednn_q.ops.ways import LEVELS, choose, forms, in_form
 from support.forms import CASES, RNG, Q, asked, codes, made, verified
 
 POINT = "1x1 convolution"
@@ -85,10 +87,10 @@ def test_layouts_in_blocks_are_copied_into_and_out_of() -> None:
     """Floats have kernels over blocks of channels; sums of small integers are always exact."""
     dims = CASES["floats"][1]
     layer = asked("floats")
-    usual = layer._usual().planned
+    usual = choose(layer, LEVELS[2:]).planned
     src = RNG.integers(-9, 10, dims).astype(np.float32)
     expected = usual(src)
-    found = tuning._others(usual, layer._formed, layer.problem, pq.Chain(), "preserve")
+    found = tuning._others(usual, partial(in_form, layer), tuple(forms(layer.problem, pq.Chain())))
     blocked = [planned for planned in found if "packed" in planned.primitive.copied.get("src", "")]
     assert blocked
     for planned in blocked:

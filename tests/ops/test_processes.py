@@ -14,7 +14,7 @@ import numpy as np
 import pyonednn_q as pq
 from pyonednn_q import native
 from pyonednn_q.errors import ForkedError
-from pyonednn_q.ops import functional, on_primitives, ready, tunings
+from pyonednn_q.ops import asking, functional, on_primitives, tunings
 
 Q = {"src_q": pq.QParams(1.0, 0, "u8"), "wei_q": pq.QParams(1.0, 0, "s8")}
 SRC, WEI = np.full((2, 64), 2, np.uint8), np.ones((64, 32), np.int8)
@@ -255,7 +255,7 @@ INTERRUPTED = {
         "op = pq.MatMul(WEI, **Q)",
         "op(SRC)",
     ),
-    "the same, inside": ("ready.prepare_plan", "op = pq.MatMul(WEI, **Q)", "op(SRC)"),
+    "the same, inside": ("asking.prepare_plan", "op = pq.MatMul(WEI, **Q)", "op(SRC)"),
     "packing": ("native.arrays.pack", "op = pq.MatMul(WEI, **Q)", "op(SRC)"),
     "a functional call": ("on_primitives.OnPrimitives._make_ready", "", "pq.matmul(SRC, WEI, **Q)"),
     "the cache": ("functional._CACHE._shrink", "", "pq.matmul(SRC, WEI, **Q)"),

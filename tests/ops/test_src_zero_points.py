@@ -9,7 +9,7 @@ import pytest
 
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.steps import Chain, Eltwise
-from pyonednn_q.ops import ready
+from pyonednn_q.ops import ways
 from pyonednn_q.ops.dense import MatMul
 from pyonednn_q.qparams import QParams
 from support.calls.call import Call
@@ -97,7 +97,7 @@ def test_the_choice_is_right_and_said(shape: str, dtype: str) -> None:
 def test_what_is_known_to_be_wrong_is_not_asked_for(
     shape: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ready, "wrong_with_zero_point", lambda *_: ("a guard",))
+    monkeypatch.setattr(ways, "wrong_with_zero_point", lambda *_: ("a guard",))
     call = drawn(shape, dst="f32")
     operator = call.operator()
     call.meaning().check_equal(call.run(operator))
@@ -124,7 +124,7 @@ def test_an_inner_product_stays_one_with_its_zero_point_in_the_bias() -> None:
 
 def test_the_exact_form_keeps_its_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its bits are promised: a bias or a map would change the roundings."""
-    monkeypatch.setattr(ready, "wrong_with_zero_point", lambda *_: ("a guard",))
+    monkeypatch.setattr(ways, "wrong_with_zero_point", lambda *_: ("a guard",))
     call = drawn("matmul", bias=None, dst_q=QParams(0.7, 31, "u8"), exact_rounding=True)
     operator = call.operator()
     call.meaning().check_equal(call.run(operator))
@@ -143,7 +143,7 @@ def test_a_zero_point_of_0_needs_no_carrier(carrier: str) -> None:
 
 
 def test_bitwise_means_the_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ready, "wrong_with_zero_point", lambda *_: ("a guard",))
+    monkeypatch.setattr(ways, "wrong_with_zero_point", lambda *_: ("a guard",))
     operator = drawn("matmul", dst="f32", options={"policy": "bitwise"}).operator()
     assert operator.plan((7, 24)).attr.src_zero_point is not None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 import pyonednn_q as pq
 from pyonednn_q.native.arrays import empty
 from pyonednn_q.ops import tuning
-from pyonednn_q.ops.ready import Recipe
+from pyonednn_q.ops.asking import Asking
 from pyonednn_q.ops.tuning import way
+from pyonednn_q.ops.ways import LEVELS, choose, forms, in_form
 from pyonednn_q.primitive.windowed import laid_out
 
 RNG = np.random.default_rng(4)
@@ -52,8 +54,8 @@ def test_every_way_gives_the_bits_of_the_usual_one(name: str, post: pq.Chain, la
     )
     problem = operator._problem(dims, "u8")
     wei, bias = operator._wei_of(problem), operator.bias
-    layer = Recipe(problem, wei, operator.weights, bias, operator.settings, {})
-    usual = layer._usual().planned
+    layer = Asking(problem, wei, operator.weights, bias, operator.settings, {})
+    usual = choose(layer, LEVELS[2:]).planned
     src = RNG.integers(0, 256, dims).astype(np.uint8)
     residual = RNG.integers(0, 99, usual.dst.dims).astype(np.uint8) if post is SUM else None
     expected = usual(src, residual=residual)
@@ -62,7 +64,8 @@ def test_every_way_gives_the_bits_of_the_usual_one(name: str, post: pq.Chain, la
     laid = empty(laid_out(dims, "u8", lie)) if src.ndim == 4 else np.empty_like(src)
     laid[...] = src
     ways, hot = 0, 0
-    for planned in tuning._others(usual, layer._formed, problem, post, layout):
+    offered = tuple(forms(problem, post, layout))
+    for planned in tuning._others(usual, partial(in_form, layer), offered):
         np.testing.assert_array_equal(planned(src, residual=residual), expected, way(planned))
         ways += 1
         if planned.hot is not None and (dst := planned.hot(laid, None, None)) is not NotImplemented:
@@ -88,11 +91,11 @@ def test_a_residual_is_added_only_where_that_rounds_like_the_sum(
     )
     problem = operator._problem((500, 72), "u8")
     wei = operator._wei_of(problem)
-    layer = Recipe(problem, wei, operator.weights, operator.bias, operator.settings, {})
-    usual = layer._usual().planned
+    layer = Asking(problem, wei, operator.weights, operator.bias, operator.settings, {})
+    usual = choose(layer, LEVELS[2:]).planned
     src = rng.integers(0, 256, (500, 72)).astype(np.uint8)
     residual = rng.integers(0, 99, (500, 24)).astype(np.uint8)
-    ways = list(tuning._others(usual, layer._formed, problem, SUM, "preserve"))
+    ways = list(tuning._others(usual, partial(in_form, layer), tuple(forms(problem, SUM))))
     assert any(planned.form.has_leaf for planned in ways) is is_offered
     for planned in ways:
         expected = usual(src, residual=residual)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 import pyonednn_q as pq
-from pyonednn_q.ops.form import Form, forms
+from pyonednn_q.ops.asking import Asking, Ready
+from pyonednn_q.ops.form import Form
 from pyonednn_q.ops.on_primitives import verify
 from pyonednn_q.ops.planned import Planned
-from pyonednn_q.ops.ready import Ready, Recipe
+from pyonednn_q.ops.ways import forms, in_form
 
 RNG = np.random.default_rng(4)
 Q: dict[str, Any] = {
@@ -48,12 +49,12 @@ CASES: dict[str, tuple[Any, tuple[int, ...]]] = {
 }
 
 
-def asked(name: str) -> Recipe:
+def asked(name: str) -> Asking:
     """What an operator has to make ready for a case."""
     operator, dims = CASES[name]
     problem = operator._problem(dims, "u8" if operator.settings.is_int8 else "f32")
     wei = operator._wei_of(problem)
-    return Recipe(problem, wei, operator.weights, None, operator.settings, {}, ())
+    return Asking(problem, wei, operator.weights, None, operator.settings, {}, ())
 
 
 def verified(name: str, planned: Planned) -> None:
@@ -69,6 +70,6 @@ def made(name: str) -> Iterator[tuple[Form, Any]]:
     layer = asked(name)
     for form in forms(layer.problem, layer.settings.post):
         try:
-            yield form, layer._formed(form, None)
+            yield form, in_form(layer, form, None)
         except pq.UnsupportedError:
             continue

@@ -15,15 +15,15 @@ import numpy as np
 
 import pyonednn_q as pq
 from pyonednn_q.dtypes import numpy_dtype
-from pyonednn_q.ops import definition, on_primitives, ready, requantized
-from pyonednn_q.ops.form import Form, forms
+from pyonednn_q.ops import definition, on_primitives, requantized, ways
+from pyonednn_q.ops.form import Form
 from pyonednn_q.ops.planned import Planned
 from pyonednn_q.ops.weights import Weights
 
 if TYPE_CHECKING:
     import pytest
 
-    from pyonednn_q.ops.ready import Recipe
+    from pyonednn_q.ops.asking import Asking
 
 KINDS = ("conv", "deconv", "inner_product", "matmul")
 WINDOWED = KINDS[:2]
@@ -96,13 +96,13 @@ def made(kind: str, options: Mapping[str, Any]) -> tuple[Any, tuple[int, ...]]:
     return call(wei, given.pop("bias"), **{**window, **given, "self_check": True}), src
 
 
-def of_layer(change: Callable[[Recipe], Recipe]) -> Callable[[pytest.MonkeyPatch], None]:
+def of_layer(change: Callable[[Asking], Asking]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what changes every layer before it is composed."""
-    usual = on_primitives.OnPrimitives._recipe
+    usual = on_primitives.OnPrimitives._asking
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         changed = lambda *args: change(usual(*args))  # noqa: E731
-        patch.setattr(on_primitives.OnPrimitives, "_recipe", changed)
+        patch.setattr(on_primitives.OnPrimitives, "_asking", changed)
 
     return plant
 
@@ -110,7 +110,7 @@ def of_layer(change: Callable[[Recipe], Recipe]) -> Callable[[pytest.MonkeyPatch
 def of_settings(**change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what changes settings of every layer, by name."""
 
-    def changed(layer: Recipe) -> Recipe:
+    def changed(layer: Asking) -> Asking:
         settings = layer.settings
         new = {name: make(getattr(settings, name)) for name, make in change.items()}
         return replace(layer, settings=replace(settings, **new))
@@ -131,7 +131,7 @@ def of_wei(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]
 def of_weights(**change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what changes what weights are worth."""
 
-    def changed(layer: Recipe) -> Recipe:
+    def changed(layer: Asking) -> Asking:
         new = {name: make(getattr(layer.weights, name)) for name, make in change.items()}
         return replace(layer, weights=replace(layer.weights, **new))
 
@@ -163,7 +163,7 @@ def of_bias(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None
 def of_window(**change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what changes a problem's window, its dst along with it."""
 
-    def changed(layer: Recipe) -> Recipe:
+    def changed(layer: Asking) -> Asking:
         problem: Any = layer.problem
         window = {
             "stride": problem.stride,
@@ -238,13 +238,13 @@ def of_requantizer(**change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPat
 def of_form(name: str, change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
     """Return what takes a form for the fastest, and has its weights wrong."""
 
-    def tuned(_: Planned, make: Any, problem: Any, chain: Any, layout: str) -> Any:
-        found = {form.name: form for form in forms(problem, chain, layout)}
+    def tuned(_: Planned, make: Any, offered: Any, _layout: str) -> Any:
+        found = {form.name: form for form in offered}
         return make(found[name], None)
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         usual = Form.wei
-        patch.setattr(ready, "tuned", tuned)
+        patch.setattr(ways, "tuned", tuned)
         patch.setattr(Form, "wei", lambda *args: np.ascontiguousarray(change(usual(*args))))
 
     return plant

@@ -17,7 +17,7 @@ from pyonednn_q.native import runtime
 from pyonednn_q.native.sums import NOT_EXACT
 from pyonednn_q.ops.conv import Conv, Deconv
 from pyonednn_q.ops.dense import InnerProduct, MatMul
-from pyonednn_q.ops.form import AS_ASKED, RESIDUAL_LEAF, Form
+from pyonednn_q.ops.form import RESIDUAL_LEAF, Form
 from pyonednn_q.primitive.dense_facts import PrimitiveFacts
 from pyonednn_q.qparams import QParams, along
 
@@ -148,7 +148,7 @@ def _planned(case: Case, wei: Array, plan: Plan) -> Way:
         values=plan.values(),
         saturation="allow",
     )
-    form = Form(AS_ASKED, problem, problem, plan.chain)
+    form = Form.as_asked(problem, plan.chain)
     return Way(plan, prepared, form, (*plan.notes, *prepared.notes))
 
 

@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass
 from html import escape
 
 from pyonednn_q.argument import check_fields
+from pyonednn_q.shown import shortened
 
 SCHEMA = 1
+_LINE = 160  # most characters of a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,8 @@ class Inspection:
         What else a caller should know.
     tuning : str
         Which ways were timed, and what came of it; empty without ``tune=True``.
+    tried : tuple of (str, str)
+        (way, reason) of those that were tried before it, and why each was not taken.
     """
 
     problem: str
@@ -157,6 +161,7 @@ class Inspection:
     after: tuple[str, ...]
     notes: tuple[str, ...]
     tuning: str = ""
+    tried: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -187,6 +192,7 @@ class Inspection:
                 "not asked" if self.verbose is None else self.verbose or "nothing was logged",
             ),
             *(("guard", str(fault)) for fault in self.guards),
+            *(("tried", shortened(f"{way}: {why}", _LINE)) for way, why in self.tried),
             *(("rejected", f"{impl}: {why}") for impl, why in self.rejected),
             *(("after it", line) for line in self.after),
             *(("note", note) for note in self.notes),

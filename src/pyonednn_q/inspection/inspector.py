@@ -146,6 +146,7 @@ def _inspection(
         after=() if planned is None else planned.after,
         notes=(*notes, *(primitive.notes if planned is None else planned.notes), *looked),
         tuning="" if planned is None or planned.tuning is None else str(planned.tuning),
+        tried=() if planned is None else planned.tried,
     )
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pyonednn_q.check.places import Kind
+    from pyonednn_q.ops.asking import Ready
     from pyonednn_q.ops.planned import Planned
-    from pyonednn_q.ops.ready import Ready
     from pyonednn_q.ops.settings import Settings
     from pyonednn_q.primitive.dense_facts import DenseProblem
     from pyonednn_q.qparams import QParams

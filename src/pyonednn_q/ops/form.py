@@ -1,15 +1,4 @@
-"""Form: another way to ask for the same numbers.
-
-matmul            a 1x1 convolution over channels-last arrays, an inner product, or a matmul of
-                  more dimensions is a matmul of the same memory seen as a matrix
-inner product     so is a matmul with weights for all of its batch, where there are no zero points
-1x1 convolution   and so are both, of one image whose columns are the rows of the matrix
-binary add        a Sum of scale 1 reads its tensor as an operand, not from dst: a residual that is
-                  to stay as it is then needs no copy
-row-major         source and result with channels first, where arrays have them last
-any layout        source and result as the library likes them, which may be in blocks of channels
-n input channels  more of them than there are, with weights of 0
-n groups          fewer of them than there are, with weights of 0 between those of each
+"""Form: another problem and chain for the same numbers.
 
 Where the layout is not that of the arrays, or channels are added, the library copies source and
 result in each call; that is timed with the rest.
@@ -34,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pyonednn_q.primitive.dense_facts import DenseProblem
-    from pyonednn_q.primitive.isa import InstructionSet
 
 Array = np.ndarray[Any, Any]
 
@@ -72,6 +60,11 @@ class Form:
     chain: Chain
     has_leaf: bool = False
     arrays: Mapping[str, TensorSpec] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def as_asked(cls, problem: DenseProblem, chain: Chain) -> Form:
+        """Return the form of a problem and a chain that changes nothing."""
+        return cls(AS_ASKED, problem, problem, chain)
 
     @property
     def is_product(self) -> bool:
@@ -174,105 +167,80 @@ class Form:
         return {name: make(dims[name], spec.dtype) for name, spec in tensors.items()}
 
 
-def forms(problem: DenseProblem, chain: Chain, layout: str = "preserve") -> Iterator[Form]:
-    """Give every form of a problem and a chain, as it was asked first.
+# --- forms of what was asked: f(as asked, layout of arrays), rows of `ways` ----------------------
 
-    Parameters
-    ----------
-    problem, chain : problem and Chain
-        What was asked.
-    layout : str
-        As in `Settings`: arrays are row-major with "dense", else channels last.
+
+def as_matmul(asked: Form, _layout: str) -> Iterator[Form]:
+    """Give the matmul of matrices over the same memory.
+
+    Of a 1x1 convolution of channels-last arrays, an inner product, or a matmul of more dimensions.
     """
-    asked = Form(AS_ASKED, problem, problem, chain)
-    yield asked
-    is_by_row = _has_row_leaf(chain)
-    as_product = product_form(problem, chain)
-    added = _with_leaf(chain, problem.dst.dtype)
-    if as_product is not None:
-        yield as_product
-    inner = None if is_by_row else _as_inner_product(problem)
-    if inner is not None:
-        yield replace(asked, name=_INNER, problem=inner)
-    image = None if is_by_row else _as_convolution(problem)
-    if image is not None:
-        yield replace(asked, name=_IMAGE, problem=image)
+    problem, product = asked.problem, _product(asked)
+    if product is not None and (problem.row_axis is None or problem.src.ndim > 2):
+        rows, inner, oc = product
+        matmul = MatMulProblem.of((rows, inner), (inner, oc), **_types(problem))
+        yield replace(asked, name="matmul", problem=matmul)
+
+
+def as_inner_product(asked: Form, _layout: str) -> Iterator[Form]:
+    """Give the inner product of a matmul with weights for all of its batch; of no zero points."""
+    product = _product(asked)
+    if product is not None and asked.problem.row_axis is not None:
+        rows, inner, oc = product
+        problem = InnerProductProblem.of((rows, inner), oc, **_types(asked.problem))
+        yield replace(asked, name=_INNER, problem=problem)
+
+
+def as_image(asked: Form, _layout: str) -> Iterator[Form]:
+    """Give the 1x1 convolution of one image whose columns are the rows of the matrix."""
+    problem, product = asked.problem, _product(asked)
+    if product is None or problem.window is not None or product[0] > _MOST_COLUMNS:
+        return
+    rows, inner, oc = product
+    # Of another rank than what was asked: no dims of the one are dims of the other.
+    flat = (1,) * (1 if problem.src.ndim == 4 else 2)
+    dims = (1, inner, *flat[1:], rows), (oc, inner, *flat)
+    yield replace(asked, name=_IMAGE, problem=ConvProblem.of(*dims, **_types(problem)))
+
+
+def faster_image(asked: Form, layout: str) -> Iterator[Form]:
+    """Give the image where that may be faster: generated code need not take it."""
+    problem = asked.problem
+    is_spatial = problem.src.ndim > problem.dst.ndim  # a row-major image would be copied by NumPy
+    if is_int8(problem) and problem.macs and not is_spatial:
+        yield from (form for form in as_image(asked, layout) if form.problem.src.dims[1] > 1)
+
+
+def with_binary_add(asked: Form, layout: str) -> Iterator[Form]:
+    """Give a Sum of scale 1 that reads an operand, not dst: what stays needs no copy then."""
+    added = _with_leaf(asked.chain, asked.problem.dst.dtype)
     if added is not None:
         yield replace(asked, name="binary add", chain=added, has_leaf=True)
-        if as_product is not None:
-            yield replace(as_product, name="matmul with binary add", chain=added, has_leaf=True)
-    arrays = "dense" if layout == "dense" else "channels_last"
+        for form in as_matmul(asked, layout):
+            yield replace(form, name="matmul with binary add", chain=added, has_leaf=True)
+
+
+def other_layouts(asked: Form, layout: str) -> Iterator[Form]:
+    """Give source and result row-major, and as the library likes them: perhaps in blocks."""
+    problem = asked.problem
     if isinstance(problem, _WINDOWED):
-        yield from _of_layouts(asked, problem, arrays)
-        if isinstance(problem, ConvProblem) and not problem.has_groups:
-            yield from _padded(asked, problem, arrays)
+        lying, dense = _lying(problem, layout), _lying(problem, "dense")
+        rows = replace(problem, src=dense["src"], dst=dense["dst"])
+        yield replace(asked, name="row-major", problem=rows, arrays=lying)
+        free = replace(problem, src=_free(problem.src), dst=_free(problem.dst))
+        yield replace(asked, name="any layout", problem=free, arrays=lying)
     elif isinstance(problem, InnerProductProblem) and problem.src.ndim > 2:
-        free = replace(problem, src=_free(problem.src))
-        src = laid_out(problem.src.dims, problem.src.dtype, arrays)
-        yield replace(asked, name="any layout", problem=free, arrays={"src": src})
+        free_src = replace(problem, src=_free(problem.src))
+        arrays = {"src": _lying(problem, layout)["src"]}
+        yield replace(asked, name="any layout", problem=free_src, arrays=arrays)
 
 
-def product_form(problem: DenseProblem, chain: Chain) -> Form | None:
-    """Return the form of a matmul of matrices, if there is one."""
-    product = None if _has_row_leaf(chain) else _as_matmul(problem)
-    return None if product is None else Form("matmul", problem, product, chain)
-
-
-def fewer_groups(problem: DenseProblem, chain: Chain) -> Iterator[Form]:
-    """Give the forms of fewer groups, from the one with most of them, of a convolution with groups.
-
-    Each multiplies by zeros, as many times more as groups are merged; reference loops are slower
-    than the last. Not of floats: 0 times infinity is no 0.
-    """
-    if not isinstance(problem, _WINDOWED) or not problem.has_groups or not is_int8(problem):
+def more_channels(asked: Form, layout: str) -> Iterator[Form]:
+    """Give more input channels, with weights of 0, where a convolution has few."""
+    problem = asked.problem
+    if not isinstance(problem, ConvProblem) or problem.has_groups:
         return
-    groups, dims = problem.groups, problem.wei.dims[1:]
-    for count in range(2, min(groups, _MOST_MERGED) + 1):
-        if not groups % count:
-            lead = (groups // count,) if count < groups else ()
-            wider = (*lead, count * dims[0], count * dims[1], *dims[2:])
-            fewer = replace(problem, wei=replace(problem.wei, dims=wider))
-            left = groups // count
-            name = f"{left} group{'s' * (left > 1)} instead of {groups}"
-            yield Form(name, problem, fewer, chain)
-
-
-def faster_form(problem: DenseProblem, chain: Chain, isa: InstructionSet) -> Form | None:
-    """Return the form that is faster than what was asked wherever it was measured, if there is one.
-
-    It looks at neither weights nor kernels: generated code need not take it.
-
-    Parameters
-    ----------
-    problem, chain : problem and Chain
-        What was asked.
-    isa : InstructionSet
-        The instruction set.
-    """
-    # What a window slides over is an image already.
-    # With AVX512 and no VNNI, nobody has measured it yet.
-    if problem.window is not None or isa.is_beyond_avx2() or _has_row_leaf(chain):
-        return None
-    image = _as_convolution(problem) if is_int8(problem) and problem.macs else None
-    is_spatial = problem.src.ndim > problem.dst.ndim
-    if image is None or image.ic == 1 or is_spatial:  # a row-major image would be copied by NumPy
-        return None
-    return Form(_IMAGE, problem, image, chain)
-
-
-def _of_layouts(asked: Form, problem: ConvProblem | DeconvProblem, arrays: str) -> Iterator[Form]:
-    """Give the problem with source and result in other layouts than arrays have."""
-    lying = _lying(problem, arrays)
-    dense = _lying(problem, "dense")
-    rows = replace(problem, src=dense["src"], dst=dense["dst"])
-    yield replace(asked, name="row-major", problem=rows, arrays=lying)
-    free = replace(problem, src=_free(problem.src), dst=_free(problem.dst))
-    yield replace(asked, name="any layout", problem=free, arrays=lying)
-
-
-def _padded(asked: Form, problem: ConvProblem, arrays: str) -> Iterator[Form]:
-    """Give the problem with more input channels, where there are few."""
-    lying = _lying(problem, arrays)
+    lying = _lying(problem, layout)
     for channels in _FEW_CHANNELS:
         if channels <= problem.ic:
             continue
@@ -285,38 +253,45 @@ def _padded(asked: Form, problem: ConvProblem, arrays: str) -> Iterator[Form]:
         yield replace(asked, name=name, problem=wider, arrays=lying)
 
 
-def _lying(problem: ConvProblem | DeconvProblem, layout: str) -> dict[str, TensorSpec]:
+def fewer_groups(asked: Form, _layout: str) -> Iterator[Form]:
+    """Give fewer groups, from the most of them, of a convolution with groups.
+
+    Each multiplies by zeros, as many times more as groups are merged; reference loops are slower
+    than the last. Not of floats: 0 times infinity is no 0.
+    """
+    problem = asked.problem
+    if not isinstance(problem, _WINDOWED) or not problem.has_groups or not is_int8(problem):
+        return
+    groups, dims = problem.groups, problem.wei.dims[1:]
+    for count in range(2, min(groups, _MOST_MERGED) + 1):
+        if not groups % count:
+            lead = (groups // count,) if count < groups else ()
+            wider = (*lead, count * dims[0], count * dims[1], *dims[2:])
+            fewer = replace(problem, wei=replace(problem.wei, dims=wider))
+            left = groups // count
+            name = f"{left} group{'s' * (left > 1)} instead of {groups}"
+            yield replace(asked, name=name, problem=fewer)
+
+
+def _lying(problem: DenseProblem, layout: str) -> dict[str, TensorSpec]:
+    """Return source and result as arrays of calls have them: row-major if "dense", or last."""
+    arrays = "dense" if layout == "dense" else "channels_last"
     tensors = {"src": problem.src, "dst": problem.dst}
-    return {name: laid_out(spec.dims, spec.dtype, layout) for name, spec in tensors.items()}
+    return {name: laid_out(spec.dims, spec.dtype, arrays) for name, spec in tensors.items()}
 
 
 def _free(spec: TensorSpec) -> TensorSpec:
     return TensorSpec(spec.dims, spec.dtype)
 
 
-def _as_matmul(problem: DenseProblem) -> MatMulProblem | None:
-    if problem.product is None or (problem.row_axis is not None and problem.src.ndim == 2):
-        return None
-    rows, inner, oc = problem.product
-    return MatMulProblem.of((rows, inner), (inner, oc), **_types(problem))
+def _product(asked: Form) -> tuple[int, int, int] | None:
+    """Return rows, inner dimension and columns, unless a leaf has a value for each row.
 
-
-def _as_inner_product(problem: DenseProblem) -> InnerProductProblem | None:
-    if problem.product is None or problem.row_axis is None:
-        return None
-    rows, inner, oc = problem.product
-    return InnerProductProblem.of((rows, inner), oc, **_types(problem))
-
-
-def _as_convolution(problem: DenseProblem) -> ConvProblem | None:
-    if problem.product is None or problem.window is not None:
-        return None
-    rows, inner, oc = problem.product
-    if rows > _MOST_COLUMNS:
-        return None
-    # Of another rank than what was asked: no dims of the one are dims of the other.
-    flat = (1,) * (1 if problem.src.ndim == 4 else 2)
-    return ConvProblem.of((1, inner, *flat[1:], rows), (oc, inner, *flat), **_types(problem))
+    That is no row of another form.
+    """
+    operands = (step.operand for step in asked.chain if isinstance(step, Binary))
+    is_by_row = any(isinstance(leaf, Leaf) and leaf.extent == "per_row" for leaf in operands)
+    return None if is_by_row else asked.problem.product
 
 
 def _types(problem: DenseProblem) -> dict[str, Any]:
@@ -329,12 +304,6 @@ def _types(problem: DenseProblem) -> dict[str, Any]:
 def _lines(ndim: int) -> tuple[int, ...]:
     """Return the axes of an image that are 1: all but channels and columns."""
     return (0, *range(2, ndim - 1))
-
-
-def _has_row_leaf(chain: Chain) -> bool:
-    """Tell whether a leaf has a value for each row, which is no row of another form."""
-    operands = (step.operand for step in chain if isinstance(step, Binary))
-    return any(isinstance(leaf, Leaf) and leaf.extent == "per_row" for leaf in operands)
 
 
 def _with_leaf(chain: Chain, dst: str) -> Chain | None:

@@ -7,34 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyonednn_q.errors import (
-    ArgumentError,
-    LibraryError,
-    SaturationError,
-    ShapeError,
-    UnsupportedError,
-)
+from pyonednn_q.errors import ArgumentError, LibraryError, ShapeError
 from pyonednn_q.native import runtime
 from pyonednn_q.native.runtime import Lock
 from pyonednn_q.native.trial import lost_channels
 from pyonednn_q.ops.arrays import Reshaped, as_array, as_output
-from pyonednn_q.ops.ready import Ready, Recipe, is_slow
+from pyonednn_q.ops.asking import Asking
 from pyonednn_q.ops.shapes import Shapes
-from pyonednn_q.ops.source import (
-    NOT_EXACT_AS_S8,
-    NOT_TAKEN_AS_S8,
-    SLOW,
-    SLOW_AS_S8,
-    both_refused,
-    hot_call_for,
-)
+from pyonednn_q.ops.source import SLOW_AS_S8, hot_call_for
+from pyonednn_q.ops.ways import choose, compose_ahead, is_product_by_gemm
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pyonednn_q.dtypes import DType
-    from pyonednn_q.ops.composition import Composition, CompositionKey
+    from pyonednn_q.ops.asking import Composition, CompositionKey, Ready
     from pyonednn_q.ops.definition import Definition
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.verification import Asked
@@ -130,86 +118,51 @@ class OnPrimitives:
         src_q = definition.settings.src_q
         src = src_q.dtype if src_q else definition.weights.dtype
         try:
-            recipe = self._recipe(definition, definition._some_dims, src)
+            asking = self._asking(definition, definition._some_dims, src)
         except ShapeError as error:
             if error.argument not in {"dims", "strides"}:
                 raise
             return  # a window that takes larger sources than memory holds
-        recipe.compose_ahead()
+        compose_ahead(asking)
 
     def _make_ready(self, definition: Definition, src_dims: Dims, src_dtype: str) -> Ready:
         parts = definition.weights.parts
         dims = src_dims if parts is None else parts.dims(src_dims)
-        is_signed = src_dtype == "s8" and definition.settings.src_q is not None
-        ready = self._faster_as_u8(definition, dims, None) if is_signed and self._as_u8 else None
-        try:
-            ready = ready or self._recipe(definition, dims, src_dtype).ready()
-        except UnsupportedError as error:
-            if not is_signed:
-                raise
-            ready = self._refused_as_s8(definition, dims, error)
-        else:
-            if is_signed and not ready.is_unsigned and is_slow(ready.planned.primitive):
-                ready = self._faster_as_u8(definition, dims, ready) or ready
+        asking = self._asking(definition, dims, src_dtype)
+        ready = choose(asking)
+        ready.planned.tried = tuple(asking.tried)
+        is_faster = ready.is_unsigned and SLOW_AS_S8 in ready.planned.decided
+        if is_faster and is_product_by_gemm(ready):
+            self._as_u8 = True  # of any size: other sizes need not be tried as s8
+            for key in tuple(self._compositions):
+                if key.src == "s8":
+                    del self._compositions[key]
         if definition.asked is not None:
             verify(definition, definition.asked, ready, src_dims, src_dtype)
         return ready
 
-    def _refused_as_s8(
-        self, definition: Definition, src_dims: Dims, refused: UnsupportedError
-    ) -> Ready:
-        """Return what runs for codes as u8."""
-        why = NOT_EXACT_AS_S8 if isinstance(refused, SaturationError) else NOT_TAKEN_AS_S8
-        recipe = self._recipe(definition._unsigned(), src_dims, "u8", why)
-        try:
-            return replace(recipe.ready(), is_unsigned=True)
-        except (UnsupportedError, ArgumentError) as error:
-            if isinstance(refused, SaturationError):
-                raise both_refused(refused, error) from None
-            raise refused from None
-
-    def _faster_as_u8(
-        self, definition: Definition, src_dims: Dims, signed: Ready | None
-    ) -> Ready | None:
-        """Return what runs for codes as u8, if that is faster and all its sums are as exact."""
-        unsigned = definition._unsigned()
-        unsigned.settings = replace(unsigned.settings, saturation="refuse")
-        try:
-            ready = self._recipe(unsigned, src_dims, "u8", SLOW_AS_S8).ready()
-        except (UnsupportedError, ArgumentError):
-            return None
-        plan, primitive = ready.planned.plan, ready.planned.primitive
-        # Without VNNI gemm is faster for products of u8: those of s8 unpack the weights.
-        is_product = ready.planned.form.asked.window is None and not runtime.isa().is_beyond_avx2()
-        if is_slow(primitive) and not (is_product and primitive.kind == "gemm"):
-            return None
-        # A bias or a map would round the share of 128.
-        has_point = unsigned.settings.has_src_point
-        if has_point and not plan.sums and plan.attr.src_zero_point is None:
-            if signed is not None:
-                signed.planned.decided = (*signed.planned.decided, SLOW)
-            return None
-        if is_product:  # of any size: other sizes need not be tried as s8
-            self._as_u8 = True
-            for key in tuple(self._compositions):
-                if key.src == "s8":
-                    del self._compositions[key]
-        return replace(ready, is_unsigned=True)
-
-    def _recipe(
+    def _asking(
         self, definition: Definition, src_dims: Dims, src_dtype: str, *notes: str
-    ) -> Recipe:
-        weights, problem = definition.weights, definition._problem(src_dims, src_dtype)
+    ) -> Asking:
+        weights, settings = definition.weights, definition._settings_for(src_dims)
+        problem = definition._problem(src_dims, src_dtype)
         if problem.kind != definition.kind:
             notes = (*notes, _AS_MATMUL)
-        return Recipe(
+
+        def unsigned(note: str) -> Asking:
+            other = self._asking(definition._unsigned(), src_dims, "u8", note)
+            return replace(other, is_unsigned=True)
+
+        return Asking(
             problem=problem,
             wei=definition._wei_of(problem),
             weights=weights,
             bias=definition.bias,
-            settings=definition._settings_for(src_dims),
+            settings=settings,
             compositions=self._compositions,
             notes=(weights.note, *notes) if weights.note else notes,
+            unsigned=unsigned if src_dtype == "s8" and settings.src_q is not None else None,
+            is_faster_as_u8=self._as_u8,
         )
 
 

@@ -116,7 +116,7 @@ def prepare_plan(
         rest = accumulator(plan, primitive, packed, added, seen, **options)
     if not (plan.sums or plan.is_whole):
         rest = Rest.of(plan, primitive.layout("dst"), **loops)
-    form = Form(AS_ASKED, problem, problem, plan.chain)
+    form = Form.as_asked(problem, plan.chain)
     return Planned(plan, primitive, form, leaves, fixed, rest, decided)
 
 
@@ -147,9 +147,12 @@ class Planned(HotCallable, hot=True):
         About how many bytes it takes beside weights: those of its primitives.
     tuning : Tuning or None
         Why this one, where several were timed.
+    tried : tuple of (str, str)
+        Ways that were tried before it, and why each was not taken.
     """
 
     tuning: Tuning | None = None
+    tried: tuple[tuple[str, str], ...] = ()
 
     def __init__(
         self,
@@ -301,7 +304,7 @@ class Planned(HotCallable, hot=True):
     def _on(self, primitive: Prepared, form: Form) -> Planned:
         rest = copy(self._rest) if isinstance(self._rest, Accumulator) else self._rest
         other = Planned(self.plan, primitive, form, self._operands, self._fixed, rest, self.decided)
-        other.tuning = self.tuning
+        other.tuning, other.tried = self.tuning, self.tried
         return other
 
     def __copy__(self) -> Planned:

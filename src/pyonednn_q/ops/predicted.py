@@ -20,9 +20,9 @@ from pyonednn_q.ops.requantized import Requantized
 from pyonednn_q.predict.plan_model import PlanModel, plan_model
 
 if TYPE_CHECKING:
+    from pyonednn_q.ops.asking import Ready
     from pyonednn_q.ops.form import Form
     from pyonednn_q.ops.planned import Planned
-    from pyonednn_q.ops.ready import Ready
 
 Array = np.ndarray[Any, Any]
 

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pyonednn_q.errors import Error
+    from pyonednn_q.errors import Error, UnsupportedError
     from pyonednn_q.native import Prepared
+    from pyonednn_q.ops.asking import Ready
     from pyonednn_q.ops.planned import Planned
-    from pyonednn_q.ops.ready import Ready
     from pyonednn_q.ops.weights import Parts
 
 OFFSET = 128
@@ -72,8 +72,10 @@ def as_unsigned(params: QParams | Dynamic | SourceLevels) -> QParams | Dynamic |
     return QParams(params.scale, int(params.zero_point) + OFFSET, "u8")
 
 
-def both_refused(signed: SaturationError, unsigned: Error) -> SaturationError:
-    """Return the refusal of s8 sources that also says what is wrong with u8 ones."""
+def both_refused(signed: UnsupportedError, unsigned: Error) -> UnsupportedError:
+    """Return the refusal of s8 sources; that of inexact sums with what is wrong with u8 ones."""
+    if not isinstance(signed, SaturationError):
+        return signed
     if isinstance(unsigned, SaturationError):
         why = f"{len(unsigned.channels)} output channel(s) are not exact, either"
     else:

@@ -28,15 +28,15 @@ from pyonednn_q.native import runtime
 from pyonednn_q.native.arrays import aligned
 from pyonednn_q.native.selection import implementations
 from pyonednn_q.native.timing import Budget, interleaved
-from pyonednn_q.ops.form import Form, forms
 from pyonednn_q.ops.gain import Timing, Tuning, ratios_of, sure_gain
 from pyonednn_q.primitive.isa import classify
 from pyonednn_q.primitive.tensor import TensorSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyonednn_q.expr.steps import Chain
+    from pyonednn_q.ops.form import Form
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.primitive.dense_facts import DenseProblem
 
@@ -68,9 +68,7 @@ def rounds_alike(planned: Planned, usual: Planned) -> bool:
     return planned.primitive.attr.dst_scale == usual.primitive.attr.dst_scale
 
 
-def tune(
-    usual: Planned, make: Make, problem: DenseProblem, chain: Chain, layout: str
-) -> tuple[Planned, Tuning]:
+def tune(usual: Planned, make: Make, forms: Sequence[Form], layout: str) -> tuple[Planned, Tuning]:
     """Return the way to take, and what was measured.
 
     Parameters
@@ -80,13 +78,14 @@ def tune(
     make : callable
         Returns the plan of a form on an implementation of that name, None for the first; with
         ``apart`` it shares no packed weights.
-    problem, chain : problem and Chain
-        What was asked.
+    forms : sequence of Form
+        What is offered, as it was asked first.
     layout : str
         As in `Settings`: how arrays of calls lie in memory.
     """
+    problem, chain = forms[0].asked, forms[0].chain
     ways = {way(usual): usual}
-    for planned in _others(usual, make, problem, chain, layout):
+    for planned in _others(usual, make, forms):
         if len(ways) < MOST_WAYS:
             ways.setdefault(way(planned), planned)
     calls = {name: calls_of(planned, problem, chain, layout) for name, planned in ways.items()}
@@ -122,13 +121,11 @@ def _again(planned: Planned, make: Make) -> Planned:
     return make(planned.form, planned.primitive.impl, apart=True)
 
 
-def _others(
-    usual: Planned, make: Make, problem: DenseProblem, chain: Chain, layout: str
-) -> Iterator[Planned]:
+def _others(usual: Planned, make: Make, forms: Sequence[Form]) -> Iterator[Planned]:
     """Give every other way that may be trusted and that the library makes, forms in turn."""
     known = {_run_by(usual)}
     has_points = any(usual.primitive.attr.zero_point(name) for name in ("src", "wei", "dst"))
-    offered = [f for f in forms(problem, chain, layout) if f.takes_zero_points or not has_points]
+    offered = [form for form in forms if form.takes_zero_points or not has_points]
     turns = zip_longest(*(_of_form(form, usual, make) for form in offered))
     for planned in joined.from_iterable(turns):
         if planned is None or _run_by(planned) in known or _is_known_wrong(planned):
@@ -185,7 +182,7 @@ def calls_of(
     Parameters
     ----------
     planned, problem, chain, layout
-        Arguments of `tune`.
+        Plan that is called; what was asked, and how arrays lie, as in `tune`.
     place : int
         Bytes from a page to each array.
     """

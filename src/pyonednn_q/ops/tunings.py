@@ -17,18 +17,17 @@ from pyonednn_q.cpu import cpu_name
 from pyonednn_q.errors import ArgumentError, Error
 from pyonednn_q.native import runtime
 from pyonednn_q.native.runtime import Lock
-from pyonednn_q.ops.form import forms
 from pyonednn_q.ops.gain import Tuning
 from pyonednn_q.ops.tuning import rounds_alike, tune, way
 from pyonednn_q.shown import shown
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
-    from pyonednn_q.expr.steps import Chain
+    from pyonednn_q.ops.form import Form
     from pyonednn_q.ops.planned import Planned
     from pyonednn_q.ops.tuning import Make
-    from pyonednn_q.primitive.dense_facts import DenseProblem
 
 SCHEMA = 2
 _KNOWN: dict[Key, Tuning] = {}
@@ -62,16 +61,16 @@ class Key:
         )
 
 
-def tuned(usual: Planned, make: Make, problem: DenseProblem, chain: Chain, layout: str) -> Planned:
+def tuned(usual: Planned, make: Make, forms: Sequence[Form], layout: str) -> Planned:
     """Return the way to take: a known one, or the result of `tune`, which is then known."""
     if usual.primitive.kind == "none":  # nothing runs
         return usual
     key = Key.of(usual, layout)
     with _LOCK.held:
         known = _KNOWN.get(key)
-    taken = usual if known is None else _again(known, usual, make, problem, chain, layout)
+    taken = usual if known is None else _again(known, usual, make, forms)
     if known is None or taken is None:
-        taken, known = tune(usual, make, problem, chain, layout)
+        taken, known = tune(usual, make, forms, layout)
         with _LOCK.held:
             _KNOWN[key] = known
     taken.tuning = known
@@ -146,14 +145,12 @@ def _entry(row: dict[str, Any]) -> tuple[Key, Tuning]:
     return Key(**checked_fields(Key, row["key"])), Tuning(**checked_fields(Tuning, kept))
 
 
-def _again(
-    known: Tuning, usual: Planned, make: Make, problem: DenseProblem, chain: Chain, layout: str
-) -> Planned | None:
+def _again(known: Tuning, usual: Planned, make: Make, forms: Sequence[Form]) -> Planned | None:
     """Return the way that was chosen before, or ``None`` where it may not be taken any more."""
     if known.way == way(usual):
         return usual
     name, _, implementation = known.way.partition(" on ")
-    form = next((form for form in forms(problem, chain, layout) if form.name == name), None)
+    form = next((form for form in forms if form.name == name), None)
     if form is None:
         return None
     try:

@@ -1,32 +1,39 @@
-"""Composer: an operator's chain on its constants, composed once for sources of any size."""
+"""Asking: one way to ask for what an operator computes, composed and made ready."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pyonednn_q import dtypes
 from pyonednn_q.compose.composer import asks_for_sums, compose
-from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point
+from pyonednn_q.compose.zero_point import SrcZeroPoint, carry_zero_point, unit_map
 from pyonednn_q.errors import ArgumentError
 from pyonednn_q.expr.fq_qparams import WHOLE_WITHIN
 from pyonednn_q.expr.steps import Chain
 from pyonednn_q.expr.vec import Vec
 from pyonednn_q.faults.capability import ACCEPTS
 from pyonednn_q.native import Packed, runtime
-from pyonednn_q.ops.staged import SourceLevels
-from pyonednn_q.primitive.dense_facts import PrimitiveFacts, acc_interval
+from pyonednn_q.ops.form import AS_ASKED, Form
+from pyonednn_q.ops.planned import Planned, prepare_plan
+from pyonednn_q.ops.staged import Quantizer, SourceLevels
+from pyonednn_q.primitive.dense_facts import ACC_MAP, PrimitiveFacts, acc_interval
 from pyonednn_q.primitive.post_ops import BinaryPostOp, PReluPostOp
 from pyonednn_q.qparams import QParams
 from pyonednn_q.quantize.ranges import Dynamic
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
     from pyonednn_q.compose.plan import Plan
     from pyonednn_q.ops.settings import Settings, ZeroPointCarrier
     from pyonednn_q.ops.weights import Weights
     from pyonednn_q.primitive.dense_facts import DenseProblem
+    from pyonednn_q.primitive.tensor import TensorSpec
 
 Array = np.ndarray[Any, Any]
 
@@ -38,22 +45,14 @@ class CompositionKey(NamedTuple):
 
     Attributes
     ----------
-    kind, src : str
-        Kind of the problem, and data type of its source.
-    post : Chain
-        What follows the sums.
-    later : str
-        What comes with each call; as in `PrimitiveFacts`.
-    by : {"auto", "attribute", "bias", "map"}
-        What is to carry the zero point of the source.
+    kind, src, wei_dims, ndim
+        Kind of the problem, data type of its source, dims of its weights, and number of dims of
+        dst.
+    post, later, by, apart
+        Chain behind the sums; what comes with each call, as in `PrimitiveFacts`; what is to carry
+        the zero point of the source; and why the chain is apart, as in `compose`.
     everywhere : bool
         Whether all taps meet the source everywhere; True where that changes nothing.
-    apart : str
-        As in `compose`.
-    wei_dims : tuple of int
-        Dims of the weights.
-    ndim : int
-        Number of dimensions of dst.
     """
 
     kind: str
@@ -65,11 +64,6 @@ class CompositionKey(NamedTuple):
     apart: str
     wei_dims: tuple[int, ...]
     ndim: int
-
-    @property
-    def facts(self) -> tuple[object, ...]:
-        """What facts depend on, but for dims."""
-        return self[:6]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +86,41 @@ class Composition:
 
 
 @dataclass(frozen=True, slots=True)
-class Composer:
-    """A problem, weights in its dims, bias and settings; and what was composed of them before.
+class Ready:
+    """A plan on its primitive.
 
     Attributes
     ----------
-    problem : DenseProblem
+    planned : Planned
         What runs.
-    wei : ndarray
-        Codes in its dims.
+    unit_map : ndarray or None
+        f32, of dst's dims or 1: what a call's own zero points are multiplied by and subtracted.
+    is_unsigned : bool
+        Whether it takes u8 codes that are 128 more than those of the s8 source.
+    quantizers : dict
+        Quantizers of `SourceLevels`, by the layout of the float source.
+    hot_making : dict
+        Calls that make codes of their source, by what runs and whether the source is s8; from
+        `hot_call_for`.
+    """
+
+    planned: Planned
+    unit_map: NDArray[np.float32] | None = None
+    is_unsigned: bool = False
+    quantizers: dict[TensorSpec, Quantizer] = field(default_factory=dict, compare=False)
+    hot_making: dict[tuple[Planned, bool], Callable[..., Any] | None] = field(
+        default_factory=dict, compare=False
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One of the equivalent ways to ask for what an operator computes; rows of `ways` change it.
+
+    Attributes
+    ----------
+    problem, wei : DenseProblem and ndarray
+        What runs, and codes in its dims.
     weights : Weights
         Scale and zero point of the codes.
     bias : ndarray or None
@@ -109,6 +129,25 @@ class Composer:
         What is asked for.
     compositions : dict
         Compositions of the operator, for all sizes of the source, by their key.
+    notes : tuple of str
+        What was decided before.
+    implementation : str or None
+        The one to take, instead of the first that may be trusted.
+    form : Form or None
+        Form that problem, weights and chain have in place of what was asked.
+    by_other : str
+        Why another carrier has the zero point of the source than the usual one; empty: it has not.
+    apart : str
+        Why what follows the sums is a primitive of its own, as in `compose`; empty: it is not.
+    unsigned : callable or None
+        f(note), which returns the same for u8 codes that are 128 more; None unless the source has
+        codes of s8.
+    is_unsigned, is_faster_as_u8 : bool
+        Whether it is such an asking; and whether one was faster at another size, so at all.
+    way : tuple of str
+        Names of the rows of `ways` that changed it.
+    tried : list of (str, str)
+        Ways that were tried before it, and why each was not taken.
     """
 
     problem: DenseProblem
@@ -117,19 +156,94 @@ class Composer:
     bias: Array | None
     settings: Settings
     compositions: dict[CompositionKey, Composition]
+    notes: tuple[str, ...] = ()
+    implementation: str | None = None
+    form: Form | None = None
+    by_other: str = ""
+    apart: str = ""
+    unsigned: Callable[[str], Asking] | None = None
+    is_unsigned: bool = False
+    is_faster_as_u8: bool = False
+    way: tuple[str, ...] = ()
+    tried: list[tuple[str, str]] = field(default_factory=list)
 
-    def composition(self, by: ZeroPointCarrier, apart: str = "") -> Composition:
-        """Return what was composed for these sizes, or for all; compose if nothing was.
+    @property
+    def name(self) -> str:
+        """What is asked otherwise."""
+        return ", ".join(self.way) or AS_ASKED
 
-        Parameters
-        ----------
-        by : {"auto", "attribute", "bias", "map"}
-            What is to carry the zero point of the source.
-        apart : str
-            As in `compose`.
+    def with_settings(self, **changes: Any) -> Asking:  # noqa: ANN401 - fields of Settings
+        """Return the same with other settings."""
+        return replace(self, settings=replace(self.settings, **changes))
+
+    def in_form(self, form: Form) -> Asking:
+        """Return the same in another form."""
+        other = replace(self, problem=form.problem, wei=form.wei(self.wei), form=form)
+        return other.with_settings(post=form.chain)
+
+    def as_arrays_lie(self, planned: Planned) -> Planned:
+        """Return what takes arrays as they lie in calls."""
+        return planned.row_major() if self.settings.layout == "dense" else planned
+
+    @property
+    def as_asked(self) -> tuple[Form, str]:
+        """Form that changes nothing, and the layout of arrays."""
+        return Form.as_asked(self.problem, self.settings.post), self.settings.layout
+
+    @property
+    def may_part(self) -> bool:
+        """Whether what follows the sums may be a primitive of its own."""
+        return not self.settings.strict and self.composition().plan.is_whole
+
+    def ready(self) -> Ready:
+        """Compose and prepare just this.
+
+        Raises
+        ------
+        ArgumentError, UnsupportedError
+            As `compose` and `prepare` raise them.
         """
-        problem = self.problem
-        everywhere = not self.depends_on_size(by) or problem.meets_everywhere()
+        composition, settings = self.composition(self.apart), self.settings
+        plan, carried = composition.plan, composition.carried
+        # Of a plan of sums, integers carry it.
+        is_silent = plan.sums or carried.by == "nothing"
+        notes = [*self.notes, "" if is_silent else self._carried_note(carried), self.by_other]
+        added: dict[str, Array] = {}
+        unit: NDArray[np.float32] | None = None
+        if carried.by == "map" and not plan.sums:
+            exact = unit_map(plan, self.problem, self._plain_wei)
+            if settings.dynamic is not None:
+                unit = _in_f32(exact)
+            else:
+                whole = _in_f32(-carried.value * exact)
+                added[ACC_MAP] = np.broadcast_to(whole, self.problem.dst.dims)
+        planned = prepare_plan(
+            plan,
+            self.problem,
+            wei=composition.packed,
+            operands=added,
+            decided=tuple(filter(None, notes)),
+            allow_reference=settings.allow_reference,
+            saturation=settings.saturation,
+            # What all of is compared is asked of the whole operator, not of its primitives.
+            self_check="auto" if settings.self_check else False,
+            apart=settings.self_check is True,
+            implementation=self.implementation,
+            arrays={} if self.form is None else self.form.arrays,
+        )
+        if self.form is not None and self.form.name != AS_ASKED:
+            planned = planned.in_form(self.form)
+        return Ready(planned, unit, self.is_unsigned)
+
+    def _carried_note(self, carried: SrcZeroPoint) -> str:
+        point = f"{carried.value:g}" if self.settings.dynamic is None else "of each call"
+        off = f", off by {abs(carried.lost):.3g} of a level" if carried.lost else ""
+        return f"source zero point {point} by {carried.by}{off}"
+
+    def composition(self, apart: str = "") -> Composition:
+        """Return what was composed for these sizes, or for all; compose if nothing was."""
+        problem, by = self.problem, self.settings.zero_point
+        everywhere = not self.depends_on_size or problem.meets_everywhere()
         post, later, dims = self.settings.post, self._later, problem.wei.dims
         src, ndim = problem.src.dtype, problem.dst.ndim
         key = CompositionKey(problem.kind, src, post, later, by, everywhere, apart, dims, ndim)
@@ -138,9 +252,10 @@ class Composer:
             composition = self.compositions[key] = self._composed(key)
         return composition
 
-    def depends_on_size(self, by: ZeroPointCarrier) -> bool:
-        """Tell whether what a zero point is carried by depends on the taps that meet the source."""
-        params = self.settings.src_q
+    @property
+    def depends_on_size(self) -> bool:
+        """Whether what carries the zero point depends on the taps that meet the source."""
+        params, by = self.settings.src_q, self.settings.zero_point
         if params is None or isinstance(params, Dynamic) or not self.settings.has_src_point:
             return False
         if by in {"bias", "map"} or isinstance(params, QParams):
@@ -151,8 +266,9 @@ class Composer:
     def _composed(self, key: CompositionKey) -> Composition:
         problem, settings = self.problem, self.settings
         known = tuple(self.compositions.items())  # a signal handler may add some
-        alike = [one for other, one in known if other.facts == key.facts]
-        if alike:  # an operator bounds its sums once
+        # Facts depend on the first six, but for dims: an operator bounds its sums once.
+        alike = [one for other, one in known if other[:6] == key[:6]]
+        if alike:
             carried = alike[0].carried
             facts = replace(
                 alike[0].plan.facts,
@@ -265,3 +381,12 @@ def _check_reach(plan: Plan) -> None:
     if np.isfinite(most) and most > float(np.finfo(np.float32).max):
         wanted = "smaller ones of source and weights, or a larger one of dst"
         raise ArgumentError("scales", f"sums of up to {most:.1e}, beyond float32", wanted)
+
+
+def _in_f32(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        stored = values.astype(np.float32)
+    if not np.isfinite(stored).all():
+        got = "scales with which its map leaves float32"
+        raise ArgumentError("zero_point", got, "'attribute', or smaller scales")
+    return stored
