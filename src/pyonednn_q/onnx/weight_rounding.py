@@ -36,7 +36,7 @@ class SourceProducts:
     ----------
     layers : iterable of GraphNode
     constants : mapping of str to ndarray
-        Of the graph that they are of, their weights among them.
+        Constants of the graph that they are of, their weights among them.
     """
 
     def __init__(self, layers: Iterable[GraphNode], constants: Mapping[str, Array]) -> None:
