@@ -198,9 +198,9 @@ class _Writing:
         if not mask:
             return True
         dims, source = self._of(mask), self._edit.graph.tensors.get(mask)
-        if source is None or source.dtype not in {"bool", "float32"} or len(dims) not in {2, 4}:
+        if source is None or source.dtype not in {"bool", "float32"} or not 1 < len(dims) < 5:
             return False
-        is_one = queries == groups or len(dims) == 2 or dims[1] == 1
+        is_one = queries == groups or len(dims) == 2 or dims[-3] == 1
         keys, k = dims[-1], self._of(self._node.input(1))
         total = k[-2] if len(k) == 4 else k[1]
         if self._node.input(4):
